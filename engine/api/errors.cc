@@ -1,0 +1,56 @@
+#include "engine/api/errors.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace wan {
+namespace {
+
+constexpr char kViolationsUrl[] = "wanserve/field_violations";
+constexpr char kReasonUrl[] = "wanserve/reason";
+// ASCII's own separators: neither can occur in a field path, and descriptions are ours.
+constexpr char kUnitSeparator = '\x1f';
+constexpr char kRecordSeparator = '\x1e';
+
+}  // namespace
+
+absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
+  std::string payload;
+  std::string message;
+  for (const FieldViolation& violation : violations) {
+    absl::StrAppend(&payload, violation.field, std::string(1, kUnitSeparator),
+                    violation.description, std::string(1, kRecordSeparator));
+    absl::StrAppend(&message, message.empty() ? "" : "; ", violation.field, ": ",
+                    violation.description);
+  }
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kViolationsUrl, absl::Cord(payload));
+  return status;
+}
+
+std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status) {
+  std::vector<FieldViolation> violations;
+  const auto payload = status.GetPayload(kViolationsUrl);
+  if (!payload.has_value()) return violations;
+  const std::string text(*payload);
+  for (const std::string& record :
+       std::vector<std::string>(absl::StrSplit(text, kRecordSeparator, absl::SkipEmpty()))) {
+    const size_t cut = record.find(kUnitSeparator);
+    if (cut == std::string::npos) continue;
+    violations.push_back({record.substr(0, cut), record.substr(cut + 1)});
+  }
+  return violations;
+}
+
+absl::Status WithReason(absl::Status status, std::string_view reason) {
+  status.SetPayload(kReasonUrl, absl::Cord(absl::string_view(reason.data(), reason.size())));
+  return status;
+}
+
+std::string ReasonOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kReasonUrl);
+  return payload.has_value() ? std::string(*payload) : std::string();
+}
+
+}  // namespace wan

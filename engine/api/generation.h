@@ -1,0 +1,81 @@
+// A request, the plan made from it, and what comes out. No LibTorch, no protobuf.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wan {
+
+enum class OutputKind { kMp4, kLosslessMkv, kLatents };
+
+// What a caller asks for; unset fields take the model's defaults.
+struct GenerationRequest {
+  std::string model;
+  std::string prompt;                          // UTF-8
+  std::optional<std::string> negative_prompt;  // unset or empty: the model's default
+  std::shared_ptr<const std::string> image;    // bytes of a PNG or JPEG file; null: text to video
+  std::optional<int> width;                    // pixels
+  std::optional<int> height;
+  std::optional<int> num_frames;
+  std::optional<int> fps;
+  std::optional<int> steps;
+  std::vector<double> guidance_scale;  // one, or (low noise, high noise)
+  std::optional<double> shift;
+  std::string solver;  // "unipc", "dpm++", "euler"; empty: the model's default
+  std::optional<int64_t> seed;
+  std::vector<OutputKind> outputs;
+  int preview_interval = 0;  // steps between previews; 0: none
+};
+
+// Size of a video in pixels and frames.
+struct VideoShape {
+  int width = 0;
+  int height = 0;
+  int num_frames = 0;
+
+  friend auto operator<=>(const VideoShape&, const VideoShape&) = default;
+};
+
+// One denoising step as planned.
+struct StepPlan {
+  double timestep = 0;  // 0 to 1000
+  std::string expert;   // "only", "high", "low"
+  double guidance_scale = 0;
+};
+
+// One stage of the job with the work it holds.
+struct StagePlan {
+  std::string stage;  // name of its span
+  double flops = 0;   // floating-point operations, multiply and add counted as two
+};
+
+// Everything that is decided before the work starts: a pure function of request, model and device,
+// made by MakePlan (engine/pipeline/plan.h) behind Engine::Plan. Validation, admission, time left
+// and the pipeline read it; nothing computes these a second time.
+struct GenerationPlan {
+  GenerationRequest
+      request;       // resolved: every optional set, seed drawn, sizes after the image rule
+  VideoShape shape;  // of the video that comes out
+  std::vector<int64_t> latent_shape;  // [C, T, H, W]
+  int64_t tokens = 0;                 // transformer tokens of one forward
+  std::vector<StepPlan> steps;
+  std::vector<StagePlan> stages;  // in the order of their start
+  bool image_to_video = false;
+};
+
+// Where an artifact is to be written.
+struct OutputFile {
+  OutputKind kind = OutputKind::kMp4;
+  std::string path;
+};
+
+// A JPEG of the first frame of the current estimate.
+struct Preview {
+  int step = 0;  // steps done
+  std::string jpeg;
+};
+
+}  // namespace wan

@@ -1,0 +1,48 @@
+# Compiler settings that hold for every target of the project.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Static libraries end up in libwan_cuda.so too.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# One symbol of LibTorch must resolve to one definition in the server and in the plug-in, so
+# default visibility stays; what matters is that the plug-in links no copy of the engine's CPU code.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+find_program(WAN_CCACHE ccache)
+if(WAN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${WAN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WAN_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${WAN_CCACHE})
+endif()
+
+find_program(WAN_MOLD mold)
+if(WAN_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# RPATH, not RUNPATH: LibTorch's own dependencies are looked up through the executable's path as
+# well, so the binaries start without LD_LIBRARY_PATH.
+add_link_options(-Wl,--disable-new-dtags)
+
+# Warnings for our own code; sources of others are compiled without them.
+add_library(wan_warnings INTERFACE)
+target_compile_options(wan_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wnon-virtual-dtor;-Wno-missing-field-initializers>)
+
+if(WAN_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${WAN_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-g1>)
+  add_link_options(-fsanitize=${WAN_SANITIZE})
+  if(WAN_SANITIZE MATCHES undefined)
+    # A report of UBSan must fail the test that provoked it.
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>)
+  endif()
+endif()

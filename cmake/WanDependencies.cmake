@@ -1,0 +1,26 @@
+# Third-party targets. Distribution packages come through their own CMake files; each dependency
+# that needs more than find_package has a file of its own beside this one.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+# Module mode: it brings protobuf_generate(). gRPC's package would look for it anyway.
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(SQLiteCpp CONFIG REQUIRED)
+find_package(yaml-cpp CONFIG REQUIRED)
+find_package(ICU REQUIRED COMPONENTS uc i18n)
+find_package(OpenSSL REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(GTest REQUIRED)
+
+include(WanCuda)
+include(WanTorch)
+include(WanSentencePiece)
+include(WanFfmpeg)
+include(WanNvml)

@@ -46,3 +46,8 @@ if(WAN_SANITIZE)
     add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>)
   endif()
 endif()
+if(WAN_SANITIZE STREQUAL "thread")
+  # gRPC's libraries are the distribution's, not instrumented: what they do among themselves is theirs.
+  set(WAN_TEST_ENVIRONMENT
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:ignore_noninstrumented_modules=1")
+endif()

@@ -37,7 +37,8 @@ endfunction()
 
 # wan_test(NAME SOURCES file... DEPS target... [LABELS label...] [TIMEOUT seconds])
 #
-# A GoogleTest program under ctest, label 'unit' unless LABELS says otherwise. Sources see
+# A GoogleTest program under ctest with the label 'unit', unless LABELS says otherwise, and the label
+# of its area: the first folder below tests/. Target 'tests_LABEL' builds all of a label. Sources see
 # WAN_GOLDEN_DIR (tests/golden), WAN_CHECKPOINT_DIR (the golden checkpoints, unpacked; a fixture
 # sees to that) and WAN_BINARY_DIR (build/bin).
 function(wan_test name)
@@ -61,6 +62,17 @@ function(wan_test name)
     WAN_BINARY_DIR="${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE
     ${arg_DEPS} GTest::gmock GTest::gtest_main wan_warnings)
+
+  file(RELATIVE_PATH area ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" area ${area})
+  list(APPEND arg_LABELS ${area})
+  foreach(label IN LISTS arg_LABELS)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
+
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES
     LABELS "${arg_LABELS}"

@@ -6,10 +6,16 @@
 # its own. Nothing here needs more than four libraries and two include folders.
 
 set(wan_torch_root ${WAN_DEPS_DIR}/torch)
-if(NOT EXISTS ${wan_torch_root}/lib/libtorch_cpu.so)
-  message(FATAL_ERROR "No LibTorch in ${WAN_DEPS_DIR}: run scripts/setup, or point WAN_DEPS_DIR "
-                      "at a folder it filled")
+set(wan_torch_probe ${wan_torch_root}/lib/libtorch_cpu.so)
+if(WAN_CUDA_ENABLED)
+  list(APPEND wan_torch_probe ${wan_torch_root}/lib/libtorch_cuda.so)
 endif()
+foreach(library IN LISTS wan_torch_probe)
+  if(NOT EXISTS ${library})
+    message(FATAL_ERROR "No ${library}: run scripts/setup, or point WAN_DEPS_DIR at a folder that "
+                        "it filled on a machine like this one")
+  endif()
+endforeach()
 
 # libtorch_cpu.so names libcudart and libcupti among its own dependencies, on machines without a
 # GPU too: the toolkit has them, or scripts/setup put the wheels' copies here.
@@ -48,9 +54,9 @@ if(WAN_CUDA_ENABLED)
   target_include_directories(wan_torch_cuda SYSTEM INTERFACE ${WAN_CUDA_INCLUDE_DIRS})
   target_link_libraries(wan_torch_cuda INTERFACE
     wan_torch wan::libtorch_cuda wan::libc10_cuda wan::libcudart)
-  # cuDNN and NCCL may lie in folders of their own; the loader finds what libtorch_cuda needs
-  # through LibTorch's own RPATH (the nvidia folder beside it) or through ours.
-  target_link_options(wan_torch_cuda INTERFACE
-    -Wl,-rpath-link,${WAN_DEPS_DIR}/nvidia/cusparselt/lib
-    -Wl,-rpath-link,${WAN_DEPS_DIR}/nvidia/nvshmem/lib)
+  # What libtorch_cuda.so needs beyond the toolkit lies in folders beside it, where LibTorch's own
+  # RPATH leads the loader; only the linker has to be told.
+  file(GLOB wan_nvidia_dirs ${WAN_DEPS_DIR}/nvidia/*/lib)
+  list(TRANSFORM wan_nvidia_dirs PREPEND -Wl,-rpath-link,)
+  target_link_options(wan_torch_cuda INTERFACE ${wan_nvidia_dirs})
 endif()

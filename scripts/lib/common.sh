@@ -1,0 +1,59 @@
+# Shared by the scripts beside this folder; sourced after `set -euo pipefail`.
+
+REPO_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD_DIR=${WAN_BUILD_DIR:-$REPO_ROOT/build}
+DEPS_DIR=${WAN_DEPS_DIR:-$REPO_ROOT/.deps}
+
+# say TEXT: one line to a person who watches.
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# as_root COMMAND...: directly as root, through sudo otherwise.
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "this needs root (no sudo here): $*"
+  fi
+}
+
+# jobs_for_this_machine: how many compilers may run at once: one a core, and 2 GiB for each.
+jobs_for_this_machine() {
+  local cores memory_gib
+  cores=$(nproc)
+  memory_gib=$(awk '/^MemTotal/ {print int($2 / 1048576)}' /proc/meminfo)
+  local by_memory=$(((memory_gib + 1) / 2))
+  [ "$by_memory" -ge 1 ] || by_memory=1
+  echo $((cores < by_memory ? cores : by_memory))
+}
+
+# cuda_toolkit: prints the root of a CUDA 13 toolkit; fails where there is none or WAN_CUDA=OFF.
+cuda_toolkit() {
+  [ "${WAN_CUDA:-AUTO}" != OFF ] || return 1
+  local candidate
+  for candidate in "$(command -v nvcc || true)" "${CUDA_HOME:-}/bin/nvcc" "${CUDA_PATH:-}/bin/nvcc" \
+    /usr/local/cuda/bin/nvcc; do
+    if [ -x "$candidate" ] && "$candidate" --version | grep -q 'release 13\.'; then
+      dirname "$(dirname "$(readlink -f "$candidate")")"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# configure [cmake arguments]: configures BUILD_DIR as the machine allows.
+configure() {
+  cmake -S "$REPO_ROOT" -B "$BUILD_DIR" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DWAN_DEPS_DIR="$DEPS_DIR" -DWAN_CUDA="${WAN_CUDA:-AUTO}" "$@"
+}
+
+# build [target...]: builds in BUILD_DIR.
+build() {
+  cmake --build "$BUILD_DIR" --parallel "$(jobs_for_this_machine)" ${1:+--target "$@"}
+}

@@ -1,0 +1,107 @@
+# Fetches the pinned files of scripts/wheels.txt and unpacks what C++ needs of them into .deps/. Python
+# is used to run pip, never by the product.
+
+# The libraries LibTorch asks the loader for, and the package that has each.
+TORCH_CPU_LIBRARIES=(
+  libcudart.so.13:nvidia-cuda-runtime
+  libcupti.so.13:nvidia-cuda-cupti
+)
+TORCH_CUDA_LIBRARIES=(
+  libcublas.so.13:nvidia-cublas
+  libcudnn.so.9:nvidia-cudnn-cu13
+  libcufft.so.12:nvidia-cufft
+  libcufile.so.0:nvidia-cufile
+  libcurand.so.10:nvidia-curand
+  libcusolver.so.12:nvidia-cusolver
+  libcusparse.so.12:nvidia-cusparse
+  libcusparseLt.so.0:nvidia-cusparselt-cu13
+  libnccl.so.2:nvidia-nccl-cu13
+  libnvJitLink.so.13:nvidia-nvjitlink
+  libnvrtc.so.13:nvidia-cuda-nvrtc
+  libnvshmem_host.so.3:nvidia-nvshmem-cu13
+)
+
+# fetch PACKAGE FOLDER: downloads the pinned file, its digest checked by pip. Wheels are the ones for
+# CPython 3.11, whatever Python runs pip: the libraries inside do not differ.
+fetch() {
+  local package=$1 folder=$2 platforms=() glibc
+  grep "^$package==" "$REPO_ROOT/scripts/wheels.txt" >"$folder/requirement.txt" ||
+    die "scripts/wheels.txt has no line for $package"
+  local options=(--only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 --abi none)
+  for glibc in $(seq 28 -1 17); do
+    platforms+=(--platform "manylinux_2_${glibc}_x86_64")
+  done
+  platforms+=(--platform manylinux2014_x86_64)
+  if [ "$package" = sentencepiece ]; then
+    options=(--no-binary sentencepiece)
+    platforms=()
+  fi
+  python3 -m pip download --quiet --no-cache-dir --disable-pip-version-check --no-deps \
+    --require-hashes "${options[@]}" "${platforms[@]}" --dest "$folder" -r "$folder/requirement.txt"
+}
+
+# unpack PACKAGE FOLDER DESTINATION: the parts that matter of the one file in FOLDER.
+unpack() {
+  local package=$1 folder=$2 destination=$3
+  case $package in
+    torch)
+      local libraries=(torch/lib/libtorch_cpu.so torch/lib/libc10.so torch/lib/libgomp.so.1)
+      if [ -n "$TOOLKIT" ]; then
+        libraries+=(torch/lib/libtorch.so torch/lib/libtorch_cuda.so torch/lib/libtorch_cuda_linalg.so
+          torch/lib/libtorch_nvshmem.so torch/lib/libc10_cuda.so torch/lib/libcaffe2_nvrtc.so)
+      fi
+      # Without google/: protobuf headers of an old version, which must not shadow the system's.
+      unzip -q -o "$folder"/*.whl 'torch/include/*' "${libraries[@]}" '*/licenses/*' \
+        -x 'torch/include/google/*' -d "$destination"
+      ;;
+    sentencepiece)
+      tar -xzf "$folder"/*.tar.gz -C "$folder"
+      rm -rf "$destination/sentencepiece"
+      mv "$folder"/sentencepiece-*/sentencepiece "$destination/sentencepiece"
+      ;;
+    nvidia-nvml-dev)
+      unzip -q -o "$folder"/*.whl '*/nvml.h' -d "$destination"
+      ;;
+    *)
+      unzip -q -o "$folder"/*.whl 'nvidia/*/lib/*.so*' -d "$destination"
+      ;;
+  esac
+}
+
+# add_dependency PACKAGE [VARIANT]: fetches and unpacks it unless this very file is there already; a
+# variant has all that the plain package has. The stamp is written last, so an interrupted run starts
+# that package over.
+add_dependency() {
+  local package=$1 variant=${2:-} stamp=$DEPS_DIR/.stamps/$1 wanted
+  wanted="$(grep "^$package==" "$REPO_ROOT/scripts/wheels.txt") $variant"
+  if [ -e "$stamp" ] && [[ "$(cat "$stamp")" = "$wanted"* ]]; then
+    return
+  fi
+  say "${wanted%% *}: fetching"
+  local folder
+  folder=$(mktemp -d -p "$DEPS_DIR")
+  fetch "$package" "$folder"
+  unpack "$package" "$folder" "$DEPS_DIR"
+  rm -r "$folder"
+  mkdir -p "$DEPS_DIR/.stamps"
+  printf '%s' "$wanted" >"$stamp"
+}
+
+# machine_has SONAME: the toolkit has this library.
+machine_has() {
+  [ -n "$TOOLKIT" ] && { [ -e "$TOOLKIT/lib64/$1" ] || [ -e "$TOOLKIT/lib/$1" ]; }
+}
+
+# install_wheels: everything this machine needs; TOOLKIT is the CUDA toolkit's root or empty.
+install_wheels() {
+  mkdir -p "$DEPS_DIR"
+  local libraries=("${TORCH_CPU_LIBRARIES[@]}") entry
+  [ -z "$TOOLKIT" ] || libraries+=("${TORCH_CUDA_LIBRARIES[@]}")
+  add_dependency torch "${TOOLKIT:+with CUDA}"
+  add_dependency nvidia-nvml-dev
+  add_dependency sentencepiece
+  for entry in "${libraries[@]}"; do
+    machine_has "${entry%%:*}" || add_dependency "${entry##*:}"
+  done
+  say "Libraries in $DEPS_DIR: complete, $(du -shL "$DEPS_DIR" | cut -f1)"
+}

@@ -19,6 +19,12 @@ find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(GTest REQUIRED)
 
+# yaml-cpp 0.8 renamed its target and warns about the old name.
+add_library(wan_yaml INTERFACE)
+add_library(wan::yaml ALIAS wan_yaml)
+target_link_libraries(wan_yaml INTERFACE
+  $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)
+
 include(WanCuda)
 include(WanTorch)
 include(WanSentencePiece)

@@ -1,0 +1,78 @@
+// Where videos lie: one folder a job, filled in a staging folder and renamed into place.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/api/generation.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// An open artifact. One thread at a time.
+class ArtifactReader {
+ public:
+  ArtifactReader(ArtifactReader&& other) noexcept;
+  ArtifactReader& operator=(ArtifactReader&&) = delete;
+  ~ArtifactReader();
+
+  // The next bytes, at most `max_bytes` (at least 1); empty at the end of the file.
+  absl::StatusOr<std::string> Read(size_t max_bytes);
+
+  // Where the next Read begins.
+  uint64_t offset() const { return offset_; }
+
+ private:
+  friend class ArtifactStore;
+  ArtifactReader(int fd, uint64_t offset) : fd_(fd), offset_(offset) {}
+
+  int fd_;
+  uint64_t offset_;
+};
+
+// Thread-safe for different jobs; one thread at a time for one job's Stage, Publish and Remove.
+//
+//   ROOT/staging/ID-ATTEMPT/FILE   being written
+//   ROOT/artifacts/ID/FILE         complete
+class ArtifactStore {
+ public:
+  // Creates the folders.
+  static absl::StatusOr<ArtifactStore> Open(const std::filesystem::path& root);
+
+  // An empty folder for one attempt, and the path in it of each output.
+  absl::StatusOr<std::vector<OutputFile>> Stage(std::string_view job, int attempt,
+                                                std::span<const OutputKind> kinds) const;
+
+  // Syncs the attempt's files, computes size and SHA-256, and renames the folder into place, all
+  // files at once. INTERNAL names a file that the engine did not write.
+  absl::StatusOr<std::vector<wan::v1::Artifact>> Publish(std::string_view job, int attempt,
+                                                         std::span<const OutputFile> outputs) const;
+
+  // Removes what an attempt left in staging. What cannot be removed now goes at the next start.
+  void Discard(std::string_view job, int attempt) const;
+
+  // At start: empties staging and removes the artifacts of jobs that `keep` does not want.
+  absl::Status RemoveLeftovers(const std::function<bool(const std::string& job)>& keep) const;
+
+  // OUT_OF_RANGE if `offset` is greater than the file's size; NOT_FOUND (ARTIFACT_NOT_FOUND) if
+  // there is no such file. `artifact_name` has the form "jobs/ID/artifacts/FILE".
+  absl::StatusOr<ArtifactReader> OpenForReading(std::string_view artifact_name,
+                                                uint64_t offset) const;
+
+ private:
+  explicit ArtifactStore(std::filesystem::path root) : root_(std::move(root)) {}
+
+  std::filesystem::path StagingFolder(std::string_view job, int attempt) const;
+  std::filesystem::path ArtifactFolder(std::string_view job) const;
+
+  std::filesystem::path root_;
+};
+
+}  // namespace wan::server

@@ -1,0 +1,38 @@
+// How metrics, health and logs hear what happens.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/api/recorder.h"
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::server {
+
+// Called from any thread, with no lock held; must not block. Calls about one job or model come in
+// order.
+class StateListener {
+ public:
+  virtual ~StateListener() = default;
+  // The job as it is now; `previous` is JOB_STATE_UNSPECIFIED for a new or recovered one.
+  virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
+  virtual void OnModelState(const wan::v1::Model& /*model*/) {}
+  // Something that no caller is told: a write that the store refused, a file that stays behind.
+  virtual void OnProblem(const absl::Status& /*problem*/) {}
+};
+
+// Whose telemetry a sink will see.
+struct SinkContext {
+  std::string model;  // bare name
+  std::string job;    // "jobs/ID"; empty for loading and warming a model
+  int attempt = 0;    // 0 without a job
+};
+
+// Makes a sink for one attempt of a job or one model task. Called by the executor's thread; the
+// sink dies before the work's result is announced.
+using SinkFactory = std::function<std::unique_ptr<TelemetrySink>(const SinkContext&)>;
+
+}  // namespace wan::server

@@ -1,0 +1,100 @@
+// Which models there are, in which state, and who needs them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
+#include "engine/api/engine.h"
+#include "server/jobs/executor.h"
+#include "server/jobs/listener.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::server {
+
+struct ModelRegistryOptions {
+  // Warm up as part of loading. A model that cannot be warmed up is FAILED.
+  bool warm_up_on_load = true;
+  // What that warm-up runs; empty: the engine's small shape.
+  std::vector<VideoShape> warm_up_shapes;
+  std::vector<SinkFactory> sinks;
+  std::vector<StateListener*> listeners;
+};
+
+// Thread-safe. Names are bare ("ti2v-5b") or resource names ("models/ti2v-5b"). The calls with a
+// `done` never block: the engine's work runs on the executor's thread, between jobs, and `done` is
+// called there (or at once, on the caller's thread, when there is nothing to do) with the model as
+// it is then. A task that a stopping server drops ends with UNAVAILABLE.
+class ModelRegistry {
+ public:
+  using Done = std::function<void(absl::StatusOr<wan::v1::Model>)>;
+
+  // All must outlive the registry's use by the executor.
+  ModelRegistry(Engine& engine, Executor& executor, Clock& clock, ModelRegistryOptions options);
+
+  // Makes a name known as UNLOADED. ALREADY_EXISTS if it is known; INVALID_ARGUMENT unless the name
+  // is 1 to 63 letters, digits, '.', '_' and '-' and the path is not empty.
+  absl::Status Add(const ModelSpec& spec);
+
+  // Makes resident and warm. An empty path means the known one. A resident model with the same path
+  // is left as it is; one on its way is waited for. FAILED_PRECONDITION if the name is resident or
+  // on its way from another path; INVALID_ARGUMENT for a bad name or an unknown one without a path;
+  // else the engine's error, which the model's state keeps.
+  void Load(std::string_view name, std::string_view path, Done done);
+
+  // FAILED_PRECONDITION (MODEL_IN_USE, MODEL_LOADING) while jobs for it wait or run, or while it is
+  // on its way. An unloaded or failed model becomes or stays UNLOADED.
+  void Unload(std::string_view name, Done done);
+
+  // FAILED_PRECONDITION unless the model is READY.
+  void Warmup(std::string_view name, std::vector<VideoShape> shapes, Done done);
+
+  // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name.
+  absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
+  // By name.
+  std::vector<wan::v1::Model> List() const;
+
+  bool IsReady(std::string_view name) const;
+
+  // A job for the model exists until RemoveJob. For new jobs: refused with INVALID_ARGUMENT (a
+  // violation of `model` that lists the known ones), FAILED_PRECONDITION (MODEL_NOT_READY) or
+  // UNAVAILABLE (MODEL_LOADING) unless the model is READY.
+  absl::Status AddJob(std::string_view name);
+  // For jobs that were accepted by an earlier process: they wait until the model is loaded.
+  void AddRecoveredJob(std::string_view name);
+  void RemoveJob(std::string_view name);
+
+ private:
+  struct Entry {
+    std::string path;
+    wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
+    absl::Status error;
+    std::vector<Done> load_waiters;
+    int tasks = 0;  // warm-ups and unloads on their way
+  };
+
+  wan::v1::Model Describe(const std::string& name, const Entry& entry) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RunLoad(const ModelSpec& spec);
+  void FinishLoad(const std::string& name, const absl::Status& status);
+  void Announce(const wan::v1::Model& model) const;
+
+  Engine& engine_;
+  Executor& executor_;
+  Clock& clock_;
+  const ModelRegistryOptions options_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
+  // Apart from entries_: jobs of an earlier process may name a model that is not known any more.
+  std::map<std::string, int, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

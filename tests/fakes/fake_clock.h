@@ -1,0 +1,34 @@
+// A clock that moves only when a test says so.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+
+namespace wan::fakes {
+
+// Thread-safe. Starts at 2026-01-01 00:00:00 UTC; MonotonicNanos counts from 0 with it.
+class FakeClock final : public Clock {
+ public:
+  FakeClock();
+
+  // Moves time and wakes whoever waits for it. Called with no mutex held that anybody waits on.
+  void Advance(absl::Duration duration);
+
+  absl::Time Now() const override;
+  int64_t MonotonicNanos() const override;
+  bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
+                  absl::Time deadline) override;
+
+ private:
+  std::atomic<int64_t> nanos_{0};
+  absl::Mutex waiters_mutex_;
+  std::list<absl::Mutex*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
+};
+
+}  // namespace wan::fakes

@@ -1,0 +1,31 @@
+// A device monitor that reports what a test sets.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/api/device_monitor.h"
+
+namespace wan::fakes {
+
+// Thread-safe. At first: one device "cpu" with 25 % CPU, 4 GiB of 8 GiB in use, and no GPU figures.
+class FakeDeviceMonitor final : public DeviceMonitor {
+ public:
+  FakeDeviceMonitor();
+
+  // What every later probe and sample reports.
+  void SetUsage(const ResourceUsage& usage);
+  void SetSamples(std::vector<DeviceSample> samples);
+
+  std::unique_ptr<ResourceProbe> StartProbe() override;
+  std::vector<DeviceSample> Sample() override;
+
+ private:
+  absl::Mutex mutex_;
+  ResourceUsage usage_ ABSL_GUARDED_BY(mutex_);
+  std::vector<DeviceSample> samples_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::fakes

@@ -1,0 +1,101 @@
+// An engine that computes nothing: it goes through the stages of a real one as a test tells it to.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/engine.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/fakes/fake_device_monitor.h"
+
+namespace wan::fakes {
+
+// Stages of Generate, each a span: TI2V_Preprocess, T5_Encoding, VAE_Encoding (with an image), per
+// step Step_N_Loading and Step_N_Inference, VAE_Decoding, Video_Encoding. LoadModel has
+// Model_Initialization, Warmup the name "Warmup" (no span). Stages take no time unless told.
+//
+// Defaults of its models: 64x32, 5 frames, 24 fps, 3 steps, guidance 5, shift 5, "unipc"; strides
+// 32 and 4; images are accepted if they begin with "PNG". Plan reports every violation of model,
+// prompt, image, width, height, num_frames, fps, steps, guidance_scale and shift.
+//
+// An artifact of a seed s and kind k is the text "k seed s" (k: mp4, mkv, latents).
+//
+// Thread-safe.
+class FakeEngine final : public Engine {
+ public:
+  // With a clock, TakeTime moves it.
+  explicit FakeEngine(FakeClock* clock = nullptr);
+
+  // The engine stops inside every later span of `stage` until Release, or, in Generate, until it
+  // is asked to stop.
+  void Hold(std::string_view stage);
+  // Waits until the engine stands in `stage`.
+  void AwaitHeld(std::string_view stage);
+  // Lets go on, and holds at `stage` no more.
+  void Release(std::string_view stage);
+
+  // The next span of `stage` ends with `status` (and Generate, LoadModel or Warmup with it).
+  void FailAt(std::string_view stage, absl::Status status);
+  // The next span of `stage` throws std::runtime_error(what).
+  void ThrowAt(std::string_view stage, std::string what);
+  // Every later span of the stage (StageFamily: "Step_Inference") moves the clock by this.
+  void TakeTime(std::string_view stage_family, absl::Duration duration);
+  // Leaves the named output kind unwritten.
+  void SkipOutput(OutputKind kind);
+
+  // Every Generate so far, in order: its resolved request.
+  std::vector<GenerationRequest> Generated() const;
+  // Spans that Generate began after it was asked to stop.
+  int SpansAfterStop() const;
+  int Loads() const;
+  int Warmups() const;
+
+  FakeDeviceMonitor& monitor() { return monitor_; }
+
+  absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) override;
+  absl::Status UnloadModel(std::string_view name) override;
+  absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes) override;
+  absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const override;
+  absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
+                        Recorder& recorder, GenerationObserver& observer,
+                        std::stop_token stop) override;
+  std::vector<ModelDescription> Models() const override;
+  DeviceDescription Device() const override;
+  DeviceMonitor& Monitor() override { return monitor_; }
+
+ private:
+  // One span of Generate or LoadModel.
+  absl::Status RunStage(std::string_view stage, Recorder& recorder, const std::stop_token& stop,
+                        std::shared_ptr<const StepFacts> step = nullptr);
+  // Holds, takes time, fails and throws as told.
+  absl::Status Act(std::string_view stage, const std::stop_token& stop);
+
+  FakeClock* const clock_;
+  FakeDeviceMonitor monitor_;
+  mutable absl::Mutex mutex_;
+  std::set<std::string, std::less<>> held_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> standing_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Status, std::less<>> failures_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Duration, std::less<>> durations_ ABSL_GUARDED_BY(mutex_);
+  std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
+  std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+  mutable int64_t next_seed_ ABSL_GUARDED_BY(mutex_) = 1000;
+  int spans_after_stop_ ABSL_GUARDED_BY(mutex_) = 0;
+  int loads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int warmups_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace wan::fakes

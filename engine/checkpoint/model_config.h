@@ -1,0 +1,64 @@
+// The dimensions of a checkpoint's components. They are read from its config files and the shapes
+// of its tensors, never assumed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace wan {
+
+// The diffusion transformer (upstream's WanModel).
+struct TransformerConfig {
+  int64_t dim = 0;           // width of the residual stream
+  int64_t ffn_dim = 0;       // hidden width of the feed-forward layers
+  int64_t freq_dim = 0;      // width of the timestep's sinusoid
+  int64_t num_heads = 0;     // divides dim
+  int64_t num_layers = 0;    // blocks
+  int64_t in_channels = 0;   // latent channels, and those of the image condition where there is one
+  int64_t out_channels = 0;  // latent channels
+  int64_t text_dim = 0;      // width of the text encoder's hidden states
+  int64_t text_len = 0;      // rows that text is padded to
+  std::array<int64_t, 3> patch_size{};  // frames, rows, columns of latents in one token
+  double eps = 0;                       // of all norms
+  std::string model_type;               // upstream's: "ti2v", "t2v" or "i2v"
+  bool cross_attn_norm = true;          // the norm before the cross-attention has weights ("norm3")
+  bool qk_norm = true;                  // RMS norm of queries and keys
+
+  friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
+};
+
+// The UMT5 encoder.
+struct TextEncoderConfig {
+  int64_t dim = 0;        // width of the hidden states
+  int64_t ffn_dim = 0;    // hidden width of the gated feed-forward layers
+  int64_t num_heads = 0;  // num_heads * head_dim need not be dim
+  int64_t head_dim = 0;
+  int64_t num_layers = 0;
+  int64_t num_buckets = 0;  // rows of each block's table of relative positions
+  int64_t vocab_size = 0;   // rows of the token table
+
+  friend bool operator==(const TextEncoderConfig&, const TextEncoderConfig&) = default;
+};
+
+// The video autoencoder.
+struct VaeConfig {
+  std::string kind;               // "2.1" (the A14B models' Wan2.1 VAE) or "2.2" (ti2v-5b's)
+  int64_t z_dim = 0;              // latent channels
+  int64_t base_dim = 0;           // width of the encoder's first stage at multiplier 1
+  int64_t decoder_base_dim = 0;   // the same of the decoder; equals base_dim in 2.1
+  std::vector<int64_t> dim_mult;  // width multiplier of each stage, in the encoder's order
+  int num_res_blocks = 0;         // of an encoder's stage; the decoder's have one more
+  // Which of the encoder's downsampling steps (one fewer than stages) halve the frames, too.
+  std::vector<bool> temporal_downsample;
+  int64_t patch_size = 0;            // pixels folded into channels before the encoder; 1 in 2.1
+  int64_t stride_spatial = 0;        // pixels per latent, along rows and columns
+  int64_t stride_temporal = 0;       // frames per latent, after the first
+  std::vector<double> latents_mean;  // [z_dim]; the transformer's latents are (z - mean) / std
+  std::vector<double> latents_std;   // [z_dim]
+
+  friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
+};
+
+}  // namespace wan

@@ -1,0 +1,84 @@
+// Named tensors of one component of a checkpoint, whatever the layout on disk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace wan {
+
+enum class DType {
+  kFloat64,
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUInt8,
+  kBool,
+  kFloat8E4M3,
+  kFloat8E5M2,
+};
+
+// Bytes of one element.
+size_t DTypeSize(DType dtype);
+
+// The name that safetensors headers use, for example "BF16".
+std::string_view DTypeName(DType dtype);
+
+// Inverse of DTypeName; nullopt for any other text.
+std::optional<DType> DTypeFromName(std::string_view name);
+
+// Elements of a tensor of that shape (1 for a scalar's empty shape); nullopt if a dimension is
+// negative or the product does not fit.
+std::optional<int64_t> ElementCount(std::span<const int64_t> shape);
+
+// "[64, 64]", for messages.
+std::string ShapeText(std::span<const int64_t> shape);
+
+struct TensorInfo {
+  std::string name;  // canonical: upstream's, for example "blocks.0.self_attn.q.weight"
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  uint64_t bytes = 0;  // product of shape times DTypeSize
+  std::string file;    // where it lies, for messages
+};
+
+struct TensorBytes {
+  std::span<const std::byte> bytes;   // contiguous, row-major, little endian, aligned to its dtype
+  std::shared_ptr<const void> owner;  // keeps `bytes` valid
+};
+
+// Thread-safe after construction.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  // Sorted by name.
+  virtual const std::vector<TensorInfo>& Tensors() const = 0;
+
+  // nullptr if there is no such tensor.
+  virtual const TensorInfo* Find(std::string_view name) const = 0;
+
+  // The bytes of a tensor of this source: a view of the mapped file, without a copy (but where a
+  // file of a foreign writer does not align its data). They are valid as long as `owner` lives,
+  // even without the source. Whoever truncates the file meanwhile kills the process (SIGBUS):
+  // replace checkpoints by renaming, not in place. NOT_FOUND for a name the source does not have,
+  // FAILED_PRECONDITION if the source is synthetic.
+  virtual absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const = 0;
+
+  // True if there are no bytes: names, shapes and dtypes are those of a real checkpoint, and the
+  // loader fills the tensors with seeded random numbers where they are needed.
+  virtual bool IsSynthetic() const { return false; }
+};
+
+}  // namespace wan

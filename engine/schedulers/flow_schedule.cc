@@ -1,0 +1,124 @@
+#include "engine/schedulers/flow_schedule.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace wan {
+namespace {
+
+constexpr int kTrainTimesteps = 1000;
+
+// The type decides the last bit: the reference computes some schedules in double, some in fp32.
+template <typename Real>
+Real Shifted(Real sigma, Real shift) {
+  return shift * sigma / (1 + (shift - 1) * sigma);
+}
+
+// Evenly spaced from `first` to 0, without the 0; computed in double, in numpy.linspace's order.
+FlowSchedule WholeTimesteps(double first, int steps, double shift) {
+  FlowSchedule schedule;
+  const double spacing = (0 - first) / steps;
+  for (int i = 0; i < steps; ++i) {
+    const double sigma = Shifted(i * spacing + first, shift);
+    schedule.sigmas.push_back(static_cast<float>(sigma));
+    schedule.timesteps.push_back(static_cast<int>(sigma * kTrainTimesteps));
+  }
+  schedule.sigmas.push_back(0);
+  return schedule;
+}
+
+// 0.999f: the reference takes the first level from a table of 1000 that starts one step below 1.
+FlowSchedule WholeTimestepsBelowOne(int steps, double shift) {
+  return WholeTimesteps(0.999f, steps, shift);
+}
+
+FlowSchedule WholeTimestepsFromOne(int steps, double shift) {
+  return WholeTimesteps(1, steps, shift);
+}
+
+// In fp32, as diffusers does it.
+FlowSchedule ExactTimesteps(std::span<const double> timesteps, double shift) {
+  FlowSchedule schedule;
+  for (const double timestep : timesteps) {
+    const float sigma =
+        Shifted(static_cast<float>(timestep) / kTrainTimesteps, static_cast<float>(shift));
+    schedule.sigmas.push_back(sigma);
+    schedule.timesteps.push_back(sigma * static_cast<float>(kTrainTimesteps));
+  }
+  schedule.sigmas.push_back(0);
+  return schedule;
+}
+
+FlowSchedule ExactTimesteps(int steps, double shift) {
+  std::vector<double> timesteps;
+  for (int i = 0; i < steps; ++i) {
+    timesteps.push_back(static_cast<double>(kTrainTimesteps) * (steps - i) / steps);
+  }
+  return ExactTimesteps(timesteps, shift);
+}
+
+struct NamedSchedule {
+  std::string_view name;
+  FlowSchedule (*make)(int steps, double shift);
+};
+
+constexpr NamedSchedule kSchedules[] = {
+#define WAN_FLOW_SOLVER(name, schedule, solver) {name, schedule},
+#include "engine/schedulers/flow_solvers.def"
+#undef WAN_FLOW_SOLVER
+};
+
+absl::Status CheckSteps(size_t steps) {
+  if (steps >= 1 && steps <= kMaxFlowSteps) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("steps is ", steps, "; must be from 1 to ", kMaxFlowSteps));
+}
+
+absl::Status CheckShift(double shift) {
+  // The negated form also catches NaN.
+  if (shift >= kMinFlowShift && shift <= kMaxFlowShift) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("shift is ", shift, "; must be from ", kMinFlowShift, " to ", kMaxFlowShift));
+}
+
+}  // namespace
+
+std::vector<std::string> FlowSolverNames() {
+  std::vector<std::string> names;
+  for (const NamedSchedule& schedule : kSchedules) names.emplace_back(schedule.name);
+  return names;
+}
+
+absl::StatusOr<FlowSchedule> MakeFlowSchedule(std::string_view name, int steps, double shift) {
+  if (steps < 0) steps = 0;
+  absl::Status status = CheckSteps(static_cast<size_t>(steps));
+  status.Update(CheckShift(shift));
+  if (!status.ok()) return status;
+  for (const NamedSchedule& schedule : kSchedules) {
+    if (schedule.name == name) return schedule.make(steps, shift);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("solver is '", absl::string_view(name.data(), name.size()), "'; must be one of ",
+                   absl::StrJoin(FlowSolverNames(), ", ")));
+}
+
+absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps, double shift) {
+  absl::Status status = CheckSteps(timesteps.size());
+  status.Update(CheckShift(shift));
+  if (!status.ok()) return status;
+  double above = kTrainTimesteps;
+  for (size_t i = 0; i < timesteps.size(); ++i) {
+    const bool falls = i == 0 ? timesteps[i] <= above : timesteps[i] < above;
+    if (!(timesteps[i] > 0) || !falls) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "timesteps[", i, "] is ", timesteps[i],
+          "; timesteps must fall strictly and lie above 0, at most ", kTrainTimesteps));
+    }
+    above = timesteps[i];
+  }
+  return ExactTimesteps(timesteps, shift);
+}
+
+}  // namespace wan

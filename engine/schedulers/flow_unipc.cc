@@ -1,0 +1,104 @@
+// UniPC (arXiv 2302.04867) of order 2, data prediction, B(h) = e^h - 1, on the flow's noise levels:
+// a predictor takes each step, and the next step's model output first corrects it.
+//
+// History: the sample that the last step started from (corrected), then the clean latents predicted
+// at the last one or two steps, newest first.
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+
+#include "engine/schedulers/flow_solver.h"
+#include "engine/schedulers/noise_level.h"
+
+namespace wan {
+namespace {
+
+constexpr int kOrder = 2;
+
+// The parts of the step from one noise level to the next that predictor and corrector share.
+struct Stretch {
+  NoiseLevel from;
+  NoiseLevel to;
+  float h;    // negated difference of the lambdas; minus infinity into sigma 0
+  float b_h;  // e^h - 1
+
+  Stretch(float from_sigma, float to_sigma)
+      : from(from_sigma), to(to_sigma), h(-(to.lambda - from.lambda)), b_h(std::expm1(h)) {}
+
+  // The exact solution if the clean latents stayed as predicted at `from`.
+  at::Tensor Exponential(const at::Tensor& sample, const at::Tensor& clean) const {
+    return (to.sigma / from.sigma) * sample - (to.alpha * b_h) * clean;
+  }
+
+  // Where the level `before` lies on this stretch, in units of its length: negative.
+  float Position(float before_sigma) const {
+    return (NoiseLevel(before_sigma).lambda - from.lambda) / -h;
+  }
+};
+
+class FlowUniPc final : public FlowSolver {
+ public:
+  explicit FlowUniPc(FlowSchedule schedule) : FlowSolver(std::move(schedule)) {}
+
+ protected:
+  int HistorySize(int step) const override { return step == 0 ? 0 : 1 + std::min(step, kOrder); }
+
+  at::Tensor Advance(const at::Tensor& model_output, int step, const at::Tensor& sample,
+                     std::vector<at::Tensor>& history) const override {
+    const at::Tensor clean = sample - sigma(step) * model_output;
+    if (step == 0) {
+      // Cloned: the caller keeps the right to change its sample.
+      history = {sample.clone(), clean};
+    } else {
+      at::Tensor corrected = Correct(clean, step, history);
+      history.resize(kOrder);
+      history[0] = std::move(corrected);
+      history.insert(history.begin() + 1, clean);
+    }
+    return Predict(step, history);
+  }
+
+ private:
+  // Of the predictor at `step`: one less than usual at the start and into sigma 0.
+  int Order(int step) const { return std::min({kOrder, step + 1, steps() - step}); }
+
+  // The sample at `step` from the one before it, now that the model has seen the prediction.
+  // `clean` is the model's view there; `history` is still that of the step before.
+  at::Tensor Correct(const at::Tensor& clean, int step,
+                     const std::vector<at::Tensor>& history) const {
+    const Stretch stretch(sigma(step - 1), sigma(step));
+    const at::Tensor& clean_before = history[1];
+    const at::Tensor change = clean - clean_before;
+    const at::Tensor base = stretch.Exponential(history[0], clean_before);
+    const float factor = stretch.to.alpha * stretch.b_h;
+    if (Order(step - 1) == 1) return base - factor * (0.5f * change);
+    // Weights that make the rule exact for one order more: they solve
+    //   w0 + w1 = b0,  position * w0 + w1 = b1.
+    const float position = stretch.Position(sigma(step - 2));
+    const float phi_1 = stretch.b_h / stretch.h - 1;
+    const float phi_2 = phi_1 / stretch.h - 0.5f;
+    const float b0 = phi_1 / stretch.b_h;
+    const float b1 = phi_2 * 2 / stretch.b_h;
+    const float w0 = (b1 - b0) / (position - 1);
+    const float w1 = b0 - w0;
+    const at::Tensor slope = (history[2] - clean_before) / position;
+    return base - factor * (w0 * slope + w1 * change);
+  }
+
+  at::Tensor Predict(int step, const std::vector<at::Tensor>& history) const {
+    const Stretch stretch(sigma(step), sigma(step + 1));
+    const at::Tensor& clean = history[1];
+    const at::Tensor base = stretch.Exponential(history[0], clean);
+    if (Order(step) == 1) return base;
+    const at::Tensor slope = (history[2] - clean) / stretch.Position(sigma(step - 1));
+    return base - (stretch.to.alpha * stretch.b_h) * (0.5f * slope);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<FlowSolver> MakeFlowUniPc(FlowSchedule schedule) {
+  return std::make_unique<FlowUniPc>(std::move(schedule));
+}
+
+}  // namespace wan

@@ -1,0 +1,50 @@
+#include "client/download.h"
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/part_file.h"
+
+namespace wan::client {
+
+std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
+                               const std::filesystem::path& destination) {
+  std::filesystem::path path = destination;
+  path += absl::StrCat(".", artifact.sha256().substr(0, 12), ".part");
+  return path;
+}
+
+absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifact,
+                      const std::filesystem::path& destination, const DownloadProgress& progress,
+                      std::stop_token stop) {
+  absl::StatusOr<PartFile> part = PartFile::Open(PartPath(artifact, destination));
+  if (!part.ok()) return part.status();
+  if (part->size() > artifact.size_bytes()) {
+    if (absl::Status status = part->Restart(); !status.ok()) return status;
+  }
+
+  Backoff backoff = videos.NewBackoff(stop);
+  while (part->size() < artifact.size_bytes()) {
+    const absl::Status outcome = videos.ReadArtifact(
+        artifact.name(), part->size(),
+        [&](const wan::v1::DownloadArtifactResponse& chunk) {
+          if (chunk.data().empty()) return absl::OkStatus();
+          if (chunk.offset() != part->size()) {
+            return absl::DataLossError(absl::StrCat("the server sent byte ", chunk.offset(), " of ",
+                                                    artifact.name(), " where byte ", part->size(),
+                                                    " should follow"));
+          }
+          if (absl::Status status = part->Append(chunk.data()); !status.ok()) return status;
+          backoff.Reset();
+          if (progress) progress(part->size(), artifact.size_bytes());
+          return absl::OkStatus();
+        },
+        stop);
+    if (outcome.ok()) break;
+    if (!backoff.ShouldRetry(outcome)) return outcome;
+  }
+  return part->Publish(artifact.size_bytes(), artifact.sha256(), destination);
+}
+
+}  // namespace wan::client

@@ -1,0 +1,138 @@
+#include "client/video_client.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/calls.h"
+#include "wan/v1/video_generation.grpc.pb.h"
+
+namespace wan::client {
+namespace {
+
+using wan::v1::Event;
+using Service = wan::v1::VideoGeneration::StubInterface;
+
+// What a call that follows a job returns once its stream has ended.
+absl::StatusOr<Event> EndOfJob(const absl::Status& outcome, Event last) {
+  // The end of the job counts, however the stream ended after it.
+  if (EndsJob(last)) return last;
+  if (!outcome.ok()) return outcome;
+  return absl::DataLossError(
+      absl::StrCat("the stream ended before the job did, after event ", last.sequence()));
+}
+
+}  // namespace
+
+struct VideoClient::Stub {
+  std::unique_ptr<Service> service;
+};
+
+bool EndsJob(const Event& event) {
+  return event.has_completed() || event.has_failed() || event.has_cancelled();
+}
+
+VideoClient::VideoClient(const Connection& connection, RetryPolicy retries, BackoffClock& clock)
+    : connection_(connection),
+      retries_(retries),
+      clock_(clock),
+      stub_(new Stub{wan::v1::VideoGeneration::NewStub(connection.channel())}) {}
+
+VideoClient::~VideoClient() = default;
+
+Backoff VideoClient::NewBackoff(std::stop_token stop) const {
+  return Backoff(retries_, clock_, std::move(stop));
+}
+
+absl::StatusOr<Event> VideoClient::Generate(const wan::v1::GenerationRequest& request,
+                                            const EventCallback& on_event,
+                                            std::stop_token stop) const {
+  wan::v1::GenerateRequest message;
+  *message.mutable_request() = request;
+  Event last;
+  const absl::Status outcome = CallStream<Event>(
+      connection_, std::move(stop),
+      [&](grpc::ClientContext* context) { return stub_->service->Generate(context, message); },
+      [&](const Event& event) {
+        if (!event.has_preview()) last = event;
+        on_event(event);
+        return absl::OkStatus();
+      });
+  return EndOfJob(outcome, std::move(last));
+}
+
+absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t after_sequence,
+                                            const EventCallback& on_event,
+                                            std::stop_token stop) const {
+  wan::v1::WatchJobRequest message;
+  message.set_name(name);
+  message.set_after_sequence(after_sequence);
+  Backoff backoff = NewBackoff(stop);
+  Event last;
+  absl::Status outcome;
+  do {
+    outcome = CallStream<Event>(
+        connection_, stop,
+        [&](grpc::ClientContext* context) { return stub_->service->WatchJob(context, message); },
+        [&](const Event& event) {
+          // Previews are not part of the log and have no sequence.
+          if (!event.has_preview()) {
+            message.set_after_sequence(event.sequence());
+            backoff.Reset();
+            last = event;
+          }
+          on_event(event);
+          return absl::OkStatus();
+        });
+  } while (!EndsJob(last) && backoff.ShouldRetry(outcome));
+  return EndOfJob(outcome, std::move(last));
+}
+
+absl::StatusOr<wan::v1::Job> VideoClient::CreateJob(const wan::v1::GenerationRequest& request,
+                                                    std::stop_token stop) const {
+  wan::v1::CreateJobRequest message;
+  *message.mutable_request() = request;
+  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::CreateJob, message);
+}
+
+absl::StatusOr<wan::v1::Job> VideoClient::GetJob(const std::string& name,
+                                                 std::stop_token stop) const {
+  wan::v1::GetJobRequest message;
+  message.set_name(name);
+  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::GetJob, message);
+}
+
+absl::StatusOr<wan::v1::ListJobsResponse> VideoClient::ListJobs(
+    const wan::v1::ListJobsRequest& request, std::stop_token stop) const {
+  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::ListJobs, request);
+}
+
+absl::StatusOr<wan::v1::Job> VideoClient::CancelJob(const std::string& name,
+                                                    std::stop_token stop) const {
+  wan::v1::CancelJobRequest message;
+  message.set_name(name);
+  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::CancelJob, message);
+}
+
+absl::StatusOr<wan::v1::JobReport> VideoClient::GetReport(const std::string& name,
+                                                          std::stop_token stop) const {
+  wan::v1::GetReportRequest message;
+  message.set_job(name);
+  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::GetReport, message);
+}
+
+absl::Status VideoClient::ReadArtifact(
+    const std::string& name, uint64_t offset,
+    const std::function<absl::Status(const wan::v1::DownloadArtifactResponse&)>& on_chunk,
+    std::stop_token stop) const {
+  wan::v1::DownloadArtifactRequest message;
+  message.set_name(name);
+  message.set_offset(offset);
+  return CallStream<wan::v1::DownloadArtifactResponse>(
+      connection_, std::move(stop),
+      [&](grpc::ClientContext* context) {
+        return stub_->service->DownloadArtifact(context, message);
+      },
+      on_chunk);
+}
+
+}  // namespace wan::client

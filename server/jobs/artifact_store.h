@@ -58,6 +58,9 @@ class ArtifactStore {
   // Removes what an attempt left in staging. What cannot be removed now goes at the next start.
   void Discard(std::string_view job, int attempt) const;
 
+  // Removes what Publish put in place for a job that did not complete after all.
+  void Remove(std::string_view job) const;
+
   // At start: empties staging and removes the artifacts of jobs that `keep` does not want.
   absl::Status RemoveLeftovers(const std::function<bool(const std::string& job)>& keep) const;
 

@@ -49,13 +49,14 @@ class EventCursor {
 
  private:
   friend class EventLog;
-  EventCursor(JobStore& store, std::shared_ptr<internal::EventStream> stream,
+  EventCursor(JobStore& store, std::string job, std::shared_ptr<internal::EventStream> stream,
               int64_t after_sequence, std::function<void()> notify);
 
   // Fills `page_` with stored events before the stream's first.
   absl::Status ReadPage(int64_t stream_first);
 
   JobStore& store_;
+  const std::string job_;
   const std::shared_ptr<internal::EventStream> stream_;
   const std::shared_ptr<internal::CursorState> state_;
   int64_t next_;
@@ -69,8 +70,9 @@ class EventCursor {
 // store refuses a write the events are shown all the same, and written again with what follows.
 class EventLog {
  public:
-  // Both must outlive the log; the log must outlive its cursors.
-  EventLog(JobStore& store, Clock& clock);
+  // Store and clock must outlive the log, and the log its cursors. `on_problem` hears of the first
+  // of a row of writes that the store refuses; it must not use the log.
+  EventLog(JobStore& store, Clock& clock, std::function<void(const absl::Status&)> on_problem);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
   // Writes what is pending.
@@ -78,17 +80,20 @@ class EventLog {
 
   // Begins the log of a job that has not ended and of which `last_sequence` events are stored.
   void Open(const std::string& job, int64_t last_sequence);
+  // Undoes Open for a job that was not stored after all.
+  void Forget(const std::string& job);
 
-  // Queues a change of an open job. Its events get their sequence, job name and, where unset, time;
-  // `row` gets the last sequence. A change whose row has a final state closes the job's log.
-  void Append(JobChange change);
+  // Queues a change of an open job. Its events get their sequence, job name and, where unset, time.
+  // A change whose row has a final state closes the job's log. `stored` is called, with no lock
+  // held, once the store has the change.
+  void Append(JobChange change, std::function<void()> stored = nullptr);
 
   // Shows a preview to the job's live cursors. It is not kept; a cursor that has not fetched the
   // one before sees only the later.
   void Broadcast(const std::string& job, wan::v1::Event preview);
 
-  // Waits until everything that was appended before has been written; the error of the last attempt
-  // if it could not be.
+  // Waits until everything that was appended before has been written and shown; the error of the
+  // last attempt if it could not be written. Does not wait when a notify callback calls it.
   absl::Status Flush();
 
   // Reads the job's events with a sequence greater than `after_sequence`. The job must exist.
@@ -104,21 +109,40 @@ class EventLog {
   void Close();
 
  private:
-  using Streams = std::unordered_map<std::string, std::shared_ptr<internal::EventStream>>;
+  // Changes, and for each of them what is called once it is stored.
+  struct Batch {
+    std::vector<JobChange> changes;
+    std::vector<std::function<void()>> stored;
+  };
+  // The log of a job that has not ended, or whose end is not stored yet.
+  struct OpenLog {
+    std::shared_ptr<internal::EventStream> stream;
+    int64_t assigned = 0;  // sequence of the newest event, shown or not
+  };
 
   void WriterLoop();
-  // Shows written (or refused) changes to the cursors.
-  void Publish(const std::vector<JobChange>& changes);
+  // Waits for work, or for the time to write again what the store refused.
+  void AwaitWork(bool refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes changes, all at once if the store takes them so; returns what became of each. Behind a
+  // refused change no other of its job is written.
+  std::vector<absl::Status> Write(const std::vector<JobChange>& changes);
+  // Shows a change to the job's cursors.
+  void Show(const JobChange& change);
+  // Calls `stored` and forgets the job if it has ended.
+  void FinishStored(const JobChange& change, const std::function<void()>& stored);
+  std::shared_ptr<internal::EventStream> FindStream(const std::string& job) const;
 
   JobStore& store_;
   Clock& clock_;
+  const std::function<void(const absl::Status&)> on_problem_;
   mutable absl::Mutex mutex_;
-  Streams streams_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, int64_t> assigned_ ABSL_GUARDED_BY(mutex_);
-  std::vector<JobChange> pending_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, OpenLog> open_ ABSL_GUARDED_BY(mutex_);
+  Batch pending_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, wan::v1::Event> previews_ ABSL_GUARDED_BY(mutex_);  // latest
   uint64_t appended_ ABSL_GUARDED_BY(mutex_) = 0;   // changes ever appended
-  uint64_t attempted_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, handed to the store
+  uint64_t attempted_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, handed to the store and shown
   absl::Status write_status_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread writer_;

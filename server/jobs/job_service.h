@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "server/jobs/event_log.h"
 #include "server/jobs/listener.h"
 #include "server/jobs/model_registry.h"
+#include "server/jobs/stats.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/telemetry.pb.h"
 #include "wan/v1/video_generation.pb.h"
@@ -44,18 +44,6 @@ struct JobServiceOptions {
 enum class StopMode {
   kFinish,   // it may go on for a grace time, and is requeued after that
   kRequeue,  // it stops within one step and runs again after the restart
-};
-
-struct JobStats {
-  // Since the service was opened for final states; now for QUEUED and RUNNING.
-  std::map<wan::v1::JobState, int64_t> jobs_by_state;
-  // By model.
-  std::map<std::string, int> queued;
-  // Estimated seconds of execution that wait, of the jobs that can be estimated.
-  std::map<std::string, double> queued_seconds;
-  int queued_total = 0;
-  int running_total = 0;
-  int queue_capacity = 0;
 };
 
 // Thread-safe. Create, Cancel and Stop block for a durable write; no call but Stop blocks for a

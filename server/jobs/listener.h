@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// Called from any thread, with no lock held; must not block. Calls about one job or model come in
-// order.
+// Called from any thread, in the order of what happens to a job or model, and with the lock held
+// that keeps this order: must be quick and must not call the service or the registry.
 class StateListener {
  public:
   virtual ~StateListener() = default;

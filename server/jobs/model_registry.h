@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,9 +46,10 @@ class ModelRegistry {
   absl::Status Add(const ModelSpec& spec);
 
   // Makes resident and warm. An empty path means the known one. A resident model with the same path
-  // is left as it is; one on its way is waited for. FAILED_PRECONDITION if the name is resident or
-  // on its way from another path; INVALID_ARGUMENT for a bad name or an unknown one without a path;
-  // else the engine's error, which the model's state keeps.
+  // is left as it is; one on its way is waited for. FAILED_PRECONDITION (MODEL_LOADED,
+  // MODEL_LOADING) if the name is resident or on its way from another path; NOT_FOUND for an
+  // unknown name without a path; INVALID_ARGUMENT for a bad name; else the engine's error, which
+  // the model's state keeps.
   void Load(std::string_view name, std::string_view path, Done done);
 
   // FAILED_PRECONDITION (MODEL_IN_USE, MODEL_LOADING) while jobs for it wait or run, or while it is
@@ -78,14 +80,21 @@ class ModelRegistry {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
     std::vector<Done> load_waiters;
-    int tasks = 0;  // warm-ups and unloads on their way
   };
+  // Nothing where the executor must work first.
+  using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
 
-  wan::v1::Model Describe(const std::string& name, const Entry& entry) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fills in spec.path. Without an answer `done` waits for the load, which the caller has to
+  // `begin` unless it is on its way.
+  Answer JoinLoad(ModelSpec& spec, const Done& done, bool* begin);
   absl::Status RunLoad(const ModelSpec& spec);
   void FinishLoad(const std::string& name, const absl::Status& status);
-  void Announce(const wan::v1::Model& model) const;
+  Answer BeginUnload(const std::string& name);
+  absl::Status CheckReady(const std::string& name) const;
+  void SetState(const std::string& name, Entry& entry, wan::v1::ModelState state,
+                const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  wan::v1::Model Describe(const std::string& name, const Entry& entry) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Engine& engine_;
   Executor& executor_;

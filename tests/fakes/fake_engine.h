@@ -1,8 +1,9 @@
 // An engine that computes nothing: it goes through the stages of a real one as a test tells it to.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <stop_token>
@@ -47,7 +48,7 @@ class FakeEngine final : public Engine {
 
   // The next span of `stage` ends with `status` (and Generate, LoadModel or Warmup with it).
   void FailAt(std::string_view stage, absl::Status status);
-  // The next span of `stage` throws std::runtime_error(what).
+  // The next span of `stage`, or the next call of Plan, throws std::runtime_error(what).
   void ThrowAt(std::string_view stage, std::string what);
   // Every later span of the stage (StageFamily: "Step_Inference") moves the clock by this.
   void TakeTime(std::string_view stage_family, absl::Duration duration);
@@ -56,8 +57,6 @@ class FakeEngine final : public Engine {
 
   // Every Generate so far, in order: its resolved request.
   std::vector<GenerationRequest> Generated() const;
-  // Spans that Generate began after it was asked to stop.
-  int SpansAfterStop() const;
   int Loads() const;
   int Warmups() const;
 
@@ -87,13 +86,12 @@ class FakeEngine final : public Engine {
   std::set<std::string, std::less<>> held_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string, std::less<>> standing_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Status, std::less<>> failures_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration, std::less<>> durations_ ABSL_GUARDED_BY(mutex_);
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   mutable int64_t next_seed_ ABSL_GUARDED_BY(mutex_) = 1000;
-  int spans_after_stop_ ABSL_GUARDED_BY(mutex_) = 0;
   int loads_ ABSL_GUARDED_BY(mutex_) = 0;
   int warmups_ ABSL_GUARDED_BY(mutex_) = 0;
 };

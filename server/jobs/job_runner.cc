@@ -1,0 +1,91 @@
+#include "server/jobs/job_runner.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/jobs/convert.h"
+#include "server/jobs/engine_call.h"
+
+namespace wan::server {
+namespace {
+
+// Sends previews to whoever watches.
+class PreviewObserver final : public GenerationObserver {
+ public:
+  PreviewObserver(EventLog& log, const wan::v1::Job& job) : log_(log), job_(job) {}
+
+  void OnPreview(const Preview& preview) override {
+    wan::v1::Event event;
+    event.set_attempt(job_.attempt());
+    event.mutable_preview()->set_step(preview.step);
+    event.mutable_preview()->set_jpeg(preview.jpeg);
+    log_.Broadcast(job_.name(), std::move(event));
+  }
+
+ private:
+  EventLog& log_;
+  const wan::v1::Job& job_;
+};
+
+}  // namespace
+
+bool JobRunner::RunNext() {
+  const std::optional<Attempt> attempt = parts_.table.BeginNext();
+  if (!attempt.has_value()) return false;
+  const std::string& name = attempt->job.name();
+  const absl::StatusOr<std::vector<wan::v1::Artifact>> result = Measure(*attempt);
+  const wan::v1::JobState state = parts_.table.End(name, result);
+  parts_.artifacts.Discard(name, attempt->job.attempt());
+  if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) parts_.artifacts.Remove(name);
+  return true;
+}
+
+absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt& attempt) {
+  const std::string& name = attempt.job.name();
+  const std::string& model = attempt.job.request().model();
+  const int number = attempt.job.attempt();
+  EventSink events(
+      model, number, parts_.estimator,
+      [&](std::vector<wan::v1::Event> added, const std::optional<wan::v1::StepProgress>& progress) {
+        parts_.table.AddProgress(name, std::move(added), progress);
+      });
+  const auto extra = MakeSinks(parts_.sinks, {model, name, number});
+  std::vector<TelemetrySink*> sinks = {&events, attempt.report.get()};
+  for (const auto& sink : extra) sinks.push_back(sink.get());
+  Recorder recorder(parts_.clock, parts_.engine.Monitor(), std::move(sinks));
+
+  recorder.RecordPast(kStageQueueWait, attempt.queued_since);
+  Span total = recorder.StartSpan(kStageTotalExecution);
+  absl::StatusOr<std::vector<wan::v1::Artifact>> result = Execute(attempt, events, recorder);
+  total.Finish(result.status()).IgnoreError();
+  return result;
+}
+
+absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt& attempt,
+                                                                  EventSink& events,
+                                                                  Recorder& recorder) {
+  const wan::v1::Job& job = attempt.job;
+  std::shared_ptr<const std::string> image;
+  if (!job.image_sha256().empty()) {
+    absl::StatusOr<std::string> stored = parts_.store.Image(job.name());
+    if (!stored.ok()) return stored.status();
+    image = std::make_shared<const std::string>(*std::move(stored));
+  }
+  const absl::StatusOr<GenerationPlan> plan = CallEngine(
+      [&] { return parts_.engine.Plan(ToEngineRequest(job.request(), std::move(image))); });
+  if (!plan.ok()) return plan.status();
+  events.SetPlan(plan->stages);
+
+  const absl::StatusOr<std::vector<OutputFile>> outputs =
+      parts_.artifacts.Stage(job.name(), job.attempt(), plan->request.outputs);
+  if (!outputs.ok()) return outputs.status();
+  PreviewObserver observer(parts_.log, job);
+  const absl::Status generated = CallEngine(
+      [&] { return parts_.engine.Generate(*plan, *outputs, recorder, observer, attempt.stop); });
+  if (!generated.ok()) return generated;
+  return parts_.artifacts.Publish(job.name(), job.attempt(), *outputs);
+}
+
+}  // namespace wan::server

@@ -1,0 +1,48 @@
+// One attempt of one job, from the queue to its artifacts.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/api/clock.h"
+#include "engine/api/engine.h"
+#include "server/jobs/artifact_store.h"
+#include "server/jobs/event_log.h"
+#include "server/jobs/job_sinks.h"
+#include "server/jobs/job_store.h"
+#include "server/jobs/job_table.h"
+#include "server/jobs/listener.h"
+#include "server/jobs/time_estimator.h"
+
+namespace wan::server {
+
+// Used by the executor's thread only.
+class JobRunner {
+ public:
+  // All must outlive the runner.
+  struct Parts {
+    Engine& engine;
+    JobStore& store;
+    JobTable& table;
+    EventLog& log;
+    const ArtifactStore& artifacts;
+    TimeEstimator& estimator;
+    Clock& clock;
+    std::vector<SinkFactory> sinks;
+  };
+  explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
+
+  // Runs the next job to its end, whatever that is; false if none can run now.
+  bool RunNext();
+
+ private:
+  // With telemetry: Queue_Wait, and Total_Execution around the work.
+  absl::StatusOr<std::vector<wan::v1::Artifact>> Measure(const Attempt& attempt);
+  // The work itself.
+  absl::StatusOr<std::vector<wan::v1::Artifact>> Execute(const Attempt& attempt, EventSink& events,
+                                                         Recorder& recorder);
+
+  const Parts parts_;
+};
+
+}  // namespace wan::server

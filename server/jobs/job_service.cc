@@ -1,0 +1,342 @@
+#include "server/jobs/job_service.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "server/jobs/convert.h"
+#include "server/jobs/deadline_timer.h"
+#include "server/jobs/digest.h"
+#include "server/jobs/engine_call.h"
+#include "server/jobs/errors.h"
+#include "server/jobs/executor.h"
+#include "server/jobs/job_runner.h"
+#include "server/jobs/job_table.h"
+#include "server/jobs/names.h"
+#include "server/jobs/page_token.h"
+#include "server/jobs/sqlite_job_store.h"
+#include "server/jobs/time_estimator.h"
+#include "server/jobs/validation.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kDatabaseFile[] = "jobs.db";
+constexpr int kDefaultPageSize = 50;
+constexpr int kMaxPageSize = 1000;
+constexpr char kDeadlineExceeded[] = "deadline exceeded";
+
+// The same for equal requests: a map's order in plain serialisation is not.
+std::string DigestOf(const wan::v1::GenerationRequest& request) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  {
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    request.SerializeToCodedStream(&coded);
+  }
+  return Sha256Hex(bytes);
+}
+
+// Lets one thread at a time create a job of a request_id, so that retries find it instead of
+// competing with it.
+class KeyLock {
+ public:
+  void Lock(const std::string& key) {
+    absl::MutexLock lock(&mutex_);
+    const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_.contains(key); };
+    mutex_.Await(absl::Condition(&free));
+    held_.insert(key);
+  }
+  void Unlock(const std::string& key) {
+    absl::MutexLock lock(&mutex_);
+    held_.erase(key);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Of two lists, the second without the fields that the first has.
+std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
+                                  const std::vector<FieldViolation>& more) {
+  const size_t own = violations.size();
+  for (const FieldViolation& violation : more) {
+    const auto end = violations.begin() + static_cast<std::ptrdiff_t>(own);
+    const bool known = std::any_of(violations.begin(), end, [&](const FieldViolation& other) {
+      return other.field == violation.field;
+    });
+    if (!known) violations.push_back(violation);
+  }
+  return violations;
+}
+
+// The status to answer when something else than the fields seen so far is wrong.
+absl::Status WithViolations(const std::vector<FieldViolation>& violations,
+                            const absl::Status& status) {
+  const std::vector<FieldViolation> all = Merge(violations, FieldViolationsOf(status));
+  return all.empty() ? status : InvalidFields(all);
+}
+
+}  // namespace
+
+struct JobService::Parts {
+  Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in,
+        std::unique_ptr<JobStore> store_in, ArtifactStore artifacts_in)
+      : engine(engine_in),
+        clock(clock_in),
+        store(std::move(store_in)),
+        artifacts(std::move(artifacts_in)),
+        log(std::make_unique<EventLog>(
+            *store, clock,
+            [listeners = options.listeners](const absl::Status& problem) {
+              for (StateListener* listener : listeners) {
+                listener->OnProblem(problem);
+              }
+            })),
+        timer(clock),
+        models(engine, executor, clock,
+               {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners}),
+        table({*store, *log, models, timer, estimator, clock, engine.Device().device,
+               engine.Device().dtype, options.queue_capacity, options.listeners}),
+        runner({engine, *store, table, *log, artifacts, estimator, clock, options.sinks}) {}
+
+  // The log's last writes report to the table.
+  ~Parts() { log.reset(); }
+
+  Engine& engine;
+  Clock& clock;
+  const std::unique_ptr<JobStore> store;
+  const ArtifactStore artifacts;
+  std::unique_ptr<EventLog> log;
+  TimeEstimator estimator;
+  DeadlineTimer timer;
+  Executor executor;
+  ModelRegistry models;
+  JobTable table;
+  JobRunner runner;
+  KeyLock request_ids;
+  absl::Mutex stop_mutex;
+  bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
+};
+
+absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(JobServiceOptions options,
+                                                             Engine& engine, Clock& clock) {
+  absl::StatusOr<ArtifactStore> artifacts = ArtifactStore::Open(options.data_dir);
+  if (!artifacts.ok()) return artifacts.status();
+  absl::StatusOr<std::unique_ptr<JobStore>> store =
+      OpenSqliteJobStore(options.data_dir / kDatabaseFile);
+  if (!store.ok()) return store.status();
+  // Videos of jobs that this database does not know stay: it may be a fresh one.
+  absl::Status status = artifacts->RemoveLeftovers([&](const std::string& job) {
+    const absl::StatusOr<StoredJob> stored = (*store)->Get(job);
+    return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
+  });
+  if (!status.ok()) return status;
+
+  auto parts =
+      std::make_unique<Parts>(options, engine, clock, *std::move(store), *std::move(artifacts));
+  status = parts->table.Recover();
+  if (!status.ok()) return status;
+  JobTable& table = parts->table;
+  parts->timer.Start([&table](const std::string& job) {
+    table.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
+  });
+  parts->executor.Start([runner = &parts->runner] { return runner->RunNext(); });
+  return std::unique_ptr<JobService>(new JobService(std::move(parts)));
+}
+
+JobService::JobService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+JobService::~JobService() { Stop(StopMode::kRequeue, absl::ZeroDuration()); }
+
+ModelRegistry& JobService::models() { return parts_->models; }
+
+JobStats JobService::Stats() const { return parts_->table.Stats(); }
+
+absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& request,
+                                                       bool tied_to_caller) {
+  const std::string digest = DigestOf(request);
+  const std::string& key = request.request_id();
+  if (key.empty() || !ValidateRequestId(request).empty()) {
+    return CreateNew(request, digest, tied_to_caller);
+  }
+  parts_->request_ids.Lock(key);
+  const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(key); };
+  const absl::StatusOr<StoredJob> existing = parts_->store->FindByRequestId(key);
+  if (absl::IsNotFound(existing.status())) return CreateNew(request, digest, tied_to_caller);
+  if (!existing.ok()) return existing.status();
+  if (existing->request_digest != digest) {
+    return WithReason(absl::AlreadyExistsError(
+                          absl::StrCat("request_id '", key, "' belongs to ", existing->job.name(),
+                                       ", which was asked for with another request")),
+                      kReasonRequestIdReused);
+  }
+  const absl::StatusOr<wan::v1::Job> job = Get(existing->job.name());
+  if (!job.ok()) return job.status();
+  return Created{*job, false};
+}
+
+absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
+                                                          const std::string& digest,
+                                                          bool tied_to_caller) {
+  if (parts_->table.draining()) return ServerStoppingError();
+  const std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
+  const std::string& model = request.model();
+  if (model.empty()) return InvalidFields(violations);
+  const absl::Status usable = parts_->models.AddJob(model);
+  if (!usable.ok()) return WithViolations(violations, usable);
+  absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
+
+  std::shared_ptr<const std::string> image;
+  if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
+  const absl::StatusOr<GenerationPlan> plan =
+      CallEngine([&] { return parts_->engine.Plan(ToEngineRequest(request, image)); });
+  if (!plan.ok()) return WithViolations(violations, plan.status());
+  if (!violations.empty()) return InvalidFields(violations);
+
+  StoredJob stored;
+  stored.tied_to_caller = tied_to_caller;
+  stored.request_digest = digest;
+  stored.job.set_name(NewJobName());
+  if (image != nullptr) stored.job.set_image_sha256(Sha256Hex(*image));
+  wan::v1::GenerationRequest& resolved = *stored.job.mutable_request();
+  resolved = ToProto(plan->request);
+  resolved.set_priority(request.priority());
+  if (request.has_deadline()) *resolved.mutable_deadline() = request.deadline();
+  resolved.set_request_id(request.request_id());
+  *resolved.mutable_labels() = request.labels();
+
+  absl::StatusOr<wan::v1::Job> job =
+      parts_->table.Accept(std::move(stored), request.image(),
+                           std::make_shared<const std::vector<StagePlan>>(plan->stages));
+  if (!job.ok()) return job.status();
+  std::move(unuse).Cancel();  // the job keeps the model until it ends
+  parts_->executor.Wake();
+  return Created{*std::move(job), true};
+}
+
+absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
+  const absl::Status valid = CheckJobName(name, "name");
+  if (!valid.ok()) return valid;
+  std::optional<wan::v1::Job> live = parts_->table.Find(std::string(name));
+  if (live.has_value()) return *std::move(live);
+  absl::StatusOr<StoredJob> stored = parts_->store->Get(name);
+  if (!stored.ok()) return stored.status();
+  return std::move(stored->job);
+}
+
+absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
+    const wan::v1::ListJobsRequest& request) const {
+  std::vector<FieldViolation> violations;
+  JobQuery query;
+  query.limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
+  if (query.limit < 0 || query.limit > kMaxPageSize) {
+    violations.push_back({"page_size", absl::StrCat("must be 1 to ", kMaxPageSize, ", or 0 for ",
+                                                    kDefaultPageSize, "; got ", query.limit)});
+  }
+  for (int i = 0; i < request.states_size(); ++i) {
+    const int state = request.states(i);
+    if (state == wan::v1::JOB_STATE_UNSPECIFIED || !wan::v1::JobState_IsValid(state)) {
+      violations.push_back(
+          {absl::StrCat("states[", i, "]"), absl::StrCat("must be a job's state, got ", state)});
+    } else {
+      query.states.push_back(request.states(i));
+    }
+  }
+  if (!request.page_token().empty() && violations.empty()) {
+    const absl::StatusOr<int64_t> before = ParsePageToken(request.page_token(), query.states);
+    if (!before.ok()) return before.status();
+    query.before = *before;
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+
+  // What is shown as live below must be what was stored when the states were compared. If the
+  // store refuses to write, the list is of what it has.
+  parts_->log->Flush().IgnoreError();
+  const absl::StatusOr<JobPage> page = parts_->store->List(query);
+  if (!page.ok()) return page.status();
+  wan::v1::ListJobsResponse response;
+  for (const StoredJob& stored : page->jobs) {
+    std::optional<wan::v1::Job> live = parts_->table.Find(stored.job.name());
+    *response.add_jobs() = live.has_value() ? *std::move(live) : stored.job;
+  }
+  if (page->next != 0) response.set_next_page_token(MakePageToken(page->next, query.states));
+  return response;
+}
+
+absl::StatusOr<wan::v1::Job> JobService::Cancel(std::string_view name, std::string_view reason) {
+  const absl::Status valid = CheckJobName(name, "name");
+  if (!valid.ok()) return valid;
+  parts_->table.Cancel(std::string(name), StopCause::kCancelled, reason);
+  parts_->log->Flush().IgnoreError();  // the job ends in any case; listeners hear of the problem
+  return Get(name);
+}
+
+absl::StatusOr<std::unique_ptr<EventCursor>> JobService::Watch(std::string_view name,
+                                                               int64_t after_sequence,
+                                                               std::function<void()> notify) {
+  if (after_sequence < 0) {
+    return InvalidFields({{"after_sequence", absl::StrCat("must be 0 (from the start) or a "
+                                                          "sequence, got ",
+                                                          after_sequence)}});
+  }
+  const absl::StatusOr<wan::v1::Job> job = Get(name);
+  if (!job.ok()) return job.status();
+  return parts_->log->Watch(job->name(), after_sequence, std::move(notify));
+}
+
+absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) const {
+  const absl::Status valid = CheckJobName(name, "job");
+  if (!valid.ok()) return valid;
+  std::optional<wan::v1::JobReport> live = parts_->table.FindReport(std::string(name));
+  if (live.has_value()) return *std::move(live);
+  absl::StatusOr<wan::v1::JobReport> stored = parts_->store->Report(name);
+  if (!absl::IsNotFound(stored.status())) return stored;
+  const absl::StatusOr<wan::v1::Job> job = Get(name);
+  if (!job.ok()) return job.status();
+  return WithReason(absl::NotFoundError(absl::StrCat(job->name(),
+                                                     " has no report: no attempt of it has ended, "
+                                                     "and none runs")),
+                    kReasonReportNotFound);
+}
+
+absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_view name,
+                                                                    uint64_t offset) const {
+  const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(name, "name");
+  if (!ref.ok()) return ref.status();
+  const absl::StatusOr<wan::v1::Job> job = Get(ref->job);
+  if (!job.ok()) return job.status();
+  for (const wan::v1::Artifact& artifact : job->artifacts()) {
+    if (artifact.name() != name) continue;
+    absl::StatusOr<ArtifactReader> reader = parts_->artifacts.OpenForReading(name, offset);
+    if (!reader.ok()) return reader.status();
+    return OpenedArtifact{artifact, *std::move(reader)};
+  }
+  return WithReason(
+      absl::NotFoundError(absl::StrCat(job->name(), " (", wan::v1::JobState_Name(job->state()),
+                                       ") has no artifact '", ref->file, "'")),
+      kReasonArtifactNotFound);
+}
+
+void JobService::Stop(StopMode mode, absl::Duration grace) {
+  absl::MutexLock lock(&parts_->stop_mutex);
+  if (parts_->stopped) return;
+  parts_->stopped = true;
+  parts_->table.Drain();
+  if (mode == StopMode::kFinish) parts_->table.AwaitIdle(parts_->clock.Now() + grace);
+  parts_->table.RequeueRunning();
+  parts_->executor.Stop();
+  parts_->timer.Stop();
+  parts_->log->Flush().IgnoreError();  // listeners heard of the problem
+  parts_->log->Close();
+}
+
+}  // namespace wan::server

@@ -1,0 +1,78 @@
+#include "server/jobs/job_sinks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/jobs/convert.h"
+
+namespace wan::server {
+
+EventSink::EventSink(std::string model, int attempt, TimeEstimator& estimator, Emit emit)
+    : model_(std::move(model)), attempt_(attempt), estimator_(estimator), emit_(std::move(emit)) {}
+
+void EventSink::SetPlan(std::vector<StagePlan> stages) { remaining_ = std::move(stages); }
+
+wan::v1::Event EventSink::NewEvent() const {
+  wan::v1::Event event;
+  event.set_attempt(attempt_);
+  return event;
+}
+
+void EventSink::OnSpanStart(const SpanStart& start) {
+  wan::v1::Event event = NewEvent();
+  event.mutable_stage_started()->set_stage(start.stage);
+  emit_({std::move(event)}, std::nullopt);
+}
+
+void EventSink::OnSpanEnd(const SpanRecord& record) {
+  FinishStage(record);
+  std::vector<wan::v1::Event> events;
+  events.push_back(NewEvent());
+  *events.back().mutable_stage_finished() = ToProto(record);
+  std::optional<wan::v1::StepProgress> progress;
+  if (record.step != nullptr && record.status.ok() &&
+      record.stage == StepInferenceStage(record.step->step)) {
+    progress = ToStepProgress(record);
+    const std::optional<double> eta = estimator_.Seconds(model_, remaining_);
+    if (eta.has_value()) progress->set_eta_seconds(*eta);
+    events.push_back(NewEvent());
+    *events.back().mutable_step_progress() = *progress;
+  }
+  emit_(std::move(events), progress);
+}
+
+void EventSink::FinishStage(const SpanRecord& record) {
+  const auto planned =
+      std::find_if(remaining_.begin(), remaining_.end(),
+                   [&](const StagePlan& stage) { return stage.stage == record.stage; });
+  if (planned == remaining_.end()) return;
+  if (record.status.ok()) estimator_.Observe(model_, *planned, record.seconds);
+  remaining_.erase(planned);
+}
+
+ReportSink::ReportSink(wan::v1::JobReport header) : header_(std::move(header)) {}
+
+wan::v1::JobReport ReportSink::Snapshot() const {
+  wan::v1::JobReport report = header_;
+  absl::MutexLock lock(&mutex_);
+  for (const Slot& slot : slots_) {
+    if (slot.report.has_value()) *report.add_stages() = *slot.report;
+  }
+  return report;
+}
+
+void ReportSink::OnSpanStart(const SpanStart& start) {
+  absl::MutexLock lock(&mutex_);
+  slots_.push_back({start.stage, start.start, std::nullopt});
+}
+
+void ReportSink::OnSpanEnd(const SpanRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& candidate) {
+    return !candidate.report.has_value() && candidate.stage == record.stage &&
+           candidate.start == record.start;
+  });
+  if (slot != slots_.end()) slot->report = ToProto(record);
+}
+
+}  // namespace wan::server

@@ -1,0 +1,391 @@
+#include "server/jobs/job_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/jobs/convert.h"
+#include "server/jobs/errors.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kRestarted[] = "server restarted while the job was running";
+constexpr char kStopping[] = "server stopped while the job was running";
+constexpr char kCallerLostInRestart[] = "caller went away (server restarted)";
+constexpr char kCallerLostInStop[] = "caller went away (server stopped)";
+
+constexpr absl::Duration kShortestRetry = absl::Seconds(1);
+constexpr absl::Duration kUnknownRetry = absl::Seconds(5);
+constexpr absl::Duration kLongestRetry = absl::Minutes(1);
+
+// Places below this are announced one by one, further ones when they halve or double: a queue of N
+// jobs then costs some log N events a job, not N.
+constexpr int kNearPosition = 4;
+
+bool WorthAnnouncing(int before, int now) {
+  if (before == now) return false;
+  return std::min(before, now) < kNearPosition || now <= before / 2 || now >= before * 2;
+}
+
+wan::v1::Event NewEvent(int attempt) {
+  wan::v1::Event event;
+  event.set_attempt(std::max(attempt, 1));
+  return event;
+}
+
+}  // namespace
+
+JobTable::JobTable(Parts parts) : parts_(std::move(parts)), queue_(parts_.queue_capacity) {}
+
+absl::Status JobTable::Recover() {
+  absl::StatusOr<std::vector<StoredJob>> unfinished = parts_.store.Unfinished();
+  if (!unfinished.ok()) return unfinished.status();
+  {
+    absl::MutexLock lock(&mutex_);
+    std::vector<LiveJob*> recovered;
+    for (StoredJob& stored : *unfinished) {
+      const std::string name = stored.job.name();
+      parts_.log.Open(name, stored.job.last_sequence());
+      parts_.models.AddRecoveredJob(stored.job.request().model());
+      LiveJob& live = live_[name];
+      live.age = next_age_++;
+      live.queued_since = ToTime(stored.job.create_time());
+      live.stored = std::move(stored);
+      recovered.push_back(&live);
+    }
+    for (LiveJob* live : recovered) {
+      const wan::v1::Job& job = live->stored.job;
+      for (StateListener* listener : parts_.listeners) {
+        listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
+      }
+      if (live->stored.tied_to_caller) {
+        FinishCancelled(*live, StopCause::kCancelled, kCallerLostInRestart);
+      } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
+        Requeue(*live, kRestarted);
+      } else {
+        live->announced_position = Enqueue(*live);
+      }
+      if (!IsFinal(job.state()) && job.request().has_deadline()) {
+        parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
+      }
+    }
+  }
+  return parts_.log.Flush();
+}
+
+absl::StatusOr<wan::v1::Job> JobTable::Accept(
+    StoredJob stored, const std::string& image,
+    std::shared_ptr<const std::vector<StagePlan>> stages) {
+  const std::string name = stored.job.name();
+  wan::v1::Event event;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (draining_) return ServerStoppingError();
+    if (queue_.Full()) return QueueFullError(queue_.capacity(), RetryDelay());
+    const absl::Time now = parts_.clock.Now();
+    stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
+    *stored.job.mutable_create_time() = ToProto(now);
+    LiveJob& live = live_[name];
+    live.accepting = true;
+    live.age = next_age_++;
+    live.queued_since = now;
+    live.stages = std::move(stages);
+    live.stored = stored;
+    live.announced_position = Enqueue(live);
+    event = QueuedEvent(live, live.announced_position);
+    event.set_job(name);
+    event.set_sequence(1);
+    *event.mutable_time() = ToProto(now);
+    parts_.log.Open(name, event.sequence());
+  }
+
+  const absl::Status inserted = parts_.store.Insert(stored, image, std::span(&event, 1));
+
+  absl::MutexLock lock(&mutex_);
+  if (!inserted.ok()) {
+    queue_.Remove(name);
+    parts_.log.Forget(name);
+    live_.erase(name);
+    return inserted;
+  }
+  LiveJob& live = live_.at(name);
+  live.accepting = false;
+  queue_.MarkReady(name);
+  if (stored.job.request().has_deadline()) {
+    parts_.timer.Add(name, ToTime(stored.job.request().deadline()));
+  }
+  for (StateListener* listener : parts_.listeners) {
+    listener->OnJobState(live.stored.job, wan::v1::JOB_STATE_UNSPECIFIED);
+  }
+  AnnouncePositions();
+  return View(live);
+}
+
+std::optional<Attempt> JobTable::BeginNext() {
+  absl::MutexLock lock(&mutex_);
+  if (draining_) return std::nullopt;
+  const std::optional<QueueEntry> entry = queue_.TakeFirst(
+      [this](const QueueEntry& candidate) { return parts_.models.IsReady(candidate.model); });
+  if (!entry.has_value()) return std::nullopt;
+  LiveJob& live = live_.at(entry->job);
+  wan::v1::Job& job = live.stored.job;
+  job.set_attempt(job.attempt() + 1);
+  *job.mutable_start_time() = ToProto(parts_.clock.Now());
+  wan::v1::JobReport header;
+  header.set_job(job.name());
+  header.set_attempt(job.attempt());
+  header.set_model(job.request().model());
+  header.set_device(parts_.device);
+  header.set_dtype(parts_.dtype);
+  live.report = std::make_shared<ReportSink>(std::move(header));
+  live.stop = std::stop_source();
+  live.stop_cause.reset();
+  live.requeue = false;
+  running_ = job.name();
+  SetState(live, wan::v1::JOB_STATE_RUNNING);
+  parts_.log.Append({job.name(), job, {}, std::nullopt});
+  AnnouncePositions();
+  return Attempt{job, live.queued_since, live.stop.get_token(), live.report};
+}
+
+void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
+                           const std::optional<wan::v1::StepProgress>& progress) {
+  absl::MutexLock lock(&mutex_);
+  if (progress.has_value()) *live_.at(job).stored.job.mutable_progress() = *progress;
+  parts_.log.Append({job, std::nullopt, std::move(events), std::nullopt});
+}
+
+wan::v1::JobState JobTable::End(const std::string& job,
+                                const absl::StatusOr<std::vector<wan::v1::Artifact>>& result) {
+  absl::MutexLock lock(&mutex_);
+  LiveJob& live = live_.at(job);
+  running_.clear();
+  wan::v1::Job& row = live.stored.job;
+  row.clear_progress();
+  if (live.stop_cause.has_value()) {
+    FinishCancelled(live, *live.stop_cause, live.stop_reason);
+  } else if (result.ok()) {
+    row.mutable_artifacts()->Assign(result->begin(), result->end());
+    wan::v1::Event event = NewEvent(row.attempt());
+    *event.mutable_completed()->mutable_artifacts() = row.artifacts();
+    event.mutable_completed()->set_seconds(
+        absl::ToDoubleSeconds(parts_.clock.Now() - ToTime(row.start_time())));
+    Finish(live, wan::v1::JOB_STATE_COMPLETED, absl::OkStatus(), std::move(event));
+  } else if (live.requeue && live.stored.tied_to_caller) {
+    FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
+  } else if (live.requeue) {
+    Requeue(live, kStopping);
+  } else {
+    wan::v1::Event event = NewEvent(row.attempt());
+    *event.mutable_failed()->mutable_status() = ToProto(result.status());
+    Finish(live, wan::v1::JOB_STATE_FAILED, result.status(), std::move(event));
+  }
+  return row.state();
+}
+
+void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view reason) {
+  std::stop_source stop(std::nostopstate);
+  {
+    absl::MutexLock lock(&mutex_);
+    LiveJob* const live = FindLive(job);
+    if (live == nullptr) return;
+    if (live->stored.job.state() == wan::v1::JOB_STATE_QUEUED) {
+      queue_.Remove(job);
+      FinishCancelled(*live, cause, reason);
+      AnnouncePositions();
+    } else if (live->stored.job.state() == wan::v1::JOB_STATE_RUNNING &&
+               !live->stop_cause.has_value()) {
+      live->stop_cause = cause;
+      live->stop_reason = std::string(reason);
+      stop = live->stop;
+    }
+  }
+  // Not under the lock: it calls what the engine registered.
+  stop.request_stop();
+}
+
+std::optional<wan::v1::Job> JobTable::Find(const std::string& job) const {
+  absl::MutexLock lock(&mutex_);
+  const LiveJob* const live = FindLive(job);
+  if (live == nullptr) return std::nullopt;
+  return View(*live);
+}
+
+std::optional<wan::v1::JobReport> JobTable::FindReport(const std::string& job) const {
+  absl::MutexLock lock(&mutex_);
+  const LiveJob* const live = FindLive(job);
+  if (live == nullptr || live->report == nullptr) return std::nullopt;
+  return live->report->Snapshot();
+}
+
+JobStats JobTable::Stats() const {
+  absl::MutexLock lock(&mutex_);
+  JobStats stats;
+  stats.jobs_by_state = ended_;
+  stats.queue_capacity = queue_.capacity();
+  stats.queued_total = queue_.size();
+  stats.running_total = running_.empty() ? 0 : 1;
+  stats.jobs_by_state[wan::v1::JOB_STATE_QUEUED] = stats.queued_total;
+  stats.jobs_by_state[wan::v1::JOB_STATE_RUNNING] = stats.running_total;
+  for (const QueueEntry* entry : queue_.Entries()) {
+    ++stats.queued[entry->model];
+    if (entry->stages == nullptr) continue;
+    const std::optional<double> seconds = parts_.estimator.Seconds(entry->model, *entry->stages);
+    if (seconds.has_value()) stats.queued_seconds[entry->model] += *seconds;
+  }
+  return stats;
+}
+
+void JobTable::Drain() {
+  absl::MutexLock lock(&mutex_);
+  draining_ = true;
+}
+
+bool JobTable::draining() const {
+  absl::MutexLock lock(&mutex_);
+  return draining_;
+}
+
+bool JobTable::AwaitIdle(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.empty(); };
+  return parts_.clock.AwaitUntil(mutex_, absl::Condition(&idle), deadline);
+}
+
+void JobTable::RequeueRunning() {
+  std::stop_source stop(std::nostopstate);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (running_.empty()) return;
+    LiveJob& live = live_.at(running_);
+    live.requeue = true;
+    stop = live.stop;
+  }
+  stop.request_stop();
+}
+
+JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {
+  const auto settled = [this, &job]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto found = live_.find(job);
+    return found == live_.end() || !found->second.accepting;
+  };
+  mutex_.Await(absl::Condition(&settled));
+  const auto found = live_.find(job);
+  return found == live_.end() ? nullptr : &found->second;
+}
+
+int JobTable::Enqueue(const LiveJob& live) {
+  const wan::v1::Job& job = live.stored.job;
+  return queue_.Add({job.name(), job.request().model(), job.request().priority(), live.age,
+                     !live.accepting, live.stages});
+}
+
+wan::v1::Event JobTable::QueuedEvent(const LiveJob& live, int position) const {
+  wan::v1::Event event = NewEvent(live.stored.job.attempt() + 1);
+  event.mutable_queued()->set_position(position);
+  const std::optional<double> eta = SecondsUntil(position);
+  if (eta.has_value()) event.mutable_queued()->set_eta_seconds(*eta);
+  return event;
+}
+
+void JobTable::AnnouncePositions() {
+  int position = 0;
+  for (const QueueEntry* entry : queue_.Entries()) {
+    LiveJob& live = live_.at(entry->job);
+    if (!live.accepting && WorthAnnouncing(live.announced_position, position)) {
+      live.announced_position = position;
+      parts_.log.Append({entry->job, std::nullopt, {QueuedEvent(live, position)}, std::nullopt});
+    }
+    ++position;
+  }
+}
+
+std::optional<double> JobTable::SecondsUntil(int position) const {
+  double seconds = 0;
+  if (!running_.empty()) {
+    const LiveJob& live = live_.at(running_);
+    if (live.stages == nullptr) return std::nullopt;
+    const std::optional<double> whole =
+        parts_.estimator.Seconds(live.stored.job.request().model(), *live.stages);
+    if (!whole.has_value()) return std::nullopt;
+    const double elapsed =
+        absl::ToDoubleSeconds(parts_.clock.Now() - ToTime(live.stored.job.start_time()));
+    seconds += std::max(*whole - elapsed, 0.0);
+  }
+  const std::vector<const QueueEntry*> entries = queue_.Entries();
+  for (int i = 0; i < position; ++i) {
+    if (entries[i]->stages == nullptr) return std::nullopt;
+    const std::optional<double> one =
+        parts_.estimator.Seconds(entries[i]->model, *entries[i]->stages);
+    if (!one.has_value()) return std::nullopt;
+    seconds += *one;
+  }
+  return seconds;
+}
+
+absl::Duration JobTable::RetryDelay() const {
+  const std::optional<double> seconds = SecondsUntil(0);
+  if (!seconds.has_value()) return kUnknownRetry;
+  return std::clamp(absl::Seconds(*seconds), kShortestRetry, kLongestRetry);
+}
+
+void JobTable::Requeue(LiveJob& live, std::string_view reason) {
+  wan::v1::Job& job = live.stored.job;
+  wan::v1::Event requeued = NewEvent(job.attempt());
+  requeued.mutable_requeued()->set_reason(std::string(reason));
+  live.queued_since = parts_.clock.Now();
+  live.announced_position = Enqueue(live);
+  SetState(live, wan::v1::JOB_STATE_QUEUED);
+  JobChange change{job.name(), job, {}, std::nullopt};
+  change.events.push_back(std::move(requeued));
+  change.events.push_back(QueuedEvent(live, live.announced_position));
+  if (live.report != nullptr) change.report = live.report->Snapshot();
+  parts_.log.Append(std::move(change));
+}
+
+void JobTable::FinishCancelled(LiveJob& live, StopCause cause, std::string_view reason) {
+  wan::v1::Event event = NewEvent(live.stored.job.attempt());
+  event.mutable_cancelled()->set_reason(std::string(reason));
+  const absl::StatusCode code = cause == StopCause::kDeadline ? absl::StatusCode::kDeadlineExceeded
+                                                              : absl::StatusCode::kCancelled;
+  Finish(live, wan::v1::JOB_STATE_CANCELLED,
+         absl::Status(code, absl::string_view(reason.data(), reason.size())), std::move(event));
+}
+
+void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status& error,
+                      wan::v1::Event event) {
+  wan::v1::Job& job = live.stored.job;
+  const std::string name = job.name();
+  *job.mutable_end_time() = ToProto(parts_.clock.Now());
+  if (!error.ok()) *job.mutable_error() = ToProto(error);
+  SetState(live, state);
+  ++ended_[state];
+  parts_.timer.Remove(name);
+  parts_.models.RemoveJob(job.request().model());
+  JobChange change{name, job, {}, std::nullopt};
+  change.events.push_back(std::move(event));
+  if (live.report != nullptr) change.report = live.report->Snapshot();
+  parts_.log.Append(std::move(change), [this, name] {
+    absl::MutexLock lock(&mutex_);
+    live_.erase(name);
+  });
+}
+
+void JobTable::SetState(LiveJob& live, wan::v1::JobState state) {
+  const wan::v1::JobState previous = live.stored.job.state();
+  live.stored.job.set_state(state);
+  for (StateListener* listener : parts_.listeners) {
+    listener->OnJobState(live.stored.job, previous);
+  }
+}
+
+wan::v1::Job JobTable::View(const LiveJob& live) const {
+  wan::v1::Job job = live.stored.job;
+  const std::optional<int> position = queue_.Position(job.name());
+  if (position.has_value()) job.set_queue_position(*position);
+  job.set_last_sequence(parts_.log.LastSequence(job.name()));
+  return job;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,155 @@
+// The jobs that have not ended: their states, and every way from one state to the next.
+//
+//   Accept --> QUEUED --BeginNext--> RUNNING --End--> COMPLETED, FAILED, CANCELLED
+//                ^  \--Cancel--> CANCELLED      \--> QUEUED again (the server stops)
+//             Recover (from the store; RUNNING becomes QUEUED)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "engine/api/generation.h"
+#include "server/jobs/deadline_timer.h"
+#include "server/jobs/event_log.h"
+#include "server/jobs/job_queue.h"
+#include "server/jobs/job_sinks.h"
+#include "server/jobs/job_store.h"
+#include "server/jobs/listener.h"
+#include "server/jobs/model_registry.h"
+#include "server/jobs/stats.h"
+#include "server/jobs/time_estimator.h"
+
+namespace wan::server {
+
+// A running attempt, as its runner needs it.
+struct Attempt {
+  wan::v1::Job job;
+  absl::Time queued_since;
+  std::stop_token stop;
+  std::shared_ptr<ReportSink> report;
+};
+
+// What ends a job from outside.
+enum class StopCause { kCancelled, kDeadline };
+
+// Thread-safe. A change of state and its event are one transaction; where not said otherwise a call
+// returns before it is stored (EventLog::Flush waits for that).
+class JobTable {
+ public:
+  // All must outlive the table, but the log must die first: it reports back what is stored.
+  struct Parts {
+    JobStore& store;
+    EventLog& log;
+    ModelRegistry& models;
+    DeadlineTimer& timer;
+    TimeEstimator& estimator;
+    Clock& clock;
+    // What a job's report says about where it runs.
+    std::string device;
+    std::string dtype;
+    int queue_capacity = 0;
+    std::vector<StateListener*> listeners;
+  };
+  explicit JobTable(Parts parts);
+
+  // Takes over what an earlier process left; returns once that is stored. Called first.
+  absl::Status Recover();
+
+  // Queues a job and returns it once it is stored. `stored` has name, request, image_sha256, digest
+  // and tie; the model counts it already (ModelRegistry::AddJob), and keeps doing so only on OK.
+  absl::StatusOr<wan::v1::Job> Accept(StoredJob stored, const std::string& image,
+                                      std::shared_ptr<const std::vector<StagePlan>> stages);
+
+  // Starts the next attempt; nothing if no job can run now.
+  std::optional<Attempt> BeginNext();
+
+  // Events of the running attempt.
+  void AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
+                   const std::optional<wan::v1::StepProgress>& progress);
+
+  // Ends the running attempt; returns the job's new state. A job that was stopped ends as its
+  // stopper wanted, whatever the engine says: CANCELLED, or QUEUED again when the server stops
+  // (unless it is done already, or tied to its caller).
+  wan::v1::JobState End(const std::string& job,
+                        const absl::StatusOr<std::vector<wan::v1::Artifact>>& result);
+
+  // Ends a queued job at once and asks a running one to stop. Others stay as they are.
+  void Cancel(const std::string& job, StopCause cause, std::string_view reason);
+
+  // The job as it is, if it has not ended, or its end is not stored yet.
+  std::optional<wan::v1::Job> Find(const std::string& job) const;
+  std::optional<wan::v1::JobReport> FindReport(const std::string& job) const;
+  JobStats Stats() const;
+
+  // From now on Accept refuses (SERVER_STOPPING) and BeginNext finds nothing.
+  void Drain();
+  bool draining() const;
+  // Waits until no job runs; false if one still does at `deadline`.
+  bool AwaitIdle(absl::Time deadline);
+  // Asks the running job to stop and be requeued.
+  void RequeueRunning();
+
+ private:
+  struct LiveJob {
+    StoredJob stored;
+    bool accepting = false;  // not stored yet: nobody can know its name
+    uint64_t age = 0;
+    absl::Time queued_since;
+    int announced_position = 0;
+    std::shared_ptr<const std::vector<StagePlan>> stages;
+    // Of the running attempt.
+    std::stop_source stop;
+    std::optional<StopCause> stop_cause;
+    bool requeue = false;
+    std::string stop_reason;
+    // Of the latest attempt in this process.
+    std::shared_ptr<ReportSink> report;
+  };
+  using LiveJobs = std::unordered_map<std::string, LiveJob>;
+
+  // Null if there is none. Waits for a job that is being accepted.
+  LiveJob* FindLive(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  int Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  wan::v1::Event QueuedEvent(const LiveJob& live, int position) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells queued jobs of places that changed enough to be worth an event.
+  void AnnouncePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Estimated seconds until the queue's entry number `position` starts.
+  std::optional<double> SecondsUntil(int position) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Puts a RUNNING job back into the queue.
+  void Requeue(LiveJob& live, std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishCancelled(LiveJob& live, StopCause cause, std::string_view reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a job with its last event.
+  void Finish(LiveJob& live, wan::v1::JobState state, const absl::Status& error,
+              wan::v1::Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetState(LiveJob& live, wan::v1::JobState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  wan::v1::Job View(const LiveJob& live) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Parts parts_;
+  mutable absl::Mutex mutex_;
+  mutable LiveJobs live_ ABSL_GUARDED_BY(mutex_);
+  JobQueue queue_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_age_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::string running_ ABSL_GUARDED_BY(mutex_);  // empty: none
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<wan::v1::JobState, int64_t> ended_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

@@ -1,0 +1,300 @@
+#include "server/jobs/model_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/api/errors.h"
+#include "server/jobs/convert.h"
+#include "server/jobs/engine_call.h"
+#include "server/jobs/errors.h"
+#include "server/jobs/names.h"
+
+namespace wan::server {
+namespace {
+
+constexpr absl::Duration kLoadingRetryDelay = absl::Seconds(5);
+constexpr size_t kMaxNameLength = 63;
+
+absl::Status CheckSpec(const ModelSpec& spec) {
+  std::vector<FieldViolation> violations;
+  const bool named = std::all_of(spec.name.begin(), spec.name.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+  });
+  if (!named || spec.name.empty() || spec.name.size() > kMaxNameLength) {
+    violations.push_back(
+        {"name", absl::StrCat("'", spec.name, "' is no model's name: 1 to ", kMaxNameLength,
+                              " letters, digits, '.', '_' and '-'")});
+  }
+  if (spec.path.empty()) {
+    violations.push_back({"path", "must be a checkpoint's folder or 'synthetic:FAMILY'"});
+  }
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
+absl::Status ModelNotFound(const std::string& name) {
+  return WithReason(absl::NotFoundError(absl::StrCat("there is no model '", name, "'")),
+                    kReasonModelNotFound);
+}
+
+absl::Status Refused(std::string_view reason, const std::string& message) {
+  return WithReason(absl::FailedPreconditionError(message), reason);
+}
+
+absl::Status NotReady(const std::string& name, wan::v1::ModelState state,
+                      const absl::Status& error) {
+  if (state == wan::v1::MODEL_STATE_LOADING) {
+    return Refused(kReasonModelLoading, absl::StrCat("model '", name, "' is being loaded"));
+  }
+  return Refused(kReasonModelNotReady,
+                 error.ok()
+                     ? absl::StrCat("model '", name, "' is not loaded")
+                     : absl::StrCat("model '", name, "' could not be loaded: ", error.message()));
+}
+
+// The end of a task: the model as it is after it, or why it failed.
+void Tell(const ModelRegistry::Done& done, const absl::Status& status,
+          const wan::v1::Model& model) {
+  if (status.ok()) {
+    done(model);
+  } else {
+    done(status);
+  }
+}
+
+}  // namespace
+
+ModelRegistry::ModelRegistry(Engine& engine, Executor& executor, Clock& clock,
+                             ModelRegistryOptions options)
+    : engine_(engine), executor_(executor), clock_(clock), options_(std::move(options)) {}
+
+absl::Status ModelRegistry::Add(const ModelSpec& spec) {
+  const absl::Status valid = CheckSpec(spec);
+  if (!valid.ok()) return valid;
+  absl::MutexLock lock(&mutex_);
+  Entry entry;
+  entry.path = spec.path;
+  if (!entries_.emplace(spec.name, std::move(entry)).second) {
+    return absl::AlreadyExistsError(absl::StrCat("model '", spec.name, "' is named twice"));
+  }
+  return absl::OkStatus();
+}
+
+void ModelRegistry::Load(std::string_view name, std::string_view path, Done done) {
+  ModelSpec spec{std::string(BareModelName(name)), std::string(path)};
+  bool begin = false;
+  const Answer answer = JoinLoad(spec, done, &begin);
+  if (answer.has_value()) done(*answer);
+  if (!begin) return;
+  executor_.Post({[this, spec] { FinishLoad(spec.name, RunLoad(spec)); },
+                  [this, spec] { FinishLoad(spec.name, ServerStoppingError()); }});
+}
+
+ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done, bool* begin) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(spec.name);
+  if (spec.path.empty()) {
+    if (found == entries_.end()) return ModelNotFound(spec.name);
+    spec.path = found->second.path;
+  }
+  const absl::Status valid = CheckSpec(spec);
+  if (!valid.ok()) return valid;
+  Entry& entry = entries_[spec.name];
+  const bool same_path = entry.path == spec.path;
+  switch (entry.state) {
+    case wan::v1::MODEL_STATE_READY:
+      if (same_path) return Describe(spec.name, entry);
+      return Refused(kReasonModelLoaded, absl::StrCat("model '", spec.name, "' is loaded from ",
+                                                      entry.path, "; unload it first"));
+    case wan::v1::MODEL_STATE_LOADING:
+      if (!same_path) {
+        return Refused(kReasonModelLoading,
+                       absl::StrCat("model '", spec.name, "' is being loaded from ", entry.path));
+      }
+      break;
+    default:
+      entry.path = spec.path;
+      SetState(spec.name, entry, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
+      *begin = true;
+  }
+  entry.load_waiters.push_back(done);
+  return std::nullopt;
+}
+
+absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
+  const auto sinks = MakeSinks(options_.sinks, {spec.name, "", 0});
+  std::vector<TelemetrySink*> views;
+  for (const auto& sink : sinks) views.push_back(sink.get());
+  Recorder recorder(clock_, engine_.Monitor(), std::move(views));
+  const absl::Status loaded = CallEngine([&] { return engine_.LoadModel(spec, recorder); });
+  if (!loaded.ok() || !options_.warm_up_on_load) return loaded;
+  const absl::Status warm =
+      CallEngine([&] { return engine_.Warmup(spec.name, options_.warm_up_shapes); });
+  if (warm.ok()) return warm;
+  // A model that cannot run must not look ready, nor hold memory. Its warm-up's error is the one
+  // that tells.
+  CallEngine([&] { return engine_.UnloadModel(spec.name); }).IgnoreError();
+  return absl::Status(warm.code(), absl::StrCat("warming up: ", warm.message()));
+}
+
+void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& status) {
+  std::vector<Done> waiters;
+  wan::v1::Model model;
+  {
+    absl::MutexLock lock(&mutex_);
+    Entry& entry = entries_[name];
+    waiters.swap(entry.load_waiters);
+    if (ReasonOf(status) == kReasonServerStopping) {
+      SetState(name, entry, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
+    } else {
+      SetState(name, entry, status.ok() ? wan::v1::MODEL_STATE_READY : wan::v1::MODEL_STATE_FAILED,
+               status);
+    }
+    model = Describe(name, entry);
+  }
+  for (const Done& done : waiters) Tell(done, status, model);
+}
+
+void ModelRegistry::Unload(std::string_view name, Done done) {
+  const std::string bare(BareModelName(name));
+  const Answer answer = BeginUnload(bare);
+  if (answer.has_value()) return done(*answer);
+  const auto finish = [this, bare, done](const absl::Status& status) {
+    wan::v1::Model model;
+    {
+      absl::MutexLock lock(&mutex_);
+      Entry& entry = entries_[bare];
+      // A load may have been asked for since; it comes behind this in the executor.
+      if (!status.ok() && entry.state == wan::v1::MODEL_STATE_UNLOADED) {
+        SetState(bare, entry, wan::v1::MODEL_STATE_FAILED, status);
+      }
+      model = Describe(bare, entry);
+    }
+    Tell(done, status, model);
+  };
+  executor_.Post(
+      {[this, bare, finish] { finish(CallEngine([&] { return engine_.UnloadModel(bare); })); },
+       [finish] { finish(ServerStoppingError()); }});
+}
+
+ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return ModelNotFound(name);
+  Entry& entry = found->second;
+  if (entry.state == wan::v1::MODEL_STATE_LOADING) return NotReady(name, entry.state, entry.error);
+  const auto jobs = jobs_.find(name);
+  if (jobs != jobs_.end()) {
+    return Refused(kReasonModelInUse, absl::StrCat("model '", name, "' has ", jobs->second,
+                                                   " jobs that wait or run; cancel them or let "
+                                                   "them end first"));
+  }
+  const bool resident = entry.state == wan::v1::MODEL_STATE_READY;
+  SetState(name, entry, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
+  if (resident) return std::nullopt;
+  return Describe(name, entry);
+}
+
+void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes, Done done) {
+  const std::string bare(BareModelName(name));
+  const absl::Status ready = CheckReady(bare);
+  if (!ready.ok()) return done(ready);
+  executor_.Post({[this, bare, shapes = std::move(shapes), done] {
+                    const absl::Status status =
+                        CallEngine([&] { return engine_.Warmup(bare, shapes); });
+                    done(status.ok() ? Get(bare) : status);
+                  },
+                  [done] { done(ServerStoppingError()); }});
+}
+
+absl::Status ModelRegistry::CheckReady(const std::string& name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return ModelNotFound(name);
+  const Entry& entry = found->second;
+  if (entry.state == wan::v1::MODEL_STATE_READY) return absl::OkStatus();
+  return NotReady(name, entry.state, entry.error);
+}
+
+absl::StatusOr<wan::v1::Model> ModelRegistry::Get(std::string_view name) const {
+  const std::string bare(BareModelName(name));
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(bare);
+  if (found == entries_.end()) return ModelNotFound(bare);
+  return Describe(bare, found->second);
+}
+
+std::vector<wan::v1::Model> ModelRegistry::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<wan::v1::Model> models;
+  for (const auto& [name, entry] : entries_) models.push_back(Describe(name, entry));
+  return models;
+}
+
+bool ModelRegistry::IsReady(std::string_view name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(BareModelName(name));
+  return found != entries_.end() && found->second.state == wan::v1::MODEL_STATE_READY;
+}
+
+absl::Status ModelRegistry::AddJob(std::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    const std::string known = absl::StrJoin(
+        entries_, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
+    return InvalidFields(
+        {{"model", absl::StrCat("there is no model '", std::string(name),
+                                "'; this server has: ", known.empty() ? "none" : known)}});
+  }
+  const Entry& entry = found->second;
+  if (entry.state == wan::v1::MODEL_STATE_LOADING) {
+    return WithRetryDelay(
+        WithReason(absl::UnavailableError(
+                       absl::StrCat("model '", found->first, "' is being loaded; try again soon")),
+                   kReasonModelLoading),
+        kLoadingRetryDelay);
+  }
+  if (entry.state != wan::v1::MODEL_STATE_READY) {
+    return NotReady(found->first, entry.state, entry.error);
+  }
+  ++jobs_[found->first];
+  return absl::OkStatus();
+}
+
+void ModelRegistry::AddRecoveredJob(std::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  ++jobs_[std::string(name)];
+}
+
+void ModelRegistry::RemoveJob(std::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = jobs_.find(name);
+  if (--found->second == 0) jobs_.erase(found);
+}
+
+void ModelRegistry::SetState(const std::string& name, Entry& entry, wan::v1::ModelState state,
+                             const absl::Status& error) {
+  entry.state = state;
+  entry.error = error;
+  const wan::v1::Model model = Describe(name, entry);
+  for (StateListener* listener : options_.listeners) listener->OnModelState(model);
+}
+
+wan::v1::Model ModelRegistry::Describe(const std::string& name, const Entry& entry) const {
+  wan::v1::Model model;
+  if (entry.state == wan::v1::MODEL_STATE_READY) {
+    for (const ModelDescription& description : engine_.Models()) {
+      if (description.name == name) model = ToProto(description);
+    }
+  }
+  model.set_name("models/" + name);
+  model.set_path(entry.path);
+  model.set_state(entry.state);
+  if (!entry.error.ok()) *model.mutable_error() = ToProto(entry.error);
+  return model;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,20 @@
+// What can be wrong about a request that the engine does not see.
+#pragma once
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "engine/api/errors.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// Every violation of model (only that it is there), priority, deadline, request_id, labels,
+// outputs, solver and preview_interval. Engine::Plan checks the other fields.
+std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& request,
+                                            absl::Time now);
+
+// Of request_id alone: it is looked up before anything else is checked.
+std::vector<FieldViolation> ValidateRequestId(const wan::v1::GenerationRequest& request);
+
+}  // namespace wan::server

@@ -1,0 +1,51 @@
+#include "tests/fakes/fake_clock.h"
+
+namespace wan::fakes {
+namespace {
+
+// 2026-01-01 00:00:00 UTC.
+const absl::Time kStart = absl::FromUnixSeconds(1'767'225'600);
+
+}  // namespace
+
+FakeClock::FakeClock() = default;
+
+absl::Time FakeClock::Now() const { return kStart + absl::Nanoseconds(nanos_.load()); }
+
+int64_t FakeClock::MonotonicNanos() const { return nanos_.load(); }
+
+void FakeClock::Advance(absl::Duration duration) {
+  nanos_ += absl::ToInt64Nanoseconds(duration);
+  absl::MutexLock lock(&waiters_mutex_);
+  // A mutex looks at its waiters' conditions whenever it is released.
+  for (absl::Mutex* waiter : waiters_) {
+    waiter->Lock();
+    waiter->Unlock();
+  }
+}
+
+// The list is changed only without the waiter's mutex, since Advance takes the two locks in the
+// other order. While a mutex is in the list its owner is in AwaitUntil, so it cannot die.
+bool FakeClock::AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
+                           absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const auto done = [&] { return condition.Eval() || Now() >= deadline; };
+  while (!done()) {
+    mutex.Unlock();
+    std::list<absl::Mutex*>::iterator place;
+    {
+      absl::MutexLock lock(&waiters_mutex_);
+      place = waiters_.insert(waiters_.end(), &mutex);
+    }
+    mutex.Lock();
+    mutex.Await(absl::Condition(&done));
+    mutex.Unlock();
+    {
+      absl::MutexLock lock(&waiters_mutex_);
+      waiters_.erase(place);
+    }
+    mutex.Lock();
+  }
+  return condition.Eval();
+}
+
+}  // namespace wan::fakes

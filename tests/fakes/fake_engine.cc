@@ -1,0 +1,318 @@
+#include "tests/fakes/fake_engine.h"
+
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+
+namespace wan::fakes {
+namespace {
+
+constexpr char kWarmup[] = "Warmup";
+constexpr char kFamily[] = "ti2v-5b";
+constexpr char kImageMark[] = "PNG";
+// Work of each stage: a forward that takes as long per operation as the rest.
+constexpr double kStageFlops = 1e9;
+
+std::string_view NameOf(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kMp4:
+      return "mp4";
+    case OutputKind::kLosslessMkv:
+      return "mkv";
+    case OutputKind::kLatents:
+      return "latents";
+  }
+  return "";
+}
+
+// Removes the entry and returns its value; the default if there is none.
+template <typename Map>
+typename Map::mapped_type Take(Map& map, std::string_view key) {
+  const auto found = map.find(key);
+  if (found == map.end()) return {};
+  typename Map::mapped_type value = std::move(found->second);
+  map.erase(found);
+  return value;
+}
+
+std::vector<FieldViolation> Check(const GenerationRequest& request, const ModelDescription& model) {
+  std::vector<FieldViolation> violations;
+  const auto check = [&](bool fine, const char* field, std::string description) {
+    if (!fine) violations.push_back({field, std::move(description)});
+  };
+  const auto size = [&](const std::optional<int>& value, const char* field) {
+    check(!value || (*value > 0 && *value % model.spatial_stride == 0), field,
+          absl::StrCat("must be a positive multiple of ", model.spatial_stride, ", got ",
+                       value.value_or(0)));
+  };
+  check(!request.prompt.empty(), "prompt", "must not be empty");
+  check(request.image == nullptr || absl::StartsWith(*request.image, kImageMark), "image",
+        "is no PNG or JPEG file");
+  size(request.width, "width");
+  size(request.height, "height");
+  check(!request.num_frames ||
+            (*request.num_frames > 0 && *request.num_frames % model.temporal_stride == 1),
+        "num_frames", absl::StrCat("must be 4n + 1, got ", request.num_frames.value_or(0)));
+  check(!request.fps || (*request.fps >= 1 && *request.fps <= 120), "fps", "must be 1 to 120");
+  check(!request.steps || (*request.steps >= 1 && *request.steps <= 1000), "steps",
+        "must be 1 to 1000");
+  check(request.guidance_scale.size() <= 1, "guidance_scale", "takes one value");
+  for (const double scale : request.guidance_scale) {
+    check(scale >= 0 && scale <= 100, "guidance_scale[0]", "must be 0 to 100");
+  }
+  check(!request.shift || (*request.shift > 0 && *request.shift <= 100), "shift",
+        "must be above 0, at most 100");
+  return violations;
+}
+
+GenerationRequest Resolve(const GenerationRequest& request, const GenerationRequest& defaults,
+                          int64_t seed) {
+  GenerationRequest resolved = request;
+  if (resolved.negative_prompt.value_or("").empty()) {
+    resolved.negative_prompt = defaults.negative_prompt;
+  }
+  if (!resolved.width) resolved.width = defaults.width;
+  if (!resolved.height) resolved.height = defaults.height;
+  if (!resolved.num_frames) resolved.num_frames = defaults.num_frames;
+  if (!resolved.fps) resolved.fps = defaults.fps;
+  if (!resolved.steps) resolved.steps = defaults.steps;
+  if (resolved.guidance_scale.empty()) resolved.guidance_scale = defaults.guidance_scale;
+  if (!resolved.shift) resolved.shift = defaults.shift;
+  if (resolved.solver.empty()) resolved.solver = defaults.solver;
+  if (!resolved.seed) resolved.seed = seed;
+  if (resolved.outputs.empty()) resolved.outputs = defaults.outputs;
+  return resolved;
+}
+
+}  // namespace
+
+FakeEngine::FakeEngine(FakeClock* clock) : clock_(clock) {}
+
+void FakeEngine::Hold(std::string_view stage) {
+  absl::MutexLock lock(&mutex_);
+  held_.emplace(stage);
+}
+
+void FakeEngine::AwaitHeld(std::string_view stage) {
+  absl::MutexLock lock(&mutex_);
+  const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return standing_.contains(stage);
+  };
+  mutex_.Await(absl::Condition(&there));
+}
+
+void FakeEngine::Release(std::string_view stage) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = held_.find(stage);
+  if (found != held_.end()) held_.erase(found);
+}
+
+void FakeEngine::FailAt(std::string_view stage, absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  failures_[std::string(stage)] = std::move(status);
+}
+
+void FakeEngine::ThrowAt(std::string_view stage, std::string what) {
+  absl::MutexLock lock(&mutex_);
+  throws_[std::string(stage)] = std::move(what);
+}
+
+void FakeEngine::TakeTime(std::string_view stage_family, absl::Duration duration) {
+  absl::MutexLock lock(&mutex_);
+  durations_[std::string(stage_family)] = duration;
+}
+
+void FakeEngine::SkipOutput(OutputKind kind) {
+  absl::MutexLock lock(&mutex_);
+  skipped_.insert(kind);
+}
+
+std::vector<GenerationRequest> FakeEngine::Generated() const {
+  absl::MutexLock lock(&mutex_);
+  return generated_;
+}
+
+int FakeEngine::Loads() const {
+  absl::MutexLock lock(&mutex_);
+  return loads_;
+}
+
+int FakeEngine::Warmups() const {
+  absl::MutexLock lock(&mutex_);
+  return warmups_;
+}
+
+absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
+  const absl::Status status = RunStage(kStageModelInitialization, recorder, {});
+  if (!status.ok()) return status;
+  ModelDescription model;
+  model.name = spec.name;
+  model.path = spec.path;
+  model.family = kFamily;
+  model.layout = "synthetic";
+  model.components = {{"text_encoder", 300, 150, "cpu", "fp32"},
+                      {"transformer", 500, 250, "cpu", "fp32"},
+                      {"vae", 200, 100, "cpu", "fp32"}};
+  model.defaults.model = spec.name;
+  model.defaults.negative_prompt = "bad quality";
+  model.defaults.width = 64;
+  model.defaults.height = 32;
+  model.defaults.num_frames = 5;
+  model.defaults.fps = 24;
+  model.defaults.steps = 3;
+  model.defaults.guidance_scale = {5.0};
+  model.defaults.shift = 5.0;
+  model.defaults.solver = "unipc";
+  model.defaults.outputs = {OutputKind::kMp4};
+  model.accepts_image = true;
+  model.spatial_stride = 32;
+  model.temporal_stride = 4;
+  absl::MutexLock lock(&mutex_);
+  ++loads_;
+  models_[spec.name] = std::move(model);
+  return absl::OkStatus();
+}
+
+absl::Status FakeEngine::UnloadModel(std::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = models_.find(name);
+  if (found == models_.end()) return absl::NotFoundError("no such model");
+  models_.erase(found);
+  return absl::OkStatus();
+}
+
+absl::Status FakeEngine::Warmup(std::string_view name, std::span<const VideoShape> shapes) {
+  const absl::Status status = Act(kWarmup, {});
+  if (!status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  ++warmups_;
+  const auto found = models_.find(name);
+  if (found == models_.end()) return absl::NotFoundError("no such model");
+  const VideoShape small{32, 32, 1};
+  const std::span<const VideoShape> wanted = shapes.empty() ? std::span(&small, 1) : shapes;
+  found->second.warm_shapes.insert(found->second.warm_shapes.end(), wanted.begin(), wanted.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request) const {
+  absl::MutexLock lock(&mutex_);
+  const std::string what = Take(throws_, "Plan");
+  if (!what.empty()) throw std::runtime_error(what);
+  const auto found = models_.find(request.model);
+  if (found == models_.end()) {
+    return absl::FailedPreconditionError(absl::StrCat("model '", request.model, "' is not loaded"));
+  }
+  const std::vector<FieldViolation> violations = Check(request, found->second);
+  if (!violations.empty()) return InvalidFields(violations);
+  GenerationPlan plan;
+  plan.request = Resolve(request, found->second.defaults, request.seed ? 0 : next_seed_++);
+  plan.shape = {*plan.request.width, *plan.request.height, *plan.request.num_frames};
+  plan.image_to_video = request.image != nullptr;
+  const auto add = [&](std::string_view stage) {
+    plan.stages.push_back({std::string(stage), kStageFlops});
+  };
+  add(PreprocessStage(kFamily));
+  add(kStageT5Encoding);
+  if (plan.image_to_video) add(kStageVaeEncoding);
+  const int steps = *plan.request.steps;
+  for (int step = 0; step < steps; ++step) {
+    plan.steps.push_back({1000.0 * (steps - step) / steps, "only", 5.0});
+    add(StepLoadingStage(step));
+    add(StepInferenceStage(step));
+  }
+  add(kStageVaeDecoding);
+  add(kStageVideoEncoding);
+  return plan;
+}
+
+absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
+                                  Recorder& recorder, GenerationObserver& observer,
+                                  std::stop_token stop) {
+  {
+    absl::MutexLock lock(&mutex_);
+    generated_.push_back(plan.request);
+  }
+  for (const std::string& stage : {PreprocessStage(kFamily), std::string(kStageT5Encoding)}) {
+    const absl::Status status = RunStage(stage, recorder, stop);
+    if (!status.ok()) return status;
+  }
+  if (plan.image_to_video) {
+    const absl::Status status = RunStage(kStageVaeEncoding, recorder, stop);
+    if (!status.ok()) return status;
+  }
+  const int steps = static_cast<int>(plan.steps.size());
+  for (int step = 0; step < steps; ++step) {
+    const auto facts = std::make_shared<const StepFacts>(
+        StepFacts{step, steps, plan.steps[step].timestep, plan.steps[step].expert});
+    for (const std::string& stage : {StepLoadingStage(step), StepInferenceStage(step)}) {
+      const absl::Status status = RunStage(stage, recorder, stop, facts);
+      if (!status.ok()) return status;
+    }
+    const int interval = plan.request.preview_interval;
+    if (interval > 0 && (step + 1) % interval == 0) {
+      observer.OnPreview({step + 1, absl::StrCat("JPEG of step ", step + 1)});
+    }
+  }
+  for (const std::string_view stage : {kStageVaeDecoding, kStageVideoEncoding}) {
+    const absl::Status status = RunStage(stage, recorder, stop);
+    if (!status.ok()) return status;
+  }
+  for (const OutputFile& output : outputs) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (skipped_.contains(output.kind)) continue;
+    }
+    std::ofstream(output.path) << NameOf(output.kind) << " seed " << *plan.request.seed;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FakeEngine::RunStage(std::string_view stage, Recorder& recorder,
+                                  const std::stop_token& stop,
+                                  std::shared_ptr<const StepFacts> step) {
+  if (stop.stop_requested()) return absl::CancelledError("stopped between stages");
+  Span span = recorder.StartSpan(stage, std::move(step));
+  return span.Finish(Act(stage, stop));
+}
+
+absl::Status FakeEngine::Act(std::string_view stage, const std::stop_token& stop) {
+  absl::Duration duration;
+  std::string what;
+  absl::Status failure;
+  {
+    // A mutex looks at its conditions when it is released.
+    const std::stop_callback wake(stop, [this] { absl::MutexLock lock(&mutex_); });
+    absl::MutexLock lock(&mutex_);
+    if (held_.contains(stage)) {
+      standing_.emplace(stage);
+      const auto go = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return !held_.contains(stage) || stop.stop_requested();
+      };
+      mutex_.Await(absl::Condition(&go));
+      standing_.erase(standing_.find(stage));
+    }
+    const auto found = durations_.find(StageFamily(stage));
+    if (found != durations_.end()) duration = found->second;
+    what = Take(throws_, stage);
+    failure = Take(failures_, stage);
+  }
+  if (clock_ != nullptr) clock_->Advance(duration);
+  if (!what.empty()) throw std::runtime_error(what);
+  return failure;
+}
+
+std::vector<ModelDescription> FakeEngine::Models() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<ModelDescription> models;
+  for (const auto& [name, model] : models_) models.push_back(model);
+  return models;
+}
+
+DeviceDescription FakeEngine::Device() const { return {"cpu", "Fake CPU", "fp32"}; }
+
+}  // namespace wan::fakes

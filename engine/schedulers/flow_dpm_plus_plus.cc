@@ -23,7 +23,7 @@ class FlowDpmPlusPlus final : public FlowSolver {
     const at::Tensor clean = sample - from.sigma * model_output;
     // Infinite where the run starts at sigma 1 and where it ends at 0; the factors stay finite.
     const float h = to.lambda - from.lambda;
-    const float clean_factor = to.alpha * (std::exp(-h) - 1);
+    const float clean_factor = to.alpha * (TorchExp(-h) - 1);
     at::Tensor next = (to.sigma / from.sigma) * sample - clean_factor * clean;
     // First order where there is no history yet, and into sigma 0, where the second order is
     // undefined.

@@ -1,6 +1,7 @@
 #include "engine/schedulers/flow_schedule.h"
 
-#include <utility>
+#include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,12 +39,13 @@ FlowSchedule WholeTimestepsFromOne(int steps, double shift) {
   return WholeTimesteps(1, steps, shift);
 }
 
-// In fp32, as diffusers does it.
+// In fp32, as diffusers does it; there a first level of 1 may come out of a small shift as one unit
+// in the last place above 1, which no run can start from.
 FlowSchedule ExactTimesteps(std::span<const double> timesteps, double shift) {
   FlowSchedule schedule;
   for (const double timestep : timesteps) {
-    const float sigma =
-        Shifted(static_cast<float>(timestep) / kTrainTimesteps, static_cast<float>(shift));
+    const float sigma = std::min(
+        Shifted(static_cast<float>(timestep) / kTrainTimesteps, static_cast<float>(shift)), 1.0f);
     schedule.sigmas.push_back(sigma);
     schedule.timesteps.push_back(sigma * static_cast<float>(kTrainTimesteps));
   }
@@ -70,7 +72,7 @@ constexpr NamedSchedule kSchedules[] = {
 #undef WAN_FLOW_SOLVER
 };
 
-absl::Status CheckSteps(size_t steps) {
+absl::Status CheckSteps(int64_t steps) {
   if (steps >= 1 && steps <= kMaxFlowSteps) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("steps is ", steps, "; must be from 1 to ", kMaxFlowSteps));
@@ -92,8 +94,7 @@ std::vector<std::string> FlowSolverNames() {
 }
 
 absl::StatusOr<FlowSchedule> MakeFlowSchedule(std::string_view name, int steps, double shift) {
-  if (steps < 0) steps = 0;
-  absl::Status status = CheckSteps(static_cast<size_t>(steps));
+  absl::Status status = CheckSteps(steps);
   status.Update(CheckShift(shift));
   if (!status.ok()) return status;
   for (const NamedSchedule& schedule : kSchedules) {
@@ -105,7 +106,7 @@ absl::StatusOr<FlowSchedule> MakeFlowSchedule(std::string_view name, int steps, 
 }
 
 absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps, double shift) {
-  absl::Status status = CheckSteps(timesteps.size());
+  absl::Status status = CheckSteps(std::ssize(timesteps));
   status.Update(CheckShift(shift));
   if (!status.ok()) return status;
   double above = kTrainTimesteps;

@@ -4,6 +4,8 @@
 // History: the sample that the last step started from (corrected), then the clean latents predicted
 // at the last one or two steps, newest first.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/linalg_solve.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 
@@ -23,7 +25,7 @@ struct Stretch {
   float b_h;  // e^h - 1
 
   Stretch(float from_sigma, float to_sigma)
-      : from(from_sigma), to(to_sigma), h(-(to.lambda - from.lambda)), b_h(std::expm1(h)) {}
+      : from(from_sigma), to(to_sigma), h(-(to.lambda - from.lambda)), b_h(TorchExpm1(h)) {}
 
   // The exact solution if the clean latents stayed as predicted at `from`.
   at::Tensor Exponential(const at::Tensor& sample, const at::Tensor& clean) const {
@@ -72,15 +74,17 @@ class FlowUniPc final : public FlowSolver {
     const at::Tensor base = stretch.Exponential(history[0], clean_before);
     const float factor = stretch.to.alpha * stretch.b_h;
     if (Order(step - 1) == 1) return base - factor * (0.5f * change);
-    // Weights that make the rule exact for one order more: they solve
+    // Weights that make the rule exact for one order more; they solve
     //   w0 + w1 = b0,  position * w0 + w1 = b1.
     const float position = stretch.Position(sigma(step - 2));
     const float phi_1 = stretch.b_h / stretch.h - 1;
     const float phi_2 = phi_1 / stretch.h - 0.5f;
     const float b0 = phi_1 / stretch.b_h;
     const float b1 = phi_2 * 2 / stretch.b_h;
-    const float w0 = (b1 - b0) / (position - 1);
-    const float w1 = b0 - w0;
+    const at::Tensor weights = at::linalg_solve(
+        at::tensor({1.0f, 1.0f, position, 1.0f}).view({2, 2}), at::tensor({b0, b1}));
+    const float w0 = weights[0].item<float>();
+    const float w1 = weights[1].item<float>();
     const at::Tensor slope = (history[2] - clean_before) / position;
     return base - factor * (w0 * slope + w1 * change);
   }

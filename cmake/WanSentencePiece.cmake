@@ -22,5 +22,7 @@ target_compile_options(sentencepiece-static PRIVATE -w)
 
 add_library(wan_sentencepiece INTERFACE)
 add_library(wan::sentencepiece ALIAS wan_sentencepiece)
-target_include_directories(wan_sentencepiece SYSTEM INTERFACE ${wan_sentencepiece_root}/src)
+# The second folder has the messages of its model file (sentencepiece_model.pb.h).
+target_include_directories(wan_sentencepiece SYSTEM INTERFACE
+  ${wan_sentencepiece_root}/src ${PROJECT_BINARY_DIR}/third_party/sentencepiece/src)
 target_link_libraries(wan_sentencepiece INTERFACE sentencepiece-static protobuf::libprotobuf)

@@ -1,0 +1,86 @@
+#include "engine/text/spiece_model.h"
+
+#include <sentencepiece_model.pb.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan {
+namespace {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot open tokenizer file '", path, "': ", std::strerror(errno)));
+  }
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file || !content) {
+    return absl::DataLossError(absl::StrCat("cannot read tokenizer file '", path, "'"));
+  }
+  return std::move(content).str();
+}
+
+// What is wrong with the pieces, or nothing.
+std::string FindFault(const SpieceModel& model) {
+  static constexpr const char* kMarks[] = {"<pad>", "</s>", "<unk>"};
+  for (size_t id = 0; id < std::size(kMarks); ++id) {
+    if (id >= model.pieces.size() || model.pieces[id].text != kMarks[id]) {
+      return absl::StrCat("piece ", id, " should be ", kMarks[id], " as in T5's models");
+    }
+  }
+  std::unordered_set<std::string_view> seen;
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    const SpieceModel::Piece& piece = model.pieces[id];
+    if (piece.text.empty()) return absl::StrCat("piece ", id, " is empty");
+    if (!std::isfinite(piece.score)) return absl::StrCat("piece ", id, " has no finite score");
+    if (!seen.insert(piece.text).second) {
+      return absl::StrCat("piece ", id, " ('", piece.text, "') is there twice");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path) {
+  absl::StatusOr<std::string> content = ReadFile(path);
+  if (!content.ok()) return content.status();
+
+  sentencepiece::ModelProto proto;
+  const bool fits = content->size() <= static_cast<size_t>(std::numeric_limits<int>::max());
+  if (content->empty() || !fits || !proto.ParseFromString(*content)) {
+    return absl::DataLossError(absl::StrCat("tokenizer file '", path, "' (", content->size(),
+                                            " bytes) is not a SentencePiece model, or is damaged"));
+  }
+  if (proto.trainer_spec().model_type() != sentencepiece::TrainerSpec::UNIGRAM) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokenizer file '", path, "' is a SentencePiece model of type ",
+                     proto.trainer_spec().model_type(), ", not a unigram model (1)"));
+  }
+
+  SpieceModel model;
+  model.pieces.reserve(proto.pieces_size());
+  for (auto& piece : *proto.mutable_pieces()) {
+    model.pieces.push_back({std::move(*piece.mutable_piece()), piece.score()});
+  }
+  model.charsmap = std::move(*proto.mutable_normalizer_spec()->mutable_precompiled_charsmap());
+  if (const std::string fault = FindFault(model); !fault.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokenizer file '", path, "' is not a UMT5 tokenizer: ", fault));
+  }
+  return model;
+}
+
+}  // namespace wan

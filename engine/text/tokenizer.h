@@ -1,0 +1,64 @@
+// The text encoder's tokenizer: UMT5's SentencePiece vocabulary, used the way Hugging Face's T5
+// tokenizer uses it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace wan {
+
+// Turns cleaned prompts into token ids. Immutable and thread-safe once loaded.
+//
+// Ids equal those of transformers' T5 tokenizer, which differ from SentencePiece's own
+// (docs/text.md): a run of unknown characters is one id 2, never bytes; "</s>", "<pad>", "<unk>"
+// and "<extra_id_N>" in the text are the special ids, "<0x41>" is that byte's piece; every word is
+// segmented on its own, with scores summed in double precision.
+class Tokenizer {
+ public:
+  static constexpr int64_t kPadId = 0;
+  static constexpr int64_t kEndId = 1;
+  static constexpr int64_t kUnknownId = 2;
+  // UMT5 appends this many sentinels to the pieces of its model file, in falling order.
+  static constexpr int kExtraIds = 300;
+  // Ids that Wan's models are trained with, the end mark included.
+  static constexpr int kMaxTokens = 512;
+
+  // Reads a SentencePiece unigram model: "google/umt5-xxl/spiece.model" of the original layout,
+  // "tokenizer/spiece.model" of diffusers'. NOT_FOUND if there is no such file, DATA_LOSS if it
+  // cannot be read or parsed, INVALID_ARGUMENT if it is a SentencePiece model of another kind.
+  // Every message names `path`.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& path);
+
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Ids of a text that CleanPrompt gave, closed by the end mark; never padded. Text beyond the
+  // limit is cut, and the last of `max_tokens` ids is the end mark then too. Requires max_tokens
+  // >= 1. A byte sequence that is not UTF-8 counts as U+FFFD.
+  std::vector<int64_t> Encode(std::string_view cleaned, int max_tokens = kMaxTokens) const;
+
+  // How many ids the whole text has, the end mark included: Encode cuts it if this is above its
+  // limit.
+  int64_t CountTokens(std::string_view cleaned) const;
+
+  // Every id is below this: pieces of the file, then kExtraIds. (A model's embedding table may have
+  // more rows.)
+  int64_t vocabulary_size() const;
+
+ private:
+  struct Parts;
+  explicit Tokenizer(std::unique_ptr<const Parts> parts);
+
+  // All ids of the text, without the end mark.
+  std::vector<int64_t> Segment(std::string_view text) const;
+
+  std::unique_ptr<const Parts> parts_;
+};
+
+}  // namespace wan

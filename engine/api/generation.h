@@ -49,7 +49,9 @@ struct StepPlan {
 // One stage of the job with the work it holds.
 struct StagePlan {
   std::string stage;  // name of its span
-  double flops = 0;   // floating-point operations, multiply and add counted as two
+  // Floating-point operations, multiply and add counted as two; absent where they are not what
+  // takes time.
+  std::optional<double> flops;
 };
 
 // Everything that is decided before the work starts: a pure function of request, model and device,
@@ -61,6 +63,9 @@ struct GenerationPlan {
   VideoShape shape;  // of the video that comes out
   std::vector<int64_t> latent_shape;  // [C, T, H, W]
   int64_t tokens = 0;                 // transformer tokens of one forward
+  // Conditional and unconditional forward in one batch of two: for small videos, where one forward
+  // does not fill the device.
+  bool batched_guidance = false;
   std::vector<StepPlan> steps;
   std::vector<StagePlan> stages;  // in the order of their start
   bool image_to_video = false;

@@ -1,0 +1,116 @@
+#include "engine/api/recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace wan {
+namespace {
+
+// A clock that moves only when told to.
+class SteppedClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch() + absl::Nanoseconds(nanos); }
+  int64_t MonotonicNanos() const override { return nanos; }
+  bool AwaitUntil(absl::Mutex&, const absl::Condition& condition, absl::Time) override {
+    return condition.Eval();
+  }
+  int64_t nanos = 0;
+};
+
+class CountingMonitor final : public DeviceMonitor {
+ public:
+  std::unique_ptr<ResourceProbe> StartProbe() override {
+    class Probe final : public ResourceProbe {
+     public:
+      ResourceUsage Finish() override {
+        ResourceUsage usage;
+        usage.cpu_percent = 42.0;
+        return usage;
+      }
+    };
+    return std::make_unique<Probe>();
+  }
+  std::vector<DeviceSample> Sample() override { return {}; }
+};
+
+class LoggingSink final : public TelemetrySink {
+ public:
+  void OnSpanStart(const SpanStart& start) override { log.push_back("start " + start.stage); }
+  void OnSpanEnd(const SpanRecord& record) override {
+    log.push_back("end " + record.stage);
+    records.push_back(record);
+  }
+  void OnSample(const Sample& sample) override { log.push_back("sample " + sample.name); }
+  std::vector<std::string> log;
+  std::vector<SpanRecord> records;
+};
+
+class RecorderTest : public testing::Test {
+ protected:
+  SteppedClock clock_;
+  CountingMonitor monitor_;
+  LoggingSink first_;
+  LoggingSink second_;
+  Recorder recorder_{clock_, monitor_, {&first_, &second_}};
+};
+
+TEST_F(RecorderTest, SpanMeasuresTimeAndUsageForEverySink) {
+  clock_.nanos = 5'000'000'000;
+  Span span = recorder_.StartSpan("T5_Encoding");
+  clock_.nanos += 1'500'000'000;
+  EXPECT_TRUE(span.Finish().ok());
+  for (const LoggingSink* sink : {&first_, &second_}) {
+    EXPECT_THAT(sink->log, testing::ElementsAre("start T5_Encoding", "end T5_Encoding"));
+    ASSERT_EQ(sink->records.size(), 1u);
+    EXPECT_DOUBLE_EQ(sink->records[0].seconds, 1.5);
+    EXPECT_EQ(sink->records[0].start, absl::UnixEpoch() + absl::Seconds(5));
+    EXPECT_EQ(sink->records[0].usage.cpu_percent, 42.0);
+    EXPECT_EQ(sink->records[0].usage.sm_activity_percent, std::nullopt);
+  }
+}
+
+TEST_F(RecorderTest, FinishReportsOnceAndKeepsTheStatus) {
+  {
+    Span span = recorder_.StartSpan("VAE_Decoding");
+    EXPECT_EQ(span.Finish(absl::InternalError("broken")).message(), "broken");
+    EXPECT_TRUE(span.Finish().ok());
+  }
+  ASSERT_EQ(first_.records.size(), 1u);
+  EXPECT_EQ(first_.records[0].status.message(), "broken");
+}
+
+TEST_F(RecorderTest, ASpanThatIsLeftIsReportedAsUnfinished) {
+  { const Span span = recorder_.StartSpan("VAE_Decoding"); }
+  ASSERT_EQ(first_.records.size(), 1u);
+  EXPECT_EQ(first_.records[0].status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(RecorderTest, AMovedSpanIsReportedOnce) {
+  {
+    Span span = recorder_.StartSpan("VAE_Decoding");
+    const Span other = std::move(span);
+  }
+  EXPECT_EQ(first_.records.size(), 1u);
+}
+
+TEST_F(RecorderTest, PastSpanHasItsDuration) {
+  clock_.nanos = 9'000'000'000;
+  recorder_.RecordPast(kStageQueueWait, absl::UnixEpoch() + absl::Seconds(2));
+  ASSERT_EQ(first_.records.size(), 1u);
+  EXPECT_DOUBLE_EQ(first_.records[0].seconds, 7.0);
+  EXPECT_EQ(first_.records[0].usage.cpu_percent, std::nullopt);
+}
+
+TEST(StageNamesTest, FollowTheBenchmark) {
+  EXPECT_EQ(PreprocessStage("ti2v-5b"), "TI2V_Preprocess");
+  EXPECT_EQ(PreprocessStage("t2v-a14b"), "T2V_Preprocess");
+  EXPECT_EQ(StepInferenceStage(12), "Step_12_Inference");
+  EXPECT_EQ(StageFamily("Step_12_Inference"), "Step_Inference");
+  EXPECT_EQ(StageFamily("Step_0_Loading"), "Step_Loading");
+  EXPECT_EQ(StageFamily("Step_x"), "Step_x");
+  EXPECT_EQ(StageFamily("Step_7"), "Step_7");
+  EXPECT_EQ(StageFamily("VAE_Decoding"), "VAE_Decoding");
+}
+
+}  // namespace
+}  // namespace wan

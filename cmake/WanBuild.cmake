@@ -10,6 +10,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Static libraries end up in libwan_cuda.so too.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# The plug-in resolves tables of kernels in the program that loads it.
+set(CMAKE_ENABLE_EXPORTS ON)
 # One symbol of LibTorch must resolve to one definition in the server and in the plug-in, so
 # default visibility stays; what matters is that the plug-in links no copy of the engine's CPU code.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)

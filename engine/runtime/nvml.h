@@ -1,0 +1,43 @@
+// NVIDIA's management library, loaded at run time so that one binary starts with and without a
+// driver.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace wan {
+
+struct GpuCounters {
+  std::string name;
+  std::optional<uint64_t> memory_used_bytes;  // all processes
+  std::optional<uint64_t> memory_total_bytes;
+  std::optional<double> utilization_percent;  // share of time with any kernel running
+  std::optional<double> power_watts;
+  std::optional<double> temperature_celsius;
+  std::optional<double> sm_clock_mhz;
+  std::optional<double> memory_clock_mhz;
+};
+
+// Counters at one moment from which SM activity over a stretch is computed (GPM).
+class GpmSample {
+ public:
+  virtual ~GpmSample() = default;
+};
+
+// One GPU. Thread-safe.
+class NvmlDevice {
+ public:
+  virtual ~NvmlDevice() = default;
+  virtual GpuCounters Read() const = 0;
+  // Null where the card has no GPM (before Hopper).
+  virtual std::unique_ptr<GpmSample> TakeGpmSample() const = 0;
+  // Mean SM activity between two samples in percent; absent if the stretch was too short to tell.
+  virtual std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const = 0;
+};
+
+// The GPU with this PCI bus id ("0000:1b:00.0"); null without a driver or such a GPU.
+std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id);
+
+}  // namespace wan

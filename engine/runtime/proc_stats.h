@@ -1,0 +1,44 @@
+// What Linux tells of CPU and memory. Absent where the kernel's files cannot be read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace wan {
+
+// Time of all cores since boot, in kernel ticks.
+struct CpuTicks {
+  uint64_t busy = 0;
+  uint64_t total = 0;
+};
+
+std::optional<CpuTicks> ReadCpuTicks();
+
+// Mean use of all cores between two readings, 0 to 100; absent if no tick passed.
+std::optional<double> CpuPercent(const std::optional<CpuTicks>& from,
+                                 const std::optional<CpuTicks>& to);
+
+struct SystemMemory {
+  uint64_t total_bytes = 0;
+  uint64_t used_bytes = 0;  // total less what could be had without swapping
+};
+
+std::optional<SystemMemory> ReadSystemMemory();
+
+struct ProcessMemory {
+  uint64_t resident_bytes = 0;
+  uint64_t peak_resident_bytes = 0;
+};
+
+std::optional<ProcessMemory> ReadProcessMemory();
+
+// Processor's name; empty if unknown.
+std::string ReadCpuName();
+
+// The same from given texts, for tests.
+std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat);
+std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo);
+std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_status);
+
+}  // namespace wan

@@ -1,0 +1,23 @@
+# Sourced by the scripts beside it: finds package and LibTorch, and where results go.
+#
+#   PACKAGE     folder made by scripts/gpu/package (default: .gpu)
+#   TORCH_ROOT  folder `torch` of the Python environment (default: asked of python3)
+#   OUT         results (default: gpu_results)
+
+PACKAGE=$(realpath "${PACKAGE:-.gpu}")
+TORCH_ROOT=${TORCH_ROOT:-$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')}
+OUT=${OUT:-gpu_results}
+mkdir -p "$OUT"
+export LD_LIBRARY_PATH=$PACKAGE/lib:$TORCH_ROOT/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export PATH=$PACKAGE/bin:$PATH
+# The golden checkpoint, unpacked once.
+export WAN_GOLDEN_DIR=$PACKAGE/golden
+export WAN_CHECKPOINT_DIR=${TMPDIR:-/tmp}/wan_golden_checkpoints
+if [ ! -d "$WAN_CHECKPOINT_DIR/ti2v-5b" ]; then
+  mkdir -p "$WAN_CHECKPOINT_DIR"
+  tar -xJf "$WAN_GOLDEN_DIR/checkpoints/ti2v-5b.tar.xz" -C "$WAN_CHECKPOINT_DIR"
+fi
+{
+  nvidia-smi --query-gpu=name,driver_version,power.limit,memory.total --format=csv,noheader
+  python3 -c 'import torch; print("torch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'
+} | tee "$OUT/machine.txt"

@@ -11,14 +11,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace wan {
 namespace {
-
-std::string ShapeText(at::IntArrayRef shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
 
 // FNV-1a: the same name gives the same weights in every build, which std::hash does not promise.
 uint64_t SeedOf(std::string_view name) {
@@ -71,11 +66,12 @@ at::Tensor WeightLoader::Get(std::string_view name, at::IntArrayRef expected_sha
   const TensorInfo* const info = source_.Find(name);
   if (info == nullptr) {
     status_.Update(absl::NotFoundError(
-        absl::StrCat("tensor ", std::string(name), " ", ShapeText(expected_shape), " is missing")));
+        absl::StrCat("tensor ", std::string(name), " ",
+                     ShapeText({expected_shape.data(), expected_shape.size()}), " is missing")));
   } else if (at::IntArrayRef(info->shape) != expected_shape) {
     status_.Update(absl::InvalidArgumentError(
         absl::StrCat(info->file, ": tensor ", info->name, " has shape ", ShapeText(info->shape),
-                     ", expected ", ShapeText(expected_shape))));
+                     ", expected ", ShapeText({expected_shape.data(), expected_shape.size()}))));
   }
   const auto options = at::TensorOptions().device(device_).dtype(dtype);
   if (!status_.ok()) return at::zeros(expected_shape, options);

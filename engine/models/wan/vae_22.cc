@@ -1,0 +1,198 @@
+#include "engine/models/wan/vae_22.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/models/wan/vae_22_decoder.h"
+#include "engine/models/wan/vae_22_encoder.h"
+#include "engine/models/weight_loader.h"
+#include "engine/ops/duplicate_up_3d.h"
+
+namespace wan {
+namespace {
+
+std::string ShapeOf(const at::Tensor& x) { return ShapeText({x.sizes().data(), x.sizes().size()}); }
+
+absl::Status CheckConfig(const VaeConfig& config) {
+  const auto wrong = [](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("VAE config: ", what...));
+  };
+  if (config.kind != "2.2") return wrong("kind is ", config.kind, ", not 2.2");
+  if (config.z_dim <= 0 || config.base_dim <= 0 || config.decoder_base_dim <= 0 ||
+      config.patch_size <= 0 || config.num_res_blocks <= 0 || config.dim_mult.empty()) {
+    return wrong("z_dim, base_dim, decoder_base_dim, patch_size, num_res_blocks and the number of ",
+                 "stages must be positive");
+  }
+  const size_t steps = config.dim_mult.size() - 1;
+  if (config.temporal_downsample.size() != steps) {
+    return wrong("temporal_downsample has ", config.temporal_downsample.size(), " entries, ", steps,
+                 " stages but the last ask for as many");
+  }
+  int64_t space = config.patch_size;
+  int64_t time = 1;
+  for (size_t i = 0; i < steps; ++i) {
+    space *= 2;
+    if (config.temporal_downsample[i]) time *= 2;
+  }
+  if (config.stride_spatial != space || config.stride_temporal != time) {
+    return wrong("strides ", config.stride_temporal, " and ", config.stride_spatial,
+                 " do not follow from the stages, which give ", time, " and ", space);
+  }
+  const std::vector<int64_t>& mult = config.dim_mult;
+  for (size_t i = 0; i < mult.size(); ++i) {
+    if (mult[i] <= 0) return wrong("dim_mult[", i, "] is ", mult[i], ", not positive");
+  }
+  for (size_t i = 0; i < mult.size(); ++i) {
+    const bool last = i == steps;
+    const int64_t time_factor = !last && config.temporal_downsample[i] ? 2 : 1;
+    const int64_t space_factor = last ? 1 : 2;
+    const int64_t in = i == 0 ? 1 : mult[i - 1];
+    if (in * time_factor * space_factor * space_factor % mult[i] != 0) {
+      return wrong("dim_mult[", i, "] = ", mult[i], " does not divide the values that stage ", i,
+                   " of the encoder averages");
+    }
+  }
+  for (size_t i = 0; i < steps; ++i) {
+    const size_t stage = steps - i;  // in the encoder's order
+    const int64_t in = i == 0 ? mult[steps] : mult[stage + 1];
+    const int64_t time_factor = config.temporal_downsample[stage - 1] ? 2 : 1;
+    if (!SupportsDuplicateUp3d(in, mult[stage], time_factor, /*space_factor=*/2)) {
+      return wrong("widths ", in, " to ", mult[stage], " do not fit the duplication of stage ", i,
+                   " of the decoder");
+    }
+  }
+  if (config.latents_mean.size() != static_cast<size_t>(config.z_dim) ||
+      config.latents_std.size() != static_cast<size_t>(config.z_dim)) {
+    return wrong("latents_mean and latents_std have ", config.latents_mean.size(), " and ",
+                 config.latents_std.size(), " entries, z_dim is ", config.z_dim);
+  }
+  for (size_t i = 0; i < config.latents_std.size(); ++i) {
+    if (!std::isfinite(config.latents_mean[i]) || !std::isfinite(config.latents_std[i]) ||
+        config.latents_std[i] <= 0) {
+      return wrong("latents_mean[", i, "] and latents_std[", i, "] are ", config.latents_mean[i],
+                   " and ", config.latents_std[i], ", not finite and positive");
+    }
+  }
+  return absl::OkStatus();
+}
+
+class Vae22 final : public VideoAutoencoder {
+ public:
+  Vae22(const VaeConfig& config, const VaeOptions& options, VaeLayerFactory encoder_factory,
+        VaeLayerFactory decoder_factory)
+      : config_(config),
+        options_(options),
+        encoder_(encoder_factory, config),
+        decoder_(decoder_factory, config),
+        mean_(Statistics(config.latents_mean)),
+        std_(Statistics(config.latents_std)) {}
+
+  const VaeConfig& config() const override { return config_; }
+  int64_t WeightBytes() const override { return weight_bytes_; }
+  void set_weight_bytes(int64_t bytes) { weight_bytes_ = bytes; }
+
+  absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, std::stop_token stop) const override {
+    if (absl::Status status = CheckVideo(video); !status.ok()) return status;
+    const c10::InferenceMode no_autograd;
+    FeatureCache cache = encoder_.NewCache();
+    std::vector<at::Tensor> latents;
+    const int64_t frames = video.size(1);
+    for (int64_t begin = 0; begin < frames;) {
+      if (stop.stop_requested()) return Stopped("encoding");
+      const int64_t count = begin == 0 ? 1 : config_.stride_temporal;
+      const at::Tensor chunk = video.narrow(1, begin, count).to(options_.device, options_.dtype);
+      latents.push_back(encoder_.EncodeChunk(chunk, cache).to(at::kFloat));
+      begin += count;
+    }
+    return at::cat(latents, /*dim=*/1).sub_(mean_).div_(std_);
+  }
+
+  absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
+                      std::stop_token stop) const override {
+    if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
+    const c10::InferenceMode no_autograd;
+    FeatureCache cache = decoder_.NewCache();
+    for (int64_t i = 0; i < latents.size(1); ++i) {
+      if (stop.stop_requested()) return Stopped("decoding");
+      const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
+      const at::Tensor chunk = normalised.mul(std_).add_(mean_).to(options_.dtype);
+      const at::Tensor frames = decoder_.DecodeChunk(chunk, cache).to(at::kFloat).clamp_(-1.0, 1.0);
+      if (absl::Status status = sink(frames); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Stopped(const char* what) {
+    return absl::CancelledError(absl::StrCat("video ", what, " was stopped on request"));
+  }
+
+  absl::Status CheckVideo(const at::Tensor& video) const {
+    if (!video.defined() || video.dim() != 4 || video.size(0) != 3 || video.size(1) < 1 ||
+        (video.size(1) - 1) % config_.stride_temporal != 0 || !IsWhole(video.size(2)) ||
+        !IsWhole(video.size(3)) || !video.is_floating_point()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("video to encode is ", Describe(video),
+                       ", expected floating-point [3, 1 + n * ", config_.stride_temporal,
+                       ", H, W] with H and W positive multiples of ", config_.stride_spatial));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckLatents(const at::Tensor& latents) const {
+    if (!latents.defined() || latents.dim() != 4 || latents.size(0) != config_.z_dim ||
+        latents.numel() == 0 || !latents.is_floating_point()) {
+      return absl::InvalidArgumentError(absl::StrCat("latents to decode are ", Describe(latents),
+                                                     ", expected floating-point [", config_.z_dim,
+                                                     ", F, h, w]"));
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsWhole(int64_t pixels) const { return pixels > 0 && pixels % config_.stride_spatial == 0; }
+
+  static std::string Describe(const at::Tensor& x) {
+    return x.defined() ? absl::StrCat(c10::toString(x.scalar_type()), " ", ShapeOf(x))
+                       : std::string("undefined");
+  }
+
+  // [z_dim, 1, 1, 1] in fp32.
+  at::Tensor Statistics(const std::vector<double>& values) const {
+    return at::tensor(values, at::kDouble)
+        .to(options_.device, at::kFloat)
+        .view({static_cast<int64_t>(values.size()), 1, 1, 1});
+  }
+
+  const VaeConfig config_;
+  const VaeOptions options_;
+  const Vae22Encoder encoder_;
+  const Vae22Decoder decoder_;
+  const at::Tensor mean_;
+  const at::Tensor std_;
+  int64_t weight_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadVae22(const WeightSource& weights,
+                                                            const VaeConfig& config,
+                                                            const VaeOptions& options) {
+  if (absl::Status status = CheckConfig(config); !status.ok()) return status;
+  const c10::InferenceMode no_autograd;
+  WeightLoader loader(weights, options.device, options.dtype);
+  const VaeLayerFactory factory(loader, ConvolutionPolicy::For(options.device, options.allow_tf32));
+  auto vae = std::make_unique<Vae22>(config, options, factory, factory);
+  if (!loader.status().ok()) return loader.status();
+  vae->set_weight_bytes(loader.bytes());
+  return vae;
+}
+
+}  // namespace wan

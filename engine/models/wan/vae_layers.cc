@@ -1,0 +1,162 @@
+#include "engine/models/wan/vae_layers.h"
+
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include <utility>
+
+#include "engine/ops/channel_rms_norm.h"
+#include "engine/ops/nearest_upsample.h"
+
+namespace wan {
+namespace {
+
+const std::vector<int64_t> kKernel3x3x3{3, 3, 3};
+const std::vector<int64_t> kKernelTime{3, 1, 1};
+
+// [1, C, T, H, W] <-> [T, C, H, W], views of the same memory. With channels last both are dense, so
+// that two-dimensional convolutions take the frames as a batch without a copy.
+at::Tensor FramesAsBatch(const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); }
+at::Tensor BatchAsFrames(const at::Tensor& x) { return x.transpose(0, 1).unsqueeze(0); }
+
+}  // namespace
+
+Convolution VaeLayerFactory::MakeConvolution(const std::string& name, int64_t out, int64_t in,
+                                             const std::vector<int64_t>& kernel,
+                                             std::vector<int64_t> stride,
+                                             std::vector<int64_t> padding) {
+  std::vector<int64_t> shape{out, in};
+  shape.insert(shape.end(), kernel.begin(), kernel.end());
+  return Convolution(weights_.Get(name + ".weight", shape), weights_.Get(name + ".bias", {out}),
+                     std::move(stride), std::move(padding), policy_);
+}
+
+Convolution VaeLayerFactory::MakePointwise3d(const std::string& name, int64_t out, int64_t in) {
+  return MakeConvolution(name, out, in, {1, 1, 1}, {1, 1, 1}, {0, 0, 0});
+}
+
+CausalConv3d VaeLayerFactory::MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
+                                               const std::vector<int64_t>& kernel,
+                                               int64_t time_stride) {
+  return CausalConv3d(weights_.Get(name + ".weight", {out, in, kernel[0], kernel[1], kernel[2]}),
+                      weights_.Get(name + ".bias", {out}), time_stride, policy_);
+}
+
+CachedConv3d::CachedConv3d(VaeLayerFactory& factory, const std::string& name, int64_t out,
+                           int64_t in, const std::vector<int64_t>& kernel, int64_t time_stride)
+    : conv_(factory.MakeCausalConv3d(name, out, in, kernel, time_stride)),
+      slot_(factory.NewSlot()) {}
+
+at::Tensor CachedConv3d::Forward(const at::Tensor& x, FeatureCache& cache) const {
+  return conv_(x, cache.history[slot_]);
+}
+
+void CachedConv3d::Remember(const at::Tensor& x, FeatureCache& cache) const {
+  conv_.Remember(x, cache.history[slot_]);
+}
+
+at::Tensor CachedConv3d::OpenWindow(const at::Tensor& x, const FeatureCache& cache) const {
+  return conv_.OpenWindow(cache.history[slot_], x.size(2), x.size(3), x.size(4));
+}
+
+at::Tensor CachedConv3d::Run(at::Tensor window, FeatureCache& cache) const {
+  return conv_.Run(std::move(window), cache.history[slot_]);
+}
+
+NormSiluConv3d::NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm,
+                               const std::string& conv, int64_t out, int64_t in)
+    : gamma_(factory.weights().Get(norm + ".gamma", {in, 1, 1, 1})),
+      conv_(factory, conv, out, in, kKernel3x3x3) {}
+
+at::Tensor NormSiluConv3d::Forward(at::Tensor x, FeatureCache& cache) const {
+  at::Tensor window = conv_.OpenWindow(x, cache);
+  ChannelRmsNormSilu(x, gamma_, conv_.NewFrames(window));
+  x.reset();
+  return conv_.Run(std::move(window), cache);
+}
+
+ResidualBlock::ResidualBlock(VaeLayerFactory& factory, const std::string& name, int64_t out,
+                             int64_t in)
+    : first_(factory, name + ".residual.0", name + ".residual.2", out, in),
+      second_(factory, name + ".residual.3", name + ".residual.6", out, out) {
+  if (in != out) shortcut_.emplace(factory.MakePointwise3d(name + ".shortcut", out, in));
+}
+
+at::Tensor ResidualBlock::Forward(const at::Tensor& x, FeatureCache& cache) const {
+  at::Tensor y = second_.Forward(first_.Forward(x, cache), cache);
+  // After the convolutions, so that the projection is not held while their windows are.
+  return y.add_(shortcut_.has_value() ? (*shortcut_)(x) : x);
+}
+
+FrameAttention::FrameAttention(VaeLayerFactory& factory, const std::string& name,
+                               int64_t channels) {
+  WeightLoader& weights = factory.weights();
+  gamma_ = weights.Get(name + ".norm.gamma", {channels, 1, 1});
+  qkv_weight_ = weights.Get(name + ".to_qkv.weight", {3 * channels, channels, 1, 1})
+                    .view({3 * channels, channels});
+  qkv_bias_ = weights.Get(name + ".to_qkv.bias", {3 * channels});
+  projection_weight_ =
+      weights.Get(name + ".proj.weight", {channels, channels, 1, 1}).view({channels, channels});
+  projection_bias_ = weights.Get(name + ".proj.bias", {channels});
+}
+
+at::Tensor FrameAttention::Forward(const at::Tensor& x) const {
+  const int64_t channels = x.size(1);
+  const int64_t height = x.size(3);
+  const int64_t width = x.size(4);
+  // The 1x1 convolutions are products over rows of channels: [frames, 1 head, pixels, C].
+  const at::Tensor rows =
+      ChannelRmsNorm(x, gamma_).permute({0, 2, 3, 4, 1}).reshape({-1, 1, height * width, channels});
+  const std::vector<at::Tensor> qkv = at::linear(rows, qkv_weight_, qkv_bias_).chunk(3, /*dim=*/-1);
+  const at::Tensor attended = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
+  const at::Tensor projected = at::linear(attended, projection_weight_, projection_bias_);
+  return projected.view({1, -1, height, width, channels}).permute({0, 4, 1, 2, 3}).add_(x);
+}
+
+MiddleBlock::MiddleBlock(VaeLayerFactory& factory, const std::string& name, int64_t channels)
+    : first_(factory, name + ".0", channels, channels),
+      attention_(factory, name + ".1", channels),
+      second_(factory, name + ".2", channels, channels) {}
+
+at::Tensor MiddleBlock::Forward(const at::Tensor& x, FeatureCache& cache) const {
+  return second_.Forward(attention_.Forward(first_.Forward(x, cache)), cache);
+}
+
+Downsample::Downsample(VaeLayerFactory& factory, const std::string& name, int64_t channels,
+                       bool temporal)
+    : space_(factory.MakeConvolution(name + ".resample.1", channels, channels, {3, 3}, {2, 2},
+                                     {0, 0})) {
+  if (temporal) {
+    time_.emplace(factory, name + ".time_conv", channels, channels, kKernelTime, /*time_stride=*/2);
+  }
+}
+
+at::Tensor Downsample::Forward(const at::Tensor& x, FeatureCache& cache) const {
+  // A border on the right and below only, which no symmetric padding of a convolution can say.
+  const at::Tensor bordered = at::constant_pad_nd(FramesAsBatch(x), {0, 1, 0, 1}, /*value=*/0);
+  at::Tensor y = BatchAsFrames(space_(bordered));
+  if (!time_.has_value()) return y;
+  if (!cache.first_chunk) return time_->Forward(y, cache);
+  time_->Remember(y, cache);
+  return y;
+}
+
+Upsample::Upsample(VaeLayerFactory& factory, const std::string& name, int64_t channels,
+                   bool temporal)
+    : space_(factory.MakeConvolution(name + ".resample.1", channels, channels, {3, 3}, {1, 1},
+                                     {1, 1})) {
+  if (temporal) time_.emplace(factory, name + ".time_conv", 2 * channels, channels, kKernelTime);
+}
+
+at::Tensor Upsample::Forward(at::Tensor x, FeatureCache& cache) const {
+  int64_t time_factor = 1;
+  if (time_.has_value() && !cache.first_chunk) {
+    x = time_->Forward(x, cache);
+    time_factor = 2;
+  }
+  x = NearestUpsample(x, time_factor, space_.policy());
+  return BatchAsFrames(space_(FramesAsBatch(x)));
+}
+
+}  // namespace wan

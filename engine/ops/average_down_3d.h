@@ -1,0 +1,20 @@
+// The parameter-free shortcut around a downsampling stage: neighbouring frames, rows and columns
+// become channels, and groups of these are averaged.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace wan {
+
+// x [1, C, T, H, W] -> [1, out_channels, ceil(T / time_factor), H / space_factor, W /
+// space_factor].
+//
+// The C * time_factor * space_factor^2 values of a cell are ordered by channel, then frame, row and
+// column within the cell; out_channels divides their number, and each output is the mean of a run
+// of them. If time_factor does not divide T, frames of zeros stand before the first.
+at::Tensor AverageDown3d(const at::Tensor& x, int64_t out_channels, int64_t time_factor,
+                         int64_t space_factor);
+
+}  // namespace wan

@@ -1,0 +1,25 @@
+// The parameter-free shortcut around an upsampling stage: channels become neighbouring frames, rows
+// and columns, each repeated as often as there are too few of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace wan {
+
+// Whether AddDuplicateUp3d supports the widths: out_channels * time_factor * space_factor^2 values
+// of a cell come from in_channels values, each repeated r times, where r is 1 or the product of the
+// last of the three factors.
+bool SupportsDuplicateUp3d(int64_t in_channels, int64_t out_channels, int64_t time_factor,
+                           int64_t space_factor);
+
+// Adds x [1, in, T, H, W], duplicated to the size of y [1, out, T * time_factor, H * space_factor,
+// W * space_factor], to y. Value i of a cell of y (ordered by channel, then frame, row and column
+// within the cell) gets channel i / r of x.
+//
+// y may lack the first time_factor - 1 frames (if T is 1), as the first chunk of a video does.
+void AddDuplicateUp3d(at::Tensor& y, const at::Tensor& x, int64_t time_factor,
+                      int64_t space_factor);
+
+}  // namespace wan

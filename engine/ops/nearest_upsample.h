@@ -1,0 +1,19 @@
+// Enlarges frames by repeating pixels and, where each frame has become two in the channels, puts
+// these behind each other in time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "engine/ops/convolution.h"
+
+namespace wan {
+
+// x [1, time_factor * C, T, H, W] -> [1, C, T * time_factor, 2 H, 2 W] in the policy's layout:
+// frame t * time_factor + i has channels i * C ... (i + 1) * C - 1 of frame t, every pixel becomes
+// two by two.
+at::Tensor NearestUpsample(const at::Tensor& x, int64_t time_factor,
+                           const ConvolutionPolicy& policy);
+
+}  // namespace wan

@@ -1,0 +1,404 @@
+#include "engine/models/wan/vae_22.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/models/wan/vae_22_decoder.h"
+#include "engine/models/wan/vae_22_encoder.h"
+#include "tests/engine/golden_tensors.h"
+#include "tests/engine/golden_vae.h"
+
+namespace wan {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr double kTolerance = 1e-5;
+
+std::unique_ptr<VideoAutoencoder> LoadGoldenVae() {
+  return LoadVae22(GoldenVae22Weights(), GoldenVae22Config(), {}).value();
+}
+
+void ExpectClose(const at::Tensor& actual, const at::Tensor& expected, const std::string& what) {
+  const double error = RelativeError(actual, expected);
+  std::printf("golden: %s relative error %.1e\n", what.c_str(), error);
+  EXPECT_LE(error, kTolerance) << what;
+}
+
+// The whole video, and how many frames the sink got at a time.
+struct Decoded {
+  at::Tensor video;
+  std::vector<int64_t> chunks;
+};
+
+Decoded DecodeAll(const VideoAutoencoder& vae, const at::Tensor& latents) {
+  std::vector<at::Tensor> parts;
+  Decoded decoded;
+  const absl::Status status = vae.Decode(latents,
+                                         [&](const at::Tensor& frames) {
+                                           parts.push_back(frames);
+                                           decoded.chunks.push_back(frames.size(1));
+                                           return absl::OkStatus();
+                                         },
+                                         {});
+  EXPECT_TRUE(status.ok()) << status;
+  decoded.video = at::cat(parts, /*dim=*/1);
+  return decoded;
+}
+
+// [channels, ...] -> the values scaled and moved per channel.
+at::Tensor PerChannel(const std::vector<double>& values) {
+  at::Tensor result = at::zeros({static_cast<int64_t>(values.size()), 1, 1, 1}, at::kDouble);
+  std::copy(values.begin(), values.end(), result.mutable_data_ptr<double>());
+  return result;
+}
+
+class GoldenEncodeTest : public testing::TestWithParam<int> {};
+
+TEST_P(GoldenEncodeTest, EqualsTheReference) {
+  const std::string file = "vae/2.2_encode_" + std::to_string(GetParam()) + ".safetensors";
+  const at::Tensor video = LoadGolden(file, "video");
+
+  const at::Tensor latents = LoadGoldenVae()->Encode(video, {}).value();
+  ExpectClose(latents, LoadGolden(file, "latents"), file + " latents");
+  EXPECT_EQ(latents.scalar_type(), at::kFloat);
+
+  const VaeConfig config = GoldenVae22Config();
+  const at::Tensor raw = latents.to(at::kDouble)
+                             .mul(PerChannel(config.latents_std))
+                             .add(PerChannel(config.latents_mean));
+  ExpectClose(raw, LoadGolden(file, "latents_raw"), file + " latents_raw");
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, GoldenEncodeTest, testing::Values(1, 5, 9));
+
+class GoldenDecodeTest : public testing::TestWithParam<int> {};
+
+TEST_P(GoldenDecodeTest, EqualsTheReference) {
+  const std::string file = "vae/2.2_decode_" + std::to_string(GetParam()) + ".safetensors";
+  const at::Tensor latents = LoadGolden(file, "latents");
+
+  const Decoded decoded = DecodeAll(*LoadGoldenVae(), latents);
+  ExpectClose(decoded.video, LoadGolden(file, "video"), file + " video");
+  EXPECT_LE(decoded.video.abs().max().item<float>(), 1.0f);
+  EXPECT_EQ(decoded.video.scalar_type(), at::kFloat);
+}
+
+TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
+  const std::string file = "vae/2.2_decode_" + std::to_string(GetParam()) + ".safetensors";
+  const c10::InferenceMode no_autograd;
+  const InMemoryWeights weights = GoldenVae22Weights();
+  WeightLoader loader(weights, at::kCPU, at::kFloat);
+  VaeLayerFactory factory(loader, {});
+  const Vae22Decoder decoder(factory, GoldenVae22Config());
+  ASSERT_TRUE(loader.status().ok()) << loader.status();
+
+  const at::Tensor latents = LoadGolden(file, "latents_raw");
+  FeatureCache cache = decoder.NewCache();
+  std::vector<at::Tensor> chunks;
+  for (int64_t i = 0; i < latents.size(1); ++i) {
+    chunks.push_back(decoder.DecodeChunk(latents.narrow(1, i, 1), cache));
+  }
+  ExpectClose(at::cat(chunks, /*dim=*/1), LoadGolden(file, "video_unclamped"),
+              file + " video_unclamped");
+}
+
+INSTANTIATE_TEST_SUITE_P(LatentFrames, GoldenDecodeTest, testing::Values(1, 2, 3));
+
+// The layout of the GPU, so that its path through the layers is held to the reference here, too.
+TEST(Vae22LayoutTest, ChannelsLastEqualsTheReference) {
+  const c10::InferenceMode no_autograd;
+  const InMemoryWeights weights = GoldenVae22Weights();
+  WeightLoader loader(weights, at::kCPU, at::kFloat);
+  const ConvolutionPolicy policy{.channels_last = true};
+  VaeLayerFactory encoder_factory(loader, policy);
+  VaeLayerFactory decoder_factory(loader, policy);
+  const Vae22Encoder encoder(encoder_factory, GoldenVae22Config());
+  const Vae22Decoder decoder(decoder_factory, GoldenVae22Config());
+  ASSERT_TRUE(loader.status().ok()) << loader.status();
+
+  const at::Tensor video = LoadGolden("vae/2.2_encode_9.safetensors", "video");
+  FeatureCache encoder_cache = encoder.NewCache();
+  std::vector<at::Tensor> means{encoder.EncodeChunk(video.narrow(1, 0, 1), encoder_cache)};
+  for (int64_t begin = 1; begin < video.size(1); begin += 4) {
+    means.push_back(encoder.EncodeChunk(video.narrow(1, begin, 4), encoder_cache));
+  }
+  ExpectClose(at::cat(means, /*dim=*/1), LoadGolden("vae/2.2_encode_9.safetensors", "latents_raw"),
+              "channels last, encode 9");
+
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents_raw");
+  FeatureCache decoder_cache = decoder.NewCache();
+  std::vector<at::Tensor> frames;
+  for (int64_t i = 0; i < latents.size(1); ++i) {
+    frames.push_back(decoder.DecodeChunk(latents.narrow(1, i, 1), decoder_cache));
+    EXPECT_TRUE(frames.back().is_contiguous());
+  }
+  ExpectClose(at::cat(frames, /*dim=*/1),
+              LoadGolden("vae/2.2_decode_3.safetensors", "video_unclamped"),
+              "channels last, decode 3");
+}
+
+TEST(Vae22Test, PrefixOfTheFramesGivesExactlyThePrefixOfTheLatents) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  const at::Tensor video = LoadGolden("vae/2.2_encode_9.safetensors", "video");
+  const at::Tensor whole = vae->Encode(video, {}).value();
+  for (const int64_t latent_frames : {1, 2}) {
+    const at::Tensor part = vae->Encode(video.narrow(1, 0, 4 * latent_frames - 3), {}).value();
+    EXPECT_TRUE(at::equal(part, whole.narrow(1, 0, latent_frames))) << latent_frames;
+  }
+}
+
+TEST(Vae22Test, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor whole = DecodeAll(*vae, latents).video;
+  for (const int64_t latent_frames : {1, 2}) {
+    const at::Tensor part = DecodeAll(*vae, latents.narrow(1, 0, latent_frames)).video;
+    EXPECT_TRUE(at::equal(part, whole.narrow(1, 0, 4 * latent_frames - 3))) << latent_frames;
+  }
+}
+
+// The other half of causality: what comes later must depend on what came before.
+TEST(Vae22Test, LaterFramesRememberEarlierOnes) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  at::Tensor changed = latents.clone();
+  changed.select(1, 0).zero_();
+  const at::Tensor last = DecodeAll(*vae, latents).video.narrow(1, 5, 4);
+  const at::Tensor last_changed = DecodeAll(*vae, changed).video.narrow(1, 5, 4);
+  EXPECT_GT(RelativeError(last_changed, last), 1e-3);
+}
+
+TEST(Vae22Test, FramesLeaveOneLatentFrameAtATime) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  EXPECT_THAT(DecodeAll(*vae, latents).chunks, ElementsAre(1, 4, 4));
+}
+
+TEST(Vae22Test, SinkMayChangeTheFramesItGets) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor expected = DecodeAll(*vae, latents).video;
+  std::vector<at::Tensor> parts;
+  ASSERT_TRUE(vae->Decode(latents,
+                          [&](const at::Tensor& frames) {
+                            parts.push_back(frames.clone());
+                            EXPECT_TRUE(frames.is_contiguous());
+                            at::Tensor(frames).zero_();
+                            return absl::OkStatus();
+                          },
+                          {})
+                  .ok());
+  EXPECT_TRUE(at::equal(at::cat(parts, /*dim=*/1), expected));
+}
+
+TEST(Vae22Test, StopsBetweenLatentFrames) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  std::stop_source stop;
+  int chunks = 0;
+  const absl::Status status = vae->Decode(
+      LoadGolden("vae/2.2_decode_3.safetensors", "latents"),
+      [&](const at::Tensor&) {
+        if (++chunks == 2) stop.request_stop();
+        return absl::OkStatus();
+      },
+      stop.get_token());
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  EXPECT_EQ(chunks, 2);
+}
+
+TEST(Vae22Test, EncodingLooksAtTheStopRequest) {
+  std::stop_source stop;
+  stop.request_stop();
+  const absl::Status status =
+      LoadGoldenVae()
+          ->Encode(LoadGolden("vae/2.2_encode_5.safetensors", "video"), stop.get_token())
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+}
+
+TEST(Vae22Test, ErrorOfTheSinkEndsTheDecodingUnchanged) {
+  int chunks = 0;
+  const absl::Status error = absl::ResourceExhaustedError("disk full");
+  const absl::Status status = LoadGoldenVae()->Decode(
+      LoadGolden("vae/2.2_decode_3.safetensors", "latents"),
+      [&](const at::Tensor&) { return ++chunks == 2 ? error : absl::OkStatus(); }, {});
+  EXPECT_EQ(status, error);
+  EXPECT_EQ(chunks, 2);
+}
+
+TEST(Vae22Test, ConcurrentPassesDoNotMeet) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor expected = DecodeAll(*vae, latents).video;
+  // A second pass begins while the first is between two chunks.
+  std::vector<at::Tensor> parts;
+  ASSERT_TRUE(vae->Decode(latents,
+                          [&](const at::Tensor& frames) {
+                            parts.push_back(frames);
+                            EXPECT_TRUE(at::equal(DecodeAll(*vae, latents).video, expected));
+                            return absl::OkStatus();
+                          },
+                          {})
+                  .ok());
+  EXPECT_TRUE(at::equal(at::cat(parts, /*dim=*/1), expected));
+}
+
+TEST(Vae22Test, TakesInputsOfAnyFloatingPointType) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  const at::Tensor video = LoadGolden("vae/2.2_encode_1.safetensors", "video");
+  EXPECT_TRUE(
+      at::equal(vae->Encode(video.to(at::kDouble), {}).value(), vae->Encode(video, {}).value()));
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_1.safetensors", "latents");
+  EXPECT_TRUE(
+      at::equal(DecodeAll(*vae, latents.to(at::kDouble)).video, DecodeAll(*vae, latents).video));
+}
+
+TEST(Vae22Test, RunsInBFloat16) {
+  const std::unique_ptr<VideoAutoencoder> vae =
+      LoadVae22(GoldenVae22Weights(), GoldenVae22Config(), {.dtype = at::kBFloat16}).value();
+  const Decoded decoded = DecodeAll(*vae, LoadGolden("vae/2.2_decode_2.safetensors", "latents"));
+  EXPECT_EQ(decoded.video.scalar_type(), at::kFloat);
+  EXPECT_LE(RelativeError(decoded.video, LoadGolden("vae/2.2_decode_2.safetensors", "video")),
+            0.05);
+}
+
+TEST(Vae22Test, CountsTheBytesOfItsWeights) {
+  const InMemoryWeights weights = GoldenVae22Weights();
+  int64_t bytes = 0;
+  for (const TensorInfo& info : weights.Tensors()) bytes += static_cast<int64_t>(info.bytes);
+  // Every tensor of the checkpoint is used, and none twice.
+  EXPECT_EQ(LoadVae22(weights, GoldenVae22Config(), {}).value()->WeightBytes(), bytes);
+}
+
+struct BadShape {
+  const char* name;
+  std::vector<int64_t> shape;
+  at::ScalarType dtype = at::kFloat;
+};
+
+void PrintTo(const BadShape& bad, std::ostream* out) { *out << bad.name; }
+
+class BadVideoTest : public testing::TestWithParam<BadShape> {};
+
+TEST_P(BadVideoTest, IsAnInvalidArgument) {
+  const at::Tensor video = at::zeros(GetParam().shape, GetParam().dtype);
+  const absl::Status status = LoadGoldenVae()->Encode(video, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("expected floating-point [3, 1 + n * 4, H, W]"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, BadVideoTest,
+    testing::Values(BadShape{"no frame axis", {3, 32, 32}}, BadShape{"a batch", {1, 3, 1, 32, 32}},
+                    BadShape{"one color", {1, 1, 32, 32}}, BadShape{"no frames", {3, 0, 32, 32}},
+                    BadShape{"four frames", {3, 4, 32, 32}}, BadShape{"height 24", {3, 1, 24, 32}},
+                    BadShape{"width 40", {3, 1, 32, 40}}, BadShape{"no rows", {3, 1, 0, 32}},
+                    BadShape{"integers", {3, 1, 32, 32}, at::kByte}));
+
+class BadLatentsTest : public testing::TestWithParam<BadShape> {};
+
+TEST_P(BadLatentsTest, IsAnInvalidArgument) {
+  const at::Tensor latents = at::zeros(GetParam().shape, GetParam().dtype);
+  const absl::Status status = LoadGoldenVae()->Decode(latents,
+                                                      [](const at::Tensor&) {
+                                                        ADD_FAILURE() << "the sink was called";
+                                                        return absl::OkStatus();
+                                                      },
+                                                      {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected floating-point [48, F, h, w]"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, BadLatentsTest,
+                         testing::Values(BadShape{"no frame axis", {48, 2, 2}},
+                                         BadShape{"a batch", {1, 48, 1, 2, 2}},
+                                         BadShape{"16 channels", {16, 1, 2, 2}},
+                                         BadShape{"no frames", {48, 0, 2, 2}},
+                                         BadShape{"no columns", {48, 1, 2, 0}},
+                                         BadShape{"integers", {48, 1, 2, 2}, at::kLong}));
+
+TEST(Vae22Test, UndefinedTensorsAreInvalidArguments) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  EXPECT_EQ(vae->Encode(at::Tensor(), {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      vae->Decode(at::Tensor(), [](const at::Tensor&) { return absl::OkStatus(); }, {}).code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+TEST(LoadVae22Test, NamesTheTensorThatIsMissing) {
+  InMemoryWeights weights = GoldenVae22Weights();
+  weights.Remove("decoder.upsamples.1.upsamples.3.time_conv.bias");
+  const absl::Status status = LoadVae22(weights, GoldenVae22Config(), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("decoder.upsamples.1.upsamples.3.time_conv.bias"));
+}
+
+TEST(LoadVae22Test, NamesTheTensorOfAnotherShape) {
+  InMemoryWeights weights = GoldenVae22Weights();
+  weights.Reshape("encoder.middle.1.to_qkv.weight", {32, 96, 1, 1});
+  const absl::Status status = LoadVae22(weights, GoldenVae22Config(), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("encoder.middle.1.to_qkv.weight"), HasSubstr("[32, 96, 1, 1]"),
+                    HasSubstr("[96, 32, 1, 1]")));
+}
+
+struct BadConfig {
+  const char* name;
+  void (*change)(VaeConfig& config);
+  const char* message;
+};
+
+void PrintTo(const BadConfig& bad, std::ostream* out) { *out << bad.name; }
+
+class BadConfigTest : public testing::TestWithParam<BadConfig> {};
+
+TEST_P(BadConfigTest, IsAnInvalidArgument) {
+  VaeConfig config = GoldenVae22Config();
+  GetParam().change(config);
+  const absl::Status status = LoadVae22(GoldenVae22Weights(), config, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, BadConfigTest,
+    testing::Values(
+        BadConfig{"kind", [](VaeConfig& c) { c.kind = "2.1"; }, "kind is 2.1"},
+        BadConfig{"z_dim", [](VaeConfig& c) { c.z_dim = 0; }, "must be positive"},
+        BadConfig{"stages", [](VaeConfig& c) { c.dim_mult.clear(); }, "must be positive"},
+        BadConfig{"steps", [](VaeConfig& c) { c.temporal_downsample.pop_back(); },
+                  "temporal_downsample has 2 entries"},
+        BadConfig{"stride", [](VaeConfig& c) { c.stride_temporal = 8; }, "strides 8 and 16"},
+        BadConfig{"multiplier", [](VaeConfig& c) { c.dim_mult[1] = -2; }, "dim_mult[1] is -2"},
+        BadConfig{"average",
+                  [](VaeConfig& c) {
+                    c.dim_mult = {3, 2, 4, 4};
+                  },
+                  "stage 0 of the encoder"},
+        BadConfig{"duplication",
+                  [](VaeConfig& c) {
+                    c.dim_mult = {1, 8, 4, 4};
+                  },
+                  "stage 2 of the decoder"},
+        BadConfig{"statistics", [](VaeConfig& c) { c.latents_mean.pop_back(); }, "47 and 48"},
+        BadConfig{"deviation", [](VaeConfig& c) { c.latents_std[3] = 0; }, "latents_std[3]"}));
+
+}  // namespace
+}  // namespace wan

@@ -34,7 +34,7 @@ class Checkpoint {
   //
   // Files are mapped, not read: this costs milliseconds. A damaged or incomplete checkpoint gives
   // DATA_LOSS, a missing file or tensor NOT_FOUND, what we do not serve UNIMPLEMENTED; the message
-  // names file and tensor, for the first few of all problems (inspection.h has them all).
+  // names file and tensor, for the first few of all problems (wan_inspect lists them all).
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
 
   ~Checkpoint();

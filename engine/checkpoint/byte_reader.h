@@ -1,0 +1,67 @@
+// A bounds-checked cursor over little-endian bytes of an untrusted file.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace wan {
+
+// Reading past the end gives zeros and empty views and sets failed() for good, so that a record is
+// read field by field and checked once.
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes, uint64_t position = 0)
+      : bytes_(bytes), position_(position), failed_(position > bytes.size()) {}
+
+  template <typename Integer>
+  Integer Read() {
+    static_assert(std::endian::native == std::endian::little);
+    Integer value{};
+    const std::span<const std::byte> raw = Take(sizeof(Integer));
+    if (!raw.empty()) std::memcpy(&value, raw.data(), sizeof(Integer));
+    return value;
+  }
+
+  std::string_view ReadText(uint64_t size) {
+    const std::span<const std::byte> raw = Take(size);
+    return {reinterpret_cast<const char*>(raw.data()), raw.size()};
+  }
+
+  // Up to the next newline, which is consumed but not returned.
+  std::string_view ReadLine() {
+    const std::string_view rest = {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+    const size_t end = failed_ ? std::string_view::npos : rest.find('\n', position_);
+    if (end == std::string_view::npos) {
+      failed_ = true;
+      return {};
+    }
+    const std::string_view line = rest.substr(position_, end - position_);
+    position_ = end + 1;
+    return line;
+  }
+
+  std::span<const std::byte> Take(uint64_t size) {
+    if (failed_ || size > bytes_.size() - position_) {
+      failed_ = true;
+      return {};
+    }
+    const std::span<const std::byte> taken = bytes_.subspan(position_, size);
+    position_ += size;
+    return taken;
+  }
+
+  uint64_t position() const { return position_; }
+  bool AtEnd() const { return failed_ || position_ == bytes_.size(); }
+  bool failed() const { return failed_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  uint64_t position_;
+  bool failed_;
+};
+
+}  // namespace wan

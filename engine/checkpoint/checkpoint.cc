@@ -1,0 +1,81 @@
+#include "engine/checkpoint/checkpoint.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/checkpoint_parts.h"
+
+namespace wan {
+namespace {
+
+// One status for several: the first's code, and the messages of the first few.
+absl::Status Summarise(const std::vector<absl::Status>& problems) {
+  constexpr size_t kShown = 3;
+  std::string message(problems.front().message());
+  for (size_t i = 1; i < problems.size() && i < kShown; ++i) {
+    absl::StrAppend(&message, "; ", problems[i].message());
+  }
+  if (problems.size() > kShown) {
+    absl::StrAppend(&message, "; and ", problems.size() - kShown, " more problems");
+  }
+  return absl::Status(problems.front().code(), message);
+}
+
+}  // namespace
+
+std::string_view LayoutName(Layout layout) {
+  switch (layout) {
+    case Layout::kOriginal:
+      return "original";
+    case Layout::kDiffusers:
+      return "diffusers";
+    case Layout::kSynthetic:
+      return "synthetic";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
+  auto parts = std::make_unique<CheckpointParts>(ReadCheckpointParts(path));
+  const std::vector<absl::Status> problems = AllProblems(*parts);
+  if (!problems.empty()) return Summarise(problems);
+  return std::unique_ptr<Checkpoint>(new Checkpoint(std::move(parts)));
+}
+
+Checkpoint::Checkpoint(std::unique_ptr<const CheckpointParts> parts) : parts_(std::move(parts)) {}
+
+Checkpoint::~Checkpoint() = default;
+
+const std::string& Checkpoint::path() const { return parts_->path; }
+
+Layout Checkpoint::layout() const { return *parts_->layout; }
+
+const std::string& Checkpoint::model() const { return parts_->model; }
+
+int Checkpoint::num_experts() const { return static_cast<int>(parts_->transformers.size()); }
+
+std::optional<double> Checkpoint::expert_boundary() const { return parts_->expert_boundary; }
+
+const TransformerConfig& Checkpoint::transformer_config(int expert) const {
+  return *parts_->transformers.at(expert).config;
+}
+
+const TextEncoderConfig& Checkpoint::text_encoder_config() const {
+  return *parts_->text_encoder.config;
+}
+
+const VaeConfig& Checkpoint::vae_config() const { return *parts_->vae.config; }
+
+const WeightSource& Checkpoint::transformer(int expert) const {
+  return *parts_->transformers.at(expert).weights;
+}
+
+const WeightSource& Checkpoint::text_encoder() const { return *parts_->text_encoder.weights; }
+
+const WeightSource& Checkpoint::vae() const { return *parts_->vae.weights; }
+
+const std::string& Checkpoint::tokenizer_path() const { return parts_->tokenizer_path; }
+
+}  // namespace wan

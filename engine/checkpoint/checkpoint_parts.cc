@@ -1,0 +1,284 @@
+#include "engine/checkpoint/checkpoint_parts.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/config_reader.h"
+#include "engine/checkpoint/expected_tensors.h"
+#include "engine/checkpoint/file_errors.h"
+#include "engine/checkpoint/json_text.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/synthetic_models.h"
+#include "engine/checkpoint/torch_archive.h"
+#include "engine/checkpoint/upstream_constants.h"
+#include "engine/checkpoint/weight_tables.h"
+
+namespace wan {
+namespace {
+
+namespace fs = std::filesystem;
+using Problems = std::vector<absl::Status>;
+
+constexpr std::string_view kSyntheticScheme = "synthetic:";
+constexpr std::string_view kTi2v = "ti2v-5b";
+constexpr std::string_view kT2v = "t2v-a14b";
+constexpr std::string_view kI2v = "i2v-a14b";
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Reads what `read_config` makes out of the files, and the weights if both are sound.
+template <typename Config, typename ReadConfig>
+Component<Config> Assemble(std::string name, std::string where, TensorFiles files, Naming naming,
+                           ReadConfig read_config) {
+  Component<Config> component{.name = std::move(name), .where = std::move(where)};
+  component.files = std::move(files);
+  component.problems = component.files.problems;
+  component.config = read_config(component.files, component.where, component.problems);
+  if (component.config.has_value() && component.files.problems.empty()) {
+    component.weights = MakeFileWeights(component.files, ExpectedTensors(*component.config), naming,
+                                        component.where, component.problems);
+  }
+  return component;
+}
+
+TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
+  TensorFiles files;
+  if (file.ok()) {
+    files.files.push_back(*std::move(file));
+  } else {
+    files.problems.push_back(file.status());
+  }
+  return files;
+}
+
+// `stem`.safetensors of a folder, whole or in shards.
+std::pair<std::string, TensorFiles> ReadSafetensorsFolder(const fs::path& folder,
+                                                          std::string_view stem) {
+  const std::string whole = (folder / absl::StrCat(std::string(stem), ".safetensors")).string();
+  const std::string index = absl::StrCat(whole, ".index.json");
+  if (Exists(index)) return {index, ReadShardedSafetensors(index)};
+  return {whole, OneFile(ReadSafetensors(whole))};
+}
+
+constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
+
+void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
+  parts.tokenizer_path = path.string();
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) {
+    parts.problems.push_back(Absent(parts.tokenizer_path, "no such file: the SentencePiece model"));
+  }
+}
+
+void ReadOriginal(CheckpointParts& parts) {
+  const fs::path root = parts.path;
+  parts.layout = Layout::kOriginal;
+  const bool single = Exists(root / "config.json");
+  const std::vector<fs::path> folders =
+      single ? std::vector{root} : std::vector{root / "high_noise_model", root / "low_noise_model"};
+  for (const fs::path& folder : folders) {
+    auto [where, files] = ReadSafetensorsFolder(folder, kDiffusionStem);
+    const std::string config_path = (folder / "config.json").string();
+    parts.transformers.push_back(Assemble<TransformerConfig>(
+        parts.transformers.empty() ? "transformer" : "transformer_2", std::move(where),
+        std::move(files), Naming::kUpstream,
+        [&](const TensorFiles& tensors, const std::string& file, Problems& problems) {
+          return ReadOriginalTransformer(config_path, tensors, file, problems);
+        }));
+    const std::optional<TransformerConfig>& config = parts.transformers.back().config;
+    if (!config.has_value()) continue;
+    const std::string& type = config->model_type;
+    const std::string_view model = type == "ti2v" && single   ? kTi2v
+                                   : type == "t2v" && !single ? kT2v
+                                   : type == "i2v" && !single ? kI2v
+                                                              : "";
+    if (model.empty()) {
+      parts.problems.push_back(Unsupported(
+          config_path, absl::StrCat("model_type \"", Printable(type), "\" with ", folders.size(),
+                                    " expert(s) is none of Wan2.2's ti2v, t2v and i2v")));
+    } else if (parts.model.empty()) {
+      parts.model = model;
+    }
+  }
+  const std::string text_path = (root / "models_t5_umt5-xxl-enc-bf16.pth").string();
+  parts.text_encoder =
+      Assemble<TextEncoderConfig>("text_encoder", text_path, OneFile(ReadTorchArchive(text_path)),
+                                  Naming::kUpstream, ReadOriginalTextEncoder);
+  const std::string_view kind = single ? "2.2" : "2.1";
+  const std::string vae_path = (root / absl::StrCat("Wan", std::string(kind), "_VAE.pth")).string();
+  parts.vae = Assemble<VaeConfig>(
+      "vae", vae_path, OneFile(ReadTorchArchive(vae_path)), Naming::kUpstream,
+      [&](const TensorFiles& tensors, const std::string& file, Problems& problems) {
+        return ReadOriginalVae(kind, tensors, file, problems);
+      });
+  SetTokenizer(parts, root / "google" / "umt5-xxl" / "spiece.model");
+  parts.expert_boundary = UpstreamExpertBoundary(parts.model);
+}
+
+// model_index.json lists a component as [library, class], or as [null, null] if there is none.
+bool HasComponent(const nlohmann::json& index, const char* name) {
+  const auto found = index.find(name);
+  return found != index.end() && found->is_array() && !found->empty() && !found->front().is_null();
+}
+
+void ReadDiffusers(CheckpointParts& parts) {
+  const fs::path root = parts.path;
+  const std::string index_path = (root / "model_index.json").string();
+  parts.layout = Layout::kDiffusers;
+  const absl::StatusOr<nlohmann::json> index = ReadJsonObject(index_path);
+  if (!index.ok()) {
+    parts.problems.push_back(index.status());
+    return;
+  }
+  JsonFields fields(*index, index_path);
+  const std::string pipeline = fields.Text("_class_name");
+  if (!pipeline.empty() && pipeline != "WanPipeline" && pipeline != "WanImageToVideoPipeline") {
+    fields.Refuse(absl::StrCat("the pipeline is a ", Printable(pipeline),
+                               ", expected WanPipeline or WanImageToVideoPipeline"));
+  }
+  const bool two_experts = HasComponent(*index, "transformer_2");
+  const bool expand_timesteps = fields.Has("expand_timesteps") && fields.Bool("expand_timesteps");
+  if (two_experts == expand_timesteps) {
+    fields.Refuse(two_experts ? "both transformer_2 and expand_timesteps: no Wan2.2 model"
+                              : "neither transformer_2 nor expand_timesteps: a Wan2.1 model");
+  }
+  if (fields.Has("boundary_ratio")) parts.expert_boundary = fields.Number("boundary_ratio");
+
+  const auto read_transformer = [&](const char* name) {
+    auto [where, files] = ReadSafetensorsFolder(root / name, kDiffusionStem);
+    parts.transformers.push_back(Assemble<TransformerConfig>(
+        name, std::move(where), std::move(files), Naming::kDiffusers,
+        [&](const TensorFiles&, const std::string&, Problems& problems) {
+          return ReadDiffusersTransformer((root / name / "config.json").string(), problems);
+        }));
+  };
+  read_transformer("transformer");
+  if (two_experts) read_transformer("transformer_2");
+
+  const std::optional<TransformerConfig>& config = parts.transformers.front().config;
+  if (!two_experts) {
+    parts.model = kTi2v;
+  } else if (config.has_value()) {
+    // The condition image of i2v is appended to the input's channels.
+    parts.model = config->in_channels == config->out_channels ? kT2v : kI2v;
+  }
+  for (Component<TransformerConfig>& transformer : parts.transformers) {
+    if (!transformer.config.has_value()) continue;
+    transformer.config->model_type = parts.model.substr(0, parts.model.find('-'));
+  }
+  if (!parts.expert_boundary.has_value()) {
+    parts.expert_boundary = UpstreamExpertBoundary(parts.model);
+  }
+  auto [text_where, text_files] = ReadSafetensorsFolder(root / "text_encoder", "model");
+  parts.text_encoder = Assemble<TextEncoderConfig>(
+      "text_encoder", std::move(text_where), std::move(text_files), Naming::kDiffusers,
+      [&](const TensorFiles&, const std::string&, Problems& problems) {
+        return ReadDiffusersTextEncoder((root / "text_encoder" / "config.json").string(), problems);
+      });
+  auto [vae_where, vae_files] = ReadSafetensorsFolder(root / "vae", kDiffusionStem);
+  parts.vae = Assemble<VaeConfig>(
+      "vae", std::move(vae_where), std::move(vae_files), Naming::kDiffusers,
+      [&](const TensorFiles&, const std::string&, Problems& problems) {
+        return ReadDiffusersVae((root / "vae" / "config.json").string(), problems);
+      });
+  SetTokenizer(parts, root / "tokenizer" / "spiece.model");
+  parts.problems.insert(parts.problems.end(), fields.problems().begin(), fields.problems().end());
+}
+
+void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
+  parts.layout = Layout::kSynthetic;
+  const absl::StatusOr<SyntheticModel> model = FindSyntheticModel(name);
+  if (!model.ok()) {
+    parts.problems.push_back(model.status());
+    return;
+  }
+  const auto fill = [&](auto& component, const char* component_name, const auto& config,
+                        DType dtype) {
+    component.name = component_name;
+    component.where = parts.path;
+    component.config = config;
+    component.weights = MakeSyntheticWeights(ExpectedTensors(config), dtype, parts.path);
+  };
+  parts.model = model->model;
+  fill(parts.transformers.emplace_back(), "transformer", model->transformer,
+       model->transformer_dtype);
+  fill(parts.text_encoder, "text_encoder", model->text_encoder, model->text_encoder_dtype);
+  fill(parts.vae, "vae", model->vae, model->vae_dtype);
+}
+
+// The components fit together and make the model.
+void CheckTogether(CheckpointParts& parts) {
+  if (!parts.text_encoder.config.has_value() || !parts.vae.config.has_value()) return;
+  const TextEncoderConfig& text = *parts.text_encoder.config;
+  const VaeConfig& vae = *parts.vae.config;
+  const auto require = [&](const std::string& where, bool holds, const std::string& what) {
+    if (!holds) parts.problems.push_back(Damaged(where, what));
+  };
+  const bool needs_22 = parts.model == kTi2v;
+  require(parts.vae.where, parts.model.empty() || (vae.kind == "2.2") == needs_22,
+          absl::StrCat("is a ", vae.kind, " VAE, which ", parts.model, " does not have"));
+  for (const Component<TransformerConfig>& transformer : parts.transformers) {
+    if (!transformer.config.has_value()) continue;
+    const TransformerConfig& config = *transformer.config;
+    require(transformer.where, config.text_dim == text.dim,
+            absl::StrCat("takes text of width ", config.text_dim, ", but the text encoder gives ",
+                         text.dim));
+    require(transformer.where, config.out_channels == vae.z_dim,
+            absl::StrCat("gives ", config.out_channels, " channels, but the VAE has ", vae.z_dim));
+    // i2v appends the image's latents and a mask with one channel per frame of a latent.
+    const int64_t condition = parts.model == kI2v ? vae.z_dim + vae.stride_temporal : 0;
+    require(
+        transformer.where, config.in_channels == vae.z_dim + condition,
+        absl::StrCat("takes ", config.in_channels, " channels, expected ", vae.z_dim + condition));
+    const std::optional<TransformerConfig>& first = parts.transformers.front().config;
+    require(transformer.where, !first.has_value() || *first == config,
+            "differs in its dimensions from the other expert");
+  }
+}
+
+}  // namespace
+
+CheckpointParts ReadCheckpointParts(const std::string& path) {
+  CheckpointParts parts;
+  parts.path = path;
+  std::error_code error;
+  const fs::path root = path;
+  if (std::string_view name = path; name.starts_with(kSyntheticScheme)) {
+    name.remove_prefix(kSyntheticScheme.size());
+    ReadSynthetic(parts, name);
+  } else if (!fs::is_directory(root, error)) {
+    parts.problems.push_back(Absent(path, "no such folder"));
+  } else if (Exists(root / "model_index.json")) {
+    ReadDiffusers(parts);
+  } else if (Exists(root / "config.json") || Exists(root / "high_noise_model")) {
+    ReadOriginal(parts);
+  } else {
+    parts.problems.push_back(
+        Absent(path,
+               "no checkpoint: neither upstream's layout (config.json or high_noise_model) nor "
+               "diffusers' (model_index.json)"));
+  }
+  CheckTogether(parts);
+  return parts;
+}
+
+std::vector<absl::Status> AllProblems(const CheckpointParts& parts) {
+  Problems all = parts.problems;
+  const auto append = [&](const Problems& problems) {
+    all.insert(all.end(), problems.begin(), problems.end());
+  };
+  for (const Component<TransformerConfig>& transformer : parts.transformers) {
+    append(transformer.problems);
+  }
+  append(parts.text_encoder.problems);
+  append(parts.vae.problems);
+  return all;
+}
+
+}  // namespace wan

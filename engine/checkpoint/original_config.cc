@@ -1,0 +1,150 @@
+// The half of config_reader.h for upstream's layout.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/config_limits.h"
+#include "engine/checkpoint/config_reader.h"
+#include "engine/checkpoint/file_errors.h"
+#include "engine/checkpoint/json_text.h"
+#include "engine/checkpoint/upstream_constants.h"
+
+namespace wan {
+namespace {
+
+using Problems = std::vector<absl::Status>;
+
+// Extents of tensors by name. What is not there gives 0 and makes the shapes insufficient.
+class Shapes {
+ public:
+  Shapes(const TensorFiles& files, const std::string& where, Problems& problems)
+      : where_(where), complete_(files.problems.empty()), problems_(problems) {
+    for (const TensorFile& file : files.files) {
+      for (const StoredTensor& tensor : file.tensors) shapes_.emplace(tensor.name, &tensor.shape);
+    }
+  }
+
+  // Extent `axis` of a tensor that must have `rank` axes.
+  int64_t Extent(std::string_view name, size_t rank, size_t axis) {
+    const auto found = shapes_.find(name);
+    const std::string tensor = absl::StrCat("tensor ", std::string(name));
+    if (found == shapes_.end()) {
+      sufficient_ = false;
+      // Otherwise it may lie in the file that could not be read.
+      if (complete_) problems_.push_back(Absent(where_, absl::StrCat(tensor, " is missing")));
+      return 0;
+    }
+    const std::vector<int64_t>& shape = *found->second;
+    if (shape.size() != rank) {
+      sufficient_ = false;
+      problems_.push_back(Damaged(where_, absl::StrCat(tensor, " has shape ", ShapeText(shape),
+                                                       ", expected ", rank, " axes")));
+      return 0;
+    }
+    return shape[axis];
+  }
+
+  bool sufficient() const { return sufficient_; }
+
+  // One more than the largest N of the names "blocks.N.": a block counts with one of its tensors,
+  // so that another that is missing will be missed.
+  int64_t Blocks() const {
+    constexpr std::string_view kPrefix = "blocks.";
+    int64_t blocks = 0;
+    for (const auto& [name, shape] : shapes_) {
+      if (!name.starts_with(kPrefix)) continue;
+      int64_t index = 0;
+      const char* const end = name.data() + name.size();
+      const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, index);
+      if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '.' &&
+          index < kMaxLayers) {
+        blocks = std::max(blocks, index + 1);
+      }
+    }
+    return blocks;
+  }
+
+ private:
+  std::map<std::string_view, const std::vector<int64_t>*> shapes_;
+  const std::string& where_;
+  const bool complete_;
+  bool sufficient_ = true;
+  Problems& problems_;
+};
+
+template <typename Config>
+std::optional<Config> Checked(const Config& config, const std::string& where, Problems& problems) {
+  const std::vector<std::string> contradictions = Contradictions(config);
+  for (const std::string& what : contradictions) problems.push_back(Damaged(where, what));
+  return contradictions.empty() ? std::optional(config) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<TransformerConfig> ReadOriginalTransformer(const std::string& config_path,
+                                                         const TensorFiles& files,
+                                                         const std::string& where,
+                                                         Problems& problems) {
+  const absl::StatusOr<nlohmann::json> json = ReadJsonObject(config_path);
+  if (!json.ok()) {
+    problems.push_back(json.status());
+    return std::nullopt;
+  }
+  JsonFields fields(*json, config_path);
+  if (const std::string name = fields.Text("_class_name"); !name.empty() && name != "WanModel") {
+    fields.Refuse(absl::StrCat("the transformer is a ", Printable(name), ", expected WanModel"));
+  }
+  TransformerConfig config;
+  config.dim = fields.Integer("dim", 1, kMaxWidth);
+  config.ffn_dim = fields.Integer("ffn_dim", 1, kMaxWidth);
+  config.freq_dim = fields.Integer("freq_dim", 1, kMaxWidth);
+  config.num_heads = fields.Integer("num_heads", 1, kMaxWidth);
+  config.num_layers = fields.Integer("num_layers", 1, kMaxLayers);
+  config.in_channels = fields.Integer("in_dim", 1, kMaxWidth);
+  config.out_channels = fields.Integer("out_dim", 1, kMaxWidth);
+  config.text_len = fields.Integer("text_len", 1, kMaxWidth);
+  config.eps = fields.Number("eps");
+  config.model_type = fields.Text("model_type");
+  problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());
+  Shapes shapes(files, where, problems);
+  config.text_dim = shapes.Extent("text_embedding.0.weight", 2, 1);
+  for (size_t axis = 0; axis < config.patch_size.size(); ++axis) {
+    config.patch_size[axis] = shapes.Extent("patch_embedding.weight", 5, 2 + axis);
+  }
+  if (!fields.problems().empty() || !shapes.sufficient()) return std::nullopt;
+  return Checked(config, config_path, problems);
+}
+
+std::optional<TextEncoderConfig> ReadOriginalTextEncoder(const TensorFiles& files,
+                                                         const std::string& where,
+                                                         Problems& problems) {
+  TextEncoderConfig config;
+  Shapes shapes(files, where, problems);
+  constexpr std::string_view kPositions = "blocks.0.pos_embedding.embedding.weight";
+  config.vocab_size = shapes.Extent("token_embedding.weight", 2, 0);
+  config.dim = shapes.Extent("token_embedding.weight", 2, 1);
+  config.ffn_dim = shapes.Extent("blocks.0.ffn.fc1.weight", 2, 0);
+  config.num_buckets = shapes.Extent(kPositions, 2, 0);
+  config.num_heads = shapes.Extent(kPositions, 2, 1);
+  config.num_layers = shapes.Blocks();
+  const int64_t attention_dim = shapes.Extent("blocks.0.attn.q.weight", 2, 0);
+  if (!shapes.sufficient()) return std::nullopt;
+  config.head_dim = config.num_heads > 0 ? attention_dim / config.num_heads : 0;
+  return Checked(config, where, problems);
+}
+
+std::optional<VaeConfig> ReadOriginalVae(std::string_view kind, const TensorFiles& files,
+                                         const std::string& where, Problems& problems) {
+  VaeConfig config = UpstreamVae(kind);
+  Shapes shapes(files, where, problems);
+  config.z_dim = shapes.Extent("conv2.weight", 5, 0);
+  config.base_dim = shapes.Extent("encoder.conv1.weight", 5, 0);
+  config.decoder_base_dim = shapes.Extent("decoder.head.0.gamma", 4, 0) / config.dim_mult.front();
+  if (!shapes.sufficient()) return std::nullopt;
+  SetStrides(config);
+  return Checked(config, where, problems);
+}
+
+}  // namespace wan

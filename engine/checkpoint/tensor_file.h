@@ -1,0 +1,35 @@
+// What a reader of a file format hands over: the tensors of one file, under the names it uses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/checkpoint/weight_source.h"
+
+namespace wan {
+
+struct StoredTensor {
+  std::string name;  // as the file has it; unique in the file
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;  // contiguous; as many as shape and dtype ask for
+};
+
+struct TensorFile {
+  std::string path;
+  std::shared_ptr<const void> mapping;  // keeps every StoredTensor::bytes valid
+  std::vector<StoredTensor> tensors;
+};
+
+// The files of one component. Files with problems are left out.
+struct TensorFiles {
+  std::vector<TensorFile> files;
+  std::vector<absl::Status> problems;
+};
+
+}  // namespace wan

@@ -1,0 +1,24 @@
+// What upstream keeps in its code, not in its checkpoints. Source: Wan2.2 at commit 42bf4cf.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "engine/checkpoint/model_config.h"
+
+namespace wan {
+
+inline constexpr int64_t kTextLength = 512;  // wan/configs/shared_config.py
+
+// wan/configs/wan_{t2v,i2v}_A14B.py; nullopt for a model with one expert.
+std::optional<double> UpstreamExpertBoundary(std::string_view model);
+
+// What is fixed for a kind of VAE, "2.1" or "2.2" (wan/modules/vae2_1.py, vae2_2.py): stages,
+// patches, and the statistics of its 16 or 48 latent channels. Widths and strides are left at 0.
+VaeConfig UpstreamVae(std::string_view kind);
+
+// Sets both strides, which follow from patches and stages.
+void SetStrides(VaeConfig& config);
+
+}  // namespace wan

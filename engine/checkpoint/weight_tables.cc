@@ -1,0 +1,162 @@
+#include "engine/checkpoint/weight_tables.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/file_errors.h"
+
+namespace wan {
+namespace {
+
+class NamedTensors : public WeightSource {
+ public:
+  // Sorts by name.
+  explicit NamedTensors(std::vector<TensorInfo> tensors) : tensors_(std::move(tensors)) {
+    std::sort(tensors_.begin(), tensors_.end(),
+              [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
+  }
+
+  const std::vector<TensorInfo>& Tensors() const override { return tensors_; }
+
+  const TensorInfo* Find(std::string_view name) const override {
+    const auto found = std::lower_bound(
+        tensors_.begin(), tensors_.end(), name,
+        [](const TensorInfo& tensor, std::string_view n) { return tensor.name < n; });
+    return found != tensors_.end() && found->name == name ? &*found : nullptr;
+  }
+
+ private:
+  std::vector<TensorInfo> tensors_;
+};
+
+class FileWeights final : public NamedTensors {
+ public:
+  using Contents = std::map<std::string, TensorBytes, std::less<>>;
+
+  FileWeights(std::vector<TensorInfo> tensors, Contents contents)
+      : NamedTensors(std::move(tensors)), contents_(std::move(contents)) {}
+
+  absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const override {
+    const auto found = contents_.find(tensor.name);
+    if (found == contents_.end()) {
+      return Absent(tensor.file, absl::StrCat("tensor ", tensor.name, " is missing"));
+    }
+    const TensorBytes& mapped = found->second;
+    const auto address = reinterpret_cast<uintptr_t>(mapped.bytes.data());
+    if (address % DTypeSize(tensor.dtype) == 0) return mapped;
+    return Aligned(mapped.bytes);
+  }
+
+ private:
+  // Neither format promises aligned data, though all current writers align it.
+  static TensorBytes Aligned(std::span<const std::byte> bytes) {
+    auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    return {.bytes = *copy, .owner = copy};
+  }
+
+  Contents contents_;
+};
+
+class SyntheticWeights final : public NamedTensors {
+ public:
+  using NamedTensors::NamedTensors;
+
+  absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const override {
+    return absl::FailedPreconditionError(
+        absl::StrCat(tensor.file, ": tensor ", tensor.name, " is synthetic and has no bytes"));
+  }
+
+  bool IsSynthetic() const override { return true; }
+};
+
+struct Located {
+  const TensorFile* file = nullptr;
+  const StoredTensor* tensor = nullptr;
+};
+
+using Stored = std::map<std::string_view, Located>;
+
+Stored IndexByName(const TensorFiles& files, Naming naming) {
+  Stored stored;
+  for (const TensorFile& file : files.files) {
+    for (const StoredTensor& tensor : file.tensors) {
+      stored.emplace(tensor.name, Located{.file = &file, .tensor = &tensor});
+    }
+  }
+  if (naming == Naming::kDiffusers) {
+    // The token table has two names in transformers' encoder; a file has one or both.
+    if (auto tied = stored.extract("encoder.embed_tokens.weight"); !tied.empty()) {
+      tied.key() = "shared.weight";
+      stored.insert(std::move(tied));
+    }
+  }
+  return stored;
+}
+
+bool IsComputable(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
+
+}  // namespace
+
+std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
+                                              const std::vector<TensorSpec>& specs, Naming naming,
+                                              const std::string& where,
+                                              std::vector<absl::Status>& problems) {
+  Stored stored = IndexByName(files, naming);
+  std::vector<TensorInfo> tensors;
+  FileWeights::Contents contents;
+  for (const TensorSpec& spec : specs) {
+    const std::string& name = naming == Naming::kUpstream ? spec.name : spec.diffusers_name;
+    const std::string alias = name == spec.name ? "" : absl::StrCat(" (", spec.name, ")");
+    const auto node = stored.extract(name);
+    if (node.empty()) {
+      problems.push_back(Absent(
+          where, absl::StrCat("tensor ", name, alias, " ", ShapeText(spec.shape), " is missing")));
+      continue;
+    }
+    const auto& [file, tensor] = node.mapped();
+    if (tensor->shape != spec.shape) {
+      problems.push_back(Damaged(
+          file->path, absl::StrCat("tensor ", name, alias, " has shape ", ShapeText(tensor->shape),
+                                   ", expected ", ShapeText(spec.shape))));
+    }
+    if (!IsComputable(tensor->dtype)) {
+      problems.push_back(Unsupported(file->path, absl::StrCat("tensor ", name, alias, " has dtype ",
+                                                              std::string(DTypeName(tensor->dtype)),
+                                                              ", expected F32, F16 or BF16")));
+    }
+    tensors.push_back({.name = spec.name,
+                       .dtype = tensor->dtype,
+                       .shape = tensor->shape,
+                       .bytes = tensor->bytes.size(),
+                       .file = file->path});
+    contents.emplace(spec.name, TensorBytes{.bytes = tensor->bytes, .owner = file->mapping});
+  }
+  for (const auto& [name, located] : stored) {
+    problems.push_back(Damaged(
+        located.file->path, absl::StrCat("tensor ", Printable(name), " is no part of this model")));
+  }
+  return std::make_unique<FileWeights>(std::move(tensors), std::move(contents));
+}
+
+std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>& specs,
+                                                   DType dtype, const std::string& where) {
+  std::vector<TensorInfo> tensors;
+  tensors.reserve(specs.size());
+  for (const TensorSpec& spec : specs) {
+    const auto elements = static_cast<uint64_t>(ElementCount(spec.shape).value_or(0));
+    tensors.push_back({.name = spec.name,
+                       .dtype = dtype,
+                       .shape = spec.shape,
+                       .bytes = elements * DTypeSize(dtype),
+                       .file = where});
+  }
+  return std::make_unique<SyntheticWeights>(std::move(tensors));
+}
+
+}  // namespace wan

@@ -26,6 +26,8 @@ constexpr std::string_view kSyntheticScheme = "synthetic:";
 constexpr std::string_view kTi2v = "ti2v-5b";
 constexpr std::string_view kT2v = "t2v-a14b";
 constexpr std::string_view kI2v = "i2v-a14b";
+// Of the safetensors files of transformers and of diffusers' VAE.
+constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
 
 bool Exists(const fs::path& path) {
   std::error_code error;
@@ -65,8 +67,6 @@ std::pair<std::string, TensorFiles> ReadSafetensorsFolder(const fs::path& folder
   if (Exists(index)) return {index, ReadShardedSafetensors(index)};
   return {whole, OneFile(ReadSafetensors(whole))};
 }
-
-constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
 
 void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   parts.tokenizer_path = path.string();

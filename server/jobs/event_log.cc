@@ -173,9 +173,11 @@ void EventLog::Forget(const std::string& job) {
 void EventLog::Append(JobChange change, std::function<void()> stored) {
   absl::MutexLock lock(&mutex_);
   const auto found = open_.find(change.job);
-  if (found == open_.end()) return;  // its end was appended before
+  if (found == open_.end() || found->second.ended) return;
+  OpenLog& log = found->second;
+  log.ended = change.row.has_value() && IsFinal(change.row->state());
   for (wan::v1::Event& event : change.events) {
-    event.set_sequence(++found->second.assigned);
+    event.set_sequence(++log.assigned);
     event.set_job(change.job);
     if (!event.has_time()) *event.mutable_time() = ToProto(clock_.Now());
   }

@@ -84,8 +84,8 @@ class EventLog {
   void Forget(const std::string& job);
 
   // Queues a change of an open job. Its events get their sequence, job name and, where unset, time.
-  // A change whose row has a final state closes the job's log. `stored` is called, with no lock
-  // held, once the store has the change.
+  // A change whose row has a final state closes the job's log: what comes later is dropped.
+  // `stored` is called, with no lock held, once the store has the change.
   void Append(JobChange change, std::function<void()> stored = nullptr);
 
   // Shows a preview to the job's live cursors. It is not kept; a cursor that has not fetched the
@@ -118,6 +118,7 @@ class EventLog {
   struct OpenLog {
     std::shared_ptr<internal::EventStream> stream;
     int64_t assigned = 0;  // sequence of the newest event, shown or not
+    bool ended = false;    // its last change was appended
   };
 
   void WriterLoop();

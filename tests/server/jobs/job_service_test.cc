@@ -227,7 +227,7 @@ TEST_F(JobServiceTest, EngineFailureEndsTheJobAndNotTheNext) {
   const wan::v1::Job job = Get(failing);
   EXPECT_EQ(job.state(), JOB_STATE_FAILED);
   EXPECT_EQ(job.error().code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
-  EXPECT_THAT(job.artifacts(), IsEmpty());
+  EXPECT_EQ(job.artifacts_size(), 0);
   const auto report = service_->Report(failing);
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->stages(report->stages_size() - 1).error(), "CUDA out of memory");

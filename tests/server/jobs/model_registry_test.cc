@@ -1,0 +1,264 @@
+// The life of models, through the service that owns the registry.
+#include "server/jobs/model_registry.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "engine/api/errors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/jobs/convert.h"
+#include "server/jobs/errors.h"
+#include "tests/server/jobs/test_support.h"
+
+namespace wan::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+using wan::v1::MODEL_STATE_FAILED;
+using wan::v1::MODEL_STATE_LOADING;
+using wan::v1::MODEL_STATE_READY;
+using wan::v1::MODEL_STATE_UNLOADED;
+
+constexpr char kPath[] = "synthetic:ti2v-5b";
+
+// The answer to a call with a `done`, waited for when it is read.
+class Answer {
+ public:
+  ModelRegistry::Done Take() {
+    return [shared = shared_](absl::StatusOr<wan::v1::Model> model) {
+      shared->model = std::move(model);
+      shared->done.Notify();
+    };
+  }
+  absl::StatusOr<wan::v1::Model> Wait() {
+    shared_->done.WaitForNotification();
+    return shared_->model;
+  }
+  bool there() const { return shared_->done.HasBeenNotified(); }
+
+ private:
+  struct Shared {
+    absl::Notification done;
+    absl::StatusOr<wan::v1::Model> model;
+  };
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+class ModelRegistryTest : public ServiceTest {
+ protected:
+  ModelRegistryTest() { Open(/*load=*/false); }
+
+  ModelRegistry& models() { return service_->models(); }
+
+  absl::StatusOr<wan::v1::Model> Load(const std::string& name, const std::string& path = kPath) {
+    Answer answer;
+    models().Load(name, path, answer.Take());
+    return answer.Wait();
+  }
+  absl::StatusOr<wan::v1::Model> Unload(const std::string& name) {
+    Answer answer;
+    models().Unload(name, answer.Take());
+    return answer.Wait();
+  }
+  absl::StatusOr<wan::v1::Model> Warmup(const std::string& name, std::vector<VideoShape> shapes) {
+    Answer answer;
+    models().Warmup(name, std::move(shapes), answer.Take());
+    return answer.Wait();
+  }
+};
+
+TEST_F(ModelRegistryTest, KnownModelIsUnloadedUntilItIsLoaded) {
+  ASSERT_TRUE(models().Add({"m", kPath}).ok());
+  EXPECT_EQ(models().Get("models/m")->state(), MODEL_STATE_UNLOADED);
+  EXPECT_EQ(models().Get("m")->family(), "");
+  EXPECT_FALSE(models().IsReady("m"));
+  const auto model = Load("models/m", "");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->name(), "models/m");
+  EXPECT_EQ(model->state(), MODEL_STATE_READY);
+  EXPECT_EQ(model->path(), kPath);
+  EXPECT_EQ(model->family(), "ti2v-5b");
+  EXPECT_EQ(model->components_size(), 3);
+  EXPECT_EQ(model->warm_shapes_size(), 1);  // loading warms up
+  EXPECT_EQ(model->defaults().steps(), 3);
+  EXPECT_TRUE(models().IsReady("m"));
+  EXPECT_EQ(engine_->Loads(), 1);
+  EXPECT_EQ(engine_->Warmups(), 1);
+}
+
+TEST_F(ModelRegistryTest, AddRefusesBadAndKnownNames) {
+  ASSERT_TRUE(models().Add({"m", kPath}).ok());
+  EXPECT_EQ(models().Add({"m", "other"}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(FieldViolationsOf(models().Add({"a/b", ""})).size(), 2u);
+  EXPECT_EQ(Load("a b").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(Load("unknown", "").status()), kReasonModelNotFound);
+  EXPECT_EQ(ReasonOf(models().Get("unknown").status()), kReasonModelNotFound);
+  EXPECT_EQ(ReasonOf(Unload("unknown").status()), kReasonModelNotFound);
+  EXPECT_EQ(ReasonOf(Warmup("unknown", {}).status()), kReasonModelNotFound);
+  EXPECT_EQ(models().List().size(), 1u);
+}
+
+TEST_F(ModelRegistryTest, LoadingWhatIsLoadedDoesNothing) {
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_TRUE(Load("m").ok());
+  EXPECT_TRUE(Load("m", "").ok());
+  EXPECT_EQ(engine_->Loads(), 1);
+  const auto other = Load("m", "elsewhere");
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(other.status()), kReasonModelLoaded);
+}
+
+TEST_F(ModelRegistryTest, LoadsOnTheirWayAreWaitedFor) {
+  engine_->Hold("Model_Initialization");
+  Answer first;
+  Answer second;
+  models().Load("m", kPath, first.Take());
+  engine_->AwaitHeld("Model_Initialization");
+  models().Load("m", "", second.Take());
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_LOADING);
+  EXPECT_FALSE(first.there() || second.there());
+  EXPECT_EQ(ReasonOf(Load("m", "elsewhere").status()), kReasonModelLoading);
+  EXPECT_EQ(ReasonOf(Unload("m").status()), kReasonModelLoading);
+  EXPECT_EQ(ReasonOf(Warmup("m", {}).status()), kReasonModelLoading);
+  const absl::Status request = service_->Create(Request(), false).status();
+  EXPECT_EQ(request.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(request), kReasonModelLoading);
+  EXPECT_TRUE(RetryDelayOf(request).has_value());
+  engine_->Release("Model_Initialization");
+  EXPECT_TRUE(first.Wait().ok() && second.Wait().ok());
+  EXPECT_EQ(engine_->Loads(), 1);
+}
+
+TEST_F(ModelRegistryTest, FailureIsKeptAndCanBeRepaired) {
+  engine_->FailAt("Model_Initialization",
+                  absl::DataLossError("shard-2.safetensors: blocks.3.ffn.0.weight is cut"));
+  EXPECT_EQ(Load("m").status().code(), absl::StatusCode::kDataLoss);
+  const wan::v1::Model model = *models().Get("m");
+  EXPECT_EQ(model.state(), MODEL_STATE_FAILED);
+  EXPECT_THAT(model.error().message(), HasSubstr("blocks.3.ffn.0.weight"));
+  const absl::Status request = service_->Create(Request(), false).status();
+  EXPECT_EQ(request.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(request), kReasonModelNotReady);
+  EXPECT_THAT(std::string(request.message()), HasSubstr("blocks.3.ffn.0.weight"));
+  const auto repaired = Load("m", "elsewhere");
+  ASSERT_TRUE(repaired.ok());
+  EXPECT_FALSE(repaired->has_error());
+  EXPECT_EQ(repaired->path(), "elsewhere");
+}
+
+TEST_F(ModelRegistryTest, ExceptionAtLoadIsAStatus) {
+  engine_->ThrowAt("Model_Initialization", "bad pickle");
+  EXPECT_EQ(Load("m").status(), absl::InternalError("the engine threw: bad pickle"));
+  EXPECT_TRUE(Load("m").ok());
+}
+
+TEST_F(ModelRegistryTest, AModelThatCannotBeWarmedUpIsFailedAndHoldsNoMemory) {
+  engine_->FailAt("Warmup", absl::ResourceExhaustedError("out of memory"));
+  EXPECT_EQ(Load("m").status(), absl::ResourceExhaustedError("warming up: out of memory"));
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
+  EXPECT_THAT(engine_->Models(), SizeIs(0));
+}
+
+TEST_F(ModelRegistryTest, UnloadIsRefusedWhileJobsWaitOrRun) {
+  ASSERT_TRUE(Load("m").ok());
+  engine_->Hold("T5_Encoding");
+  const std::string running = Create();
+  engine_->AwaitHeld("T5_Encoding");
+  const std::string waiting = Create();
+  const absl::Status refused = Unload("m").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(refused), kReasonModelInUse);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("2 jobs"));
+  ASSERT_TRUE(service_->Cancel(waiting, "test").ok());
+  EXPECT_EQ(ReasonOf(Unload("m").status()), kReasonModelInUse);
+  engine_->Release("T5_Encoding");
+  RunToEnd(running);
+  const auto unloaded = Unload("m");
+  ASSERT_TRUE(unloaded.ok()) << unloaded.status();
+  EXPECT_EQ(unloaded->state(), MODEL_STATE_UNLOADED);
+  EXPECT_THAT(engine_->Models(), SizeIs(0));
+  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonModelNotReady);
+  EXPECT_TRUE(Unload("m").ok());  // nothing to do
+  EXPECT_TRUE(Load("m").ok());
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
+TEST_F(ModelRegistryTest, RefusedRequestsDoNotHoldTheModel) {
+  options_.queue_capacity = 1;
+  Close();
+  Open();
+  EXPECT_FALSE(service_->Create(Request(""), false).ok());
+  engine_->Hold("T5_Encoding");
+  const std::string running = Create();
+  engine_->AwaitHeld("T5_Encoding");
+  const std::string waiting = Create();
+  EXPECT_FALSE(service_->Create(Request(), false).ok());  // the queue is full
+  engine_->Release("T5_Encoding");
+  RunToEnd(running);
+  RunToEnd(waiting);
+  EXPECT_TRUE(Unload("m").ok());
+}
+
+TEST_F(ModelRegistryTest, WarmupRunsBetweenJobsAndAddsShapes) {
+  ASSERT_TRUE(Load("m").ok());
+  engine_->Hold("T5_Encoding");
+  const std::string running = Create();
+  engine_->AwaitHeld("T5_Encoding");
+  const std::string waiting = Create();
+  Answer answer;
+  models().Warmup("m", {{64, 64, 9}}, answer.Take());
+  EXPECT_FALSE(answer.there());
+  engine_->Hold("TI2V_Preprocess");
+  engine_->Release("T5_Encoding");
+  const auto model = answer.Wait();  // before the waiting job
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->warm_shapes(1).height(), 64);
+  engine_->Release("TI2V_Preprocess");
+  RunToEnd(waiting);
+  engine_->FailAt("Warmup", absl::InternalError("x"));
+  EXPECT_EQ(Warmup("m", {}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(models().IsReady("m"));
+}
+
+TEST_F(ModelRegistryTest, StoppingServerDropsTasks) {
+  ASSERT_TRUE(Load("m").ok());
+  engine_->Hold("T5_Encoding");
+  Create();
+  engine_->AwaitHeld("T5_Encoding");
+  Answer load;
+  Answer warmup;
+  models().Load("n", kPath, load.Take());
+  models().Warmup("m", {}, warmup.Take());
+  service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
+  EXPECT_EQ(ReasonOf(load.Wait().status()), kReasonServerStopping);
+  EXPECT_EQ(ReasonOf(warmup.Wait().status()), kReasonServerStopping);
+  EXPECT_EQ(models().Get("n")->state(), MODEL_STATE_UNLOADED);
+  EXPECT_EQ(ReasonOf(Load("o").status()), kReasonServerStopping);
+}
+
+TEST_F(ModelRegistryTest, ListenersHearEveryState) {
+  class Listener final : public StateListener {
+   public:
+    void OnModelState(const wan::v1::Model& model) override { states.push_back(model.state()); }
+    std::vector<int> states;
+  } listener;
+  Close();
+  options_.listeners = {&listener};
+  Open(/*load=*/false);
+  engine_->FailAt("Model_Initialization", absl::InternalError("x"));
+  EXPECT_FALSE(Load("m").ok());
+  ASSERT_TRUE(Load("m").ok());
+  ASSERT_TRUE(Unload("m").ok());
+  Close();
+  EXPECT_THAT(listener.states,
+              ElementsAre(MODEL_STATE_LOADING, MODEL_STATE_FAILED, MODEL_STATE_LOADING,
+                          MODEL_STATE_READY, MODEL_STATE_UNLOADED));
+}
+
+}  // namespace
+}  // namespace wan::server

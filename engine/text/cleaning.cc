@@ -104,34 +104,6 @@ std::optional<Text> FindEntity(TextView reference) {
   return FindUpperCasedEntity(reference);
 }
 
-// Entities that are written in full: '&', optional '#', 1 to 24 letters or digits, ';'.
-Text ResolveEntities(const Text& text) {
-  constexpr size_t kMaxName = 24;
-  Text out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    if (text[i] != '&') {
-      out.push_back(text[i++]);
-      continue;
-    }
-    size_t name = i + 1;
-    if (name < text.size() && text[name] == '#') ++name;
-    size_t end = name;
-    while (end < text.size() && end - name < kMaxName && IsAsciiAlphanumeric(text[end])) ++end;
-    std::optional<Text> value;
-    if (end > name && end < text.size() && text[end] == ';') {
-      value = FindEntity(TextView(text).substr(i, end + 1 - i));
-    }
-    if (value) {
-      out.append(*value);
-      i = end + 1;
-    } else {
-      out.push_back(text[i++]);
-    }
-  }
-  return out;
-}
-
 void AppendC1AsWindows1252(char32_t c, Text& out) {
   out.push_back(c >= 0x80 && c <= 0x9F ? Windows1252FromC1(c) : c);
 }
@@ -227,19 +199,79 @@ void AppendUnlessControl(char32_t c, Text& out) {
   if (!IsRemovedControl(c)) out.push_back(c);
 }
 
+// All rules that look at characters, in the reference's order.
+Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
+  Text out = ReplaceEach(text, AppendC1AsWindows1252);
+  out = ReplaceEach(out, AppendWithoutLigature);
+  out = NormalizeWidth(out, normalizers);
+  out = ReplaceEach(out, AppendUncurled);
+  out = NormalizeLineEnds(out);
+  out = RemoveTerminalEscapes(out);
+  out = ReplaceEach(out, AppendUnlessControl);
+  return Normalize(*normalizers.nfc, out);
+}
+
+// Where the entity that ends with the text's last character, a ';', begins: at '&', optional '#', 1
+// to 24 letters or digits. npos if there is none at or after `from`.
+size_t FindEntityStart(const Text& text, size_t from) {
+  constexpr size_t kMaxName = 24;
+  const size_t end = text.size() - 1;
+  size_t start = end;
+  while (start > from && end - start < kMaxName && IsAsciiAlphanumeric(text[start - 1])) --start;
+  if (start == end) return Text::npos;
+  if (start > from && text[start - 1] == '#') --start;
+  return start > from && text[start - 1] == '&' ? start - 1 : Text::npos;
+}
+
+// Entities that the text holds as it stands; what comes out of one is not looked at again.
+Text ResolveEntities(const Text& text) {
+  Text out;
+  out.reserve(text.size());
+  size_t resolved = 0;
+  for (const char32_t c : text) {
+    out.push_back(c);
+    if (c != ';') continue;
+    const size_t start = FindEntityStart(out, resolved);
+    if (start == Text::npos) continue;
+    if (const auto value = FindEntity(TextView(out).substr(start))) {
+      out.replace(start, Text::npos, *value);
+      resolved = out.size();
+    }
+  }
+  return out;
+}
+
+// Entities of any depth ("&amp;amp;lt;", "&am&#112;;"), each value cleaned before it counts as a
+// part of an outer one. The reference gets there one level a round; entities never overlap and
+// cleaning a complete one changes nothing, so the order makes no difference, but for terminal
+// escapes: those are gone after the first round, which therefore resolves one level only. Without
+// this, n levels would cost n rounds over the text.
+Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
+  Text out;
+  out.reserve(text.size());
+  for (const char32_t c : text) {
+    out.push_back(c);
+    // A value can be ';' itself, and so close an outer entity.
+    while (!out.empty() && out.back() == ';') {
+      const size_t start = FindEntityStart(out, 0);
+      if (start == Text::npos) break;
+      const auto value = FindEntity(TextView(out).substr(start));
+      if (!value) break;
+      out.replace(start, Text::npos, CleanCharacters(*value, normalizers));
+    }
+  }
+  return out;
+}
+
 // One step can make work for an earlier one (a full-width '&' becomes one, an accent joins its
 // letter once the control between them is gone), so the steps are repeated until nothing changes.
 Text CleanSegment(Text text, bool resolve_entities, const Normalizers& normalizers) {
-  while (true) {
-    Text next = resolve_entities ? ResolveEntities(text) : text;
-    next = ReplaceEach(next, AppendC1AsWindows1252);
-    next = ReplaceEach(next, AppendWithoutLigature);
-    next = NormalizeWidth(next, normalizers);
-    next = ReplaceEach(next, AppendUncurled);
-    next = NormalizeLineEnds(next);
-    next = RemoveTerminalEscapes(next);
-    next = ReplaceEach(next, AppendUnlessControl);
-    next = Normalize(*normalizers.nfc, next);
+  for (int round = 0;; ++round) {
+    Text next = text;
+    if (resolve_entities) {
+      next = round == 0 ? ResolveEntities(text) : ResolveNestedEntities(text, normalizers);
+    }
+    next = CleanCharacters(next, normalizers);
     if (next == text) return text;
     text = std::move(next);
   }

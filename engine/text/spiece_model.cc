@@ -2,12 +2,13 @@
 
 #include <sentencepiece_model.pb.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <limits>
-#include <sstream>
+#include <string_view>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -18,18 +19,18 @@ namespace wan {
 namespace {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  errno = 0;
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  if (error == std::errc::no_such_file_or_directory) {
+    return absl::NotFoundError(absl::StrCat("there is no tokenizer file '", path, "'"));
+  }
+  std::string content(error ? 0 : size, '\0');
   std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot open tokenizer file '", path, "': ", std::strerror(errno)));
+  if (error || !file.read(content.data(), static_cast<std::streamsize>(content.size()))) {
+    return absl::DataLossError(absl::StrCat("cannot read tokenizer file '", path, "'",
+                                            error ? ": " + error.message() : ""));
   }
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file || !content) {
-    return absl::DataLossError(absl::StrCat("cannot read tokenizer file '", path, "'"));
-  }
-  return std::move(content).str();
+  return content;
 }
 
 // What is wrong with the pieces, or nothing.
@@ -63,6 +64,12 @@ absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path) {
   if (content->empty() || !fits || !proto.ParseFromString(*content)) {
     return absl::DataLossError(absl::StrCat("tokenizer file '", path, "' (", content->size(),
                                             " bytes) is not a SentencePiece model, or is damaged"));
+  }
+  // They follow the pieces: a file cut between two pieces still parses.
+  if (!proto.has_trainer_spec() || !proto.has_normalizer_spec()) {
+    return absl::DataLossError(absl::StrCat(
+        "tokenizer file '", path, "' (", content->size(),
+        " bytes) ends before the specification that follows its ", proto.pieces_size(), " pieces"));
   }
   if (proto.trainer_spec().model_type() != sentencepiece::TrainerSpec::UNIGRAM) {
     return absl::InvalidArgumentError(

@@ -30,6 +30,17 @@ Marks::const_iterator FindMark(const Marks& marks, std::string_view text) {
   return marks.find(std::string(text.substr(0, close + 1)));
 }
 
+// Appends the sentinels that the file does not hold itself.
+void AddExtraIds(std::vector<SpieceModel::Piece>& pieces, Marks& marks) {
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].text.starts_with("<extra_id_")) marks.emplace(pieces[id].text, id);
+  }
+  for (int n = Tokenizer::kExtraIds - 1; n >= 0; --n) {
+    const std::string mark = absl::StrCat("<extra_id_", n, ">");
+    if (marks.emplace(mark, pieces.size()).second) pieces.push_back({mark, 0});
+  }
+}
+
 // The words of a normalized text, each with kWordStart in front. A kWordStart inside begins a word
 // too.
 std::vector<std::string> SplitWords(std::string_view text) {
@@ -73,11 +84,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& pa
         absl::StrCat("tokenizer file '", path, "' is damaged: ", charsmap.status().message()));
   }
   Marks marks = {{"<pad>", kPadId}, {"</s>", kEndId}, {"<unk>", kUnknownId}};
-  for (int n = kExtraIds - 1; n >= 0; --n) {
-    const std::string mark = absl::StrCat("<extra_id_", n, ">");
-    marks.emplace(mark, static_cast<int64_t>(file->pieces.size()));
-    file->pieces.push_back({mark, 0});
-  }
+  AddExtraIds(file->pieces, marks);
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::make_unique<const Parts>(Parts{
       *std::move(charsmap), UnigramModel(std::move(file->pieces), kUnknownId), std::move(marks)})));
 }

@@ -23,7 +23,8 @@ class Tokenizer {
   static constexpr int64_t kPadId = 0;
   static constexpr int64_t kEndId = 1;
   static constexpr int64_t kUnknownId = 2;
-  // UMT5 appends this many sentinels to the pieces of its model file, in falling order.
+  // UMT5 has this many sentinels, "<extra_id_0>" and so on; those that the model file lacks follow
+  // its pieces, in falling order.
   static constexpr int kExtraIds = 300;
   // Ids that Wan's models are trained with, the end mark included.
   static constexpr int kMaxTokens = 512;
@@ -47,7 +48,7 @@ class Tokenizer {
   // limit.
   int64_t CountTokens(std::string_view cleaned) const;
 
-  // Every id is below this: pieces of the file, then kExtraIds. (A model's embedding table may have
+  // Every id is below this: pieces of the file, then sentinels. (A model's embedding table may have
   // more rows.)
   int64_t vocabulary_size() const;
 

@@ -12,13 +12,16 @@ void Blend(std::optional<double>& rate, double value) {
   rate = rate.has_value() ? kNewest * value + (1 - kNewest) * *rate : value;
 }
 
+// Whether its operations are what takes a stage's time.
+bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
+
 }  // namespace
 
 void TimeEstimator::Observe(std::string_view model, const StagePlan& stage, double seconds) {
   absl::MutexLock lock(&mutex_);
   Rates& rates = rates_[Key(model, StageFamily(stage.stage))];
   Blend(rates.per_stage, seconds);
-  if (stage.flops > 0) Blend(rates.per_operation, seconds / stage.flops);
+  if (HasWork(stage)) Blend(rates.per_operation, seconds / *stage.flops);
 }
 
 std::optional<double> TimeEstimator::Seconds(std::string_view model,
@@ -30,8 +33,8 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
   for (const StagePlan& stage : stages) {
     const auto found = rates_.find(Key(model, StageFamily(stage.stage)));
     const Rates& rates = found != rates_.end() ? found->second : step->second;
-    if (stage.flops > 0 && rates.per_operation.has_value()) {
-      seconds += stage.flops * *rates.per_operation;
+    if (HasWork(stage) && rates.per_operation.has_value()) {
+      seconds += *stage.flops * *rates.per_operation;
     } else if (found != rates_.end()) {
       seconds += *rates.per_stage;
     }

@@ -7,8 +7,10 @@
 namespace wan::server {
 namespace {
 
-const std::vector<StagePlan> kStages = {
-    {"T5_Encoding", 0}, {"Step_0_Inference", 100}, {"Step_1_Inference", 100}, {"VAE_Decoding", 50}};
+const std::vector<StagePlan> kStages = {{"T5_Encoding", std::nullopt},
+                                        {"Step_0_Inference", 100},
+                                        {"Step_1_Inference", 100},
+                                        {"VAE_Decoding", 50}};
 
 TEST(TimeEstimatorTest, UnknownUntilAStepWasSeen) {
   TimeEstimator estimator;
@@ -25,7 +27,7 @@ TEST(TimeEstimatorTest, ScalesWithTheWork) {
   TimeEstimator estimator;
   estimator.Observe("m", {"Step_0_Inference", 100}, 2);
   estimator.Observe("m", {"VAE_Decoding", 50}, 5);
-  estimator.Observe("m", {"T5_Encoding", 0}, 0.5);
+  estimator.Observe("m", {"T5_Encoding", std::nullopt}, 0.5);
   EXPECT_DOUBLE_EQ(*estimator.Seconds("m", kStages), 0.5 + 2 + 2 + 5);
   const std::vector<StagePlan> larger = {{"Step_0_Inference", 300}, {"VAE_Decoding", 100}};
   EXPECT_DOUBLE_EQ(*estimator.Seconds("m", larger), 6 + 10);

@@ -24,4 +24,8 @@ struct ImageLimits {
 // decoded or memory for pixels taken.
 absl::StatusOr<RgbImage> DecodeImage(std::string_view bytes, const ImageLimits& limits = {});
 
+// For decoders, as soon as they know the size. INVALID_ARGUMENT if it is empty or beyond the
+// limits.
+absl::Status CheckImageSize(int64_t width, int64_t height, const ImageLimits& limits);
+
 }  // namespace wan

@@ -1,5 +1,5 @@
 // Pixels to picture files in memory. `rgb24` holds rows from the top, width * 3 bytes each.
-// INVALID_ARGUMENT if its size is not width * height * 3, or a side is not from 1 to 65500.
+// INVALID_ARGUMENT as CheckPixels.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/media/rgb_image.h"
 
 namespace wan {
 

@@ -7,7 +7,8 @@ BUILD_PACKAGES=(
   libssl-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev
   libcli11-dev libcurl4-openssl-dev libicu-dev libsqlite3-dev libsqlitecpp-dev libyaml-cpp-dev
   nlohmann-json3-dev prometheus-cpp-dev
-  libavcodec-dev libavformat-dev libavutil-dev libswscale-dev
+  libavcodec-dev libavformat-dev libavutil-dev libjpeg-dev libpng-dev
+  libswscale-dev
 )
 
 # What the tests and the demo use besides.

@@ -1,0 +1,186 @@
+#include "engine/media/image_resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace wan {
+namespace {
+
+constexpr double kLanczosRadius = 3;
+// Fixed point of the weights. 8 bits of pixel and 2 of overshoot fit above it in an int.
+constexpr int kWeightBits = 32 - 8 - 2;
+
+double Sinc(double x) {
+  if (x == 0) return 1;
+  x *= std::numbers::pi;
+  return std::sin(x) / x;
+}
+
+double Lanczos(double x) {
+  return x >= -kLanczosRadius && x < kLanczosRadius ? Sinc(x) * Sinc(x / kLanczosRadius) : 0;
+}
+
+// What one output position reads: inputs [first, first + weights.size()).
+struct Tap {
+  int first = 0;
+  std::vector<int> weights;  // in fixed point; they sum up to one
+};
+
+Tap MakeTap(double center, double radius, double stretch, int in_size) {
+  const int first = std::max(static_cast<int>(center - radius + 0.5), 0);
+  const int last = std::min(static_cast<int>(center + radius + 0.5), in_size);
+  std::vector<double> weights;
+  double sum = 0;
+  for (int i = first; i < last; ++i) {
+    weights.push_back(Lanczos((i - center + 0.5) * (1 / stretch)));
+    sum += weights.back();
+  }
+  Tap tap{first, {}};
+  for (double weight : weights) {
+    if (sum != 0) weight /= sum;
+    // Rounds half away from zero.
+    tap.weights.push_back(
+        static_cast<int>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits)));
+  }
+  return tap;
+}
+
+std::vector<Tap> MakeTaps(int in_size, int out_size) {
+  const double scale = static_cast<double>(in_size) / out_size;
+  // When it shrinks the kernel grows, so that no input is skipped.
+  const double stretch = std::max(scale, 1.0);
+  std::vector<Tap> taps;
+  for (int i = 0; i < out_size; ++i) {
+    taps.push_back(MakeTap((i + 0.5) * scale, kLanczosRadius * stretch, stretch, in_size));
+  }
+  return taps;
+}
+
+// Weighted sum of pixels `stride` bytes apart, per channel.
+void ApplyTap(const Tap& tap, const uint8_t* in, size_t stride, uint8_t* out) {
+  constexpr int kHalf = 1 << (kWeightBits - 1);
+  int sums[3] = {kHalf, kHalf, kHalf};
+  const uint8_t* pixel = in + static_cast<size_t>(tap.first) * stride;
+  for (const int weight : tap.weights) {
+    for (int channel = 0; channel < 3; ++channel) sums[channel] += pixel[channel] * weight;
+    pixel += stride;
+  }
+  for (int channel = 0; channel < 3; ++channel) {
+    out[channel] = static_cast<uint8_t>(std::clamp(sums[channel] >> kWeightBits, 0, 255));
+  }
+}
+
+RgbImage MakeImage(int width, int height) {
+  return {width, height,
+          std::vector<uint8_t>(static_cast<size_t>(width) * static_cast<size_t>(height) * 3)};
+}
+
+RgbImage ResizeWidth(const RgbImage& image, int width) {
+  const std::vector<Tap> taps = MakeTaps(image.width, width);
+  RgbImage result = MakeImage(width, image.height);
+  uint8_t* out = result.pixels.data();
+  for (int y = 0; y < image.height; ++y) {
+    const uint8_t* row = image.pixels.data() + static_cast<size_t>(y) * image.width * 3;
+    for (const Tap& tap : taps) {
+      ApplyTap(tap, row, 3, out);
+      out += 3;
+    }
+  }
+  return result;
+}
+
+RgbImage ResizeHeight(const RgbImage& image, int height) {
+  const std::vector<Tap> taps = MakeTaps(image.height, height);
+  RgbImage result = MakeImage(image.width, height);
+  const size_t stride = static_cast<size_t>(image.width) * 3;
+  uint8_t* out = result.pixels.data();
+  for (const Tap& tap : taps) {
+    for (int x = 0; x < image.width; ++x) {
+      ApplyTap(tap, image.pixels.data() + static_cast<size_t>(x) * 3, stride, out);
+      out += 3;
+    }
+  }
+  return result;
+}
+
+absl::Status Check(const RgbImage& image, ImageSize size) {
+  if (absl::Status status = CheckPixels(image.pixels, image.width, image.height); !status.ok()) {
+    return status;
+  }
+  if (size.width >= 1 && size.width <= kMaxImageSide && size.height >= 1 &&
+      size.height <= kMaxImageSide) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the size asked for is ", size.width, "x",
+                                                 size.height, "; sides must be from 1 to ",
+                                                 kMaxImageSide));
+}
+
+// The largest multiple of `multiple` that is not above `value`.
+int FloorToMultiple(double value, int multiple) {
+  return static_cast<int>(value - std::fmod(value, multiple));
+}
+
+// How many times wider than the other the wider of two shapes is, for one height.
+double RatioGap(double ratio, ImageSize size) {
+  const double other = static_cast<double>(size.width) / size.height;
+  return std::max(ratio / other, other / ratio);
+}
+
+RgbImage CropMiddle(const RgbImage& image, ImageSize size) {
+  const int left = (image.width - size.width) / 2;
+  const int top = (image.height - size.height) / 2;
+  RgbImage result = MakeImage(size.width, size.height);
+  const size_t row_bytes = static_cast<size_t>(size.width) * 3;
+  for (int y = 0; y < size.height; ++y) {
+    const size_t from = (static_cast<size_t>(top + y) * image.width + left) * 3;
+    std::copy_n(image.pixels.begin() + static_cast<ptrdiff_t>(from), row_bytes,
+                result.pixels.begin() + static_cast<ptrdiff_t>(y * row_bytes));
+  }
+  return result;
+}
+
+}  // namespace
+
+ImageSize BestOutputSize(int width, int height, int64_t area, int multiple) {
+  const double ratio = static_cast<double>(width) / height;
+  const double pixels = static_cast<double>(area);
+  const double ideal_width = std::pow(pixels * ratio, 0.5);
+  const double ideal_height = pixels / ideal_width;
+  if (ideal_width < multiple || ideal_height < multiple) return {0, 0};
+
+  ImageSize by_width;
+  by_width.width = FloorToMultiple(ideal_width, multiple);
+  by_width.height = FloorToMultiple(pixels / by_width.width, multiple);
+  ImageSize by_height;
+  by_height.height = FloorToMultiple(ideal_height, multiple);
+  by_height.width = FloorToMultiple(pixels / by_height.height, multiple);
+  return RatioGap(ratio, by_width) < RatioGap(ratio, by_height) ? by_width : by_height;
+}
+
+absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size) {
+  if (absl::Status status = Check(image, size); !status.ok()) return status;
+  // A side that keeps its length is left alone: the kernel's weights are then 0 and 1 anyway.
+  RgbImage wide = image.width == size.width ? image : ResizeWidth(image, size.width);
+  if (wide.height == size.height) return wide;
+  return ResizeHeight(wide, size.height);
+}
+
+absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size) {
+  if (absl::Status status = Check(image, size); !status.ok()) return status;
+  const double scale = std::max(static_cast<double>(size.width) / image.width,
+                                static_cast<double>(size.height) / image.height);
+  // nearbyint rounds halves to even, as Python's round() does.
+  const ImageSize covering = {static_cast<int>(std::nearbyint(image.width * scale)),
+                              static_cast<int>(std::nearbyint(image.height * scale))};
+  absl::StatusOr<RgbImage> resized = ResizeLanczos(image, covering);
+  if (!resized.ok()) return resized.status();
+  return CropMiddle(*resized, size);
+}
+
+}  // namespace wan

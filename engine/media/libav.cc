@@ -1,0 +1,54 @@
+#include "engine/media/libav.h"
+
+#include <cerrno>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+
+namespace wan {
+namespace {
+
+thread_local std::string* first_error_of_thread = nullptr;
+
+void OnLog(void* object, int level, const char* format, va_list arguments) {
+  if (level > AV_LOG_ERROR || first_error_of_thread == nullptr || !first_error_of_thread->empty()) {
+    return;
+  }
+  char line[512];
+  int print_prefix = 1;
+  av_log_format_line2(object, level, format, arguments, line, sizeof line, &print_prefix);
+  *first_error_of_thread = line;
+  while (!first_error_of_thread->empty() && first_error_of_thread->back() == '\n') {
+    first_error_of_thread->pop_back();
+  }
+}
+
+}  // namespace
+
+LibavLog::LibavLog() {
+  static std::once_flag once;
+  std::call_once(once, [] { av_log_set_callback(OnLog); });
+  first_error_of_thread = &first_error_;
+}
+
+LibavLog::~LibavLog() { first_error_of_thread = nullptr; }
+
+std::string LibavErrorText(int code) {
+  char text[AV_ERROR_MAX_STRING_SIZE] = "";
+  av_strerror(code, text, sizeof text);
+  return text;
+}
+
+absl::Status LibavError(int code, const std::string& what, const LibavLog& log) {
+  std::string message = absl::StrCat(what, ": ", LibavErrorText(code));
+  if (!log.first_error().empty()) absl::StrAppend(&message, " (", log.first_error(), ")");
+  // The libraries' own codes are four letters, far from any errno. EINVAL is theirs as well: it
+  // says nothing about the request.
+  const int system_error = AVUNERROR(code);
+  if (system_error > 0 && system_error < 4096 && system_error != EINVAL) {
+    return absl::Status(absl::ErrnoToStatusCode(system_error), message);
+  }
+  return absl::InternalError(message);
+}
+
+}  // namespace wan

@@ -1,0 +1,44 @@
+// FFV1 in Matroska: exactly the frames' RGB, for measuring and for further work.
+#include "engine/media/libav_video_writer.h"
+
+namespace wan {
+namespace {
+
+// FFV1 knows 8-bit RGB as 32 bits a pixel with one byte unused.
+class Bgr0Converter final : public FrameConverter {
+ public:
+  void Convert(std::span<const uint8_t> rgb24, AVFrame& frame) override {
+    const uint8_t* rgb = rgb24.data();
+    for (int y = 0; y < frame.height; ++y) {
+      uint8_t* out = frame.data[0] + static_cast<ptrdiff_t>(y) * frame.linesize[0];
+      for (int x = 0; x < frame.width; ++x, rgb += 3, out += 4) {
+        out[0] = rgb[2];
+        out[1] = rgb[1];
+        out[2] = rgb[0];
+        out[3] = 0;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMkvWriter(const std::string& path,
+                                                           const VideoFormat& format) {
+  const LibavVideoKind kind = {
+      .container = "matroska",
+      .encoder = "ffv1",
+      .pixel_format = AV_PIX_FMT_BGR0,
+      .color_space = AVCOL_SPC_RGB,
+      .color_primaries = AVCOL_PRI_BT709,
+      .color_transfer = AVCOL_TRC_IEC61966_2_1,
+      .color_range = AVCOL_RANGE_JPEG,
+      .seconds_per_keyframe = 0,
+      // Version 3 divides a frame into slices, for threads, each with a checksum.
+      .encoder_options = {{"level", "3"}, {"slicecrc", "1"}},
+      .container_options = {},
+  };
+  return OpenLibavVideoWriter(kind, std::make_unique<Bgr0Converter>(), path, format);
+}
+
+}  // namespace wan

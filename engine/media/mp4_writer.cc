@@ -1,0 +1,72 @@
+// H.264 in MP4: what browsers, phones and editors play.
+#include "absl/strings/str_cat.h"
+#include "engine/media/libav_video_writer.h"
+
+namespace wan {
+namespace {
+
+// RGB to BT.709, limited range, chroma averaged over 2x2.
+class Yuv420Converter final : public FrameConverter {
+ public:
+  explicit Yuv420Converter(SwsContextPtr scaler) : scaler_(std::move(scaler)) {}
+
+  void Convert(std::span<const uint8_t> rgb24, AVFrame& frame) override {
+    const uint8_t* const planes[] = {rgb24.data()};
+    const int strides[] = {frame.width * 3};
+    sws_scale(scaler_.get(), planes, strides, 0, frame.height, frame.data, frame.linesize);
+  }
+
+ private:
+  const SwsContextPtr scaler_;
+};
+
+SwsContextPtr MakeScaler(const VideoFormat& format) {
+  // Without FULL_CHR_H_INP every second pixel's colour would not count.
+  SwsContextPtr scaler(sws_getContext(format.width, format.height, AV_PIX_FMT_RGB24, format.width,
+                                      format.height, AV_PIX_FMT_YUV420P,
+                                      SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP, nullptr,
+                                      nullptr, nullptr));
+  if (!scaler) return nullptr;
+  const int* bt709 = sws_getCoefficients(SWS_CS_ITU709);
+  constexpr int kFullRange = 1;
+  constexpr int kLimitedRange = 0;
+  constexpr int kUnchanged = 1 << 16;
+  const int code = sws_setColorspaceDetails(scaler.get(), bt709, kFullRange, bt709, kLimitedRange,
+                                            0, kUnchanged, kUnchanged);
+  return code < 0 ? nullptr : std::move(scaler);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMp4Writer(const std::string& path,
+                                                           const VideoFormat& format) {
+  if (format.width % 2 != 0 || format.height % 2 != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " would be ", format.width, "x",
+                                                   format.height,
+                                                   "; an MP4 with yuv420p needs even sides"));
+  }
+  SwsContextPtr scaler = MakeScaler(format);
+  if (!scaler) {
+    return absl::InternalError(absl::StrCat("cannot encode ", path, ": FFmpeg has no conversion ",
+                                            "from RGB to yuv420p at ", format.width, "x",
+                                            format.height));
+  }
+  const LibavVideoKind kind = {
+      .container = "mp4",
+      .encoder = "libx264",
+      .pixel_format = AV_PIX_FMT_YUV420P,
+      .color_space = AVCOL_SPC_BT709,
+      .color_primaries = AVCOL_PRI_BT709,
+      .color_transfer = AVCOL_TRC_BT709,
+      .color_range = AVCOL_RANGE_MPEG,
+      .seconds_per_keyframe = 2,
+      // Near the eye's limit; a preset whose speed does not hold the decoder up.
+      .encoder_options = {{"crf", "16"}, {"preset", "fast"}},
+      // The index goes to the front, so that a player can begin before it has the whole file.
+      .container_options = {{"movflags", "+faststart"}},
+  };
+  return OpenLibavVideoWriter(kind, std::make_unique<Yuv420Converter>(std::move(scaler)), path,
+                              format);
+}
+
+}  // namespace wan

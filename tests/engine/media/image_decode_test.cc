@@ -1,0 +1,164 @@
+#include "engine/media/image_decode.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "engine/media/image_encode.h"
+#include "tests/engine/raw_tensors.h"
+
+namespace wan {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::map<std::string, RawTensor>& Decodable() {
+  static const auto* tensors = new std::map<std::string, RawTensor>(
+      ReadRawTensors(std::string(WAN_MEDIA_DATA_DIR) + "/decode.safetensors"));
+  return *tensors;
+}
+
+std::vector<std::string> DecodableNames() {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : Decodable()) names.insert(name.substr(0, name.rfind('/')));
+  return {names.begin(), names.end()};
+}
+
+std::string SafeName(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+class PillowTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(PillowTest, GivesThePixelsThatPillowGives) {
+  const auto image = DecodeImage(Decodable().at(GetParam() + "/file").bytes);
+  ASSERT_TRUE(image.ok()) << image.status();
+  const RawTensor& rgb = Decodable().at(GetParam() + "/rgb");
+  EXPECT_EQ(image->height, rgb.shape[0]);
+  EXPECT_EQ(image->width, rgb.shape[1]);
+  EXPECT_EQ(image->pixels, rgb.As<uint8_t>());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PillowTest, testing::ValuesIn(DecodableNames()), SafeName);
+
+TEST(DecodeImage, ReadsTheGoldenImages) {
+  for (const char* name : {"ti2v-i2v", "i2v", "i2v-crop"}) {
+    const std::string path = std::string(WAN_GOLDEN_DIR) + "/pipelines/" + name;
+    const auto image = DecodeImage(ReadFileBytes(path + ".png"));
+    ASSERT_TRUE(image.ok()) << image.status();
+    EXPECT_EQ(image->pixels, ReadRawTensors(path + ".safetensors").at("image_u8").As<uint8_t>())
+        << name;
+  }
+}
+
+TEST(DecodeImage, SaysWhyAFileIsRefused) {
+  const std::map<std::string, std::string> messages = {
+      {"png_signature_only", "is a broken PNG file: it is cut off"},
+      {"png_no_header", "is a broken PNG file: "},
+      {"png_short_header", "is a broken PNG file: "},
+      {"png_huge",
+       "is 65535x65535 pixels; sides must be from 1 to 65500, with at most 64000000 pixels"},
+      {"png_largest_sides", "is a broken PNG file: "},
+      {"png_no_width", "is a broken PNG file: "},
+      {"png_bad_depth", "is a broken PNG file: "},
+      {"png_bad_color", "is a broken PNG file: "},
+      {"png_no_pixels", "is a broken PNG file: "},
+      {"png_no_end", "is a broken PNG file: it is cut off"},
+      {"png_few_rows", "is a broken PNG file: "},
+      {"png_cut_stream", "is a broken PNG file: "},
+      {"png_not_deflate", "is a broken PNG file: "},
+      {"png_bad_filter", "is a broken PNG file: "},
+      {"png_bad_checksum", "is a broken PNG file: IDAT: CRC error"},
+      {"png_bad_checksum_of_text", "is a broken PNG file: tEXt: CRC error"},
+      {"png_no_palette", "is a broken PNG file: "},
+      {"png_long_chunk", "is a broken PNG file: "},
+      {"jpeg_signature_only", "is a broken JPEG file"},
+      {"jpeg_no_scan", "is a broken JPEG file"},
+      {"jpeg_huge", "is 65500x65500 pixels"},
+      {"jpeg_no_height", "is a broken JPEG file"},
+      {"jpeg_half", "is a broken JPEG file: Premature end"},
+      {"jpeg_no_end", "is a broken JPEG file"},
+      {"jpeg_scrambled", "is a broken JPEG file: Corrupt JPEG data"},
+      {"jpeg_many_scans", "is a broken JPEG file: it has more than 100 scans"},
+      {"gif", "is GIF; must be PNG or JPEG"},
+      {"gif_animated", "is GIF; must be PNG or JPEG"},
+      {"webp", "is WebP; must be PNG or JPEG"},
+      {"bmp", "is BMP; must be PNG or JPEG"},
+      {"tiff", "is TIFF; must be PNG or JPEG"},
+      {"text", "is no image file; must be PNG or JPEG"},
+      {"zeros", "is no image file; must be PNG or JPEG"},
+      {"one_byte", "is no image file; must be PNG or JPEG"},
+  };
+  const auto broken = ReadRawTensors(std::string(WAN_MEDIA_DATA_DIR) + "/broken.safetensors");
+  EXPECT_EQ(broken.size(), messages.size());
+  for (const auto& [name, tensor] : broken) {
+    const auto image = DecodeImage(tensor.bytes);
+    EXPECT_EQ(image.status().code(), absl::StatusCode::kInvalidArgument) << name;
+    ASSERT_TRUE(messages.contains(name)) << name;
+    EXPECT_THAT(std::string(image.status().message()), HasSubstr(messages.at(name))) << name;
+  }
+  EXPECT_THAT(std::string(DecodeImage("").status().message()), HasSubstr("is empty"));
+}
+
+TEST(DecodeImage, HoldsTheLimits) {
+  const std::string png = *EncodePng(std::vector<uint8_t>(20 * 10 * 3), 20, 10);
+  const std::string jpeg = *EncodeJpeg(std::vector<uint8_t>(20 * 10 * 3), 20, 10);
+  for (const std::string& file : {png, jpeg}) {
+    EXPECT_TRUE(DecodeImage(file, {.max_pixels = 200}).ok());
+    EXPECT_THAT(
+        std::string(DecodeImage(file, {.max_pixels = 199}).status().message()),
+        HasSubstr("is 20x10 pixels; sides must be from 1 to 65500, with at most 199 pixels"));
+    const int64_t size = static_cast<int64_t>(file.size());
+    EXPECT_TRUE(DecodeImage(file, {.max_bytes = size}).ok());
+    EXPECT_THAT(std::string(DecodeImage(file, {.max_bytes = size - 1}).status().message()),
+                AllOf(HasSubstr("bytes; at most"), HasSubstr(std::to_string(size))));
+  }
+}
+
+// No prefix of a file is an image, whatever the cut.
+TEST(DecodeImage, RefusesEveryTruncation) {
+  for (const char* name : {"png/rgb8_many_chunks", "png/palette4_interlaced", "jpeg/420",
+                           "jpeg/420_progressive", "jpeg/one_pixel"}) {
+    const std::string& file = Decodable().at(std::string(name) + "/file").bytes;
+    for (size_t size = 0; size < file.size(); ++size) {
+      ASSERT_EQ(DecodeImage(file.substr(0, size)).status().code(),
+                absl::StatusCode::kInvalidArgument)
+          << name << " cut to " << size << " of " << file.size();
+    }
+  }
+}
+
+// Damage is refused or harmless, never a crash or an error that blames the server.
+TEST(DecodeImage, SurvivesDamage) {
+  std::mt19937 random(1);
+  for (const std::string& name : DecodableNames()) {
+    const std::string& file = Decodable().at(name + "/file").bytes;
+    const RawTensor& rgb = Decodable().at(name + "/rgb");
+    for (int round = 0; round < 40; ++round) {
+      std::string damaged = file;
+      const int places = 1 + static_cast<int>(random() % 4);
+      for (int i = 0; i < places; ++i) {
+        damaged[random() % damaged.size()] = static_cast<char>(random());
+      }
+      const auto image = DecodeImage(damaged, {.max_pixels = 1 << 20});
+      if (image.ok()) {
+        EXPECT_EQ(image->pixels.size(), static_cast<size_t>(image->width) * image->height * 3);
+      } else {
+        EXPECT_EQ(image.status().code(), absl::StatusCode::kInvalidArgument)
+            << name << " " << image.status();
+      }
+      // Every byte of a PNG that matters is under a checksum.
+      if (image.ok() && name.starts_with("png/")) {
+        EXPECT_EQ(image->pixels, rgb.As<uint8_t>()) << name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,0 +1,197 @@
+#include "engine/media/image_resize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "engine/media/image_decode.h"
+#include "nlohmann/json.hpp"
+#include "tests/engine/raw_tensors.h"
+
+namespace wan {
+
+void PrintTo(const ImageSize& size, std::ostream* out) { *out << size.width << "x" << size.height; }
+
+namespace {
+
+using testing::HasSubstr;
+
+RgbImage AsImage(const RawTensor& tensor) {
+  return {static_cast<int>(tensor.shape[1]), static_cast<int>(tensor.shape[0]),
+          tensor.As<uint8_t>()};
+}
+
+TEST(ResizeLanczos, EqualsPillowToTheLastBit) {
+  const auto tensors = ReadRawTensors(std::string(WAN_MEDIA_DATA_DIR) + "/resize.safetensors");
+  ASSERT_EQ(tensors.size(), 22u);
+  for (int i = 0; tensors.contains(std::to_string(i) + "/image"); ++i) {
+    const RgbImage image = AsImage(tensors.at(std::to_string(i) + "/image"));
+    const RgbImage expected = AsImage(tensors.at(std::to_string(i) + "/resized"));
+    const auto resized = ResizeLanczos(image, {expected.width, expected.height});
+    ASSERT_TRUE(resized.ok()) << resized.status();
+    EXPECT_EQ(*resized, expected) << "case " << i;
+  }
+}
+
+// DIFFERENCES 11, and image_rule in cases.json: size by area and ratio, cover, middle.
+TEST(Differences, Item11TheRatioIsKeptAndTheMiddleCutOut) {
+  const std::string folder = std::string(WAN_GOLDEN_DIR) + "/";
+  const auto cases = nlohmann::json::parse(ReadFileBytes(folder + "cases.json"))["cases"];
+  int seen = 0;
+  for (const auto& record : cases) {
+    if (record["id"] != "pipeline/ti2v-i2v") continue;
+    ++seen;
+    const auto& parameters = record["parameters"];
+    const auto image = DecodeImage(ReadFileBytes(folder + std::string(parameters["image"])));
+    ASSERT_TRUE(image.ok()) << image.status();
+    const int64_t area = parameters["requested_size"]["width"].get<int64_t>() *
+                         parameters["requested_size"]["height"].get<int64_t>();
+    const ImageSize size = BestOutputSize(image->width, image->height, area, 32);
+    EXPECT_EQ(size.width, parameters["output_size"]["width"]);
+    EXPECT_EQ(size.height, parameters["output_size"]["height"]);
+    const auto frame = CoverAndCrop(*image, size);
+    ASSERT_TRUE(frame.ok()) << frame.status();
+
+    const auto tensors = ReadRawTensors(folder + std::string(record["file"]));
+    EXPECT_EQ(image->pixels, tensors.at("image_u8").As<uint8_t>());
+    // [3, H, W], x / 255 * 2 - 1; in the order torchvision and upstream compute it.
+    const std::vector<float> expected = tensors.at("image").As<float>();
+    const size_t pixels = static_cast<size_t>(size.width) * size.height;
+    ASSERT_EQ(expected.size(), 3 * pixels);
+    for (size_t channel = 0; channel < 3; ++channel) {
+      for (size_t i = 0; i < pixels; ++i) {
+        const float value = static_cast<float>(frame->pixels[3 * i + channel]) / 255.0f;
+        ASSERT_EQ((value - 0.5f) / 0.5f, expected[channel * pixels + i]) << channel << " " << i;
+      }
+    }
+  }
+  EXPECT_EQ(seen, 1);
+}
+
+TEST(BestOutputSize, TakesTheNearerRatio) {
+  // Computed with Wan2.2's best_output_size.
+  const struct {
+    int width;
+    int height;
+    int64_t area;
+    int multiple;
+    ImageSize expected;
+  } cases[] = {
+      {1920, 1080, 901120, 32, {1248, 704}},
+      {1080, 1920, 901120, 32, {704, 1248}},
+      {1280, 704, 901120, 32, {1280, 704}},
+      {704, 1280, 901120, 32, {704, 1280}},
+      {1000, 1000, 901120, 32, {960, 928}},
+      {4032, 3024, 901120, 32, {1088, 800}},
+      {100, 70, 6144, 32, {96, 64}},
+      {90, 150, 5120, 16, {48, 96}},
+      {3000, 1000, 399360, 32, {1088, 352}},
+      {50, 1000, 901120, 32, {192, 4224}},
+      {1, 1, 4096, 32, {64, 64}},
+      {512, 512, 6144, 32, {96, 64}},
+      {2513, 1981, 901120, 16, {1072, 832}},
+      {1961, 1102, 399360, 16, {832, 480}},
+      {2977, 1966, 6144, 32, {96, 64}},
+      {2657, 656, 399360, 16, {1264, 304}},
+      {2182, 1637, 901120, 16, {1088, 816}},
+      {692, 2461, 76800, 16, {144, 512}},
+      {589, 1537, 901120, 16, {592, 1520}},
+      {596, 2067, 76800, 16, {144, 512}},
+      {100, 100, 2091, 32, {64, 32}},
+      {100, 100, 2188, 32, {64, 32}},
+      {100, 100, 2285, 32, {64, 32}},
+      {100, 100, 2382, 32, {64, 32}},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(BestOutputSize(c.width, c.height, c.area, c.multiple), c.expected)
+        << c.width << "x" << c.height << ", area " << c.area << ", multiple " << c.multiple;
+  }
+}
+
+TEST(BestOutputSize, NothingFitsAnImageThatIsTooNarrow) {
+  EXPECT_EQ(BestOutputSize(1, 5000, 704 * 1280, 32), (ImageSize{0, 0}));
+  EXPECT_EQ(BestOutputSize(5000, 1, 704 * 1280, 32), (ImageSize{0, 0}));
+  EXPECT_EQ(BestOutputSize(10, 10, 31 * 32, 32), (ImageSize{0, 0}));
+  EXPECT_EQ(BestOutputSize(10, 10, 32 * 32, 32), (ImageSize{32, 32}));
+}
+
+TEST(BestOutputSize, KeepsItsPromisesForAnyImage) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 20000; ++round) {
+    const int width = 1 + static_cast<int>(random() % 4000);
+    const int height = 1 + static_cast<int>(random() % 4000);
+    const int64_t area = 1 + static_cast<int64_t>(random() % (2000 * 2000));
+    const int multiple = round % 2 == 0 ? 32 : 16;
+    const ImageSize size = BestOutputSize(width, height, area, multiple);
+    if (size == ImageSize{0, 0}) continue;
+    ASSERT_EQ(size.width % multiple, 0);
+    ASSERT_EQ(size.height % multiple, 0);
+    ASSERT_GT(size.width, 0);
+    ASSERT_GT(size.height, 0);
+    ASSERT_LE(static_cast<int64_t>(size.width) * size.height, area);
+  }
+}
+
+TEST(ResizeLanczos, LeavesFlatColoursAndEqualSizesAlone) {
+  RgbImage flat{23, 31, {}};
+  for (int i = 0; i < 23 * 31; ++i) flat.pixels.insert(flat.pixels.end(), {0, 255, 93});
+  EXPECT_EQ(*ResizeLanczos(flat, {23, 31}), flat);
+  std::mt19937 random(9);
+  for (int round = 0; round < 50; ++round) {
+    const int width = 1 + static_cast<int>(random() % 80);
+    const int height = 1 + static_cast<int>(random() % 80);
+    const auto resized = ResizeLanczos(flat, {width, height});
+    ASSERT_TRUE(resized.ok());
+    ASSERT_EQ(resized->pixels.size(), static_cast<size_t>(width) * height * 3);
+    for (size_t i = 0; i < resized->pixels.size(); ++i) {
+      ASSERT_EQ(resized->pixels[i], flat.pixels[i % 3]) << width << "x" << height;
+    }
+  }
+}
+
+TEST(CoverAndCrop, GivesTheSizeAskedForWithoutDistortion) {
+  // A disc stays a disc: as wide as it is high, and in the middle.
+  const int side = 120;
+  RgbImage image{side, 2 * side, {}};
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; ++x) {
+      const bool inside = std::hypot(x - side / 2 + 0.5, y - side + 0.5) < side / 3;
+      image.pixels.insert(image.pixels.end(), 3, inside ? 255 : 0);
+    }
+  }
+  for (const ImageSize size : {ImageSize{60, 60}, {90, 64}, {64, 128}, {240, 96}}) {
+    const auto frame = CoverAndCrop(image, size);
+    ASSERT_TRUE(frame.ok()) << frame.status();
+    ASSERT_EQ(frame->width, size.width);
+    ASSERT_EQ(frame->height, size.height);
+    const auto lit = [&](int x, int y) {
+      return frame->pixels[3 * (static_cast<size_t>(y) * size.width + x)] > 127;
+    };
+    const double radius = size.width / 3.0;  // the width decides the scale in each case
+    const int cx = size.width / 2;
+    const int cy = size.height / 2;
+    EXPECT_TRUE(lit(cx, cy));
+    EXPECT_TRUE(lit(cx - static_cast<int>(radius) + 2, cy));
+    EXPECT_FALSE(lit(cx - static_cast<int>(radius) - 3, cy));
+    if (cy > radius + 3) {
+      EXPECT_TRUE(lit(cx, cy - static_cast<int>(radius) + 2));
+      EXPECT_FALSE(lit(cx, cy - static_cast<int>(radius) - 3));
+    }
+  }
+}
+
+TEST(Resize, SaysWhatIsWrong) {
+  const RgbImage image{2, 2, std::vector<uint8_t>(12)};
+  for (const auto resize : {ResizeLanczos, CoverAndCrop}) {
+    EXPECT_THAT(std::string(resize(image, {0, 5}).status().message()),
+                HasSubstr("the size asked for is 0x5; sides must be from 1 to 65500"));
+    EXPECT_EQ(resize(image, {70000, 5}).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(resize({2, 2, {}}, {2, 2}).status().message()),
+                HasSubstr("the image is 2x2 and has 0 bytes; must have 12"));
+  }
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,0 +1,368 @@
+#include "engine/media/video_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/pixdesc.h>
+}
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "tests/engine/raw_tensors.h"
+
+namespace wan {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+using Rgb24 = std::vector<uint8_t>;
+
+class VideoWriterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / ("video_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ / name; }
+
+  // Writes all frames, or ends the test.
+  void WriteVideo(OutputKind kind, const std::string& path, const VideoFormat& format,
+                  const std::vector<Rgb24>& frames) {
+    auto writer = OpenVideoWriter(kind, path, format);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    for (const Rgb24& frame : frames) {
+      const absl::Status status = (*writer)->Write(frame);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    const absl::Status status = (*writer)->Finish();
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// What a player finds in a file.
+struct VideoFile {
+  std::string container;
+  std::string codec;
+  std::string pixel_format;
+  int width = 0;
+  int height = 0;
+  double fps = 0;
+  double seconds = 0;
+  AVColorSpace color_space = AVCOL_SPC_UNSPECIFIED;
+  AVColorRange color_range = AVCOL_RANGE_UNSPECIFIED;
+  AVColorPrimaries color_primaries = AVCOL_PRI_UNSPECIFIED;
+  int keyframes = 0;
+  std::vector<double> times;  // of the frames, seconds
+};
+
+// Decodes a file and shows every frame. Ends the test if the file is not a video.
+VideoFile ReadVideo(const std::string& path, const std::function<void(const AVFrame&)>& on_frame) {
+  VideoFile file;
+  AVFormatContext* demuxer = nullptr;
+  EXPECT_EQ(avformat_open_input(&demuxer, ("file:" + path).c_str(), nullptr, nullptr), 0) << path;
+  if (demuxer == nullptr) return file;
+  EXPECT_GE(avformat_find_stream_info(demuxer, nullptr), 0);
+  EXPECT_EQ(demuxer->nb_streams, 1u);
+  const AVStream& stream = *demuxer->streams[0];
+  file.container = demuxer->iformat->name;
+  file.codec = avcodec_get_name(stream.codecpar->codec_id);
+  file.pixel_format = av_get_pix_fmt_name(static_cast<AVPixelFormat>(stream.codecpar->format));
+  file.width = stream.codecpar->width;
+  file.height = stream.codecpar->height;
+  file.fps = av_q2d(stream.avg_frame_rate);
+  file.seconds = static_cast<double>(demuxer->duration) / AV_TIME_BASE;
+  file.color_space = stream.codecpar->color_space;
+  file.color_range = stream.codecpar->color_range;
+  file.color_primaries = stream.codecpar->color_primaries;
+
+  AVCodecContext* decoder = avcodec_alloc_context3(avcodec_find_decoder(stream.codecpar->codec_id));
+  avcodec_parameters_to_context(decoder, stream.codecpar);
+  decoder->err_recognition = AV_EF_EXPLODE | AV_EF_CRCCHECK;
+  decoder->thread_count = 1;
+  EXPECT_EQ(avcodec_open2(decoder, nullptr, nullptr), 0);
+  AVPacket* packet = av_packet_alloc();
+  AVFrame* frame = av_frame_alloc();
+  const auto drain = [&] {
+    while (avcodec_receive_frame(decoder, frame) == 0) {
+      file.times.push_back(static_cast<double>(frame->pts) * av_q2d(stream.time_base));
+      on_frame(*frame);
+    }
+  };
+  while (av_read_frame(demuxer, packet) == 0) {
+    if ((packet->flags & AV_PKT_FLAG_KEY) != 0) ++file.keyframes;
+    EXPECT_EQ(avcodec_send_packet(decoder, packet), 0);
+    av_packet_unref(packet);
+    drain();
+  }
+  EXPECT_EQ(avcodec_send_packet(decoder, nullptr), 0);
+  drain();
+  av_frame_free(&frame);
+  av_packet_free(&packet);
+  avcodec_free_context(&decoder);
+  avformat_close_input(&demuxer);
+  return file;
+}
+
+Rgb24 Noise(const VideoFormat& format, unsigned seed) {
+  std::mt19937 random(seed);
+  Rgb24 frame(static_cast<size_t>(format.width) * format.height * 3);
+  for (uint8_t& value : frame) value = static_cast<uint8_t>(random());
+  return frame;
+}
+
+Rgb24 Flat(const VideoFormat& format, std::array<uint8_t, 3> color) {
+  Rgb24 frame;
+  for (int i = 0; i < format.width * format.height; ++i) {
+    frame.insert(frame.end(), color.begin(), color.end());
+  }
+  return frame;
+}
+
+// A soft picture that moves with time.
+Rgb24 Moving(const VideoFormat& format, int t) {
+  Rgb24 frame;
+  for (int y = 0; y < format.height; ++y) {
+    for (int x = 0; x < format.width; ++x) {
+      frame.push_back(static_cast<uint8_t>(128 + 90 * std::sin((x + 3 * t) / 17.0)));
+      frame.push_back(static_cast<uint8_t>(128 + 90 * std::cos((y - 2 * t) / 13.0)));
+      frame.push_back(static_cast<uint8_t>(255 * x / format.width));
+    }
+  }
+  return frame;
+}
+
+void ExpectEvenTimes(const VideoFile& file, int fps, size_t frames) {
+  ASSERT_EQ(file.times.size(), frames);
+  for (size_t i = 0; i < frames; ++i) {
+    // Matroska keeps milliseconds.
+    EXPECT_NEAR(file.times[i], static_cast<double>(i) / fps, 6e-4) << "frame " << i;
+  }
+  EXPECT_NEAR(file.seconds, static_cast<double>(frames) / fps, 2e-3);
+}
+
+TEST_F(VideoWriterTest, MkvGivesBackExactlyTheFrames) {
+  for (const VideoFormat& format :
+       {VideoFormat{64, 48, 24}, {17, 33, 16}, {16, 16, 1}, {129, 65, 120}}) {
+    SCOPED_TRACE(testing::Message() << format.width << "x" << format.height);
+    std::vector<Rgb24> frames;
+    for (unsigned i = 0; i < 7; ++i) frames.push_back(Noise(format, i));
+    frames.push_back(Moving(format, 3));
+    const std::string path = Path("video.mkv");
+    WriteVideo(OutputKind::kLosslessMkv, path, format, frames);
+
+    size_t seen = 0;
+    const VideoFile file = ReadVideo(path, [&](const AVFrame& frame) {
+      ASSERT_EQ(frame.format, AV_PIX_FMT_BGR0);
+      Rgb24 rgb;
+      for (int y = 0; y < frame.height; ++y) {
+        const uint8_t* row = frame.data[0] + static_cast<ptrdiff_t>(y) * frame.linesize[0];
+        for (int x = 0; x < frame.width; ++x) {
+          rgb.insert(rgb.end(), {row[4 * x + 2], row[4 * x + 1], row[4 * x]});
+        }
+      }
+      EXPECT_EQ(rgb, frames[seen]) << "frame " << seen;
+      ++seen;
+    });
+    EXPECT_EQ(seen, frames.size());
+    EXPECT_THAT(file.container, HasSubstr("matroska"));
+    EXPECT_EQ(file.codec, "ffv1");
+    EXPECT_EQ(file.width, format.width);
+    EXPECT_EQ(file.height, format.height);
+    EXPECT_NEAR(file.fps, format.fps, 1e-3);
+    EXPECT_EQ(file.keyframes, static_cast<int>(frames.size()));
+    ExpectEvenTimes(file, format.fps, frames.size());
+  }
+}
+
+double Psnr(double squares, size_t count) {
+  return 10 * std::log10(255.0 * 255.0 / (squares / static_cast<double>(count)));
+}
+
+TEST_F(VideoWriterTest, Mp4IsWhatEveryPlayerTakes) {
+  const VideoFormat format{128, 96, 24};
+  std::vector<Rgb24> frames;
+  for (int t = 0; t < 61; ++t) frames.push_back(Moving(format, t));
+  const std::string path = Path("video.mp4");
+  WriteVideo(OutputKind::kMp4, path, format, frames);
+
+  double squares = 0;
+  size_t seen = 0;
+  const VideoFile file = ReadVideo(path, [&](const AVFrame& frame) {
+    const Rgb24& source = frames[seen++];
+    for (int y = 0; y < format.height; ++y) {
+      for (int x = 0; x < format.width; ++x) {
+        const uint8_t* rgb = source.data() + 3 * (y * format.width + x);
+        const double luma = (0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2]) / 255 * 219 + 16;
+        const double gap = frame.data[0][y * frame.linesize[0] + x] - luma;
+        squares += gap * gap;
+      }
+    }
+  });
+  EXPECT_EQ(seen, frames.size());
+  EXPECT_GT(Psnr(squares, seen * format.width * format.height), 40);
+  EXPECT_THAT(file.container, HasSubstr("mp4"));
+  EXPECT_EQ(file.codec, "h264");
+  EXPECT_EQ(file.pixel_format, "yuv420p");
+  EXPECT_EQ(file.width, 128);
+  EXPECT_EQ(file.height, 96);
+  EXPECT_EQ(file.fps, 24);
+  EXPECT_EQ(file.color_space, AVCOL_SPC_BT709);
+  EXPECT_EQ(file.color_primaries, AVCOL_PRI_BT709);
+  EXPECT_EQ(file.color_range, AVCOL_RANGE_MPEG);
+  EXPECT_EQ(file.keyframes, 2);  // one every two seconds: a player can seek
+  ExpectEvenTimes(file, 24, 61);
+}
+
+// Colours by BT.709's formulas, not by the library that converted them.
+TEST_F(VideoWriterTest, Mp4KeepsColours) {
+  const VideoFormat format{32, 32, 24};
+  for (const std::array<uint8_t, 3>& color : std::vector<std::array<uint8_t, 3>>{
+           {0, 0, 0}, {255, 255, 255}, {255, 0, 0}, {0, 255, 0}, {0, 0, 255}, {200, 120, 40}}) {
+    const std::string path = Path("flat.mp4");
+    WriteVideo(OutputKind::kMp4, path, format, {Flat(format, color)});
+    const double r = color[0] / 255.0;
+    const double g = color[1] / 255.0;
+    const double b = color[2] / 255.0;
+    const double luma = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    const double expected[] = {16 + 219 * luma, 128 + 224 * (b - luma) / 1.8556,
+                               128 + 224 * (r - luma) / 1.5748};
+    ReadVideo(path, [&](const AVFrame& frame) {
+      for (int plane = 0; plane < 3; ++plane) {
+        EXPECT_NEAR(frame.data[plane][5 * frame.linesize[plane] + 5], expected[plane], 1.5)
+            << "plane " << plane << " of " << testing::PrintToString(color);
+      }
+    });
+  }
+}
+
+// The index before the pictures: a player starts while it downloads.
+TEST_F(VideoWriterTest, Mp4HasItsIndexAtTheFront) {
+  const VideoFormat format{64, 64, 24};
+  const std::string path = Path("video.mp4");
+  WriteVideo(OutputKind::kMp4, path, format, {Noise(format, 1), Noise(format, 2)});
+  const std::string bytes = ReadFileBytes(path);
+  std::vector<std::string> boxes;
+  for (size_t at = 0; at + 8 <= bytes.size();) {
+    uint32_t size = 0;
+    for (int i = 0; i < 4; ++i) size = size << 8 | static_cast<uint8_t>(bytes[at + i]);
+    boxes.push_back(bytes.substr(at + 4, 4));
+    ASSERT_GE(size, 8u);
+    at += size;
+  }
+  const auto position = [&](const std::string& box) {
+    return std::find(boxes.begin(), boxes.end(), box) - boxes.begin();
+  };
+  EXPECT_EQ(boxes.front(), "ftyp");
+  EXPECT_LT(position("moov"), position("mdat"));
+  EXPECT_LT(position("mdat"), std::ssize(boxes));
+}
+
+TEST_F(VideoWriterTest, OneFrameIsAVideo) {
+  const VideoFormat format{64, 32, 16};
+  for (const auto& [kind, name] :
+       {std::pair(OutputKind::kMp4, "one.mp4"), std::pair(OutputKind::kLosslessMkv, "one.mkv")}) {
+    WriteVideo(kind, Path(name), format, {Noise(format, 1)});
+    const VideoFile file = ReadVideo(Path(name), [](const AVFrame&) {});
+    EXPECT_EQ(file.times.size(), 1u) << name;
+    EXPECT_NEAR(file.seconds, 1.0 / 16, 2e-3) << name;
+  }
+}
+
+// As the pipeline does: opened by one thread, fed by another, closed by a third, two at a time.
+TEST_F(VideoWriterTest, AFileMayPassFromThreadToThread) {
+  const VideoFormat format{64, 64, 24};
+  auto mp4 = OpenVideoWriter(OutputKind::kMp4, Path("video.mp4"), format);
+  auto mkv = OpenVideoWriter(OutputKind::kLosslessMkv, Path("video.mkv"), format);
+  ASSERT_TRUE(mp4.ok() && mkv.ok());
+  std::thread([&] {
+    for (int t = 0; t < 5; ++t) {
+      EXPECT_TRUE((*mp4)->Write(Moving(format, t)).ok());
+      EXPECT_TRUE((*mkv)->Write(Moving(format, t)).ok());
+    }
+  }).join();
+  std::thread([&] {
+    EXPECT_TRUE((*mp4)->Finish().ok());
+    EXPECT_TRUE((*mkv)->Finish().ok());
+  }).join();
+  for (const char* name : {"video.mp4", "video.mkv"}) {
+    EXPECT_EQ(ReadVideo(Path(name), [](const AVFrame&) {}).times.size(), 5u) << name;
+  }
+}
+
+TEST_F(VideoWriterTest, PathsAreNotReadAsProtocols) {
+  const VideoFormat format{16, 16, 24};
+  for (const char* name : {"a:b.mp4", "pipe:1", "100% déjà vu?.mkv", "frame%03d.mp4"}) {
+    WriteVideo(OutputKind::kMp4, Path(name), format, {Noise(format, 1)});
+    EXPECT_EQ(ReadVideo(Path(name), [](const AVFrame&) {}).times.size(), 1u) << name;
+  }
+}
+
+TEST_F(VideoWriterTest, OverwritesAndLeavesRemovingToTheCaller) {
+  const VideoFormat format{64, 64, 24};
+  const std::string path = Path("video.mkv");
+  WriteVideo(OutputKind::kLosslessMkv, path, format, std::vector<Rgb24>(9, Noise(format, 1)));
+  WriteVideo(OutputKind::kLosslessMkv, path, format, {Noise(format, 2)});
+  EXPECT_EQ(ReadVideo(path, [](const AVFrame&) {}).times.size(), 1u);
+  {
+    auto abandoned = OpenVideoWriter(OutputKind::kMp4, Path("half.mp4"), format);
+    ASSERT_TRUE(abandoned.ok());
+    EXPECT_TRUE((*abandoned)->Write(Noise(format, 1)).ok());
+  }
+  EXPECT_TRUE(std::filesystem::exists(Path("half.mp4")));
+}
+
+TEST_F(VideoWriterTest, AFullDiskIsSaidToBeFull) {
+  const VideoFormat format{64, 64, 24};
+  for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
+    auto writer = OpenVideoWriter(kind, "/dev/full", format);
+    absl::Status status = writer.status();
+    for (unsigned t = 0; t < 60 && status.ok(); ++t) status = (*writer)->Write(Noise(format, t));
+    if (status.ok()) status = (*writer)->Finish();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/full: No space left on device"));
+  }
+}
+
+TEST_F(VideoWriterTest, SaysWhatIsWrong) {
+  const VideoFormat format{64, 64, 24};
+  const auto message = [](const auto& result) { return std::string(result.status().message()); };
+  EXPECT_THAT(message(OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), {63, 64, 24})),
+              HasSubstr("would be 63x64; an MP4 with yuv420p needs even sides"));
+  EXPECT_FALSE(OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), {64, 33, 24}).ok());
+  for (const VideoFormat& wrong :
+       {VideoFormat{0, 64, 24}, {64, 8, 24}, {64, 20000, 24}, {64, 64, 0}, {64, 64, 1001}}) {
+    EXPECT_EQ(OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), wrong).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_THAT(message(OpenVideoWriter(OutputKind::kLatents, Path("a"), format)),
+              HasSubstr("is no video file"));
+
+  const auto nowhere = OpenVideoWriter(OutputKind::kMp4, Path("no/such/folder.mp4"), format);
+  EXPECT_EQ(nowhere.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(message(nowhere), HasSubstr("folder.mp4: No such file or directory"));
+
+  auto writer = OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), format);
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ((*writer)->Finish().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status status = (*writer)->Write(Rgb24(100));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has 100 bytes; must have 12288"));
+}
+
+}  // namespace
+}  // namespace wan

@@ -42,7 +42,9 @@ absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifa
         },
         stop);
     if (outcome.ok()) break;
-    if (!backoff.ShouldRetry(outcome)) return outcome;
+    if (backoff.ShouldRetry(outcome)) continue;
+    if (stop.stop_requested()) return absl::CancelledError("the caller stopped");
+    return outcome;
   }
   return part->Publish(artifact.size_bytes(), artifact.sha256(), destination);
 }

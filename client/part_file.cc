@@ -16,9 +16,9 @@ namespace wan::client {
 namespace {
 
 absl::Status FileError(std::string_view what, const std::filesystem::path& path, int error) {
-  return absl::ErrnoToStatus(
-      error,
-      absl::StrCat("cannot ", absl::string_view(what.data(), what.size()), " ", path.string()));
+  return absl::InternalError(absl::StrCat("cannot ", absl::string_view(what.data(), what.size()),
+                                          " ", path.string(), ": ",
+                                          std::generic_category().message(error)));
 }
 
 }  // namespace

@@ -13,9 +13,11 @@ using wan::v1::Event;
 using Service = wan::v1::VideoGeneration::StubInterface;
 
 // What a call that follows a job returns once its stream has ended.
-absl::StatusOr<Event> EndOfJob(const absl::Status& outcome, Event last) {
+absl::StatusOr<Event> EndOfJob(const absl::Status& outcome, Event last,
+                               const std::stop_token& stop) {
   // The end of the job counts, however the stream ended after it.
   if (EndsJob(last)) return last;
+  if (stop.stop_requested()) return absl::CancelledError("the caller stopped");
   if (!outcome.ok()) return outcome;
   return absl::DataLossError(
       absl::StrCat("the stream ended before the job did, after event ", last.sequence()));
@@ -50,14 +52,14 @@ absl::StatusOr<Event> VideoClient::Generate(const wan::v1::GenerationRequest& re
   *message.mutable_request() = request;
   Event last;
   const absl::Status outcome = CallStream<Event>(
-      connection_, std::move(stop),
+      connection_, stop,
       [&](grpc::ClientContext* context) { return stub_->service->Generate(context, message); },
       [&](const Event& event) {
         if (!event.has_preview()) last = event;
         on_event(event);
         return absl::OkStatus();
       });
-  return EndOfJob(outcome, std::move(last));
+  return EndOfJob(outcome, std::move(last), stop);
 }
 
 absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t after_sequence,
@@ -84,7 +86,7 @@ absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t aft
           return absl::OkStatus();
         });
   } while (!EndsJob(last) && backoff.ShouldRetry(outcome));
-  return EndOfJob(outcome, std::move(last));
+  return EndOfJob(outcome, std::move(last), stop);
 }
 
 absl::StatusOr<wan::v1::Job> VideoClient::CreateJob(const wan::v1::GenerationRequest& request,

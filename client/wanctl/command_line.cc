@@ -1,0 +1,397 @@
+// The only file that includes CLI11, which costs seconds in every file that does.
+#include "client/wanctl/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <sstream>
+#include <utility>
+
+#include "client/wanctl/exit_code.h"
+
+namespace wan::client {
+namespace {
+
+constexpr char kRootFooter[] = R"(Exit codes:
+  0 done   2 usage   3 rejected   4 failed   5 cancelled or past its deadline   6 unreachable
+
+Examples:
+  wanctl generate --model ti2v-5b --prompt "A red cat runs on the beach." --output cat.mp4
+  wanctl --server gpu1:50051 list --state running
+  wanctl report 4f1c9a52d07be6831a2c
+
+'wanctl COMMAND --help' says more about one command.)";
+
+constexpr char kGenerateFooter[] = R"(The file's ending picks the artifact:
+  .mp4          H.264, yuv420p, plays everywhere
+  .mkv          FFV1, exactly the RGB frames
+  .safetensors  tensor 'latents', fp32, [C,T,H,W], as the solver left them
+
+Ctrl-C cancels the job. A job that should outlive its caller: wanctl submit.
+
+Examples:
+  wanctl generate --model ti2v-5b --prompt "A red cat runs on the beach." --output cat.mp4
+  wanctl generate --model ti2v-5b --prompt "It turns its head." --image cat.png \
+      --size 1280x704 --frames 121 --steps 50 --guidance 5 --shift 5 --seed 42 \
+      --output turn.mp4 turn.mkv)";
+
+constexpr char kSubmitFooter[] = R"(Examples:
+  job=$(wanctl submit --model ti2v-5b --prompt "A red cat runs on the beach.")
+  wanctl watch "$job" && wanctl download "$job" --output cat.mp4)";
+
+constexpr char kDownloadFooter[] =
+    R"(The file's ending picks the artifact, as for generate. The file appears once it is complete and its
+SHA-256 is right; an interrupted download goes on where it stopped.
+
+Examples:
+  wanctl download jobs/4f1c9a52d07be6831a2c --output cat.mp4
+  wanctl download 4f1c9a52d07be6831a2c --output cat.mp4 cat.mkv)";
+
+constexpr char kModelsFooter[] = R"(Examples:
+  wanctl models
+  wanctl models load 5b /checkpoints/Wan2.2-TI2V-5B
+  wanctl models warmup 5b 1280x704x121 704x1280x121
+  wanctl models unload 5b)";
+
+// Adds an option whose values are read by `parse` and kept by `store`. One value a flag, the flag
+// once, unless the caller says otherwise.
+template <typename T>
+CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
+                      const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
+                      std::function<void(T)> store) {
+  // A positional's name has no dashes and is told like a value.
+  const std::string shown = name.starts_with("-") ? name : name + " argument";
+  auto take = [parse, store = std::move(store), shown](const CLI::results_t& texts) {
+    for (const std::string& text : texts) {
+      absl::StatusOr<T> value = parse(text);
+      if (!value.ok()) {
+        throw CLI::ValidationError(shown + " " + std::string(value.status().message()));
+      }
+      store(*std::move(value));
+    }
+    return true;
+  };
+  return app.add_option(name, CLI::callback_t(std::move(take)), description)->type_name(value_name);
+}
+
+// May be given several times, with one value each.
+CLI::Option* Repeatable(CLI::Option* option) {
+  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+// Takes all values up to the next flag, and may be given several times.
+CLI::Option* Several(CLI::Option* option) { return Repeatable(option->expected(-1)); }
+
+class Parser {
+ public:
+  explicit Parser(const std::string& default_server) : default_server_(default_server) {
+    app_.name("wanctl");
+    app_.footer(kRootFooter);
+    app_.set_version_flag("--version", "wanctl " WAN_VERSION, "Show the version and exit");
+    app_.require_subcommand(1);
+    app_.get_formatter()->column_width(34);
+    AddGlobal(app_);
+    AddGenerate();
+    AddSubmit();
+    AddJobCommands();
+    AddModels();
+    AddServerCommands();
+  }
+
+  std::variant<Options, EarlyExit> Parse(const std::vector<std::string>& args) {
+    try {
+      app_.parse(Prepared(args));
+      options_.command = chosen_();
+      if (options_.global.server.empty()) {
+        absl::StatusOr<std::string> server = ParseServer(default_server_);
+        if (!server.ok()) {
+          throw CLI::ValidationError("WAN_SERVER " + std::string(server.status().message()));
+        }
+        options_.global.server = *std::move(server);
+      }
+      return std::move(options_);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0) return UsageError(error.what());
+      std::ostringstream out;
+      app_.exit(error, out, out);
+      return EarlyExit{kExitDone, out.str(), ""};
+    }
+  }
+
+ private:
+  EarlyExit UsageError(std::string what) const {
+    // CLI11 only sees that no known command is there.
+    const std::vector<std::string> rest = app_.remaining();
+    if (app_.get_subcommands().empty() && !rest.empty()) what = "unknown command " + rest.front();
+    return {kExitUsage, "",
+            "wanctl: " + what + "\n'wanctl --help' and 'wanctl COMMAND --help' say more.\n"};
+  }
+
+  // In the order that CLI11 wants: last first. "--name=" becomes two arguments, since CLI11 takes
+  // the following argument for the value otherwise.
+  static std::vector<std::string> Prepared(const std::vector<std::string>& args) {
+    std::vector<std::string> prepared;
+    for (const std::string& arg : args) {
+      if (arg.starts_with("--") && arg.find('=') == arg.size() - 1) {
+        prepared.push_back(arg.substr(0, arg.size() - 1));
+        prepared.emplace_back();
+      } else {
+        prepared.push_back(arg);
+      }
+    }
+    std::reverse(prepared.begin(), prepared.end());
+    return prepared;
+  }
+
+  // The global flags may stand before the command and after it.
+  void AddGlobal(CLI::App& app) {
+    GlobalFlags& global = options_.global;
+    AddValue<std::string>(app, "--server", "HOST:PORT",
+                          "Server (default: $WAN_SERVER, else localhost:50051)", ParseServer,
+                          [&](std::string value) { global.server = std::move(value); })
+        ->group("Connection");
+    AddValue<absl::Duration>(app, "--timeout", "SECONDS", "End the command after this time",
+                             ParseSeconds, [&](absl::Duration value) { global.timeout = value; })
+        ->group("Connection");
+    app.add_flag_callback(
+           "--json", [&] { global.json = true; },
+           "Print every message of the server as a line of JSON")
+        ->group("Connection");
+  }
+
+  // `command` is what the parsed flags mean, asked for once they are all read.
+  CLI::App* AddCommand(CLI::App& parent, const std::string& name, const std::string& description,
+                       std::function<Command()> command, const std::string& footer = "") {
+    CLI::App* app = parent.add_subcommand(name, description);
+    app->footer(footer);
+    AddGlobal(*app);
+    // A nested command runs its callback before its parent does.
+    app->callback([this, command = std::move(command)] {
+      if (!chosen_) chosen_ = command;
+    });
+    return app;
+  }
+
+  void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
+    wan::v1::GenerationRequest& request = flags.request;
+    AddValue<std::string>(app, "--model", "NAME", "Model, as the server calls it", ParseNotEmpty,
+                          [&](std::string value) { request.set_model(std::move(value)); })
+        ->required();
+    AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseText,
+                          [&](std::string value) { request.set_prompt(std::move(value)); })
+        ->required();
+    AddValue<std::string>(
+        app, "--negative-prompt", "TEXT", "What it should not show", ParseText,
+        [&](std::string value) { request.set_negative_prompt(std::move(value)); });
+    AddValue<std::string>(app, "--image", "FILE", "First frame: a PNG or JPEG", ParseNotEmpty,
+                          [&](std::string value) { flags.image_path = std::move(value); });
+    AddValue<wan::v1::Shape>(app, "--size", "WxH", "Width and height in pixels", ParseSize,
+                             [&](const wan::v1::Shape& value) {
+                               request.set_width(value.width());
+                               request.set_height(value.height());
+                             });
+    AddValue<int32_t>(app, "--frames", "N", "Frames, 4n+1", ParseInt32,
+                      [&](int32_t value) { request.set_num_frames(value); });
+    AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
+                      [&](int32_t value) { request.set_fps(value); });
+    AddValue<int32_t>(app, "--steps", "N", "Denoising steps", ParseInt32,
+                      [&](int32_t value) { request.set_steps(value); });
+    AddValue<std::vector<double>>(
+        app, "--guidance", "G|LOW,HIGH", "Guidance scale, or one for each expert", ParseGuidance,
+        [&](const std::vector<double>& values) {
+          request.mutable_guidance_scale()->Assign(values.begin(), values.end());
+        });
+    AddValue<double>(app, "--shift", "S", "Time shift of the noise schedule", ParseNumber,
+                     [&](double value) { request.set_shift(value); });
+    AddValue<wan::v1::Solver>(app, "--solver", "NAME", "unipc, dpm++ or euler", ParseSolver,
+                              [&](wan::v1::Solver value) { request.set_solver(value); });
+    AddValue<int64_t>(app, "--seed", "N", "Seed of the noise (default: the server draws one)",
+                      ParseInt64, [&](int64_t value) { request.set_seed(value); });
+    AddValue<std::string>(app, "--request-id", "ID", "The same ID never makes a second job",
+                          ParseNotEmpty,
+                          [&](std::string value) { request.set_request_id(std::move(value)); });
+    AddValue<int32_t>(app, "--priority", "N", "Higher runs first, -100 to 100", ParseInt32,
+                      [&](int32_t value) { request.set_priority(value); });
+    AddValue<absl::Duration>(app, "--deadline", "SECONDS",
+                             "Cancel the job if it has not ended by then", ParseSeconds,
+                             [&](absl::Duration value) { flags.deadline = value; });
+    Repeatable(AddValue<std::pair<std::string, std::string>>(
+        app, "--label", "KEY=VALUE", "Label for your own use; repeatable", ParseLabel,
+        [&](std::pair<std::string, std::string> label) {
+          auto [entry, added] = request.mutable_labels()->insert({label.first, label.second});
+          if (!added) throw CLI::ValidationError("--label gives '" + label.first + "' twice");
+        }));
+    AddValue<int32_t>(app, "--preview-interval", "N", "Make a preview after every N steps",
+                      ParseInt32, [&](int32_t value) { request.set_preview_interval(value); });
+  }
+
+  CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs) {
+    return Several(AddValue<OutputFile>(
+                       app, "--output", "FILE",
+                       "File to write: .mp4, .mkv or .safetensors; several", ParseOutputFile,
+                       [&](OutputFile output) {
+                         if (std::find(outputs.begin(), outputs.end(), output) != outputs.end()) {
+                           throw CLI::ValidationError("--output names " + output.path + " twice");
+                         }
+                         outputs.push_back(std::move(output));
+                       }))
+        ->required();
+  }
+
+  void AddPreviewDir(CLI::App& app, std::string& folder) {
+    AddValue<std::string>(app, "--preview-dir", "DIR", "Folder to write previews to", ParseNotEmpty,
+                          [&](std::string value) { folder = std::move(value); });
+  }
+
+  void AddJob(CLI::App& app, std::string& job) {
+    AddValue<std::string>(app, "JOB", "", "jobs/ID, or ID alone", ParseJobName,
+                          [&](std::string value) { job = std::move(value); })
+        ->required();
+  }
+
+  void AddGenerate() {
+    CLI::App* app = AddCommand(
+        app_, "generate", "Make a video and wait for it",
+        [this]() -> Command {
+          wan::v1::GenerationRequest& request = generate_.flags.request;
+          for (const OutputFile& output : generate_.outputs) {
+            if (std::find(request.outputs().begin(), request.outputs().end(), output.kind) ==
+                request.outputs().end()) {
+              request.add_outputs(output.kind);
+            }
+          }
+          const bool previews = request.preview_interval() != 0;
+          if (!generate_.preview_dir.empty() && !previews) {
+            throw CLI::ValidationError("--preview-dir needs --preview-interval");
+          }
+          if (previews && generate_.preview_dir.empty() && !options_.global.json) {
+            throw CLI::ValidationError("--preview-interval needs --preview-dir or --json");
+          }
+          return generate_;
+        },
+        kGenerateFooter);
+    AddRequestFlags(*app, generate_.flags);
+    AddPreviewDir(*app, generate_.preview_dir);
+    AddOutputs(*app, generate_.outputs);
+  }
+
+  void AddSubmit() {
+    wan::v1::GenerationRequest& request = submit_.flags.request;
+    CLI::App* app = AddCommand(
+        app_, "submit", "Make a job that lives on its own, and print its name",
+        [this, &request]() -> Command {
+          if (request.outputs().empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+          return submit_;
+        },
+        kSubmitFooter);
+    AddRequestFlags(*app, submit_.flags);
+    Repeatable(AddValue<wan::v1::OutputKind>(
+        *app, "--artifact", "KIND", "mp4 (default), mkv or safetensors; repeatable",
+        ParseArtifactKind, [&request](wan::v1::OutputKind kind) {
+          if (std::find(request.outputs().begin(), request.outputs().end(), kind) ==
+              request.outputs().end()) {
+            request.add_outputs(kind);
+          }
+        }));
+  }
+
+  void AddJobCommands() {
+    CLI::App* watch =
+        AddCommand(app_, "watch", "Follow a job to its end; its exit code is the job's",
+                   [this]() -> Command { return watch_; });
+    AddJob(*watch, watch_.job);
+    AddValue<int64_t>(*watch, "--after", "N", "Only events after this sequence", ParseInt64,
+                      [this](int64_t value) { watch_.after = value; });
+    AddPreviewDir(*watch, watch_.preview_dir);
+
+    AddJob(*AddCommand(app_, "get", "Show a job", [this]() -> Command { return get_; }), get_.job);
+
+    CLI::App* list = AddCommand(app_, "list", "List jobs, the newest first",
+                                [this]() -> Command { return list_; });
+    Repeatable(AddValue<wan::v1::JobState>(
+        *list, "--state", "STATE",
+        "Only queued, running, completed, failed or cancelled jobs; repeatable", ParseJobState,
+        [this](wan::v1::JobState state) { list_.states.push_back(state); }));
+    AddValue<int32_t>(*list, "--limit", "N", "At most this many (default: 50)", ParseCount,
+                      [this](int32_t value) { list_.limit = value; });
+
+    AddJob(*AddCommand(app_, "cancel", "End a job", [this]() -> Command { return cancel_; }),
+           cancel_.job);
+
+    CLI::App* download = AddCommand(
+        app_, "download", "Fetch what a job has made", [this]() -> Command { return download_; },
+        kDownloadFooter);
+    AddJob(*download, download_.job);
+    AddOutputs(*download, download_.outputs);
+
+    AddJob(*AddCommand(app_, "report", "Show where a job's time and memory went",
+                       [this]() -> Command { return report_; }),
+           report_.job);
+  }
+
+  void AddModels() {
+    CLI::App* models = AddCommand(
+        app_, "models", "List models; load, unload and warm them up",
+        []() -> Command { return ListModelsCommand(); }, kModelsFooter);
+    models->require_subcommand(0, 1);
+
+    CLI::App* load =
+        AddCommand(*models, "load", "Make a model resident", [this]() -> Command { return load_; });
+    AddModelName(*load, *load_.request.mutable_name());
+    AddValue<std::string>(*load, "PATH", "",
+                          "Its checkpoint, on the server; a known model needs none", ParseNotEmpty,
+                          [this](std::string value) { load_.request.set_path(std::move(value)); });
+
+    CLI::App* unload =
+        AddCommand(*models, "unload", "Free a model", [this]() -> Command { return unload_; });
+    AddModelName(*unload, *unload_.request.mutable_name());
+
+    CLI::App* warmup = AddCommand(*models, "warmup", "Run a model once at some shapes",
+                                  [this]() -> Command { return warmup_; });
+    AddModelName(*warmup, *warmup_.request.mutable_name());
+    Several(AddValue<wan::v1::Shape>(
+        *warmup, "SHAPE", "", "WxHxFRAMES; none: the model's default", ParseShape,
+        [this](const wan::v1::Shape& shape) { *warmup_.request.add_shapes() = shape; }));
+  }
+
+  void AddModelName(CLI::App& app, std::string& name) {
+    AddValue<std::string>(app, "NAME", "", "The model's name", ParseNotEmpty,
+                          [&name](std::string value) { name = std::move(value); })
+        ->required();
+  }
+
+  void AddServerCommands() {
+    CLI::App* devices = AddCommand(app_, "devices", "Show the server's devices",
+                                   [this]() -> Command { return devices_; });
+    devices->add_flag_callback(
+        "--watch", [this] { devices_.watch = true; }, "Again every second, until Ctrl-C");
+    AddCommand(app_, "info", "Show what the server is", []() -> Command { return InfoCommand(); });
+  }
+
+  CLI::App app_{"Makes videos on a wanserve server and looks after its jobs and models."};
+  const std::string default_server_;
+  Options options_;
+  std::function<Command()> chosen_;
+
+  GenerateCommand generate_;
+  SubmitCommand submit_;
+  WatchCommand watch_;
+  GetCommand get_;
+  ListCommand list_;
+  CancelCommand cancel_;
+  DownloadCommand download_;
+  ReportCommand report_;
+  LoadModelCommand load_;
+  UnloadModelCommand unload_;
+  WarmupModelCommand warmup_;
+  DevicesCommand devices_;
+};
+
+}  // namespace
+
+std::variant<Options, EarlyExit> ParseCommandLine(const std::vector<std::string>& args,
+                                                  const std::string& default_server) {
+  return Parser(default_server).Parse(args);
+}
+
+}  // namespace wan::client

@@ -1,0 +1,30 @@
+// The commands, one function each: from its options to its exit code.
+#pragma once
+
+#include "client/wanctl/exit_code.h"
+#include "client/wanctl/options.h"
+#include "client/wanctl/session.h"
+
+namespace wan::client {
+
+// follow_commands.cc: what follows a job to its end.
+ExitCode Run(Session& session, const GenerateCommand& command);
+ExitCode Run(Session& session, const WatchCommand& command);
+
+// job_commands.cc
+ExitCode Run(Session& session, const SubmitCommand& command);
+ExitCode Run(Session& session, const GetCommand& command);
+ExitCode Run(Session& session, const ListCommand& command);
+ExitCode Run(Session& session, const CancelCommand& command);
+ExitCode Run(Session& session, const DownloadCommand& command);
+ExitCode Run(Session& session, const ReportCommand& command);
+
+// server_commands.cc
+ExitCode Run(Session& session, const ListModelsCommand& command);
+ExitCode Run(Session& session, const LoadModelCommand& command);
+ExitCode Run(Session& session, const UnloadModelCommand& command);
+ExitCode Run(Session& session, const WarmupModelCommand& command);
+ExitCode Run(Session& session, const DevicesCommand& command);
+ExitCode Run(Session& session, const InfoCommand& command);
+
+}  // namespace wan::client

@@ -1,0 +1,39 @@
+#include "client/wanctl/exit_code.h"
+
+#include "client/error.h"
+
+namespace wan::client {
+
+ExitCode ExitCodeOf(const absl::Status& status, bool accepted) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitDone;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitCancelled;
+    case absl::StatusCode::kUnavailable:
+      // With a reason it is the server's word (it is stopping, the model is still loading);
+      // without one there was no server to say it.
+      return DetailsOf(status).reason.empty() || accepted ? kExitUnreachable : kExitRejected;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kUnauthenticated:
+      return accepted ? kExitFailed : kExitRejected;
+    default:
+      return kExitFailed;
+  }
+}
+
+ExitCode ExitCodeOf(const wan::v1::Event& end) {
+  if (end.has_completed()) return kExitDone;
+  if (end.has_cancelled()) return kExitCancelled;
+  return end.has_failed() ? ExitCodeOf(FromProto(end.failed().status()), true) : kExitFailed;
+}
+
+}  // namespace wan::client

@@ -1,0 +1,107 @@
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/error.h"
+#include "client/video_client.h"
+#include "client/wanctl/commands.h"
+#include "client/wanctl/display.h"
+#include "client/wanctl/outputs.h"
+#include "client/wanctl/request.h"
+#include "client/wanctl/text.h"
+
+namespace wan::client {
+namespace {
+
+// Takes a job's events as they come, and tells how the job ended.
+class Follower {
+ public:
+  // `display` is where people watch.
+  Follower(Session& session, Display& display, const PreviewWriter& previews)
+      : session_(session), display_(display), previews_(previews) {}
+
+  void Take(const wan::v1::Event& event) {
+    if (!event.job().empty()) job_ = event.job();
+    if (event.has_preview()) {
+      const absl::Status written = previews_.Write(event.preview());
+      if (!written.ok()) session_.Say({written.message().data(), written.message().size()});
+    }
+    if (session_.json()) {
+      session_.Show(event, "");
+    } else {
+      display_.Show(event);
+    }
+  }
+
+  // `end` is the event that ended the job, or why there is none; `when_stopped` what becomes of the
+  // job when the call that follows it is stopped.
+  ExitCode Finish(const absl::StatusOr<wan::v1::Event>& end, const std::string& when_stopped) {
+    display_.Clear();
+    if (!end.ok()) {
+      const bool accepted = !job_.empty();
+      const ExitCode code = session_.Fail(end.status(), accepted);
+      if (accepted && code == kExitCancelled) {
+        session_.Say(absl::StrCat(Printable(job_), " ", when_stopped));
+      } else if (accepted && code == kExitUnreachable) {
+        session_.Say(absl::StrCat("'wanctl watch ", Printable(job_), "' tells what becomes of it"));
+      }
+      return code;
+    }
+    const std::string job = Printable(end->job());
+    if (end->has_failed()) {
+      session_.Say(absl::StrCat(job, " failed: ", FormatError(FromProto(end->failed().status()))));
+    } else if (end->has_cancelled()) {
+      session_.Say(absl::StrCat(job, " was cancelled: ", Printable(end->cancelled().reason())));
+    }
+    return ExitCodeOf(*end);
+  }
+
+ private:
+  Session& session_;
+  Display& display_;
+  const PreviewWriter& previews_;
+  std::string job_;
+};
+
+}  // namespace
+
+ExitCode Run(Session& session, const GenerateCommand& command) {
+  const absl::StatusOr<wan::v1::GenerationRequest> request =
+      CompleteRequest(command.flags, session.Now());
+  if (!request.ok()) return session.RefuseUsage(request.status());
+  if (const absl::Status status = CheckOutputs(command.outputs); !status.ok()) {
+    return session.RefuseUsage(status);
+  }
+  const PreviewWriter previews(command.preview_dir);
+  if (const absl::Status status = previews.Prepare(); !status.ok()) {
+    return session.RefuseUsage(status);
+  }
+
+  // stdout is for the files' names.
+  Display display(session.console().err, session.console().err_columns);
+  Follower follower(session, display, previews);
+  const absl::StatusOr<wan::v1::Event> end = session.Videos().Generate(
+      *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
+  const ExitCode code = follower.Finish(end, "ends with this call");
+  if (code != kExitDone) return code;
+  return FetchOutputs(session, display, end->job(), end->completed().artifacts(), command.outputs,
+                      kExitFailed);
+}
+
+ExitCode Run(Session& session, const WatchCommand& command) {
+  const PreviewWriter previews(command.preview_dir);
+  if (const absl::Status status = previews.Prepare(); !status.ok()) {
+    return session.RefuseUsage(status);
+  }
+  // Here the events are the result.
+  Display display(session.console().out, session.console().out_columns);
+  Follower follower(session, display, previews);
+  const absl::StatusOr<wan::v1::Event> end = session.Videos().WatchJob(
+      command.job, command.after, [&](const wan::v1::Event& event) { follower.Take(event); },
+      session.stop());
+  return follower.Finish(end, "goes on by itself");
+}
+
+}  // namespace wan::client

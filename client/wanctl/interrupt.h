@@ -1,0 +1,29 @@
+// Ctrl-C as a stop request.
+#pragma once
+
+#include <stop_token>
+#include <thread>
+
+namespace wan::client {
+
+// While it lives, the first SIGINT or SIGTERM requests a stop and a second one ends the process
+// with `exit_code`. Make it before any other thread, since it blocks the signals for all that
+// follow. One at a time in a process.
+class InterruptHandler {
+ public:
+  explicit InterruptHandler(int exit_code);
+  InterruptHandler(const InterruptHandler&) = delete;
+  InterruptHandler& operator=(const InterruptHandler&) = delete;
+  ~InterruptHandler();
+
+  std::stop_token stop() const { return stop_.get_token(); }
+
+ private:
+  std::stop_source stop_;
+  // Readable when the handler should end.
+  int end_fd_;
+  int signal_fd_;
+  std::thread thread_;
+};
+
+}  // namespace wan::client

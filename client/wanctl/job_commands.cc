@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/video_client.h"
+#include "client/wanctl/commands.h"
+#include "client/wanctl/listings.h"
+#include "client/wanctl/outputs.h"
+#include "client/wanctl/request.h"
+#include "client/wanctl/text.h"
+
+namespace wan::client {
+
+ExitCode Run(Session& session, const SubmitCommand& command) {
+  const absl::StatusOr<wan::v1::GenerationRequest> request =
+      CompleteRequest(command.flags, session.Now());
+  if (!request.ok()) return session.RefuseUsage(request.status());
+  const absl::StatusOr<wan::v1::Job> job = session.Videos().CreateJob(*request, session.stop());
+  if (!job.ok()) return session.Fail(job.status());
+  session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
+  return kExitDone;
+}
+
+ExitCode Run(Session& session, const GetCommand& command) {
+  const absl::StatusOr<wan::v1::Job> job = session.Videos().GetJob(command.job, session.stop());
+  if (!job.ok()) return session.Fail(job.status());
+  session.Show(*job, JobText(*job));
+  return kExitDone;
+}
+
+ExitCode Run(Session& session, const ListCommand& command) {
+  // The most that the server gives at once.
+  constexpr int kPageSize = 1000;
+  wan::v1::ListJobsRequest request;
+  request.mutable_states()->Add(command.states.begin(), command.states.end());
+  std::vector<wan::v1::Job> jobs;
+  do {
+    request.set_page_size(std::min<int>(command.limit - static_cast<int>(jobs.size()), kPageSize));
+    const absl::StatusOr<wan::v1::ListJobsResponse> page =
+        session.Videos().ListJobs(request, session.stop());
+    if (!page.ok()) return session.Fail(page.status());
+    session.Show(*page, "");
+    jobs.insert(jobs.end(), page->jobs().begin(), page->jobs().end());
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty() && jobs.size() < static_cast<size_t>(command.limit));
+  // One table, since its columns are as wide as the widest job needs.
+  if (!session.json()) session.console().out << JobTable(jobs);
+  return kExitDone;
+}
+
+ExitCode Run(Session& session, const CancelCommand& command) {
+  const absl::StatusOr<wan::v1::Job> job = session.Videos().CancelJob(command.job, session.stop());
+  if (!job.ok()) return session.Fail(job.status());
+  session.Show(*job, JobText(*job));
+  return kExitDone;
+}
+
+ExitCode Run(Session& session, const DownloadCommand& command) {
+  if (const absl::Status status = CheckOutputs(command.outputs); !status.ok()) {
+    return session.RefuseUsage(status);
+  }
+  const absl::StatusOr<wan::v1::Job> job = session.Videos().GetJob(command.job, session.stop());
+  if (!job.ok()) return session.Fail(job.status());
+  session.Show(*job, "");
+  Display display(session.console().err, session.console().err_columns);
+  return FetchOutputs(session, display, job->name(), job->artifacts(), command.outputs,
+                      kExitRejected);
+}
+
+ExitCode Run(Session& session, const ReportCommand& command) {
+  const absl::StatusOr<wan::v1::JobReport> report =
+      session.Videos().GetReport(command.job, session.stop());
+  if (!report.ok()) return session.Fail(report.status());
+  session.Show(*report, ReportTable(*report));
+  return kExitDone;
+}
+
+}  // namespace wan::client

@@ -1,0 +1,14 @@
+// Messages as programs read them: protobuf's JSON mapping, on one line.
+#pragma once
+
+#include <string>
+
+#include "google/protobuf/message.h"
+
+namespace wan::client {
+
+// Without a line end. Error details of types that this program does not know have no JSON form and
+// are left out.
+std::string JsonLine(const google::protobuf::Message& message);
+
+}  // namespace wan::client

@@ -1,0 +1,263 @@
+#include "client/wanctl/listings.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/error.h"
+#include "client/wanctl/text.h"
+
+namespace wan::client {
+namespace {
+
+using wan::v1::GenerationRequest;
+using wan::v1::Job;
+
+// "RUNNING" of JOB_STATE_RUNNING.
+std::string WithoutPrefix(const std::string& name, size_t prefix) {
+  return name.size() > prefix ? name.substr(prefix) : std::string(kAbsent);
+}
+
+std::string StateName(wan::v1::JobState state) {
+  return WithoutPrefix(wan::v1::JobState_Name(state), sizeof("JOB_STATE_") - 1);
+}
+
+std::string StateName(wan::v1::ModelState state) {
+  return WithoutPrefix(wan::v1::ModelState_Name(state), sizeof("MODEL_STATE_") - 1);
+}
+
+std::string OrAbsent(const std::string& text) { return text.empty() ? kAbsent : Printable(text); }
+
+std::string Figure(bool present, double value, int digits) {
+  return present ? absl::StrFormat("%.*f", digits, value) : kAbsent;
+}
+
+std::string Gibibytes(bool present, uint64_t bytes) {
+  return Figure(present, static_cast<double>(bytes) / (1 << 30), 2);
+}
+
+// At most `columns` code points.
+std::string Shortened(std::string text, int columns) {
+  int seen = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if ((text[i] & 0xC0) == 0x80 || ++seen <= columns) continue;
+    return text.substr(0, i) + "...";
+  }
+  return text;
+}
+
+std::string ProgressText(const Job& job) {
+  if (job.state() == wan::v1::JOB_STATE_QUEUED && job.has_queue_position()) {
+    return absl::StrCat("behind ", job.queue_position());
+  }
+  if (job.state() != wan::v1::JOB_STATE_RUNNING || !job.has_progress()) return kAbsent;
+  const wan::v1::StepProgress& progress = job.progress();
+  std::string text = absl::StrCat(progress.step(), "/", progress.total());
+  if (progress.has_eta_seconds()) {
+    absl::StrAppend(&text, ", ", FormatClock(progress.eta_seconds()), " left");
+  }
+  return text;
+}
+
+std::string SolverName(wan::v1::Solver solver) {
+  switch (solver) {
+    case wan::v1::SOLVER_UNIPC:
+      return "unipc";
+    case wan::v1::SOLVER_DPMPP:
+      return "dpm++";
+    case wan::v1::SOLVER_EULER:
+      return "euler";
+    default:
+      return "the model's solver";
+  }
+}
+
+// "1280x704, 121 frames, 24 fps": what is set.
+std::string SizeText(const GenerationRequest& request) {
+  std::vector<std::string> parts;
+  if (request.has_width() && request.has_height()) {
+    parts.push_back(absl::StrCat(request.width(), "x", request.height()));
+  }
+  if (request.has_num_frames()) parts.push_back(absl::StrCat(request.num_frames(), " frames"));
+  if (request.has_fps()) parts.push_back(absl::StrCat(request.fps(), " fps"));
+  return absl::StrJoin(parts, ", ");
+}
+
+// "50 steps of unipc, guidance 5, shift 5, seed 42": what is set.
+std::string SamplingText(const GenerationRequest& request) {
+  std::vector<std::string> parts;
+  if (request.has_steps()) {
+    parts.push_back(absl::StrCat(request.steps(), " steps of ", SolverName(request.solver())));
+  }
+  if (!request.guidance_scale().empty()) {
+    parts.push_back(absl::StrCat("guidance ", absl::StrJoin(request.guidance_scale(), ",")));
+  }
+  if (request.has_shift()) parts.push_back(absl::StrCat("shift ", request.shift()));
+  if (request.has_seed()) parts.push_back(absl::StrCat("seed ", request.seed()));
+  return absl::StrJoin(parts, ", ");
+}
+
+// "Name:      text" lines, without those that have no text.
+class Lines {
+ public:
+  void Add(const char* name, const std::string& text) {
+    if (!text.empty()) absl::StrAppendFormat(&lines_, "%-12s %s\n", absl::StrCat(name, ":"), text);
+  }
+  std::string Take() { return std::move(lines_); }
+
+ private:
+  std::string lines_;
+};
+
+}  // namespace
+
+std::string JobTable(const std::vector<Job>& jobs) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Job& job : jobs) {
+    rows.push_back({Printable(job.name()), StateName(job.state()), OrAbsent(job.request().model()),
+                    OrAbsent(FormatTime(job.create_time())), ProgressText(job),
+                    Shortened(OrAbsent(job.request().prompt()), 40)});
+  }
+  return FormatTable({{"Job"}, {"State"}, {"Model"}, {"Created"}, {"Progress"}, {"Prompt"}}, rows);
+}
+
+std::string JobText(const Job& job) {
+  const GenerationRequest& request = job.request();
+  Lines lines;
+  lines.Add("Job", Printable(job.name()));
+  lines.Add("State", job.attempt() > 1
+                         ? absl::StrCat(StateName(job.state()), " (attempt ", job.attempt(), ")")
+                         : StateName(job.state()));
+  const std::string progress = ProgressText(job);
+  if (progress != kAbsent) lines.Add("Progress", progress);
+  lines.Add("Model", Printable(request.model()));
+  lines.Add("Prompt", Printable(request.prompt()));
+  lines.Add("Not", Printable(request.negative_prompt()));
+  lines.Add("Image", Printable(job.image_sha256()));
+  lines.Add("Video", SizeText(request));
+  lines.Add("Sampling", SamplingText(request));
+  if (request.priority() != 0) lines.Add("Priority", absl::StrCat(request.priority()));
+  lines.Add("Request ID", Printable(request.request_id()));
+  const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
+  lines.Add("Labels", Printable(absl::StrJoin(labels, ", ", absl::PairFormatter("="))));
+  lines.Add("Created", FormatTime(job.create_time()));
+  lines.Add("Started", FormatTime(job.start_time()));
+  lines.Add("Ended", FormatTime(job.end_time()));
+  lines.Add("Deadline", FormatTime(request.deadline()));
+  for (const wan::v1::Artifact& artifact : job.artifacts()) {
+    lines.Add("Artifact",
+              absl::StrCat(Printable(artifact.name()), "  ", FormatBytes(artifact.size_bytes()),
+                           "  sha256 ", Printable(artifact.sha256())));
+  }
+  if (job.has_error()) lines.Add("Error", FormatError(FromProto(job.error())));
+  return lines.Take();
+}
+
+std::string ReportTable(const wan::v1::JobReport& report) {
+  std::vector<std::vector<std::string>> rows;
+  for (const wan::v1::StageReport& stage : report.stages()) {
+    rows.push_back(
+        {Printable(stage.stage()), Figure(true, stage.seconds(), 3),
+         Gibibytes(stage.has_gpu_memory_peak_bytes(), stage.gpu_memory_peak_bytes()),
+         Figure(stage.has_cpu_percent(), stage.cpu_percent(), 1),
+         Gibibytes(stage.has_system_memory_used_bytes(), stage.system_memory_used_bytes()),
+         Figure(stage.has_sm_activity_percent(), stage.sm_activity_percent(), 1),
+         Figure(stage.has_load(), stage.load(), 0)});
+  }
+  return FormatTable({{"Stage"},
+                      {"Time (s)", Align::kRight},
+                      {"GPU Mem (GiB)", Align::kRight},
+                      {"CPU %", Align::kRight},
+                      {"Sys Mem (GiB)", Align::kRight},
+                      {"SM %", Align::kRight},
+                      {"Load", Align::kRight}},
+                     rows);
+}
+
+std::string ModelTable(const std::vector<wan::v1::Model>& models) {
+  std::vector<std::vector<std::string>> rows;
+  std::string errors;
+  for (const wan::v1::Model& model : models) {
+    uint64_t bytes = 0;
+    std::vector<std::string> devices, dtypes, shapes;
+    const auto add = [](std::vector<std::string>& names, const std::string& name) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
+    for (const wan::v1::ModelComponent& component : model.components()) {
+      bytes += component.bytes();
+      add(devices, component.device());
+      add(dtypes, component.dtype());
+    }
+    for (const wan::v1::Shape& shape : model.warm_shapes()) {
+      shapes.push_back(absl::StrCat(shape.width(), "x", shape.height(), "x", shape.num_frames()));
+    }
+    rows.push_back({Printable(model.name()), StateName(model.state()), OrAbsent(model.family()),
+                    OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
+                    OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),
+                    OrAbsent(absl::StrJoin(shapes, ",")), OrAbsent(model.path())});
+    if (model.has_error()) {
+      absl::StrAppend(&errors, Printable(model.name()), ": ", FormatError(FromProto(model.error())),
+                      "\n");
+    }
+  }
+  return FormatTable({{"Model"},
+                      {"State"},
+                      {"Family"},
+                      {"Layout"},
+                      {"Weights", Align::kRight},
+                      {"Device"},
+                      {"Dtype"},
+                      {"Warm shapes"},
+                      {"Path"}},
+                     rows) +
+         errors;
+}
+
+std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples) {
+  std::vector<std::vector<std::string>> rows;
+  for (const wan::v1::DeviceSample& sample : samples.devices()) {
+    rows.push_back({Printable(sample.device()), OrAbsent(sample.name()),
+                    Figure(sample.has_sm_activity_percent(), sample.sm_activity_percent(), 1),
+                    Gibibytes(sample.has_memory_used_bytes(), sample.memory_used_bytes()),
+                    Gibibytes(sample.has_memory_total_bytes(), sample.memory_total_bytes()),
+                    Gibibytes(sample.has_allocator_bytes(), sample.allocator_bytes()),
+                    Figure(sample.has_power_watts(), sample.power_watts(), 0),
+                    Figure(sample.has_temperature_celsius(), sample.temperature_celsius(), 0),
+                    Figure(sample.has_sm_clock_mhz(), sample.sm_clock_mhz(), 0),
+                    Figure(sample.has_cpu_percent(), sample.cpu_percent(), 1),
+                    Gibibytes(sample.has_process_memory_bytes(), sample.process_memory_bytes())});
+  }
+  return FormatTable({{"Device"},
+                      {"Name"},
+                      {"SM %", Align::kRight},
+                      {"Used (GiB)", Align::kRight},
+                      {"Total (GiB)", Align::kRight},
+                      {"Allocator (GiB)", Align::kRight},
+                      {"Power (W)", Align::kRight},
+                      {"Temp (C)", Align::kRight},
+                      {"SM clock (MHz)", Align::kRight},
+                      {"CPU %", Align::kRight},
+                      {"Process (GiB)", Align::kRight}},
+                     rows);
+}
+
+std::string ServerInfoText(const wan::v1::ServerInfo& info) {
+  Lines lines;
+  lines.Add("Version", Printable(info.version()));
+  lines.Add("Started", FormatTime(info.start_time()));
+  lines.Add("Devices", Printable(absl::StrJoin(info.devices(), ", ")));
+  lines.Add("Dtype", Printable(info.dtype()));
+  lines.Add("Jobs", absl::StrCat(info.running_jobs(), " running, ", info.queued_jobs(),
+                                 " waiting of at most ", info.queue_capacity()));
+  const std::map<std::string, std::string> libraries(info.libraries().begin(),
+                                                     info.libraries().end());
+  for (const auto& [name, version] : libraries) {
+    lines.Add("Library", Printable(absl::StrCat(name, " ", version)));
+  }
+  return lines.Take();
+}
+
+}  // namespace wan::client

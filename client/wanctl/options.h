@@ -1,0 +1,91 @@
+// What a command line of wanctl asks for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/wanctl/values.h"
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::client {
+
+struct GlobalFlags {
+  // "HOST:PORT".
+  std::string server;
+  // Every message of the server as one line of JSON on stdout.
+  bool json = false;
+  // For the whole command.
+  absl::Duration timeout = absl::InfiniteDuration();
+};
+
+// A request as far as the command line has it. Flags that were not given stay unset.
+struct RequestFlags {
+  wan::v1::GenerationRequest request;
+  // File to read into request.image; empty: none.
+  std::string image_path;
+  // From now to request.deadline.
+  std::optional<absl::Duration> deadline;
+};
+
+struct GenerateCommand {
+  RequestFlags flags;
+  std::vector<OutputFile> outputs;
+  // Folder for previews; empty: none are written.
+  std::string preview_dir;
+};
+struct SubmitCommand {
+  RequestFlags flags;
+};
+struct WatchCommand {
+  std::string job;
+  int64_t after = 0;
+  std::string preview_dir;
+};
+struct GetCommand {
+  std::string job;
+};
+struct ListCommand {
+  std::vector<wan::v1::JobState> states;
+  int32_t limit = 50;
+};
+struct CancelCommand {
+  std::string job;
+};
+struct DownloadCommand {
+  std::string job;
+  std::vector<OutputFile> outputs;
+};
+struct ReportCommand {
+  std::string job;
+};
+struct ListModelsCommand {};
+struct LoadModelCommand {
+  wan::v1::LoadModelRequest request;
+};
+struct UnloadModelCommand {
+  wan::v1::UnloadModelRequest request;
+};
+struct WarmupModelCommand {
+  wan::v1::WarmupModelRequest request;
+};
+struct DevicesCommand {
+  bool watch = false;
+};
+struct InfoCommand {};
+
+using Command =
+    std::variant<GenerateCommand, SubmitCommand, WatchCommand, GetCommand, ListCommand,
+                 CancelCommand, DownloadCommand, ReportCommand, ListModelsCommand, LoadModelCommand,
+                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand>;
+
+struct Options {
+  GlobalFlags global;
+  Command command;
+};
+
+}  // namespace wan::client

@@ -1,0 +1,93 @@
+#include "client/wanctl/outputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/download.h"
+#include "client/wanctl/text.h"
+
+namespace wan::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* Ending(wan::v1::OutputKind kind) {
+  switch (kind) {
+    case wan::v1::OUTPUT_KIND_MP4:
+      return ".mp4";
+    case wan::v1::OUTPUT_KIND_LOSSLESS_MKV:
+      return ".mkv";
+    default:
+      return ".safetensors";
+  }
+}
+
+}  // namespace
+
+absl::Status CheckOutputs(const std::vector<OutputFile>& outputs) {
+  for (const OutputFile& output : outputs) {
+    const fs::path path(output.path);
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    std::error_code ignored;
+    if (!fs::is_directory(folder, ignored)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--output: there is no folder ", folder.string()));
+    }
+    if (fs::is_directory(path, ignored)) {
+      return absl::InvalidArgumentError(absl::StrCat("--output: ", output.path, " is a folder"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+ExitCode FetchOutputs(Session& session, Display& display, const std::string& job,
+                      const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
+                      const std::vector<OutputFile>& outputs, ExitCode if_missing) {
+  const VideoClient videos = session.Videos();
+  for (const OutputFile& output : outputs) {
+    const auto artifact =
+        std::find_if(artifacts.begin(), artifacts.end(),
+                     [&](const wan::v1::Artifact& a) { return a.kind() == output.kind; });
+    if (artifact == artifacts.end()) {
+      session.Say(
+          absl::StrCat(Printable(job), " has no ", Ending(output.kind), " for ", output.path));
+      return if_missing;
+    }
+    const absl::Status status = Download(
+        videos, *artifact, output.path,
+        [&](uint64_t done, uint64_t total) {
+          display.ShowInPlace(
+              absl::StrCat(output.path, "  ", FormatBytes(done), " of ", FormatBytes(total)));
+        },
+        session.stop());
+    display.Clear();
+    if (!status.ok()) return session.Fail(status);
+    if (!session.json()) session.console().out << output.path << '\n' << std::flush;
+  }
+  return kExitDone;
+}
+
+absl::Status PreviewWriter::Prepare() const {
+  if (folder_.empty()) return absl::OkStatus();
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (!error) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--preview-dir: cannot make ", folder_, ": ", error.message()));
+}
+
+absl::Status PreviewWriter::Write(const wan::v1::Event::Preview& preview) const {
+  if (folder_.empty()) return absl::OkStatus();
+  const fs::path path = fs::path(folder_) / absl::StrFormat("step-%04d.jpg", preview.step());
+  std::ofstream file(path, std::ios::binary);
+  file << preview.jpeg();
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot write ", path.string()));
+}
+
+}  // namespace wan::client

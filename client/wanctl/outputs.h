@@ -1,0 +1,41 @@
+// The files that wanctl writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/wanctl/display.h"
+#include "client/wanctl/exit_code.h"
+#include "client/wanctl/options.h"
+#include "client/wanctl/session.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::client {
+
+// An error if a file could not be written for lack of its folder: known before any work is done.
+absl::Status CheckOutputs(const std::vector<OutputFile>& outputs);
+
+// Downloads the artifact of each output and prints the file's name. A kind that `artifacts` lack is
+// an error that ends with `if_missing`.
+ExitCode FetchOutputs(Session& session, Display& display, const std::string& job,
+                      const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
+                      const std::vector<OutputFile>& outputs, ExitCode if_missing);
+
+// Writes previews as FOLDER/step-0010.jpg.
+class PreviewWriter {
+ public:
+  // Without a folder (empty) it writes nothing.
+  explicit PreviewWriter(std::string folder) : folder_(std::move(folder)) {}
+
+  // Makes the folder if it is not there.
+  absl::Status Prepare() const;
+
+  absl::Status Write(const wan::v1::Event::Preview& preview) const;
+
+ private:
+  const std::string folder_;
+};
+
+}  // namespace wan::client

@@ -1,0 +1,55 @@
+#include "client/wanctl/request.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan::client {
+namespace {
+
+// Far above what a server takes, and below protobuf's 2 GiB, with which nothing could be sent at
+// all.
+constexpr size_t kMostImageBytes = 1 << 30;
+
+absl::StatusOr<std::string> ReadImage(const std::string& path) {
+  const auto error = [&path](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrCat("--image: cannot read ", path, ": ", why));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) return error(std::generic_category().message(errno));
+  std::string image, chunk(1 << 20, '\0');
+  while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
+    image.append(chunk, 0, got);
+    if (image.size() > kMostImageBytes) return error("it is greater than 1 GiB");
+  }
+  if (std::ferror(file.get())) return error(std::generic_category().message(errno));
+  return image;
+}
+
+}  // namespace
+
+absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
+                                                           absl::Time now) {
+  wan::v1::GenerationRequest request = flags.request;
+  if (!flags.image_path.empty()) {
+    absl::StatusOr<std::string> image = ReadImage(flags.image_path);
+    if (!image.ok()) return image.status();
+    request.set_image(*std::move(image));
+  }
+  if (flags.deadline) {
+    const absl::Time deadline = now + *flags.deadline;
+    const int64_t seconds = absl::ToUnixSeconds(deadline);
+    request.mutable_deadline()->set_seconds(seconds);
+    request.mutable_deadline()->set_nanos(
+        static_cast<int32_t>(absl::ToInt64Nanoseconds(deadline - absl::FromUnixSeconds(seconds))));
+  }
+  return request;
+}
+
+}  // namespace wan::client

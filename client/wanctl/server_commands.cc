@@ -1,0 +1,64 @@
+#include "absl/status/statusor.h"
+#include "client/model_client.h"
+#include "client/telemetry_client.h"
+#include "client/wanctl/commands.h"
+#include "client/wanctl/listings.h"
+
+namespace wan::client {
+namespace {
+
+ExitCode ShowModel(Session& session, const absl::StatusOr<wan::v1::Model>& model) {
+  if (!model.ok()) return session.Fail(model.status());
+  session.Show(*model, ModelTable({*model}));
+  return kExitDone;
+}
+
+}  // namespace
+
+ExitCode Run(Session& session, const ListModelsCommand&) {
+  const absl::StatusOr<wan::v1::ListModelsResponse> response =
+      ModelClient(session.connection()).ListModels(session.stop());
+  if (!response.ok()) return session.Fail(response.status());
+  session.Show(*response, ModelTable({response->models().begin(), response->models().end()}));
+  return kExitDone;
+}
+
+ExitCode Run(Session& session, const LoadModelCommand& command) {
+  return ShowModel(session,
+                   ModelClient(session.connection()).LoadModel(command.request, session.stop()));
+}
+
+ExitCode Run(Session& session, const UnloadModelCommand& command) {
+  return ShowModel(session,
+                   ModelClient(session.connection()).UnloadModel(command.request, session.stop()));
+}
+
+ExitCode Run(Session& session, const WarmupModelCommand& command) {
+  return ShowModel(session,
+                   ModelClient(session.connection()).WarmupModel(command.request, session.stop()));
+}
+
+ExitCode Run(Session& session, const DevicesCommand& command) {
+  wan::v1::WatchDevicesRequest request;
+  request.set_count(command.watch ? 0 : 1);
+  const absl::Status status = TelemetryClient(session.connection())
+                                  .WatchDevices(
+                                      request,
+                                      [&](const wan::v1::WatchDevicesResponse& samples) {
+                                        session.Show(samples, DeviceTable(samples));
+                                      },
+                                      session.stop());
+  // Ctrl-C is how watching is meant to end.
+  if (command.watch && session.stop().stop_requested()) return kExitDone;
+  return status.ok() ? kExitDone : session.Fail(status);
+}
+
+ExitCode Run(Session& session, const InfoCommand&) {
+  const absl::StatusOr<wan::v1::ServerInfo> info =
+      TelemetryClient(session.connection()).GetServerInfo(session.stop());
+  if (!info.ok()) return session.Fail(info.status());
+  session.Show(*info, ServerInfoText(*info));
+  return kExitDone;
+}
+
+}  // namespace wan::client

@@ -1,0 +1,59 @@
+#include "client/wanctl/session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/error.h"
+#include "client/wanctl/json_line.h"
+#include "client/wanctl/text.h"
+
+namespace wan::client {
+
+Session::Session(const Environment& environment, const GlobalFlags& flags)
+    : environment_(environment),
+      flags_(flags),
+      connection_({.server = flags.server, .deadline = environment.now() + flags.timeout}) {}
+
+VideoClient Session::Videos() { return VideoClient(connection_, RetryPolicy(), clock_); }
+
+void Session::Show(const google::protobuf::Message& message, std::string_view text) {
+  // Flushed, so that a program at the other end of a pipe sees each line as it comes.
+  if (json()) {
+    console().out << JsonLine(message) << '\n' << std::flush;
+  } else {
+    console().out << text << std::flush;
+  }
+}
+
+void Session::Say(std::string_view text) {
+  // A bar may stand in this line.
+  if (console().err_columns > 0) console().err << "\r\x1b[K";
+  console().err << "wanctl: " << text << '\n' << std::flush;
+}
+
+ExitCode Session::Fail(const absl::Status& status, bool accepted) {
+  const ExitCode code = ExitCodeOf(status, accepted);
+  if (absl::IsCancelled(status) && stop().stop_requested()) {
+    Say("interrupted");
+  } else if (code == kExitUnreachable) {
+    Say(absl::StrCat(accepted ? "lost the connection to " : "cannot reach ", flags_.server, ": ",
+                     Printable({status.message().data(), status.message().size()})));
+  } else {
+    Say(FormatError(status));
+  }
+  if (json()) console().err << JsonLine(ToProto(status)) << '\n';
+  return code;
+}
+
+ExitCode Session::RefuseUsage(const absl::Status& status) {
+  Say({status.message().data(), status.message().size()});
+  return kExitUsage;
+}
+
+void Session::TellingClock::Wait(absl::Duration delay, std::stop_token stop) {
+  session_.Say(absl::StrCat("no connection to ", session_.flags_.server, ", trying again in ",
+                            absl::FormatDuration(delay)));
+  session_.environment_.clock.Wait(delay, std::move(stop));
+}
+
+}  // namespace wan::client

@@ -1,0 +1,102 @@
+#include "client/wanctl/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/error.h"
+
+namespace wan::client {
+namespace {
+
+// Code points of well-formed UTF-8, which is what protobuf's strings are.
+size_t Width(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text) {
+  std::string printable;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned char c = text[i];
+    const unsigned char next = i + 1 < text.size() ? text[i + 1] : 0xFF;
+    // U+0080 to U+009F are control characters too, and some terminals obey them.
+    const bool two_bytes = c == 0xC2 && next < 0xA0;
+    const bool control = c < 0x20 || c == 0x7F || two_bytes;
+    printable += control ? '?' : text[i];
+    if (two_bytes) ++i;
+  }
+  return printable;
+}
+
+std::string FormatClock(double seconds) {
+  // A server that cannot estimate must not break the line.
+  const int64_t total =
+      std::isfinite(seconds) && seconds > 0 && seconds < 1e9 ? std::llround(seconds) : 0;
+  if (total < 3600) return absl::StrFormat("%d:%02d", total / 60, total % 60);
+  return absl::StrFormat("%d:%02d:%02d", total / 3600, total / 60 % 60, total % 60);
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return absl::StrFormat("%.1f %s", value, unit);
+}
+
+std::string FormatTime(const google::protobuf::Timestamp& time) {
+  if (time.seconds() == 0 && time.nanos() == 0) return "";
+  return absl::FormatTime("%Y-%m-%d %H:%M:%SZ", absl::FromUnixSeconds(time.seconds()),
+                          absl::UTCTimeZone());
+}
+
+std::string FormatError(const absl::Status& status) {
+  const ErrorDetails details = DetailsOf(status);
+  std::string text = absl::StatusCodeToString(status.code());
+  if (!details.reason.empty() && details.reason != text) {
+    absl::StrAppend(&text, " (", Printable(details.reason), ")");
+  }
+  absl::StrAppend(&text, ": ", Printable({status.message().data(), status.message().size()}));
+  for (const FieldViolation& violation : details.violations) {
+    absl::StrAppend(&text, "\n  ", Printable(violation.field), ": ",
+                    Printable(violation.description));
+  }
+  if (details.retry_delay) {
+    absl::StrAppend(&text, "\n  try again in ", absl::FormatDuration(*details.retry_delay));
+  }
+  return text;
+}
+
+std::string FormatTable(const std::vector<Column>& columns,
+                        const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::string> titles;
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    titles.push_back(columns[i].title);
+    widths.push_back(Width(columns[i].title));
+    for (const std::vector<std::string>& row : rows) widths[i] = std::max(widths[i], Width(row[i]));
+  }
+  std::string table;
+  const auto append = [&](const std::vector<std::string>& row) {
+    std::string line;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const std::string padding(widths[i] - Width(row[i]), ' ');
+      if (i > 0) line += "  ";
+      line += columns[i].align == Align::kLeft ? row[i] + padding : padding + row[i];
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    table += line + "\n";
+  };
+  append(titles);
+  for (const std::vector<std::string>& row : rows) append(row);
+  return table;
+}
+
+}  // namespace wan::client

@@ -1,0 +1,195 @@
+#include "client/wanctl/values.h"
+
+#include <charconv>
+#include <cmath>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace wan::client {
+namespace {
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+absl::Status Expected(std::string_view what, std::string_view text) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("expects ", View(what), ", not '", View(text), "'"));
+}
+
+template <typename T>
+bool ParseWhole(std::string_view text, T* value) {
+  // from_chars takes no plus sign.
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, *value);
+  return error == std::errc() && stopped == end;
+}
+
+template <typename T>
+absl::StatusOr<T> ParseInteger(std::string_view text) {
+  T value;
+  if (!ParseWhole(text, &value)) return Expected("a whole number", text);
+  return value;
+}
+
+// "AxBx..." as numbers above 0, or nothing if the text has another form.
+std::vector<int32_t> ParseDimensions(std::string_view text) {
+  std::vector<int32_t> dimensions;
+  for (absl::string_view part : absl::StrSplit(View(text), 'x')) {
+    absl::StatusOr<int32_t> dimension = ParseCount({part.data(), part.size()});
+    if (!dimension.ok()) return {};
+    dimensions.push_back(*dimension);
+  }
+  return dimensions;
+}
+
+template <typename T>
+struct Choice {
+  std::string_view text;
+  T value;
+};
+
+template <typename T>
+absl::StatusOr<T> Choose(std::string_view text, std::span<const Choice<T>> choices) {
+  std::string names;
+  for (const Choice<T>& choice : choices) {
+    if (absl::EqualsIgnoreCase(View(text), View(choice.text))) return choice.value;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", View(choice.text));
+  }
+  return Expected(absl::StrCat("one of ", names), text);
+}
+
+constexpr Choice<wan::v1::Solver> kSolvers[] = {
+    {"unipc", wan::v1::SOLVER_UNIPC},
+    {"dpm++", wan::v1::SOLVER_DPMPP},
+    {"euler", wan::v1::SOLVER_EULER},
+};
+
+constexpr Choice<wan::v1::OutputKind> kArtifacts[] = {
+    {"mp4", wan::v1::OUTPUT_KIND_MP4},
+    {"mkv", wan::v1::OUTPUT_KIND_LOSSLESS_MKV},
+    {"safetensors", wan::v1::OUTPUT_KIND_LATENTS},
+};
+
+constexpr Choice<wan::v1::JobState> kStates[] = {
+    {"queued", wan::v1::JOB_STATE_QUEUED},       {"running", wan::v1::JOB_STATE_RUNNING},
+    {"completed", wan::v1::JOB_STATE_COMPLETED}, {"failed", wan::v1::JOB_STATE_FAILED},
+    {"cancelled", wan::v1::JOB_STATE_CANCELLED},
+};
+
+}  // namespace
+
+absl::StatusOr<int32_t> ParseInt32(std::string_view text) { return ParseInteger<int32_t>(text); }
+absl::StatusOr<int64_t> ParseInt64(std::string_view text) { return ParseInteger<int64_t>(text); }
+
+absl::StatusOr<double> ParseNumber(std::string_view text) {
+  double value;
+  if (!ParseWhole(text, &value) || !std::isfinite(value)) return Expected("a number", text);
+  return value;
+}
+
+absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text) {
+  absl::StatusOr<double> value = ParseNumber(text);
+  if (!value.ok() || *value <= 0) return Expected("seconds above 0", text);
+  return absl::Seconds(*value);
+}
+
+absl::StatusOr<int32_t> ParseCount(std::string_view text) {
+  absl::StatusOr<int32_t> value = ParseInt32(text);
+  if (!value.ok() || *value <= 0) return Expected("a whole number above 0", text);
+  return value;
+}
+
+absl::StatusOr<wan::v1::Shape> ParseSize(std::string_view text) {
+  const std::vector<int32_t> dimensions = ParseDimensions(text);
+  if (dimensions.size() != 2) return Expected("WIDTHxHEIGHT, for example 1280x704", text);
+  wan::v1::Shape shape;
+  shape.set_width(dimensions[0]);
+  shape.set_height(dimensions[1]);
+  return shape;
+}
+
+absl::StatusOr<wan::v1::Shape> ParseShape(std::string_view text) {
+  const std::vector<int32_t> dimensions = ParseDimensions(text);
+  if (dimensions.size() != 3) {
+    return Expected("WIDTHxHEIGHTxFRAMES, for example 1280x704x121", text);
+  }
+  wan::v1::Shape shape;
+  shape.set_width(dimensions[0]);
+  shape.set_height(dimensions[1]);
+  shape.set_num_frames(dimensions[2]);
+  return shape;
+}
+
+absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text) {
+  std::vector<double> scales;
+  for (absl::string_view part : absl::StrSplit(View(text), ',')) {
+    absl::StatusOr<double> scale = ParseNumber({part.data(), part.size()});
+    if (!scale.ok() || scales.size() == 2) return Expected("a number or LOW,HIGH", text);
+    scales.push_back(*scale);
+  }
+  return scales;
+}
+
+absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text) {
+  return Choose<wan::v1::Solver>(text, kSolvers);
+}
+
+absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return Expected("KEY=VALUE", text);
+  return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+}
+
+absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text) {
+  return Choose<wan::v1::OutputKind>(text, kArtifacts);
+}
+
+absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text) {
+  for (const Choice<wan::v1::OutputKind>& artifact : kArtifacts) {
+    if (absl::EndsWithIgnoreCase(View(text), absl::StrCat(".", View(artifact.text)))) {
+      return OutputFile{artifact.value, std::string(text)};
+    }
+  }
+  return Expected("a file that ends in .mp4, .mkv or .safetensors", text);
+}
+
+absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text) {
+  return Choose<wan::v1::JobState>(text, kStates);
+}
+
+absl::StatusOr<std::string> ParseJobName(std::string_view text) {
+  constexpr std::string_view kPrefix = "jobs/";
+  std::string_view id = text;
+  if (id.starts_with(kPrefix)) id.remove_prefix(kPrefix.size());
+  if (id.empty()) return Expected("jobs/ID or ID", text);
+  return absl::StrCat(View(kPrefix), View(id));
+}
+
+absl::StatusOr<std::string> ParseServer(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  int port = 0;
+  if (colon == 0 || colon == std::string_view::npos || !ParseWhole(text.substr(colon + 1), &port) ||
+      port < 1 || port > 65535) {
+    return Expected("HOST:PORT", text);
+  }
+  const std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (!bracketed && host.find_first_of(":/[] ") != std::string_view::npos) {
+    return Expected("HOST:PORT, with brackets around an IPv6 address", text);
+  }
+  return std::string(text);
+}
+
+absl::StatusOr<std::string> ParseNotEmpty(std::string_view text) {
+  if (text.empty()) return Expected("some text", text);
+  return std::string(text);
+}
+
+absl::StatusOr<std::string> ParseText(std::string_view text) { return std::string(text); }
+
+}  // namespace wan::client

@@ -1,0 +1,61 @@
+// The values of wanctl's flags: text in, typed value out. Only the syntax is looked at; what a
+// model accepts is the server's to say. Errors are INVALID_ARGUMENT and quote the text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::client {
+
+// A file to write, and the artifact that its ending names.
+struct OutputFile {
+  wan::v1::OutputKind kind;
+  std::string path;
+
+  friend bool operator==(const OutputFile&, const OutputFile&) = default;
+};
+
+// Decimal, with a sign or without.
+absl::StatusOr<int32_t> ParseInt32(std::string_view text);
+absl::StatusOr<int64_t> ParseInt64(std::string_view text);
+// Decimal and finite.
+absl::StatusOr<double> ParseNumber(std::string_view text);
+// A number above 0.
+absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text);
+// A whole number above 0.
+absl::StatusOr<int32_t> ParseCount(std::string_view text);
+
+// "WxH": width and height; num_frames stays 0.
+absl::StatusOr<wan::v1::Shape> ParseSize(std::string_view text);
+// "WxHxFRAMES".
+absl::StatusOr<wan::v1::Shape> ParseShape(std::string_view text);
+// "G" or "LOW,HIGH".
+absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);
+// "unipc", "dpm++", "euler".
+absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text);
+// "KEY=VALUE"; the value may be empty and may hold '='.
+absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text);
+// "mp4", "mkv", "safetensors".
+absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text);
+// A path that ends in ".mp4", ".mkv" or ".safetensors".
+absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
+// "queued", "running", "completed", "failed", "cancelled".
+absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
+// "jobs/ID" or "ID" -> "jobs/ID".
+absl::StatusOr<std::string> ParseJobName(std::string_view text);
+// "HOST:PORT", "[IPV6]:PORT".
+absl::StatusOr<std::string> ParseServer(std::string_view text);
+// Anything but nothing.
+absl::StatusOr<std::string> ParseNotEmpty(std::string_view text);
+// Anything.
+absl::StatusOr<std::string> ParseText(std::string_view text);
+
+}  // namespace wan::client

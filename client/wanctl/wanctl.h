@@ -1,0 +1,14 @@
+// The whole of wanctl but its process: docs/wanctl.md is its manual.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/wanctl/session.h"
+
+namespace wan::client {
+
+// `args` without the program's name. Returns the exit code.
+int RunWanctl(const std::vector<std::string>& args, const Environment& environment);
+
+}  // namespace wan::client

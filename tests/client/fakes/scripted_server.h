@@ -1,0 +1,101 @@
+// A gRPC server with the services of wan.v1 in this process, whose answers a test writes down.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "google/protobuf/message.h"
+#include "wan/v1/model_management.pb.h"
+#include "wan/v1/telemetry.pb.h"
+#include "wan/v1/video_generation.pb.h"
+
+namespace wan::fakes {
+
+// How a server stream goes.
+template <typename Message>
+struct Stream {
+  // Sent one after the other.
+  std::vector<Message> messages;
+  // How the call ends after them.
+  grpc::Status end;
+  // Instead of ending, the call stays open until the caller cancels it or goes away.
+  bool hold = false;
+  // Called once the stream holds, and once its caller is gone; in a thread of gRPC.
+  std::function<void()> on_hold;
+  std::function<void()> on_cancel;
+};
+
+// Requests in the order they came. Thread-safe.
+template <typename Request>
+class Requests {
+ public:
+  void Add(const Request& request) {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+  }
+  std::vector<Request> All() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Request> requests_;
+};
+
+template <typename Request, typename Response>
+using UnaryScript = std::function<grpc::Status(const Request&, Response*)>;
+template <typename Request, typename Message>
+using StreamScript = std::function<Stream<Message>(const Request&)>;
+
+// What each method does. A method without a script answers UNIMPLEMENTED. Set before the first
+// call; called in threads of gRPC.
+struct Scripts {
+  StreamScript<wan::v1::GenerateRequest, wan::v1::Event> generate;
+  UnaryScript<wan::v1::CreateJobRequest, wan::v1::Job> create_job;
+  UnaryScript<wan::v1::GetJobRequest, wan::v1::Job> get_job;
+  UnaryScript<wan::v1::ListJobsRequest, wan::v1::ListJobsResponse> list_jobs;
+  UnaryScript<wan::v1::CancelJobRequest, wan::v1::Job> cancel_job;
+  StreamScript<wan::v1::WatchJobRequest, wan::v1::Event> watch_job;
+  StreamScript<wan::v1::DownloadArtifactRequest, wan::v1::DownloadArtifactResponse> download;
+  UnaryScript<wan::v1::GetReportRequest, wan::v1::JobReport> get_report;
+
+  UnaryScript<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse> list_models;
+  UnaryScript<wan::v1::LoadModelRequest, wan::v1::Model> load_model;
+  UnaryScript<wan::v1::UnloadModelRequest, wan::v1::Model> unload_model;
+  UnaryScript<wan::v1::WarmupModelRequest, wan::v1::Model> warmup_model;
+
+  StreamScript<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse> watch_devices;
+  UnaryScript<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo> get_server_info;
+};
+
+class ScriptedServer {
+ public:
+  // Listens on a free port of 127.0.0.1.
+  ScriptedServer();
+  ~ScriptedServer();
+
+  int port() const { return port_; }
+  // "127.0.0.1:PORT".
+  std::string address() const;
+
+  Scripts scripts;
+
+ private:
+  struct Services;
+
+  int port_ = 0;
+  std::unique_ptr<Services> services_;
+};
+
+// An error with google.rpc details, as wanserve sends it.
+grpc::Status ErrorWith(grpc::StatusCode code, const std::string& message,
+                       const std::vector<const google::protobuf::Message*>& details);
+
+}  // namespace wan::fakes

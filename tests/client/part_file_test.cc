@@ -1,0 +1,105 @@
+#include "client/part_file.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/client/fakes/temp_folder.h"
+
+namespace wan::client {
+namespace {
+
+using fakes::ReadFile;
+using fakes::TempFolder;
+using fakes::WriteFile;
+namespace fs = std::filesystem;
+
+// sha256sum of "hello, world".
+constexpr char kHelloWorld[] = "09ca7e4eaa6e8ae9c7d261167129184883644d07dfba7cbfbc4c8a2e08360d5b";
+
+TEST(PartFileTest, BecomesTheFile) {
+  const TempFolder folder;
+  absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+  ASSERT_TRUE(part.ok()) << part.status();
+  ASSERT_TRUE(part->Append("hello, ").ok());
+  ASSERT_TRUE(part->Append("world").ok());
+  EXPECT_EQ(part->size(), 12u);
+  EXPECT_FALSE(fs::exists(folder / "file"));
+  EXPECT_TRUE(part->Publish(12, kHelloWorld, folder / "file").ok());
+  EXPECT_EQ(ReadFile(folder / "file"), "hello, world");
+  EXPECT_FALSE(fs::exists(folder / "part"));
+}
+
+TEST(PartFileTest, GoesOnWithWhatIsThere) {
+  const TempFolder folder;
+  WriteFile(folder / "part", "hello, ");
+  absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_EQ(part->size(), 7u);
+  ASSERT_TRUE(part->Append("world").ok());
+  EXPECT_TRUE(part->Publish(12, kHelloWorld, folder / "file").ok());
+  EXPECT_EQ(ReadFile(folder / "file"), "hello, world");
+}
+
+TEST(PartFileTest, StaysWhenItIsLeft) {
+  const TempFolder folder;
+  {
+    absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+    ASSERT_TRUE(part->Append("hello").ok());
+  }
+  EXPECT_EQ(ReadFile(folder / "part"), "hello");
+}
+
+TEST(PartFileTest, AnEmptyOneDoesNotStay) {
+  const TempFolder folder;
+  ASSERT_TRUE(PartFile::Open(folder / "part").ok());
+  EXPECT_FALSE(fs::exists(folder / "part"));
+}
+
+TEST(PartFileTest, AWrongChecksumReplacesNothing) {
+  const TempFolder folder;
+  WriteFile(folder / "file", "old");
+  absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+  ASSERT_TRUE(part->Append("hello, wor1d").ok());
+  const absl::Status status = part->Publish(12, kHelloWorld, folder / "file");
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(ReadFile(folder / "file"), "old");
+  EXPECT_FALSE(fs::exists(folder / "part"));
+}
+
+TEST(PartFileTest, AWrongSizeReplacesNothing) {
+  const TempFolder folder;
+  absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+  ASSERT_TRUE(part->Append("hello, world").ok());
+  EXPECT_EQ(part->Publish(13, kHelloWorld, folder / "file").code(), absl::StatusCode::kDataLoss);
+  EXPECT_FALSE(fs::exists(folder / "file"));
+}
+
+TEST(PartFileTest, StartsOver) {
+  const TempFolder folder;
+  WriteFile(folder / "part", "something else");
+  absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+  ASSERT_TRUE(part->Restart().ok());
+  EXPECT_EQ(part->size(), 0u);
+  ASSERT_TRUE(part->Append("hello, world").ok());
+  EXPECT_TRUE(part->Publish(12, kHelloWorld, folder / "file").ok());
+  EXPECT_EQ(ReadFile(folder / "file"), "hello, world");
+}
+
+TEST(PartFileTest, OnlyOneAtATime) {
+  const TempFolder folder;
+  absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+  ASSERT_TRUE(part->Append("hello").ok());
+  EXPECT_EQ(PartFile::Open(folder / "part").status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(ReadFile(folder / "part"), "hello");
+}
+
+TEST(PartFileTest, SaysWhatCannotBeWritten) {
+  const TempFolder folder;
+  const absl::Status status = PartFile::Open(folder / "none" / "part").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_NE(status.message().find("none/part: No such file"), absl::string_view::npos) << status;
+}
+
+}  // namespace
+}  // namespace wan::client

@@ -1,0 +1,301 @@
+#include "client/wanctl/command_line.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace wan::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Args = std::vector<std::string>;
+
+std::variant<Options, EarlyExit> Parse(const Args& args) {
+  return ParseCommandLine(args, "localhost:50051");
+}
+
+// What a good command line means; empty after a failure.
+template <typename Command>
+Command Parsed(const Args& args) {
+  auto parsed = Parse(args);
+  if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
+    ADD_FAILURE() << exit->err << exit->out;
+    return {};
+  }
+  const auto* command = std::get_if<Command>(&std::get<Options>(parsed).command);
+  EXPECT_NE(command, nullptr) << "another command than expected";
+  return command == nullptr ? Command() : *command;
+}
+
+GlobalFlags ParsedGlobal(const Args& args) {
+  auto parsed = Parse(args);
+  const auto* options = std::get_if<Options>(&parsed);
+  EXPECT_NE(options, nullptr);
+  return options == nullptr ? GlobalFlags() : options->global;
+}
+
+const Args kGenerate = {"generate", "--model", "5b", "--prompt", "a cat", "--output", "a.mp4"};
+
+Args Generate(const Args& more) {
+  Args args = kGenerate;
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST(CommandLineTest, GenerateWithTheLeastFlags) {
+  const auto command = Parsed<GenerateCommand>(kGenerate);
+  EXPECT_EQ(command.flags.request.ShortDebugString(),
+            R"(model: "5b" prompt: "a cat" outputs: OUTPUT_KIND_MP4)");
+  EXPECT_EQ(command.flags.image_path, "");
+  EXPECT_FALSE(command.flags.deadline.has_value());
+  EXPECT_THAT(command.outputs, ElementsAre(OutputFile{wan::v1::OUTPUT_KIND_MP4, "a.mp4"}));
+}
+
+TEST(CommandLineTest, GenerateWithEveryFlag) {
+  const auto command = Parsed<GenerateCommand>(
+      {"generate", "--model",       "5b",        "--prompt",   "a cat",    "--negative-prompt",
+       "a dog",    "--image",       "cat.png",   "--size",     "1280x704", "--frames",
+       "121",      "--fps",         "24",        "--steps",    "50",       "--guidance",
+       "3.5,4",    "--shift",       "5",         "--solver",   "dpm++",    "--seed",
+       "-1",       "--request-id",  "r1",        "--priority", "-5",       "--deadline",
+       "90",       "--label",       "team=film", "--label",    "take=2",   "--preview-interval",
+       "5",        "--preview-dir", "previews",  "--output",   "a.mkv",    "b.mp4",
+       "--output", "c.safetensors"});
+  wan::v1::GenerationRequest expected;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      model: "5b" prompt: "a cat" negative_prompt: "a dog" width: 1280 height: 704
+      num_frames: 121 fps: 24 steps: 50 guidance_scale: 3.5 guidance_scale: 4 shift: 5
+      solver: SOLVER_DPMPP seed: -1 request_id: "r1" priority: -5
+      labels { key: "team" value: "film" } labels { key: "take" value: "2" }
+      preview_interval: 5
+      outputs: OUTPUT_KIND_LOSSLESS_MKV outputs: OUTPUT_KIND_MP4 outputs: OUTPUT_KIND_LATENTS)",
+                                                            &expected));
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(command.flags.request, expected))
+      << command.flags.request.DebugString();
+  EXPECT_EQ(command.flags.image_path, "cat.png");
+  EXPECT_EQ(command.flags.deadline, absl::Seconds(90));
+  EXPECT_EQ(command.preview_dir, "previews");
+  EXPECT_THAT(command.outputs,
+              ElementsAre(OutputFile{wan::v1::OUTPUT_KIND_LOSSLESS_MKV, "a.mkv"},
+                          OutputFile{wan::v1::OUTPUT_KIND_MP4, "b.mp4"},
+                          OutputFile{wan::v1::OUTPUT_KIND_LATENTS, "c.safetensors"}));
+}
+
+TEST(CommandLineTest, TwoFilesOfAKindNeedOneArtifact) {
+  const auto command = Parsed<GenerateCommand>(Generate({"--output", "b.mp4"}));
+  EXPECT_THAT(command.flags.request.outputs(), ElementsAre(wan::v1::OUTPUT_KIND_MP4));
+  EXPECT_EQ(command.outputs.size(), 2u);
+}
+
+// Texts that a parser of command lines may be tempted to read.
+TEST(CommandLineTest, PromptsPassUntouched) {
+  for (const std::string prompt :
+       {"", "--output", "-x", "[a, b]", "{}", "%%", "a=b", "'quoted'", "\"quoted\"", "a\nb", "猫",
+        "generate", "list", "--", "@file", "a,b;c"}) {
+    SCOPED_TRACE(prompt);
+    const auto command = Parsed<GenerateCommand>(
+        {"generate", "--prompt", prompt, "--model", "5b", "--output", "a.mp4"});
+    EXPECT_EQ(command.flags.request.prompt(), prompt);
+    EXPECT_EQ(command.flags.request.model(), "5b");
+    const auto joined = Parsed<GenerateCommand>(
+        {"generate", "--prompt=" + prompt, "--model", "5b", "--output", "a.mp4"});
+    EXPECT_EQ(joined.flags.request.prompt(), prompt);
+    EXPECT_EQ(joined.flags.request.model(), "5b");
+  }
+}
+
+TEST(CommandLineTest, AnEmptyNegativePromptIsSet) {
+  EXPECT_TRUE(Parsed<GenerateCommand>(Generate({"--negative-prompt", ""}))
+                  .flags.request.has_negative_prompt());
+  EXPECT_FALSE(Parsed<GenerateCommand>(kGenerate).flags.request.has_negative_prompt());
+}
+
+TEST(CommandLineTest, Submit) {
+  const Args least = {"submit", "--model", "5b", "--prompt", "a cat"};
+  EXPECT_THAT(Parsed<SubmitCommand>(least).flags.request.outputs(),
+              ElementsAre(wan::v1::OUTPUT_KIND_MP4));
+  const auto command = Parsed<SubmitCommand>(
+      {"submit", "--model", "5b", "--prompt", "a cat", "--artifact", "safetensors", "--artifact",
+       "mkv", "--artifact", "mkv", "--steps", "4", "--preview-interval", "2"});
+  EXPECT_THAT(command.flags.request.outputs(),
+              ElementsAre(wan::v1::OUTPUT_KIND_LATENTS, wan::v1::OUTPUT_KIND_LOSSLESS_MKV));
+  EXPECT_EQ(command.flags.request.steps(), 4);
+}
+
+TEST(CommandLineTest, JobCommands) {
+  const auto watch = Parsed<WatchCommand>({"watch", "a1", "--after", "7", "--preview-dir", "p"});
+  EXPECT_EQ(watch.job, "jobs/a1");
+  EXPECT_EQ(watch.after, 7);
+  EXPECT_EQ(watch.preview_dir, "p");
+  EXPECT_EQ(Parsed<WatchCommand>({"watch", "jobs/a1"}).after, 0);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "jobs/a1"}).job, "jobs/a1");
+  EXPECT_EQ(Parsed<CancelCommand>({"cancel", "a1"}).job, "jobs/a1");
+  EXPECT_EQ(Parsed<ReportCommand>({"report", "a1"}).job, "jobs/a1");
+  // Even a job that is called like a command.
+  EXPECT_EQ(Parsed<GetCommand>({"get", "list"}).job, "jobs/list");
+}
+
+TEST(CommandLineTest, List) {
+  const auto all = Parsed<ListCommand>({"list"});
+  EXPECT_TRUE(all.states.empty());
+  EXPECT_EQ(all.limit, 50);
+  const auto some =
+      Parsed<ListCommand>({"list", "--state", "queued", "--state", "running", "--limit", "5000"});
+  EXPECT_THAT(some.states, ElementsAre(wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING));
+  EXPECT_EQ(some.limit, 5000);
+}
+
+TEST(CommandLineTest, Download) {
+  const OutputFile mp4{wan::v1::OUTPUT_KIND_MP4, "a.mp4"};
+  const OutputFile mkv{wan::v1::OUTPUT_KIND_LOSSLESS_MKV, "b.mkv"};
+  for (const Args& args : {Args{"download", "a1", "--output", "a.mp4", "b.mkv"},
+                           Args{"download", "--output", "a.mp4", "--output", "b.mkv", "a1"},
+                           Args{"download", "--output", "a.mp4", "b.mkv", "--", "a1"},
+                           Args{"download", "--output", "a.mp4", "b.mkv", "a1"}}) {
+    const auto command = Parsed<DownloadCommand>(args);
+    EXPECT_EQ(command.job, "jobs/a1");
+    EXPECT_THAT(command.outputs, ElementsAre(mp4, mkv));
+  }
+}
+
+TEST(CommandLineTest, Models) {
+  Parsed<ListModelsCommand>({"models"});
+  const auto load = Parsed<LoadModelCommand>({"models", "load", "5b", "/checkpoint"});
+  EXPECT_EQ(load.request.ShortDebugString(), R"(name: "5b" path: "/checkpoint")");
+  EXPECT_EQ(Parsed<LoadModelCommand>({"models", "load", "5b"}).request.path(), "");
+  EXPECT_EQ(Parsed<UnloadModelCommand>({"models", "unload", "5b"}).request.name(), "5b");
+  const auto warmup = Parsed<WarmupModelCommand>({"models", "warmup", "5b", "64x32x5", "32x64x9"});
+  EXPECT_EQ(warmup.request.ShortDebugString(),
+            R"(name: "5b" shapes { width: 64 height: 32 num_frames: 5 } )"
+            R"(shapes { width: 32 height: 64 num_frames: 9 })");
+  EXPECT_EQ(Parsed<WarmupModelCommand>({"models", "warmup", "5b"}).request.shapes_size(), 0);
+}
+
+TEST(CommandLineTest, ServerCommands) {
+  EXPECT_FALSE(Parsed<DevicesCommand>({"devices"}).watch);
+  EXPECT_TRUE(Parsed<DevicesCommand>({"devices", "--watch"}).watch);
+  Parsed<InfoCommand>({"info"});
+}
+
+TEST(CommandLineTest, GlobalFlagsStandBeforeAndAfterTheCommand) {
+  for (const Args& args :
+       {Args{"--server", "gpu:1", "--json", "--timeout", "2.5", "list"},
+        Args{"list", "--server", "gpu:1", "--json", "--timeout", "2.5"},
+        Args{"--json", "list", "--server=gpu:1", "--timeout=2.5"},
+        Args{"models", "--json", "unload", "5b", "--server", "gpu:1", "--timeout", "2.5"}}) {
+    const GlobalFlags global = ParsedGlobal(args);
+    EXPECT_EQ(global.server, "gpu:1");
+    EXPECT_TRUE(global.json);
+    EXPECT_EQ(global.timeout, absl::Milliseconds(2500));
+  }
+  const GlobalFlags none = ParsedGlobal({"list"});
+  EXPECT_EQ(none.server, "localhost:50051");
+  EXPECT_FALSE(none.json);
+  EXPECT_EQ(none.timeout, absl::InfiniteDuration());
+}
+
+TEST(CommandLineTest, AWrongDefaultServerMattersOnlyWithoutTheFlag) {
+  const auto wrong = ParseCommandLine({"list"}, "nonsense");
+  ASSERT_TRUE(std::holds_alternative<EarlyExit>(wrong));
+  EXPECT_THAT(std::get<EarlyExit>(wrong).err, HasSubstr("WAN_SERVER expects HOST:PORT"));
+  EXPECT_TRUE(
+      std::holds_alternative<Options>(ParseCommandLine({"list", "--server", "gpu:1"}, "nonsense")));
+}
+
+struct Wrong {
+  Args args;
+  // Part of what is said.
+  std::string says;
+};
+
+TEST(CommandLineTest, WrongCommandLines) {
+  const std::vector<Wrong> table = {
+      {{}, "subcommand is required"},
+      {{"frobnicate"}, "unknown command frobnicate"},
+      {{"--nonsense"}, "--nonsense"},
+      {{"list", "--nonsense"}, "--nonsense"},
+      {{"list", "extra"}, "extra"},
+      {{"--server", "gpu", "list"}, "--server expects HOST:PORT, not 'gpu'"},
+      {{"--timeout", "0", "list"}, "--timeout expects seconds above 0"},
+      {{"generate"}, "--model is required"},
+      {{"generate", "--model", "5b", "--output", "a.mp4"}, "--prompt is required"},
+      {{"generate", "--prompt", "a", "--output", "a.mp4"}, "--model is required"},
+      {{"generate", "--model", "5b", "--prompt", "a"}, "--output is required"},
+      {{"generate", "--model", "", "--prompt", "a", "--output", "a.mp4"}, "--model expects"},
+      {Generate({"--output", "b.avi"}), "--output expects a file that ends in .mp4, .mkv or"},
+      {Generate({"--output", "a.mp4"}), "--output names a.mp4 twice"},
+      {Generate({"--output"}), "--output"},
+      {Generate({"--artifact", "mp4"}), "--artifact"},
+      {Generate({"--size", "1280"}), "--size expects WIDTHxHEIGHT"},
+      {Generate({"--frames", "many"}), "--frames expects a whole number, not 'many'"},
+      {Generate({"--fps", "24.0"}), "--fps expects a whole number"},
+      {Generate({"--steps", ""}), "--steps expects a whole number, not ''"},
+      {Generate({"--steps="}), "--steps expects a whole number, not ''"},
+      {Generate({"--steps", "4", "--steps", "5"}), "--steps"},
+      {Generate({"--guidance", "1,2,3"}), "--guidance expects a number or LOW,HIGH"},
+      {Generate({"--shift", "x"}), "--shift expects a number"},
+      {Generate({"--solver", "heun"}), "--solver expects one of unipc, dpm++, euler"},
+      {Generate({"--seed", "9223372036854775808"}), "--seed expects a whole number"},
+      {Generate({"--request-id", ""}), "--request-id expects some text"},
+      {Generate({"--priority", "high"}), "--priority expects a whole number"},
+      {Generate({"--deadline", "-1"}), "--deadline expects seconds above 0"},
+      {Generate({"--label", "team"}), "--label expects KEY=VALUE"},
+      {Generate({"--label", "a=1", "--label", "a=2"}), "--label gives 'a' twice"},
+      {Generate({"--preview-interval", "5"}), "--preview-interval needs --preview-dir or --json"},
+      {Generate({"--preview-dir", "p"}), "--preview-dir needs --preview-interval"},
+      {Generate({"--image"}), "--image"},
+      {{"submit", "--model", "5b", "--prompt", "a", "--output", "a.mp4"}, "--output"},
+      {{"submit", "--model", "5b", "--prompt", "a", "--artifact", "gif"}, "--artifact expects one"},
+      {{"watch"}, "JOB is required"},
+      {{"watch", ""}, "JOB argument expects jobs/ID"},
+      {{"watch", "a", "b"}, "b"},
+      {{"watch", "a", "--after", "x"}, "--after expects a whole number"},
+      {{"get"}, "JOB is required"},
+      {{"cancel"}, "JOB is required"},
+      {{"report"}, "JOB is required"},
+      {{"list", "--state", "done"}, "--state expects one of"},
+      {{"list", "--limit", "0"}, "--limit expects a whole number above 0"},
+      {{"download", "a1"}, "--output is required"},
+      {{"download", "--output", "a.mp4"}, "JOB is required"},
+      {{"download", "a1", "--output", "a.gif"}, "--output expects"},
+      {{"models", "load"}, "NAME is required"},
+      {{"models", "unload"}, "NAME is required"},
+      {{"models", "frobnicate"}, "frobnicate"},
+      {{"models", "warmup", "5b", "64x32"}, "SHAPE argument expects WIDTHxHEIGHTxFRAMES"},
+      {{"devices", "gpu"}, "gpu"},
+  };
+  for (const Wrong& wrong : table) {
+    SCOPED_TRACE(::testing::PrintToString(wrong.args));
+    const auto parsed = Parse(wrong.args);
+    const auto* exit = std::get_if<EarlyExit>(&parsed);
+    ASSERT_NE(exit, nullptr);
+    EXPECT_EQ(exit->code, 2);
+    EXPECT_EQ(exit->out, "");
+    EXPECT_THAT(exit->err, HasSubstr(wrong.says));
+    EXPECT_THAT(exit->err, HasSubstr("--help"));
+  }
+}
+
+TEST(CommandLineTest, HelpAndVersion) {
+  for (const auto& [args, says] :
+       std::vector<std::pair<Args, std::string>>{{{"--version"}, "wanctl "},
+                                                 {{"--help"}, "Examples:"},
+                                                 {{"generate", "--help"}, "--negative-prompt TEXT"},
+                                                 {{"models", "load", "--help"}, "PATH"}}) {
+    const auto parsed = Parse(args);
+    const auto* exit = std::get_if<EarlyExit>(&parsed);
+    ASSERT_NE(exit, nullptr);
+    EXPECT_EQ(exit->code, 0);
+    EXPECT_THAT(exit->out, HasSubstr(says));
+    EXPECT_EQ(exit->err, "");
+  }
+}
+
+}  // namespace
+}  // namespace wan::client

@@ -1,0 +1,143 @@
+#include "client/wanctl/listings.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "wan/v1/video_generation.pb.h"
+
+namespace wan::client {
+namespace {
+
+template <typename Message>
+Message FromText(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+TEST(ListingsTest, ReportTable) {
+  const auto report = FromText<wan::v1::JobReport>(R"(
+      job: "jobs/a1"
+      stages { stage: "Model_Initialization" seconds: 43.78 gpu_memory_peak_bytes: 2823961477
+               cpu_percent: 7 system_memory_used_bytes: 121397251440 sm_activity_percent: 0.1
+               load: 4.378 }
+      stages { stage: "TI2V_Preprocess" seconds: 0.0004 cpu_percent: 0 }
+      stages { stage: "Step_0_Inference" seconds: 7.1 gpu_memory_peak_bytes: 33414845768
+               gpu_memory_used_bytes: 1 sm_activity_percent: 100 load: 710 }
+      stages { stage: "Total_Execution" seconds: 142.2567 })");
+  EXPECT_EQ(ReportTable(report),
+            "Stage                 Time (s)  GPU Mem (GiB)  CPU %  Sys Mem (GiB)   SM %  Load\n"
+            "Model_Initialization    43.780           2.63    7.0         113.06    0.1     4\n"
+            "TI2V_Preprocess          0.000              -    0.0              -      -     -\n"
+            "Step_0_Inference         7.100          31.12      -              -  100.0   710\n"
+            "Total_Execution        142.257              -      -              -      -     -\n");
+}
+
+TEST(ListingsTest, JobTable) {
+  const auto response = FromText<wan::v1::ListJobsResponse>(R"(
+      jobs { name: "jobs/a1" state: JOB_STATE_RUNNING create_time { seconds: 1767225600 }
+             request { model: "5b" prompt: "A red cat runs on the beach, and then it stops." }
+             progress { step: 3 total: 10 eta_seconds: 61 } }
+      jobs { name: "jobs/b2" state: JOB_STATE_QUEUED queue_position: 0
+             request { model: "5b" prompt: "猫\n猫" } }
+      jobs { name: "jobs/c3" state: JOB_STATE_COMPLETED progress { step: 10 total: 10 } }
+      jobs { name: "jobs/d4" })");
+  EXPECT_EQ(JobTable({response.jobs().begin(), response.jobs().end()}),
+            "Job      State        Model  Created               Progress         Prompt\n"
+            "jobs/a1  RUNNING      5b     2026-01-01 00:00:00Z  3/10, 1:01 left  "
+            "A red cat runs on the beach, and then it...\n"
+            "jobs/b2  QUEUED       5b     -                     behind 0         猫?猫\n"
+            "jobs/c3  COMPLETED    -      -                     -                -\n"
+            "jobs/d4  UNSPECIFIED  -      -                     -                -\n");
+  EXPECT_EQ(JobTable({}), "Job  State  Model  Created  Progress  Prompt\n");
+}
+
+TEST(ListingsTest, JobText) {
+  const auto job = FromText<wan::v1::Job>(R"(
+      name: "jobs/a1" state: JOB_STATE_FAILED attempt: 2 image_sha256: "abcd"
+      request { model: "5b" prompt: "a cat" negative_prompt: "a dog" width: 1280 height: 704
+                num_frames: 121 fps: 24 steps: 50 solver: SOLVER_DPMPP guidance_scale: 3.5
+                guidance_scale: 4 shift: 5 seed: 42 priority: 7 request_id: "r1"
+                labels { key: "take" value: "2" } labels { key: "film" value: "x" }
+                deadline { seconds: 1767225660 } }
+      create_time { seconds: 1767225600 } start_time { seconds: 1767225601 }
+      end_time { seconds: 1767225602 }
+      artifacts { name: "jobs/a1/artifacts/video.mp4" size_bytes: 2048 sha256: "ef01" }
+      error { code: 13 message: "out of memory" })");
+  EXPECT_EQ(JobText(job),
+            "Job:         jobs/a1\n"
+            "State:       FAILED (attempt 2)\n"
+            "Model:       5b\n"
+            "Prompt:      a cat\n"
+            "Not:         a dog\n"
+            "Image:       abcd\n"
+            "Video:       1280x704, 121 frames, 24 fps\n"
+            "Sampling:    50 steps of dpm++, guidance 3.5,4, shift 5, seed 42\n"
+            "Priority:    7\n"
+            "Request ID:  r1\n"
+            "Labels:      film=x, take=2\n"
+            "Created:     2026-01-01 00:00:00Z\n"
+            "Started:     2026-01-01 00:00:01Z\n"
+            "Ended:       2026-01-01 00:00:02Z\n"
+            "Deadline:    2026-01-01 00:01:00Z\n"
+            "Artifact:    jobs/a1/artifacts/video.mp4  2.0 KiB  sha256 ef01\n"
+            "Error:       INTERNAL: out of memory\n");
+  EXPECT_EQ(JobText(FromText<wan::v1::Job>(
+                R"(name: "jobs/b2" state: JOB_STATE_RUNNING attempt: 1
+                   progress { step: 1 total: 4 })")),
+            "Job:         jobs/b2\n"
+            "State:       RUNNING\n"
+            "Progress:    1/4\n");
+}
+
+TEST(ListingsTest, ModelTable) {
+  const auto response = FromText<wan::v1::ListModelsResponse>(R"(
+      models { name: "models/5b" state: MODEL_STATE_READY path: "/ckpt" family: "ti2v-5b"
+               layout: "original" warm_shapes { width: 1280 height: 704 num_frames: 121 }
+               components { name: "transformer" bytes: 10737418240 device: "cuda:0" dtype: "bf16" }
+               components { name: "vae" bytes: 1073741824 device: "cuda:0" dtype: "fp32" } }
+      models { name: "models/bad" state: MODEL_STATE_FAILED
+               error { code: 15 message: "a.safetensors: tensor 'x' is cut" } })");
+  EXPECT_EQ(
+      ModelTable({response.models().begin(), response.models().end()}),
+      "Model       State   Family   Layout     Weights  Device  Dtype      Warm shapes   Path\n"
+      "models/5b   READY   ti2v-5b  original  11.0 GiB  cuda:0  bf16,fp32  1280x704x121  /ckpt\n"
+      "models/bad  FAILED  -        -                -  -       -          -             -\n"
+      "models/bad: DATA_LOSS: a.safetensors: tensor 'x' is cut\n");
+}
+
+TEST(ListingsTest, DeviceTable) {
+  const auto samples = FromText<wan::v1::WatchDevicesResponse>(R"(
+      devices { device: "cpu" name: "EPYC" memory_used_bytes: 1073741824
+                memory_total_bytes: 4294967296 cpu_percent: 12.5 process_memory_bytes: 536870912 }
+      devices { device: "cuda:0" name: "NVIDIA H200" sm_activity_percent: 97.25
+                allocator_bytes: 2147483648 power_watts: 512.4 temperature_celsius: 61
+                sm_clock_mhz: 1980 })");
+  EXPECT_EQ(DeviceTable(samples),
+            "Device  Name         SM %  Used (GiB)  Total (GiB)  Allocator (GiB)  Power (W)  "
+            "Temp (C)  SM clock (MHz)  CPU %  Process (GiB)\n"
+            "cpu     EPYC            -        1.00         4.00                -          -  "
+            "       -               -   12.5           0.50\n"
+            "cuda:0  NVIDIA H200  97.2           -            -             2.00        512  "
+            "      61            1980      -              -\n");
+}
+
+TEST(ListingsTest, ServerInfoText) {
+  const auto info = FromText<wan::v1::ServerInfo>(R"(
+      version: "0.1.0" start_time { seconds: 1767225600 } devices: "cuda:0" devices: "cuda:1"
+      dtype: "bf16" queued_jobs: 3 running_jobs: 1 queue_capacity: 64
+      libraries { key: "libtorch" value: "2.11.0" } libraries { key: "grpc" value: "1.51.1" })");
+  EXPECT_EQ(ServerInfoText(info),
+            "Version:     0.1.0\n"
+            "Started:     2026-01-01 00:00:00Z\n"
+            "Devices:     cuda:0, cuda:1\n"
+            "Dtype:       bf16\n"
+            "Jobs:        1 running, 3 waiting of at most 64\n"
+            "Library:     grpc 1.51.1\n"
+            "Library:     libtorch 2.11.0\n");
+}
+
+}  // namespace
+}  // namespace wan::client

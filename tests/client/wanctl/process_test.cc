@@ -1,0 +1,101 @@
+// The program itself: signals, streams and the environment.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "tests/client/fakes/events.h"
+#include "tests/client/fakes/scripted_server.h"
+#include "tests/client/fakes/temp_folder.h"
+
+namespace wan::client {
+namespace {
+
+using fakes::Queued;
+using fakes::ReadFile;
+using fakes::Stream;
+using ::testing::HasSubstr;
+using wan::v1::Event;
+
+class WanctlProcessTest : public testing::Test {
+ protected:
+  // Starts wanctl with its streams in files, and WAN_SERVER set to this test's server.
+  pid_t Start(std::vector<std::string> args) {
+    args.insert(args.begin(), WAN_BINARY_DIR "/wanctl");
+    std::vector<char*> argv;
+    for (std::string& arg : args) argv.push_back(arg.data());
+    argv.push_back(nullptr);
+    // All that a child of a process with threads may not do after fork.
+    const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
+    std::string server = "WAN_SERVER=" + server_.address(), term = "TERM=xterm";
+    char* environment[] = {server.data(), term.data(), nullptr};
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(open(out.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), STDOUT_FILENO);
+      dup2(open(err.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), STDERR_FILENO);
+      execve(argv[0], argv.data(), environment);
+      _exit(127);
+    }
+    return pid;
+  }
+
+  // Exit code, or minus the signal that ended it.
+  static int Wait(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  std::string Out() const { return ReadFile(folder_ / "out"); }
+  std::string Err() const { return ReadFile(folder_ / "err"); }
+
+  const fakes::TempFolder folder_;
+  fakes::ScriptedServer server_;
+};
+
+TEST_F(WanctlProcessTest, TakesTheServerFromTheEnvironment) {
+  server_.scripts.get_server_info = [](const auto&, wan::v1::ServerInfo* info) {
+    info->set_version("1.2.3");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Wait(Start({"info", "--json"})), 0);
+  EXPECT_EQ(Out(), "{\"version\":\"1.2.3\"}\n");
+  EXPECT_EQ(Err(), "");
+}
+
+TEST_F(WanctlProcessTest, SignalsCancelGenerate) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    absl::Notification holds, cancelled;
+    server_.scripts.generate = [&](const auto&) {
+      return Stream<Event>{.messages = {Queued(1)},
+                           .hold = true,
+                           .on_hold = [&] { holds.Notify(); },
+                           .on_cancel = [&] { cancelled.Notify(); }};
+    };
+    const pid_t pid = Start({"generate", "--model", "5b", "--prompt", "a cat", "--output",
+                             (folder_ / "a.mp4").string()});
+    holds.WaitForNotification();
+    kill(pid, signal);
+    EXPECT_EQ(Wait(pid), 5);
+    cancelled.WaitForNotification();
+    EXPECT_THAT(Err(), HasSubstr("wanctl: interrupted\n"));
+    // A file is no terminal: no bar.
+    EXPECT_THAT(Err(), Not(HasSubstr("\x1b")));
+  }
+}
+
+TEST_F(WanctlProcessTest, UsageAndNobodyThere) {
+  EXPECT_EQ(Wait(Start({"frobnicate"})), 2);
+  EXPECT_EQ(Wait(Start({"--server", "127.0.0.1:1", "info"})), 6);
+  // One line, and nothing of gRPC's own log.
+  EXPECT_THAT(Err(), ::testing::MatchesRegex("wanctl: cannot reach 127.0.0.1:1: [^\n]*\n"));
+}
+
+}  // namespace
+}  // namespace wan::client

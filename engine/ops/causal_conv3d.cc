@@ -13,17 +13,16 @@ constexpr int64_t kTime = 2;
 }  // namespace
 
 CausalConv3d::CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t time_stride,
-                           ConvolutionPolicy policy)
+                           bool allow_tf32)
     : convolution_(weight, std::move(bias), /*stride=*/{time_stride, 1, 1},
-                   /*padding=*/{0, weight.size(3) / 2, weight.size(4) / 2}, policy),
+                   /*padding=*/{0, weight.size(3) / 2, weight.size(4) / 2}, allow_tf32),
       history_frames_(weight.size(kTime) - time_stride) {}
 
 at::Tensor CausalConv3d::OpenWindow(const at::Tensor& history, int64_t frames, int64_t height,
                                     int64_t width) const {
   const at::Tensor& weight = convolution_.weight();
-  at::Tensor window =
-      at::empty({1, weight.size(1), history_frames_ + frames, height, width},
-                weight.options().memory_format(convolution_.policy().Format(weight.dim())));
+  at::Tensor window = at::empty({1, weight.size(1), history_frames_ + frames, height, width},
+                                weight.options().memory_format(ConvolutionLayout(weight.dim())));
   at::Tensor past = window.narrow(kTime, 0, history_frames_);
   if (history.defined()) {
     past.copy_(history);

@@ -22,9 +22,8 @@ namespace wan {
 class CausalConv3d {
  public:
   // `weight` is [out, in, kt, kh, kw] with kh and kw odd, `bias` [out]. Rows and columns keep their
-  // number; frames are taken every `time_stride`, at most kt.
-  CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t time_stride,
-               ConvolutionPolicy policy);
+  // number; frames are taken every `time_stride`, at most kt. `allow_tf32` as in Convolution.
+  CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t time_stride, bool allow_tf32);
 
   // Frames that are looked back at: kt - time_stride.
   int64_t history_frames() const { return history_frames_; }

@@ -1,5 +1,5 @@
-// Convolution in two or three dimensions with everything that may vary between runs of one model
-// said explicitly, rather than read from LibTorch's process-wide switches.
+// Convolution in two or three dimensions with the library and the precision said explicitly, rather
+// than left to LibTorch's rules of thumb and process-wide switches.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,34 +9,26 @@
 
 namespace wan {
 
-// How the convolutions of one component run. Decided once, when its weights are loaded.
-struct ConvolutionPolicy {
-  // CUDA, fp32: round the inputs of the products to TF32.
-  bool allow_tf32 = false;
-  // Activations and kernels keep their channels innermost. cuDNN's tensor-core kernels want that
-  // and transpose what comes otherwise; with one video at a time it also makes frames outermost, so
-  // that a run of frames is one piece of memory.
-  bool channels_last = false;
+// The order in memory of kernels and of activations with `dim` dimensions (4 or 5), on every
+// device: channels innermost. The fast kernels of cuDNN and oneDNN want it and transpose what comes
+// otherwise; with one video at a time it makes frames outermost, so that a run of frames is one
+// piece of memory and a batch of images at once.
+inline constexpr at::MemoryFormat ConvolutionLayout(int64_t dim) {
+  return dim == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+}
 
-  // Channels last on CUDA, as they come on a CPU.
-  static ConvolutionPolicy For(at::Device device, bool allow_tf32);
-
-  // Of a tensor with `dim` dimensions (4 or 5).
-  at::MemoryFormat Format(int64_t dim) const;
-};
-
-// x [N, in, ...] -> [N, out, ...], with a symmetric zero border of `padding`.
+// x [N, in, ...] -> [N, out, ...], with a symmetric zero border of `padding`. Keeps x's layout.
 class Convolution {
  public:
   // `weight` is [out, in, k...] with 2 or 3 kernel dimensions, `bias` [out]; `stride` and `padding`
-  // have one entry for each kernel dimension.
+  // have one entry for each kernel dimension. `allow_tf32`: on CUDA, the products of fp32 may round
+  // their inputs to TF32.
   Convolution(const at::Tensor& weight, at::Tensor bias, std::vector<int64_t> stride,
-              std::vector<int64_t> padding, ConvolutionPolicy policy);
+              std::vector<int64_t> padding, bool allow_tf32);
 
   at::Tensor operator()(const at::Tensor& x) const;
 
   const at::Tensor& weight() const { return weight_; }
-  const ConvolutionPolicy& policy() const { return policy_; }
 
  private:
   at::Tensor weight_;
@@ -45,7 +37,7 @@ class Convolution {
   std::vector<int64_t> stride_;
   std::vector<int64_t> padding_;
   std::vector<int64_t> dilation_;  // ones
-  ConvolutionPolicy policy_;
+  bool allow_tf32_;
 };
 
 }  // namespace wan

@@ -4,6 +4,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -24,10 +25,19 @@ at::ScalarType ScalarTypeOf(const std::string& dtype) {
   return found->second;
 }
 
+std::string FromEnvironment(const char* name, const char* otherwise) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : otherwise;
+}
+
 }  // namespace
 
+std::string GoldenDir() { return FromEnvironment("WAN_GOLDEN_DIR", WAN_GOLDEN_DIR); }
+
+std::string CheckpointDir() { return FromEnvironment("WAN_CHECKPOINT_DIR", WAN_CHECKPOINT_DIR); }
+
 at::Tensor LoadGolden(std::string_view file, std::string_view name) {
-  const std::string path = std::string(WAN_GOLDEN_DIR) + "/" + std::string(file);
+  const std::string path = GoldenDir() + "/" + std::string(file);
   const std::map<std::string, RawTensor> tensors = ReadRawTensors(path);
   const auto found = tensors.find(std::string(name));
   if (found == tensors.end()) throw std::runtime_error(path + ": no tensor " + std::string(name));

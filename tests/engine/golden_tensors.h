@@ -3,9 +3,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
 #include <string_view>
 
 namespace wan {
+
+// tests/golden, and where its checkpoints are unpacked: as the build has them or, for a program
+// that was carried to another machine, from the environment variables WAN_GOLDEN_DIR and
+// WAN_CHECKPOINT_DIR.
+std::string GoldenDir();
+std::string CheckpointDir();
 
 // The tensor `name` of the safetensors file tests/golden/`file`, for example
 // ("vae/2.2_encode_1.safetensors", "latents"), on the CPU in its own dtype. Throws

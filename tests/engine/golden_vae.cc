@@ -4,15 +4,13 @@
 #include <utility>
 
 #include "nlohmann/json.hpp"
+#include "tests/engine/golden_tensors.h"
 #include "tests/engine/raw_tensors.h"
 
 namespace wan {
 namespace {
 
-const std::string& VaeFolder() {
-  static const std::string folder = std::string(WAN_CHECKPOINT_DIR) + "/ti2v-5b/diffusers/vae";
-  return folder;
-}
+std::string VaeFolder() { return CheckpointDir() + "/ti2v-5b/diffusers/vae"; }
 
 }  // namespace
 
@@ -66,7 +64,7 @@ VaeConfig GoldenVae22Config() {
 InMemoryWeights GoldenVae22Weights() {
   const std::string file = VaeFolder() + "/diffusion_pytorch_model.safetensors";
   const nlohmann::json names =
-      nlohmann::json::parse(ReadFileBytes(std::string(WAN_GOLDEN_DIR) + "/key_map.json"))["vae2.2"];
+      nlohmann::json::parse(ReadFileBytes(GoldenDir() + "/key_map.json"))["vae2.2"];
   std::map<std::string, RawTensor> tensors = ReadRawTensors(file);
   InMemoryWeights weights;
   for (const auto& [upstream, diffusers] : names.items()) {

@@ -188,7 +188,7 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadVae22(const WeightSource& 
   if (absl::Status status = CheckConfig(config); !status.ok()) return status;
   const c10::InferenceMode no_autograd;
   WeightLoader loader(weights, options.device, options.dtype);
-  const VaeLayerFactory factory(loader, ConvolutionPolicy::For(options.device, options.allow_tf32));
+  const VaeLayerFactory factory(loader, options.allow_tf32);
   auto vae = std::make_unique<Vae22>(config, options, factory, factory);
   if (!loader.status().ok()) return loader.status();
   vae->set_weight_bytes(loader.bytes());

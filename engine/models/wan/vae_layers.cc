@@ -15,8 +15,8 @@ namespace {
 const std::vector<int64_t> kKernel3x3x3{3, 3, 3};
 const std::vector<int64_t> kKernelTime{3, 1, 1};
 
-// [1, C, T, H, W] <-> [T, C, H, W], views of the same memory. With channels last both are dense, so
-// that two-dimensional convolutions take the frames as a batch without a copy.
+// [1, C, T, H, W] <-> [T, C, H, W], views of the same memory, and both dense in ConvolutionLayout:
+// two-dimensional convolutions take the frames as a batch without a copy.
 at::Tensor FramesAsBatch(const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); }
 at::Tensor BatchAsFrames(const at::Tensor& x) { return x.transpose(0, 1).unsqueeze(0); }
 
@@ -29,7 +29,7 @@ Convolution VaeLayerFactory::MakeConvolution(const std::string& name, int64_t ou
   std::vector<int64_t> shape{out, in};
   shape.insert(shape.end(), kernel.begin(), kernel.end());
   return Convolution(weights_.Get(name + ".weight", shape), weights_.Get(name + ".bias", {out}),
-                     std::move(stride), std::move(padding), policy_);
+                     std::move(stride), std::move(padding), allow_tf32_);
 }
 
 Convolution VaeLayerFactory::MakePointwise3d(const std::string& name, int64_t out, int64_t in) {
@@ -40,7 +40,7 @@ CausalConv3d VaeLayerFactory::MakeCausalConv3d(const std::string& name, int64_t 
                                                const std::vector<int64_t>& kernel,
                                                int64_t time_stride) {
   return CausalConv3d(weights_.Get(name + ".weight", {out, in, kernel[0], kernel[1], kernel[2]}),
-                      weights_.Get(name + ".bias", {out}), time_stride, policy_);
+                      weights_.Get(name + ".bias", {out}), time_stride, allow_tf32_);
 }
 
 CachedConv3d::CachedConv3d(VaeLayerFactory& factory, const std::string& name, int64_t out,
@@ -155,7 +155,7 @@ at::Tensor Upsample::Forward(at::Tensor x, FeatureCache& cache) const {
     x = time_->Forward(x, cache);
     time_factor = 2;
   }
-  x = NearestUpsample(x, time_factor, space_.policy());
+  x = NearestUpsample(x, time_factor);
   return BatchAsFrames(space_(FramesAsBatch(x)));
 }
 

@@ -1,4 +1,4 @@
-// What the Wan autoencoders are made of. Activations are [1, C, T, H, W].
+// What the Wan autoencoders are made of. Activations are [1, C, T, H, W] in ConvolutionLayout.
 //
 // A layer holds weights and nothing else. What a video leaves behind for its next chunk is in a
 // FeatureCache, of which each pass over a video has its own.
@@ -33,11 +33,11 @@ struct FeatureCache {
 class VaeLayerFactory {
  public:
   // `weights` must outlive the factory, the layers depend on neither.
-  VaeLayerFactory(WeightLoader& weights, ConvolutionPolicy policy)
-      : weights_(weights), policy_(policy) {}
+  // `allow_tf32` is what Convolution does with it.
+  VaeLayerFactory(WeightLoader& weights, bool allow_tf32)
+      : weights_(weights), allow_tf32_(allow_tf32) {}
 
   WeightLoader& weights() { return weights_; }
-  const ConvolutionPolicy& policy() const { return policy_; }
 
   // Weights "NAME.weight" [out, in, kernel...] and "NAME.bias" [out].
   Convolution MakeConvolution(const std::string& name, int64_t out, int64_t in,
@@ -53,7 +53,7 @@ class VaeLayerFactory {
 
  private:
   WeightLoader& weights_;
-  const ConvolutionPolicy policy_;
+  const bool allow_tf32_;
   size_t slots_ = 0;
 };
 

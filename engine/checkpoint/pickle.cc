@@ -318,7 +318,8 @@ class Machine {
     const PickleValue& callee = *(*call)[0];
     const PickleValue& arguments = *(*call)[1];
     if (callee.kind != Kind::kName || arguments.kind != Kind::kTuple) {
-      return Wrong(absl::StrCat("calls a ", std::string(PickleKindName(callee.kind))));
+      return Wrong(
+          absl::StrCat("calls a value of kind ", std::string(PickleKindName(callee.kind))));
     }
     if (callee.text == kOrderedDict && arguments.items.empty()) {
       Push(Kind::kDict);

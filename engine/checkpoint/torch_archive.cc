@@ -84,14 +84,16 @@ class ArchiveReader {
         ReadPickle((*pickle_record)->bytes, absl::StrCat(path_, ": ", folder_, "/data.pkl"));
     if (!pickle.ok()) return pickle.status();
     if (pickle->root->kind != Kind::kDict) {
-      return Wrong(absl::StrCat("holds a ", std::string(PickleKindName(pickle->root->kind)),
+      return Wrong(absl::StrCat("holds a value of kind ",
+                                std::string(PickleKindName(pickle->root->kind)),
                                 ", expected a dict of tensors"));
     }
     std::vector<StoredTensor> tensors;
     std::set<std::string_view> names;
     for (const auto& [key, value] : pickle->root->entries) {
       if (key->kind != Kind::kString) {
-        return Wrong(absl::StrCat("a tensor's name is a ", std::string(PickleKindName(key->kind))));
+        return Wrong(absl::StrCat("a tensor's name is of kind ",
+                                  std::string(PickleKindName(key->kind)), ", expected a string"));
       }
       if (!names.insert(key->text).second) {
         return Wrong(absl::StrCat("tensor ", Printable(key->text), " occurs twice"));
@@ -100,6 +102,7 @@ class ArchiveReader {
       if (!tensor.ok()) return tensor.status();
       tensors.push_back(*std::move(tensor));
     }
+    if (absl::Status status = CheckAllUsed(); !status.ok()) return status;
     return tensors;
   }
 
@@ -136,7 +139,7 @@ class ArchiveReader {
                                            "\", expected \"little\""));
   }
 
-  absl::StatusOr<StoredTensor> ReadTensor(const std::string& name, const PickleValue& value) const {
+  absl::StatusOr<StoredTensor> ReadTensor(const std::string& name, const PickleValue& value) {
     const auto wrong = [&](std::string_view what) {
       return Wrong(absl::StrCat(Subject(name), std::string(what)));
     };
@@ -148,8 +151,8 @@ class ArchiveReader {
       tensor = arguments[0];
     }
     if (tensor->kind != Kind::kCall || tensor->text != "torch._utils _rebuild_tensor_v2") {
-      return wrong(
-          absl::StrCat("is a ", std::string(PickleKindName(tensor->kind)), ", expected a tensor"));
+      return wrong(absl::StrCat("is of kind ", std::string(PickleKindName(tensor->kind)),
+                                ", expected a tensor"));
     }
     // (storage, offset in elements, size, stride, requires_grad, hooks)
     const auto arguments = Items(*tensor->items.front(), 6);
@@ -181,7 +184,7 @@ class ArchiveReader {
                         .bytes = storage->bytes.subspan(offset * element, *count * element)};
   }
 
-  absl::StatusOr<Storage> ReadStorage(const std::string& tensor, const PickleValue& value) const {
+  absl::StatusOr<Storage> ReadStorage(const std::string& tensor, const PickleValue& value) {
     // ("storage", type, record, device, elements)
     std::span<const PickleValue* const> id;
     if (value.kind == Kind::kPersistentId) id = Items(*value.items.front(), 5);
@@ -200,6 +203,7 @@ class ArchiveReader {
       return Wrong(
           absl::StrCat(Subject(tensor), "needs record ", Printable(name), ", which is missing"));
     }
+    used_.insert(name);
     const uint64_t size = record->second.bytes.size();
     const uint64_t element = DTypeSize(*dtype);
     if (size % element != 0 || id[4]->integer < 0 ||
@@ -211,9 +215,22 @@ class ArchiveReader {
     return Storage{.dtype = *dtype, .bytes = record->second.bytes};
   }
 
+  // A storage that no tensor refers to hints at one that refers to the wrong storage.
+  absl::Status CheckAllUsed() const {
+    const std::string prefix = absl::StrCat(folder_, "/data/");
+    for (auto record = records_.lower_bound(prefix);
+         record != records_.end() && record->first.starts_with(prefix); ++record) {
+      if (!used_.contains(record->first)) {
+        return Wrong(absl::StrCat("record ", Printable(record->first), " belongs to no tensor"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   const std::string& path_;
   const ZipDirectory& records_;
   std::string folder_;
+  std::set<std::string, std::less<>> used_;  // records of storages
 };
 
 }  // namespace

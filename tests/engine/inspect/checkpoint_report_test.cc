@@ -1,0 +1,116 @@
+#include "engine/inspect/checkpoint_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/engine/checkpoint/files.h"
+
+namespace wan {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::ordered_json;
+
+const std::string& Original() {
+  static const std::string path = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
+  return path;
+}
+
+TEST(CheckpointReportTest, DescribesASoundCheckpoint) {
+  const Json report = InspectCheckpoint(Original());
+  EXPECT_EQ(report["path"], Original());
+  EXPECT_EQ(report["ok"], true);
+  EXPECT_EQ(report["layout"], "original");
+  EXPECT_EQ(report["model"], "ti2v-5b");
+  EXPECT_EQ(report["expert_boundary"], nullptr);
+  EXPECT_EQ(report["tokenizer"], Original() + "/google/umt5-xxl/spiece.model");
+  EXPECT_EQ(report["problems"], Json::array());
+  ASSERT_EQ(report["components"].size(), 3u);
+  const Json& transformer = report["components"][0];
+  EXPECT_EQ(transformer["name"], "transformer");
+  EXPECT_EQ(transformer["files"].size(), 2u);
+  EXPECT_EQ(transformer["tensors"], 96);
+  EXPECT_EQ(transformer["parameters"], 243104);
+  EXPECT_EQ(transformer["bytes"], 4 * 243104);
+  EXPECT_EQ(transformer["dtypes"], Json({{"F32", 96}}));
+  EXPECT_EQ(transformer["dimensions"]["dim"], 64);
+  EXPECT_EQ(transformer["dimensions"]["patch_size"], Json({1, 2, 2}));
+  EXPECT_EQ(transformer["problems"], Json::array());
+  EXPECT_EQ(report["components"][1]["name"], "text_encoder");
+  EXPECT_EQ(report["components"][1]["dimensions"]["num_heads"], 4);
+  EXPECT_EQ(report["components"][2]["name"], "vae");
+  EXPECT_EQ(report["components"][2]["dimensions"]["kind"], "2.2");
+
+  EXPECT_THAT(
+      ReportText(report),
+      AllOf(HasSubstr("layout        original\n"), HasSubstr("model         ti2v-5b\n"),
+            HasSubstr("(2 shards)"), HasSubstr("96 (96 F32), 243104 parameters, 949.62 KiB"),
+            HasSubstr("vocab_size 960"), Not(HasSubstr("experts")),
+            HasSubstr("complete: nothing is missing or wrong\n")));
+}
+
+TEST(CheckpointReportTest, DescribesTwoExperts) {
+  const Json report = InspectCheckpoint(WAN_CHECKPOINT_DIR "/i2v-a14b/diffusers");
+  EXPECT_EQ(report["model"], "i2v-a14b");
+  EXPECT_EQ(report["expert_boundary"], 0.9);
+  ASSERT_EQ(report["components"].size(), 4u);
+  EXPECT_EQ(report["components"][1]["name"], "transformer_2");
+  EXPECT_THAT(ReportText(report), HasSubstr("boundary 0.9\n"));
+}
+
+TEST(CheckpointReportTest, DescribesSyntheticModels) {
+  const Json report = InspectCheckpoint("synthetic:ti2v-5b");
+  EXPECT_EQ(report["ok"], true);
+  EXPECT_EQ(report["layout"], "synthetic");
+  EXPECT_EQ(report["tokenizer"], nullptr);
+  EXPECT_EQ(report["components"][0]["bytes"], 2 * 4'999'787'712);
+  EXPECT_EQ(report["components"][0]["dtypes"], Json({{"BF16", 825}}));
+  EXPECT_THAT(ReportText(report), HasSubstr("4999787712 parameters, 9.31 GiB"));
+}
+
+// What can be made out is told, and all that is wrong.
+TEST(CheckpointReportTest, DescribesDamage) {
+  const testing::TempFolder folder;
+  const std::string path = (folder / "m").string();
+  testing::LinkFolder(Original(), path);
+  testing::ReplaceFile(fs::path(path) / "Wan2.2_VAE.pth", "cut");
+  fs::remove(fs::path(path) / "diffusion_pytorch_model-00002-of-00002.safetensors");
+  fs::remove(fs::path(path) / "google/umt5-xxl/spiece.model");
+  const Json report = InspectCheckpoint(path);
+  EXPECT_EQ(report["ok"], false);
+  EXPECT_EQ(report["model"], "ti2v-5b");
+  EXPECT_EQ(report["problems"].size(), 1u);
+  const Json& transformer = report["components"][0];
+  EXPECT_EQ(transformer["dimensions"]["num_layers"], 3);
+  EXPECT_EQ(transformer["files"].size(), 1u);
+  EXPECT_GT(transformer["tensors"], 0);
+  EXPECT_EQ(transformer["problems"].size(), 1u);
+  const Json& vae = report["components"][2];
+  EXPECT_EQ(vae["dimensions"], nullptr);
+  EXPECT_EQ(vae["tensors"], 0);
+  EXPECT_EQ(vae["problems"].size(), 1u);
+  EXPECT_THAT(ReportText(report),
+              AllOf(HasSubstr("3 problems:\n"), HasSubstr("spiece.model: no such file"),
+                    HasSubstr("-00002-of-00002.safetensors: cannot open"),
+                    HasSubstr("Wan2.2_VAE.pth: too short"), HasSubstr("dimensions  unknown"),
+                    Not(HasSubstr("complete"))));
+}
+
+TEST(CheckpointReportTest, SaysWhatIsNoCheckpoint) {
+  const Json report = InspectCheckpoint("/nowhere");
+  EXPECT_EQ(report["ok"], false);
+  EXPECT_EQ(report["layout"], nullptr);
+  EXPECT_EQ(report["model"], nullptr);
+  EXPECT_EQ(report["components"], Json::array());
+  EXPECT_THAT(ReportText(report), AllOf(HasSubstr("layout        unknown"),
+                                        HasSubstr("1 problem:\n  /nowhere: no such folder")));
+}
+
+}  // namespace
+}  // namespace wan

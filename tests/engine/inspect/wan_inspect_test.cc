@@ -1,0 +1,66 @@
+// The program itself: exit codes, and where its answers go.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace wan {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Result {
+  int code = -1;
+  std::string output;
+};
+
+// Runs a shell command line in which $P is the program.
+Result Shell(const std::string& command) {
+  const std::string line = "P=" WAN_BINARY_DIR "/wan_inspect; C=" WAN_CHECKPOINT_DIR "; " + command;
+  Result result;
+  FILE* const pipe = ::popen(line.c_str(), "r");
+  if (pipe == nullptr) return result;
+  char buffer[4096];
+  while (const size_t size = ::fread(buffer, 1, sizeof(buffer), pipe)) {
+    result.output.append(buffer, size);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  return result;
+}
+
+TEST(WanInspectTest, ExitCodesTellSoundDamagedAndUsage) {
+  EXPECT_EQ(Shell("$P checkpoint $C/ti2v-5b/original").code, 0);
+  EXPECT_EQ(Shell("$P checkpoint synthetic:ti2v-5b").code, 0);
+  EXPECT_EQ(Shell("$P checkpoint $C").code, 1);
+  EXPECT_EQ(Shell("$P checkpoint /nowhere").code, 1);
+  EXPECT_EQ(Shell("$P tokens /nowhere 2>&1 < /dev/null").code, 1);
+  EXPECT_EQ(Shell("$P 2>&1").code, 2);
+  EXPECT_EQ(Shell("$P checkpoint 2>&1").code, 2);
+  EXPECT_EQ(Shell("$P checkpoint $C --jsom 2>&1").code, 2);
+  EXPECT_EQ(Shell("$P frobnicate 2>&1").code, 2);
+  EXPECT_EQ(Shell("$P --help").code, 0);
+}
+
+TEST(WanInspectTest, CheckpointSpeaksTextAndJson) {
+  EXPECT_THAT(Shell("$P checkpoint $C/ti2v-5b/diffusers").output, StartsWith("checkpoint  "));
+  const Result damaged = Shell("$P checkpoint --json $C");
+  EXPECT_EQ(damaged.code, 1);
+  EXPECT_EQ(nlohmann::json::parse(damaged.output)["ok"], false);
+}
+
+TEST(WanInspectTest, TokensAnswersEveryLineAtOnce) {
+  const Result result = Shell(
+      R"(printf '{"text":" A  red cat"}\nnonsense\n{"text":""}' | $P tokens $C/ti2v-5b/original)");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.output, StartsWith(R"({"cleaned":"A red cat","ids":[)"));
+  EXPECT_THAT(result.output, HasSubstr("\n{\"error\":"));
+  EXPECT_THAT(result.output, HasSubstr("\n{\"cleaned\":\"\",\"ids\":[1]}\n"));
+}
+
+}  // namespace
+}  // namespace wan

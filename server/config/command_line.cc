@@ -1,0 +1,93 @@
+#include "server/config/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/config/settings.h"
+#include "server/config/yaml_config.h"
+
+namespace wan::server {
+namespace {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  // Opening a folder succeeds, reading it does not.
+  if (!file || !(text << file.rdbuf()) || file.bad()) {
+    return absl::NotFoundError(
+        absl::StrCat("--config ", path, ": cannot be read: ", std::strerror(errno)));
+  }
+  return text.str();
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  CLI::App app("wanserve: serves Wan2.2 video models over gRPC", "wanserve");
+  app.set_help_flag("--help,-h", "print this and exit");
+  std::string config_file;
+  bool print_config = false;
+  app.add_option("--config", config_file, "YAML file of settings; flags win over it")
+      ->type_name("FILE");
+  app.add_flag("--print-config", print_config, "print the settings that hold, as YAML, and exit");
+  app.set_version_flag("--version", absl::StrCat("wanserve ", WAN_VERSION));
+
+  // Values stay text here: the table of settings reads and checks them, as it does a file's.
+  std::map<std::string_view, std::vector<std::string>> given;
+  for (const Setting& setting : Settings()) {
+    std::vector<std::string>& values = given[setting.key];
+    const bool many = setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList;
+    CLI::Option* const option =
+        many ? app.add_option(FlagOf(setting), values)
+             : app.add_option_function<std::string>(
+                   FlagOf(setting), [&values](const std::string& value) { values = {value}; });
+    option->description(std::string(setting.help))->type_name(std::string(setting.placeholder));
+  }
+
+  CommandLine command;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    command.action = CommandLine::Action::kPrintText;
+    command.text = app.help();
+    return command;
+  } catch (const CLI::CallForVersion& version) {
+    command.action = CommandLine::Action::kPrintText;
+    command.text = absl::StrCat(version.what(), "\n");
+    return command;
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(error.what(), " (wanserve --help lists the flags)"));
+  }
+
+  if (!config_file.empty()) {
+    absl::StatusOr<std::string> text = ReadFile(config_file);
+    if (!text.ok()) return text.status();
+    if (absl::Status status = ApplyYaml(*text, config_file, command.config); !status.ok()) {
+      return status;
+    }
+  }
+  std::vector<std::string> problems;
+  for (const Setting& setting : Settings()) {
+    const std::vector<std::string>& values = given[setting.key];
+    if (values.empty()) continue;
+    const absl::Status status = setting.set(values, command.config);
+    if (!status.ok()) {
+      problems.push_back(absl::StrCat(FlagOf(setting), " ", std::string(status.message())));
+    }
+  }
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  if (absl::Status status = Complete(command.config); !status.ok()) return status;
+  if (print_config) command.action = CommandLine::Action::kPrintConfig;
+  return command;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,49 @@
+// What an operator decides. Every member is a key of the YAML file and, with dashes for
+// underscores, a flag of wanserve (server/config/settings.cc holds the table).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/api/engine.h"
+#include "server/config/host_port.h"
+#include "server/logging/logger.h"
+
+namespace wan::server {
+
+// What becomes of the running job when the server is told to stop.
+enum class ShutdownMode {
+  kFinish,   // it may go on for the grace time, and is requeued after that
+  kRequeue,  // it stops within one step and runs again after the restart
+};
+
+struct ServerConfig {
+  // Where gRPC listens. No authentication and no encryption: on other than the loopback interface
+  // that is up to the network.
+  HostPort listen{"127.0.0.1", 50051};
+  // Where Prometheus' /metrics listens.
+  HostPort metrics_listen{"127.0.0.1", 9464};
+  // Jobs, events and artifacts. Required.
+  std::string data_dir;
+  // Loaded at start, in this order.
+  std::vector<ModelSpec> models;
+  // "cpu" or "cuda:N".
+  std::string device = "cpu";
+  // "fp32" or "bf16"; while it is empty EffectiveDtype decides.
+  std::string dtype;
+  // Threads of one operator on the CPU; 0: one a core.
+  int cpu_threads = 0;
+  // Most jobs that may wait.
+  int queue_capacity = 100;
+  // Run each model once after loading it, before it counts as ready.
+  bool warm_up = true;
+  // Sizes of that run; empty: one small video.
+  std::vector<VideoShape> warm_up_shapes;
+  ShutdownMode shutdown_mode = ShutdownMode::kFinish;
+  // How long kFinish waits.
+  double shutdown_grace_seconds = 25;
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kJson;
+};
+
+}  // namespace wan::server

@@ -1,0 +1,285 @@
+#include "server/config/settings.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace wan::server {
+namespace {
+
+using Values = std::vector<std::string>;
+
+absl::Status MustBe(std::string_view value, std::string_view right) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("is '", std::string(value), "', must be ", std::string(right)));
+}
+
+template <typename Number>
+std::optional<Number> Parsed(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// The shortest text that reads back as the same number.
+std::string Shortest(double number) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof(text), number);
+  return error == std::errc() ? std::string(text, end) : std::string();
+}
+
+Setting Text(std::string_view key, std::string_view placeholder, std::string_view help,
+             std::string ServerConfig::*member,
+             std::function<absl::Status(const std::string&)> check) {
+  return {key,
+          placeholder,
+          help,
+          Setting::Form::kText,
+          [member, check = std::move(check)](const Values& values, ServerConfig& config) {
+            if (absl::Status status = check(values.front()); !status.ok()) return status;
+            config.*member = values.front();
+            return absl::OkStatus();
+          },
+          [member](const ServerConfig& config) { return Values{config.*member}; }};
+}
+
+Setting Address(std::string_view key, std::string_view help, HostPort ServerConfig::*member) {
+  return {key,
+          "HOST:PORT",
+          help,
+          Setting::Form::kText,
+          [member](const Values& values, ServerConfig& config) {
+            absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
+            if (parsed.ok()) config.*member = *std::move(parsed);
+            return parsed.status();
+          },
+          [member](const ServerConfig& config) { return Values{ToString(config.*member)}; }};
+}
+
+Setting Integer(std::string_view key, std::string_view help, int ServerConfig::*member, int least,
+                int most) {
+  return {key,
+          "N",
+          help,
+          Setting::Form::kNumber,
+          [=](const Values& values, ServerConfig& config) {
+            const std::optional<int> number = Parsed<int>(values.front());
+            if (!number.has_value() || *number < least || *number > most) {
+              return MustBe(values.front(),
+                            absl::StrCat("a whole number from ", least, " to ", most));
+            }
+            config.*member = *number;
+            return absl::OkStatus();
+          },
+          [member](const ServerConfig& config) { return Values{absl::StrCat(config.*member)}; }};
+}
+
+Setting Seconds(std::string_view key, std::string_view help, double ServerConfig::*member,
+                double most) {
+  return {key,
+          "SECONDS",
+          help,
+          Setting::Form::kNumber,
+          [=](const Values& values, ServerConfig& config) {
+            const std::optional<double> number = Parsed<double>(values.front());
+            if (!number.has_value() || !std::isfinite(*number) || *number < 0 || *number > most) {
+              return MustBe(values.front(), absl::StrCat("a number of seconds from 0 to ", most));
+            }
+            config.*member = *number;
+            return absl::OkStatus();
+          },
+          [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
+}
+
+// One of a few words, each of which means a value of the member.
+template <typename Value>
+Setting Choice(std::string_view key, std::string_view placeholder, std::string_view help,
+               Setting::Form form, Value ServerConfig::*member,
+               std::vector<std::pair<std::string, Value>> words) {
+  return {key,
+          placeholder,
+          help,
+          form,
+          [member, words](const Values& values, ServerConfig& config) {
+            Values known;
+            for (const auto& [word, value] : words) {
+              known.push_back(word);
+              if (word != values.front()) continue;
+              config.*member = value;
+              return absl::OkStatus();
+            }
+            return MustBe(values.front(), absl::StrJoin(known, " or "));
+          },
+          [member, words](const ServerConfig& config) {
+            for (const auto& [word, value] : words) {
+              if (value == config.*member) return Values{word};
+            }
+            return Values{};
+          }};
+}
+
+absl::Status CheckDevice(const std::string& device) {
+  constexpr std::string_view kCuda = "cuda:";
+  const std::string_view text = device;
+  const bool cuda = text.substr(0, kCuda.size()) == kCuda &&
+                    Parsed<unsigned>(text.substr(kCuda.size())).has_value();
+  return cuda || device == "cpu" ? absl::OkStatus() : MustBe(device, "cpu or cuda:N, N from 0");
+}
+
+absl::Status CheckDtype(const std::string& dtype) {
+  return dtype == "fp32" || dtype == "bf16" ? absl::OkStatus() : MustBe(dtype, "fp32 or bf16");
+}
+
+absl::Status CheckDataDir(const std::string& folder) {
+  return folder.empty() ? absl::InvalidArgumentError("is empty, must be a folder")
+                        : absl::OkStatus();
+}
+
+bool IsModelName(std::string_view name) {
+  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+absl::Status SetModels(const Values& values, ServerConfig& config) {
+  std::vector<ModelSpec> models;
+  std::set<std::string> names;
+  for (const std::string& value : values) {
+    const size_t equals = value.find('=');
+    ModelSpec model;
+    model.name = value.substr(0, equals);
+    if (equals != std::string::npos) model.path = value.substr(equals + 1);
+    if (!IsModelName(model.name) || model.path.empty()) {
+      return MustBe(value,
+                    "NAME=PATH with a name of 1 to 63 letters, digits, '.', '_' and '-', and a "
+                    "checkpoint's folder or synthetic:ti2v-5b");
+    }
+    if (!names.insert(model.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("names '", model.name, "' twice; each model needs a name of its own"));
+    }
+    models.push_back(std::move(model));
+  }
+  config.models = std::move(models);
+  return absl::OkStatus();
+}
+
+Values GetModels(const ServerConfig& config) {
+  Values values;
+  for (const ModelSpec& model : config.models) values.push_back(model.name + "=" + model.path);
+  return values;
+}
+
+absl::Status SetShapes(const Values& values, ServerConfig& config) {
+  std::vector<VideoShape> shapes;
+  for (const std::string& value : values) {
+    VideoShape shape;
+    int used = 0;
+    const int fields = std::sscanf(value.c_str(), "%5dx%5dx%5d%n", &shape.width, &shape.height,
+                                   &shape.num_frames, &used);
+    if (fields != 3 || used != static_cast<int>(value.size()) || shape.width < 1 ||
+        shape.height < 1 || shape.num_frames < 1) {
+      return MustBe(value, "WIDTHxHEIGHTxFRAMES, for example 1280x704x121");
+    }
+    shapes.push_back(shape);
+  }
+  config.warm_up_shapes = std::move(shapes);
+  return absl::OkStatus();
+}
+
+Values GetShapes(const ServerConfig& config) {
+  Values values;
+  for (const VideoShape& shape : config.warm_up_shapes) {
+    values.push_back(absl::StrCat(shape.width, "x", shape.height, "x", shape.num_frames));
+  }
+  return values;
+}
+
+std::vector<Setting> MakeSettings() {
+  using C = ServerConfig;
+  return {
+      Address("listen", "where gRPC listens; port 0 takes a free one", &C::listen),
+      Address("metrics_listen", "where Prometheus' /metrics listens; port 0 takes a free one",
+              &C::metrics_listen),
+      Text("data_dir", "DIR", "folder of jobs, events and videos; one server at a time",
+           &C::data_dir, CheckDataDir),
+      {"models", "NAME=PATH",
+       "models to load: the name that requests use, and a checkpoint's folder or "
+       "synthetic:ti2v-5b",
+       Setting::Form::kMap, SetModels, GetModels},
+      Text("device", "cpu|cuda:N", "where models run", &C::device, CheckDevice),
+      Text("dtype", "fp32|bf16", "what models compute in; unset: fp32 on the CPU, bf16 on a GPU",
+           &C::dtype, CheckDtype),
+      Integer("cpu_threads", "threads of one operator on the CPU; 0: one a core", &C::cpu_threads,
+              0, 4096),
+      Integer("queue_capacity", "most jobs that may wait", &C::queue_capacity, 1, 1'000'000),
+      Choice<bool>("warm_up", "true|false", "run each model once before it counts as ready",
+                   Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
+      {"warm_up_shapes", "WxHxFRAMES", "sizes of that run; unset: one small video",
+       Setting::Form::kList, SetShapes, GetShapes},
+      Choice<ShutdownMode>(
+          "shutdown_mode", "finish|requeue",
+          "the running job at SIGTERM: may finish within the grace time, or runs again later",
+          Setting::Form::kText, &C::shutdown_mode,
+          {{"finish", ShutdownMode::kFinish}, {"requeue", ShutdownMode::kRequeue}}),
+      Seconds("shutdown_grace_seconds", "how long shutdown_mode finish waits",
+              &C::shutdown_grace_seconds, 86'400),
+      Choice<LogLevel>("log_level", "debug|info|warning|error", "least level that is logged",
+                       Setting::Form::kText, &C::log_level,
+                       {{"debug", LogLevel::kDebug},
+                        {"info", LogLevel::kInfo},
+                        {"warning", LogLevel::kWarning},
+                        {"error", LogLevel::kError}}),
+      Choice<LogFormat>("log_format", "json|text", "form of a line of the log",
+                        Setting::Form::kText, &C::log_format,
+                        {{"json", LogFormat::kJson}, {"text", LogFormat::kText}}),
+  };
+}
+
+}  // namespace
+
+const std::vector<Setting>& Settings() {
+  static const auto* const settings = new std::vector<Setting>(MakeSettings());
+  return *settings;
+}
+
+const Setting* FindSetting(std::string_view key) {
+  for (const Setting& setting : Settings()) {
+    if (setting.key == key) return &setting;
+  }
+  return nullptr;
+}
+
+std::string FlagOf(const Setting& setting) {
+  // One model a flag reads better in the singular; so does one shape.
+  std::string name(setting.key);
+  if (setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList) name.pop_back();
+  return "--" + absl::StrReplaceAll(name, {{"_", "-"}});
+}
+
+absl::Status Complete(ServerConfig& config) {
+  if (config.dtype.empty()) config.dtype = config.device == "cpu" ? "fp32" : "bf16";
+  if (config.data_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "data_dir is not set: give --data-dir DIR, or data_dir in the file, a folder for jobs and "
+        "videos");
+  }
+  if (config.listen == config.metrics_listen && config.listen.port != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("listen and metrics_listen are both ",
+                                                   ToString(config.listen),
+                                                   ": each needs an address of its own"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace wan::server

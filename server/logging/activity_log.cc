@@ -1,0 +1,93 @@
+#include "server/logging/activity_log.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::server {
+namespace {
+
+std::string Text(absl::string_view text) { return {text.data(), text.size()}; }
+
+class StageLog final : public TelemetrySink {
+ public:
+  StageLog(Logger& logger, SinkContext context) : logger_(logger), context_(std::move(context)) {}
+
+  void OnSpanEnd(const SpanRecord& record) override {
+    if (record.status.ok()) {
+      logger_.Log(LogLevel::kDebug, "stage finished",
+                  {{"stage", record.stage},
+                   {"seconds", record.seconds},
+                   {"model", context_.model},
+                   {"job", context_.job},
+                   {"attempt", context_.attempt}});
+    } else {
+      logger_.Log(LogLevel::kDebug, "stage failed",
+                  {{"stage", record.stage},
+                   {"seconds", record.seconds},
+                   {"model", context_.model},
+                   {"job", context_.job},
+                   {"attempt", context_.attempt},
+                   {"error", record.status.ToString()}});
+    }
+  }
+
+ private:
+  Logger& logger_;
+  const SinkContext context_;
+};
+
+}  // namespace
+
+void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) {
+  const std::string& state = wan::v1::JobState_Name(job.state());
+  const std::string& before = wan::v1::JobState_Name(previous);
+  if (job.has_error()) {
+    // A job that failed is its caller's affair; the server goes on.
+    logger_.Log(job.state() == wan::v1::JOB_STATE_FAILED ? LogLevel::kWarning : LogLevel::kInfo,
+                "job",
+                {{"job", job.name()},
+                 {"model", job.request().model()},
+                 {"state", state},
+                 {"previous", before},
+                 {"attempt", job.attempt()},
+                 {"error", job.error().message()}});
+    return;
+  }
+  logger_.Log(LogLevel::kInfo, "job",
+              {{"job", job.name()},
+               {"model", job.request().model()},
+               {"state", state},
+               {"previous", before},
+               {"attempt", job.attempt()}});
+}
+
+void ActivityLog::OnModelState(const wan::v1::Model& model) {
+  const std::string& state = wan::v1::ModelState_Name(model.state());
+  if (model.state() == wan::v1::MODEL_STATE_FAILED) {
+    logger_.Log(LogLevel::kError, "model",
+                {{"model", model.name()},
+                 {"state", state},
+                 {"path", model.path()},
+                 {"error", model.error().message()}});
+    return;
+  }
+  logger_.Log(LogLevel::kInfo, "model",
+              {{"model", model.name()}, {"state", state}, {"path", model.path()}});
+}
+
+void ActivityLog::OnProblem(const absl::Status& problem) {
+  logger_.Log(
+      LogLevel::kError, "problem",
+      {{"code", absl::StatusCodeToString(problem.code())}, {"error", Text(problem.message())}});
+}
+
+SinkFactory ActivityLog::StageSinks() {
+  return
+      [this](const SinkContext& context) { return std::make_unique<StageLog>(logger_, context); };
+}
+
+}  // namespace wan::server

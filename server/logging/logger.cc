@@ -1,0 +1,90 @@
+#include "server/logging/logger.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/time/time.h"
+
+namespace wan::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view NameOf(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+std::string Dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json ToJson(const LogField::Value& value) {
+  return std::visit([](const auto& held) { return Json(held); }, value);
+}
+
+std::string JsonLine(const std::string& time, LogLevel level, std::string_view message,
+                     std::initializer_list<LogField> fields) {
+  Json line;
+  line["time"] = time;
+  line["level"] = NameOf(level);
+  line["message"] = message;
+  for (const LogField& field : fields) line[std::string(field.key)] = ToJson(field.value);
+  return Dumped(line) + '\n';
+}
+
+std::string TextLine(const std::string& time, LogLevel level, std::string_view message,
+                     std::initializer_list<LogField> fields) {
+  std::string line = time + ' ' + absl::AsciiStrToUpper(std::string(NameOf(level))) + ' ';
+  // Quoted as JSON strings without the quotes: a line break in a message must not make a new entry.
+  const std::string quoted = Dumped(Json(message));
+  line += quoted.substr(1, quoted.size() - 2);
+  for (const LogField& field : fields) {
+    line += ' ';
+    line += field.key;
+    line += '=';
+    line += Dumped(ToJson(field.value));
+  }
+  return line + '\n';
+}
+
+}  // namespace
+
+Logger::Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer)
+    : level_(level), format_(format), clock_(clock), writer_(std::move(writer)) {}
+
+void Logger::Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
+  if (level < level_) return;
+  const std::string time =
+      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_.Now(), absl::UTCTimeZone());
+  const std::string line = format_ == LogFormat::kJson ? JsonLine(time, level, message, fields)
+                                                       : TextLine(time, level, message, fields);
+  absl::MutexLock lock(&mutex_);
+  writer_(line);
+}
+
+Logger::Writer StandardError() {
+  return [](std::string_view line) {
+    // One write an entry, so that other processes' lines on the same descriptor stay whole. Whoever
+    // does not read the log cannot stop the server: what cannot be written is lost.
+    while (!line.empty()) {
+      const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+      if (written <= 0) return;
+      line.remove_prefix(static_cast<size_t>(written));
+    }
+  };
+}
+
+}  // namespace wan::server

@@ -1,0 +1,169 @@
+#include "server/config/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "server/config/settings.h"
+#include "server/config/yaml_config.h"
+
+namespace wan::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::StatusOr<CommandLine> Parse(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), "wanserve");
+  return ParseCommandLine(static_cast<int>(flags.size()), flags.data());
+}
+
+std::string ErrorOf(const std::vector<const char*>& flags) {
+  const absl::StatusOr<CommandLine> command = Parse(flags);
+  EXPECT_FALSE(command.ok());
+  return std::string(command.status().message());
+}
+
+// A file in the test's own folder, removed with it.
+class ConfigFile {
+ public:
+  explicit ConfigFile(std::string_view text) {
+    path_ =
+        std::filesystem::path(::testing::TempDir()) /
+        ("command_line_test_" +
+         std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".yaml");
+    std::ofstream(path_) << text;
+  }
+  ~ConfigFile() { std::filesystem::remove(path_); }
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(CommandLineTest, TheIssuesFlags) {
+  const auto command = Parse({"--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                              "--data-dir", "/tmp/d", "--model", "a=/x", "--model",
+                              "b=synthetic:ti2v-5b", "--device", "cpu", "--dtype", "fp32"});
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_EQ(command->action, CommandLine::Action::kServe);
+  EXPECT_EQ(command->config.listen, (HostPort{"127.0.0.1", 0}));
+  EXPECT_EQ(command->config.metrics_listen, (HostPort{"127.0.0.1", 0}));
+  EXPECT_EQ(command->config.data_dir, "/tmp/d");
+  ASSERT_EQ(command->config.models.size(), 2u);
+  EXPECT_EQ(command->config.models[1].name, "b");
+  EXPECT_EQ(command->config.models[1].path, "synthetic:ti2v-5b");
+}
+
+TEST(CommandLineTest, OneModelFlagTakesSeveralModels) {
+  const auto command = Parse({"--model", "a=/x", "b=/y=z", "--data-dir=/tmp/d"});
+  ASSERT_TRUE(command.ok()) << command.status();
+  ASSERT_EQ(command->config.models.size(), 2u);
+  EXPECT_EQ(command->config.models[1].path, "/y=z");
+}
+
+TEST(CommandLineTest, DtypeFollowsTheDevice) {
+  EXPECT_EQ(Parse({"--data-dir", "d"})->config.dtype, "fp32");
+  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0"})->config.dtype, "bf16");
+  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0", "--dtype", "fp32"})->config.dtype,
+            "fp32");
+}
+
+TEST(CommandLineTest, FlagsWinOverTheFileOverTheDefaults) {
+  const ConfigFile file("data_dir: /from/file\nqueue_capacity: 5\nmodels: {a: /file, b: /file}\n");
+  const auto command =
+      Parse({"--queue-capacity", "6", "--model", "c=/flag", "--config", file.path()});
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_EQ(command->config.data_dir, "/from/file");
+  EXPECT_EQ(command->config.queue_capacity, 6);
+  // A flag's list replaces the file's.
+  ASSERT_EQ(command->config.models.size(), 1u);
+  EXPECT_EQ(command->config.models[0].name, "c");
+  EXPECT_EQ(command->config.log_level, ServerConfig{}.log_level);
+}
+
+TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
+  const std::vector<const char*> flags = {"--listen",
+                                          "h:1",
+                                          "--metrics-listen",
+                                          "h:2",
+                                          "--data-dir",
+                                          "/d",
+                                          "--model",
+                                          "m=/p",
+                                          "--device",
+                                          "cuda:3",
+                                          "--dtype",
+                                          "fp32",
+                                          "--cpu-threads",
+                                          "2",
+                                          "--queue-capacity",
+                                          "3",
+                                          "--warm-up",
+                                          "false",
+                                          "--warm-up-shape",
+                                          "64x32x5",
+                                          "--shutdown-mode",
+                                          "requeue",
+                                          "--shutdown-grace-seconds",
+                                          "1.5",
+                                          "--log-level",
+                                          "error",
+                                          "--log-format",
+                                          "text"};
+  const auto command = Parse(flags);
+  ASSERT_TRUE(command.ok()) << command.status();
+  ASSERT_EQ(flags.size(), Settings().size() * 2);
+  for (size_t i = 0; i < Settings().size(); ++i) {
+    EXPECT_EQ(FlagOf(Settings()[i]), flags[2 * i]);
+    EXPECT_EQ(Settings()[i].get(command->config), std::vector<std::string>{flags[2 * i + 1]});
+  }
+}
+
+TEST(CommandLineTest, PrintedConfigIsWhatHolds) {
+  const ConfigFile file("data_dir: /from/file\ndevice: cuda:0\n");
+  const auto command = Parse({"--config", file.path(), "--print-config", "--queue-capacity", "9"});
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_EQ(command->action, CommandLine::Action::kPrintConfig);
+  EXPECT_THAT(ToYaml(command->config),
+              AllOf(HasSubstr("queue_capacity: 9\n"), HasSubstr("data_dir: \"/from/file\"\n"),
+                    HasSubstr("dtype: \"bf16\"\n")));
+}
+
+TEST(CommandLineTest, HelpAndVersion) {
+  const auto help = Parse({"--help"});
+  ASSERT_TRUE(help.ok());
+  EXPECT_EQ(help->action, CommandLine::Action::kPrintText);
+  for (const Setting& setting : Settings()) EXPECT_THAT(help->text, HasSubstr(FlagOf(setting)));
+  const auto version = Parse({"--version"});
+  ASSERT_TRUE(version.ok());
+  EXPECT_THAT(version->text, ::testing::MatchesRegex("wanserve [0-9.]+\n"));
+}
+
+TEST(CommandLineTest, ErrorsNameTheFlag) {
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--nonsense"}), HasSubstr("--nonsense"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "stray"}), HasSubstr("stray"));
+  EXPECT_THAT(ErrorOf({"--data-dir"}), HasSubstr("--data-dir"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--data-dir", "e"}), HasSubstr("--data-dir"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("--data-dir DIR"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--listen", "h:1", "--metrics-listen", "h:1"}),
+              HasSubstr("listen and metrics_listen are both h:1"));
+  // All of them at once.
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--listen", "x", "--dtype", "int8"}),
+              AllOf(HasSubstr("--listen is 'x', must be HOST:PORT"),
+                    HasSubstr("--dtype is 'int8', must be fp32 or bf16")));
+}
+
+TEST(CommandLineTest, FilesThatCannotBeUsed) {
+  EXPECT_THAT(ErrorOf({"--config", "/nonexistent/wan.yaml"}),
+              HasSubstr("--config /nonexistent/wan.yaml: cannot be read: No such file"));
+  EXPECT_THAT(ErrorOf({"--config", "/"}), HasSubstr("--config /: cannot be read"));
+  const ConfigFile file("data_dir: /d\nnope: 1\n");
+  EXPECT_THAT(ErrorOf({"--config", file.path()}), HasSubstr(":2: nope is no setting"));
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -1,0 +1,163 @@
+#include "server/config/yaml_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/config/settings.h"
+
+namespace wan::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string ErrorOf(std::string_view text) {
+  ServerConfig config;
+  const absl::Status status = ApplyYaml(text, "wan.yaml", config);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << text << ": " << status;
+  return std::string(status.message());
+}
+
+// A value for every setting that differs from its default.
+constexpr std::string_view kEverySetting = R"(
+listen: "[::]:7000"
+metrics_listen: 0.0.0.0:7001
+data_dir: /var/lib/wan serve
+models:
+  ti2v-5b: /models/Wan2.2-TI2V-5B
+  small: "synthetic:ti2v-5b"
+device: cuda:1
+dtype: fp32
+cpu_threads: 3
+queue_capacity: 7
+warm_up: false
+warm_up_shapes: [1280x704x121, 64x32x5]
+shutdown_mode: requeue
+shutdown_grace_seconds: 0.1
+log_level: debug
+log_format: text
+)";
+
+TEST(YamlConfigTest, ReadsEverySetting) {
+  ServerConfig config;
+  ASSERT_TRUE(ApplyYaml(kEverySetting, "wan.yaml", config).ok());
+  EXPECT_EQ(config.listen, (HostPort{"::", 7000}));
+  EXPECT_EQ(config.metrics_listen, (HostPort{"0.0.0.0", 7001}));
+  EXPECT_EQ(config.data_dir, "/var/lib/wan serve");
+  ASSERT_EQ(config.models.size(), 2u);
+  EXPECT_EQ(config.models[0].name, "ti2v-5b");
+  EXPECT_EQ(config.models[0].path, "/models/Wan2.2-TI2V-5B");
+  EXPECT_EQ(config.models[1].name, "small");
+  EXPECT_EQ(config.models[1].path, "synthetic:ti2v-5b");
+  EXPECT_EQ(config.device, "cuda:1");
+  EXPECT_EQ(config.dtype, "fp32");
+  EXPECT_EQ(config.cpu_threads, 3);
+  EXPECT_EQ(config.queue_capacity, 7);
+  EXPECT_FALSE(config.warm_up);
+  EXPECT_THAT(config.warm_up_shapes,
+              ElementsAre(VideoShape{1280, 704, 121}, VideoShape{64, 32, 5}));
+  EXPECT_EQ(config.shutdown_mode, ShutdownMode::kRequeue);
+  EXPECT_EQ(config.shutdown_grace_seconds, 0.1);
+  EXPECT_EQ(config.log_level, LogLevel::kDebug);
+  EXPECT_EQ(config.log_format, LogFormat::kText);
+}
+
+TEST(YamlConfigTest, WhatIsPrintedReadsBackAsTheSame) {
+  ServerConfig changed;
+  ASSERT_TRUE(ApplyYaml(kEverySetting, "wan.yaml", changed).ok());
+  const ServerConfig defaults;
+  for (const Setting& setting : Settings()) {
+    EXPECT_NE(setting.get(changed), setting.get(defaults))
+        << setting.key << ": the file above must change every setting";
+  }
+  ServerConfig again;
+  const std::string printed = ToYaml(changed);
+  ASSERT_TRUE(ApplyYaml(printed, "printed", again).ok()) << printed;
+  for (const Setting& setting : Settings()) {
+    EXPECT_EQ(setting.get(again), setting.get(changed)) << setting.key << "\n" << printed;
+  }
+}
+
+TEST(YamlConfigTest, OddTextSurvivesPrinting) {
+  for (const char* folder :
+       {"~", "null", "10", "true", "a: b", "a #b", "\"quoted\"", "ä\n", " x "}) {
+    ServerConfig config;
+    config.data_dir = folder;
+    config.dtype = "fp32";
+    ServerConfig again;
+    ASSERT_TRUE(ApplyYaml(ToYaml(config), "printed", again).ok()) << ToYaml(config);
+    EXPECT_EQ(again.data_dir, folder);
+  }
+}
+
+TEST(YamlConfigTest, AnEmptyFileChangesNothing) {
+  for (const char* text : {"", "\n", "# only a comment\n", "---\n", "{}"}) {
+    ServerConfig config;
+    EXPECT_TRUE(ApplyYaml(text, "wan.yaml", config).ok()) << text;
+    EXPECT_EQ(ToYaml(config), ToYaml(ServerConfig{}));
+  }
+}
+
+TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
+  const struct {
+    std::string text, error;
+  } cases[] = {
+      {"queue_capacty: 5", "wan.yaml:1: queue_capacty is no setting; did you mean queue_capacity?"},
+      {"\n\nxyzzy: 5", "wan.yaml:3: xyzzy is no setting; the settings are listen, metrics_listen"},
+      {"listen: 50051", "wan.yaml:1: listen is '50051', must be HOST:PORT"},
+      {"listen: [a, b]", "wan.yaml:1: listen is a list, must be one value: HOST:PORT"},
+      {"# x\nmetrics_listen: host:70000", "wan.yaml:2: metrics_listen is 'host:70000'"},
+      {"data_dir:", "wan.yaml:1: data_dir is nothing, must be one value: DIR"},
+      {"data_dir: ''", "wan.yaml:1: data_dir is empty"},
+      {"data_dir: {a: b}", "wan.yaml:1: data_dir is a mapping, must be one value"},
+      {"models: [a=b]", "wan.yaml:1: models is a list, must be a mapping of NAME: PATH"},
+      {"models: a=b", "wan.yaml:1: models is 'a=b', must be a mapping"},
+      {"models:\n  a:\n", "wan.yaml:2: models has an entry that is nothing"},
+      {"models:\n  a: {path: b}\n", "wan.yaml:2: models has an entry that is a mapping"},
+      {"models:\n  a: /x\n  a: /y\n", "models names 'a' twice"},
+      {"models:\n  'a/b': /x\n", "models is 'a/b=/x', must be NAME=PATH"},
+      {"device: gpu", "wan.yaml:1: device is 'gpu', must be cpu or cuda:N"},
+      {"device: cuda", "must be cpu or cuda:N"},
+      {"device: cuda:-1", "must be cpu or cuda:N"},
+      {"device: cuda:0x", "must be cpu or cuda:N"},
+      {"dtype: fp16", "wan.yaml:1: dtype is 'fp16', must be fp32 or bf16"},
+      {"cpu_threads: -1", "cpu_threads is '-1', must be a whole number from 0 to 4096"},
+      {"queue_capacity: ten", "queue_capacity is 'ten', must be a whole number from 1 to 1000000"},
+      {"queue_capacity: \"10\"", "queue_capacity is the text \"10\", must be N without quotes"},
+      {"queue_capacity: 0", "queue_capacity is '0'"},
+      {"queue_capacity: 1.5", "queue_capacity is '1.5'"},
+      {"queue_capacity: 99999999999999999999", "queue_capacity is '99999999999999999999'"},
+      {"warm_up: yes", "warm_up is 'yes', must be true or false"},
+      {"warm_up: 'true'", "warm_up is the text \"true\", must be true|false without quotes"},
+      {"warm_up_shapes: 64x32x5", "warm_up_shapes is '64x32x5', must be a list: WxHxFRAMES"},
+      {"warm_up_shapes: [64x32]", "warm_up_shapes is '64x32', must be WIDTHxHEIGHTxFRAMES"},
+      {"warm_up_shapes: [64x32x5x]", "warm_up_shapes is '64x32x5x'"},
+      {"warm_up_shapes: [0x32x5]", "warm_up_shapes is '0x32x5'"},
+      {"warm_up_shapes: [[64, 32, 5]]", "warm_up_shapes has an entry that is a list"},
+      {"shutdown_mode: drain", "shutdown_mode is 'drain', must be finish or requeue"},
+      {"shutdown_grace_seconds: -1", "must be a number of seconds from 0 to 86400"},
+      {"shutdown_grace_seconds: nan", "must be a number of seconds"},
+      {"shutdown_grace_seconds: 10s", "shutdown_grace_seconds is '10s'"},
+      {"log_level: trace", "log_level is 'trace', must be debug or info or warning or error"},
+      {"log_format: xml", "log_format is 'xml', must be json or text"},
+      {"log_level: info\nlog_level: debug", "wan.yaml:2: log_level is set twice"},
+      {"- listen", "wan.yaml:1: the file is a list, must be a mapping of settings"},
+      {"listen", "wan.yaml:1: the file is 'listen', must be a mapping"},
+      {"? [a]\n: b", "a key is a list, must be a word"},
+      {"listen: a:1\n---\nlisten: b:1", "the file has a second document"},
+      {"listen: [", "the file is not YAML"},
+      {"listen: a:1\n\tbad", "wan.yaml:2: the file is not YAML"},
+  };
+  for (const auto& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.text;
+}
+
+TEST(YamlConfigTest, AllErrorsOfAFileAreToldAtOnce) {
+  EXPECT_THAT(ErrorOf("dtype: fp16\nlog_level: info\nfoo: 1\nqueue_capacity: 0\n"),
+              AllOf(HasSubstr("wan.yaml:1: dtype"), HasSubstr("wan.yaml:3: foo"),
+                    HasSubstr("wan.yaml:4: queue_capacity"), Not(HasSubstr("wan.yaml:2"))));
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -1,0 +1,140 @@
+#include "server/metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "server/jobs/convert.h"
+#include "server/jobs/names.h"
+#include "server/metrics/gauges.h"
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::server {
+namespace {
+
+// From a prompt's tokens (1 ms) to a long video on a slow machine (1 h).
+const prometheus::Histogram::BucketBoundaries kSeconds = {
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,  1,    2.5,
+    5,     10,     20,    30,   60,    120,  300, 600,  1200, 1800, 3600};
+
+constexpr std::string_view kStepInference = "Step_Inference";
+
+struct FinalState {
+  wan::v1::JobState state;
+  const char* label;
+};
+constexpr FinalState kFinalStates[] = {{wan::v1::JOB_STATE_COMPLETED, "completed"},
+                                       {wan::v1::JOB_STATE_FAILED, "failed"},
+                                       {wan::v1::JOB_STATE_CANCELLED, "cancelled"}};
+
+}  // namespace
+
+// Shared with the exposition, which may be collecting while the metrics go away.
+struct Metrics::Families final : prometheus::Collectable {
+  prometheus::Registry registry;
+  prometheus::Family<prometheus::Histogram>& stage_seconds =
+      prometheus::BuildHistogram()
+          .Name("wan_stage_seconds")
+          .Help("Wall seconds of stages that ended well, step numbers dropped.")
+          .Register(registry);
+  prometheus::Family<prometheus::Histogram>& step_seconds =
+      prometheus::BuildHistogram()
+          .Name("wan_step_seconds")
+          .Help("Wall seconds of one denoising step, by expert.")
+          .Register(registry);
+  prometheus::Family<prometheus::Histogram>& job_seconds =
+      prometheus::BuildHistogram()
+          .Name("wan_job_seconds")
+          .Help("Wall seconds from a job's acceptance to its end, by how it ended.")
+          .Register(registry);
+  prometheus::Family<prometheus::Counter>& jobs_total =
+      prometheus::BuildCounter()
+          .Name("wan_jobs_total")
+          .Help("Jobs that ended since the server started, by how they ended.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& build_info =
+      prometheus::BuildGauge()
+          .Name("wan_build_info")
+          .Help("Always 1; the labels say which version runs where.")
+          .Register(registry);
+
+  mutable absl::Mutex mutex;
+  std::function<MetricsSnapshot()> source ABSL_GUARDED_BY(mutex);
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    std::vector<prometheus::MetricFamily> families = registry.Collect();
+    absl::MutexLock lock(&mutex);
+    if (source) {
+      for (auto& family : GaugesOf(source())) families.push_back(std::move(family));
+    }
+    return families;
+  }
+};
+
+class Metrics::StageSink final : public TelemetrySink {
+ public:
+  StageSink(Families& families, std::string model)
+      : families_(families), model_(std::move(model)) {}
+
+  void OnSpanEnd(const SpanRecord& record) override {
+    // Half a stage says nothing about how long the stage takes.
+    if (!record.status.ok()) return;
+    const std::string stage = StageFamily(record.stage);
+    families_.stage_seconds.Add({{"stage", stage}, {"model", model_}}, kSeconds)
+        .Observe(record.seconds);
+    if (stage == kStepInference && record.step != nullptr) {
+      families_.step_seconds.Add({{"model", model_}, {"expert", record.step->expert}}, kSeconds)
+          .Observe(record.seconds);
+    }
+  }
+
+ private:
+  Families& families_;
+  const std::string model_;
+};
+
+Metrics::Metrics(const BuildInfo& build) : families_(std::make_shared<Families>()) {
+  families_->build_info
+      .Add({{"version", build.version}, {"device", build.device}, {"dtype", build.dtype}})
+      .Set(1);
+}
+
+Metrics::~Metrics() { SetSource(nullptr); }
+
+void Metrics::SetSource(std::function<MetricsSnapshot()> source) {
+  absl::MutexLock lock(&families_->mutex);
+  families_->source = std::move(source);
+}
+
+SinkFactory Metrics::StageSinks() {
+  return [families = families_.get()](const SinkContext& context) {
+    return std::make_unique<StageSink>(*families, context.model);
+  };
+}
+
+void Metrics::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*/) {
+  for (const FinalState& final : kFinalStates) {
+    if (final.state != job.state()) continue;
+    const prometheus::Labels labels = {{"model", job.request().model()}, {"state", final.label}};
+    families_->jobs_total.Add(labels).Increment();
+    families_->job_seconds.Add(labels, kSeconds)
+        .Observe(absl::ToDoubleSeconds(ToTime(job.end_time()) - ToTime(job.create_time())));
+  }
+}
+
+void Metrics::OnModelState(const wan::v1::Model& model) {
+  // A counter that is there from the start, at 0, shows its first increment as a rate.
+  for (const FinalState& final : kFinalStates) {
+    families_->jobs_total.Add(
+        {{"model", std::string(BareModelName(model.name()))}, {"state", final.label}});
+  }
+}
+
+std::shared_ptr<prometheus::Collectable> Metrics::collectable() const { return families_; }
+
+}  // namespace wan::server

@@ -1,0 +1,290 @@
+#include "server/metrics/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <cstdio>
+#include <set>
+
+#include "engine/api/recorder.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/fakes/fake_device_monitor.h"
+#include "tests/support/prometheus_text.h"
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::server {
+namespace {
+
+using support::PrometheusText;
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  std::string Text() const {
+    return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
+  }
+
+  PrometheusText Scrape() const {
+    const std::string text = Text();
+    auto parsed = PrometheusText::Parse(text);
+    EXPECT_TRUE(parsed.ok()) << parsed.status() << "\n" << text;
+    return parsed.ok() ? *std::move(parsed) : PrometheusText();
+  }
+
+  // One attempt of a job of model "m".
+  void RecordJob() {
+    const auto sink = metrics_.StageSinks()({"m", "jobs/secret", 1});
+    Recorder recorder(clock_, monitor_, {sink.get()});
+    RecordSpan(recorder, "T5_Encoding", absl::Milliseconds(3));
+    for (int step = 0; step < 3; ++step) {
+      auto facts = std::make_shared<StepFacts>();
+      facts->step = step;
+      facts->total = 3;
+      facts->expert = step < 1 ? "high" : "low";
+      RecordSpan(recorder, StepLoadingStage(step), absl::Milliseconds(1), facts);
+      RecordSpan(recorder, StepInferenceStage(step), absl::Seconds(2), facts);
+    }
+  }
+
+  void RecordSpan(Recorder& recorder, std::string_view stage, absl::Duration duration,
+                  std::shared_ptr<const StepFacts> facts = nullptr) {
+    Span span = recorder.StartSpan(stage, std::move(facts));
+    clock_.Advance(duration);
+    span.Finish().IgnoreError();
+  }
+
+  static wan::v1::Job EndedJob(wan::v1::JobState state) {
+    wan::v1::Job job;
+    job.set_name("jobs/secret");
+    job.set_state(state);
+    job.mutable_request()->set_model("m");
+    job.mutable_create_time()->set_seconds(100);
+    job.mutable_start_time()->set_seconds(110);
+    job.mutable_end_time()->set_seconds(112);
+    return job;
+  }
+
+  static MetricsSnapshot Snapshot() {
+    MetricsSnapshot snapshot;
+    snapshot.jobs.queued = {{"m", 2}, {"gone", 1}};
+    snapshot.jobs.queued_seconds = {{"m", 12.5}};
+    snapshot.jobs.queued_total = 3;
+    snapshot.jobs.running_total = 1;
+    snapshot.jobs.queue_capacity = 100;
+    snapshot.models.resize(2);
+    snapshot.models[0].set_name("models/m");
+    snapshot.models[0].set_state(wan::v1::MODEL_STATE_READY);
+    for (const char* name : {"transformer", "vae"}) {
+      auto* component = snapshot.models[0].add_components();
+      component->set_name(name);
+      component->set_device("cuda:0");
+      component->set_bytes(1 << 20);
+    }
+    snapshot.models[1].set_name("models/idle");
+    snapshot.models[1].set_state(wan::v1::MODEL_STATE_FAILED);
+    DeviceSample cpu;
+    cpu.device = "cpu";
+    cpu.name = "a processor";
+    cpu.cpu_percent = 12.5;
+    cpu.memory_used_bytes = 5;
+    cpu.memory_total_bytes = 6;
+    cpu.process_memory_bytes = 7;
+    cpu.process_memory_peak_bytes = 8;
+    snapshot.devices = {cpu};
+    return snapshot;
+  }
+
+  static DeviceSample Gpu() {
+    DeviceSample gpu;
+    gpu.device = "cuda:0";
+    gpu.name = "NVIDIA \"H200\"";
+    gpu.sm_activity_percent = 90;
+    gpu.memory_used_bytes = 10;
+    gpu.memory_total_bytes = 20;
+    gpu.allocator_bytes = 9;
+    gpu.power_watts = 700;
+    gpu.temperature_celsius = 60;
+    gpu.sm_clock_mhz = 1980;
+    gpu.memory_clock_mhz = 3201;
+    return gpu;
+  }
+
+  fakes::FakeClock clock_;
+  fakes::FakeDeviceMonitor monitor_;
+  Metrics metrics_{{"1.2.3", "cuda:0", "bf16"}};
+};
+
+TEST_F(MetricsTest, BuildInfoIsAlwaysThere) {
+  EXPECT_EQ(Scrape().Value("wan_build_info",
+                           {{"version", "1.2.3"}, {"device", "cuda:0"}, {"dtype", "bf16"}}),
+            1);
+}
+
+TEST_F(MetricsTest, StagesAreObservedWithoutTheStepsNumber) {
+  RecordJob();
+  const PrometheusText text = Scrape();
+  const auto count = [&](const char* stage) {
+    return text.Value("wan_stage_seconds_count", {{"stage", stage}, {"model", "m"}});
+  };
+  EXPECT_EQ(count("T5_Encoding"), 1);
+  EXPECT_EQ(count("Step_Loading"), 3);
+  EXPECT_EQ(count("Step_Inference"), 3);
+  EXPECT_EQ(count("Step_0_Inference"), std::nullopt);
+  EXPECT_EQ(text.Value("wan_stage_seconds_sum", {{"stage", "Step_Inference"}, {"model", "m"}}), 6);
+  EXPECT_EQ(text.Value("wan_stage_seconds_bucket",
+                       {{"stage", "T5_Encoding"}, {"model", "m"}, {"le", "0.0025"}}),
+            0);
+  EXPECT_EQ(text.Value("wan_stage_seconds_bucket",
+                       {{"stage", "T5_Encoding"}, {"model", "m"}, {"le", "0.005"}}),
+            1);
+  // From 1 ms to 1 h.
+  const auto bucket = [&](const char* bound) {
+    return text.Value("wan_stage_seconds_bucket",
+                      {{"stage", "T5_Encoding"}, {"model", "m"}, {"le", bound}});
+  };
+  EXPECT_EQ(bucket("0.001"), 0);
+  EXPECT_EQ(bucket("3600"), 1);
+}
+
+TEST_F(MetricsTest, StepsAreObservedByExpertAndWithoutTheirLoading) {
+  RecordJob();
+  const PrometheusText text = Scrape();
+  EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "high"}}), 1);
+  EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "low"}}), 2);
+  EXPECT_EQ(text.Value("wan_step_seconds_sum", {{"model", "m"}, {"expert", "low"}}), 4);
+}
+
+TEST_F(MetricsTest, StagesThatFailedAreNotObserved) {
+  const auto sink = metrics_.StageSinks()({"m", "", 0});
+  Recorder recorder(clock_, monitor_, {sink.get()});
+  recorder.StartSpan("VAE_Decoding").Finish(absl::InternalError("no")).IgnoreError();
+  EXPECT_EQ(Scrape().Find("wan_stage_seconds"), nullptr);
+}
+
+TEST_F(MetricsTest, JobsAreCountedWhenTheyEnd) {
+  wan::v1::Model model;
+  model.set_name("models/m");
+  metrics_.OnModelState(model);
+  const auto ended = [](const char* state) {
+    return support::PrometheusLabels{{"model", "m"}, {"state", state}};
+  };
+  // There from the start.
+  EXPECT_EQ(Scrape().Value("wan_jobs_total", ended("failed")), 0);
+
+  metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_QUEUED), wan::v1::JOB_STATE_UNSPECIFIED);
+  metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_RUNNING), wan::v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(Scrape().Find("wan_job_seconds"), nullptr);
+
+  metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
+  metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
+  metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_CANCELLED), wan::v1::JOB_STATE_QUEUED);
+  const PrometheusText text = Scrape();
+  EXPECT_EQ(text.Value("wan_jobs_total", ended("completed")), 2);
+  EXPECT_EQ(text.Value("wan_jobs_total", ended("failed")), 0);
+  EXPECT_EQ(text.Value("wan_jobs_total", ended("cancelled")), 1);
+  EXPECT_EQ(text.Value("wan_job_seconds_sum", ended("completed")), 24);
+  EXPECT_EQ(text.Value("wan_job_seconds_count", ended("cancelled")), 1);
+}
+
+TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
+  MetricsSnapshot snapshot = Snapshot();
+  metrics_.SetSource([&] { return snapshot; });
+  const PrometheusText text = Scrape();
+  EXPECT_EQ(text.Value("wan_jobs", {{"state", "queued"}}), 3);
+  EXPECT_EQ(text.Value("wan_jobs", {{"state", "running"}}), 1);
+  EXPECT_EQ(text.Value("wan_queue_capacity"), 100);
+  EXPECT_EQ(text.Value("wan_queue_length", {{"model", "m"}}), 2);
+  EXPECT_EQ(text.Value("wan_queue_length", {{"model", "idle"}}), 0);
+  EXPECT_EQ(text.Value("wan_queue_length", {{"model", "gone"}}), 1);
+  EXPECT_EQ(text.Value("wan_queued_seconds", {{"model", "m"}}), 12.5);
+  EXPECT_EQ(text.Value("wan_queued_seconds", {{"model", "idle"}}), 0);
+  EXPECT_EQ(text.Value("wan_queued_seconds", {{"model", "gone"}}), std::nullopt);
+  EXPECT_EQ(text.Value("wan_model_ready", {{"model", "m"}}), 1);
+  EXPECT_EQ(text.Value("wan_model_ready", {{"model", "idle"}}), 0);
+  EXPECT_EQ(text.Value("wan_component_memory_bytes",
+                       {{"model", "m"}, {"component", "vae"}, {"device", "cuda:0"}}),
+            1 << 20);
+  EXPECT_EQ(text.Value("wan_cpu_percent"), 12.5);
+  EXPECT_EQ(text.Value("wan_system_memory_used_bytes"), 5);
+  EXPECT_EQ(text.Value("wan_system_memory_total_bytes"), 6);
+  EXPECT_EQ(text.Value("wan_process_memory_bytes"), 7);
+  EXPECT_EQ(text.Value("wan_process_memory_peak_bytes"), 8);
+
+  snapshot.jobs.running_total = 0;
+  EXPECT_EQ(Scrape().Value("wan_jobs", {{"state", "running"}}), 0);
+  metrics_.SetSource(nullptr);
+  EXPECT_EQ(Scrape().Find("wan_jobs"), nullptr);
+}
+
+TEST_F(MetricsTest, WhatIsNotMeasuredIsAbsent) {
+  MetricsSnapshot snapshot = Snapshot();
+  snapshot.devices[0].cpu_percent.reset();
+  metrics_.SetSource([&] { return snapshot; });
+  const PrometheusText text = Scrape();
+  EXPECT_EQ(text.Find("wan_cpu_percent"), nullptr);
+  for (const auto& [name, family] : text.families()) {
+    EXPECT_EQ(name.find("wan_gpu_"), std::string::npos) << name << " without a GPU";
+  }
+}
+
+TEST_F(MetricsTest, GpuFiguresAreInBaseUnits) {
+  MetricsSnapshot snapshot = Snapshot();
+  snapshot.devices.push_back(Gpu());
+  metrics_.SetSource([&] { return snapshot; });
+  const PrometheusText text = Scrape();
+  const support::PrometheusLabels gpu = {{"device", "cuda:0"}, {"name", "NVIDIA \"H200\""}};
+  EXPECT_EQ(text.Value("wan_gpu_sm_activity_percent", gpu), 90);
+  EXPECT_EQ(text.Value("wan_gpu_memory_used_bytes", gpu), 10);
+  EXPECT_EQ(text.Value("wan_gpu_memory_total_bytes", gpu), 20);
+  EXPECT_EQ(text.Value("wan_gpu_allocator_bytes", gpu), 9);
+  EXPECT_EQ(text.Value("wan_gpu_power_watts", gpu), 700);
+  EXPECT_EQ(text.Value("wan_gpu_temperature_celsius", gpu), 60);
+  EXPECT_EQ(text.Value("wan_gpu_sm_clock_hertz", gpu), 1.98e9);
+  EXPECT_EQ(text.Value("wan_gpu_memory_clock_hertz", gpu), 3.201e9);
+  // The machine's own figures are still the CPU's.
+  EXPECT_EQ(text.Value("wan_system_memory_used_bytes"), 5);
+}
+
+// Everything at once, for the two checks below.
+class WholeMetricsTest : public MetricsTest {
+ protected:
+  void SetUp() override {
+    RecordJob();
+    metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
+    snapshot_.devices.push_back(Gpu());
+    metrics_.SetSource([this] { return snapshot_; });
+  }
+
+  MetricsSnapshot snapshot_ = Snapshot();
+};
+
+TEST_F(WholeMetricsTest, NamesHaveOurPrefixAndNoLabelHoldsAJob) {
+  const PrometheusText text = Scrape();
+  EXPECT_GT(text.families().size(), 20u);
+  for (const auto& [name, family] : text.families()) {
+    EXPECT_EQ(name.substr(0, 4), "wan_");
+    for (const auto& sample : family.samples) {
+      for (const auto& [label, value] : sample.labels) {
+        EXPECT_EQ(value.find("secret"), std::string::npos) << name << " " << label;
+      }
+    }
+  }
+}
+
+TEST_F(WholeMetricsTest, PrometheusOwnLinterFindsNothing) {
+  const std::string promtool = WAN_PROMTOOL;
+  if (promtool.find("NOTFOUND") != std::string::npos) {
+    GTEST_SKIP() << "promtool (package prometheus) is not installed";
+  }
+  FILE* const pipe = ::popen((promtool + " check metrics").c_str(), "w");
+  ASSERT_NE(pipe, nullptr);
+  const std::string text = Text();
+  EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), pipe), text.size());
+  EXPECT_EQ(::pclose(pipe), 0) << text;
+}
+
+}  // namespace
+}  // namespace wan::server

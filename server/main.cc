@@ -1,0 +1,108 @@
+// wanserve: reads the settings, starts the server, and stops it when it is told to.
+//
+// Exit codes: 0 stopped as asked, 1 could not start, 2 wrong flags or configuration; a second
+// signal ends the process at once with 128 + its number.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "engine/api/clock.h"
+#include "engine/api/engine_factory.h"
+#include "server/config/command_line.h"
+#include "server/config/yaml_config.h"
+#include "server/logging/logger.h"
+#include "server/rpc/server.h"
+
+namespace wan::server {
+namespace {
+
+constexpr int kStopped = 0;
+constexpr int kCouldNotStart = 1;
+constexpr int kUsage = 2;
+
+// The signals that stop the server, blocked in this thread and all that it will start.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+int AwaitSignal(const sigset_t& signals) {
+  int signal = 0;
+  sigwait(&signals, &signal);
+  return signal;
+}
+
+void PrintListening(const Server& server) {
+  // Hosts and ports need no escaping: ParseHostPort lets nothing through that would.
+  std::printf("{\"event\":\"listening\",\"grpc\":\"%s\",\"metrics\":\"%s\"}\n",
+              ToString(server.grpc_address()).c_str(), ToString(server.metrics_address()).c_str());
+  std::fflush(stdout);
+}
+
+int CouldNotStart(Logger& logger, const absl::Status& status) {
+  logger.Log(LogLevel::kError, "could not start",
+             {{"code", absl::StatusCodeToString(status.code())},
+              {"error", std::string(status.message())}});
+  return kCouldNotStart;
+}
+
+int Serve(const ServerConfig& config) {
+  // A reader that went away is an error of a write, not the end of the server.
+  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t stop_signals = BlockStopSignals();
+  static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());
+  RouteGrpcLogs(logger);
+
+  auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads});
+  if (!engine.ok()) return CouldNotStart(logger, engine.status());
+  auto server = Server::Start(config, **engine, SystemClock(), logger);
+  if (!server.ok()) return CouldNotStart(logger, server.status());
+  logger.Log(LogLevel::kInfo, "listening",
+             {{"grpc", ToString((*server)->grpc_address())},
+              {"metrics", ToString((*server)->metrics_address())},
+              {"data_dir", config.data_dir},
+              {"device", config.device},
+              {"dtype", config.dtype}});
+  PrintListening(**server);
+
+  logger.Log(LogLevel::kInfo, "stopping", {{"signal", AwaitSignal(stop_signals)}});
+  // Whoever asks twice means now. Everything accepted is on disk; a running job runs again after
+  // the restart.
+  std::thread([stop_signals] { _exit(128 + AwaitSignal(stop_signals)); }).detach();
+  (*server)->Stop();
+  logger.Log(LogLevel::kInfo, "stopped");
+  return kStopped;
+}
+
+int Main(int argc, char** argv) {
+  const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
+  if (!command.ok()) {
+    std::cerr << "wanserve: " << std::string(command.status().message()) << '\n';
+    return kUsage;
+  }
+  switch (command->action) {
+    case CommandLine::Action::kPrintText:
+      std::cout << command->text;
+      return kStopped;
+    case CommandLine::Action::kPrintConfig:
+      std::cout << ToYaml(command->config);
+      return kStopped;
+    case CommandLine::Action::kServe:
+      break;
+  }
+  return Serve(command->config);
+}
+
+}  // namespace
+}  // namespace wan::server
+
+int main(int argc, char** argv) { return wan::server::Main(argc, argv); }

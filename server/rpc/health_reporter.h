@@ -1,0 +1,43 @@
+// Decides what grpc.health.v1 answers.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/jobs/listener.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::server {
+
+// SERVING while the loading of every configured model has ended, one way or the other, and at least
+// one model is READY; NOT_SERVING before, between, and from Stop on. Thread-safe.
+class HealthReporter final : public StateListener {
+ public:
+  // `configured` are bare names.
+  explicit HealthReporter(const std::vector<std::string>& configured);
+
+  // Calls `publish` now and at every change, one call at a time, until Stop has returned. Called
+  // once.
+  void Start(std::function<void(bool serving)> publish);
+
+  // Publishes NOT_SERVING for good. Without effect before Start.
+  void Stop();
+
+  void OnModelState(const wan::v1::Model& model) override;
+
+ private:
+  bool Serving() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  absl::Mutex mutex_;
+  std::set<std::string> loading_ ABSL_GUARDED_BY(mutex_);  // configured, and not ended
+  std::set<std::string> ready_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void(bool)> publish_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

@@ -1,0 +1,210 @@
+#include "server/rpc/server.h"
+
+#include <google/protobuf/stubs/common.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/version_info.h>
+
+#include <chrono>
+#include <mutex>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/jobs/job_service.h"
+#include "server/logging/activity_log.h"
+#include "server/metrics/metrics.h"
+#include "server/metrics/metrics_server.h"
+#include "server/rpc/health_reporter.h"
+#include "server/rpc/services.h"
+#include "server/rpc/worker_pool.h"
+
+namespace wan::server {
+namespace {
+
+constexpr int kWorkers = 4;
+// An image may have 32 MiB. One that is somewhat larger is still read, so that it is refused as
+// what it is, a violation of the field `image`; gRPC's own limit cuts the call off without a
+// detail.
+constexpr int kMaxRequestBytes = 64 << 20;
+// How a caller is noticed that vanished without a word, and how often one may ask the same of us.
+constexpr int kKeepaliveMillis = 20'000;
+constexpr int kKeepaliveTimeoutMillis = 10'000;
+constexpr int kShortestPingMillis = 5'000;
+// For calls that are still being answered when everything else has stopped.
+constexpr std::chrono::seconds kLastCalls{2};
+
+constexpr const char* kServiceNames[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
+                                         "wan.v1.Telemetry"};
+
+std::vector<std::string> NamesOf(const std::vector<ModelSpec>& models) {
+  std::vector<std::string> names;
+  for (const ModelSpec& model : models) names.push_back(model.name);
+  return names;
+}
+
+ServerFacts FactsOf(Clock& clock, std::map<std::string, std::string> libraries) {
+  libraries["grpc"] = GRPC_CPP_VERSION_STRING;
+  libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+  return {WAN_VERSION, std::move(libraries), clock.Now()};
+}
+
+StopMode StopModeOf(ShutdownMode mode) {
+  return mode == ShutdownMode::kFinish ? StopMode::kFinish : StopMode::kRequeue;
+}
+
+}  // namespace
+
+// In the order of their making; they go in the reverse one.
+struct Server::Parts {
+  Parts(const ServerConfig& server_config, Engine& server_engine, Clock& server_clock,
+        Logger& server_logger)
+      : config(server_config),
+        engine(server_engine),
+        clock(server_clock),
+        logger(server_logger),
+        activity(server_logger),
+        health(NamesOf(server_config.models)),
+        metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype}) {}
+
+  absl::Status OpenJobs();
+  absl::Status ListenForScrapes();
+  absl::Status ListenForCalls(ServerFacts facts);
+  absl::Status LoadModels();
+
+  const ServerConfig config;
+  Engine& engine;
+  Clock& clock;
+  Logger& logger;
+  ActivityLog activity;
+  HealthReporter health;
+  Metrics metrics;
+  std::unique_ptr<JobService> jobs;
+  std::unique_ptr<MetricsServer> metrics_server;
+  std::stop_source stopping;
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  // Goes before the services: what it runs last may hold the last of a stream.
+  WorkerPool pool{kWorkers};
+  std::unique_ptr<grpc::Server> grpc_server;
+  HostPort grpc_address;
+  std::once_flag stopped;
+};
+
+absl::Status Server::Parts::OpenJobs() {
+  JobServiceOptions options;
+  options.data_dir = config.data_dir;
+  options.queue_capacity = config.queue_capacity;
+  options.warm_up_on_load = config.warm_up;
+  options.warm_up_shapes = config.warm_up_shapes;
+  options.sinks = {metrics.StageSinks(), activity.StageSinks()};
+  options.listeners = {&metrics, &activity, &health};
+  absl::StatusOr<std::unique_ptr<JobService>> opened =
+      JobService::Open(std::move(options), engine, clock);
+  if (!opened.ok()) return opened.status();
+  jobs = *std::move(opened);
+  metrics.SetSource([this] {
+    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), engine.Monitor().Sample()};
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::ListenForScrapes() {
+  absl::StatusOr<std::unique_ptr<MetricsServer>> started =
+      MetricsServer::Start(config.metrics_listen, metrics.collectable());
+  if (!started.ok()) return started.status();
+  metrics_server = *std::move(started);
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::ListenForCalls(ServerFacts facts) {
+  services.push_back(MakeVideoGenerationService(*jobs, pool));
+  services.push_back(MakeModelManagementService(jobs->models(), pool));
+  services.push_back(
+      MakeTelemetryService(std::move(facts), engine, clock, *jobs, pool, stopping.get_token()));
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  // Otherwise a second server on the same port would take half of the calls instead of failing.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kShortestPingMillis);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  int port = 0;
+  builder.AddListeningPort(ToString(config.listen), grpc::InsecureServerCredentials(), &port);
+  for (const auto& service : services) builder.RegisterService(service.get());
+  grpc_server = builder.BuildAndStart();
+  if (grpc_server == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("listen: cannot listen on ", ToString(config.listen),
+                     ": the port is taken, or the host is no address of this machine"));
+  }
+  grpc_address = {config.listen.host, port};
+  health.Start([service = grpc_server->GetHealthCheckService()](bool serving) {
+    for (const char* const name : kServiceNames) service->SetServingStatus(name, serving);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::LoadModels() {
+  ModelRegistry& models = jobs->models();
+  // All are known before the first begins, so that a request for the last is told to wait.
+  for (const ModelSpec& model : config.models) {
+    if (absl::Status status = models.Add(model); !status.ok()) return status;
+  }
+  for (const ModelSpec& model : config.models) {
+    // The listeners hear how it ends.
+    models.Load(model.name, model.path, [](const absl::StatusOr<wan::v1::Model>&) {});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
+    std::map<std::string, std::string> libraries) {
+  auto parts = std::make_unique<Parts>(config, engine, clock, logger);
+  Parts& started = *parts;
+  // From here on an early return stops what has been started.
+  std::unique_ptr<Server> server(new Server(std::move(parts)));
+  if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
+  if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
+  if (absl::Status status = started.ListenForCalls(FactsOf(clock, std::move(libraries)));
+      !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = started.LoadModels(); !status.ok()) return status;
+  return server;
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() { Stop(); }
+
+HostPort Server::grpc_address() const { return parts_->grpc_address; }
+HostPort Server::metrics_address() const { return parts_->metrics_server->address(); }
+
+void Server::Stop() {
+  std::call_once(parts_->stopped, [this] {
+    Parts& parts = *parts_;
+    parts.health.Stop();
+    if (parts.jobs != nullptr) {
+      parts.jobs->Stop(StopModeOf(parts.config.shutdown_mode),
+                       absl::Seconds(parts.config.shutdown_grace_seconds));
+    }
+    parts.stopping.request_stop();
+    if (parts.grpc_server != nullptr) {
+      parts.grpc_server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
+    }
+    parts.metrics.SetSource(nullptr);
+  });
+}
+
+}  // namespace wan::server

@@ -1,0 +1,50 @@
+// The whole server: jobs, services, health, reflection and metrics around one engine.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/api/clock.h"
+#include "engine/api/engine.h"
+#include "server/config/server_config.h"
+#include "server/logging/logger.h"
+
+namespace wan::server {
+
+// Thread-safe.
+class Server {
+ public:
+  // Opens the data folder, listens, and begins to load the configured models; until one of them is
+  // warm the server answers, but health says NOT_SERVING. A model that cannot be loaded is FAILED
+  // and leaves the server up.
+  //
+  // UNAVAILABLE if an address is taken or another server has the folder; else JobService::Open's
+  // errors. What is passed in must outlive the server. `libraries` is for GetServerInfo, beside
+  // what the server itself links.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
+      std::map<std::string, std::string> libraries = {});
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  // Stops.
+  ~Server();
+
+  // With the ports that were taken.
+  HostPort grpc_address() const;
+  HostPort metrics_address() const;
+
+  // Health says NOT_SERVING, new jobs are refused, the running one ends as the config's
+  // shutdown_mode says, watchers are told, connections are closed. Idempotent; later callers wait
+  // for the first.
+  void Stop();
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace wan::server

@@ -1,0 +1,40 @@
+// The gRPC services of wan.v1: thin shells around what does the work. What is passed in must
+// outlive the server that a service is registered with.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "engine/api/engine.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace wan::server {
+
+class JobService;
+class ModelRegistry;
+class WorkerPool;
+
+std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, WorkerPool& pool);
+
+std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, WorkerPool& pool);
+
+// What GetServerInfo tells beside the engine's device and the queue.
+struct ServerFacts {
+  std::string version;
+  std::map<std::string, std::string> libraries;
+  absl::Time start_time;
+};
+
+// `stopping` ends the streams.
+std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
+                                                    JobService& jobs, WorkerPool& pool,
+                                                    std::stop_token stopping);
+
+}  // namespace wan::server

@@ -1,0 +1,66 @@
+#include "server/rpc/status_conversion.h"
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "server/jobs/convert.h"
+
+namespace wan::server {
+namespace {
+
+// Budgets of a trailer. The message travels twice (percent-encoded as grpc-message, where one byte
+// may become three, and inside the details), the details in base64.
+constexpr size_t kMessageBytes = 700;
+constexpr size_t kDescriptionBytes = 400;
+constexpr size_t kViolationsBytes = 2600;
+constexpr size_t kOverheadBytes = 8;  // tags and lengths of one violation
+
+// At most `limit` bytes, cut between UTF-8 characters, with a mark where something is missing.
+std::string Shortened(const std::string& text, size_t limit) {
+  if (text.size() <= limit) return text;
+  constexpr std::string_view kMark = "...";
+  size_t end = limit - kMark.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end).append(kMark);
+}
+
+google::rpc::BadRequest Shortened(const google::rpc::BadRequest& whole) {
+  google::rpc::BadRequest fitting;
+  size_t bytes = 0;
+  for (const auto& violation : whole.field_violations()) {
+    const std::string field = Shortened(violation.field(), kDescriptionBytes);
+    const std::string description = Shortened(violation.description(), kDescriptionBytes);
+    bytes += field.size() + description.size() + kOverheadBytes;
+    if (bytes > kViolationsBytes) {
+      const int left_out = whole.field_violations_size() - fitting.field_violations_size();
+      fitting.add_field_violations()->set_description(
+          absl::StrCat("and ", left_out, " more violations, which do not fit an error's size"));
+      break;
+    }
+    auto* added = fitting.add_field_violations();
+    added->set_field(field);
+    added->set_description(description);
+  }
+  return fitting;
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::Status converted = ToProto(status);
+  converted.set_message(Shortened(converted.message(), kMessageBytes));
+  for (auto& detail : *converted.mutable_details()) {
+    google::rpc::BadRequest bad_request;
+    if (detail.UnpackTo(&bad_request)) detail.PackFrom(Shortened(bad_request));
+  }
+  return grpc::Status(static_cast<grpc::StatusCode>(converted.code()), converted.message(),
+                      converted.SerializeAsString());
+}
+
+}  // namespace wan::server

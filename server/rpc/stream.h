@@ -1,0 +1,129 @@
+// The way of every server stream: messages are pulled from a source, one write is in flight at a
+// time, and all of it happens on the worker pool.
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "server/rpc/status_conversion.h"
+#include "server/rpc/worker_pool.h"
+
+namespace wan::server {
+
+// A subclass says where messages come from. Its hooks run on the pool, one at a time, and never
+// after the stream has ended, so they need no lock of their own. A reader that is slow holds back
+// nothing but its own stream.
+//
+// How it holds together: whoever makes the stream busy (Wake, the end of a write) posts Pump; Pump
+// runs until it has begun a write, ended the call, or found nothing to do. So at any time at most
+// one of a posted Pump, a running Pump and a write in flight exists, and Pump alone calls gRPC.
+template <typename Message>
+class Stream : public grpc::ServerWriteReactor<Message>,
+               public std::enable_shared_from_this<Stream<Message>> {
+ public:
+  // Begins the stream. What it returns is for gRPC; the stream keeps itself alive until the call is
+  // over.
+  static grpc::ServerWriteReactor<Message>* Begin(std::shared_ptr<Stream> stream) {
+    Stream* const reactor = stream.get();
+    reactor->self_ = std::move(stream);
+    reactor->Wake();
+    return reactor;
+  }
+
+  // There may be something to send. Any thread, at any time; does not block.
+  void Wake() {
+    {
+      absl::MutexLock lock(&mutex_);
+      woken_ = true;
+      if (busy_) return;
+      busy_ = true;
+    }
+    PostPump();
+  }
+
+ protected:
+  enum class Next {
+    kMessage,  // the message was filled
+    kPending,  // nothing yet; the source will call Wake
+    kEnd,      // no more; the status was set
+  };
+
+  explicit Stream(WorkerPool& pool) : pool_(pool) {}
+
+  // Fills the message, which is empty, or sets the status (OK at first) that ends the call.
+  virtual Next Produce(Message* message, absl::Status* status) = 0;
+
+  // The caller cancelled, went away or passed its deadline. The call ends after this.
+  virtual void OnAbandoned() {}
+
+ private:
+  void OnWriteDone(bool ok) final {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!ok) abandoned_ = true;
+    }
+    PostPump();
+  }
+
+  void OnCancel() final {
+    {
+      absl::MutexLock lock(&mutex_);
+      abandoned_ = true;
+    }
+    Wake();
+  }
+
+  void OnDone() final { const std::shared_ptr<Stream> last = std::move(self_); }
+
+  void PostPump() {
+    pool_.Post([stream = this->shared_from_this()] { stream->Pump(); });
+  }
+
+  void Pump() {
+    for (;;) {
+      bool abandoned = false;
+      {
+        absl::MutexLock lock(&mutex_);
+        woken_ = false;
+        abandoned = abandoned_;
+      }
+      if (abandoned) {
+        OnAbandoned();
+        // A call that ends stays busy, so that nothing pumps again.
+        this->Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the caller is gone"));
+        return;
+      }
+      message_.Clear();
+      absl::Status status;
+      switch (Produce(&message_, &status)) {
+        case Next::kMessage:
+          this->StartWrite(&message_);
+          return;
+        case Next::kEnd:
+          this->Finish(ToGrpcStatus(status));
+          return;
+        case Next::kPending: {
+          absl::MutexLock lock(&mutex_);
+          if (woken_) break;
+          busy_ = false;
+          return;
+        }
+      }
+    }
+  }
+
+  WorkerPool& pool_;
+  std::shared_ptr<Stream> self_;
+  Message message_;  // being written
+  absl::Mutex mutex_;
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // since Pump last looked
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace wan::server

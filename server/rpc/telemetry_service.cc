@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/jobs/convert.h"
+#include "server/jobs/deadline_timer.h"
+#include "server/jobs/errors.h"
+#include "server/jobs/job_service.h"
+#include "server/rpc/services.h"
+#include "server/rpc/stream.h"
+#include "server/rpc/unary.h"
+#include "wan/v1/telemetry.grpc.pb.h"
+
+namespace wan::server {
+namespace {
+
+constexpr absl::Duration kDefaultInterval = absl::Seconds(1);
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
+constexpr absl::Duration kLongestInterval = absl::Hours(1);
+
+struct WatchPlan {
+  absl::Duration interval = kDefaultInterval;
+  int rounds = 0;  // 0: no end
+};
+
+absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
+  WatchPlan plan;
+  std::vector<FieldViolation> violations;
+  if (request.has_interval()) {
+    plan.interval =
+        absl::Seconds(request.interval().seconds()) + absl::Nanoseconds(request.interval().nanos());
+    if (plan.interval < kShortestInterval || plan.interval > kLongestInterval) {
+      violations.push_back({"interval", absl::StrCat("is ", absl::FormatDuration(plan.interval),
+                                                     ", must be from 100 ms to 1 h")});
+    }
+  }
+  plan.rounds = request.count();
+  if (plan.rounds < 0) {
+    violations.push_back(
+        {"count", absl::StrCat("is ", plan.rounds, ", must be 0 (no end) or more")});
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return plan;
+}
+
+// Wakes streams when their next sample is due. Thread-safe.
+class SampleTimer {
+ public:
+  using Wake = std::function<void()>;
+
+  explicit SampleTimer(Clock& clock) : timer_(clock) {
+    timer_.Start([this](const std::string& key) { Expired(key); });
+  }
+
+  // A name for a stream; `wake` may be called until Remove, on the timer's thread.
+  std::string Add(Wake wake) {
+    absl::MutexLock lock(&mutex_);
+    std::string key = absl::StrCat(++last_key_);
+    streams_[key] = std::move(wake);
+    return key;
+  }
+
+  void WakeAt(const std::string& key, absl::Time time) { timer_.Add(key, time); }
+
+  void Remove(const std::string& key) {
+    timer_.Remove(key);
+    absl::MutexLock lock(&mutex_);
+    streams_.erase(key);
+  }
+
+ private:
+  void Expired(const std::string& key) {
+    Wake wake;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = streams_.find(key);
+      if (found != streams_.end()) wake = found->second;
+    }
+    if (wake) wake();
+  }
+
+  absl::Mutex mutex_;
+  int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, Wake> streams_ ABSL_GUARDED_BY(mutex_);
+  DeadlineTimer timer_;  // last: its thread uses the others
+};
+
+class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
+ public:
+  DeviceStream(const wan::v1::WatchDevicesRequest& request, DeviceMonitor& monitor, Clock& clock,
+               SampleTimer& timer, WorkerPool& pool, std::stop_token stopping)
+      : Stream(pool),
+        plan_(PlanOf(request)),
+        monitor_(monitor),
+        clock_(clock),
+        timer_(timer),
+        stopping_(std::move(stopping)) {}
+
+  ~DeviceStream() override {
+    if (!timer_key_.empty()) timer_.Remove(timer_key_);
+  }
+
+ private:
+  Next Produce(wan::v1::WatchDevicesResponse* round, absl::Status* status) override {
+    if (!plan_.ok()) {
+      *status = plan_.status();
+      return Next::kEnd;
+    }
+    if (plan_->rounds > 0 && sent_ == plan_->rounds) return Next::kEnd;
+    if (timer_key_.empty()) Subscribe();
+    if (stopping_.stop_requested()) {
+      *status = ServerStoppingError();
+      return Next::kEnd;
+    }
+    const absl::Time now = clock_.Now();
+    if (now < due_) {
+      timer_.WakeAt(timer_key_, due_);
+      return Next::kPending;
+    }
+    // Rounds keep their rhythm; those that a slow reader missed are left out.
+    due_ = sent_ == 0 ? now + plan_->interval : std::max(due_ + plan_->interval, now);
+    ++sent_;
+    for (const DeviceSample& sample : monitor_.Sample()) {
+      *round->add_devices() = ToProto(sample, now);
+    }
+    return Next::kMessage;
+  }
+
+  void Subscribe() {
+    // Weak: the timer must not keep a stream whose call is over.
+    const auto wake = [weak = weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->Wake();
+    };
+    timer_key_ = timer_.Add(wake);
+    on_stop_.emplace(stopping_, wake);
+  }
+
+  const absl::StatusOr<WatchPlan> plan_;
+  DeviceMonitor& monitor_;
+  Clock& clock_;
+  SampleTimer& timer_;
+  const std::stop_token stopping_;
+  std::string timer_key_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  absl::Time due_ = absl::InfinitePast();
+  int sent_ = 0;
+};
+
+class TelemetryService final : public wan::v1::Telemetry::CallbackService {
+ public:
+  TelemetryService(ServerFacts facts, Engine& engine, Clock& clock, JobService& jobs,
+                   WorkerPool& pool, std::stop_token stopping)
+      : facts_(std::move(facts)),
+        engine_(engine),
+        clock_(clock),
+        jobs_(jobs),
+        pool_(pool),
+        stopping_(std::move(stopping)),
+        timer_(clock) {}
+
+  grpc::ServerWriteReactor<wan::v1::WatchDevicesResponse>* WatchDevices(
+      grpc::CallbackServerContext* /*context*/,
+      const wan::v1::WatchDevicesRequest* request) override {
+    return DeviceStream::Begin(std::make_shared<DeviceStream>(*request, engine_.Monitor(), clock_,
+                                                              timer_, pool_, stopping_));
+  }
+
+  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
+                                          const wan::v1::GetServerInfoRequest* /*request*/,
+                                          wan::v1::ServerInfo* response) override {
+    return Answer(context, pool_, response, [this]() -> absl::StatusOr<wan::v1::ServerInfo> {
+      wan::v1::ServerInfo info;
+      info.set_version(facts_.version);
+      info.mutable_libraries()->insert(facts_.libraries.begin(), facts_.libraries.end());
+      *info.mutable_start_time() = ToProto(facts_.start_time);
+      const DeviceDescription device = engine_.Device();
+      info.add_devices(device.device);
+      info.set_dtype(device.dtype);
+      const JobStats stats = jobs_.Stats();
+      info.set_queued_jobs(stats.queued_total);
+      info.set_running_jobs(stats.running_total);
+      info.set_queue_capacity(stats.queue_capacity);
+      return info;
+    });
+  }
+
+ private:
+  const ServerFacts facts_;
+  Engine& engine_;
+  Clock& clock_;
+  JobService& jobs_;
+  WorkerPool& pool_;
+  const std::stop_token stopping_;
+  SampleTimer timer_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
+                                                    JobService& jobs, WorkerPool& pool,
+                                                    std::stop_token stopping) {
+  return std::make_unique<TelemetryService>(std::move(facts), engine, clock, jobs, pool,
+                                            std::move(stopping));
+}
+
+}  // namespace wan::server

@@ -1,0 +1,196 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "tests/server/rpc/server_fixture.h"
+#include "tests/support/rpc_errors.h"
+#include "wan/v1/model_management.grpc.pb.h"
+
+namespace wan::server {
+namespace {
+
+using support::DetailOf;
+using support::ReasonOf;
+using support::ViolatedFields;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kLoading[] = "Model_Initialization";
+
+class ModelManagementTest : public ServerTest {
+ protected:
+  using Stub = wan::v1::ModelManagement::Stub;
+
+  Stub& models() {
+    if (stub_ == nullptr) stub_ = wan::v1::ModelManagement::NewStub(channel_);
+    return *stub_;
+  }
+
+  grpc::Status Load(const std::string& name, const std::string& path, wan::v1::Model* model) {
+    grpc::ClientContext context;
+    wan::v1::LoadModelRequest request;
+    request.set_name(name);
+    request.set_path(path);
+    return models().LoadModel(&context, request, model);
+  }
+
+  grpc::Status Unload(const std::string& name, wan::v1::Model* model) {
+    grpc::ClientContext context;
+    wan::v1::UnloadModelRequest request;
+    request.set_name(name);
+    return models().UnloadModel(&context, request, model);
+  }
+
+  std::vector<wan::v1::Model> List() {
+    grpc::ClientContext context;
+    wan::v1::ListModelsResponse response;
+    EXPECT_TRUE(models().ListModels(&context, {}, &response).ok());
+    return {response.models().begin(), response.models().end()};
+  }
+
+  std::unique_ptr<Stub> stub_;
+};
+
+TEST_F(ModelManagementTest, AConfiguredModelIsListedWithWhatItIs) {
+  StartServing();
+  const auto listed = List();
+  ASSERT_THAT(listed, SizeIs(1));
+  EXPECT_EQ(listed[0].name(), "models/m");
+  EXPECT_EQ(listed[0].state(), wan::v1::MODEL_STATE_READY);
+  EXPECT_EQ(listed[0].path(), "synthetic:ti2v-5b");
+  EXPECT_THAT(listed[0].components(), SizeIs(3));
+  EXPECT_EQ(listed[0].defaults().steps(), 3);
+  EXPECT_EQ(listed[0].spatial_stride(), 32);
+  EXPECT_EQ(engine_.Warmups(), 1) << "READY means warm";
+}
+
+TEST_F(ModelManagementTest, AModelIsLoadedUsedAndUnloaded) {
+  StartServing();
+  wan::v1::Model model;
+  ASSERT_TRUE(Load("models/second", "/checkpoints/second", &model).ok());
+  EXPECT_EQ(model.name(), "models/second");
+  EXPECT_EQ(model.state(), wan::v1::MODEL_STATE_READY);
+  wan::v1::GenerationRequest request = SmallRequest();
+  request.set_model("second");
+  EXPECT_EQ(AwaitEnd(MustCreate(request).name()).state(), wan::v1::JOB_STATE_COMPLETED);
+  ASSERT_TRUE(Unload("second", &model).ok());
+  EXPECT_EQ(model.state(), wan::v1::MODEL_STATE_UNLOADED);
+  wan::v1::Job job;
+  const grpc::Status status = CreateJob(request, &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(ReasonOf(status), "MODEL_NOT_READY");
+}
+
+TEST_F(ModelManagementTest, EverythingElseIsAnsweredWhileAModelLoads) {
+  StartServing();
+  engine_.Hold(kLoading);
+  std::thread loader([this] {
+    wan::v1::Model model;
+    EXPECT_TRUE(Load("second", "/checkpoints/second", &model).ok());
+  });
+  engine_.AwaitHeld(kLoading);
+  EXPECT_THAT(List(), SizeIs(2));
+  EXPECT_EQ(List()[1].state(), wan::v1::MODEL_STATE_LOADING);
+  wan::v1::GenerationRequest request = SmallRequest();
+  request.set_model("second");
+  wan::v1::Job job;
+  const grpc::Status status = CreateJob(request, &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "MODEL_LOADING");
+  EXPECT_TRUE(DetailOf<google::rpc::RetryInfo>(status).has_value());
+  EXPECT_EQ(MustCreate().state(), wan::v1::JOB_STATE_QUEUED);
+  engine_.Release(kLoading);
+  loader.join();
+}
+
+TEST_F(ModelManagementTest, ADamagedCheckpointLeavesTheServerUp) {
+  StartServing();
+  engine_.FailAt(kLoading, absl::DataLossError("model.safetensors: tensor 'x' ends at byte 9"));
+  wan::v1::Model model;
+  const grpc::Status status = Load("second", "/checkpoints/broken", &model);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_THAT(status.error_message(), HasSubstr("model.safetensors: tensor 'x'"));
+  EXPECT_EQ(List()[1].state(), wan::v1::MODEL_STATE_FAILED);
+  EXPECT_EQ(List()[1].error().message(), status.error_message());
+  EXPECT_TRUE(IsServing());
+  EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
+  // Repaired, it can be loaded.
+  EXPECT_TRUE(Load("second", "", &model).ok());
+}
+
+TEST_F(ModelManagementTest, AModelInUseIsNotUnloaded) {
+  StartServing();
+  engine_.Hold("T5_Encoding");
+  MustCreate();
+  engine_.AwaitHeld("T5_Encoding");
+  wan::v1::Model model;
+  const grpc::Status status = Unload("m", &model);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(ReasonOf(status), "MODEL_IN_USE");
+}
+
+TEST_F(ModelManagementTest, WarmupRunsTheShapes) {
+  StartServing();
+  grpc::ClientContext context;
+  wan::v1::WarmupModelRequest request;
+  request.set_name("models/m");
+  auto* shape = request.add_shapes();
+  shape->set_width(128);
+  shape->set_height(64);
+  shape->set_num_frames(9);
+  wan::v1::Model model;
+  ASSERT_TRUE(models().WarmupModel(&context, request, &model).ok());
+  ASSERT_THAT(model.warm_shapes(), SizeIs(2));
+  EXPECT_EQ(model.warm_shapes(1).width(), 128);
+  EXPECT_EQ(model.warm_shapes(1).height(), 64);
+  EXPECT_EQ(model.warm_shapes(1).num_frames(), 9);
+}
+
+TEST_F(ModelManagementTest, UnknownModels) {
+  StartServing();
+  wan::v1::Model model;
+  grpc::ClientContext context;
+  wan::v1::WarmupModelRequest warmup;
+  warmup.set_name("nobody");
+  for (const grpc::Status& status :
+       {Unload("nobody", &model), models().WarmupModel(&context, warmup, &model)}) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(ReasonOf(status), "MODEL_NOT_FOUND");
+  }
+  EXPECT_EQ(Load("nobody", "", &model).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Load("no body", "/x", &model).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  wan::v1::GenerationRequest request = SmallRequest();
+  request.set_model("nobody");
+  wan::v1::Job job;
+  EXPECT_THAT(ViolatedFields(CreateJob(request, &job)), ::testing::ElementsAre("model"));
+}
+
+TEST_F(ModelManagementTest, ALoadThatAStoppingServerDropsIsToldSo) {
+  StartServing();
+  engine_.Hold(kLoading);
+  std::vector<grpc::Status> ends(2);
+  std::thread first([&] {
+    wan::v1::Model model;
+    ends[0] = Load("second", "/x", &model);
+  });
+  engine_.AwaitHeld(kLoading);
+  std::thread second([&] {
+    wan::v1::Model model;
+    ends[1] = Load("third", "/x", &model);
+  });
+  while (List().size() < 3) std::this_thread::yield();
+  std::thread stopper([this] { server_->Stop(); });
+  AwaitHealth(false);
+  engine_.Release(kLoading);
+  first.join();
+  second.join();
+  stopper.join();
+  EXPECT_TRUE(ends[0].ok()) << ends[0].error_message();
+  EXPECT_EQ(ends[1].error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(ends[1]), "SERVER_STOPPING");
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -1,0 +1,271 @@
+// The server as a whole: health, reflection, metrics, start and stop.
+#include "server/rpc/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/server/rpc/reflection.h"
+#include "tests/server/rpc/server_fixture.h"
+#include "tests/support/http_get.h"
+#include "tests/support/prometheus_text.h"
+#include "tests/support/rpc_errors.h"
+
+namespace wan::server {
+namespace {
+
+using support::DetailOf;
+using support::ReasonOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kLoading[] = "Model_Initialization";
+const char* const kServices[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
+                                 "wan.v1.Telemetry"};
+
+class WholeServerTest : public ServerTest {
+ protected:
+  support::PrometheusText Scrape() {
+    const HostPort address = server_->metrics_address();
+    const auto answer = support::HttpGet(address.host, address.port, "/metrics");
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok()) return {};
+    auto parsed = support::PrometheusText::Parse(answer->body);
+    EXPECT_TRUE(parsed.ok()) << parsed.status() << "\n" << answer->body;
+    return parsed.ok() ? *std::move(parsed) : support::PrometheusText();
+  }
+
+  absl::Status StartError(const ServerConfig& config) {
+    fakes::FakeEngine engine(&clock_);
+    Logger logger(LogLevel::kError, LogFormat::kJson, clock_, [](auto) {});
+    return Server::Start(config, engine, clock_, logger).status();
+  }
+};
+
+TEST_F(WholeServerTest, HealthFollowsTheModels) {
+  engine_.Hold(kLoading);
+  Start(DefaultConfig());
+  engine_.AwaitHeld(kLoading);
+  for (const char* const service : kServices) EXPECT_FALSE(IsServing(service)) << service;
+  engine_.Release(kLoading);
+  for (const char* const service : kServices) AwaitHealth(true, service);
+}
+
+TEST_F(WholeServerTest, AnUnknownServiceHasNoHealth) {
+  StartServing();
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service("wan.v1.Nothing");
+  grpc::health::v1::HealthCheckResponse response;
+  EXPECT_EQ(health_->Check(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(WholeServerTest, AModelThatIsNotWarmedUpYetIsNotServed) {
+  engine_.Hold("Warmup");
+  Start(DefaultConfig());
+  engine_.AwaitHeld("Warmup");
+  EXPECT_EQ(engine_.Loads(), 1);
+  EXPECT_FALSE(IsServing());
+  engine_.Release("Warmup");
+  AwaitHealth(true);
+}
+
+TEST_F(WholeServerTest, OneDamagedModelOfTwoLeavesTheOtherServing) {
+  ServerConfig config = DefaultConfig();
+  config.models = {{"broken", "/broken"}, {"m", "synthetic:ti2v-5b"}};
+  engine_.FailAt(kLoading, absl::DataLossError("model.safetensors is cut off"));
+  StartServing(config);
+  EXPECT_THAT(Log(), HasSubstr("model.safetensors is cut off"));
+  EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
+}
+
+TEST_F(WholeServerTest, ReflectionListsTheServices) {
+  StartServing();
+  const std::string listed = ListServices(channel_);
+  for (const char* const service : {"wan.v1.VideoGeneration", "wan.v1.ModelManagement",
+                                    "wan.v1.Telemetry", "grpc.health.v1.Health"}) {
+    EXPECT_THAT(listed, HasSubstr(service));
+  }
+}
+
+TEST_F(WholeServerTest, MetricsTellWhatHappened) {
+  StartServing();
+  engine_.TakeTime("Step_Inference", absl::Seconds(2));
+  AwaitEnd(MustCreate().name());
+  engine_.Hold("T5_Encoding");
+  MustCreate();
+  engine_.AwaitHeld("T5_Encoding");
+  MustCreate();
+  const support::PrometheusText text = Scrape();
+  EXPECT_EQ(text.Value("wan_jobs", {{"state", "running"}}), 1);
+  EXPECT_EQ(text.Value("wan_queue_length", {{"model", "m"}}), 1);
+  EXPECT_EQ(text.Value("wan_queue_capacity"), 100);
+  EXPECT_EQ(text.Value("wan_jobs_total", {{"model", "m"}, {"state", "completed"}}), 1);
+  EXPECT_EQ(text.Value("wan_job_seconds_count", {{"model", "m"}, {"state", "completed"}}), 1);
+  EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "only"}}), 3);
+  EXPECT_EQ(text.Value("wan_step_seconds_sum", {{"model", "m"}, {"expert", "only"}}), 6);
+  EXPECT_EQ(
+      text.Value("wan_stage_seconds_count", {{"stage", "Model_Initialization"}, {"model", "m"}}),
+      1);
+  EXPECT_EQ(text.Value("wan_stage_seconds_count", {{"stage", "Total_Execution"}, {"model", "m"}}),
+            1);
+  EXPECT_EQ(text.Value("wan_stage_seconds_count", {{"stage", "Queue_Wait"}, {"model", "m"}}), 2);
+  EXPECT_GT(text.Value("wan_queued_seconds", {{"model", "m"}}).value_or(0), 0);
+  EXPECT_EQ(text.Value("wan_component_memory_bytes",
+                       {{"model", "m"}, {"component", "vae"}, {"device", "cpu"}}),
+            200);
+  EXPECT_EQ(text.Value("wan_cpu_percent"), 25);
+  EXPECT_EQ(text.Find("wan_gpu_memory_used_bytes"), nullptr);
+  EXPECT_NE(text.Find("wan_build_info"), nullptr);
+  engine_.Release("T5_Encoding");
+}
+
+TEST_F(WholeServerTest, LogsAreJsonAndKeepPromptsToThemselves) {
+  StartServing();
+  wan::v1::GenerationRequest request = SmallRequest();
+  request.set_prompt("a secret prompt");
+  const std::string job = MustCreate(request).name();
+  AwaitEnd(job);
+  StopServer();
+  EXPECT_THAT(Log(), HasSubstr("\"job\":\"" + job + "\""));
+  EXPECT_THAT(Log(), HasSubstr("\"state\":\"JOB_STATE_COMPLETED\""));
+  EXPECT_THAT(Log(), HasSubstr("\"stage\":\"T5_Encoding\""));
+  EXPECT_THAT(Log(), Not(HasSubstr("secret")));
+}
+
+TEST_F(WholeServerTest, AGracefulStopFinishesTheRunningJob) {
+  StartServing();
+  engine_.Hold("Step_1_Inference");
+  const std::string job = MustCreate().name();
+  engine_.AwaitHeld("Step_1_Inference");
+  std::thread stopper([this] { server_->Stop(); });
+  AwaitHealth(false);
+  wan::v1::Job refused;
+  // Health changes first; the queue closes right after.
+  grpc::Status status;
+  do {
+    status = CreateJob(SmallRequest(), &refused);
+  } while (status.ok());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "SERVER_STOPPING");
+  EXPECT_TRUE(DetailOf<google::rpc::RetryInfo>(status).has_value());
+  EXPECT_EQ(MustGet(job).state(), wan::v1::JOB_STATE_RUNNING) << "reading still works";
+  engine_.Release("Step_1_Inference");
+  stopper.join();
+  server_.reset();
+
+  engine_.Hold(kLoading);  // what the folder holds, not what runs now
+  Start(DefaultConfig());
+  const wan::v1::Job ended = MustGet(job);
+  EXPECT_EQ(ended.state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_EQ(ended.attempt(), 1);
+  engine_.Release(kLoading);
+}
+
+TEST_F(WholeServerTest, TheGraceTimeEndsAndTheJobRunsAgainAfterTheRestart) {
+  StartServing();
+  engine_.Hold("Step_1_Inference");
+  const std::string job = MustCreate().name();
+  engine_.AwaitHeld("Step_1_Inference");
+  std::vector<wan::v1::Event> events;
+  grpc::Status watched;
+  std::thread watcher([&] { watched = Watch(job, 0, &events); });
+  StopWhileTimePasses();
+  watcher.join();
+  EXPECT_EQ(watched.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(watched), "SERVER_STOPPING");
+  server_.reset();
+
+  engine_.Release("Step_1_Inference");
+  StartServing();
+  const wan::v1::Job ended = AwaitEnd(job);
+  EXPECT_EQ(ended.state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_EQ(ended.attempt(), 2);
+}
+
+TEST_F(WholeServerTest, ShutdownModeRequeueDoesNotWait) {
+  ServerConfig config = DefaultConfig();
+  config.shutdown_mode = ShutdownMode::kRequeue;
+  StartServing(config);
+  engine_.Hold("Step_1_Inference");
+  const std::string job = MustCreate().name();
+  engine_.AwaitHeld("Step_1_Inference");
+  StopServer();  // returns although nothing releases the engine
+  engine_.Release("Step_1_Inference");
+  StartServing();
+  const wan::v1::Job ended = AwaitEnd(job);
+  EXPECT_EQ(ended.state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_EQ(ended.attempt(), 2);
+}
+
+TEST_F(WholeServerTest, AddressesThatAreTakenAreNamed) {
+  StartServing();
+  ServerConfig config = DefaultConfig();
+  config.data_dir += "/other";
+  config.listen = server_->grpc_address();
+  absl::Status status = StartError(config);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("listen: cannot listen on " + ToString(config.listen)));
+  config = DefaultConfig();
+  config.data_dir += "/other";
+  config.metrics_listen = server_->metrics_address();
+  status = StartError(config);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("metrics_listen: cannot listen on"));
+}
+
+TEST_F(WholeServerTest, ADataFolderHasOneServer) {
+  StartServing();
+  const absl::Status status = StartError(DefaultConfig());
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder_));
+  EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
+}
+
+TEST_F(WholeServerTest, Ipv6) {
+  ServerConfig config = DefaultConfig();
+  config.listen = {"::1", 0};
+  config.metrics_listen = {"::1", 0};
+  if (absl::IsUnavailable(StartError(config))) GTEST_SKIP() << "this machine has no IPv6";
+  StartServing(config);
+  EXPECT_EQ(server_->grpc_address().host, "::1");
+  EXPECT_NE(Scrape().Find("wan_build_info"), nullptr);
+  EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
+}
+
+TEST_F(WholeServerTest, StopsWithOpenStreamsOfEveryKind) {
+  StartServing();
+  engine_.Hold("Step_1_Inference");
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([this] {
+      grpc::ClientContext context;
+      wan::v1::GenerateRequest request;
+      *request.mutable_request() = SmallRequest();
+      const auto stream = video_->Generate(&context, request);
+      wan::v1::Event event;
+      while (stream->Read(&event)) {
+      }
+      // The running job is cancelled, since its caller cannot wait for the restart; those of the
+      // queue have not ended when the server has.
+      const grpc::Status status = stream->Finish();
+      EXPECT_TRUE(status.ok() ? event.has_cancelled()
+                              : status.error_code() == grpc::StatusCode::UNAVAILABLE)
+          << status.error_message();
+    });
+  }
+  engine_.AwaitHeld("Step_1_Inference");
+  grpc::ClientContext context;
+  const auto health = health_->Watch(&context, {});
+  grpc::health::v1::HealthCheckResponse response;
+  ASSERT_TRUE(health->Read(&response));
+  StopWhileTimePasses();
+  EXPECT_TRUE(health->Read(&response));
+  EXPECT_EQ(response.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+  for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -1,0 +1,27 @@
+// The kernels of the transformer that the CUDA plug-in brings. Until it is loaded (cuda_plugin.h),
+// and where a kernel does not support its arguments, the operators use ATen.
+//
+// Every entry has the contract of the operator of the same name. It writes nothing and gives false
+// if it does not support dtype, layout or size.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace wan {
+
+struct CudaOps {
+  // layer_norm_modulate.h
+  bool (*layer_norm_modulate)(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                              const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
+  // gate_residual_norm.h
+  bool (*gate_residual_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
+                             const at::Tensor& scale, const at::Tensor& shift,
+                             const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
+  // rms_norm_rope.h
+  bool (*rms_norm_rope)(at::Tensor& x, const at::Tensor& weight, double eps,
+                        const at::Tensor& rotary) = nullptr;
+};
+
+CudaOps& GetCudaOps();
+
+}  // namespace wan

@@ -1,0 +1,23 @@
+// The end of one part of a transformer block and the start of the next, in one pass over the
+// residual stream:
+//
+//   x[r] += gate[i] * y[r]
+//   out[r] = layer_norm(x[r]) * scale[i] + shift[i]     with i = index[r]
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace wan {
+
+// y [rows, dim] fp32 or bf16; x [rows, dim] fp32, updated in place; gate [n, dim] fp32, undefined
+// for 1; the rest as in layer_norm_modulate.h. `out` may be y itself. Sums and norm are fp32.
+void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
+                      const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
+                      double eps, at::Tensor& out);
+
+// The same in plain ATen: what a CPU uses, and what the kernel is tested against.
+void GateResidualNormReference(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
+                               const at::Tensor& scale, const at::Tensor& shift,
+                               const at::Tensor& index, double eps, at::Tensor& out);
+
+}  // namespace wan

@@ -1,0 +1,114 @@
+// The kernel of layer_norm_modulate.h and gate_residual_norm.h: a block normalises one row.
+#pragma once
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "engine/ops/row_kernel.cuh"
+
+namespace wan {
+
+struct LayerNormArguments {
+  float* x = nullptr;  // updated if there is a y
+  int64_t x_stride = 0;
+  int64_t y_stride = 0;
+  int64_t out_stride = 0;
+  int64_t dim = 0;
+  float eps = 0;
+  RowTable gate;  // data is nullptr without a gate
+  RowTable scale;
+  RowTable shift;
+  const int32_t* index = nullptr;  // nullptr if all tables have one row
+};
+
+// Y is the dtype of what is added to x before the norm, void for nothing. `y` and `out` may be the
+// same memory: a thread reads its values of a row before it writes them.
+template <typename Y, typename Out>
+__global__ void __launch_bounds__(kMaxThreads)
+    LayerNormKernel(LayerNormArguments args, const Y* y, Out* out) {
+  __shared__ float shared_sum[1][kWarp];
+  __shared__ float shared_squares[1][kWarp];
+
+  const int64_t row = blockIdx.x;
+  const int column = threadIdx.x * kVector;
+  const bool active = column < args.dim;
+  const int64_t i = args.index != nullptr ? args.index[row] : 0;
+
+  Vector x = {};
+  if (active) {
+    float* const x_row = args.x + row * args.x_stride;
+    x = LoadVector(x_row + column);
+    if constexpr (!std::is_void_v<Y>) {
+      Vector added = LoadVector(y + row * args.y_stride + column);
+      if (args.gate.data != nullptr) {
+        const Vector gate = LoadRowOf(args.gate, i, column);
+#pragma unroll
+        for (int k = 0; k < kVector; ++k) added.values[k] *= gate.values[k];
+      }
+#pragma unroll
+      for (int k = 0; k < kVector; ++k) x.values[k] += added.values[k];
+      StoreVector(x_row + column, x);
+    }
+  }
+
+  float sum[1] = {0};
+#pragma unroll
+  for (int k = 0; k < kVector; ++k) sum[0] += x.values[k];
+  BlockSum(sum, shared_sum);
+  const float mean = sum[0] / static_cast<float>(args.dim);
+
+  // From the values themselves, not from sums of squares: a residual stream has means far from 0.
+  float squares[1] = {0};
+#pragma unroll
+  for (int k = 0; k < kVector; ++k) {
+    const float centered = active ? x.values[k] - mean : 0.0f;
+    squares[0] += centered * centered;
+  }
+  BlockSum(squares, shared_squares);
+  const float inverse = rsqrtf(squares[0] / static_cast<float>(args.dim) + args.eps);
+
+  if (!active) return;
+  const Vector scale = LoadRowOf(args.scale, i, column);
+  const Vector shift = LoadRowOf(args.shift, i, column);
+  Vector result;
+#pragma unroll
+  for (int k = 0; k < kVector; ++k) {
+    result.values[k] = (x.values[k] - mean) * inverse * scale.values[k] + shift.values[k];
+  }
+  StoreVector(out + row * args.out_stride + column, result);
+}
+
+// What both operators ask of x, tables and out.
+inline bool SupportsLayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                              const at::Tensor& index, const at::Tensor& out) {
+  const int64_t dim = x.size(1);
+  return HasVectorRows(x) && x.scalar_type() == at::kFloat && RowFitsBlock(dim) &&
+         IsRowTable(scale, index, dim) && IsRowTable(shift, index, dim) && HasVectorRows(out) &&
+         out.sizes() == x.sizes();
+}
+
+inline LayerNormArguments MakeLayerNormArguments(const at::Tensor& x, const at::Tensor& scale,
+                                                 const at::Tensor& shift, const at::Tensor& index,
+                                                 double eps, const at::Tensor& out) {
+  LayerNormArguments args;
+  args.x = const_cast<float*>(x.const_data_ptr<float>());
+  args.x_stride = x.stride(0);
+  args.out_stride = out.stride(0);
+  args.dim = x.size(1);
+  args.eps = static_cast<float>(eps);
+  args.scale = ToRowTable(scale);
+  args.shift = ToRowTable(shift);
+  args.index = index.defined() ? index.const_data_ptr<int32_t>() : nullptr;
+  return args;
+}
+
+template <typename Y, typename Out>
+void LaunchLayerNorm(const LayerNormArguments& args, int64_t rows, const void* y, void* out) {
+  if (rows == 0) return;
+  LayerNormKernel<Y, Out>
+      <<<static_cast<unsigned>(rows), ThreadsForRow(args.dim), 0, c10::cuda::getCurrentCUDAStream()>>>(
+          args, static_cast<const Y*>(y), static_cast<Out*>(out));
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+}  // namespace wan

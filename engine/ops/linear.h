@@ -1,0 +1,17 @@
+// Affine maps into memory that the caller owns: out = x weight^T + bias.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace wan {
+
+// x [rows, in], weight [out, in], bias [out], out [rows, out], all of one dtype and device; sums
+// are fp32. `out` does not overlap x.
+void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
+
+// gelu(x weight^T + bias) with the tanh approximation. On CUDA in bf16 it is part of the product,
+// applied before the sum is rounded.
+void LinearGelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                at::Tensor& out);
+
+}  // namespace wan

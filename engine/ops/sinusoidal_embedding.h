@@ -1,0 +1,15 @@
+// Sinusoids of a timestep, the input of the time embedding.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace wan {
+
+// timesteps [n] float64 -> [n, dim] fp32: dim / 2 cosines, then as many sines, of
+// t / 10000^(2i / dim). Angles are computed in float64: in fp32 their rounding is the largest error
+// of a whole forward. dim is even.
+at::Tensor SinusoidalEmbedding(const at::Tensor& timesteps, int64_t dim);
+
+}  // namespace wan

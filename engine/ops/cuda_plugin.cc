@@ -44,8 +44,8 @@ absl::StatusOr<void*> Open() {
         absl::StrCat("no CUDA support: ", kLibrary,
                      " could not be loaded (was the build made with a CUDA toolkit?)", problems));
   }
-  const auto copy_kernels = reinterpret_cast<void (*)(CudaOps*, VaeCudaOps*)>(
-      dlsym(library, "wan_cuda_copy_kernels"));
+  const auto copy_kernels =
+      reinterpret_cast<void (*)(CudaOps*, VaeCudaOps*)>(dlsym(library, "wan_cuda_copy_kernels"));
   if (copy_kernels == nullptr) {
     return absl::UnavailableError(absl::StrCat(kLibrary, " is from another build"));
   }

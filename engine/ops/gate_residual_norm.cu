@@ -1,8 +1,7 @@
-#include "engine/ops/gate_residual_norm.h"
-
 #include <c10/cuda/CUDAGuard.h>
 
 #include "engine/ops/cuda_ops.h"
+#include "engine/ops/gate_residual_norm.h"
 #include "engine/ops/layer_norm.cuh"
 
 namespace wan {
@@ -22,10 +21,10 @@ bool GateResidualNormCuda(const at::Tensor& y, const at::Tensor& gate, at::Tenso
 
   const bool wide_y = y.scalar_type() == at::kFloat;
   const bool wide_out = out.scalar_type() == at::kFloat;
-  const auto launch = wide_y ? (wide_out ? &LaunchLayerNorm<float, float>
-                                         : &LaunchLayerNorm<float, __nv_bfloat16>)
-                             : (wide_out ? &LaunchLayerNorm<__nv_bfloat16, float>
-                                         : &LaunchLayerNorm<__nv_bfloat16, __nv_bfloat16>);
+  const auto launch =
+      wide_y ? (wide_out ? &LaunchLayerNorm<float, float> : &LaunchLayerNorm<float, __nv_bfloat16>)
+             : (wide_out ? &LaunchLayerNorm<__nv_bfloat16, float>
+                         : &LaunchLayerNorm<__nv_bfloat16, __nv_bfloat16>);
   launch(args, x.size(0), y.const_data_ptr(), out.mutable_data_ptr());
   return true;
 }

@@ -105,9 +105,9 @@ inline LayerNormArguments MakeLayerNormArguments(const at::Tensor& x, const at::
 template <typename Y, typename Out>
 void LaunchLayerNorm(const LayerNormArguments& args, int64_t rows, const void* y, void* out) {
   if (rows == 0) return;
-  LayerNormKernel<Y, Out>
-      <<<static_cast<unsigned>(rows), ThreadsForRow(args.dim), 0, c10::cuda::getCurrentCUDAStream()>>>(
-          args, static_cast<const Y*>(y), static_cast<Out*>(out));
+  LayerNormKernel<Y, Out><<<static_cast<unsigned>(rows), ThreadsForRow(args.dim), 0,
+                            c10::cuda::getCurrentCUDAStream()>>>(args, static_cast<const Y*>(y),
+                                                                 static_cast<Out*>(out));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 

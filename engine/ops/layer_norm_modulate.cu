@@ -1,9 +1,8 @@
-#include "engine/ops/layer_norm_modulate.h"
-
 #include <c10/cuda/CUDAGuard.h>
 
 #include "engine/ops/cuda_ops.h"
 #include "engine/ops/layer_norm.cuh"
+#include "engine/ops/layer_norm_modulate.h"
 
 namespace wan {
 namespace {

@@ -1,10 +1,9 @@
-#include "engine/ops/rms_norm_rope.h"
-
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "engine/ops/cuda_ops.h"
+#include "engine/ops/rms_norm_rope.h"
 #include "engine/ops/row_kernel.cuh"
 
 namespace wan {
@@ -61,8 +60,8 @@ __global__ void __launch_bounds__(kMaxThreads)
   const float* cos = nullptr;
   const float* sin = nullptr;
   if (rotary.table != nullptr) {
-    cos = rotary.table + blockIdx.x % rotary.tokens * rotary.head_dim +
-          column % rotary.head_dim / 2;
+    cos =
+        rotary.table + blockIdx.x % rotary.tokens * rotary.head_dim + column % rotary.head_dim / 2;
     sin = cos + rotary.head_dim / 2;
   }
 #pragma unroll
@@ -82,12 +81,10 @@ __global__ void __launch_bounds__(kMaxThreads)
 template <typename T, int kParts>
 void Launch(at::Tensor& x, const at::Tensor& weight, double eps, const Rotary& rotary) {
   const int64_t dim = weight.size(1);
-  RmsNormRopeKernel<T, kParts>
-      <<<static_cast<unsigned>(x.size(0)), ThreadsForRow(dim), 0,
-         c10::cuda::getCurrentCUDAStream()>>>(static_cast<T*>(x.mutable_data_ptr()), x.stride(0),
-                                              static_cast<int>(dim),
-                                              weight.const_data_ptr<float>(),
-                                              static_cast<float>(eps), rotary);
+  RmsNormRopeKernel<T, kParts><<<static_cast<unsigned>(x.size(0)), ThreadsForRow(dim), 0,
+                                 c10::cuda::getCurrentCUDAStream()>>>(
+      static_cast<T*>(x.mutable_data_ptr()), x.stride(0), static_cast<int>(dim),
+      weight.const_data_ptr<float>(), static_cast<float>(eps), rotary);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -113,9 +110,8 @@ bool RmsNormRopeCuda(at::Tensor& x, const at::Tensor& weight, double eps,
 
   const c10::cuda::CUDAGuard guard(x.device());
   const bool wide = x.scalar_type() == at::kFloat;
-  const auto launch =
-      parts == 1 ? (wide ? &Launch<float, 1> : &Launch<__nv_bfloat16, 1>)
-                 : (wide ? &Launch<float, 2> : &Launch<__nv_bfloat16, 2>);
+  const auto launch = parts == 1 ? (wide ? &Launch<float, 1> : &Launch<__nv_bfloat16, 1>)
+                                 : (wide ? &Launch<float, 2> : &Launch<__nv_bfloat16, 2>);
   launch(x, weight, eps, table);
   return true;
 }

@@ -1,0 +1,340 @@
+#include "engine/models/wan/transformer.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/models/wan/patches.h"
+#include "engine/models/wan/timestep_rows.h"
+#include "engine/models/wan/transformer_weights.h"
+#include "engine/ops/attention.h"
+#include "engine/ops/gate_residual_norm.h"
+#include "engine/ops/layer_norm_modulate.h"
+#include "engine/ops/linear.h"
+#include "engine/ops/rms_norm_rope.h"
+#include "engine/ops/rotary_table.h"
+#include "engine/ops/sinusoidal_embedding.h"
+
+namespace wan {
+namespace {
+
+// Shift, factor and gate of one norm and what follows it, a row for each distinct timestep.
+struct Modulation {
+  at::Tensor shift;
+  at::Tensor factor;
+  at::Tensor gate;  // undefined for the head
+};
+
+// `table` is [timesteps, 3 * k, dim]; gives its k-th three.
+Modulation ModulationAt(const at::Tensor& table, int64_t k) {
+  return {table.select(1, 3 * k), table.select(1, 3 * k + 1), table.select(1, 3 * k + 2)};
+}
+
+class WanTextConditioning final : public TextConditioning {
+ public:
+  WanTextConditioning(const VideoTransformer* owner, int64_t batch)
+      : owner_(owner), batch_(batch) {}
+
+  int64_t batch() const override { return batch_; }
+
+  int64_t Bytes() const override {
+    int64_t bytes = 0;
+    for (const at::Tensor& layer : layers) bytes += static_cast<int64_t>(layer.nbytes());
+    return bytes;
+  }
+
+  const VideoTransformer* owner() const { return owner_; }
+
+  // For each block keys and values, [B, text_len, 2, heads, head_dim].
+  std::vector<at::Tensor> layers;
+
+ private:
+  const VideoTransformer* const owner_;
+  const int64_t batch_;
+};
+
+// What one forward computes in. The activations of a long video are hundreds of megabytes each, so
+// a block writes into the same ones as the block before it.
+struct Activations {
+  at::Tensor residual;  // fp32 [rows, dim]
+  at::Tensor narrow;    // [rows, dim]: a part's input, then its output
+  at::Tensor wide;      // bytes of the widest tensor inside a part
+};
+
+// The first rows * columns elements of `memory` as a matrix.
+at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::ScalarType dtype) {
+  const int64_t bytes = rows * columns * static_cast<int64_t>(at::elementSize(dtype));
+  return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
+}
+
+class WanTransformer final : public VideoTransformer {
+ public:
+  WanTransformer(const TransformerConfig& config, WeightLoader& loader)
+      : config_(config),
+        device_(loader.device()),
+        dtype_(loader.dtype()),
+        weights_(LoadTransformerWeights(loader, config)),
+        weight_bytes_(loader.bytes()) {}
+
+  const TransformerConfig& config() const override { return config_; }
+
+  int64_t WeightBytes() const override { return weight_bytes_; }
+
+  absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
+      std::span<const at::Tensor> contexts) override;
+
+  absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
+                                     const TextConditioning& text) override;
+
+ private:
+  int64_t head_dim() const { return config_.dim / config_.num_heads; }
+
+  absl::Status CheckLatents(const at::Tensor& latents) const;
+
+  // Of the tokens of `grid`; the table of the last grid is kept, since all steps of a job share it.
+  const at::Tensor& RotaryOf(const TokenGrid& grid);
+
+  // The index of `rows` on the device, undefined if there is one timestep. The last one is kept,
+  // too: which tokens share a timestep does not change from step to step.
+  const at::Tensor& IndexOf(TimestepRows rows);
+
+  // The time embedding of each timestep, [timesteps, dim].
+  at::Tensor EmbedTime(const std::vector<double>& timesteps) const;
+
+  // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
+  void SelfAttention(const TransformerBlockWeights& block, int64_t batch, const at::Tensor& rotary,
+                     Activations& acts) const;
+  void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
+                      Activations& acts) const;
+  void FeedForward(const TransformerBlockWeights& block, Activations& acts) const;
+
+  const TransformerConfig config_;
+  const at::Device device_;
+  const at::ScalarType dtype_;
+  const TransformerWeights weights_;
+  const int64_t weight_bytes_;
+
+  TokenGrid rotary_grid_{};
+  at::Tensor rotary_;
+  std::vector<int32_t> index_rows_;
+  at::Tensor index_;
+};
+
+absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareText(
+    std::span<const at::Tensor> contexts) {
+  if (contexts.empty()) return absl::InvalidArgumentError("no text to prepare");
+  const int64_t batch = static_cast<int64_t>(contexts.size());
+  const at::Tensor padded = at::zeros({batch, config_.text_len, config_.text_dim},
+                                      at::TensorOptions(device_).dtype(dtype_));
+  for (int64_t i = 0; i < batch; ++i) {
+    const at::Tensor& context = contexts[i];
+    if (context.dim() != 2 || context.size(0) > config_.text_len ||
+        context.size(1) != config_.text_dim || !context.is_floating_point()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "text ", i, " has shape [", absl::StrJoin(context.sizes(), ", "), "], dtype ",
+          at::toString(context.scalar_type()), "; expected floating point, at most ",
+          config_.text_len, " rows of ", config_.text_dim));
+    }
+    padded.select(0, i).narrow(0, 0, context.size(0)).copy_(context);
+  }
+
+  const int64_t rows = batch * config_.text_len;
+  const auto options = padded.options();
+  at::Tensor hidden = at::empty({rows, config_.dim}, options);
+  LinearGelu(padded.view({rows, config_.text_dim}), weights_.text_in.weight, weights_.text_in.bias,
+             hidden);
+  at::Tensor states = at::empty({rows, config_.dim}, options);
+  Linear(hidden, weights_.text_out.weight, weights_.text_out.bias, states);
+
+  auto conditioning = std::make_shared<WanTextConditioning>(this, batch);
+  for (const TransformerBlockWeights& block : weights_.blocks) {
+    at::Tensor packed = at::empty({rows, 2 * config_.dim}, options);
+    Linear(states, block.cross_kv.weight, block.cross_kv.bias, packed);
+    at::Tensor keys = packed.narrow(1, 0, config_.dim);
+    RmsNormRope(keys, block.cross_k_norm, config_.eps, /*rotary=*/{});
+    conditioning->layers.push_back(
+        packed.view({batch, config_.text_len, 2, config_.num_heads, head_dim()}));
+  }
+  return conditioning;
+}
+
+absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
+                                                   const at::Tensor& timestep,
+                                                   const TextConditioning& text) {
+  if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
+  const auto* const conditioning = dynamic_cast<const WanTextConditioning*>(&text);
+  if (conditioning == nullptr || conditioning->owner() != this) {
+    return absl::InvalidArgumentError("the text was prepared by another transformer");
+  }
+  const int64_t batch = latents.size(0);
+  if (text.batch() != batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(batch, " latents, but ", text.batch(), " texts"));
+  }
+  TokenGrid grid;
+  for (int axis = 0; axis < 3; ++axis) {
+    grid[axis] = latents.size(2 + axis) / config_.patch_size[axis];
+  }
+  const int64_t tokens = grid[0] * grid[1] * grid[2];
+  absl::StatusOr<TimestepRows> timestep_rows = FindTimestepRows(timestep, batch, tokens);
+  if (!timestep_rows.ok()) return timestep_rows.status();
+
+  const at::Tensor time = EmbedTime(timestep_rows->timesteps);
+  const at::Tensor& index = IndexOf(*std::move(timestep_rows));
+  const at::Tensor& rotary = RotaryOf(grid);
+  // Six vectors for each timestep, to which every block adds its own.
+  const at::Tensor time_modulation =
+      at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
+          .view({-1, 6, config_.dim});
+  const auto modulation_of = [&](size_t block) {
+    return at::add(time_modulation, weights_.blocks[block].modulation);
+  };
+
+  const int64_t rows = batch * tokens;
+  const int64_t widest = std::max(3 * config_.dim, config_.ffn_dim);
+  const auto options = at::TensorOptions(device_);
+  const auto memory_for = [&](int64_t columns, at::ScalarType dtype) {
+    return rows * columns * static_cast<int64_t>(at::elementSize(dtype));
+  };
+  Activations acts;
+  acts.residual = at::linear(ToPatches(latents.to(device_), grid, config_.patch_size),
+                             weights_.patch_embedding.weight, weights_.patch_embedding.bias);
+  acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
+  acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
+                        options.dtype(at::kByte));
+
+  at::Tensor table = modulation_of(0);
+  const Modulation first = ModulationAt(table, 0);
+  LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
+  for (size_t i = 0; i < weights_.blocks.size(); ++i) {
+    const TransformerBlockWeights& block = weights_.blocks[i];
+    const Modulation attention = ModulationAt(table, 0);
+    const Modulation feed_forward = ModulationAt(table, 1);
+
+    SelfAttention(block, batch, rotary, acts);
+    GateResidualNorm(acts.narrow, attention.gate, acts.residual, block.cross_norm_scale,
+                     block.cross_norm_shift, index, config_.eps, acts.narrow);
+    CrossAttention(block, conditioning->layers[i], acts);
+    GateResidualNorm(acts.narrow, /*gate=*/{}, acts.residual, feed_forward.factor,
+                     feed_forward.shift, index, config_.eps, acts.narrow);
+    FeedForward(block, acts);
+    if (i + 1 == weights_.blocks.size()) break;
+    table = modulation_of(i + 1);
+    const Modulation next = ModulationAt(table, 0);
+    GateResidualNorm(acts.narrow, feed_forward.gate, acts.residual, next.factor, next.shift, index,
+                     config_.eps, acts.narrow);
+  }
+
+  // The head is fp32, and what it adds to its own vectors is the embedding, not the projection.
+  const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
+  at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
+  GateResidualNorm(acts.narrow, ModulationAt(table, 1).gate, acts.residual, head_table.select(1, 1),
+                   head_table.select(1, 0), index, config_.eps, head_input);
+  return FromPatches(at::linear(head_input, weights_.head.weight, weights_.head.bias), grid,
+                     config_.patch_size);
+}
+
+void WanTransformer::SelfAttention(const TransformerBlockWeights& block, int64_t batch,
+                                   const at::Tensor& rotary, Activations& acts) const {
+  const int64_t rows = acts.narrow.size(0);
+  at::Tensor packed = Carve(acts.wide, rows, 3 * config_.dim, dtype_);
+  Linear(acts.narrow, block.qkv.weight, block.qkv.bias, packed);
+  at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
+  RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
+  const at::Tensor heads = packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()});
+  const at::Tensor mixed = Attention(heads.select(2, 0), heads.select(2, 1), heads.select(2, 2));
+  Linear(mixed.reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
+         acts.narrow);
+}
+
+void WanTransformer::CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
+                                    Activations& acts) const {
+  const int64_t rows = acts.narrow.size(0);
+  at::Tensor queries = Carve(acts.wide, rows, config_.dim, dtype_);
+  Linear(acts.narrow, block.cross_q.weight, block.cross_q.bias, queries);
+  RmsNormRope(queries, block.cross_q_norm, config_.eps, /*rotary=*/{});
+  const at::Tensor mixed =
+      Attention(queries.view({text.size(0), -1, config_.num_heads, head_dim()}), text.select(2, 0),
+                text.select(2, 1));
+  Linear(mixed.reshape({rows, config_.dim}), block.cross_out.weight, block.cross_out.bias,
+         acts.narrow);
+}
+
+void WanTransformer::FeedForward(const TransformerBlockWeights& block, Activations& acts) const {
+  at::Tensor hidden = Carve(acts.wide, acts.narrow.size(0), config_.ffn_dim, dtype_);
+  LinearGelu(acts.narrow, block.ffn_in.weight, block.ffn_in.bias, hidden);
+  Linear(hidden, block.ffn_out.weight, block.ffn_out.bias, acts.narrow);
+}
+
+absl::Status WanTransformer::CheckLatents(const at::Tensor& latents) const {
+  const auto [p, q, r] = config_.patch_size;
+  const bool fits = latents.dim() == 5 && latents.scalar_type() == at::kFloat &&
+                    latents.numel() > 0 && latents.size(1) == config_.in_channels &&
+                    latents.size(2) % p == 0 && latents.size(3) % q == 0 &&
+                    latents.size(4) % r == 0;
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "latents have shape [", absl::StrJoin(latents.sizes(), ", "), "], dtype ",
+      at::toString(latents.scalar_type()), "; expected fp32 [batch, ", config_.in_channels,
+      ", frames, rows, columns] with multiples of ", p, ", ", q, " and ", r));
+}
+
+const at::Tensor& WanTransformer::RotaryOf(const TokenGrid& grid) {
+  if (grid != rotary_grid_) {
+    rotary_ = RotaryTable(grid, head_dim(), device_);
+    rotary_grid_ = grid;
+  }
+  return rotary_;
+}
+
+const at::Tensor& WanTransformer::IndexOf(TimestepRows rows) {
+  if (rows.index != index_rows_) {
+    index_ = rows.index.empty() ? at::Tensor() : at::tensor(rows.index, at::kInt).to(device_);
+    index_rows_ = std::move(rows.index);
+  }
+  return index_;
+}
+
+at::Tensor WanTransformer::EmbedTime(const std::vector<double>& timesteps) const {
+  const at::Tensor sinusoids =
+      SinusoidalEmbedding(at::tensor(timesteps, at::kDouble), config_.freq_dim);
+  // A wait for the device here would leave it idle while the first kernels are launched.
+  const at::Tensor input = sinusoids.to(device_, /*non_blocking=*/true);
+  return at::linear(at::silu(at::linear(input, weights_.time_in.weight, weights_.time_in.bias)),
+                    weights_.time_out.weight, weights_.time_out.bias);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
+    const WeightSource& weights, const TransformerConfig& config,
+    const TransformerOptions& options) {
+  if (options.dtype != at::kFloat && options.dtype != at::kBFloat16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a transformer computes in fp32 or bf16, not ", at::toString(options.dtype)));
+  }
+  if (config.num_layers < 1 || config.num_heads < 1 || config.dim % (2 * config.num_heads) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config.num_layers, " blocks of width ", config.dim, " with ", config.num_heads,
+                     " heads: expected a block and heads of an even width"));
+  }
+  if (!config.qk_norm || !config.cross_attn_norm) {
+    return absl::UnimplementedError(
+        "a transformer without norms of queries and keys, or before the cross-attention");
+  }
+  WeightLoader loader(weights, options.device, options.dtype);
+  auto transformer = std::make_unique<WanTransformer>(config, loader);
+  if (!loader.status().ok()) return loader.status();
+  return transformer;
+}
+
+}  // namespace wan

@@ -1,0 +1,90 @@
+#include "engine/models/wan/transformer_weights.h"
+
+#include <ATen/ops/cat.h>
+
+#include <initializer_list>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace wan {
+namespace {
+
+LinearWeights GetLinear(WeightLoader& loader, const std::string& name, int64_t out, int64_t in,
+                        at::ScalarType dtype) {
+  return {loader.Get(name + ".weight", {out, in}, dtype), loader.Get(name + ".bias", {out}, dtype)};
+}
+
+// Several maps of one input as one product.
+LinearWeights Pack(std::initializer_list<LinearWeights> parts) {
+  std::vector<at::Tensor> weights;
+  std::vector<at::Tensor> biases;
+  for (const LinearWeights& part : parts) {
+    weights.push_back(part.weight);
+    biases.push_back(part.bias);
+  }
+  return {at::cat(weights), at::cat(biases)};
+}
+
+// A table of [rows, dim] in which the rows named are scales: 1 is added, so that they are factors.
+at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t rows, int64_t dim,
+                         std::initializer_list<int64_t> scales) {
+  at::Tensor table = loader.Get(name, {1, rows, dim}, at::kFloat).squeeze(0);
+  for (const int64_t row : scales) table.select(0, row).add_(1);
+  return table;
+}
+
+TransformerBlockWeights LoadBlock(WeightLoader& loader, const TransformerConfig& config,
+                                  const std::string& prefix) {
+  const int64_t dim = config.dim;
+  const auto linear = [&](const std::string& name, int64_t out, int64_t in) {
+    return GetLinear(loader, prefix + name, out, in, loader.dtype());
+  };
+  const auto norm = [&](const std::string& name) {
+    return loader.Get(prefix + name, {dim}, at::kFloat).unsqueeze(0);
+  };
+
+  TransformerBlockWeights block;
+  block.modulation = GetModulation(loader, prefix + "modulation", 6, dim, {1, 4});
+  block.qkv = Pack({linear("self_attn.q", dim, dim), linear("self_attn.k", dim, dim),
+                    linear("self_attn.v", dim, dim)});
+  block.qk_norm = at::cat({norm("self_attn.norm_q.weight"), norm("self_attn.norm_k.weight")});
+  block.attention_out = linear("self_attn.o", dim, dim);
+
+  block.cross_norm_scale = norm("norm3.weight");
+  block.cross_norm_shift = norm("norm3.bias");
+  block.cross_q = linear("cross_attn.q", dim, dim);
+  block.cross_q_norm = norm("cross_attn.norm_q.weight");
+  block.cross_kv = Pack({linear("cross_attn.k", dim, dim), linear("cross_attn.v", dim, dim)});
+  block.cross_k_norm = norm("cross_attn.norm_k.weight");
+  block.cross_out = linear("cross_attn.o", dim, dim);
+
+  block.ffn_in = linear("ffn.0", config.ffn_dim, dim);
+  block.ffn_out = linear("ffn.2", dim, config.ffn_dim);
+  return block;
+}
+
+}  // namespace
+
+TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config) {
+  const int64_t dim = config.dim;
+  const auto [p, q, r] = config.patch_size;
+  TransformerWeights weights;
+  weights.patch_embedding = {
+      loader.Get("patch_embedding.weight", {dim, config.in_channels, p, q, r}, at::kFloat)
+          .flatten(1),
+      loader.Get("patch_embedding.bias", {dim}, at::kFloat)};
+  weights.time_in = GetLinear(loader, "time_embedding.0", dim, config.freq_dim, at::kFloat);
+  weights.time_out = GetLinear(loader, "time_embedding.2", dim, dim, at::kFloat);
+  weights.time_projection = GetLinear(loader, "time_projection.1", 6 * dim, dim, at::kFloat);
+  weights.text_in = GetLinear(loader, "text_embedding.0", dim, config.text_dim, loader.dtype());
+  weights.text_out = GetLinear(loader, "text_embedding.2", dim, dim, loader.dtype());
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    weights.blocks.push_back(LoadBlock(loader, config, absl::StrCat("blocks.", i, ".")));
+  }
+  weights.head_modulation = GetModulation(loader, "head.modulation", 2, dim, {1});
+  weights.head = GetLinear(loader, "head.head", p * q * r * config.out_channels, dim, at::kFloat);
+  return weights;
+}
+
+}  // namespace wan

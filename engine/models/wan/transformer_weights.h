@@ -1,0 +1,56 @@
+// The weights of the transformer as Forward() uses them, and the one place that says which of them
+// are in the model's dtype and which in fp32.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/models/weight_loader.h"
+
+namespace wan {
+
+struct LinearWeights {
+  at::Tensor weight;  // [out, in]
+  at::Tensor bias;    // [out]
+};
+
+struct TransformerBlockWeights {
+  // fp32 [6, dim]: shift, factor and gate of the self-attention, then of the feed-forward layers.
+  // Upstream's scale is the factor less 1.
+  at::Tensor modulation;
+
+  LinearWeights qkv;   // [3 * dim, dim]: queries, keys, values
+  at::Tensor qk_norm;  // fp32 [2, dim]
+  LinearWeights attention_out;
+
+  at::Tensor cross_norm_scale;  // fp32 [1, dim]
+  at::Tensor cross_norm_shift;  // fp32 [1, dim]
+  LinearWeights cross_q;
+  at::Tensor cross_q_norm;  // fp32 [1, dim]
+  LinearWeights cross_kv;   // [2 * dim, dim]: keys, values
+  at::Tensor cross_k_norm;  // fp32 [1, dim]
+  LinearWeights cross_out;
+
+  LinearWeights ffn_in;   // [ffn_dim, dim]
+  LinearWeights ffn_out;  // [dim, ffn_dim]
+};
+
+struct TransformerWeights {
+  LinearWeights patch_embedding;  // fp32 [dim, in_channels * patch]
+  LinearWeights time_in;          // fp32
+  LinearWeights time_out;         // fp32
+  LinearWeights time_projection;  // fp32 [6 * dim, dim]
+  LinearWeights text_in;
+  LinearWeights text_out;
+  std::vector<TransformerBlockWeights> blocks;
+  at::Tensor head_modulation;  // fp32 [2, dim]: shift, factor
+  LinearWeights head;          // fp32 [patch * out_channels, dim]
+};
+
+// Matrices of the blocks and the text projection are in the loader's dtype. What is wrong is in the
+// loader's status.
+TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config);
+
+}  // namespace wan

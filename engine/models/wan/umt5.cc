@@ -1,0 +1,151 @@
+#include "engine/models/wan/umt5.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/models/wan/relative_position.h"
+#include "engine/models/weight_loader.h"
+
+namespace wan {
+namespace {
+
+// Of every T5 norm; a constant of the architecture, which no checkpoint states.
+constexpr double kEps = 1e-6;
+
+struct Umt5Block {
+  at::Tensor attention_norm;  // fp32 [dim]
+  at::Tensor qkv;             // [3 * heads * head_dim, dim]: queries, keys, values
+  at::Tensor attention_out;   // [dim, heads * head_dim]
+  at::Tensor position_bias;   // [heads, buckets]
+  at::Tensor ffn_norm;        // fp32 [dim]
+  at::Tensor ffn_in;          // [2 * ffn_dim, dim]: gate, value
+  at::Tensor ffn_out;         // [dim, ffn_dim]
+};
+
+class Umt5 final : public TextEncoder {
+ public:
+  Umt5(const TextEncoderConfig& config, WeightLoader& loader);
+
+  const TextEncoderConfig& config() const override { return config_; }
+
+  absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids) override;
+
+  int64_t WeightBytes() const override { return weight_bytes_; }
+
+ private:
+  Umt5Block LoadBlock(WeightLoader& loader, const std::string& prefix) const;
+
+  at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight) const {
+    return at::rms_norm(x, {config_.dim}, weight, kEps).to(dtype_);
+  }
+
+  // `buckets` is [length * length].
+  at::Tensor SelfAttention(const Umt5Block& block, const at::Tensor& x,
+                           const at::Tensor& buckets) const;
+  at::Tensor FeedForward(const Umt5Block& block, const at::Tensor& x) const;
+
+  const TextEncoderConfig config_;
+  const at::Device device_;
+  const at::ScalarType dtype_;
+  at::Tensor token_table_;  // [vocab_size, dim]
+  std::vector<Umt5Block> blocks_;
+  at::Tensor final_norm_;  // fp32 [dim]
+  int64_t weight_bytes_ = 0;
+};
+
+Umt5::Umt5(const TextEncoderConfig& config, WeightLoader& loader)
+    : config_(config), device_(loader.device()), dtype_(loader.dtype()) {
+  token_table_ = loader.Get("token_embedding.weight", {config.vocab_size, config.dim});
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    blocks_.push_back(LoadBlock(loader, absl::StrCat("blocks.", i, ".")));
+  }
+  final_norm_ = loader.Get("norm.weight", {config.dim}, at::kFloat);
+  weight_bytes_ = loader.bytes();
+}
+
+Umt5Block Umt5::LoadBlock(WeightLoader& loader, const std::string& prefix) const {
+  const int64_t dim = config_.dim;
+  const int64_t inner = config_.num_heads * config_.head_dim;
+  const auto get = [&](const char* name, int64_t out, int64_t in) {
+    return loader.Get(prefix + name, {out, in});
+  };
+  Umt5Block block;
+  block.attention_norm = loader.Get(prefix + "norm1.weight", {dim}, at::kFloat);
+  block.qkv = at::cat({get("attn.q.weight", inner, dim), get("attn.k.weight", inner, dim),
+                       get("attn.v.weight", inner, dim)});
+  block.attention_out = get("attn.o.weight", dim, inner);
+  block.position_bias =
+      get("pos_embedding.embedding.weight", config_.num_buckets, config_.num_heads)
+          .t()
+          .contiguous();
+  block.ffn_norm = loader.Get(prefix + "norm2.weight", {dim}, at::kFloat);
+  block.ffn_in = at::cat({get("ffn.gate.0.weight", config_.ffn_dim, dim),
+                          get("ffn.fc1.weight", config_.ffn_dim, dim)});
+  block.ffn_out = get("ffn.fc2.weight", dim, config_.ffn_dim);
+  return block;
+}
+
+absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids) {
+  if (ids.empty()) return absl::InvalidArgumentError("no token ids: even an empty text has one");
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= config_.vocab_size) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "token id ", id, " is not in the text encoder's vocabulary of ", config_.vocab_size));
+    }
+  }
+  const int64_t length = static_cast<int64_t>(ids.size());
+  const at::Tensor buckets =
+      RelativePositionBuckets(length, config_.num_buckets).flatten().to(device_);
+  const at::Tensor tokens =
+      at::tensor(at::IntArrayRef(ids.data(), ids.size()), at::kLong).to(device_);
+
+  // The residual stream is fp32 whatever the dtype: in bf16 it is the largest source of error.
+  at::Tensor residual = at::embedding(token_table_, tokens).to(at::kFloat);
+  for (const Umt5Block& block : blocks_) {
+    residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
+    residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
+  }
+  return Norm(residual, final_norm_);
+}
+
+at::Tensor Umt5::SelfAttention(const Umt5Block& block, const at::Tensor& x,
+                               const at::Tensor& buckets) const {
+  const int64_t length = x.size(0);
+  const at::Tensor heads = at::linear(x, block.qkv)
+                               .view({1, length, 3, config_.num_heads, config_.head_dim})
+                               .transpose(1, 3);  // [1, heads, 3, length, head_dim]
+  const at::Tensor bias =
+      block.position_bias.index_select(1, buckets).view({1, config_.num_heads, length, length});
+  // T5 does not scale its scores.
+  const at::Tensor mixed = at::scaled_dot_product_attention(
+      heads.select(2, 0), heads.select(2, 1), heads.select(2, 2), bias, /*dropout_p=*/0.0,
+      /*is_causal=*/false, /*scale=*/1.0);
+  return at::linear(mixed.transpose(1, 2).reshape({length, -1}), block.attention_out);
+}
+
+at::Tensor Umt5::FeedForward(const Umt5Block& block, const at::Tensor& x) const {
+  const std::vector<at::Tensor> halves = at::linear(x, block.ffn_in).chunk(2, /*dim=*/1);
+  return at::linear(at::gelu(halves[0], "tanh").mul_(halves[1]), block.ffn_out);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TextEncoder>> LoadUmt5(const WeightSource& weights,
+                                                      const TextEncoderConfig& config,
+                                                      const Umt5Options& options) {
+  WeightLoader loader(weights, options.device, options.dtype);
+  auto encoder = std::make_unique<Umt5>(config, loader);
+  if (!loader.status().ok()) return loader.status();
+  return encoder;
+}
+
+}  // namespace wan

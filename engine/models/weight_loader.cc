@@ -7,7 +7,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <mutex>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -104,11 +103,8 @@ at::Tensor WeightLoader::MakeSynthetic(const TensorInfo& info, at::ScalarType dt
   for (size_t i = 1; i < info.shape.size(); ++i) fan_in *= info.shape[i];
   const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
   at::Tensor tensor = at::empty(info.shape, options);
-  at::Generator generator = at::globalContext().defaultGenerator(device_);
-  {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_current_seed(SeedOf(info.name));
-  }
+  at::Generator generator = at::globalContext().defaultGenerator(device_).clone();
+  generator.set_current_seed(SeedOf(info.name));
   tensor.normal_(0.0, std, generator);
   return tensor;
 }

@@ -1,0 +1,50 @@
+// The denoising loop: from noise to latents.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "engine/api/generation.h"
+#include "engine/api/recorder.h"
+#include "engine/models/video_transformer.h"
+#include "engine/schedulers/flow_solver.h"
+
+namespace wan {
+
+// What a step left behind. Tensors are fp32 [C, T, H, W] on the model's device.
+struct DenoiseState {
+  int step = 0;  // steps done
+  const at::Tensor& latents;
+  const at::Tensor& flow;  // the guided model output of this step
+  double sigma =
+      0;  // of this step's input: latents_before - sigma * flow estimates the clean latents
+  const at::Tensor& input;  // the latents this step started from
+};
+
+struct DenoiseInputs {
+  const GenerationPlan& plan;
+  at::Tensor noise;                   // fp32 [C, T, H, W] on the model's device
+  at::Tensor prompt_embeds;           // [L, text_dim]
+  at::Tensor negative_prompt_embeds;  // [L', text_dim]
+  // Image to video: normalised latents [C, 1, H, W] of the first frame; undefined otherwise. They
+  // stand in latent frame 0 before the first step and after every step, and that frame's tokens
+  // have timestep 0 (upstream's WanTI2V.i2v).
+  at::Tensor first_frame_latents;
+};
+
+// Runs plan.steps and returns the last latents. Per step: spans Step_N_Loading and
+// Step_N_Inference, then `on_step`, whose error ends the loop. A stop request is looked at before
+// every forward.
+absl::StatusOr<at::Tensor> DenoiseLoop(
+    const DenoiseInputs& inputs, VideoTransformer& transformer, FlowSolver& solver,
+    Recorder& recorder, std::stop_token stop,
+    const std::function<absl::Status(const DenoiseState&)>& on_step);
+
+// Noise of a seed: the first draw of upstream's generator,
+// torch.Generator(device).manual_seed(seed); fp32.
+at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device);
+
+}  // namespace wan

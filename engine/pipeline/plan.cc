@@ -1,0 +1,270 @@
+#include "engine/pipeline/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/api/recorder.h"
+#include "engine/media/image_resize.h"
+#include "engine/schedulers/flow_schedule.h"
+
+namespace wan {
+namespace {
+
+constexpr int kMaxSide = 4096;
+// Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
+constexpr int kMaxLatentFrames = 1024;
+// Up to here a batch of two is faster than two forwards and costs little memory; beyond, one
+// forward fills the device.
+constexpr int64_t kMaxTokensBatched = 4096;
+
+// Collects violations; each Check names field, value and what would be right.
+class Violations {
+ public:
+  explicit Violations(std::vector<FieldViolation> found) : list_(std::move(found)) {}
+
+  void Add(std::string field, std::string description) {
+    list_.push_back({std::move(field), std::move(description)});
+  }
+
+  void CheckRange(const std::string& field, double value, double low, double high) {
+    // The negated form also catches NaN.
+    if (!(value >= low && value <= high)) {
+      Add(field, absl::StrCat("is ", value, "; must be from ", low, " to ", high));
+    }
+  }
+
+  const std::vector<FieldViolation>& list() const { return list_; }
+
+ private:
+  std::vector<FieldViolation> list_;
+};
+
+// Fills every unset field with the family's default.
+GenerationRequest Resolve(GenerationRequest request, const ModelFamily& family,
+                          int64_t drawn_seed) {
+  if (!request.negative_prompt.has_value() || request.negative_prompt->empty()) {
+    request.negative_prompt = std::string(family.negative_prompt);
+  }
+  if (!request.width) request.width = family.shape.width;
+  if (!request.height) request.height = family.shape.height;
+  if (!request.num_frames) request.num_frames = family.shape.num_frames;
+  if (!request.fps) request.fps = family.fps;
+  if (!request.steps) request.steps = family.steps;
+  if (request.guidance_scale.empty()) request.guidance_scale = family.guidance_scale;
+  if (!request.shift) request.shift = family.shift;
+  if (request.solver.empty()) request.solver = std::string(family.solver);
+  if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
+  if (request.outputs.empty()) request.outputs = {OutputKind::kMp4};
+  return request;
+}
+
+void CheckTexts(const InspectedRequest& inspected, int64_t limit, Violations& violations) {
+  const auto check = [&](const char* field, const std::optional<int64_t>& tokens) {
+    if (!tokens.has_value()) return;
+    if (*tokens <= 1) violations.Add(field, "is empty; must hold some text");
+    if (*tokens > limit) {
+      violations.Add(field, absl::StrCat("has ", *tokens, " tokens with the end mark; at most ",
+                                         limit, " fit"));
+    }
+  };
+  check("prompt", inspected.prompt_tokens);
+  check("negative_prompt", inspected.negative_prompt_tokens);
+}
+
+// The size of the video, or nullopt with the violations that forbid it.
+std::optional<VideoShape> DecideShape(const GenerationRequest& request, const PlannedModel& model,
+                                      const InspectedRequest& inspected, Violations& violations) {
+  const size_t before = violations.list().size();
+  const int stride = model.SpatialStride();
+  const int time_stride = static_cast<int>(model.vae.stride_temporal);
+  // With an image the size is only an area, so it need not lie on the grid.
+  const bool on_grid = request.image == nullptr;
+  const auto check_side = [&](const char* field, int value) {
+    if (value < stride || value > kMaxSide || (on_grid && value % stride != 0)) {
+      violations.Add(
+          field, absl::StrCat("is ", value, "; must be ",
+                              on_grid ? absl::StrCat("a multiple of ", stride, ", ") : "", "from ",
+                              stride, " to ", kMaxSide));
+    }
+  };
+  check_side("width", *request.width);
+  check_side("height", *request.height);
+  const int max_frames = (kMaxLatentFrames - 1) * time_stride + 1;
+  const int frames = *request.num_frames;
+  if (frames < 1 || frames > max_frames || (frames - 1) % time_stride != 0) {
+    const int below = std::clamp((frames - 1) / time_stride * time_stride + 1, 1, max_frames);
+    violations.Add("num_frames",
+                   absl::StrCat("is ", frames, "; must be ", time_stride, "n+1 from 1 to ",
+                                max_frames, ", for example ", below));
+  }
+  if (violations.list().size() != before) return std::nullopt;
+
+  VideoShape shape{*request.width, *request.height, frames};
+  if (inspected.image.has_value()) {
+    const ImageSize size = BestOutputSize(
+        inspected.image->width, inspected.image->height,
+        static_cast<int64_t>(*request.width) * static_cast<int64_t>(*request.height), stride);
+    if (size.width < stride || size.height < stride || size.width > kMaxSide ||
+        size.height > kMaxSide) {
+      violations.Add("image",
+                     absl::StrCat("is ", inspected.image->width, "x", inspected.image->height,
+                                  "; no video of the requested area has its shape: it "
+                                  "would be ",
+                                  size.width, "x", size.height, ", sides must be from ", stride,
+                                  " to ", kMaxSide));
+      return std::nullopt;
+    }
+    shape.width = size.width;
+    shape.height = size.height;
+  }
+  return shape;
+}
+
+void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
+                   Violations& violations) {
+  violations.CheckRange("fps", *request.fps, 1, 120);
+  violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
+  const size_t experts = family.guidance_scale.size();
+  if (request.guidance_scale.size() > experts) {
+    violations.Add("guidance_scale", absl::StrCat("has ", request.guidance_scale.size(),
+                                                  " values; ", std::string(family.name), " takes ",
+                                                  experts == 1 ? "one" : "one or two"));
+  }
+  for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
+    violations.CheckRange(absl::StrCat("guidance_scale[", i, "]"), request.guidance_scale[i], 0,
+                          100);
+  }
+  violations.CheckRange("shift", *request.shift, kMinFlowShift, kMaxFlowShift);
+  const std::vector<std::string> solvers = FlowSolverNames();
+  if (std::find(solvers.begin(), solvers.end(), request.solver) == solvers.end()) {
+    violations.Add("solver", absl::StrCat("is '", request.solver, "'; must be one of ",
+                                          absl::StrJoin(solvers, ", ")));
+  }
+  if (request.preview_interval < 0) {
+    violations.Add("preview_interval",
+                   absl::StrCat("is ", request.preview_interval, "; must be 0 (none) or more"));
+  }
+  const std::set<OutputKind> kinds(request.outputs.begin(), request.outputs.end());
+  if (kinds.size() != request.outputs.size()) {
+    violations.Add("outputs", "names one kind twice; each artifact is made once");
+  }
+}
+
+double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens) {
+  const double inner = static_cast<double>(config.num_heads * config.head_dim);
+  const double dim = static_cast<double>(config.dim);
+  const double per_token = 8 * dim * inner + 6 * dim * static_cast<double>(config.ffn_dim) +
+                           4 * static_cast<double>(tokens) * inner;
+  return static_cast<double>(config.num_layers * tokens) * per_token;
+}
+
+std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,
+                                  const InspectedRequest& inspected) {
+  std::vector<StagePlan> stages;
+  stages.push_back({PreprocessStage(model.family->name), {}});
+  const int64_t text_tokens =
+      inspected.prompt_tokens.value_or(0) + inspected.negative_prompt_tokens.value_or(0);
+  stages.push_back(
+      {std::string(kStageT5Encoding), TextEncoderFlops(model.text_encoder, text_tokens)});
+  if (plan.image_to_video) stages.push_back({std::string(kStageVaeEncoding), {}});
+  // Conditional and unconditional forward.
+  const double step_flops = 2 * TransformerForwardFlops(model.transformer, plan.tokens);
+  for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
+    stages.push_back({StepLoadingStage(step), {}});
+    stages.push_back({StepInferenceStage(step), step_flops});
+  }
+  stages.push_back({std::string(kStageVaeDecoding), {}});
+  stages.push_back({std::string(kStageVideoEncoding), {}});
+  return stages;
+}
+
+}  // namespace
+
+int PlannedModel::SpatialStride() const {
+  return static_cast<int>(vae.stride_spatial * transformer.patch_size[1]);
+}
+
+double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens) {
+  const double dim = static_cast<double>(config.dim);
+  const double n = static_cast<double>(tokens);
+  const double patch =
+      static_cast<double>(config.patch_size[0] * config.patch_size[1] * config.patch_size[2]);
+  // Self-attention's four products and cross-attention's two, the feed-forward's two, and both
+  // attentions.
+  const double layer = n * (12 * dim * dim + 4 * dim * static_cast<double>(config.ffn_dim)) +
+                       4 * n * n * dim + 4 * n * static_cast<double>(config.text_len) * dim;
+  const double ends =
+      2 * n * dim * patch * static_cast<double>(config.in_channels + config.out_channels);
+  return static_cast<double>(config.num_layers) * layer + ends;
+}
+
+uint64_t WorkingSetBytes(const PlannedModel& model, const VideoShape& shape, int64_t tokens) {
+  // Residual stream and its neighbours in fp32, packed QKV, the feed-forward's hidden row; two
+  // batch entries.
+  const double row = 4.0 * (8.0 * static_cast<double>(model.transformer.dim) +
+                            static_cast<double>(model.transformer.ffn_dim));
+  const double forward = 2.0 * static_cast<double>(tokens) * row;
+  // Decoding one latent frame: a handful of feature maps of the widest full-resolution layer.
+  const double pixels = static_cast<double>(shape.width) * static_cast<double>(shape.height) /
+                        static_cast<double>(model.vae.patch_size * model.vae.patch_size);
+  const double decode = 6.0 * 4.0 * pixels * static_cast<double>(model.vae.stride_temporal + 2) *
+                        static_cast<double>(model.vae.decoder_base_dim);
+  return static_cast<uint64_t>(std::max(forward, decode));
+}
+
+absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
+                                        const InspectedRequest& inspected, int64_t drawn_seed,
+                                        const PlanLimits& limits) {
+  GenerationPlan plan;
+  plan.request = Resolve(request, *model.family, drawn_seed);
+  plan.image_to_video = plan.request.image != nullptr;
+
+  Violations violations(inspected.violations);
+  CheckTexts(inspected, model.transformer.text_len, violations);
+  if (plan.image_to_video && !model.family->accepts_image) {
+    violations.Add("image", absl::StrCat(std::string(model.family->name), " takes no image"));
+  }
+  if (!plan.image_to_video && !model.family->accepts_text_only) {
+    violations.Add("image", absl::StrCat(std::string(model.family->name), " needs an image"));
+  }
+  CheckSampling(plan.request, *model.family, violations);
+  const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
+  if (shape.has_value()) {
+    plan.shape = *shape;
+    plan.latent_shape = {model.vae.z_dim, (shape->num_frames - 1) / model.vae.stride_temporal + 1,
+                         shape->height / model.vae.stride_spatial,
+                         shape->width / model.vae.stride_spatial};
+    const auto& patch = model.transformer.patch_size;
+    plan.tokens = plan.latent_shape[1] / patch[0] * (plan.latent_shape[2] / patch[1]) *
+                  (plan.latent_shape[3] / patch[2]);
+    plan.batched_guidance = plan.tokens <= kMaxTokensBatched;
+    const uint64_t bytes = WorkingSetBytes(model, *shape, plan.tokens);
+    if (limits.device_memory_bytes > 0 && bytes > limits.device_memory_bytes) {
+      violations.Add(
+          "num_frames",
+          absl::StrCat("a video of ", shape->width, "x", shape->height, ", ", shape->num_frames,
+                       " frames needs about ", bytes >> 20,
+                       " MiB of working memory; the device has ", limits.device_memory_bytes >> 20,
+                       " MiB: ask for fewer frames or a smaller size"));
+    }
+  }
+  if (!violations.list().empty()) return InvalidFields(violations.list());
+
+  plan.request.width = plan.shape.width;
+  plan.request.height = plan.shape.height;
+  absl::StatusOr<FlowSchedule> schedule =
+      MakeFlowSchedule(plan.request.solver, *plan.request.steps, *plan.request.shift);
+  if (!schedule.ok()) return schedule.status();
+  for (const double timestep : schedule->timesteps) {
+    plan.steps.push_back({timestep, "only", plan.request.guidance_scale.front()});
+  }
+  plan.stages = PlanStages(plan, model, inspected);
+  return plan;
+}
+
+}  // namespace wan

@@ -1,0 +1,59 @@
+// From a request to a GenerationPlan: a pure function. Sizes, frames, timesteps, stages and the
+// work in each are decided here and nowhere else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/api/engine.h"
+#include "engine/api/errors.h"
+#include "engine/api/generation.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/pipeline/model_family.h"
+
+namespace wan {
+
+// A resident model as planning sees it.
+struct PlannedModel {
+  const ModelFamily* family = nullptr;
+  TransformerConfig transformer;
+  TextEncoderConfig text_encoder;
+  VaeConfig vae;
+
+  // Pixels that one transformer token is wide and high: VAE stride times patch size.
+  int SpatialStride() const;
+};
+
+// What was learnt of the request by reading its texts and its image.
+struct InspectedRequest {
+  // Tokens with the end mark, before any cut. Absent if the text could not be read at all.
+  std::optional<int64_t> prompt_tokens;
+  std::optional<int64_t> negative_prompt_tokens;
+  // Pixels of the image; absent without one or if it could not be read.
+  std::optional<VideoShape> image;  // num_frames is unused
+  // What reading found wrong, for example a broken image.
+  std::vector<FieldViolation> violations;
+};
+
+struct PlanLimits {
+  // Memory of the device that the job's working set must fit in, in bytes; 0: unknown, not checked.
+  uint64_t device_memory_bytes = 0;
+};
+
+// `drawn_seed` is used if the request has none (or a negative one). Errors: INVALID_ARGUMENT with
+// every violation (FieldViolationsOf).
+absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
+                                        const InspectedRequest& inspected, int64_t drawn_seed,
+                                        const PlanLimits& limits);
+
+// Floating-point operations of one transformer forward for `tokens` video tokens, batch 1, without
+// the text keys and values (computed once a job).
+double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens);
+
+// Rough upper bound of the bytes a job needs besides the weights: the larger of one batched
+// forward's activations and the decoding of one latent frame.
+uint64_t WorkingSetBytes(const PlannedModel& model, const VideoShape& shape, int64_t tokens);
+
+}  // namespace wan

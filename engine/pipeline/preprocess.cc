@@ -1,0 +1,96 @@
+#include "engine/pipeline/preprocess.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/media/image_decode.h"
+#include "engine/media/image_resize.h"
+#include "engine/text/cleaning.h"
+
+namespace wan {
+namespace {
+
+// Far more than 512 tokens can hold; keeps cleaning's cost bounded whatever is sent.
+constexpr size_t kMaxPromptBytes = 64 * 1024;
+
+// Tokens of a text, or a violation of `field`.
+std::optional<int64_t> CountTokens(const char* field, std::string_view text,
+                                   const PlannedModel& model, const Tokenizer* tokenizer,
+                                   std::vector<FieldViolation>& violations) {
+  if (text.size() > kMaxPromptBytes) {
+    violations.push_back(
+        {field, absl::StrCat("has ", text.size(), " bytes; at most ", kMaxPromptBytes)});
+    return std::nullopt;
+  }
+  absl::StatusOr<PromptTokens> tokens = TokenizePrompt(tokenizer, text, model.transformer.text_len);
+  if (!tokens.ok()) {
+    violations.push_back({field, std::string(tokens.status().message())});
+    return std::nullopt;
+  }
+  return tokens->uncut_length;
+}
+
+}  // namespace
+
+absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
+                                            int64_t max_tokens) {
+  absl::StatusOr<std::string> cleaned = CleanPrompt(text);
+  if (!cleaned.ok()) return cleaned.status();
+  PromptTokens tokens;
+  if (tokenizer != nullptr) {
+    tokens.ids = tokenizer->Encode(*cleaned, static_cast<int>(max_tokens));
+    tokens.uncut_length = tokenizer->CountTokens(*cleaned);
+    return tokens;
+  }
+  constexpr int64_t kFirstByteId = 3;
+  tokens.uncut_length = static_cast<int64_t>(cleaned->size()) + 1;
+  for (const char c : *cleaned) {
+    if (static_cast<int64_t>(tokens.ids.size()) + 1 >= max_tokens) break;
+    tokens.ids.push_back(kFirstByteId + static_cast<unsigned char>(c));
+  }
+  tokens.ids.push_back(Tokenizer::kEndId);
+  return tokens;
+}
+
+InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
+                                const Tokenizer* tokenizer) {
+  InspectedRequest inspected;
+  inspected.prompt_tokens =
+      CountTokens("prompt", request.prompt, model, tokenizer, inspected.violations);
+  const std::string_view negative =
+      request.negative_prompt.has_value() && !request.negative_prompt->empty()
+          ? std::string_view(*request.negative_prompt)
+          : model.family->negative_prompt;
+  inspected.negative_prompt_tokens =
+      CountTokens("negative_prompt", negative, model, tokenizer, inspected.violations);
+  if (request.image != nullptr) {
+    absl::StatusOr<RgbImage> image = DecodeImage(*request.image);
+    if (image.ok()) {
+      inspected.image = VideoShape{image->width, image->height, 1};
+    } else {
+      inspected.violations.push_back({"image", std::string(image.status().message())});
+    }
+  }
+  return inspected;
+}
+
+absl::StatusOr<at::Tensor> PrepareFirstFrame(const std::string& image, const VideoShape& shape) {
+  absl::StatusOr<RgbImage> decoded = DecodeImage(image);
+  if (!decoded.ok()) return decoded.status();
+  absl::StatusOr<RgbImage> frame = CoverAndCrop(*decoded, {shape.width, shape.height});
+  if (!frame.ok()) return frame.status();
+  // torchvision's to_tensor, then (x - 0.5) / 0.5, as upstream does: the order decides the last
+  // bit.
+  return at::from_blob(frame->pixels.data(), {shape.height, shape.width, 3}, at::kByte)
+      .permute({2, 0, 1})
+      .to(at::kFloat)
+      .div_(255)
+      .sub_(0.5)
+      .div_(0.5)
+      .unsqueeze(1)
+      .contiguous();
+}
+
+}  // namespace wan

@@ -1,0 +1,38 @@
+// From a request's text and image to what the models take.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/api/generation.h"
+#include "engine/pipeline/plan.h"
+#include "engine/text/tokenizer.h"
+
+namespace wan {
+
+// A prompt ready for the text encoder.
+struct PromptTokens {
+  std::vector<int64_t> ids;  // with the end mark, cut to the limit
+  int64_t uncut_length = 0;  // tokens before the cut
+};
+
+// Cleans and tokenises. `tokenizer` is null for synthetic checkpoints, which have no vocabulary:
+// their ids are the text's bytes + 3, so that every prompt still gives its own video.
+// INVALID_ARGUMENT for text that is not UTF-8.
+absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
+                                            int64_t max_tokens);
+
+// Reads texts and image of a request for MakePlan. Never fails: what is wrong becomes violations.
+InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
+                                const Tokenizer* tokenizer);
+
+// The first frame as the VAE takes it: [3, 1, H, W] fp32 in [-1, 1], by upstream's ti2v rule (cover
+// with Pillow's LANCZOS, cut the middle). `shape` is the plan's.
+absl::StatusOr<at::Tensor> PrepareFirstFrame(const std::string& image, const VideoShape& shape);
+
+}  // namespace wan

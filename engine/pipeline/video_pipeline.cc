@@ -1,0 +1,193 @@
+#include "engine/pipeline/video_pipeline.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/recorder.h"
+#include "engine/media/image_encode.h"
+#include "engine/media/safetensors_writer.h"
+#include "engine/pipeline/frame_encoder.h"
+#include "engine/pipeline/preprocess.h"
+
+namespace wan {
+namespace {
+
+struct PreparedInputs {
+  PromptTokens prompt;
+  PromptTokens negative_prompt;
+  at::Tensor first_frame;  // [3, 1, H, W]; undefined for text to video
+};
+
+struct TextEmbeddings {
+  at::Tensor prompt;
+  at::Tensor negative_prompt;
+};
+
+absl::StatusOr<PreparedInputs> Preprocess(const GenerationPlan& plan, const PipelineModel& model) {
+  PreparedInputs inputs;
+  const int64_t limit = model.planned.transformer.text_len;
+  absl::StatusOr<PromptTokens> prompt =
+      TokenizePrompt(model.tokenizer.get(), plan.request.prompt, limit);
+  if (!prompt.ok()) return prompt.status();
+  inputs.prompt = *std::move(prompt);
+  absl::StatusOr<PromptTokens> negative =
+      TokenizePrompt(model.tokenizer.get(), *plan.request.negative_prompt, limit);
+  if (!negative.ok()) return negative.status();
+  inputs.negative_prompt = *std::move(negative);
+  if (plan.image_to_video) {
+    absl::StatusOr<at::Tensor> frame = PrepareFirstFrame(*plan.request.image, plan.shape);
+    if (!frame.ok()) return frame.status();
+    inputs.first_frame = frame->to(model.device);
+  }
+  return inputs;
+}
+
+absl::StatusOr<TextEmbeddings> EncodeTexts(const PreparedInputs& inputs, TextEncoder& encoder) {
+  absl::StatusOr<at::Tensor> prompt = encoder.Encode(inputs.prompt.ids);
+  if (!prompt.ok()) return prompt.status();
+  absl::StatusOr<at::Tensor> negative = encoder.Encode(inputs.negative_prompt.ids);
+  if (!negative.ok()) return negative.status();
+  return TextEmbeddings{*prompt, *negative};
+}
+
+// Runs `work` inside the span `stage` and closes it with its status.
+template <typename Work>
+auto InStage(Recorder& recorder, std::string_view stage, Work work) -> decltype(work()) {
+  Span span = recorder.StartSpan(stage);
+  auto result = work();
+  span.Finish(result.status()).IgnoreError();
+  return result;
+}
+
+// Upstream's rule for 8 bits: (x + 1) / 2 * 255, the fraction cut off (never rounded).
+std::vector<std::vector<uint8_t>> ToRgb24(const at::Tensor& frames) {
+  const at::Tensor bytes = frames.clamp(-1, 1)
+                               .add(1)
+                               .div_(2)
+                               .mul_(255)
+                               .to(at::kByte)
+                               .permute({1, 2, 3, 0})
+                               .contiguous()
+                               .cpu();
+  const size_t size = static_cast<size_t>(bytes.numel() / bytes.size(0));
+  const uint8_t* data = bytes.const_data_ptr<uint8_t>();
+  std::vector<std::vector<uint8_t>> result;
+  for (int64_t i = 0; i < bytes.size(0); ++i, data += size) result.emplace_back(data, data + size);
+  return result;
+}
+
+absl::Status WriteLatents(const std::string& path, const at::Tensor& latents) {
+  const at::Tensor host = latents.to(at::kCPU, at::kFloat).contiguous();
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(host.const_data_ptr()),
+                                         host.nbytes());
+  return WriteSafetensors(path, {{"latents", "F32", host.sizes().vec(), bytes}});
+}
+
+// Decodes the first latent frame of the clean latents that this step's flow points to.
+absl::Status SendPreview(const DenoiseState& state, const VideoShape& shape, VideoAutoencoder& vae,
+                         GenerationObserver& observer, std::stop_token stop) {
+  const at::Tensor clean =
+      (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
+  return vae.Decode(
+      clean,
+      [&](const at::Tensor& frames) -> absl::Status {
+        absl::StatusOr<std::string> jpeg =
+            EncodeJpeg(ToRgb24(frames).front(), shape.width, shape.height);
+        if (!jpeg.ok()) return jpeg.status();
+        observer.OnPreview({state.step, *std::move(jpeg)});
+        return absl::OkStatus();
+      },
+      stop);
+}
+
+// Opens a writer for every output that holds frames.
+absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters(
+    std::span<const OutputFile> outputs, const GenerationPlan& plan) {
+  std::vector<std::unique_ptr<VideoWriter>> writers;
+  for (const OutputFile& output : outputs) {
+    if (output.kind == OutputKind::kLatents) continue;
+    absl::StatusOr<std::unique_ptr<VideoWriter>> writer = OpenVideoWriter(
+        output.kind, output.path, {plan.shape.width, plan.shape.height, *plan.request.fps});
+    if (!writer.ok()) return writer.status();
+    writers.push_back(*std::move(writer));
+  }
+  return writers;
+}
+
+absl::Status DecodeToFiles(const GenerationPlan& plan, const PipelineModel& model,
+                           const at::Tensor& latents, std::span<const OutputFile> outputs,
+                           Recorder& recorder, std::stop_token stop, const PipelineTaps& taps) {
+  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers = OpenWriters(outputs, plan);
+  if (!writers.ok()) return writers.status();
+  FrameEncoder encoder(*std::move(writers), recorder);
+  Span span = recorder.StartSpan(kStageVaeDecoding);
+  absl::Status status = span.Finish(model.vae->Decode(
+      latents,
+      [&](const at::Tensor& frames) -> absl::Status {
+        if (taps.frames) taps.frames(frames);
+        for (std::vector<uint8_t>& frame : ToRgb24(frames)) {
+          if (absl::Status pushed = encoder.Push(std::move(frame)); !pushed.ok()) return pushed;
+        }
+        return absl::OkStatus();
+      },
+      stop));
+  if (!status.ok()) return status;
+  return encoder.Finish();
+}
+
+}  // namespace
+
+absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& model,
+                              std::span<const OutputFile> outputs, Recorder& recorder,
+                              GenerationObserver& observer, std::stop_token stop,
+                              const PipelineTaps& taps) {
+  const auto prepared = InStage(recorder, PreprocessStage(model.planned.family->name),
+                                [&] { return Preprocess(plan, model); });
+  if (!prepared.ok()) return prepared.status();
+  if (stop.stop_requested()) return absl::CancelledError("stopped before the text encoder");
+
+  const auto texts = InStage(recorder, kStageT5Encoding,
+                             [&] { return EncodeTexts(*prepared, *model.text_encoder); });
+  if (!texts.ok()) return texts.status();
+  if (taps.texts) taps.texts(texts->prompt, texts->negative_prompt);
+
+  at::Tensor first_frame_latents;
+  if (plan.image_to_video) {
+    const auto encoded = InStage(recorder, kStageVaeEncoding,
+                                 [&] { return model.vae->Encode(prepared->first_frame, stop); });
+    if (!encoded.ok()) return encoded.status();
+    first_frame_latents = *encoded;
+    if (taps.first_frame) taps.first_frame(prepared->first_frame, first_frame_latents);
+  }
+
+  const at::Tensor noise = DrawNoise(plan.latent_shape, *plan.request.seed, model.device);
+  if (taps.noise) taps.noise(noise);
+  absl::StatusOr<std::unique_ptr<FlowSolver>> solver =
+      MakeFlowSolver(plan.request.solver, *plan.request.steps, *plan.request.shift);
+  if (!solver.ok()) return solver.status();
+  const DenoiseInputs inputs{plan, noise, texts->prompt, texts->negative_prompt,
+                             first_frame_latents};
+  const int interval = plan.request.preview_interval;
+  const absl::StatusOr<at::Tensor> latents =
+      DenoiseLoop(inputs, *model.transformer, **solver, recorder, stop,
+                  [&](const DenoiseState& state) -> absl::Status {
+                    if (taps.step) taps.step(state);
+                    if (interval == 0 || state.step % interval != 0) return absl::OkStatus();
+                    return SendPreview(state, plan.shape, *model.vae, observer, stop);
+                  });
+  if (!latents.ok()) return latents.status();
+
+  for (const OutputFile& output : outputs) {
+    if (output.kind != OutputKind::kLatents) continue;
+    if (absl::Status status = WriteLatents(output.path, *latents); !status.ok()) return status;
+  }
+  return DecodeToFiles(plan, model, *latents, outputs, recorder, stop, taps);
+}
+
+}  // namespace wan

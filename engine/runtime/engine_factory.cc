@@ -1,0 +1,118 @@
+#include "engine/api/engine_factory.h"
+
+#include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/Parallel.h>
+
+#include <charconv>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/runtime/cuda_plugin.h"
+#include "engine/runtime/machine_monitor.h"
+#include "engine/runtime/wan_engine.h"
+
+namespace wan {
+namespace {
+
+constexpr std::string_view kCudaPrefix = "cuda:";
+
+// LibTorch's caching allocator of one GPU.
+class TorchAllocatorProbe final : public AllocatorProbe {
+ public:
+  explicit TorchAllocatorProbe(c10::DeviceIndex device) : device_(device) {}
+
+  AllocatorBytes Read() override {
+    const auto stats = at::accelerator::getDeviceStats(device_);
+    // Entry 0 is the sum over all pools.
+    const auto& bytes = stats.allocated_bytes[0];
+    return {static_cast<uint64_t>(bytes.current), static_cast<uint64_t>(bytes.peak)};
+  }
+
+  AllocatorBytes ReadAndResetPeak() override {
+    const AllocatorBytes bytes = Read();
+    at::accelerator::resetPeakStats(device_);
+    return bytes;
+  }
+
+ private:
+  const c10::DeviceIndex device_;
+};
+
+absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu) {
+  if (dtype.empty()) return on_gpu ? at::kBFloat16 : at::kFloat;
+  if (dtype == "fp32") return at::kFloat;
+  if (dtype == "bf16") return at::kBFloat16;
+  return absl::InvalidArgumentError(absl::StrCat("dtype is '", dtype, "'; must be fp32 or bf16"));
+}
+
+absl::StatusOr<int> ParseCudaIndex(std::string_view device) {
+  const std::string_view digits = device.substr(kCudaPrefix.size());
+  int index = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (error != std::errc() || end != digits.data() + digits.size() || index < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device is '", std::string(device), "'; must be cpu or cuda:N"));
+  }
+  return index;
+}
+
+std::unique_ptr<Engine> MakeCpuEngine(at::ScalarType dtype) {
+  PlanLimits limits;
+  if (const auto memory = ReadSystemMemory()) limits.device_memory_bytes = memory->total_bytes;
+  return std::make_unique<WanEngine>(
+      LoadOptions{at::kCPU, dtype}, DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype)},
+      limits, std::make_unique<MachineMonitor>("", nullptr, nullptr));
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const std::string& name,
+                                                       at::ScalarType dtype) {
+  absl::StatusOr<int> index = ParseCudaIndex(name);
+  if (!index.ok()) return index.status();
+  if (absl::Status status = LoadCudaPlugin(); !status.ok()) return status;
+  if (const int count = CudaDeviceCount(); *index >= count) {
+    return absl::UnavailableError(
+        absl::StrCat("device ", name, " does not exist: the driver offers ", count, " GPUs"));
+  }
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  const auto device_index = static_cast<c10::DeviceIndex>(*index);
+  at::accelerator::setDeviceIndex(device_index);
+  // fp32 means fp32: products in TF32 only where the engine computes in bf16 anyway.
+  at::globalContext().setAllowTF32CuBLAS(false);
+  at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
+  std::unique_ptr<NvmlDevice> nvml;
+  if (absl::StatusOr<std::string> bus_id = CudaPciBusId(*index); bus_id.ok()) {
+    nvml = OpenNvmlDevice(*bus_id);
+  }
+  PlanLimits limits;
+  limits.device_memory_bytes = at::accelerator::getMemoryInfo(device_index).second;
+  DeviceDescription description{name, nvml != nullptr ? nvml->Read().name : "", DTypeLabel(dtype)};
+  auto monitor = std::make_unique<MachineMonitor>(
+      name, std::make_unique<TorchAllocatorProbe>(device_index), std::move(nvml));
+  return std::make_unique<WanEngine>(LoadOptions{at::Device(at::kCUDA, device_index), dtype},
+                                     std::move(description), limits, std::move(monitor));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
+  const bool on_gpu = options.device.rfind(kCudaPrefix, 0) == 0;
+  if (!on_gpu && options.device != "cpu") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device is '", options.device, "'; must be cpu or cuda:N"));
+  }
+  absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, on_gpu);
+  if (!dtype.ok()) return dtype.status();
+  if (options.cpu_threads > 0) at::set_num_threads(options.cpu_threads);
+  try {
+    if (on_gpu) return MakeCudaEngine(options.device, *dtype);
+    return MakeCpuEngine(*dtype);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat("device ", options.device, " could not be brought up: ", error.what()));
+  }
+}
+
+}  // namespace wan

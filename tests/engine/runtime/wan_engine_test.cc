@@ -1,0 +1,214 @@
+// The real engine on the tiny golden checkpoint: its life, its errors, its stages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "engine/api/engine_factory.h"
+#include "engine/api/errors.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace wan {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const char kCheckpoint[] = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
+
+class StageSink final : public TelemetrySink {
+ public:
+  void OnSpanEnd(const SpanRecord& record) override { stages.push_back(record.stage); }
+  void OnSample(const Sample& sample) override { samples.push_back(sample); }
+  std::vector<std::string> stages;
+  std::vector<Sample> samples;
+};
+
+class PreviewObserver final : public GenerationObserver {
+ public:
+  void OnPreview(const Preview& preview) override { previews.push_back(preview); }
+  std::vector<Preview> previews;
+};
+
+class WanEngineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto engine = MakeWanEngine({});
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+    recorder_ = std::make_unique<Recorder>(SystemClock(), engine_->Monitor(),
+                                           std::vector<TelemetrySink*>{&sink_});
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("engine_" + std::to_string(getpid()) +
+               testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+  }
+
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void Load() {
+    const absl::Status status = engine_->LoadModel({"m", kCheckpoint}, *recorder_);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  static GenerationRequest SmallRequest() {
+    GenerationRequest request;
+    request.model = "m";
+    request.prompt = "A red cat.";
+    request.width = 64;
+    request.height = 32;
+    request.num_frames = 5;
+    request.steps = 2;
+    request.seed = 3;
+    return request;
+  }
+
+  std::unique_ptr<Engine> engine_;
+  StageSink sink_;
+  std::unique_ptr<Recorder> recorder_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(WanEngineTest, DescribesWhatItLoaded) {
+  Load();
+  EXPECT_THAT(sink_.stages, ElementsAre("Model_Initialization"));
+  const auto models = engine_->Models();
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_EQ(models[0].family, "ti2v-5b");
+  EXPECT_EQ(models[0].layout, "original");
+  EXPECT_EQ(models[0].spatial_stride, 32);
+  EXPECT_EQ(models[0].temporal_stride, 4);
+  EXPECT_TRUE(models[0].accepts_image);
+  ASSERT_EQ(models[0].components.size(), 3u);
+  for (const ComponentDescription& component : models[0].components) {
+    EXPECT_GT(component.bytes, 0u) << component.name;
+    // fp32: four bytes a parameter.
+    EXPECT_EQ(component.bytes, 4 * component.parameters) << component.name;
+    EXPECT_EQ(component.dtype, "fp32");
+    EXPECT_EQ(component.device, "cpu");
+  }
+  EXPECT_EQ(sink_.samples.size(), 3u);
+}
+
+TEST_F(WanEngineTest, GeneratesEveryKindOfFileAndEveryStage) {
+  Load();
+  sink_.stages.clear();
+  const auto plan = engine_->Plan(SmallRequest());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::vector<OutputFile> outputs = {{OutputKind::kMp4, folder_ / "video.mp4"},
+                                           {OutputKind::kLosslessMkv, folder_ / "video.mkv"},
+                                           {OutputKind::kLatents, folder_ / "latents.safetensors"}};
+  GenerationObserver observer;
+  const absl::Status status = engine_->Generate(*plan, outputs, *recorder_, observer, {});
+  ASSERT_TRUE(status.ok()) << status;
+  for (const OutputFile& output : outputs) {
+    EXPECT_GT(std::filesystem::file_size(output.path), 100u) << output.path;
+  }
+  std::vector<std::string> planned;
+  for (const StagePlan& stage : plan->stages) planned.push_back(stage.stage);
+  EXPECT_THAT(sink_.stages, testing::UnorderedElementsAreArray(planned));
+}
+
+TEST_F(WanEngineTest, SameSeedSameBytesOtherSeedOtherBytes) {
+  Load();
+  const auto latents = [&](int64_t seed, const char* file) {
+    GenerationRequest request = SmallRequest();
+    request.seed = seed;
+    GenerationObserver observer;
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / file}};
+    EXPECT_TRUE(engine_->Generate(*engine_->Plan(request), outputs, *recorder_, observer, {}).ok());
+    std::ifstream in(outputs[0].path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string first = latents(3, "a");
+  EXPECT_EQ(first, latents(3, "b"));
+  EXPECT_NE(first, latents(4, "c"));
+}
+
+TEST_F(WanEngineTest, PreviewsAreJpegsAtTheAskedSteps) {
+  Load();
+  GenerationRequest request = SmallRequest();
+  request.steps = 5;
+  request.preview_interval = 2;
+  PreviewObserver observer;
+  ASSERT_TRUE(engine_->Generate(*engine_->Plan(request), {}, *recorder_, observer, {}).ok());
+  ASSERT_EQ(observer.previews.size(), 2u);
+  EXPECT_EQ(observer.previews[0].step, 2);
+  EXPECT_EQ(observer.previews[1].step, 4);
+  for (const Preview& preview : observer.previews) {
+    EXPECT_EQ(preview.jpeg.substr(0, 3), "\xff\xd8\xff");
+  }
+}
+
+TEST_F(WanEngineTest, UnknownModelIsNotReady) {
+  const auto plan = engine_->Plan(SmallRequest());
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(plan.status()), "MODEL_NOT_READY");
+  EXPECT_EQ(engine_->UnloadModel("m").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(WanEngineTest, AnUnloadedModelIsGone) {
+  Load();
+  EXPECT_TRUE(engine_->UnloadModel("m").ok());
+  EXPECT_TRUE(engine_->Models().empty());
+  EXPECT_FALSE(engine_->Plan(SmallRequest()).ok());
+}
+
+TEST_F(WanEngineTest, WarmupKeepsTheShape) {
+  Load();
+  const VideoShape shape{32, 64, 1};
+  ASSERT_TRUE(engine_->Warmup("m", std::span(&shape, 1)).ok());
+  ASSERT_TRUE(engine_->Warmup("m", {}).ok());
+  EXPECT_THAT(engine_->Models()[0].warm_shapes, ElementsAre(shape, VideoShape{64, 64, 5}));
+  const VideoShape wrong{33, 64, 1};
+  EXPECT_EQ(engine_->Warmup("m", std::span(&wrong, 1)).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(WanEngineTest, AMissingCheckpointLeavesTheEngineUsable) {
+  const absl::Status status = engine_->LoadModel({"m", folder_ / "nothing"}, *recorder_);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing"));
+  Load();
+}
+
+TEST_F(WanEngineTest, AnUnwritableOutputEndsTheJobNotTheEngine) {
+  Load();
+  GenerationObserver observer;
+  const std::vector<OutputFile> outputs = {{OutputKind::kMp4, folder_ / "no" / "video.mp4"}};
+  const absl::Status status =
+      engine_->Generate(*engine_->Plan(SmallRequest()), outputs, *recorder_, observer, {});
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("video.mp4"));
+  EXPECT_TRUE(engine_->Generate(*engine_->Plan(SmallRequest()), {}, *recorder_, observer, {}).ok());
+}
+
+TEST_F(WanEngineTest, TextsAndImagesAreReadBeforeTheJobIsAccepted) {
+  Load();
+  GenerationRequest request = SmallRequest();
+  request.prompt = " \n ";
+  request.negative_prompt = std::string(4000, 'x') + " y";
+  for (int i = 0; i < 2000; ++i) *request.negative_prompt += " y";
+  request.image = std::make_shared<const std::string>("not an image");
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : FieldViolationsOf(engine_->Plan(request).status())) {
+    fields.push_back(violation.field);
+  }
+  EXPECT_THAT(fields, testing::UnorderedElementsAre("prompt", "negative_prompt", "image"));
+}
+
+TEST(EngineFactoryTest, NamesWhatIsWrong) {
+  EXPECT_THAT(std::string(MakeWanEngine({.device = "tpu"}).status().message()),
+              HasSubstr("'tpu'; must be cpu or cuda:N"));
+  EXPECT_THAT(std::string(MakeWanEngine({.device = "cuda:x"}).status().message()),
+              HasSubstr("'cuda:x'; must be cpu or cuda:N"));
+  EXPECT_THAT(std::string(MakeWanEngine({.dtype = "int4"}).status().message()),
+              HasSubstr("'int4'; must be fp32 or bf16"));
+  EXPECT_FALSE(MakeWanEngine({.device = "cuda:99"}).ok());
+}
+
+}  // namespace
+}  // namespace wan

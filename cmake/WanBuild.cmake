@@ -50,6 +50,7 @@ if(WAN_SANITIZE)
   endif()
 endif()
 if(WAN_SANITIZE STREQUAL "thread")
+  set(WAN_SANITIZER_RUNTIME wan_tsan_absl)  # tests/sanitizers
   # gRPC's libraries are the distribution's, not instrumented: what they do among themselves is theirs.
   set(WAN_TEST_ENVIRONMENT
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:ignore_noninstrumented_modules=1")

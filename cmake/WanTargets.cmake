@@ -31,7 +31,7 @@ function(wan_binary name)
     message(FATAL_ERROR "wan_binary(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_DEPS} wan_warnings)
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} wan_warnings ${WAN_SANITIZER_RUNTIME})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
 
@@ -61,7 +61,7 @@ function(wan_test name)
     WAN_CHECKPOINT_DIR="${WAN_CHECKPOINT_DIR}"
     WAN_BINARY_DIR="${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE
-    ${arg_DEPS} GTest::gmock GTest::gtest_main wan_warnings)
+    ${arg_DEPS} GTest::gmock GTest::gtest_main wan_warnings ${WAN_SANITIZER_RUNTIME})
 
   file(RELATIVE_PATH area ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" area ${area})

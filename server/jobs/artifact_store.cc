@@ -143,7 +143,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
     absl::StatusOr<wan::v1::Artifact> artifact = Describe(job, output);
     if (!artifact.ok()) return artifact.status();
     artifacts.push_back(*std::move(artifact));
-    const absl::Status synced = Sync(output.path);
+    absl::Status synced = Sync(output.path);
     if (!synced.ok()) return synced;
   }
   const fs::path from = StagingFolder(job, attempt);

@@ -31,6 +31,7 @@ auto CallEngine(const Call& call) -> decltype(call()) {
 inline std::vector<std::unique_ptr<TelemetrySink>> MakeSinks(
     const std::vector<SinkFactory>& factories, const SinkContext& context) {
   std::vector<std::unique_ptr<TelemetrySink>> sinks;
+  sinks.reserve(factories.size());
   for (const SinkFactory& factory : factories) sinks.push_back(factory(context));
   return sinks;
 }

@@ -49,7 +49,7 @@ void ChangeAndNotify(EventStream& stream, const Change& change) {
   std::vector<std::shared_ptr<CursorState>> waiting;
   {
     absl::MutexLock lock(&stream.mutex);
-    change();
+    change(stream);
     for (const auto& cursor : stream.cursors) {
       if (std::exchange(cursor->armed, false)) waiting.push_back(cursor);
     }
@@ -290,13 +290,16 @@ void EventLog::WriterLoop() {
       const std::shared_ptr<EventStream> stream = FindStream(job);
       if (stream == nullptr) continue;
       const auto shared = std::make_shared<const wan::v1::Event>(std::move(preview));
-      ChangeAndNotify(*stream, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream->mutex) {
-        for (const auto& cursor : stream->cursors) cursor->preview = shared;
+      ChangeAndNotify(*stream, [&](EventStream& held) {
+        held.mutex.AssertHeld();
+        for (const auto& cursor : held.cursors) cursor->preview = shared;
       });
     }
     for (const auto& stream : closing) {
-      ChangeAndNotify(
-          *stream, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream->mutex) { stream->closed = true; });
+      ChangeAndNotify(*stream, [](EventStream& held) {
+        held.mutex.AssertHeld();
+        held.closed = true;
+      });
     }
 
     absl::MutexLock lock(&mutex_);
@@ -327,11 +330,12 @@ void EventLog::Show(const JobChange& change) {
   if (stream == nullptr) return;
   const bool ended = change.row.has_value() && IsFinal(change.row->state());
   if (change.events.empty() && !ended) return;
-  ChangeAndNotify(*stream, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream->mutex) {
+  ChangeAndNotify(*stream, [&](EventStream& held) {
+    held.mutex.AssertHeld();
     for (const wan::v1::Event& event : change.events) {
-      stream->events.push_back(std::make_shared<const wan::v1::Event>(event));
+      held.events.push_back(std::make_shared<const wan::v1::Event>(event));
     }
-    stream->ended = stream->ended || ended;
+    held.ended = held.ended || ended;
   });
 }
 

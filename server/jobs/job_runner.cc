@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
       parts_.artifacts.Stage(job.name(), job.attempt(), plan->request.outputs);
   if (!outputs.ok()) return outputs.status();
   PreviewObserver observer(parts_.log, job);
-  const absl::Status generated = CallEngine(
+  absl::Status generated = CallEngine(
       [&] { return parts_.engine.Generate(*plan, *outputs, recorder, observer, attempt.stop); });
   if (!generated.ok()) return generated;
   return parts_.artifacts.Publish(job.name(), job.attempt(), *outputs);

@@ -127,7 +127,7 @@ struct JobService::Parts {
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
 };
 
-absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(JobServiceOptions options,
+absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
                                                              Engine& engine, Clock& clock) {
   absl::StatusOr<ArtifactStore> artifacts = ArtifactStore::Open(options.data_dir);
   if (!artifacts.ok()) return artifacts.status();
@@ -191,7 +191,7 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   const std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
   const std::string& model = request.model();
   if (model.empty()) return InvalidFields(violations);
-  const absl::Status usable = parts_->models.AddJob(model);
+  absl::Status usable = parts_->models.AddJob(model);
   if (!usable.ok()) return WithViolations(violations, usable);
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
@@ -224,7 +224,7 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
 }
 
 absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
-  const absl::Status valid = CheckJobName(name, "name");
+  absl::Status valid = CheckJobName(name, "name");
   if (!valid.ok()) return valid;
   std::optional<wan::v1::Job> live = parts_->table.Find(std::string(name));
   if (live.has_value()) return *std::move(live);
@@ -273,7 +273,7 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
 }
 
 absl::StatusOr<wan::v1::Job> JobService::Cancel(std::string_view name, std::string_view reason) {
-  const absl::Status valid = CheckJobName(name, "name");
+  absl::Status valid = CheckJobName(name, "name");
   if (!valid.ok()) return valid;
   parts_->table.Cancel(std::string(name), StopCause::kCancelled, reason);
   parts_->log->Flush().IgnoreError();  // the job ends in any case; listeners hear of the problem
@@ -294,7 +294,7 @@ absl::StatusOr<std::unique_ptr<EventCursor>> JobService::Watch(std::string_view 
 }
 
 absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) const {
-  const absl::Status valid = CheckJobName(name, "job");
+  absl::Status valid = CheckJobName(name, "job");
   if (!valid.ok()) return valid;
   std::optional<wan::v1::JobReport> live = parts_->table.FindReport(std::string(name));
   if (live.has_value()) return *std::move(live);

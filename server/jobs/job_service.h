@@ -56,8 +56,8 @@ class JobService {
   // process left: queued jobs stay queued, running ones are queued again with a Requeued event,
   // those of callers are cancelled, half-written artifacts are removed; and begins to run jobs of
   // models as they become ready. Engine and clock must outlive the service.
-  static absl::StatusOr<std::unique_ptr<JobService>> Open(JobServiceOptions options, Engine& engine,
-                                                          Clock& clock);
+  static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
+                                                          Engine& engine, Clock& clock);
   JobService(const JobService&) = delete;
   JobService& operator=(const JobService&) = delete;
   // Stop(kRequeue). All cursors must be gone.

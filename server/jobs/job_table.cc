@@ -100,7 +100,7 @@ absl::StatusOr<wan::v1::Job> JobTable::Accept(
     parts_.log.Open(name, event.sequence());
   }
 
-  const absl::Status inserted = parts_.store.Insert(stored, image, std::span(&event, 1));
+  absl::Status inserted = parts_.store.Insert(stored, image, std::span(&event, 1));
 
   absl::MutexLock lock(&mutex_);
   if (!inserted.ok()) {

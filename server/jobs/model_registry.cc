@@ -71,7 +71,7 @@ ModelRegistry::ModelRegistry(Engine& engine, Executor& executor, Clock& clock,
     : engine_(engine), executor_(executor), clock_(clock), options_(std::move(options)) {}
 
 absl::Status ModelRegistry::Add(const ModelSpec& spec) {
-  const absl::Status valid = CheckSpec(spec);
+  absl::Status valid = CheckSpec(spec);
   if (!valid.ok()) return valid;
   absl::MutexLock lock(&mutex_);
   Entry entry;
@@ -82,7 +82,7 @@ absl::Status ModelRegistry::Add(const ModelSpec& spec) {
   return absl::OkStatus();
 }
 
-void ModelRegistry::Load(std::string_view name, std::string_view path, Done done) {
+void ModelRegistry::Load(std::string_view name, std::string_view path, const Done& done) {
   ModelSpec spec{std::string(BareModelName(name)), std::string(path)};
   bool begin = false;
   const Answer answer = JoinLoad(spec, done, &begin);
@@ -99,7 +99,7 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
     if (found == entries_.end()) return ModelNotFound(spec.name);
     spec.path = found->second.path;
   }
-  const absl::Status valid = CheckSpec(spec);
+  absl::Status valid = CheckSpec(spec);
   if (!valid.ok()) return valid;
   Entry& entry = entries_[spec.name];
   const bool same_path = entry.path == spec.path;
@@ -126,11 +126,12 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
 absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
   const auto sinks = MakeSinks(options_.sinks, {spec.name, "", 0});
   std::vector<TelemetrySink*> views;
+  views.reserve(sinks.size());
   for (const auto& sink : sinks) views.push_back(sink.get());
   Recorder recorder(clock_, engine_.Monitor(), std::move(views));
-  const absl::Status loaded = CallEngine([&] { return engine_.LoadModel(spec, recorder); });
+  absl::Status loaded = CallEngine([&] { return engine_.LoadModel(spec, recorder); });
   if (!loaded.ok() || !options_.warm_up_on_load) return loaded;
-  const absl::Status warm =
+  absl::Status warm =
       CallEngine([&] { return engine_.Warmup(spec.name, options_.warm_up_shapes); });
   if (warm.ok()) return warm;
   // A model that cannot run must not look ready, nor hold memory. Its warm-up's error is the one
@@ -157,7 +158,7 @@ void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& stat
   for (const Done& done : waiters) Tell(done, status, model);
 }
 
-void ModelRegistry::Unload(std::string_view name, Done done) {
+void ModelRegistry::Unload(std::string_view name, const Done& done) {
   const std::string bare(BareModelName(name));
   const Answer answer = BeginUnload(bare);
   if (answer.has_value()) return done(*answer);
@@ -197,13 +198,13 @@ ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name) {
   return Describe(name, entry);
 }
 
-void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes, Done done) {
+void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes,
+                           const Done& done) {
   const std::string bare(BareModelName(name));
-  const absl::Status ready = CheckReady(bare);
+  absl::Status ready = CheckReady(bare);
   if (!ready.ok()) return done(ready);
   executor_.Post({[this, bare, shapes = std::move(shapes), done] {
-                    const absl::Status status =
-                        CallEngine([&] { return engine_.Warmup(bare, shapes); });
+                    absl::Status status = CallEngine([&] { return engine_.Warmup(bare, shapes); });
                     done(status.ok() ? Get(bare) : status);
                   },
                   [done] { done(ServerStoppingError()); }});

@@ -50,14 +50,14 @@ class ModelRegistry {
   // MODEL_LOADING) if the name is resident or on its way from another path; NOT_FOUND for an
   // unknown name without a path; INVALID_ARGUMENT for a bad name; else the engine's error, which
   // the model's state keeps.
-  void Load(std::string_view name, std::string_view path, Done done);
+  void Load(std::string_view name, std::string_view path, const Done& done);
 
   // FAILED_PRECONDITION (MODEL_IN_USE, MODEL_LOADING) while jobs for it wait or run, or while it is
   // on its way. An unloaded or failed model becomes or stays UNLOADED.
-  void Unload(std::string_view name, Done done);
+  void Unload(std::string_view name, const Done& done);
 
   // FAILED_PRECONDITION unless the model is READY.
-  void Warmup(std::string_view name, std::vector<VideoShape> shapes, Done done);
+  void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done);
 
   // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name.
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;

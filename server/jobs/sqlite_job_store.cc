@@ -96,8 +96,8 @@ std::string RowOf(wan::v1::Job job) {
 
 class SqliteJobStore final : public JobStore {
  public:
-  SqliteJobStore(std::unique_ptr<SQLite::Database> database, std::string where)
-      : where_(std::move(where)), database_(std::move(database)) {}
+  SqliteJobStore(std::unique_ptr<SQLite::Database> database, const std::string& where)
+      : where_(where), database_(std::move(database)) {}
 
   absl::Status Prepare() {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
@@ -164,7 +164,7 @@ class SqliteJobStore final : public JobStore {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
       SQLite::Transaction transaction(*database_);
       for (const JobChange& change : changes) {
-        const absl::Status status = ApplyOne(change);
+        absl::Status status = ApplyOne(change);
         if (!status.ok()) return status;  // the transaction rolls back
       }
       transaction.commit();
@@ -271,7 +271,7 @@ class SqliteJobStore final : public JobStore {
  private:
   // The one place that catches what SQLite throws; one call at a time.
   template <typename Body>
-  auto Guard(const Body& body) ABSL_LOCKS_EXCLUDED(mutex_) -> decltype(body()) {
+  auto Guard(const Body& body) -> decltype(body()) {
     absl::MutexLock lock(&mutex_);
     try {
       return body();
@@ -359,7 +359,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::string& file,
   } catch (const SQLite::Exception& error) {
     return ToStatus(error, where);
   }
-  const absl::Status prepared = store->Prepare();
+  absl::Status prepared = store->Prepare();
   if (!prepared.ok()) return prepared;
   return store;
 }

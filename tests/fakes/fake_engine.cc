@@ -148,7 +148,7 @@ int FakeEngine::Warmups() const {
 }
 
 absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
-  const absl::Status status = RunStage(kStageModelInitialization, recorder, {});
+  absl::Status status = RunStage(kStageModelInitialization, recorder, {});
   if (!status.ok()) return status;
   ModelDescription model;
   model.name = spec.name;
@@ -187,7 +187,7 @@ absl::Status FakeEngine::UnloadModel(std::string_view name) {
 }
 
 absl::Status FakeEngine::Warmup(std::string_view name, std::span<const VideoShape> shapes) {
-  const absl::Status status = Act(kWarmup, {});
+  absl::Status status = Act(kWarmup, {});
   if (!status.ok()) return status;
   absl::MutexLock lock(&mutex_);
   ++warmups_;
@@ -238,11 +238,11 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     generated_.push_back(plan.request);
   }
   for (const std::string& stage : {PreprocessStage(kFamily), std::string(kStageT5Encoding)}) {
-    const absl::Status status = RunStage(stage, recorder, stop);
+    absl::Status status = RunStage(stage, recorder, stop);
     if (!status.ok()) return status;
   }
   if (plan.image_to_video) {
-    const absl::Status status = RunStage(kStageVaeEncoding, recorder, stop);
+    absl::Status status = RunStage(kStageVaeEncoding, recorder, stop);
     if (!status.ok()) return status;
   }
   const int steps = static_cast<int>(plan.steps.size());
@@ -250,7 +250,7 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     const auto facts = std::make_shared<const StepFacts>(
         StepFacts{step, steps, plan.steps[step].timestep, plan.steps[step].expert});
     for (const std::string& stage : {StepLoadingStage(step), StepInferenceStage(step)}) {
-      const absl::Status status = RunStage(stage, recorder, stop, facts);
+      absl::Status status = RunStage(stage, recorder, stop, facts);
       if (!status.ok()) return status;
     }
     const int interval = plan.request.preview_interval;
@@ -259,7 +259,7 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     }
   }
   for (const std::string_view stage : {kStageVaeDecoding, kStageVideoEncoding}) {
-    const absl::Status status = RunStage(stage, recorder, stop);
+    absl::Status status = RunStage(stage, recorder, stop);
     if (!status.ok()) return status;
   }
   for (const OutputFile& output : outputs) {

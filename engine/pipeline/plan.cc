@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -148,10 +147,6 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   if (request.preview_interval < 0) {
     violations.Add("preview_interval",
                    absl::StrCat("is ", request.preview_interval, "; must be 0 (none) or more"));
-  }
-  const std::set<OutputKind> kinds(request.outputs.begin(), request.outputs.end());
-  if (kinds.size() != request.outputs.size()) {
-    violations.Add("outputs", "names one kind twice; each artifact is made once");
   }
 }
 

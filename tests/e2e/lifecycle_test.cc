@@ -20,8 +20,9 @@ using wan::v1::Event;
 // Long enough that it never ends by itself while a test looks at it.
 wan::v1::GenerationRequest LongRequest() {
   wan::v1::GenerationRequest request = TinyRequest(/*steps=*/1000);
-  request.set_width(128);
-  request.set_height(128);
+  request.set_width(512);
+  request.set_height(512);
+  request.set_num_frames(33);
   return request;
 }
 
@@ -279,7 +280,9 @@ TEST_P(KillTest, TheJobRunsAgainAndItsWatchersSeeWhy) {
   // Killed before it began it is simply still queued; the last stages may end before the kill
   // lands.
   EXPECT_EQ(job.attempt(), requeued + 1);
-  if (GetParam().rfind("Step_", 0) == 0) EXPECT_EQ(requeued, 1);
+  if (GetParam().rfind("Step_", 0) == 0) {
+    EXPECT_EQ(requeued, 1);
+  }
   // What the second attempt made is what an undisturbed one makes.
   const wan::v1::Job undisturbed = server.Await(server.Submit(request).name());
   ASSERT_EQ(undisturbed.artifacts_size(), job.artifacts_size());

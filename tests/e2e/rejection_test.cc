@@ -146,7 +146,7 @@ const std::vector<BadRequestCase>& Cases() {
          r.add_outputs(wan::v1::OUTPUT_KIND_MP4);
          r.add_outputs(wan::v1::OUTPUT_KIND_MP4);
        },
-       {"outputs"}},
+       {"outputs[1]"}},
       {"priority_101", [](Request& r) { r.set_priority(101); }, {"priority"}},
       {"priority_low", [](Request& r) { r.set_priority(-101); }, {"priority"}},
       {"deadline_past",

@@ -1,0 +1,296 @@
+#include "engine/models/wan/transformer.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/engine/golden_dit.h"
+#include "tests/engine/golden_tensors.h"
+#include "tests/engine/in_memory_weights.h"
+#include "tests/engine/random_tensor.h"
+
+namespace wan {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr double kTolerance = 1e-5;
+
+std::unique_ptr<VideoTransformer> Load(const std::string& layout = "ti2v-5b/original",
+                                       int expert = 0, at::ScalarType dtype = at::kFloat) {
+  const Checkpoint& checkpoint = GoldenCheckpoint(layout);
+  return LoadWanTransformer(checkpoint.transformer(expert), checkpoint.transformer_config(expert),
+                            {.dtype = dtype})
+      .value();
+}
+
+at::Tensor Run(VideoTransformer& transformer, const at::Tensor& latents, const at::Tensor& timestep,
+               const std::vector<at::Tensor>& contexts) {
+  const auto text = transformer.PrepareText(contexts).value();
+  return transformer.Forward(latents, timestep, *text).value();
+}
+
+class GoldenDitTest : public testing::TestWithParam<GoldenDitCase> {};
+
+TEST_P(GoldenDitTest, EqualsTheReference) {
+  const GoldenDitCase& golden = GetParam();
+  for (const std::string layout : {"original", "diffusers"}) {
+    const auto transformer = Load(golden.checkpoint + "/" + layout, golden.expert);
+    const at::Tensor output = Run(*transformer, golden.latents, golden.timestep, golden.contexts);
+    const double error = RelativeError(output, golden.output);
+    std::printf("golden: %s %s relative error %.1e\n", golden.id.c_str(), layout.c_str(), error);
+    EXPECT_LE(error, kTolerance);
+    EXPECT_EQ(output.scalar_type(), at::kFloat);
+    EXPECT_TRUE(output.is_contiguous());
+  }
+}
+
+TEST_P(GoldenDitTest, IsNoFurtherOffInBf16ThanUpstream) {
+  const GoldenDitCase& golden = GetParam();
+  const auto transformer = Load(golden.checkpoint + "/original", golden.expert, at::kBFloat16);
+  const at::Tensor output = Run(*transformer, golden.latents, golden.timestep, golden.contexts);
+  const double error = RelativeError(output, golden.output);
+  std::printf("golden: %s bf16 relative error %.2e, upstream's %.2e\n", golden.id.c_str(), error,
+              golden.bf16_error);
+  EXPECT_LE(error, kBf16Slack * golden.bf16_error);
+  // It is bf16 that ran.
+  EXPECT_GT(error, 10 * kTolerance);
+  EXPECT_EQ(output.scalar_type(), at::kFloat);
+}
+
+std::string CaseName(const testing::TestParamInfo<GoldenDitCase>& info) {
+  std::string name = info.param.id.substr(info.param.id.find('/') + 1);
+  for (char& c : name) {
+    if (c == '-') c = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenDitTest, testing::ValuesIn(LoadGoldenDitCases()), CaseName);
+
+// Inputs of the small ti2v-5b: 2 x 2 x 3 tokens.
+class TransformerTest : public testing::Test {
+ protected:
+  static constexpr int64_t kTokens = 12;
+
+  static at::Tensor Latents(int64_t batch = 1, uint64_t seed = 1) {
+    return RandomTensor({batch, 48, 2, 4, 6}, seed);
+  }
+  static at::Tensor Context(int64_t rows = 9, uint64_t seed = 2) {
+    return RandomTensor({rows, 64}, seed);
+  }
+  static at::Tensor Timestep(double t, int64_t batch = 1) {
+    return at::full({batch}, t, at::kFloat);
+  }
+
+  const std::unique_ptr<VideoTransformer> transformer_ = Load();
+};
+
+TEST_F(TransformerTest, OneTimestepForAllTokensIsAScalar) {
+  const at::Tensor scalar = Run(*transformer_, Latents(), Timestep(700), {Context()});
+  const at::Tensor per_token =
+      Run(*transformer_, Latents(), at::full({1, kTokens}, 700, at::kLong), {Context()});
+  EXPECT_TRUE(at::equal(scalar, per_token));
+}
+
+TEST_F(TransformerTest, EveryTokenMayHaveATimestepOfItsOwn) {
+  at::Tensor timestep = at::full({1, kTokens}, 700, at::kFloat);
+  const at::Tensor same = Run(*transformer_, Latents(), timestep, {Context()});
+  for (int64_t token = 0; token < kTokens; ++token) timestep[0][token] = 700 + 20.5 * token;
+  const at::Tensor rising = Run(*transformer_, Latents(), timestep, {Context()});
+  EXPECT_GT(RelativeError(rising, same), 0.05);
+  // The modulation goes by value, not by place: those who share one share a row.
+  timestep[0].narrow(0, 0, kTokens).fill_(700);
+  EXPECT_TRUE(at::equal(Run(*transformer_, Latents(), timestep, {Context()}), same));
+}
+
+TEST_F(TransformerTest, BatchEntriesDoNotTouchEachOther) {
+  const at::Tensor latents = Latents(2);
+  const std::vector<at::Tensor> contexts{Context(9, 2), Context(30, 3)};
+  at::Tensor timestep = Timestep(900, 2);
+  timestep[1] = 100;
+  const at::Tensor both = Run(*transformer_, latents, timestep, contexts);
+  for (int64_t i = 0; i < 2; ++i) {
+    const at::Tensor alone = Run(*transformer_, latents.narrow(0, i, 1), timestep.narrow(0, i, 1),
+                                 {contexts[i]});
+    EXPECT_LE(RelativeError(both.narrow(0, i, 1), alone), 1e-6) << i;
+  }
+}
+
+// Whatever a forward keeps for the next one must not outlive a change of size or timesteps.
+TEST_F(TransformerTest, ForwardsOfDifferentShapesDoNotTouchEachOther) {
+  const auto text = transformer_->PrepareText({{Context()}}).value();
+  const at::Tensor other = RandomTensor({1, 48, 2, 6, 4}, 5);  // as many tokens, in another order
+  at::Tensor halves = at::full({1, kTokens}, 500, at::kFloat);
+  halves[0].narrow(0, 0, kTokens / 2).zero_();
+  at::Tensor swapped = at::full({1, kTokens}, 500, at::kFloat);
+  swapped[0].narrow(0, kTokens / 2, kTokens / 2).zero_();
+  const auto forward = [&](const at::Tensor& latents, const at::Tensor& timestep) {
+    return transformer_->Forward(latents, timestep, *text).value();
+  };
+  const auto fresh = [&](const at::Tensor& latents, const at::Tensor& timestep) {
+    return Run(*Load(), latents, timestep, {Context()});
+  };
+  for (const auto& [latents, timestep] : std::vector<std::pair<at::Tensor, at::Tensor>>{
+           {Latents(), halves}, {Latents(), swapped}, {other, swapped}, {Latents(), Timestep(500)},
+           {Latents(), halves}}) {
+    EXPECT_TRUE(at::equal(forward(latents, timestep), fresh(latents, timestep)));
+  }
+}
+
+TEST_F(TransformerTest, LeavesItsInputsAlone) {
+  const at::Tensor latents = Latents();
+  const at::Tensor context = Context();
+  const at::Tensor timestep = Timestep(321);
+  Run(*transformer_, latents, timestep, {context});
+  EXPECT_TRUE(at::equal(latents, Latents()));
+  EXPECT_TRUE(at::equal(context, Context()));
+  EXPECT_TRUE(at::equal(timestep, Timestep(321)));
+}
+
+TEST_F(TransformerTest, TextIsPaddedWithZeroRows) {
+  const at::Tensor padded = at::cat({Context(), at::zeros({503, 64})});
+  EXPECT_TRUE(at::equal(Run(*transformer_, Latents(), Timestep(700), {Context()}),
+                        Run(*transformer_, Latents(), Timestep(700), {padded})));
+}
+
+TEST_F(TransformerTest, PaddingOfTheTextIsAttendedTo) {
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  TransformerConfig config = checkpoint.transformer_config();
+  config.text_len = 9;
+  const auto unpadded = LoadWanTransformer(checkpoint.transformer(), config, {}).value();
+  EXPECT_GT(RelativeError(Run(*unpadded, Latents(), Timestep(700), {Context()}),
+                          Run(*transformer_, Latents(), Timestep(700), {Context()})),
+            0.05);
+}
+
+TEST_F(TransformerTest, TextMayBeEmptyOrBf16) {
+  const at::Tensor none = Run(*transformer_, Latents(), Timestep(700), {at::zeros({0, 64})});
+  EXPECT_TRUE(at::equal(none, Run(*transformer_, Latents(), Timestep(700), {at::zeros({3, 64})})));
+  const at::Tensor rounded = Context().to(at::kBFloat16);
+  EXPECT_TRUE(at::equal(Run(*transformer_, Latents(), Timestep(700), {rounded}),
+                        Run(*transformer_, Latents(), Timestep(700), {rounded.to(at::kFloat)})));
+}
+
+TEST_F(TransformerTest, KeysAndValuesOfTheTextAreAllItKeeps) {
+  const auto text = transformer_->PrepareText({{Context(), Context()}}).value();
+  EXPECT_EQ(text->batch(), 2);
+  // 3 blocks, 2 texts, 512 rows, keys and values of 64, fp32.
+  EXPECT_EQ(text->Bytes(), 3 * 2 * 512 * 2 * 64 * 4);
+}
+
+TEST_F(TransformerTest, WeightBytesAreThoseOfTheCheckpoint) {
+  int64_t bytes = 0;
+  for (const TensorInfo& tensor : GoldenCheckpoint("ti2v-5b/original").transformer().Tensors()) {
+    bytes += static_cast<int64_t>(tensor.bytes);
+  }
+  EXPECT_EQ(transformer_->WeightBytes(), bytes);
+  EXPECT_LT(Load("ti2v-5b/original", 0, at::kBFloat16)->WeightBytes(), bytes);
+}
+
+// What is wrong, and what the message must name.
+struct BadForward {
+  const char* what;
+  at::Tensor latents;
+  at::Tensor timestep;
+  std::string message;
+};
+
+TEST_F(TransformerTest, RefusesInputsOfAnotherShapeOrDtype) {
+  const at::Tensor good = RandomTensor({1, 48, 2, 4, 6}, 1);
+  const at::Tensor t = at::full({1}, 5, at::kFloat);
+  const std::vector<BadForward> cases{
+      {"no batch", good.squeeze(0), t, "[48, 2, 4, 6]"},
+      {"channels", good.narrow(1, 0, 16), t, "48"},
+      {"odd rows", good.narrow(3, 0, 3), t, "multiples of 1, 2 and 2"},
+      {"odd columns", good.narrow(4, 0, 5), t, "[1, 48, 2, 4, 5]"},
+      {"no frames", good.narrow(2, 0, 0), t, "[1, 48, 0, 4, 6]"},
+      {"bf16 latents", good.to(at::kBFloat16), t, "BFloat16"},
+      {"two latents, one text", at::cat({good, good}), at::full({2}, 5, at::kFloat), "1 texts"},
+      {"two timesteps", good, at::full({2}, 5, at::kFloat), "[1, 12]"},
+      {"scalar timestep", good, at::full({}, 5, at::kFloat), "[]"},
+      {"timesteps of too few tokens", good, at::full({1, 11}, 5, at::kFloat), "[1, 11]"},
+      {"timestep of int32", good, at::full({1}, 5, at::kInt), "Int"},
+      {"infinite timestep", good, at::full({1}, std::numeric_limits<double>::infinity(), at::kFloat),
+       "finite"}};
+  const auto text = transformer_->PrepareText({{Context()}}).value();
+  for (const BadForward& bad : cases) {
+    const absl::Status status =
+        transformer_->Forward(bad.latents, bad.timestep, *text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad.what;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(bad.message)) << bad.what;
+  }
+}
+
+TEST_F(TransformerTest, RefusesTextOfAnotherShape) {
+  const auto prepare = [&](const std::vector<at::Tensor>& contexts) {
+    return transformer_->PrepareText(contexts).status().code();
+  };
+  EXPECT_EQ(prepare({}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(prepare({Context(513)}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(prepare({RandomTensor({9, 63}, 1)}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(prepare({RandomTensor({64}, 1)}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(prepare({Context(), Context().to(at::kLong)}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(prepare({Context(512)}), absl::StatusCode::kOk);
+}
+
+TEST_F(TransformerTest, RefusesTextOfAnotherModel) {
+  const auto other = Load();
+  const auto text = other->PrepareText({{Context()}}).value();
+  const absl::Status status = transformer_->Forward(Latents(), Timestep(5), *text).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(LoadWanTransformer, NamesWhatTheCheckpointLacks) {
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  for (const std::string name : {"head.head.bias", "blocks.2.modulation", "patch_embedding.weight",
+                                 "blocks.0.cross_attn.norm_k.weight"}) {
+    InMemoryWeights weights = InMemoryWeights::CopyOf(checkpoint.transformer());
+    weights.Remove(name);
+    const absl::Status status =
+        LoadWanTransformer(weights, checkpoint.transformer_config(), {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+  }
+}
+
+TEST(LoadWanTransformer, NamesATensorOfAnotherShape) {
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  InMemoryWeights weights = InMemoryWeights::CopyOf(checkpoint.transformer());
+  weights.Reshape("blocks.1.ffn.0.weight", {64, 160});
+  const absl::Status status =
+      LoadWanTransformer(weights, checkpoint.transformer_config(), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("blocks.1.ffn.0.weight"), HasSubstr("[64, 160]"),
+                    HasSubstr("[160, 64]")));
+}
+
+TEST(LoadWanTransformer, RefusesWhatItDoesNotCompute) {
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  const auto code = [&](void (*change)(TransformerConfig&), at::ScalarType dtype = at::kFloat) {
+    TransformerConfig config = checkpoint.transformer_config();
+    change(config);
+    return LoadWanTransformer(checkpoint.transformer(), config, {.dtype = dtype}).status().code();
+  };
+  EXPECT_EQ(code([](TransformerConfig& c) { c.qk_norm = false; }),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(code([](TransformerConfig& c) { c.cross_attn_norm = false; }),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(code([](TransformerConfig& c) { c.num_heads = 7; }),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](TransformerConfig&) {}, at::kHalf), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,0 +1,80 @@
+#include "engine/ops/attention.h"
+
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tests/engine/golden_tensors.h"
+#include "tests/engine/random_tensor.h"
+
+namespace wan {
+namespace {
+
+// softmax(q k^T / sqrt(d)) v, one query and head after the other, in float64.
+at::Tensor Plain(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  const at::Tensor q = query.to(at::kDouble).contiguous();
+  const at::Tensor k = key.to(at::kDouble).contiguous();
+  const at::Tensor v = value.to(at::kDouble).contiguous();
+  at::Tensor out = at::empty(q.sizes(), at::kDouble);
+  const int64_t heads = q.size(2);
+  const int64_t width = q.size(3);
+  const auto at_row = [&](const at::Tensor& t, int64_t b, int64_t n, int64_t h) {
+    return t.const_data_ptr<double>() + ((b * t.size(1) + n) * heads + h) * width;
+  };
+  for (int64_t b = 0; b < q.size(0); ++b) {
+    for (int64_t n = 0; n < q.size(1); ++n) {
+      for (int64_t h = 0; h < heads; ++h) {
+        std::vector<double> weights(k.size(1));
+        for (int64_t m = 0; m < k.size(1); ++m) {
+          double score = 0;
+          for (int64_t i = 0; i < width; ++i) score += at_row(q, b, n, h)[i] * at_row(k, b, m, h)[i];
+          weights[m] = score / std::sqrt(static_cast<double>(width));
+        }
+        const double largest = *std::max_element(weights.begin(), weights.end());
+        double sum = 0;
+        for (double& weight : weights) sum += weight = std::exp(weight - largest);
+        double* const row = const_cast<double*>(at_row(out, b, n, h));
+        for (int64_t i = 0; i < width; ++i) {
+          row[i] = 0;
+          for (int64_t m = 0; m < k.size(1); ++m) row[i] += weights[m] / sum * at_row(v, b, m, h)[i];
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST(Attention, EqualsTheFormula) {
+  for (const int64_t head_dim : {16, 32, 128}) {
+    for (const int64_t keys : {1, 7, 33}) {
+      const at::Tensor q = RandomTensor({2, 5, 3, head_dim}, 1);
+      const at::Tensor k = RandomTensor({2, keys, 3, head_dim}, 2);
+      const at::Tensor v = RandomTensor({2, keys, 3, head_dim}, 3);
+      EXPECT_LE(RelativeError(Attention(q, k, v), Plain(q, k, v)), 1e-6)
+          << head_dim << " wide, " << keys << " keys";
+    }
+  }
+}
+
+TEST(Attention, TakesTheThirdsOfAPackedProduct) {
+  const at::Tensor packed = RandomTensor({1, 9, 3, 2, 32}, 4);
+  const at::Tensor q = packed.select(2, 0);
+  const at::Tensor k = packed.select(2, 1);
+  const at::Tensor v = packed.select(2, 2);
+  EXPECT_LE(RelativeError(Attention(q, k, v), Plain(q, k, v)), 1e-6);
+}
+
+TEST(Attention, RoundsOnlyInputsAndResultInBf16) {
+  const at::Tensor q = RandomTensor({1, 40, 2, 32}, 5, at::kBFloat16);
+  const at::Tensor k = RandomTensor({1, 50, 2, 32}, 6, at::kBFloat16);
+  const at::Tensor v = RandomTensor({1, 50, 2, 32}, 7, at::kBFloat16);
+  const at::Tensor out = Attention(q, k, v);
+  EXPECT_EQ(out.scalar_type(), at::kBFloat16);
+  EXPECT_LE(RelativeError(out, Plain(q, k, v)), 5e-3);
+}
+
+}  // namespace
+}  // namespace wan

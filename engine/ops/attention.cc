@@ -10,9 +10,10 @@ namespace {
 
 constexpr int64_t kLargestCudnnHead = 128;
 
-bool SuitsCudnn(const at::Tensor& query) {
+// cuDNN has no attention of a single query or key.
+bool SuitsCudnn(const at::Tensor& query, const at::Tensor& key) {
   return query.is_cuda() && query.scalar_type() == at::kBFloat16 && query.size(3) % 8 == 0 &&
-         query.size(3) <= kLargestCudnnHead;
+         query.size(3) <= kLargestCudnnHead && query.size(1) > 1 && key.size(1) > 1;
 }
 
 }  // namespace
@@ -21,7 +22,7 @@ at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::T
   const at::Tensor q = query.transpose(1, 2);
   const at::Tensor k = key.transpose(1, 2);
   const at::Tensor v = value.transpose(1, 2);
-  if (SuitsCudnn(query)) {
+  if (SuitsCudnn(query, key)) {
     return std::get<0>(at::_scaled_dot_product_cudnn_attention(q, k, v, /*attn_bias=*/std::nullopt,
                                                                /*compute_log_sumexp=*/false))
         .transpose(1, 2);

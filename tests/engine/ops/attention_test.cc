@@ -30,7 +30,8 @@ at::Tensor Plain(const at::Tensor& query, const at::Tensor& key, const at::Tenso
         std::vector<double> weights(k.size(1));
         for (int64_t m = 0; m < k.size(1); ++m) {
           double score = 0;
-          for (int64_t i = 0; i < width; ++i) score += at_row(q, b, n, h)[i] * at_row(k, b, m, h)[i];
+          for (int64_t i = 0; i < width; ++i)
+            score += at_row(q, b, n, h)[i] * at_row(k, b, m, h)[i];
           weights[m] = score / std::sqrt(static_cast<double>(width));
         }
         const double largest = *std::max_element(weights.begin(), weights.end());
@@ -39,7 +40,8 @@ at::Tensor Plain(const at::Tensor& query, const at::Tensor& key, const at::Tenso
         double* const row = const_cast<double*>(at_row(out, b, n, h));
         for (int64_t i = 0; i < width; ++i) {
           row[i] = 0;
-          for (int64_t m = 0; m < k.size(1); ++m) row[i] += weights[m] / sum * at_row(v, b, m, h)[i];
+          for (int64_t m = 0; m < k.size(1); ++m)
+            row[i] += weights[m] / sum * at_row(v, b, m, h)[i];
         }
       }
     }

@@ -42,9 +42,9 @@ at::Tensor PlainLayerNorm(const at::Tensor& x, const at::Tensor& scale, const at
     double variance = 0;
     for (int64_t c = 0; c < dim; ++c) variance += (in[r][c] - mean) * (in[r][c] - mean) / dim;
     for (int64_t c = 0; c < dim; ++c) {
-      result[r][c] = (in[r][c] - mean) / std::sqrt(variance + kEps) *
-                         factor[TableRow(scale, index, r)][c] +
-                     offset[TableRow(shift, index, r)][c];
+      result[r][c] =
+          (in[r][c] - mean) / std::sqrt(variance + kEps) * factor[TableRow(scale, index, r)][c] +
+          offset[TableRow(shift, index, r)][c];
     }
   }
   return out;
@@ -90,7 +90,8 @@ TEST_P(NormTest, GateResidualNormEqualsTheFormula) {
 
     at::Tensor sum = Wide(start);
     for (int64_t r = 0; r < kRows; ++r) {
-      sum.select(0, r).add_(Wide(y).select(0, r) * Wide(gate).select(0, TableRow(gate, index(), r)));
+      sum.select(0, r).add_(Wide(y).select(0, r) *
+                            Wide(gate).select(0, TableRow(gate, index(), r)));
     }
     at::Tensor x = start.clone();
     at::Tensor out = at::empty({kRows, dim}, dtype());

@@ -34,8 +34,8 @@ std::unique_ptr<VideoTransformer> Load(const std::string& layout = "ti2v-5b/orig
       .value();
 }
 
-at::Tensor Run(VideoTransformer& transformer, const at::Tensor& latents, const at::Tensor& timestep,
-               const std::vector<at::Tensor>& contexts) {
+at::Tensor Predict(VideoTransformer& transformer, const at::Tensor& latents,
+                   const at::Tensor& timestep, const std::vector<at::Tensor>& contexts) {
   const auto text = transformer.PrepareText(contexts).value();
   return transformer.Forward(latents, timestep, *text).value();
 }
@@ -46,7 +46,8 @@ TEST_P(GoldenDitTest, EqualsTheReference) {
   const GoldenDitCase& golden = GetParam();
   for (const std::string layout : {"original", "diffusers"}) {
     const auto transformer = Load(golden.checkpoint + "/" + layout, golden.expert);
-    const at::Tensor output = Run(*transformer, golden.latents, golden.timestep, golden.contexts);
+    const at::Tensor output =
+        Predict(*transformer, golden.latents, golden.timestep, golden.contexts);
     const double error = RelativeError(output, golden.output);
     std::printf("golden: %s %s relative error %.1e\n", golden.id.c_str(), layout.c_str(), error);
     EXPECT_LE(error, kTolerance);
@@ -58,7 +59,7 @@ TEST_P(GoldenDitTest, EqualsTheReference) {
 TEST_P(GoldenDitTest, IsNoFurtherOffInBf16ThanUpstream) {
   const GoldenDitCase& golden = GetParam();
   const auto transformer = Load(golden.checkpoint + "/original", golden.expert, at::kBFloat16);
-  const at::Tensor output = Run(*transformer, golden.latents, golden.timestep, golden.contexts);
+  const at::Tensor output = Predict(*transformer, golden.latents, golden.timestep, golden.contexts);
   const double error = RelativeError(output, golden.output);
   std::printf("golden: %s bf16 relative error %.2e, upstream's %.2e\n", golden.id.c_str(), error,
               golden.bf16_error);
@@ -97,21 +98,21 @@ class TransformerTest : public testing::Test {
 };
 
 TEST_F(TransformerTest, OneTimestepForAllTokensIsAScalar) {
-  const at::Tensor scalar = Run(*transformer_, Latents(), Timestep(700), {Context()});
+  const at::Tensor scalar = Predict(*transformer_, Latents(), Timestep(700), {Context()});
   const at::Tensor per_token =
-      Run(*transformer_, Latents(), at::full({1, kTokens}, 700, at::kLong), {Context()});
+      Predict(*transformer_, Latents(), at::full({1, kTokens}, 700, at::kLong), {Context()});
   EXPECT_TRUE(at::equal(scalar, per_token));
 }
 
 TEST_F(TransformerTest, EveryTokenMayHaveATimestepOfItsOwn) {
   at::Tensor timestep = at::full({1, kTokens}, 700, at::kFloat);
-  const at::Tensor same = Run(*transformer_, Latents(), timestep, {Context()});
+  const at::Tensor same = Predict(*transformer_, Latents(), timestep, {Context()});
   for (int64_t token = 0; token < kTokens; ++token) timestep[0][token] = 700 + 20.5 * token;
-  const at::Tensor rising = Run(*transformer_, Latents(), timestep, {Context()});
+  const at::Tensor rising = Predict(*transformer_, Latents(), timestep, {Context()});
   EXPECT_GT(RelativeError(rising, same), 0.05);
   // The modulation goes by value, not by place: those who share one share a row.
   timestep[0].narrow(0, 0, kTokens).fill_(700);
-  EXPECT_TRUE(at::equal(Run(*transformer_, Latents(), timestep, {Context()}), same));
+  EXPECT_TRUE(at::equal(Predict(*transformer_, Latents(), timestep, {Context()}), same));
 }
 
 TEST_F(TransformerTest, BatchEntriesDoNotTouchEachOther) {
@@ -119,10 +120,10 @@ TEST_F(TransformerTest, BatchEntriesDoNotTouchEachOther) {
   const std::vector<at::Tensor> contexts{Context(9, 2), Context(30, 3)};
   at::Tensor timestep = Timestep(900, 2);
   timestep[1] = 100;
-  const at::Tensor both = Run(*transformer_, latents, timestep, contexts);
+  const at::Tensor both = Predict(*transformer_, latents, timestep, contexts);
   for (int64_t i = 0; i < 2; ++i) {
-    const at::Tensor alone = Run(*transformer_, latents.narrow(0, i, 1), timestep.narrow(0, i, 1),
-                                 {contexts[i]});
+    const at::Tensor alone =
+        Predict(*transformer_, latents.narrow(0, i, 1), timestep.narrow(0, i, 1), {contexts[i]});
     EXPECT_LE(RelativeError(both.narrow(0, i, 1), alone), 1e-6) << i;
   }
 }
@@ -139,11 +140,14 @@ TEST_F(TransformerTest, ForwardsOfDifferentShapesDoNotTouchEachOther) {
     return transformer_->Forward(latents, timestep, *text).value();
   };
   const auto fresh = [&](const at::Tensor& latents, const at::Tensor& timestep) {
-    return Run(*Load(), latents, timestep, {Context()});
+    return Predict(*Load(), latents, timestep, {Context()});
   };
-  for (const auto& [latents, timestep] : std::vector<std::pair<at::Tensor, at::Tensor>>{
-           {Latents(), halves}, {Latents(), swapped}, {other, swapped}, {Latents(), Timestep(500)},
-           {Latents(), halves}}) {
+  for (const auto& [latents, timestep] :
+       std::vector<std::pair<at::Tensor, at::Tensor>>{{Latents(), halves},
+                                                      {Latents(), swapped},
+                                                      {other, swapped},
+                                                      {Latents(), Timestep(500)},
+                                                      {Latents(), halves}}) {
     EXPECT_TRUE(at::equal(forward(latents, timestep), fresh(latents, timestep)));
   }
 }
@@ -152,7 +156,7 @@ TEST_F(TransformerTest, LeavesItsInputsAlone) {
   const at::Tensor latents = Latents();
   const at::Tensor context = Context();
   const at::Tensor timestep = Timestep(321);
-  Run(*transformer_, latents, timestep, {context});
+  Predict(*transformer_, latents, timestep, {context});
   EXPECT_TRUE(at::equal(latents, Latents()));
   EXPECT_TRUE(at::equal(context, Context()));
   EXPECT_TRUE(at::equal(timestep, Timestep(321)));
@@ -160,8 +164,8 @@ TEST_F(TransformerTest, LeavesItsInputsAlone) {
 
 TEST_F(TransformerTest, TextIsPaddedWithZeroRows) {
   const at::Tensor padded = at::cat({Context(), at::zeros({503, 64})});
-  EXPECT_TRUE(at::equal(Run(*transformer_, Latents(), Timestep(700), {Context()}),
-                        Run(*transformer_, Latents(), Timestep(700), {padded})));
+  EXPECT_TRUE(at::equal(Predict(*transformer_, Latents(), Timestep(700), {Context()}),
+                        Predict(*transformer_, Latents(), Timestep(700), {padded})));
 }
 
 TEST_F(TransformerTest, PaddingOfTheTextIsAttendedTo) {
@@ -169,17 +173,19 @@ TEST_F(TransformerTest, PaddingOfTheTextIsAttendedTo) {
   TransformerConfig config = checkpoint.transformer_config();
   config.text_len = 9;
   const auto unpadded = LoadWanTransformer(checkpoint.transformer(), config, {}).value();
-  EXPECT_GT(RelativeError(Run(*unpadded, Latents(), Timestep(700), {Context()}),
-                          Run(*transformer_, Latents(), Timestep(700), {Context()})),
+  EXPECT_GT(RelativeError(Predict(*unpadded, Latents(), Timestep(700), {Context()}),
+                          Predict(*transformer_, Latents(), Timestep(700), {Context()})),
             0.05);
 }
 
 TEST_F(TransformerTest, TextMayBeEmptyOrBf16) {
-  const at::Tensor none = Run(*transformer_, Latents(), Timestep(700), {at::zeros({0, 64})});
-  EXPECT_TRUE(at::equal(none, Run(*transformer_, Latents(), Timestep(700), {at::zeros({3, 64})})));
+  const at::Tensor none = Predict(*transformer_, Latents(), Timestep(700), {at::zeros({0, 64})});
+  EXPECT_TRUE(
+      at::equal(none, Predict(*transformer_, Latents(), Timestep(700), {at::zeros({3, 64})})));
   const at::Tensor rounded = Context().to(at::kBFloat16);
-  EXPECT_TRUE(at::equal(Run(*transformer_, Latents(), Timestep(700), {rounded}),
-                        Run(*transformer_, Latents(), Timestep(700), {rounded.to(at::kFloat)})));
+  EXPECT_TRUE(
+      at::equal(Predict(*transformer_, Latents(), Timestep(700), {rounded}),
+                Predict(*transformer_, Latents(), Timestep(700), {rounded.to(at::kFloat)})));
 }
 
 TEST_F(TransformerTest, KeysAndValuesOfTheTextAreAllItKeeps) {
@@ -221,12 +227,11 @@ TEST_F(TransformerTest, RefusesInputsOfAnotherShapeOrDtype) {
       {"scalar timestep", good, at::full({}, 5, at::kFloat), "[]"},
       {"timesteps of too few tokens", good, at::full({1, 11}, 5, at::kFloat), "[1, 11]"},
       {"timestep of int32", good, at::full({1}, 5, at::kInt), "Int"},
-      {"infinite timestep", good, at::full({1}, std::numeric_limits<double>::infinity(), at::kFloat),
-       "finite"}};
+      {"infinite timestep", good,
+       at::full({1}, std::numeric_limits<double>::infinity(), at::kFloat), "finite"}};
   const auto text = transformer_->PrepareText({{Context()}}).value();
   for (const BadForward& bad : cases) {
-    const absl::Status status =
-        transformer_->Forward(bad.latents, bad.timestep, *text).status();
+    const absl::Status status = transformer_->Forward(bad.latents, bad.timestep, *text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad.what;
     EXPECT_THAT(std::string(status.message()), HasSubstr(bad.message)) << bad.what;
   }
@@ -271,9 +276,8 @@ TEST(LoadWanTransformer, NamesATensorOfAnotherShape) {
   const absl::Status status =
       LoadWanTransformer(weights, checkpoint.transformer_config(), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("blocks.1.ffn.0.weight"), HasSubstr("[64, 160]"),
-                    HasSubstr("[160, 64]")));
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("blocks.1.ffn.0.weight"),
+                                                   HasSubstr("[64, 160]"), HasSubstr("[160, 64]")));
 }
 
 TEST(LoadWanTransformer, RefusesWhatItDoesNotCompute) {

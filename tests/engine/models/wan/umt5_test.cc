@@ -103,8 +103,7 @@ TEST(LoadUmt5, NamesWhatTheCheckpointLacks) {
        {"token_embedding.weight", "norm.weight", "blocks.1.pos_embedding.embedding.weight"}) {
     InMemoryWeights weights = InMemoryWeights::CopyOf(checkpoint.text_encoder());
     weights.Remove(name);
-    const absl::Status status =
-        LoadUmt5(weights, checkpoint.text_encoder_config(), {}).status();
+    const absl::Status status = LoadUmt5(weights, checkpoint.text_encoder_config(), {}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << name;
     EXPECT_THAT(std::string(status.message()), HasSubstr(name));
   }

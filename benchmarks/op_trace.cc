@@ -1,0 +1,119 @@
+#include "benchmarks/op_trace.h"
+
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/record_function.h>
+#include <c10/core/Event.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace wan {
+namespace {
+
+// A moment on the device's stream, or on the clock for a CPU.
+class Moment {
+ public:
+  explicit Moment(at::Device device) {
+    if (device.is_cpu()) {
+      time_ = std::chrono::steady_clock::now();
+    } else {
+      event_.emplace(device.type(), c10::EventFlag::BACKEND_DEFAULT);
+      event_->record(at::accelerator::getCurrentStream(device.index()));
+    }
+  }
+
+  double SecondsUntil(const Moment& later) const {
+    if (event_.has_value()) return event_->elapsedTime(*later.event_) / 1000;
+    return std::chrono::duration<double>(later.time_ - time_).count();
+  }
+
+ private:
+  std::optional<c10::Event> event_;
+  std::chrono::steady_clock::time_point time_;
+};
+
+struct Call {
+  std::string op;
+  Moment begin;
+  std::optional<Moment> end;
+};
+
+std::string Describe(const at::RecordFunction& function) {
+  std::vector<std::string> shapes;
+  for (const c10::IValue& input : function.inputs()) {
+    if (input.isTensor() && input.toTensor().defined()) {
+      shapes.push_back(absl::StrJoin(input.toTensor().sizes(), "x"));
+    }
+  }
+  return absl::StrCat(function.name(), " ", absl::StrJoin(shapes, " "));
+}
+
+}  // namespace
+
+struct OpTrace::State {
+  at::Device device;
+  at::CallbackHandle handle = 0;
+  int depth = 0;
+  std::vector<Call> calls;
+};
+
+namespace {
+
+// LibTorch calls back plain functions.
+thread_local std::vector<Call>* current_calls = nullptr;
+thread_local int* current_depth = nullptr;
+thread_local at::Device current_device = at::kCPU;
+
+std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
+  if ((*current_depth)++ == 0) {
+    current_calls->push_back({Describe(function), Moment(current_device), std::nullopt});
+  }
+  return nullptr;
+}
+
+void End(const at::RecordFunction&, at::ObserverContext*) {
+  if (--*current_depth == 0) current_calls->back().end.emplace(current_device);
+}
+
+}  // namespace
+
+OpTrace::OpTrace(at::Device device) : state_(new State{device}) {
+  current_calls = &state_->calls;
+  current_depth = &state_->depth;
+  current_device = device;
+  state_->handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&Begin, &End)
+          .needsInputs(true)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE}));
+}
+
+OpTrace::~OpTrace() {
+  if (state_ != nullptr) at::removeCallback(state_->handle);
+}
+
+std::vector<OpTime> OpTrace::Finish() {
+  at::removeCallback(state_->handle);
+  const std::unique_ptr<State> state = std::move(state_);
+  if (!state->device.is_cpu()) at::accelerator::synchronizeDevice(state->device.index());
+  std::map<std::string, OpTime> times;
+  for (const Call& call : state->calls) {
+    if (!call.end.has_value()) continue;
+    OpTime& time = times[call.op];
+    time.op = call.op;
+    ++time.calls;
+    time.seconds += call.begin.SecondsUntil(*call.end);
+  }
+  std::vector<OpTime> result;
+  for (auto& [op, time] : times) result.push_back(std::move(time));
+  std::sort(result.begin(), result.end(),
+            [](const OpTime& a, const OpTime& b) { return a.seconds > b.seconds; });
+  return result;
+}
+
+}  // namespace wan

@@ -1,0 +1,200 @@
+// Seconds and memory of one forward of the transformer. The flow of a step with guidance takes two.
+//
+//   wan_bench_transformer --device cuda:0 --size 1280x704 --frames 121 --trace
+#include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "benchmarks/op_trace.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/models/wan/transformer.h"
+#include "engine/ops/cuda_plugin.h"
+
+namespace wan {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+struct Settings {
+  std::string model = "synthetic:ti2v-5b";
+  std::string device = "cuda:0";
+  std::string dtype = "bf16";
+  int64_t width = 1280;
+  int64_t height = 704;
+  int64_t frames = 121;
+  int64_t batch = 1;
+  int repeats = 5;
+  int warmup = 2;
+  int64_t text_rows = 128;
+  bool first_frame = false;
+  bool trace = false;
+};
+
+void Synchronize(at::Device device) {
+  if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+absl::StatusOr<at::Device> OpenDevice(const std::string& name) {
+  const at::Device device(name);
+  if (device.is_cpu()) return device;
+  if (absl::StatusOr<void*> plugin = OpenCudaPlugin(); !plugin.ok()) return plugin.status();
+  at::globalContext().lazyInitDevice(device.type());
+  at::accelerator::setDeviceIndex(device.index());
+  at::globalContext().setAllowTF32CuBLAS(false);
+  return device;
+}
+
+// Multiplications and additions of the blocks' products and attention; the rest is below a percent.
+double FlopPerForward(const TransformerConfig& config, double tokens, double batch) {
+  const double dim = static_cast<double>(config.dim);
+  const double products = 2 * tokens * dim * (6 * dim + 2 * static_cast<double>(config.ffn_dim));
+  const double attention = 4 * tokens * dim * (tokens + static_cast<double>(config.text_len));
+  return batch * static_cast<double>(config.num_layers) * (products + attention);
+}
+
+absl::Status Run(const Settings& settings) {
+  const c10::InferenceMode inference;
+  absl::StatusOr<at::Device> device = OpenDevice(settings.device);
+  if (!device.ok()) return device.status();
+  auto checkpoint = Checkpoint::Open(settings.model);
+  if (!checkpoint.ok()) return checkpoint.status();
+
+  auto start = std::chrono::steady_clock::now();
+  const at::ScalarType dtype = settings.dtype == "fp32" ? at::kFloat : at::kBFloat16;
+  auto transformer =
+      LoadWanTransformer((*checkpoint)->transformer(), (*checkpoint)->transformer_config(),
+                         {.device = *device, .dtype = dtype});
+  if (!transformer.ok()) return transformer.status();
+  Synchronize(*device);
+  std::printf("%s, %s on %s: loaded in %.2f s, weights %.2f GiB\n", settings.model.c_str(),
+              settings.dtype.c_str(), settings.device.c_str(), SecondsSince(start),
+              static_cast<double>((*transformer)->WeightBytes()) / kGiB);
+
+  const TransformerConfig& config = (*transformer)->config();
+  const VaeConfig& vae = (*checkpoint)->vae_config();
+  const auto options = at::TensorOptions(*device).dtype(at::kFloat);
+  const at::Tensor latents = at::randn(
+      {settings.batch, config.in_channels, (settings.frames - 1) / vae.stride_temporal + 1,
+       settings.height / vae.stride_spatial, settings.width / vae.stride_spatial},
+      options);
+  const auto [p, q, r] = config.patch_size;
+  const int64_t tokens_per_frame = latents.size(3) / q * (latents.size(4) / r);
+  const int64_t tokens = latents.size(2) / p * tokens_per_frame;
+  at::Tensor timestep = at::full({settings.batch, tokens}, 900.0, at::kFloat);
+  if (settings.first_frame) timestep.narrow(1, 0, tokens_per_frame).zero_();
+
+  const std::vector<at::Tensor> contexts(settings.batch,
+                                         at::randn({settings.text_rows, config.text_dim}, options));
+  auto text = (*transformer)->PrepareText(contexts);
+  if (!text.ok()) return text.status();
+  const auto forward = [&]() -> absl::StatusOr<double> {
+    Synchronize(*device);
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status status = (*transformer)->Forward(latents, timestep, **text).status();
+    if (!status.ok()) return status;
+    Synchronize(*device);
+    return SecondsSince(begin);
+  };
+
+  std::printf("%ldx%ld, %ld frames, batch %ld: %ld tokens, text %.2f GiB\n",
+              static_cast<long>(settings.width), static_cast<long>(settings.height),
+              static_cast<long>(settings.frames), static_cast<long>(settings.batch),
+              static_cast<long>(tokens), static_cast<double>((*text)->Bytes()) / kGiB);
+  for (int i = 0; i < settings.warmup; ++i) {
+    const absl::StatusOr<double> seconds = forward();
+    if (!seconds.ok()) return seconds.status();
+    std::printf("warm-up %d: %.4f s\n", i + 1, *seconds);
+  }
+
+  int64_t resident = 0;
+  if (!device->is_cpu()) {
+    resident = at::accelerator::getDeviceStats(device->index()).allocated_bytes[0].current;
+    at::accelerator::resetPeakStats(device->index());
+  }
+  std::vector<double> seconds;
+  for (int i = 0; i < settings.repeats; ++i) {
+    const absl::StatusOr<double> one = forward();
+    if (!one.ok()) return one.status();
+    seconds.push_back(*one);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2];
+  const double flop =
+      FlopPerForward(config, static_cast<double>(tokens), static_cast<double>(settings.batch));
+  std::printf("forward: median %.4f s of %d (%.4f to %.4f), %.1f TFLOP, %.0f TFLOP/s\n", median,
+              settings.repeats, seconds.front(), seconds.back(), flop / 1e12, flop / median / 1e12);
+  if (!device->is_cpu()) {
+    const int64_t peak = at::accelerator::getDeviceStats(device->index()).allocated_bytes[0].peak;
+    std::printf("memory: resident %.2f GiB, peak %.2f GiB, activations %.2f GiB\n",
+                static_cast<double>(resident) / kGiB, static_cast<double>(peak) / kGiB,
+                static_cast<double>(peak - resident) / kGiB);
+  }
+
+  if (settings.trace) {
+    OpTrace trace(*device);
+    const absl::StatusOr<double> one = forward();
+    const std::vector<OpTime> times = trace.Finish();
+    if (!one.ok()) return one.status();
+    double sum = 0;
+    for (const OpTime& time : times) sum += time.seconds;
+    std::printf("traced forward: %.4f s, in operators %.4f s\n%9s %6s %6s  operator\n", *one, sum,
+                "ms", "share", "calls");
+    for (const OpTime& time : times) {
+      std::printf("%9.3f %5.1f%% %6ld  %s\n", time.seconds * 1e3, 100 * time.seconds / sum,
+                  static_cast<long>(time.calls), time.op.c_str());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace wan
+
+int main(int argc, char** argv) {
+  wan::Settings settings;
+  CLI::App app("Measures one forward of the Wan2.2 transformer");
+  app.add_option("--model", settings.model, "checkpoint, or synthetic:NAME")->capture_default_str();
+  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--dtype", settings.dtype)
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  std::string size = "1280x704";
+  app.add_option("--size", size, "pixels, WIDTHxHEIGHT")->capture_default_str();
+  app.add_option("--frames", settings.frames, "4n+1")->capture_default_str();
+  app.add_option("--batch", settings.batch)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--text-rows", settings.text_rows, "tokens of the prompt")->capture_default_str();
+  app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--warmup", settings.warmup)->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_flag("--first-frame", settings.first_frame,
+               "the first frame is given: its tokens have timestep 0");
+  app.add_flag("--trace", settings.trace, "also the device's time in each operator");
+  CLI11_PARSE(app, argc, argv);
+  if (std::sscanf(size.c_str(), "%ldx%ld", &settings.width, &settings.height) != 2) {
+    std::fprintf(stderr, "--size is '%s', expected WIDTHxHEIGHT\n", size.c_str());
+    return 2;
+  }
+  try {
+    const absl::Status status = wan::Run(settings);
+    if (status.ok()) return 0;
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  return 1;
+}

@@ -1,0 +1,25 @@
+// Loads the CUDA plug-in before the tests and ends with 1 if there is none, or no GPU.
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "engine/ops/cuda_plugin.h"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const absl::StatusOr<void*> plugin = wan::OpenCudaPlugin(); !plugin.ok()) {
+    std::fprintf(stderr, "%s\n", plugin.status().ToString().c_str());
+    return 1;
+  }
+  try {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "no GPU: %s\n", error.what());
+    return 1;
+  }
+  at::globalContext().setAllowTF32CuBLAS(false);
+  at::globalContext().setAllowTF32CuDNN(false);
+  return RUN_ALL_TESTS();
+}

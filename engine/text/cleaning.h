@@ -22,7 +22,7 @@ namespace wan {
 // as it is. docs/text.md has the rules and what the omission changes.
 //
 // INVALID_ARGUMENT if `utf8` is not valid UTF-8 (surrogates and overlong forms are not); the
-// message names the offset of the first wrong byte. Thread-safe.
+// message names the offset of the first wrong byte. Takes time linear in the text. Thread-safe.
 absl::StatusOr<std::string> CleanPrompt(std::string_view utf8);
 
 }  // namespace wan

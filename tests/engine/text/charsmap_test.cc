@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/text/spiece_model.h"
 #include "tests/engine/text/text_cases.h"
@@ -79,18 +80,38 @@ TEST(Charsmap, RefusesPartsThatDoNotFit) {
   }
 }
 
-// Links of the trie that lead out of it end the search.
-TEST(Charsmap, SurvivesLinksThatLeadNowhere) {
-  const std::string rules = GoldenRules();
-  for (const char fill : {'\xFF', '\x7F', '\x41'}) {
-    std::string damaged = rules;
-    // Keeps the byte count in front and the zero byte at the end.
-    for (size_t i = 5; i + 1 < damaged.size(); i += 3) damaged[i] = fill;
-    const absl::StatusOr<Charsmap> map = Charsmap::Parse(damaged);
-    ASSERT_TRUE(map.ok()) << map.status();
-    for (uint32_t c = 1; c < 0x80; ++c) (void)map->Normalize(std::string(3, static_cast<char>(c)));
-    (void)map->Normalize("\u00B2\u2122\u2167 \uFF21 \u732B e\u0301");
+// A map with the one key "a". `link`: distance from the unit of 'a' to that of its value; `root`:
+// where the children of the root are.
+std::string OneKey(uint32_t root, uint32_t link, uint32_t value) {
+  std::vector<uint32_t> trie(256);
+  trie[0] = root << 10;
+  trie['a'] = 'a' | 1U << 8 | link << 10;
+  trie['a' ^ 4] = 1U << 31 | value;
+  const auto bytes = static_cast<uint32_t>(trie.size() * sizeof(uint32_t));
+  std::string compiled(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+  compiled.append(reinterpret_cast<const char*>(trie.data()), bytes);
+  return compiled + std::string("long\0short\0", 11);
+}
+
+std::string NormalizeA(const std::string& compiled) {
+  const absl::StatusOr<Charsmap> map = Charsmap::Parse(compiled);
+  EXPECT_TRUE(map.ok()) << map.status();
+  return map.ok() ? map->Normalize("ab") : "";
+}
+
+TEST(Charsmap, FollowsLinks) {
+  EXPECT_EQ(NormalizeA(OneKey(0, 4, 0)), "longb");
+  EXPECT_EQ(NormalizeA(OneKey(0, 4, 5)), "shortb");
+}
+
+// Links of a damaged file may lead anywhere. Outside they find nothing.
+TEST(Charsmap, LinksThatLeadOutEndTheSearch) {
+  for (const uint32_t far : {256U, 1U << 19, (1U << 21) - 256}) {
+    EXPECT_EQ(NormalizeA(OneKey(far, 4, 0)), "ab") << far;
+    EXPECT_EQ(NormalizeA(OneKey(0, far, 0)), "ab") << far;
   }
+  EXPECT_EQ(NormalizeA(OneKey(0, 4, 11)), "ab");
+  EXPECT_EQ(NormalizeA(OneKey(0, 4, 0x7FFFFFFF)), "ab");
 }
 
 }  // namespace

@@ -115,6 +115,12 @@ TEST(CleanPrompt, ResolvesOneLevelBeforeTerminalEscapes) {
   EXPECT_EQ(Clean("\x1B[3&#109;x"), "x");
 }
 
+// Longer ones are left to the last steps, after which nothing uncurls a quote.
+TEST(CleanPrompt, FirstStepReadsEntitiesOfUpTo24Characters) {
+  EXPECT_EQ(Clean("&#" + std::string(21, '0') + "147;"), "\"");
+  EXPECT_EQ(Clean("&#" + std::string(22, '0') + "147;"), "\u201C");
+}
+
 // 100,000 levels, each of which needs the one inside it: &#5&#50;... A round a level would take
 // hours.
 TEST(CleanPrompt, DeepNestingTakesLinearTime) {

@@ -49,10 +49,6 @@ class LibavVideoWriter final : public VideoWriter {
   absl::Status OpenFile(const LibavVideoKind& kind, const LibavLog& log);
   // Hands a frame to the encoder (null: there are no more) and writes the packets that are ready.
   absl::Status Encode(const AVFrame* frame, const LibavLog& log);
-  // Writing is buffered: what failed meanwhile.
-  absl::Status FileStatus(const LibavLog& log) const {
-    return muxer_->pb->error < 0 ? Error(muxer_->pb->error, "write", log) : absl::OkStatus();
-  }
   absl::Status Error(int code, const char* doing, const LibavLog& log) const {
     return LibavError(code, absl::StrCat("cannot ", doing, " ", path_), log);
   }
@@ -76,7 +72,10 @@ LibavVideoWriter::~LibavVideoWriter() {
 
 absl::Status LibavVideoWriter::Open(const LibavVideoKind& kind) {
   const LibavLog log;
-  const int code = avformat_alloc_output_context2(&muxer_, nullptr, kind.container, path_.c_str());
+  // The prefix keeps a path such as "a:b" from being read as a protocol. The muxer remembers it: to
+  // move the index to the front it opens the file once more.
+  const std::string url = absl::StrCat("file:", path_);
+  const int code = avformat_alloc_output_context2(&muxer_, nullptr, kind.container, url.c_str());
   if (code < 0) return Error(code, "create", log);
   if (absl::Status status = OpenEncoder(kind, log); !status.ok()) return status;
   return OpenFile(kind, log);
@@ -124,8 +123,7 @@ absl::Status LibavVideoWriter::OpenFile(const LibavVideoKind& kind, const LibavL
   stream_->sample_aspect_ratio = encoder_->sample_aspect_ratio;
   int code = avcodec_parameters_from_context(stream_->codecpar, encoder_.get());
   if (code < 0) return Error(code, "create", log);
-  // The prefix keeps a path such as "a:b" from being read as a protocol.
-  code = avio_open(&muxer_->pb, absl::StrCat("file:", path_).c_str(), AVIO_FLAG_WRITE);
+  code = avio_open(&muxer_->pb, muxer_->url, AVIO_FLAG_WRITE);
   if (code < 0) return Error(code, "create", log);
   Options options(kind.container_options);
   code = avformat_write_header(muxer_, options.get());
@@ -139,10 +137,8 @@ absl::Status LibavVideoWriter::Encode(const AVFrame* frame, const LibavLog& log)
   }
   while (true) {
     const int received = avcodec_receive_packet(encoder_.get(), packet_.get());
-    if (received == AVERROR(EAGAIN) || received == AVERROR_EOF) return FileStatus(log);
+    if (received == AVERROR(EAGAIN) || received == AVERROR_EOF) return absl::OkStatus();
     if (received < 0) return Error(received, "encode", log);
-    // Without it the last frame, or the only one, would last no time.
-    packet_->duration = 1;
     av_packet_rescale_ts(packet_.get(), encoder_->time_base, stream_->time_base);
     packet_->stream_index = stream_->index;
     const int written = av_interleaved_write_frame(muxer_, packet_.get());
@@ -173,9 +169,8 @@ absl::Status LibavVideoWriter::Finish() {
   }
   const LibavLog log;
   if (absl::Status status = Encode(nullptr, log); !status.ok()) return status;
+  // Writing is buffered; the trailer's status covers what failed meanwhile.
   if (const int code = av_write_trailer(muxer_); code < 0) return Error(code, "finish", log);
-  avio_flush(muxer_->pb);
-  if (absl::Status status = FileStatus(log); !status.ok()) return status;
   const int code = avio_closep(&muxer_->pb);
   return code < 0 ? Error(code, "close", log) : absl::OkStatus();
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -100,6 +102,25 @@ TEST_F(SafetensorsWriterTest, SystemErrorsNameThePath) {
   const absl::Status nowhere = WriteSafetensors(path_ + "/no/file", tensors);
   EXPECT_EQ(nowhere.code(), absl::StatusCode::kNotFound) << nowhere;
   EXPECT_THAT(std::string(nowhere.message()), HasSubstr("/no/file"));
+}
+
+// The header still fits, the second tensor does not.
+TEST_F(SafetensorsWriterTest, NoticesThatTheDiskFillsUpOnTheWay) {
+  const std::vector<float> values(1000);
+  const std::vector<SafetensorsTensor> tensors = {{"a", "F32", {100}, BytesOf(values).first(400)},
+                                                  {"b", "F32", {1000}, BytesOf(values)},
+                                                  {"c", "F32", {0}, {}}};
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {2000, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = WriteSafetensors(path_, tensors);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, old_handler);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("File too large"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
 }
 
 }  // namespace

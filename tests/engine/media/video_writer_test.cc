@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern "C" {
@@ -306,10 +308,13 @@ TEST_F(VideoWriterTest, AFileMayPassFromThreadToThread) {
 
 TEST_F(VideoWriterTest, PathsAreNotReadAsProtocols) {
   const VideoFormat format{16, 16, 24};
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(Path(""));
   for (const char* name : {"a:b.mp4", "pipe:1", "100% déjà vu?.mkv", "frame%03d.mp4"}) {
-    WriteVideo(OutputKind::kMp4, Path(name), format, {Noise(format, 1)});
-    EXPECT_EQ(ReadVideo(Path(name), [](const AVFrame&) {}).times.size(), 1u) << name;
+    WriteVideo(OutputKind::kMp4, name, format, {Noise(format, 1)});
+    EXPECT_EQ(ReadVideo(name, [](const AVFrame&) {}).times.size(), 1u) << name;
   }
+  std::filesystem::current_path(before);
 }
 
 TEST_F(VideoWriterTest, OverwritesAndLeavesRemovingToTheCaller) {
@@ -328,13 +333,46 @@ TEST_F(VideoWriterTest, OverwritesAndLeavesRemovingToTheCaller) {
 
 TEST_F(VideoWriterTest, AFullDiskIsSaidToBeFull) {
   const VideoFormat format{64, 64, 24};
-  for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
+  for (const auto& [kind, frames] : {std::pair(OutputKind::kMp4, 1u),
+                                     {OutputKind::kMp4, 100u},
+                                     {OutputKind::kLosslessMkv, 1u},
+                                     {OutputKind::kLosslessMkv, 100u}}) {
     auto writer = OpenVideoWriter(kind, "/dev/full", format);
     absl::Status status = writer.status();
-    for (unsigned t = 0; t < 60 && status.ok(); ++t) status = (*writer)->Write(Noise(format, t));
+    for (unsigned t = 0; t < frames && status.ok(); ++t)
+      status = (*writer)->Write(Noise(format, t));
     if (status.ok()) status = (*writer)->Finish();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/full: No space left on device"));
+  }
+}
+
+// Wherever in the file the disk ends, also within the index that is written last.
+TEST_F(VideoWriterTest, NoticesThatTheDiskFillsUpOnTheWay) {
+  const VideoFormat format{64, 64, 24};
+  std::vector<Rgb24> frames;
+  for (unsigned t = 0; t < 30; ++t) frames.push_back(Noise(format, t));
+  for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
+    const std::string path = Path("video");
+    WriteVideo(kind, path, format, frames);
+    const auto whole = std::filesystem::file_size(path);
+    for (const auto limit : {whole - 1, whole - 100, whole - 1000, whole / 2, whole / 10}) {
+      rlimit before{};
+      ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+      const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+      const rlimit small = {limit, before.rlim_max};
+      ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+      auto writer = OpenVideoWriter(kind, path, format);
+      absl::Status status = writer.status();
+      for (size_t t = 0; t < frames.size() && status.ok(); ++t) {
+        status = (*writer)->Write(frames[t]);
+      }
+      if (status.ok()) status = (*writer)->Finish();
+      setrlimit(RLIMIT_FSIZE, &before);
+      signal(SIGXFSZ, old_handler);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("video: File too large"))
+          << limit << " of " << whole << " bytes";
+    }
   }
 }
 
@@ -343,7 +381,8 @@ TEST_F(VideoWriterTest, SaysWhatIsWrong) {
   const auto message = [](const auto& result) { return std::string(result.status().message()); };
   EXPECT_THAT(message(OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), {63, 64, 24})),
               HasSubstr("would be 63x64; an MP4 with yuv420p needs even sides"));
-  EXPECT_FALSE(OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), {64, 33, 24}).ok());
+  EXPECT_THAT(message(OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), {64, 33, 24})),
+              HasSubstr("would be 64x33; an MP4 with yuv420p needs even sides"));
   for (const VideoFormat& wrong :
        {VideoFormat{0, 64, 24}, {64, 8, 24}, {64, 20000, 24}, {64, 64, 0}, {64, 64, 1001}}) {
     EXPECT_EQ(OpenVideoWriter(OutputKind::kMp4, Path("a.mp4"), wrong).status().code(),

@@ -6,6 +6,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,6 +27,8 @@ namespace wan {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
+// Operators below this share of a traced forward are not listed.
+constexpr double kLeastShare = 1e-3;
 
 struct Settings {
   std::string model = "synthetic:ti2v-5b";
@@ -156,6 +159,7 @@ absl::Status Run(const Settings& settings) {
     std::printf("traced forward: %.4f s, in operators %.4f s\n%9s %6s %6s  operator\n", *one, sum,
                 "ms", "share", "calls");
     for (const OpTime& time : times) {
+      if (time.seconds < kLeastShare * sum) break;
       std::printf("%9.3f %5.1f%% %6ld  %s\n", time.seconds * 1e3, 100 * time.seconds / sum,
                   static_cast<long>(time.calls), time.op.c_str());
     }
@@ -193,6 +197,8 @@ int main(int argc, char** argv) {
     const absl::Status status = wan::Run(settings);
     if (status.ok()) return 0;
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what_without_backtrace());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
   }

@@ -1,9 +1,9 @@
 // Loads the CUDA plug-in before the tests and ends with 1 if there is none, or no GPU.
 #include <ATen/Context.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <exception>
 
 #include "engine/ops/cuda_plugin.h"
 
@@ -15,8 +15,8 @@ int main(int argc, char** argv) {
   }
   try {
     at::globalContext().lazyInitDevice(at::kCUDA);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "no GPU: %s\n", error.what());
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "no GPU: %s\n", error.what_without_backtrace());
     return 1;
   }
   at::globalContext().setAllowTF32CuBLAS(false);

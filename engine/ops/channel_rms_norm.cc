@@ -21,7 +21,7 @@ void Normalize(const at::Tensor& x, const at::Tensor& gamma, at::Tensor& out) {
   std::vector<int64_t> per_channel(x.dim(), 1);
   per_channel[1] = x.size(1);
   at::div_out(out, x, length);
-  out.mul_(gamma.mul(std::sqrt(static_cast<double>(x.size(1)))).view(per_channel));
+  out.mul_(gamma.to(at::kFloat).mul(std::sqrt(static_cast<double>(x.size(1)))).view(per_channel));
 }
 
 }  // namespace

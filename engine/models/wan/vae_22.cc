@@ -108,7 +108,7 @@ class Vae22 final : public VideoAutoencoder {
     for (int64_t begin = 0; begin < frames;) {
       if (stop.stop_requested()) return Stopped("encoding");
       const int64_t count = begin == 0 ? 1 : config_.stride_temporal;
-      const at::Tensor chunk = video.narrow(1, begin, count).to(options_.device, options_.dtype);
+      const at::Tensor chunk = video.narrow(1, begin, count).to(options_.device);
       latents.push_back(encoder_.EncodeChunk(chunk, cache).to(at::kFloat));
       begin += count;
     }
@@ -136,7 +136,7 @@ class Vae22 final : public VideoAutoencoder {
   }
 
   absl::Status CheckVideo(const at::Tensor& video) const {
-    if (!video.defined() || video.dim() != 4 || video.size(0) != 3 || video.size(1) < 1 ||
+    if (video.dim() != 4 || video.size(0) != 3 || video.size(1) < 1 ||
         (video.size(1) - 1) % config_.stride_temporal != 0 || !IsWhole(video.size(2)) ||
         !IsWhole(video.size(3)) || !video.is_floating_point()) {
       return absl::InvalidArgumentError(
@@ -148,8 +148,8 @@ class Vae22 final : public VideoAutoencoder {
   }
 
   absl::Status CheckLatents(const at::Tensor& latents) const {
-    if (!latents.defined() || latents.dim() != 4 || latents.size(0) != config_.z_dim ||
-        latents.numel() == 0 || !latents.is_floating_point()) {
+    if (latents.dim() != 4 || latents.size(0) != config_.z_dim || latents.numel() == 0 ||
+        !latents.is_floating_point()) {
       return absl::InvalidArgumentError(absl::StrCat("latents to decode are ", Describe(latents),
                                                      ", expected floating-point [", config_.z_dim,
                                                      ", F, h, w]"));

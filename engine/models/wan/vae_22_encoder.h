@@ -21,9 +21,9 @@ class Vae22Encoder {
   // For a pass over one video.
   FeatureCache NewCache() const { return FeatureCache(slots_); }
 
-  // frames [3, n, H, W] in the weights' dtype and on their device, n = 1 in the first chunk and
-  // stride_temporal afterwards -> the posterior's mean [z_dim, 1, H / s, W / s], before the
-  // statistics of the latents.
+  // frames [3, n, H, W] in any floating-point dtype, on the device of the weights, n = 1 in the
+  // first chunk and stride_temporal afterwards -> the posterior's mean [z_dim, 1, H / s, W / s],
+  // before the statistics of the latents.
   at::Tensor EncodeChunk(const at::Tensor& frames, FeatureCache& cache) const;
 
  private:

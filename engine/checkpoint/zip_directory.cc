@@ -116,7 +116,7 @@ class DirectoryReader {
           directory_end != position - kEndLocator64Size - kEndRecord64Size) {
         return Wrong("zip64 locator is damaged");
       }
-      const absl::StatusOr<End> end64 = ReadEnd64(directory_end);
+      absl::StatusOr<End> end64 = ReadEnd64(directory_end);
       if (!end64.ok()) return end64;
       const bool agree = (entries == kIn64Short || entries == end64->entries) &&
                          (size == kIn64 || size == end64->directory_size) &&

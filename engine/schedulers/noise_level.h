@@ -10,8 +10,8 @@ float TorchLog(float x);
 float TorchExp(float x);
 float TorchExpm1(float x);  // e^x - 1
 
-// x = alpha * clean + sigma * noise, alpha = 1 - sigma. In fp32, like the reference: its rounding is
-// part of the trajectory.
+// x = alpha * clean + sigma * noise, alpha = 1 - sigma. In fp32, like the reference: its rounding
+// is part of the trajectory.
 struct NoiseLevel {
   float alpha;
   float sigma;

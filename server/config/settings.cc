@@ -60,7 +60,7 @@ Setting Address(std::string_view key, std::string_view help, HostPort ServerConf
           Setting::Form::kText,
           [member](const Values& values, ServerConfig& config) {
             absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
-            if (parsed.ok()) config.*member = *std::move(parsed);
+            if (parsed.ok()) config.*member = *parsed;
             return parsed.status();
           },
           [member](const ServerConfig& config) { return Values{ToString(config.*member)}; }};

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/e2e/test_server.h"
+#include "tests/support/prometheus_text.h"
 
 namespace wan::e2e {
 namespace {
@@ -173,6 +174,36 @@ TEST_F(GenerateTest, TheReportIsTheStageTable) {
   EXPECT_GT(total, steps_seconds);
   EXPECT_EQ(report.device(), "cpu");
   EXPECT_EQ(report.dtype(), "fp32");
+}
+
+TEST_F(GenerateTest, MetricsHoldTheStagesOfTheReport) {
+  const std::string name = server_.Submit(TinyRequest(/*steps=*/4)).name();
+  server_.Await(name);
+  const std::string text = server_.Metrics();
+  const auto metrics = support::PrometheusText::Parse(text);
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  const auto count = [&](const std::string& stage) {
+    return metrics->Value("wan_stage_seconds_count", {{"model", "tiny"}, {"stage", stage}});
+  };
+  EXPECT_EQ(count("Step_Inference"), 4);
+  for (const char* stage : {"Model_Initialization", "TI2V_Preprocess", "T5_Encoding",
+                            "VAE_Decoding", "Video_Encoding", "Queue_Wait", "Total_Execution"}) {
+    EXPECT_EQ(count(stage), 1) << stage;
+  }
+  EXPECT_EQ(metrics->Value("wan_jobs_total", {{"model", "tiny"}, {"state", "completed"}}), 1);
+  EXPECT_EQ(metrics->Value("wan_queue_length", {{"model", "tiny"}}), 0);
+  // Buckets from a millisecond to an hour; no job in a label; no GPU, no GPU figures.
+  for (const char* bound : {"0.001", "3600"}) {
+    EXPECT_TRUE(metrics
+                    ->Value("wan_stage_seconds_bucket",
+                            {{"model", "tiny"}, {"stage", "T5_Encoding"}, {"le", bound}})
+                    .has_value())
+        << bound;
+  }
+  EXPECT_THAT(text, testing::Not(HasSubstr(name.substr(name.find('/') + 1))));
+  for (const auto& [family, unused] : metrics->families()) {
+    EXPECT_NE(family.rfind("wan_gpu_", 0), 0u) << family;
+  }
 }
 
 TEST_F(GenerateTest, SameSeedSameLatents) {

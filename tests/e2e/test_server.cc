@@ -1,12 +1,8 @@
 #include "tests/e2e/test_server.h"
 
-#include <arpa/inet.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -16,35 +12,12 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "tests/support/http_get.h"
 
 namespace wan::e2e {
 namespace {
 
 namespace health = grpc::health::v1;
-
-// Body of an HTTP/1.1 GET over a plain socket, which is all that reading /metrics takes.
-std::string HttpGet(const std::string& address, const std::string& path) {
-  const size_t colon = address.rfind(':');
-  sockaddr_in target = {};
-  target.sin_family = AF_INET;
-  target.sin_port = htons(static_cast<uint16_t>(std::atoi(address.c_str() + colon + 1)));
-  inet_pton(AF_INET, address.substr(0, colon).c_str(), &target.sin_addr);
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string response;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&target), sizeof(target)) == 0) {
-    const std::string request =
-        "GET " + path + " HTTP/1.1\r\nHost: " + address + "\r\nConnection: close\r\n\r\n";
-    if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
-      char chunk[65536];
-      for (ssize_t count; (count = read(fd, chunk, sizeof(chunk))) > 0;) {
-        response.append(chunk, static_cast<size_t>(count));
-      }
-    }
-  }
-  close(fd);
-  const size_t body = response.find("\r\n\r\n");
-  return body == std::string::npos ? "" : response.substr(body + 4);
-}
 
 }  // namespace
 
@@ -181,7 +154,14 @@ std::string TestServer::Download(const std::string& artifact, uint64_t offset) {
   return bytes;
 }
 
-std::string TestServer::Metrics() { return HttpGet(metrics_address_, "/metrics"); }
+std::string TestServer::Metrics() {
+  const size_t colon = metrics_address_.rfind(':');
+  const auto response =
+      support::HttpGet(metrics_address_.substr(0, colon),
+                       std::atoi(metrics_address_.c_str() + colon + 1), "/metrics");
+  EXPECT_TRUE(response.ok()) << response.status();
+  return response.ok() ? response->body : "";
+}
 
 wan::v1::GenerationRequest TinyRequest(int steps, int64_t seed) {
   wan::v1::GenerationRequest request;

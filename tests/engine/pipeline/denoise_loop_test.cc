@@ -1,0 +1,170 @@
+// The loop itself, with a transformer whose flow is known.
+#include "engine/pipeline/denoise_loop.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_clock.h"
+#include "tests/fakes/fake_device_monitor.h"
+
+namespace wan {
+namespace {
+
+using testing::ElementsAre;
+
+class TextValue final : public TextConditioning {
+ public:
+  explicit TextValue(std::vector<double> values) : values(std::move(values)) {}
+  int64_t batch() const override { return static_cast<int64_t>(values.size()); }
+  int64_t Bytes() const override { return 0; }
+  const std::vector<double> values;
+};
+
+// The flow of a batch entry is the first number of its text, everywhere.
+class ConstantFlow final : public VideoTransformer {
+ public:
+  const TransformerConfig& config() const override { return config_; }
+
+  absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
+      std::span<const at::Tensor> contexts) override {
+    std::vector<double> values;
+    for (const at::Tensor& context : contexts) {
+      values.push_back(*context.to(at::kDouble).contiguous().const_data_ptr<double>());
+    }
+    ++texts_prepared;
+    return std::make_shared<const TextValue>(std::move(values));
+  }
+
+  absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
+                                     const TextConditioning& text) override {
+    batches.push_back(latents.size(0));
+    timesteps.push_back(timestep.clone());
+    std::vector<at::Tensor> flows;
+    for (const double value : static_cast<const TextValue&>(text).values) {
+      flows.push_back(at::full(latents.sizes().slice(1), value, latents.options()));
+    }
+    return at::stack(flows);
+  }
+
+  int64_t WeightBytes() const override { return 0; }
+
+  std::vector<int64_t> batches;
+  std::vector<at::Tensor> timesteps;
+  int texts_prepared = 0;
+
+ private:
+  TransformerConfig config_;
+};
+
+class DenoiseLoopTest : public testing::Test {
+ protected:
+  DenoiseLoopTest() {
+    plan_.latent_shape = {2, 3, 2, 2};
+    plan_.tokens = 6;
+    for (const double timestep : {1000.0, 750.0}) plan_.steps.push_back({timestep, "only", 3.0});
+  }
+
+  absl::StatusOr<at::Tensor> Run(std::stop_token stop = {}) {
+    const DenoiseInputs inputs{plan_, at::ones({2, 3, 2, 2}), at::full({1, 4}, 5.0),
+                               at::full({1, 4}, 1.0), first_frame_};
+    auto solver = MakeFlowSolver("euler", static_cast<int>(plan_.steps.size()), 1.0);
+    Recorder recorder(clock_, monitor_, {});
+    return DenoiseLoop(inputs, transformer_, **solver, recorder, stop,
+                       [&](const DenoiseState& state) {
+                         flows_.push_back(*state.flow.const_data_ptr<float>());
+                         return on_step_;
+                       });
+  }
+
+  GenerationPlan plan_;
+  at::Tensor first_frame_;
+  ConstantFlow transformer_;
+  absl::Status on_step_;
+  std::vector<float> flows_;
+  fakes::FakeClock clock_;
+  fakes::FakeDeviceMonitor monitor_;
+};
+
+TEST_F(DenoiseLoopTest, GuidesAwayFromTheNegativePrompt) {
+  // 1 + 3 * (5 - 1) = 13 at each step; Euler adds it over the whole way from sigma 1 to 0.
+  const auto latents = Run();
+  ASSERT_TRUE(latents.ok()) << latents.status();
+  EXPECT_THAT(flows_, ElementsAre(13, 13));
+  EXPECT_TRUE(at::equal(*latents, at::full({2, 3, 2, 2}, 1.0f - 13.0f)));
+}
+
+// DIFFERENCES 7: upstream runs and combines both forwards whatever the guidance scale is.
+TEST_F(DenoiseLoopTest, Item7GuidanceAtOrBelowOneStillRunsBothForwards) {
+  for (const double guidance : {1.0, 0.5, 0.0}) {
+    SCOPED_TRACE(guidance);
+    transformer_.batches.clear();
+    flows_.clear();
+    for (StepPlan& step : plan_.steps) step.guidance_scale = guidance;
+    ASSERT_TRUE(Run().ok());
+    EXPECT_THAT(transformer_.batches, ElementsAre(1, 1, 1, 1));
+    EXPECT_THAT(flows_, testing::Each(static_cast<float>(1 + guidance * 4)));
+  }
+}
+
+TEST_F(DenoiseLoopTest, OneBatchGivesWhatTwoForwardsGive) {
+  const auto separate = Run();
+  plan_.batched_guidance = true;
+  transformer_.batches.clear();
+  const auto batched = Run();
+  EXPECT_THAT(transformer_.batches, ElementsAre(2, 2));
+  EXPECT_TRUE(at::equal(*separate, *batched));
+}
+
+TEST_F(DenoiseLoopTest, TextsArePreparedOncePerJob) {
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(transformer_.texts_prepared, 2);
+  EXPECT_EQ(transformer_.timesteps.size(), 4u);
+}
+
+// DIFFERENCES 12: the clean first frame stands after every step and its tokens have timestep 0.
+TEST_F(DenoiseLoopTest, Item12TheFirstFrameStaysAndItsTokensHaveTimestepZero) {
+  first_frame_ = at::full({2, 1, 2, 2}, 7.0);
+  const auto latents = Run();
+  ASSERT_TRUE(latents.ok()) << latents.status();
+  EXPECT_TRUE(at::equal(latents->narrow(1, 0, 1), first_frame_));
+  const at::Tensor timestep = transformer_.timesteps.front();
+  ASSERT_EQ(timestep.sizes(), at::IntArrayRef({1, 6}));
+  EXPECT_TRUE(at::equal(timestep.narrow(1, 0, 2), at::zeros({1, 2}, at::kDouble)));
+  EXPECT_TRUE(at::equal(timestep.narrow(1, 2, 4), at::full({1, 4}, 1000.0, at::kDouble)));
+}
+
+// DIFFERENCES 21: without an image one timestep stands for all tokens.
+TEST_F(DenoiseLoopTest, Item21TextToVideoHasOneTimestep) {
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(transformer_.timesteps.front().sizes(), at::IntArrayRef({1}));
+}
+
+TEST_F(DenoiseLoopTest, AStopRequestIsSeenBeforeTheFirstForward) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(Run(stop.get_token()).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(transformer_.batches.empty());
+}
+
+TEST_F(DenoiseLoopTest, AnErrorAfterAStepEndsTheLoop) {
+  on_step_ = absl::DataLossError("no room for a preview");
+  EXPECT_EQ(Run().status().message(), "no room for a preview");
+  EXPECT_EQ(flows_.size(), 1u);
+}
+
+TEST(DrawNoiseTest, DependsOnTheSeedAlone) {
+  const at::Tensor first = DrawNoise({2, 3}, 42, at::kCPU);
+  // Draws between do not matter.
+  DrawNoise({100}, 1, at::kCPU);
+  EXPECT_TRUE(at::equal(first, DrawNoise({2, 3}, 42, at::kCPU)));
+  EXPECT_FALSE(at::equal(first, DrawNoise({2, 3}, 43, at::kCPU)));
+}
+
+}  // namespace
+}  // namespace wan

@@ -148,7 +148,13 @@ void ReadDiffusers(CheckpointParts& parts) {
     fields.Refuse(two_experts ? "both transformer_2 and expand_timesteps: no Wan2.2 model"
                               : "neither transformer_2 nor expand_timesteps: a Wan2.1 model");
   }
-  if (fields.Has("boundary_ratio")) parts.expert_boundary = fields.Number("boundary_ratio");
+  if (two_experts && fields.Has("boundary_ratio")) {
+    parts.expert_boundary = fields.Number("boundary_ratio");
+    if (*parts.expert_boundary <= 0 || *parts.expert_boundary >= 1) {
+      fields.AddProblem(absl::StrCat("\"boundary_ratio\" is ", *parts.expert_boundary,
+                                     ", expected between 0 and 1"));
+    }
+  }
 
   const auto read_transformer = [&](const char* name) {
     auto [where, files] = ReadSafetensorsFolder(root / name, kDiffusionStem);
@@ -163,7 +169,7 @@ void ReadDiffusers(CheckpointParts& parts) {
 
   const std::optional<TransformerConfig>& config = parts.transformers.front().config;
   if (!two_experts) {
-    parts.model = kTi2v;
+    if (expand_timesteps) parts.model = kTi2v;
   } else if (config.has_value()) {
     // The condition image of i2v is appended to the input's channels.
     parts.model = config->in_channels == config->out_channels ? kT2v : kI2v;

@@ -9,7 +9,9 @@
 
 #include "engine/checkpoint/checkpoint_parts.h"
 #include "engine/checkpoint/expected_tensors.h"
+#include "engine/checkpoint/synthetic_models.h"
 #include "tests/engine/checkpoint/files.h"
+#include "tests/engine/checkpoint/state_dict.h"
 
 namespace wan {
 namespace {
@@ -249,6 +251,16 @@ TEST_F(BrokenCheckpointTest, ComponentsOfDifferentModels) {
                     HasSubstr("differs in its dimensions from the other expert")));
 }
 
+TEST_F(BrokenCheckpointTest, TextEncodersOfAnotherWidth) {
+  const std::string path = Link("ti2v-5b/original");
+  TextEncoderConfig config = FindSyntheticModel("ti2v-tiny").value().text_encoder;
+  config.dim = 32;
+  const std::string file = path + "/models_t5_umt5-xxl-enc-bf16.pth";
+  testing::ReplaceFile(file, testing::StateDict(ExpectedTensors(config)).Bytes());
+  EXPECT_THAT(ErrorOf(path, absl::StatusCode::kDataLoss),
+              HasSubstr("takes text of width 64, but the text encoder gives 32"));
+}
+
 TEST_F(BrokenCheckpointTest, ConfigsThatContradictTheTensors) {
   std::string path = Link("ti2v-5b/original");
   ChangeJson(fs::path(path) / "config.json", {{"ffn_dim", 176}});
@@ -264,6 +276,22 @@ TEST_F(BrokenCheckpointTest, ConfigsThatContradictTheTensors) {
   ChangeJson(fs::path(path) / "transformer" / "config.json", {{"num_layers", 2}});
   EXPECT_THAT(ErrorOf(path, absl::StatusCode::kDataLoss),
               HasSubstr("tensor blocks.2.attn1.norm_k.weight is no part of this model"));
+}
+
+TEST_F(BrokenCheckpointTest, TheBoundaryIsTheCheckpointsOrUpstreams) {
+  std::string path = Link("i2v-a14b/diffusers");
+  ChangeJson(fs::path(path) / "model_index.json", {{"boundary_ratio", 0.75}});
+  EXPECT_EQ(Checkpoint::Open(path).value()->expert_boundary(), 0.75);
+  path = Link("i2v-a14b/diffusers");
+  ChangeJson(fs::path(path) / "model_index.json", {{"boundary_ratio", nullptr}});
+  EXPECT_EQ(Checkpoint::Open(path).value()->expert_boundary(), 0.9);
+  path = Link("i2v-a14b/diffusers");
+  ChangeJson(fs::path(path) / "model_index.json", {{"boundary_ratio", 90}});
+  EXPECT_THAT(ErrorOf(path, absl::StatusCode::kDataLoss),
+              HasSubstr("model_index.json: \"boundary_ratio\" is 90, expected between 0 and 1"));
+  path = Link("ti2v-5b/diffusers");
+  ChangeJson(fs::path(path) / "model_index.json", {{"boundary_ratio", 0.9}});
+  EXPECT_EQ(Checkpoint::Open(path).value()->expert_boundary(), std::nullopt);
 }
 
 // All problems are collected, those of every component.

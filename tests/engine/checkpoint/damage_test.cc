@@ -16,6 +16,7 @@
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/checkpoint/zip_directory.h"
 #include "tests/engine/checkpoint/files.h"
+#include "tests/engine/checkpoint/state_dict.h"
 
 namespace wan {
 namespace {
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::StateDict;
 namespace pickle = testing::pickle;
 
 constexpr const char kT5[] = "models_t5_umt5-xxl-enc-bf16.pth";
@@ -357,55 +359,10 @@ TEST_F(DamageTest, ShardsThatTheIndexDoesNotFit) {
   }
 }
 
-// The golden text encoder's state dict, written anew with zeros, and in it one tensor's pickle
-// replaced.
-class StateDict {
- public:
-  StateDict() : specs_(ExpectedTensors(FindSyntheticModel("ti2v-tiny").value().text_encoder)) {}
-
-  size_t size() const { return specs_.size(); }
-  const TensorSpec& spec(size_t i) const { return specs_[i]; }
-
-  int32_t Elements(size_t i) const { return static_cast<int32_t>(*ElementCount(specs_[i].shape)); }
-
-  std::vector<int32_t> Shape(size_t i) const {
-    return {specs_[i].shape.begin(), specs_[i].shape.end()};
-  }
-
-  static std::vector<int32_t> Strides(const std::vector<int32_t>& shape) {
-    std::vector<int32_t> strides(shape.size(), 1);
-    for (size_t axis = shape.size() - 1; axis > 0; --axis) {
-      strides[axis - 1] = strides[axis] * shape[axis];
-    }
-    return strides;
-  }
-
-  std::string Storage(size_t i, const char* type = "FloatStorage") const {
-    return pickle::Storage(type, std::to_string(i), Elements(i));
-  }
-
-  std::string Tensor(size_t i) const {
-    return pickle::Tensor(Storage(i), 0, Shape(i), Strides(Shape(i)));
-  }
-
-  std::string Bytes(size_t changed = SIZE_MAX, const std::string& name = "",
-                    const std::string& tensor = "") const {
-    std::vector<std::pair<std::string, std::string>> entries;
-    std::vector<std::string> storages;
-    for (size_t i = 0; i < specs_.size(); ++i) {
-      entries.emplace_back(i == changed ? name : specs_[i].name, i == changed ? tensor : Tensor(i));
-      storages.push_back(std::string(4 * Elements(i), '\0'));
-    }
-    return testing::TorchArchiveBytes(pickle::Whole(pickle::Dict(entries)), storages);
-  }
-
- private:
-  const std::vector<TensorSpec> specs_;
-};
-
 TEST_F(DamageTest, ContradictoryStateDicts) {
   Use("original");
-  const StateDict dict;
+  // The golden text encoder's, with zeros.
+  const StateDict dict(ExpectedTensors(FindSyntheticModel("ti2v-tiny").value().text_encoder));
   ASSERT_TRUE(OpenWith(kT5, dict.Bytes()).ok()) << "the dict itself is sound";
   using Mutation = std::function<std::string(size_t)>;
   const std::vector<std::pair<const char*, Mutation>> mutations = {

@@ -57,7 +57,7 @@ void ReplaceFile(const fs::path& path, std::string_view bytes) {
 
 std::string LittleEndian(uint64_t value, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(i < 8 ? value >> (8 * i) : 0);
   return text;
 }
 

@@ -72,6 +72,17 @@ TEST_F(SafetensorsTest, MappingOutlivesTheFileObject) {
   EXPECT_EQ(std::memcmp(bytes.data(), "abc", 3), 0);
 }
 
+TEST_F(SafetensorsTest, MappingGoesWithItsLastOwner) {
+  const auto is_mapped = [&] {
+    return testing::ReadFile("/proc/self/maps").find(path_) != std::string::npos;
+  };
+  auto file =
+      Read(SafetensorsBytes(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", "abc"));
+  EXPECT_TRUE(is_mapped());
+  file = absl::CancelledError();
+  EXPECT_FALSE(is_mapped());
+}
+
 TEST_F(SafetensorsTest, RefusesFilesThatAreTooShort) {
   EXPECT_THAT(std::string(Read("").status().message()), HasSubstr("0 bytes long"));
   EXPECT_THAT(std::string(Read("1234567").status().message()), HasSubstr("7 bytes long"));

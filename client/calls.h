@@ -18,12 +18,13 @@ namespace wan::client {
 
 // `method` is a stub's unary method.
 template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> CallUnary(const Connection& connection, std::stop_token stop, Stub& stub,
+absl::StatusOr<Response> CallUnary(const Connection& connection, const std::stop_token& stop,
+                                   Stub& stub,
                                    grpc::Status (Stub::*method)(grpc::ClientContext*,
                                                                 const Request&, Response*),
                                    const Request& request) {
   Response response;
-  const absl::Status status = connection.Call(std::move(stop), [&](grpc::ClientContext& context) {
+  const absl::Status status = connection.Call(stop, [&](grpc::ClientContext& context) {
     return (stub.*method)(&context, request, &response);
   });
   if (!status.ok()) return status;
@@ -33,10 +34,10 @@ absl::StatusOr<Response> CallUnary(const Connection& connection, std::stop_token
 // Gives every message to `on_message`; an error that it returns ends the call and is the outcome.
 // `open` starts the call: ClientContext* -> std::unique_ptr<grpc::ClientReaderInterface<Message>>.
 template <typename Message, typename Open, typename OnMessage>
-absl::Status CallStream(const Connection& connection, std::stop_token stop, Open open,
+absl::Status CallStream(const Connection& connection, const std::stop_token& stop, Open open,
                         OnMessage on_message) {
   absl::Status refused;
-  const absl::Status outcome = connection.Call(std::move(stop), [&](grpc::ClientContext& context) {
+  const absl::Status outcome = connection.Call(stop, [&](grpc::ClientContext& context) {
     std::unique_ptr<grpc::ClientReaderInterface<Message>> reader = open(&context);
     Message message;
     while (reader->Read(&message)) {

@@ -37,7 +37,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
 Connection::Connection(ConnectionOptions options)
     : options_(std::move(options)), channel_(MakeChannel(options_)) {}
 
-absl::Status Connection::Call(std::stop_token stop,
+absl::Status Connection::Call(const std::stop_token& stop,
                               const std::function<grpc::Status(grpc::ClientContext&)>& call) const {
   grpc::ClientContext context;
   if (options_.deadline != absl::InfiniteFuture()) {

@@ -43,7 +43,7 @@ class Connection {
   // Makes one call: prepares its context, cancels it when `stop` is requested, and turns its
   // outcome into a status. `call` runs in this thread and blocks until the call has ended. Without
   // a connection the outcome is UNAVAILABLE, even if the deadline came before connect_timeout.
-  absl::Status Call(std::stop_token stop,
+  absl::Status Call(const std::stop_token& stop,
                     const std::function<grpc::Status(grpc::ClientContext&)>& call) const;
 
  private:

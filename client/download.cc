@@ -17,7 +17,7 @@ std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
 
 absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifact,
                       const std::filesystem::path& destination, const DownloadProgress& progress,
-                      std::stop_token stop) {
+                      const std::stop_token& stop) {
   absl::StatusOr<PartFile> part = PartFile::Open(PartPath(artifact, destination));
   if (!part.ok()) return part.status();
   if (part->size() > artifact.size_bytes()) {
@@ -26,7 +26,7 @@ absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifa
 
   Backoff backoff = videos.NewBackoff(stop);
   while (part->size() < artifact.size_bytes()) {
-    const absl::Status outcome = videos.ReadArtifact(
+    absl::Status outcome = videos.ReadArtifact(
         artifact.name(), part->size(),
         [&](const wan::v1::DownloadArtifactResponse& chunk) {
           if (chunk.data().empty()) return absl::OkStatus();

@@ -27,6 +27,6 @@ std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
 // artifact's size and checksum; they are removed.
 absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifact,
                       const std::filesystem::path& destination,
-                      const DownloadProgress& progress = nullptr, std::stop_token stop = {});
+                      const DownloadProgress& progress = nullptr, const std::stop_token& stop = {});
 
 }  // namespace wan::client

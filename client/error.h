@@ -6,8 +6,8 @@
 //
 // Codes that this library makes by itself: UNAVAILABLE (no connection, or it broke and the retries
 // are used up), DEADLINE_EXCEEDED, CANCELLED (the caller's stop token), DATA_LOSS (a checksum is
-// wrong, a stream ended too early), INTERNAL (a local file cannot be read or written) and ABORTED (two
-// processes download to one file).
+// wrong, a stream ended too early), INTERNAL (a local file cannot be read or written) and ABORTED
+// (two processes download to one file).
 #pragma once
 
 #include <map>

@@ -19,24 +19,25 @@ ModelClient::ModelClient(const Connection& connection)
 
 ModelClient::~ModelClient() = default;
 
-absl::StatusOr<wan::v1::ListModelsResponse> ModelClient::ListModels(std::stop_token stop) const {
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::ListModels,
+absl::StatusOr<wan::v1::ListModelsResponse> ModelClient::ListModels(
+    const std::stop_token& stop) const {
+  return CallUnary(connection_, stop, *stub_->service, &Service::ListModels,
                    wan::v1::ListModelsRequest());
 }
 
 absl::StatusOr<wan::v1::Model> ModelClient::LoadModel(const wan::v1::LoadModelRequest& request,
-                                                      std::stop_token stop) const {
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::LoadModel, request);
+                                                      const std::stop_token& stop) const {
+  return CallUnary(connection_, stop, *stub_->service, &Service::LoadModel, request);
 }
 
 absl::StatusOr<wan::v1::Model> ModelClient::UnloadModel(const wan::v1::UnloadModelRequest& request,
-                                                        std::stop_token stop) const {
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::UnloadModel, request);
+                                                        const std::stop_token& stop) const {
+  return CallUnary(connection_, stop, *stub_->service, &Service::UnloadModel, request);
 }
 
 absl::StatusOr<wan::v1::Model> ModelClient::WarmupModel(const wan::v1::WarmupModelRequest& request,
-                                                        std::stop_token stop) const {
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::WarmupModel, request);
+                                                        const std::stop_token& stop) const {
+  return CallUnary(connection_, stop, *stub_->service, &Service::WarmupModel, request);
 }
 
 }  // namespace wan::client

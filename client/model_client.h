@@ -16,15 +16,15 @@ class ModelClient {
   explicit ModelClient(const Connection& connection);
   ~ModelClient();
 
-  absl::StatusOr<wan::v1::ListModelsResponse> ListModels(std::stop_token stop = {}) const;
+  absl::StatusOr<wan::v1::ListModelsResponse> ListModels(const std::stop_token& stop = {}) const;
 
   // These answer when the work is done, which may take minutes.
   absl::StatusOr<wan::v1::Model> LoadModel(const wan::v1::LoadModelRequest& request,
-                                           std::stop_token stop = {}) const;
+                                           const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::Model> UnloadModel(const wan::v1::UnloadModelRequest& request,
-                                             std::stop_token stop = {}) const;
+                                             const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::Model> WarmupModel(const wan::v1::WarmupModelRequest& request,
-                                             std::stop_token stop = {}) const;
+                                             const std::stop_token& stop = {}) const;
 
  private:
   struct Stub;

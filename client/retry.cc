@@ -13,7 +13,7 @@ namespace {
 
 class RealBackoffClock final : public BackoffClock {
  public:
-  void Wait(absl::Duration delay, std::stop_token stop) override {
+  void Wait(absl::Duration delay, const std::stop_token& stop) override {
     std::mutex mutex;
     std::condition_variable_any stopped;
     std::unique_lock lock(mutex);
@@ -28,8 +28,8 @@ BackoffClock& SystemBackoffClock() {
   return *clock;
 }
 
-Backoff::Backoff(const RetryPolicy& policy, BackoffClock& clock, std::stop_token stop)
-    : policy_(policy), clock_(clock), stop_(std::move(stop)) {}
+Backoff::Backoff(const RetryPolicy& policy, BackoffClock& clock, const std::stop_token& stop)
+    : policy_(policy), clock_(clock), stop_(stop) {}
 
 bool Backoff::ShouldRetry(const absl::Status& status) {
   if (!absl::IsUnavailable(status) || retries_ >= policy_.max_retries) return false;

@@ -23,7 +23,7 @@ class BackoffClock {
   virtual ~BackoffClock() = default;
 
   // Blocks for `delay`, or until `stop` is requested.
-  virtual void Wait(absl::Duration delay, std::stop_token stop) = 0;
+  virtual void Wait(absl::Duration delay, const std::stop_token& stop) = 0;
 };
 
 // The machine's. Lives as long as the process.
@@ -33,7 +33,7 @@ BackoffClock& SystemBackoffClock();
 class Backoff {
  public:
   // `clock` must outlive it.
-  Backoff(const RetryPolicy& policy, BackoffClock& clock, std::stop_token stop);
+  Backoff(const RetryPolicy& policy, BackoffClock& clock, const std::stop_token& stop);
 
   // The call got further: the next failure begins with the first delay again.
   void Reset() { retries_ = 0; }

@@ -21,9 +21,9 @@ TelemetryClient::~TelemetryClient() = default;
 absl::Status TelemetryClient::WatchDevices(
     const wan::v1::WatchDevicesRequest& request,
     const std::function<void(const wan::v1::WatchDevicesResponse&)>& on_samples,
-    std::stop_token stop) const {
+    const std::stop_token& stop) const {
   return CallStream<wan::v1::WatchDevicesResponse>(
-      connection_, std::move(stop),
+      connection_, stop,
       [&](grpc::ClientContext* context) { return stub_->service->WatchDevices(context, request); },
       [&](const wan::v1::WatchDevicesResponse& samples) {
         on_samples(samples);
@@ -31,8 +31,9 @@ absl::Status TelemetryClient::WatchDevices(
       });
 }
 
-absl::StatusOr<wan::v1::ServerInfo> TelemetryClient::GetServerInfo(std::stop_token stop) const {
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::GetServerInfo,
+absl::StatusOr<wan::v1::ServerInfo> TelemetryClient::GetServerInfo(
+    const std::stop_token& stop) const {
+  return CallUnary(connection_, stop, *stub_->service, &Service::GetServerInfo,
                    wan::v1::GetServerInfoRequest());
 }
 

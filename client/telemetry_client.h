@@ -22,9 +22,9 @@ class TelemetryClient {
   absl::Status WatchDevices(
       const wan::v1::WatchDevicesRequest& request,
       const std::function<void(const wan::v1::WatchDevicesResponse&)>& on_samples,
-      std::stop_token stop = {}) const;
+      const std::stop_token& stop = {}) const;
 
-  absl::StatusOr<wan::v1::ServerInfo> GetServerInfo(std::stop_token stop = {}) const;
+  absl::StatusOr<wan::v1::ServerInfo> GetServerInfo(const std::stop_token& stop = {}) const;
 
  private:
   struct Stub;

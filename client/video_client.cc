@@ -41,13 +41,13 @@ VideoClient::VideoClient(const Connection& connection, RetryPolicy retries, Back
 
 VideoClient::~VideoClient() = default;
 
-Backoff VideoClient::NewBackoff(std::stop_token stop) const {
-  return Backoff(retries_, clock_, std::move(stop));
+Backoff VideoClient::NewBackoff(const std::stop_token& stop) const {
+  return Backoff(retries_, clock_, stop);
 }
 
 absl::StatusOr<Event> VideoClient::Generate(const wan::v1::GenerationRequest& request,
                                             const EventCallback& on_event,
-                                            std::stop_token stop) const {
+                                            const std::stop_token& stop) const {
   wan::v1::GenerateRequest message;
   *message.mutable_request() = request;
   Event last;
@@ -64,7 +64,7 @@ absl::StatusOr<Event> VideoClient::Generate(const wan::v1::GenerationRequest& re
 
 absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t after_sequence,
                                             const EventCallback& on_event,
-                                            std::stop_token stop) const {
+                                            const std::stop_token& stop) const {
   wan::v1::WatchJobRequest message;
   message.set_name(name);
   message.set_after_sequence(after_sequence);
@@ -90,47 +90,47 @@ absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t aft
 }
 
 absl::StatusOr<wan::v1::Job> VideoClient::CreateJob(const wan::v1::GenerationRequest& request,
-                                                    std::stop_token stop) const {
+                                                    const std::stop_token& stop) const {
   wan::v1::CreateJobRequest message;
   *message.mutable_request() = request;
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::CreateJob, message);
+  return CallUnary(connection_, stop, *stub_->service, &Service::CreateJob, message);
 }
 
 absl::StatusOr<wan::v1::Job> VideoClient::GetJob(const std::string& name,
-                                                 std::stop_token stop) const {
+                                                 const std::stop_token& stop) const {
   wan::v1::GetJobRequest message;
   message.set_name(name);
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::GetJob, message);
+  return CallUnary(connection_, stop, *stub_->service, &Service::GetJob, message);
 }
 
 absl::StatusOr<wan::v1::ListJobsResponse> VideoClient::ListJobs(
-    const wan::v1::ListJobsRequest& request, std::stop_token stop) const {
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::ListJobs, request);
+    const wan::v1::ListJobsRequest& request, const std::stop_token& stop) const {
+  return CallUnary(connection_, stop, *stub_->service, &Service::ListJobs, request);
 }
 
 absl::StatusOr<wan::v1::Job> VideoClient::CancelJob(const std::string& name,
-                                                    std::stop_token stop) const {
+                                                    const std::stop_token& stop) const {
   wan::v1::CancelJobRequest message;
   message.set_name(name);
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::CancelJob, message);
+  return CallUnary(connection_, stop, *stub_->service, &Service::CancelJob, message);
 }
 
 absl::StatusOr<wan::v1::JobReport> VideoClient::GetReport(const std::string& name,
-                                                          std::stop_token stop) const {
+                                                          const std::stop_token& stop) const {
   wan::v1::GetReportRequest message;
   message.set_job(name);
-  return CallUnary(connection_, std::move(stop), *stub_->service, &Service::GetReport, message);
+  return CallUnary(connection_, stop, *stub_->service, &Service::GetReport, message);
 }
 
 absl::Status VideoClient::ReadArtifact(
     const std::string& name, uint64_t offset,
     const std::function<absl::Status(const wan::v1::DownloadArtifactResponse&)>& on_chunk,
-    std::stop_token stop) const {
+    const std::stop_token& stop) const {
   wan::v1::DownloadArtifactRequest message;
   message.set_name(name);
   message.set_offset(offset);
   return CallStream<wan::v1::DownloadArtifactResponse>(
-      connection_, std::move(stop),
+      connection_, stop,
       [&](grpc::ClientContext* context) {
         return stub_->service->DownloadArtifact(context, message);
       },

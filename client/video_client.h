@@ -47,36 +47,38 @@ class VideoClient {
   // breaks, since the server cancels the job then.
   absl::StatusOr<wan::v1::Event> Generate(const wan::v1::GenerationRequest& request,
                                           const EventCallback& on_event,
-                                          std::stop_token stop = {}) const;
+                                          const std::stop_token& stop = {}) const;
 
   // Makes a job that lives on its own.
   absl::StatusOr<wan::v1::Job> CreateJob(const wan::v1::GenerationRequest& request,
-                                         std::stop_token stop = {}) const;
+                                         const std::stop_token& stop = {}) const;
 
   // Job names have the form "jobs/ID".
-  absl::StatusOr<wan::v1::Job> GetJob(const std::string& name, std::stop_token stop = {}) const;
+  absl::StatusOr<wan::v1::Job> GetJob(const std::string& name,
+                                      const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::ListJobsResponse> ListJobs(const wan::v1::ListJobsRequest& request,
-                                                     std::stop_token stop = {}) const;
-  absl::StatusOr<wan::v1::Job> CancelJob(const std::string& name, std::stop_token stop = {}) const;
+                                                     const std::stop_token& stop = {}) const;
+  absl::StatusOr<wan::v1::Job> CancelJob(const std::string& name,
+                                         const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::JobReport> GetReport(const std::string& name,
-                                               std::stop_token stop = {}) const;
+                                               const std::stop_token& stop = {}) const;
 
   // The job's events after a sequence (0: all), until the one that ends the job, which it returns.
   // When the connection breaks it waits as the retry policy says and goes on where it was: the
   // callback sees every kept event once. `stop` ends the watching, not the job.
   absl::StatusOr<wan::v1::Event> WatchJob(const std::string& name, int64_t after_sequence,
                                           const EventCallback& on_event,
-                                          std::stop_token stop = {}) const;
+                                          const std::stop_token& stop = {}) const;
 
   // One stream of an artifact's bytes from an offset. An error of `on_chunk` ends the call and is
   // returned. Download (client/download.h) makes a whole file of it.
   absl::Status ReadArtifact(
       const std::string& name, uint64_t offset,
       const std::function<absl::Status(const wan::v1::DownloadArtifactResponse&)>& on_chunk,
-      std::stop_token stop = {}) const;
+      const std::stop_token& stop = {}) const;
 
   // A new series of retries, as this client makes them.
-  Backoff NewBackoff(std::stop_token stop) const;
+  Backoff NewBackoff(const std::stop_token& stop) const;
 
  private:
   struct Stub;

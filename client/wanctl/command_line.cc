@@ -217,7 +217,7 @@ class Parser {
                              [&](absl::Duration value) { flags.deadline = value; });
     Repeatable(AddValue<std::pair<std::string, std::string>>(
         app, "--label", "KEY=VALUE", "Label for your own use; repeatable", ParseLabel,
-        [&](std::pair<std::string, std::string> label) {
+        [&](const std::pair<std::string, std::string>& label) {
           auto [entry, added] = request.mutable_labels()->insert({label.first, label.second});
           if (!added) throw CLI::ValidationError("--label gives '" + label.first + "' twice");
         }));

@@ -41,13 +41,15 @@ class Follower {
     display_.Clear();
     if (!end.ok()) {
       const bool accepted = !job_.empty();
-      const ExitCode code = session_.Fail(end.status(), accepted);
-      if (accepted && code == kExitCancelled) {
-        session_.Say(absl::StrCat(Printable(job_), " ", when_stopped));
-      } else if (accepted && code == kExitUnreachable) {
-        session_.Say(absl::StrCat("'wanctl watch ", Printable(job_), "' tells what becomes of it"));
+      std::string note;
+      if (accepted) {
+        const ExitCode code = ExitCodeOf(end.status(), accepted);
+        if (code == kExitCancelled) note = absl::StrCat(Printable(job_), " ", when_stopped);
+        if (code == kExitUnreachable) {
+          note = absl::StrCat("'wanctl watch ", Printable(job_), "' tells what becomes of it");
+        }
       }
-      return code;
+      return session_.Fail(end.status(), accepted, note);
     }
     const std::string job = Printable(end->job());
     if (end->has_failed()) {

@@ -116,6 +116,7 @@ class Lines {
 
 std::string JobTable(const std::vector<Job>& jobs) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(jobs.size());
   for (const Job& job : jobs) {
     rows.push_back({Printable(job.name()), StateName(job.state()), OrAbsent(job.request().model()),
                     OrAbsent(FormatTime(job.create_time())), ProgressText(job),

@@ -31,7 +31,7 @@ void Session::Say(std::string_view text) {
   console().err << "wanctl: " << text << '\n' << std::flush;
 }
 
-ExitCode Session::Fail(const absl::Status& status, bool accepted) {
+ExitCode Session::Fail(const absl::Status& status, bool accepted, std::string_view note) {
   const ExitCode code = ExitCodeOf(status, accepted);
   if (absl::IsCancelled(status) && stop().stop_requested()) {
     Say("interrupted");
@@ -41,6 +41,7 @@ ExitCode Session::Fail(const absl::Status& status, bool accepted) {
   } else {
     Say(FormatError(status));
   }
+  if (!note.empty()) Say(note);
   if (json()) console().err << JsonLine(ToProto(status)) << '\n';
   return code;
 }
@@ -50,10 +51,10 @@ ExitCode Session::RefuseUsage(const absl::Status& status) {
   return kExitUsage;
 }
 
-void Session::TellingClock::Wait(absl::Duration delay, std::stop_token stop) {
+void Session::TellingClock::Wait(absl::Duration delay, const std::stop_token& stop) {
   session_.Say(absl::StrCat("no connection to ", session_.flags_.server, ", trying again in ",
                             absl::FormatDuration(delay)));
-  session_.environment_.clock.Wait(delay, std::move(stop));
+  session_.environment_.clock.Wait(delay, stop);
 }
 
 }  // namespace wan::client

@@ -60,9 +60,9 @@ class Session {
   // One line on stderr, begun with the program's name.
   void Say(std::string_view text);
 
-  // Says why a call ended; with --json the google.rpc.Status follows as the last line of stderr.
-  // Returns the exit code. `accepted` as in ExitCodeOf.
-  ExitCode Fail(const absl::Status& status, bool accepted = false);
+  // Says why a call ended, and a note if there is one; with --json the google.rpc.Status follows as
+  // the last line of stderr. Returns the exit code. `accepted` as in ExitCodeOf.
+  ExitCode Fail(const absl::Status& status, bool accepted = false, std::string_view note = "");
 
   // Says what is wrong with a file that the command line names.
   ExitCode RefuseUsage(const absl::Status& status);
@@ -72,7 +72,7 @@ class Session {
   class TellingClock final : public BackoffClock {
    public:
     explicit TellingClock(Session& session) : session_(session) {}
-    void Wait(absl::Duration delay, std::stop_token stop) override;
+    void Wait(absl::Duration delay, const std::stop_token& stop) override;
 
    private:
     Session& session_;

@@ -13,7 +13,7 @@ namespace wan::fakes {
 // For one thread.
 class RecordingBackoffClock final : public client::BackoffClock {
  public:
-  void Wait(absl::Duration delay, std::stop_token) override {
+  void Wait(absl::Duration delay, const std::stop_token&) override {
     delays.push_back(delay);
     if (on_wait) on_wait();
   }

@@ -34,6 +34,7 @@ using google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using wan::v1::Event;
 
 // The messages that were printed, one a line.
@@ -356,6 +357,11 @@ TEST_F(WanctlTest, WatchTellsOfABrokenConnectionAndGoesOn) {
   for (const Event& event : FromLines<Event>(out_)) sequences.push_back(event.sequence());
   EXPECT_THAT(sequences, ElementsAre(1, 2, 3));
   EXPECT_EQ(err_, "wanctl: no connection to " + server_.address() + ", trying again in 200ms\n");
+
+  // A bar of stdout may stand in the same line of the terminal.
+  err_columns_ = 80;
+  EXPECT_EQ(Run({"watch", "a1"}), 0);
+  EXPECT_THAT(err_, StartsWith("\r\x1b[Kwanctl: no connection"));
 }
 
 TEST_F(WanctlTest, CtrlCLeavesAWatchedJobAlone) {
@@ -500,7 +506,9 @@ TEST_F(WanctlTest, Models) {
 }
 
 TEST_F(WanctlTest, DevicesOnceOrUntilCtrlC) {
-  server_.scripts.watch_devices = [this](const wan::v1::WatchDevicesRequest& request) {
+  std::vector<int> counts;
+  server_.scripts.watch_devices = [&](const wan::v1::WatchDevicesRequest& request) {
+    counts.push_back(request.count());
     wan::v1::WatchDevicesResponse round;
     round.add_devices()->set_device("cpu");
     Stream<wan::v1::WatchDevicesResponse> stream{.messages = {round}};
@@ -514,6 +522,7 @@ TEST_F(WanctlTest, DevicesOnceOrUntilCtrlC) {
   EXPECT_EQ(Run({"devices", "--json"}), 0);
   EXPECT_EQ(out_, "{\"devices\":[{\"device\":\"cpu\"}]}\n");
   EXPECT_EQ(Run({"devices", "--watch"}), 0);
+  EXPECT_THAT(counts, ElementsAre(1, 0));
   EXPECT_EQ(err_, "");
 }
 

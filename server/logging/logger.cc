@@ -77,8 +77,8 @@ void Logger::Log(LogLevel level, std::string_view message, std::initializer_list
 
 Logger::Writer StandardError() {
   return [](std::string_view line) {
-    // One write an entry, so that other processes' lines on the same descriptor stay whole. Whoever
-    // does not read the log cannot stop the server: what cannot be written is lost.
+    // One write an entry where possible, so that lines of other processes on the same descriptor
+    // stay whole. There is nowhere to report what cannot be written.
     while (!line.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
       if (written <= 0) return;

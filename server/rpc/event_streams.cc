@@ -51,9 +51,7 @@ void GenerateStream::OnAbandoned() {
   if (own_job_.empty()) return;
   const bool late = context_.deadline() <= std::chrono::system_clock::now();
   // There is no caller any more to tell a failure to.
-  jobs_.Cancel(own_job_, late ? "the caller's deadline passed" : "the caller went away")
-      .status()
-      .IgnoreError();
+  jobs_.Cancel(own_job_, late ? "deadline exceeded" : "caller went away").status().IgnoreError();
 }
 
 }  // namespace wan::server

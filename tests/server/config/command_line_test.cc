@@ -123,6 +123,21 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
   }
 }
 
+TEST(CommandLineTest, EverySettingIsDocumented) {
+  std::ifstream file(WAN_OPERATIONS_PAGE);
+  ASSERT_TRUE(file.is_open());
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find(" | `--") != std::string::npos) rows.push_back(line);
+  }
+  ASSERT_EQ(rows.size(), Settings().size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Setting& setting = Settings()[i];
+    const std::string row = "| `" + std::string(setting.key) + "` | `" + FlagOf(setting) + " ";
+    EXPECT_EQ(rows[i].substr(0, row.size()), row);
+  }
+}
+
 TEST(CommandLineTest, PrintedConfigIsWhatHolds) {
   const ConfigFile file("data_dir: /from/file\ndevice: cuda:0\n");
   const auto command = Parse({"--config", file.path(), "--print-config", "--queue-capacity", "9"});

@@ -7,6 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <cstdio>
+#include <fstream>
 #include <set>
 
 #include "engine/api/recorder.h"
@@ -248,7 +249,7 @@ TEST_F(MetricsTest, GpuFiguresAreInBaseUnits) {
   EXPECT_EQ(text.Value("wan_system_memory_used_bytes"), 5);
 }
 
-// Everything at once, for the two checks below.
+// Everything at once, for the checks below.
 class WholeMetricsTest : public MetricsTest {
  protected:
   void SetUp() override {
@@ -272,6 +273,20 @@ TEST_F(WholeMetricsTest, NamesHaveOurPrefixAndNoLabelHoldsAJob) {
       }
     }
   }
+}
+
+// docs/operations.md has a row for each metric, and for no other.
+TEST_F(WholeMetricsTest, EveryMetricIsDocumented) {
+  std::ifstream page(WAN_OPERATIONS_PAGE);
+  ASSERT_TRUE(page.is_open());
+  std::set<std::string> documented;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("| `wan_", 0) == 0) documented.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  const PrometheusText text = Scrape();
+  std::set<std::string> served;
+  for (const auto& [name, family] : text.families()) served.insert(name);
+  EXPECT_EQ(documented, served);
 }
 
 TEST_F(WholeMetricsTest, PrometheusOwnLinterFindsNothing) {

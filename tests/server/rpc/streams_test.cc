@@ -232,7 +232,7 @@ TEST_F(GenerateTest, ACallerThatCancelsStopsTheWork) {
   engine_.AwaitHeld("Step_1_Inference");
   context.TryCancel();
   // The fake leaves the held stage only because it was asked to stop.
-  EXPECT_EQ(CancelReason(job), "the caller went away");
+  EXPECT_EQ(CancelReason(job), "caller went away");
   EXPECT_EQ(MustGet(job).state(), wan::v1::JOB_STATE_CANCELLED);
 }
 
@@ -247,7 +247,7 @@ TEST_F(GenerateTest, ACallerWhoseConnectionBreaksStopsTheWork) {
     const auto stream = own->Generate(&context, generate);
     job = ReadUntilStage(*stream, "Step_1_Inference");
   }
-  EXPECT_EQ(CancelReason(job), "the caller went away");
+  EXPECT_EQ(CancelReason(job), "caller went away");
 }
 
 TEST_F(GenerateTest, ACallersDeadlineStopsTheWork) {
@@ -260,7 +260,7 @@ TEST_F(GenerateTest, ACallersDeadlineStopsTheWork) {
   while (stream->Read(&event)) job = event.job();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   ASSERT_NE(job, "") << "the job was not even accepted in time";
-  EXPECT_EQ(CancelReason(job), "the caller's deadline passed");
+  EXPECT_EQ(CancelReason(job), "deadline exceeded");
 }
 
 TEST_F(GenerateTest, ACallerThatLeavesTheQueueTakesItsJobAlong) {
@@ -273,7 +273,7 @@ TEST_F(GenerateTest, ACallerThatLeavesTheQueueTakesItsJobAlong) {
   ASSERT_TRUE(stream->Read(&event));
   ASSERT_TRUE(event.has_queued());
   context.TryCancel();
-  EXPECT_EQ(CancelReason(event.job()), "the caller went away");
+  EXPECT_EQ(CancelReason(event.job()), "caller went away");
   EXPECT_EQ(engine_.Generated().size(), 1u);
 }
 

@@ -101,9 +101,14 @@ class Stream : public grpc::ServerWriteReactor<Message>,
       message_.Clear();
       absl::Status status;
       switch (Produce(&message_, &status)) {
-        case Next::kMessage:
+        case Next::kMessage: {
+          {
+            absl::MutexLock lock(&mutex_);
+            if (abandoned_) break;
+          }
           this->StartWrite(&message_);
           return;
+        }
         case Next::kEnd:
           this->Finish(ToGrpcStatus(status));
           return;

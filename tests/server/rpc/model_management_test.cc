@@ -21,11 +21,9 @@ constexpr char kLoading[] = "Model_Initialization";
 
 class ModelManagementTest : public ServerTest {
  protected:
-  using Stub = wan::v1::ModelManagement::Stub;
-
-  Stub& models() {
-    if (stub_ == nullptr) stub_ = wan::v1::ModelManagement::NewStub(channel_);
-    return *stub_;
+  void SetUp() override {
+    StartServing();
+    models_ = wan::v1::ModelManagement::NewStub(channel_);
   }
 
   grpc::Status Load(const std::string& name, const std::string& path, wan::v1::Model* model) {
@@ -33,28 +31,27 @@ class ModelManagementTest : public ServerTest {
     wan::v1::LoadModelRequest request;
     request.set_name(name);
     request.set_path(path);
-    return models().LoadModel(&context, request, model);
+    return models_->LoadModel(&context, request, model);
   }
 
   grpc::Status Unload(const std::string& name, wan::v1::Model* model) {
     grpc::ClientContext context;
     wan::v1::UnloadModelRequest request;
     request.set_name(name);
-    return models().UnloadModel(&context, request, model);
+    return models_->UnloadModel(&context, request, model);
   }
 
   std::vector<wan::v1::Model> List() {
     grpc::ClientContext context;
     wan::v1::ListModelsResponse response;
-    EXPECT_TRUE(models().ListModels(&context, {}, &response).ok());
+    EXPECT_TRUE(models_->ListModels(&context, {}, &response).ok());
     return {response.models().begin(), response.models().end()};
   }
 
-  std::unique_ptr<Stub> stub_;
+  std::unique_ptr<wan::v1::ModelManagement::Stub> models_;
 };
 
 TEST_F(ModelManagementTest, AConfiguredModelIsListedWithWhatItIs) {
-  StartServing();
   const auto listed = List();
   ASSERT_THAT(listed, SizeIs(1));
   EXPECT_EQ(listed[0].name(), "models/m");
@@ -67,7 +64,6 @@ TEST_F(ModelManagementTest, AConfiguredModelIsListedWithWhatItIs) {
 }
 
 TEST_F(ModelManagementTest, AModelIsLoadedUsedAndUnloaded) {
-  StartServing();
   wan::v1::Model model;
   ASSERT_TRUE(Load("models/second", "/checkpoints/second", &model).ok());
   EXPECT_EQ(model.name(), "models/second");
@@ -84,7 +80,6 @@ TEST_F(ModelManagementTest, AModelIsLoadedUsedAndUnloaded) {
 }
 
 TEST_F(ModelManagementTest, EverythingElseIsAnsweredWhileAModelLoads) {
-  StartServing();
   engine_.Hold(kLoading);
   std::thread loader([this] {
     wan::v1::Model model;
@@ -106,7 +101,6 @@ TEST_F(ModelManagementTest, EverythingElseIsAnsweredWhileAModelLoads) {
 }
 
 TEST_F(ModelManagementTest, ADamagedCheckpointLeavesTheServerUp) {
-  StartServing();
   engine_.FailAt(kLoading, absl::DataLossError("model.safetensors: tensor 'x' ends at byte 9"));
   wan::v1::Model model;
   const grpc::Status status = Load("second", "/checkpoints/broken", &model);
@@ -121,7 +115,6 @@ TEST_F(ModelManagementTest, ADamagedCheckpointLeavesTheServerUp) {
 }
 
 TEST_F(ModelManagementTest, AModelInUseIsNotUnloaded) {
-  StartServing();
   engine_.Hold("T5_Encoding");
   MustCreate();
   engine_.AwaitHeld("T5_Encoding");
@@ -132,7 +125,6 @@ TEST_F(ModelManagementTest, AModelInUseIsNotUnloaded) {
 }
 
 TEST_F(ModelManagementTest, WarmupRunsTheShapes) {
-  StartServing();
   grpc::ClientContext context;
   wan::v1::WarmupModelRequest request;
   request.set_name("models/m");
@@ -141,7 +133,7 @@ TEST_F(ModelManagementTest, WarmupRunsTheShapes) {
   shape->set_height(64);
   shape->set_num_frames(9);
   wan::v1::Model model;
-  ASSERT_TRUE(models().WarmupModel(&context, request, &model).ok());
+  ASSERT_TRUE(models_->WarmupModel(&context, request, &model).ok());
   ASSERT_THAT(model.warm_shapes(), SizeIs(2));
   EXPECT_EQ(model.warm_shapes(1).width(), 128);
   EXPECT_EQ(model.warm_shapes(1).height(), 64);
@@ -149,13 +141,12 @@ TEST_F(ModelManagementTest, WarmupRunsTheShapes) {
 }
 
 TEST_F(ModelManagementTest, UnknownModels) {
-  StartServing();
   wan::v1::Model model;
   grpc::ClientContext context;
   wan::v1::WarmupModelRequest warmup;
   warmup.set_name("nobody");
   for (const grpc::Status& status :
-       {Unload("nobody", &model), models().WarmupModel(&context, warmup, &model)}) {
+       {Unload("nobody", &model), models_->WarmupModel(&context, warmup, &model)}) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
     EXPECT_EQ(ReasonOf(status), "MODEL_NOT_FOUND");
   }
@@ -168,7 +159,6 @@ TEST_F(ModelManagementTest, UnknownModels) {
 }
 
 TEST_F(ModelManagementTest, ALoadThatAStoppingServerDropsIsToldSo) {
-  StartServing();
   engine_.Hold(kLoading);
   std::vector<grpc::Status> ends(2);
   std::thread first([&] {

@@ -32,8 +32,8 @@ struct Tap {
 };
 
 Tap MakeTap(double center, double radius, double stretch, int in_size) {
-  const int first = std::max(static_cast<int>(center - radius + 0.5), 0);
-  const int last = std::min(static_cast<int>(center + radius + 0.5), in_size);
+  const int first = std::max(static_cast<int>(std::floor(center - radius + 0.5)), 0);
+  const int last = std::min(static_cast<int>(std::floor(center + radius + 0.5)), in_size);
   std::vector<double> weights;
   double sum = 0;
   for (int i = first; i < last; ++i) {
@@ -55,6 +55,7 @@ std::vector<Tap> MakeTaps(int in_size, int out_size) {
   // When it shrinks the kernel grows, so that no input is skipped.
   const double stretch = std::max(scale, 1.0);
   std::vector<Tap> taps;
+  taps.reserve(static_cast<size_t>(out_size));
   for (int i = 0; i < out_size; ++i) {
     taps.push_back(MakeTap((i + 0.5) * scale, kLanczosRadius * stretch, stretch, in_size));
   }

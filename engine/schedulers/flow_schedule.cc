@@ -55,6 +55,7 @@ FlowSchedule ExactTimesteps(std::span<const double> timesteps, double shift) {
 
 FlowSchedule ExactTimesteps(int steps, double shift) {
   std::vector<double> timesteps;
+  timesteps.reserve(static_cast<size_t>(steps));
   for (int i = 0; i < steps; ++i) {
     timesteps.push_back(static_cast<double>(kTrainTimesteps) * (steps - i) / steps);
   }

@@ -92,7 +92,7 @@ class FlowUniPc final : public FlowSolver {
   at::Tensor Predict(int step, const std::vector<at::Tensor>& history) const {
     const Stretch stretch(sigma(step), sigma(step + 1));
     const at::Tensor& clean = history[1];
-    const at::Tensor base = stretch.Exponential(history[0], clean);
+    at::Tensor base = stretch.Exponential(history[0], clean);
     if (Order(step) == 1) return base;
     const at::Tensor slope = (history[2] - clean) / stretch.Position(sigma(step - 1));
     return base - (stretch.to.alpha * stretch.b_h) * (0.5f * slope);

@@ -159,6 +159,7 @@ std::string JobText(const Job& job) {
 
 std::string ReportTable(const wan::v1::JobReport& report) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(report.stages_size());
   for (const wan::v1::StageReport& stage : report.stages()) {
     rows.push_back(
         {Printable(stage.stage()), Figure(true, stage.seconds(), 3),
@@ -168,6 +169,10 @@ std::string ReportTable(const wan::v1::JobReport& report) {
          Figure(stage.has_sm_activity_percent(), stage.sm_activity_percent(), 1),
          Figure(stage.has_load(), stage.load(), 0)});
   }
+  // It starts before its parts, but a sum stands below them.
+  std::stable_partition(rows.begin(), rows.end(), [](const std::vector<std::string>& row) {
+    return row[0] != "Total_Execution";
+  });
   return FormatTable({{"Stage"},
                       {"Time (s)", Align::kRight},
                       {"GPU Mem (GiB)", Align::kRight},

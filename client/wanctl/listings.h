@@ -16,7 +16,7 @@ std::string JobTable(const std::vector<wan::v1::Job>& jobs);
 // Everything about one job.
 std::string JobText(const wan::v1::Job& job);
 
-// The stage table, with the benchmark's columns. What was not measured is '-'.
+// The stage table, with the benchmark's columns, the total last. What was not measured is '-'.
 std::string ReportTable(const wan::v1::JobReport& report);
 
 // One line a model, and why it failed where it did.

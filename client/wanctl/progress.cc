@@ -21,7 +21,8 @@ std::string QueuedText(const wan::v1::Event::Queued& queued) {
     absl::StrAppend(&text, " behind ", queued.position(),
                     queued.position() == 1 ? " job" : " jobs");
   }
-  if (queued.has_eta_seconds()) {
+  // "In about no time" says nothing that "next" does not.
+  if (queued.has_eta_seconds() && queued.eta_seconds() >= 1) {
     absl::StrAppend(&text, ", starts in about ", FormatClock(queued.eta_seconds()));
   }
   return text;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "client/error.h"
 
 namespace wan::client {
@@ -13,6 +15,15 @@ namespace {
 // Code points of well-formed UTF-8, which is what protobuf's strings are.
 size_t Width(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+// True for a message that says what the violations say, as wanserve's do for clients that know no
+// details.
+bool RepeatsViolations(absl::string_view message, const std::vector<FieldViolation>& violations) {
+  return !violations.empty() &&
+         std::all_of(violations.begin(), violations.end(), [&](const FieldViolation& violation) {
+           return absl::StrContains(message, violation.description);
+         });
 }
 
 }  // namespace
@@ -63,7 +74,10 @@ std::string FormatError(const absl::Status& status) {
   if (!details.reason.empty() && details.reason != text) {
     absl::StrAppend(&text, " (", Printable(details.reason), ")");
   }
-  absl::StrAppend(&text, ": ", Printable({status.message().data(), status.message().size()}));
+  absl::StrAppend(&text, ":");
+  if (!RepeatsViolations(status.message(), details.violations)) {
+    absl::StrAppend(&text, " ", Printable({status.message().data(), status.message().size()}));
+  }
   for (const FieldViolation& violation : details.violations) {
     absl::StrAppend(&text, "\n  ", Printable(violation.field), ": ",
                     Printable(violation.description));

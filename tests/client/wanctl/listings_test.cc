@@ -20,13 +20,14 @@ Message FromText(const std::string& text) {
 TEST(ListingsTest, ReportTable) {
   const auto report = FromText<wan::v1::JobReport>(R"(
       job: "jobs/a1"
+      stages { stage: "Total_Execution" seconds: 142.2567 }
       stages { stage: "Model_Initialization" seconds: 43.78 gpu_memory_peak_bytes: 2823961477
                cpu_percent: 7 system_memory_used_bytes: 121397251440 sm_activity_percent: 0.1
                load: 4.378 }
       stages { stage: "TI2V_Preprocess" seconds: 0.0004 cpu_percent: 0 }
       stages { stage: "Step_0_Inference" seconds: 7.1 gpu_memory_peak_bytes: 33414845768
                gpu_memory_used_bytes: 1 sm_activity_percent: 100 load: 710 }
-      stages { stage: "Total_Execution" seconds: 142.2567 })");
+)");
   EXPECT_EQ(ReportTable(report),
             "Stage                 Time (s)  GPU Mem (GiB)  CPU %  Sys Mem (GiB)   SM %  Load\n"
             "Model_Initialization    43.780           2.63    7.0         113.06    0.1     4\n"

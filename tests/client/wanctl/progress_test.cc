@@ -86,6 +86,9 @@ TEST(ProgressTest, PlainLinesOfWhatGoesWrong) {
 TEST(ProgressTest, BarBeforeTheFirstStep) {
   EXPECT_EQ(Bar({}), "");
   EXPECT_EQ(Bar({Queued(1, 3)}), "queued behind 3 jobs");
+  Event soon = Queued(1, 0);
+  soon.mutable_queued()->set_eta_seconds(0.2);
+  EXPECT_EQ(Bar({soon}), "queued, next to run");
   EXPECT_EQ(Bar({Queued(1, 3), StageStarted(2, "T5_Encoding")}), "T5_Encoding");
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 
 #include "client/error.h"
 #include "google/rpc/error_details.pb.h"
@@ -74,6 +75,23 @@ TEST(TextTest, AnErrorWithEveryViolationOnItsOwnLine) {
             "  width: 1281 is no multiple?of 32\n"
             "  steps: 0 is below 1\n"
             "  try again in 1m30s");
+}
+
+TEST(TextTest, AMessageThatRepeatsTheViolationsIsNotShown) {
+  google::rpc::BadRequest bad_request;
+  for (const char* field : {"width", "steps"}) {
+    auto* violation = bad_request.add_field_violations();
+    violation->set_field(field);
+    violation->set_description(field == std::string("width") ? "is 1281" : "is 0");
+  }
+  google::rpc::Status status;
+  status.set_code(3);
+  status.set_message("width: is 1281; steps: is 0");
+  status.add_details()->PackFrom(bad_request);
+  EXPECT_EQ(FormatError(FromProto(status)), "INVALID_ARGUMENT:\n  width: is 1281\n  steps: is 0");
+  status.set_message("width: is 1281; and more");
+  EXPECT_EQ(FormatError(FromProto(status)),
+            "INVALID_ARGUMENT: width: is 1281; and more\n  width: is 1281\n  steps: is 0");
 }
 
 TEST(TextTest, AReasonThatIsTheCodeIsNotRepeated) {

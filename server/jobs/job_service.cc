@@ -187,7 +187,6 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
 absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
                                                           const std::string& digest,
                                                           bool tied_to_caller) {
-  if (parts_->table.draining()) return ServerStoppingError();
   const std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
   const std::string& model = request.model();
   if (model.empty()) return InvalidFields(violations);

@@ -242,11 +242,6 @@ void JobTable::Drain() {
   draining_ = true;
 }
 
-bool JobTable::draining() const {
-  absl::MutexLock lock(&mutex_);
-  return draining_;
-}
-
 bool JobTable::AwaitIdle(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.empty(); };

@@ -96,7 +96,6 @@ class JobTable {
 
   // From now on Accept refuses (SERVER_STOPPING) and BeginNext finds nothing.
   void Drain();
-  bool draining() const;
   // Waits until no job runs; false if one still does at `deadline`.
   bool AwaitIdle(absl::Time deadline);
   // Asks the running job to stop and be requeued.

@@ -134,8 +134,9 @@ TEST_F(TransformerTest, ForwardsOfDifferentShapesDoNotTouchEachOther) {
   const at::Tensor other = RandomTensor({1, 48, 2, 6, 4}, 5);  // as many tokens, in another order
   at::Tensor halves = at::full({1, kTokens}, 500, at::kFloat);
   halves[0].narrow(0, 0, kTokens / 2).zero_();
-  at::Tensor swapped = at::full({1, kTokens}, 500, at::kFloat);
-  swapped[0].narrow(0, kTokens / 2, kTokens / 2).zero_();
+  // The same two timesteps, but where they lie differs: indices go by first appearance.
+  at::Tensor thirds = at::full({1, kTokens}, 500, at::kFloat);
+  thirds[0].narrow(0, 0, kTokens / 3).zero_();
   const auto forward = [&](const at::Tensor& latents, const at::Tensor& timestep) {
     return transformer_->Forward(latents, timestep, *text).value();
   };
@@ -144,8 +145,8 @@ TEST_F(TransformerTest, ForwardsOfDifferentShapesDoNotTouchEachOther) {
   };
   for (const auto& [latents, timestep] :
        std::vector<std::pair<at::Tensor, at::Tensor>>{{Latents(), halves},
-                                                      {Latents(), swapped},
-                                                      {other, swapped},
+                                                      {Latents(), thirds},
+                                                      {other, thirds},
                                                       {Latents(), Timestep(500)},
                                                       {Latents(), halves}}) {
     EXPECT_TRUE(at::equal(forward(latents, timestep), fresh(latents, timestep)));

@@ -1,4 +1,5 @@
-// The factory of a wanserve without models: every device there is, is a fake one.
+// The engine of wanserve_with_fake_engine.
+#include <cstdlib>
 #include <memory>
 
 #include "engine/api/engine_factory.h"
@@ -6,11 +7,14 @@
 
 namespace wan {
 
+// Environment variable WAN_FAKE_HOLD names a stage at which the engine stops for good.
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
   if (options.device != "cpu") {
     return absl::UnavailableError("device '" + options.device + "': there is none");
   }
-  return std::make_unique<fakes::FakeEngine>();
+  auto engine = std::make_unique<fakes::FakeEngine>();
+  if (const char* const stage = std::getenv("WAN_FAKE_HOLD")) engine->Hold(stage);
+  return engine;
 }
 
 }  // namespace wan

@@ -1,0 +1,149 @@
+// What others rely on of the program itself: its one line on stdout, signals and exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/process.h"
+
+namespace wan::server {
+namespace {
+
+using e2e::Process;
+using e2e::ProcessResult;
+using e2e::RunProcess;
+using e2e::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+class MainTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Command(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> command = {WAN_FAKE_SERVER,     "--listen",    "127.0.0.1:0",
+                                        "--metrics-listen",  "127.0.0.1:0", "--data-dir",
+                                        folder_.File("data")};
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+
+  // The gRPC address of the line that a server prints.
+  static std::string AddressOf(const std::string& line) {
+    const std::string before = "\"grpc\":\"";
+    const size_t begin = line.find(before) + before.size();
+    return line.substr(begin, line.find('"', begin) - begin);
+  }
+
+  std::string Log() const { return e2e::ReadWholeFile(folder_.File("log")); }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(MainTest, OneLineOnStdoutAndExitZeroAtEitherSignal) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Process server(Command({"--model", "m=synthetic:ti2v-5b"}), folder_.File("log"));
+    const std::string line = server.ReadLine();
+    EXPECT_THAT(line, MatchesRegex("\\{\"event\":\"listening\",\"grpc\":\"127.0.0.1:[1-9][0-9]*\","
+                                   "\"metrics\":\"127.0.0.1:[1-9][0-9]*\"\\}"));
+    server.Signal(signal);
+    EXPECT_EQ(server.ReadAll(), "");
+    EXPECT_EQ(server.Wait(), 0) << Log();
+  }
+  // Every line of the log is an object.
+  std::ifstream log(folder_.File("log"));
+  int lines = 0;
+  for (std::string line; std::getline(log, line); ++lines) {
+    EXPECT_THAT(line, MatchesRegex("\\{\"time\":\".*\\}"));
+  }
+  EXPECT_GT(lines, 4);
+}
+
+TEST_F(MainTest, ASecondSignalEndsItAtOnce) {
+  // The model's loading never ends, and a stop waits for it.
+  ASSERT_EQ(setenv("WAN_FAKE_HOLD", "Model_Initialization", 1), 0);
+  Process server(Command({"--model", "m=synthetic:ti2v-5b"}), folder_.File("log"));
+  ASSERT_EQ(unsetenv("WAN_FAKE_HOLD"), 0);
+  ASSERT_THAT(server.ReadLine(), HasSubstr("listening"));
+  server.Signal(SIGTERM);
+  while (Log().find("\"stopping\"") == std::string::npos) {
+  }
+  server.Signal(SIGINT);
+  EXPECT_EQ(server.Wait(), 128 + SIGINT);
+}
+
+TEST_F(MainTest, SigpipeIsIgnored) {
+  Process server(Command(), folder_.File("log"));
+  ASSERT_THAT(server.ReadLine(), HasSubstr("listening"));
+  server.Signal(SIGPIPE);
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+TEST_F(MainTest, WrongUseIsTwo) {
+  const struct {
+    std::vector<std::string> flags;
+    std::string error;
+  } cases[] = {
+      {{"--no-such-flag"}, "--no-such-flag"},
+      {{"--queue-capacity", "0"}, "--queue-capacity is '0', must be a whole number from 1"},
+      {{"--config", "/nonexistent"}, "/nonexistent: cannot be read"},
+  };
+  for (const auto& c : cases) {
+    const ProcessResult result = RunProcess(Command(c.flags));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, StartsWith("wanserve: "));
+    EXPECT_THAT(result.err, HasSubstr(c.error));
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+}
+
+TEST_F(MainTest, WhatCannotStartIsOneAndSaysWhy) {
+  Process first(Command(), folder_.File("log"));
+  const std::string address = AddressOf(first.ReadLine());
+  const struct {
+    std::vector<std::string> flags;
+    std::string error;
+  } cases[] = {
+      {Command(), folder_.File("data")},
+      {{WAN_FAKE_SERVER, "--listen", address, "--metrics-listen", "127.0.0.1:0", "--data-dir",
+        folder_.File("other")},
+       "listen: cannot listen on " + address},
+      {Command({"--device", "cuda:0"}), "device 'cuda:0': there is none"},
+  };
+  for (const auto& c : cases) {
+    const ProcessResult result = RunProcess(c.flags);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("\"message\":\"could not start\""));
+    EXPECT_THAT(result.err, HasSubstr(c.error));
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+}
+
+TEST_F(MainTest, WhatIsPrintedCanBeReadAgain) {
+  const ProcessResult first =
+      RunProcess(Command({"--print-config", "--model", "m=/x", "--queue-capacity", "7"}));
+  EXPECT_EQ(first.exit_code, 0);
+  EXPECT_THAT(first.out, HasSubstr("queue_capacity: 7\n"));
+  std::ofstream(folder_.File("wan.yaml")) << first.out;
+  const ProcessResult again =
+      RunProcess({WAN_FAKE_SERVER, "--config", folder_.File("wan.yaml"), "--print-config"});
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_EQ(again.out, first.out);
+}
+
+TEST_F(MainTest, HelpAndVersionGoToStdout) {
+  for (const char* const flag : {"--help", "--version"}) {
+    const ProcessResult result = RunProcess({WAN_FAKE_SERVER, flag});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out, HasSubstr("wanserve"));
+    EXPECT_THAT(result.err, IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -1,6 +1,6 @@
 # Distribution packages; the names are the same on Debian 12 and Ubuntu 24.04.
 
-# What compiles and links the product.
+# What compiles and links the product. GoogleTest too: the tests are part of every configured tree.
 BUILD_PACKAGES=(
   build-essential ca-certificates ccache cmake mold ninja-build pkg-config python3 python3-pip unzip
   grpc-proto libabsl-dev libc-ares-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libre2-dev
@@ -9,10 +9,11 @@ BUILD_PACKAGES=(
   nlohmann-json3-dev prometheus-cpp-dev
   libavcodec-dev libavformat-dev libavutil-dev libjpeg-dev libpng-dev
   libswscale-dev
+  libgmock-dev libgtest-dev
 )
 
 # What the tests and the demo use besides.
-TEST_PACKAGES=(curl ffmpeg libgmock-dev libgtest-dev)
+TEST_PACKAGES=(curl ffmpeg)
 
 # What scripts/check uses besides. One version everywhere: two versions format differently.
 CHECK_PACKAGES=(clang-format-14 clang-tidy-14 shellcheck)

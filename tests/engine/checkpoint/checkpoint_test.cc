@@ -116,6 +116,7 @@ TEST(CheckpointTest, ExpertsAreNotSwapped) {
 
 TEST(CheckpointTest, WeightsOutliveTheCheckpoint) {
   auto checkpoint = Open(Golden("ti2v-5b/original"));
+  ASSERT_TRUE(checkpoint != nullptr);
   const WeightSource& vae = checkpoint->vae();
   const TensorBytes bytes = vae.Read(*vae.Find("conv1.bias")).value();
   const std::vector<std::byte> before(bytes.bytes.begin(), bytes.bytes.end());

@@ -94,6 +94,16 @@ TEST_F(ConfigReaderTest, DiffusersDefaultsHold) {
   EXPECT_THAT(problems_, IsEmpty());
 }
 
+TEST_F(ConfigReaderTest, DiffusersSaysWhichNormsThereAre) {
+  const auto config =
+      ReadDiffusersTransformer(Changed(std::string(kDiffusers) + "/transformer/config.json",
+                                       {{"qk_norm", nullptr}, {"cross_attn_norm", false}}),
+                               problems_);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_FALSE(config->qk_norm);
+  EXPECT_FALSE(config->cross_attn_norm);
+}
+
 TEST_F(ConfigReaderTest, EveryProblemOfAConfigIsReported) {
   const std::string path =
       Changed(std::string(kDiffusers) + "/transformer/config.json", {{"num_layers", -1},

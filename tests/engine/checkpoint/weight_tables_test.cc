@@ -108,12 +108,12 @@ TEST_F(WeightTablesTest, EveryProblemIsReported) {
 TEST_F(WeightTablesTest, TheTokenTableHasTwoNamesInDiffusers) {
   const auto tied =
       Make({Stored("x"), Stored("encoder.embed_tokens.weight", 12)}, Naming::kDiffusers);
-  EXPECT_THAT(problems_, IsEmpty());
+  ASSERT_THAT(problems_, IsEmpty());
   EXPECT_EQ(tied->Read(*tied->Find("b"))->bytes[0], std::byte{12});
   const auto both =
       Make({Stored("x"), Stored("encoder.embed_tokens.weight", 12), Stored("shared.weight", 16)},
            Naming::kDiffusers);
-  EXPECT_THAT(problems_, IsEmpty());
+  ASSERT_THAT(problems_, IsEmpty());
   EXPECT_EQ(both->Read(*both->Find("b"))->bytes[0], std::byte{16});
   Make({Stored("a"), Stored("b"), Stored("encoder.embed_tokens.weight")});
   EXPECT_THAT(problems_, SizeIs(1));

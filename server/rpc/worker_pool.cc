@@ -23,24 +23,19 @@ void WorkerPool::Post(std::function<void()> task) {
 }
 
 void WorkerPool::Loop() {
-  // A task that runs may post another, so only an idle pool is done.
-  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !tasks_.empty() || (stop_ && running_ == 0);
-  };
+  const auto ready = [this]()
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !tasks_.empty() || stop_; };
   for (;;) {
     std::function<void()> task;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(&ready));
+      // What a task posts after the stop finds at least the task's own thread.
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
-      ++running_;
     }
     task();
-    task = nullptr;  // what it holds is released before the pool counts as idle
-    absl::MutexLock lock(&mutex_);
-    --running_;
   }
 }
 

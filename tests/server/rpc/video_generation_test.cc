@@ -123,8 +123,8 @@ TEST_F(VideoGenerationTest, EveryViolationIsToldAtOnce) {
 TEST_F(VideoGenerationTest, MoreViolationsThanATrailerHoldsStillArrive) {
   StartServing();
   wan::v1::GenerationRequest request = SmallRequest();
-  for (int i = 0; i < 60; ++i) {
-    (*request.mutable_labels())[absl::StrCat("key", i)] = std::string(256, 'v');
+  for (int i = 10; i < 70; ++i) {
+    (*request.mutable_labels())[absl::StrCat(std::string(60, 'k'), i)] = std::string(256, 'v');
   }
   wan::v1::Job job;
   const grpc::Status status = CreateJob(request, &job);

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace wan::server {
+namespace {
+
+constexpr std::chrono::milliseconds kDeadlineLatency{100};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<EventCursor>> EventStream::Follow(std::string_view job,
                                                                  int64_t after_sequence) {
@@ -49,9 +54,18 @@ absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
 
 void GenerateStream::OnAbandoned() {
   if (own_job_.empty()) return;
-  const bool late = context_.deadline() <= std::chrono::system_clock::now();
   // There is no caller any more to tell a failure to.
-  jobs_.Cancel(own_job_, late ? "deadline exceeded" : "caller went away").status().IgnoreError();
+  jobs_.Cancel(own_job_, DeadlinePassed() ? "deadline exceeded" : "caller went away")
+      .status()
+      .IgnoreError();
+}
+
+bool GenerateStream::DeadlinePassed() const {
+  // The caller's own deadline comes first and arrives here as a cancellation: on the way the time
+  // left is rounded up by as much as a hundredth, and counted from its arrival.
+  const std::chrono::system_clock::time_point deadline = context_.deadline();
+  const auto rounding = (deadline - begun_) / 100;
+  return std::chrono::system_clock::now() >= deadline - rounding - kDeadlineLatency;
 }
 
 }  // namespace wan::server

@@ -3,6 +3,7 @@
 
 #include <grpcpp/server_context.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -50,7 +51,9 @@ class GenerateStream final : public EventStream {
  private:
   absl::StatusOr<std::unique_ptr<EventCursor>> Open() override;
   void OnAbandoned() override;
+  bool DeadlinePassed() const;
 
+  const std::chrono::system_clock::time_point begun_ = std::chrono::system_clock::now();
   const grpc::CallbackServerContext& context_;  // both gRPC's, while the call lives
   const wan::v1::GenerateRequest& request_;
   std::string own_job_;  // "jobs/ID" that this call created

@@ -58,7 +58,7 @@ class ModelManagementService final : public wan::v1::ModelManagement::CallbackSe
   static ModelRegistry::Done AnswerWhenDone(grpc::ServerUnaryReactor* reactor,
                                             wan::v1::Model* response) {
     return [reactor, response](absl::StatusOr<wan::v1::Model> model) {
-      if (model.ok()) *response = *std::move(model);
+      if (model.ok()) *response = std::move(*model);
       reactor->Finish(ToGrpcStatus(model.status()));
     };
   }

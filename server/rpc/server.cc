@@ -103,8 +103,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.warm_up_shapes = config.warm_up_shapes;
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
   options.listeners = {&metrics, &activity, &health};
-  absl::StatusOr<std::unique_ptr<JobService>> opened =
-      JobService::Open(std::move(options), engine, clock);
+  absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);
   metrics.SetSource([this] {

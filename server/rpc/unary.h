@@ -21,7 +21,7 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, WorkerPoo
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   pool.Post([reactor, response, work = std::move(work)] {
     absl::StatusOr<Response> result = work();
-    if (result.ok()) *response = *std::move(result);
+    if (result.ok()) *response = std::move(*result);
     reactor->Finish(ToGrpcStatus(result.status()));
   });
   return reactor;

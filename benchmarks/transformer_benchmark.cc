@@ -1,41 +1,32 @@
 // Seconds and memory of one forward of the transformer. The flow of a step with guidance takes two.
 //
 //   wan_bench_transformer --device cuda:0 --size 1280x704 --frames 121 --trace
-#include <ATen/Context.h>
-#include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
+#include "benchmarks/harness.h"
 #include "benchmarks/op_trace.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/transformer.h"
-#include "engine/ops/cuda_plugin.h"
 
 namespace wan {
 namespace {
-
-constexpr double kGiB = 1024.0 * 1024 * 1024;
-// Operators below this share of a traced forward are not listed.
-constexpr double kLeastShare = 1e-3;
 
 struct Settings {
   std::string model = "synthetic:ti2v-5b";
   std::string device = "cuda:0";
   std::string dtype = "bf16";
-  int64_t width = 1280;
-  int64_t height = 704;
+  FrameSize size;
   int64_t frames = 121;
   int64_t batch = 1;
   int repeats = 5;
@@ -44,24 +35,6 @@ struct Settings {
   bool first_frame = false;
   bool trace = false;
 };
-
-void Synchronize(at::Device device) {
-  if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
-}
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-absl::StatusOr<at::Device> OpenDevice(const std::string& name) {
-  const at::Device device(name);
-  if (device.is_cpu()) return device;
-  if (absl::StatusOr<void*> plugin = OpenCudaPlugin(); !plugin.ok()) return plugin.status();
-  at::globalContext().lazyInitDevice(device.type());
-  at::accelerator::setDeviceIndex(device.index());
-  at::globalContext().setAllowTF32CuBLAS(false);
-  return device;
-}
 
 // Multiplications and additions of the blocks' products and attention; the rest is below a percent.
 double FlopPerForward(const TransformerConfig& config, double tokens, double batch) {
@@ -94,7 +67,7 @@ absl::Status Run(const Settings& settings) {
   const auto options = at::TensorOptions(*device).dtype(at::kFloat);
   const at::Tensor latents = at::randn(
       {settings.batch, config.in_channels, (settings.frames - 1) / vae.stride_temporal + 1,
-       settings.height / vae.stride_spatial, settings.width / vae.stride_spatial},
+       settings.size.height / vae.stride_spatial, settings.size.width / vae.stride_spatial},
       options);
   const auto [p, q, r] = config.patch_size;
   const int64_t tokens_per_frame = latents.size(3) / q * (latents.size(4) / r);
@@ -116,7 +89,7 @@ absl::Status Run(const Settings& settings) {
   };
 
   std::printf("%ldx%ld, %ld frames, batch %ld: %ld tokens, text %.2f GiB\n",
-              static_cast<long>(settings.width), static_cast<long>(settings.height),
+              static_cast<long>(settings.size.width), static_cast<long>(settings.size.height),
               static_cast<long>(settings.frames), static_cast<long>(settings.batch),
               static_cast<long>(tokens), static_cast<double>((*text)->Bytes()) / kGiB);
   for (int i = 0; i < settings.warmup; ++i) {
@@ -125,11 +98,8 @@ absl::Status Run(const Settings& settings) {
     std::printf("warm-up %d: %.4f s\n", i + 1, *seconds);
   }
 
-  int64_t resident = 0;
-  if (!device->is_cpu()) {
-    resident = at::accelerator::getDeviceStats(device->index()).allocated_bytes[0].current;
-    at::accelerator::resetPeakStats(device->index());
-  }
+  const int64_t resident = CurrentBytes(*device);
+  ResetPeakBytes(*device);
   std::vector<double> seconds;
   for (int i = 0; i < settings.repeats; ++i) {
     const absl::StatusOr<double> one = forward();
@@ -142,27 +112,14 @@ absl::Status Run(const Settings& settings) {
       FlopPerForward(config, static_cast<double>(tokens), static_cast<double>(settings.batch));
   std::printf("forward: median %.4f s of %d (%.4f to %.4f), %.1f TFLOP, %.0f TFLOP/s\n", median,
               settings.repeats, seconds.front(), seconds.back(), flop / 1e12, flop / median / 1e12);
-  if (!device->is_cpu()) {
-    const int64_t peak = at::accelerator::getDeviceStats(device->index()).allocated_bytes[0].peak;
-    std::printf("memory: resident %.2f GiB, peak %.2f GiB, activations %.2f GiB\n",
-                static_cast<double>(resident) / kGiB, static_cast<double>(peak) / kGiB,
-                static_cast<double>(peak - resident) / kGiB);
-  }
+  PrintMemory(*device, resident);
 
   if (settings.trace) {
     OpTrace trace(*device);
     const absl::StatusOr<double> one = forward();
     const std::vector<OpTime> times = trace.Finish();
     if (!one.ok()) return one.status();
-    double sum = 0;
-    for (const OpTime& time : times) sum += time.seconds;
-    std::printf("traced forward: %.4f s, in operators %.4f s\n%9s %6s %6s  operator\n", *one, sum,
-                "ms", "share", "calls");
-    for (const OpTime& time : times) {
-      if (time.seconds < kLeastShare * sum) break;
-      std::printf("%9.3f %5.1f%% %6ld  %s\n", time.seconds * 1e3, 100 * time.seconds / sum,
-                  static_cast<long>(time.calls), time.op.c_str());
-    }
+    PrintTrace(*one, times);
   }
   return absl::OkStatus();
 }
@@ -189,18 +146,8 @@ int main(int argc, char** argv) {
                "the first frame is given: its tokens have timestep 0");
   app.add_flag("--trace", settings.trace, "also the device's time in each operator");
   CLI11_PARSE(app, argc, argv);
-  if (std::sscanf(size.c_str(), "%ldx%ld", &settings.width, &settings.height) != 2) {
-    std::fprintf(stderr, "--size is '%s', expected WIDTHxHEIGHT\n", size.c_str());
-    return 2;
-  }
-  try {
-    const absl::Status status = wan::Run(settings);
-    if (status.ok()) return 0;
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  } catch (const c10::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-  }
-  return 1;
+  const std::optional<wan::FrameSize> parsed = wan::ParseSize(size);
+  if (!parsed.has_value()) return 2;
+  settings.size = *parsed;
+  return wan::ReportErrors([&] { return wan::Run(settings); });
 }

@@ -15,8 +15,9 @@
 #include <vector>
 
 #include "engine/models/wan/vae_22_decoder.h"
+#include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
-#include "tests/engine/golden_vae.h"
+#include "tests/engine/in_memory_weights.h"
 
 namespace wan {
 namespace {
@@ -27,8 +28,11 @@ using testing::HasSubstr;
 
 constexpr double kTolerance = 1e-5;
 
+const WeightSource& GoldenWeights() { return GoldenCheckpoint("ti2v-5b/original").vae(); }
+const VaeConfig& GoldenConfig() { return GoldenCheckpoint("ti2v-5b/original").vae_config(); }
+
 std::unique_ptr<VideoAutoencoder> LoadGoldenVae() {
-  return LoadVae22(GoldenVae22Weights(), GoldenVae22Config(), {}).value();
+  return LoadVae22(GoldenWeights(), GoldenConfig(), {}).value();
 }
 
 void ExpectClose(const at::Tensor& actual, const at::Tensor& expected, const std::string& what) {
@@ -75,7 +79,7 @@ TEST_P(GoldenEncodeTest, EqualsTheReference) {
   ExpectClose(latents, LoadGolden(file, "latents"), file + " latents");
   EXPECT_EQ(latents.scalar_type(), at::kFloat);
 
-  const VaeConfig config = GoldenVae22Config();
+  const VaeConfig config = GoldenConfig();
   const at::Tensor raw = latents.to(at::kDouble)
                              .mul(PerChannel(config.latents_std))
                              .add(PerChannel(config.latents_mean));
@@ -99,10 +103,9 @@ TEST_P(GoldenDecodeTest, EqualsTheReference) {
 TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
   const std::string file = "vae/2.2_decode_" + std::to_string(GetParam()) + ".safetensors";
   const c10::InferenceMode no_autograd;
-  const InMemoryWeights weights = GoldenVae22Weights();
-  WeightLoader loader(weights, at::kCPU, at::kFloat);
+  WeightLoader loader(GoldenWeights(), at::kCPU, at::kFloat);
   VaeLayerFactory factory(loader, /*allow_tf32=*/false);
-  const Vae22Decoder decoder(factory, GoldenVae22Config());
+  const Vae22Decoder decoder(factory, GoldenConfig());
   ASSERT_TRUE(loader.status().ok()) << loader.status();
 
   const at::Tensor latents = LoadGolden(file, "latents_raw");
@@ -218,7 +221,7 @@ TEST(Vae22Test, TakesInputsOfAnyFloatingPointType) {
 
 TEST(Vae22Test, RunsInBFloat16) {
   const std::unique_ptr<VideoAutoencoder> vae =
-      LoadVae22(GoldenVae22Weights(), GoldenVae22Config(), {.dtype = at::kBFloat16}).value();
+      LoadVae22(GoldenWeights(), GoldenConfig(), {.dtype = at::kBFloat16}).value();
   const Decoded decoded = DecodeAll(*vae, LoadGolden("vae/2.2_decode_2.safetensors", "latents"));
   EXPECT_EQ(decoded.video.scalar_type(), at::kFloat);
   EXPECT_LE(RelativeError(decoded.video, LoadGolden("vae/2.2_decode_2.safetensors", "video")),
@@ -226,11 +229,11 @@ TEST(Vae22Test, RunsInBFloat16) {
 }
 
 TEST(Vae22Test, CountsTheBytesOfItsWeights) {
-  const InMemoryWeights weights = GoldenVae22Weights();
   int64_t bytes = 0;
-  for (const TensorInfo& info : weights.Tensors()) bytes += static_cast<int64_t>(info.bytes);
+  for (const TensorInfo& info : GoldenWeights().Tensors())
+    bytes += static_cast<int64_t>(info.bytes);
   // Every tensor of the checkpoint is used, and none twice.
-  EXPECT_EQ(LoadVae22(weights, GoldenVae22Config(), {}).value()->WeightBytes(), bytes);
+  EXPECT_EQ(LoadGoldenVae()->WeightBytes(), bytes);
 }
 
 struct BadShape {
@@ -290,18 +293,18 @@ TEST(Vae22Test, UndefinedTensorsAreInvalidArguments) {
 }
 
 TEST(LoadVae22Test, NamesTheTensorThatIsMissing) {
-  InMemoryWeights weights = GoldenVae22Weights();
+  InMemoryWeights weights = InMemoryWeights::CopyOf(GoldenWeights());
   weights.Remove("decoder.upsamples.1.upsamples.3.time_conv.bias");
-  const absl::Status status = LoadVae22(weights, GoldenVae22Config(), {}).status();
+  const absl::Status status = LoadVae22(weights, GoldenConfig(), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("decoder.upsamples.1.upsamples.3.time_conv.bias"));
 }
 
 TEST(LoadVae22Test, NamesTheTensorOfAnotherShape) {
-  InMemoryWeights weights = GoldenVae22Weights();
+  InMemoryWeights weights = InMemoryWeights::CopyOf(GoldenWeights());
   weights.Reshape("encoder.middle.1.to_qkv.weight", {32, 96, 1, 1});
-  const absl::Status status = LoadVae22(weights, GoldenVae22Config(), {}).status();
+  const absl::Status status = LoadVae22(weights, GoldenConfig(), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("encoder.middle.1.to_qkv.weight"), HasSubstr("[32, 96, 1, 1]"),
@@ -319,9 +322,9 @@ void PrintTo(const BadConfig& bad, std::ostream* out) { *out << bad.name; }
 class BadConfigTest : public testing::TestWithParam<BadConfig> {};
 
 TEST_P(BadConfigTest, IsAnInvalidArgument) {
-  VaeConfig config = GoldenVae22Config();
+  VaeConfig config = GoldenConfig();
   GetParam().change(config);
-  const absl::Status status = LoadVae22(GoldenVae22Weights(), config, {}).status();
+  const absl::Status status = LoadVae22(GoldenWeights(), config, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
 }

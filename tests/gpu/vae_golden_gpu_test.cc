@@ -1,0 +1,91 @@
+// The golden cases of the autoencoder on a GPU, in each precision it runs in. Prints the errors.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/models/wan/vae_22.h"
+#include "tests/engine/golden_dit.h"
+#include "tests/engine/golden_tensors.h"
+
+namespace wan {
+namespace {
+
+struct Precision {
+  const char* name;
+  at::ScalarType dtype;
+  bool allow_tf32;
+  double tolerance;
+};
+
+// TF32 and bf16 round the inputs of products to 10 and 7 bits of mantissa.
+constexpr Precision kPrecisions[] = {{"fp32", at::kFloat, false, 2e-5},
+                                     {"tf32", at::kFloat, true, 5e-3},
+                                     {"bf16", at::kBFloat16, false, 5e-2}};
+
+std::unique_ptr<VideoAutoencoder> Load(const Precision& precision) {
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  return LoadVae22(checkpoint.vae(), checkpoint.vae_config(),
+                   {.device = at::Device(at::kCUDA, 0),
+                    .dtype = precision.dtype,
+                    .allow_tf32 = precision.allow_tf32})
+      .value();
+}
+
+at::Tensor Decode(const VideoAutoencoder& vae, const at::Tensor& latents) {
+  std::vector<at::Tensor> parts;
+  const absl::Status status = vae.Decode(latents,
+                                         [&](const at::Tensor& frames) {
+                                           EXPECT_TRUE(frames.is_cuda());
+                                           parts.push_back(frames);
+                                           return absl::OkStatus();
+                                         },
+                                         {});
+  EXPECT_TRUE(status.ok()) << status;
+  return at::cat(parts, /*dim=*/1);
+}
+
+void ExpectClose(const at::Tensor& actual, const at::Tensor& expected, const Precision& precision,
+                 const std::string& file) {
+  const double error = RelativeError(actual, expected);
+  std::printf("golden: %s in %s, relative error %.1e, allowed %.1e\n", file.c_str(), precision.name,
+              error, precision.tolerance);
+  EXPECT_LE(error, precision.tolerance) << precision.name << " " << file;
+}
+
+TEST(Vae22GpuTest, EncodeIsCloseToTheReference) {
+  for (const Precision& precision : kPrecisions) {
+    const std::unique_ptr<VideoAutoencoder> vae = Load(precision);
+    for (const char* const frames : {"1", "5", "9"}) {
+      const std::string file = std::string("vae/2.2_encode_") + frames + ".safetensors";
+      const at::Tensor latents = vae->Encode(LoadGolden(file, "video"), {}).value();
+      EXPECT_TRUE(latents.is_cuda());
+      ExpectClose(latents, LoadGolden(file, "latents"), precision, file);
+    }
+  }
+}
+
+TEST(Vae22GpuTest, DecodeIsCloseToTheReference) {
+  for (const Precision& precision : kPrecisions) {
+    const std::unique_ptr<VideoAutoencoder> vae = Load(precision);
+    for (const char* const latent_frames : {"1", "2", "3"}) {
+      const std::string file = std::string("vae/2.2_decode_") + latent_frames + ".safetensors";
+      ExpectClose(Decode(*vae, LoadGolden(file, "latents")), LoadGolden(file, "video"), precision,
+                  file);
+    }
+  }
+}
+
+TEST(Vae22GpuTest, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
+  const std::unique_ptr<VideoAutoencoder> vae = Load(kPrecisions[0]);
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor whole = Decode(*vae, latents);
+  EXPECT_TRUE(at::equal(Decode(*vae, latents.narrow(1, 0, 2)), whole.narrow(1, 0, 5)));
+}
+
+}  // namespace
+}  // namespace wan

@@ -24,6 +24,14 @@ void FakeClock::Advance(absl::Duration duration) {
   }
 }
 
+void FakeClock::AwaitWaiters(size_t count) {
+  absl::MutexLock lock(&waiters_mutex_);
+  const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_) {
+    return waiters_.size() >= count;
+  };
+  waiters_mutex_.Await(absl::Condition(&there));
+}
+
 // The list is changed only without the waiter's mutex, since Advance takes the two locks in the
 // other order. While a mutex is in the list its owner is in AwaitUntil, so it cannot die.
 bool FakeClock::AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,

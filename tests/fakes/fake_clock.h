@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 
@@ -19,6 +20,9 @@ class FakeClock final : public Clock {
 
   // Moves time and wakes whoever waits for it. Called with no mutex held that anybody waits on.
   void Advance(absl::Duration duration);
+
+  // Waits until so many threads, or more, stand in AwaitUntil.
+  void AwaitWaiters(size_t count);
 
   absl::Time Now() const override;
   int64_t MonotonicNanos() const override;

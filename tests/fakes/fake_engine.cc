@@ -13,6 +13,7 @@ namespace wan::fakes {
 namespace {
 
 constexpr char kWarmup[] = "Warmup";
+constexpr char kPlan[] = "Plan";
 constexpr char kFamily[] = "ti2v-5b";
 constexpr char kImageMark[] = "PNG";
 // Work of each stage: a forward that takes as long per operation as the rest.
@@ -142,6 +143,11 @@ int FakeEngine::Loads() const {
   return loads_;
 }
 
+int FakeEngine::Plans() const {
+  absl::MutexLock lock(&mutex_);
+  return plans_;
+}
+
 int FakeEngine::Warmups() const {
   absl::MutexLock lock(&mutex_);
   return warmups_;
@@ -200,9 +206,10 @@ absl::Status FakeEngine::Warmup(std::string_view name, std::span<const VideoShap
 }
 
 absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request) const {
+  absl::Status status = Act(kPlan, {});
+  if (!status.ok()) return status;
   absl::MutexLock lock(&mutex_);
-  const std::string what = Take(throws_, "Plan");
-  if (!what.empty()) throw std::runtime_error(what);
+  ++plans_;
   const auto found = models_.find(request.model);
   if (found == models_.end()) {
     return absl::FailedPreconditionError(absl::StrCat("model '", request.model, "' is not loaded"));
@@ -280,7 +287,7 @@ absl::Status FakeEngine::RunStage(std::string_view stage, Recorder& recorder,
   return span.Finish(Act(stage, stop));
 }
 
-absl::Status FakeEngine::Act(std::string_view stage, const std::stop_token& stop) {
+absl::Status FakeEngine::Act(std::string_view stage, const std::stop_token& stop) const {
   absl::Duration duration;
   std::string what;
   absl::Status failure;

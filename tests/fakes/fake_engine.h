@@ -24,7 +24,7 @@ namespace wan::fakes {
 
 // Stages of Generate, each a span: TI2V_Preprocess, T5_Encoding, VAE_Encoding (with an image), per
 // step Step_N_Loading and Step_N_Inference, VAE_Decoding, Video_Encoding. LoadModel has
-// Model_Initialization, Warmup the name "Warmup" (no span). Stages take no time unless told.
+// Model_Initialization. Stages take no time unless told.
 //
 // Defaults of its models: 64x32, 5 frames, 24 fps, 3 steps, guidance 5, shift 5, "unipc"; strides
 // 32 and 4; images are accepted if they begin with "PNG". Plan reports every violation of model,
@@ -39,7 +39,7 @@ class FakeEngine final : public Engine {
   explicit FakeEngine(FakeClock* clock = nullptr);
 
   // The engine stops inside every later span of `stage` until Release, or, in Generate, until it
-  // is asked to stop.
+  // is asked to stop. Also "Warmup" and "Plan", which are calls without a span.
   void Hold(std::string_view stage);
   // Waits until the engine stands in `stage`.
   void AwaitHeld(std::string_view stage);
@@ -48,7 +48,7 @@ class FakeEngine final : public Engine {
 
   // The next span of `stage` ends with `status` (and Generate, LoadModel or Warmup with it).
   void FailAt(std::string_view stage, absl::Status status);
-  // The next span of `stage`, or the next call of Plan, throws std::runtime_error(what).
+  // The next span of `stage` throws std::runtime_error(what).
   void ThrowAt(std::string_view stage, std::string what);
   // Every later span of the stage (StageFamily: "Step_Inference") moves the clock by this.
   void TakeTime(std::string_view stage_family, absl::Duration duration);
@@ -59,6 +59,7 @@ class FakeEngine final : public Engine {
   std::vector<GenerationRequest> Generated() const;
   int Loads() const;
   int Warmups() const;
+  int Plans() const;
 
   FakeDeviceMonitor& monitor() { return monitor_; }
 
@@ -78,14 +79,14 @@ class FakeEngine final : public Engine {
   absl::Status RunStage(std::string_view stage, Recorder& recorder, const std::stop_token& stop,
                         std::shared_ptr<const StepFacts> step = nullptr);
   // Holds, takes time, fails and throws as told.
-  absl::Status Act(std::string_view stage, const std::stop_token& stop);
+  absl::Status Act(std::string_view stage, const std::stop_token& stop) const;
 
   FakeClock* const clock_;
   FakeDeviceMonitor monitor_;
   mutable absl::Mutex mutex_;
   std::set<std::string, std::less<>> held_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string, std::less<>> standing_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, absl::Status, std::less<>> failures_ ABSL_GUARDED_BY(mutex_);
+  mutable std::multiset<std::string, std::less<>> standing_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<std::string, absl::Status, std::less<>> failures_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration, std::less<>> durations_ ABSL_GUARDED_BY(mutex_);
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
@@ -94,6 +95,7 @@ class FakeEngine final : public Engine {
   mutable int64_t next_seed_ ABSL_GUARDED_BY(mutex_) = 1000;
   int loads_ ABSL_GUARDED_BY(mutex_) = 0;
   int warmups_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable int plans_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace wan::fakes

@@ -21,6 +21,7 @@ class DeadlineTimerTest : public testing::Test {
       absl::MutexLock lock(&mutex_);
       expired_.push_back(job);
     });
+    clock_.AwaitWaiters(1);  // it sleeps, and has to be woken by what the tests do
   }
 
   // Waits until so many have expired.

@@ -29,10 +29,10 @@ class FaultyStore final : public JobStore {
  public:
   FaultyStore() : store_(*OpenInMemoryJobStore()) {}
 
-  // "*": all; "": none.
-  void Refuse(const std::string& job) {
+  // What is about a job, or begins with an event of a stage; "*": all; "": nothing.
+  void Refuse(const std::string& job_or_stage) {
     absl::MutexLock lock(&mutex_);
-    refused_ = job;
+    refused_ = job_or_stage;
   }
   void Hold(bool hold) {
     absl::MutexLock lock(&mutex_);
@@ -47,7 +47,9 @@ class FaultyStore final : public JobStore {
       const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_; };
       mutex_.Await(absl::Condition(&free));
       for (const JobChange& change : changes) {
-        if (refused_ == "*" || refused_ == change.job) {
+        const bool stage =
+            !change.events.empty() && change.events[0].stage_started().stage() == refused_;
+        if (refused_ == "*" || refused_ == change.job || (stage && !refused_.empty())) {
           return absl::ResourceExhaustedError("disk full");
         }
       }
@@ -283,6 +285,24 @@ TEST_F(EventLogTest, OneJobThatCannotBeWrittenHoldsUpNoOther) {
   EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first", "start x", "start y"));
 }
 
+TEST_F(EventLogTest, NothingOfAJobOvertakesWhatWasRefused) {
+  AddJob("jobs/a");
+  store_.Refuse("x");
+  store_.Hold(true);  // so that both are written at once
+  log_->Append(Change("jobs/a", {"other"}));
+  while (store_.applies() == 0) std::this_thread::yield();
+  log_->Append(Change("jobs/a", {"x"}));
+  log_->Append(Change("jobs/a", {"y"}));
+  store_.Hold(false);
+  EXPECT_FALSE(log_->Flush().ok());
+  EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first", "start other"));
+  store_.Refuse("");
+  log_->Append(Change("jobs/a", {"z"}));
+  ASSERT_TRUE(log_->Flush().ok());
+  EXPECT_THAT(Stored("jobs/a"),
+              ElementsAre("start first", "start other", "start x", "start y", "start z"));
+}
+
 TEST_F(EventLogTest, DestructorWritesWhatIsPending) {
   AddJob("jobs/a");
   store_.Refuse("*");
@@ -330,23 +350,21 @@ TEST_F(EventLogTest, CallbackMayDestroyAnotherCursorThatWaitsToo) {
 TEST_F(EventLogTest, DestructorOfACursorWaitsForItsCallback) {
   AddJob("jobs/a");
   absl::Notification inside;
-  absl::Notification go_on;
+  absl::Notification destroying;
   std::atomic<bool> left = false;
   auto cursor = log_->Watch("jobs/a", 1, [&] {
     inside.Notify();
-    go_on.WaitForNotification();
+    destroying.WaitForNotification();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // room for a destructor in a hurry
     left = true;
   });
   wan::v1::Event event;
   ASSERT_EQ(cursor->TryNext(&event), EventCursor::Next::kPending);
   log_->Append(Change("jobs/a", {"x"}));
   inside.WaitForNotification();
-  std::thread destroyer([&] {
-    cursor.reset();
-    EXPECT_TRUE(left);
-  });
-  go_on.Notify();
-  destroyer.join();
+  destroying.Notify();
+  cursor.reset();
+  EXPECT_TRUE(left);
 }
 
 TEST_F(EventLogTest, WatchersComeAndGoWhileEventsFlow) {

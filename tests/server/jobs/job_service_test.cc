@@ -2,6 +2,7 @@
 #include "server/jobs/job_service.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <set>
 #include <string>
@@ -318,11 +319,14 @@ TEST_F(JobServiceTest, SameRequestIdIsTheSameJob) {
   Open();
   wan::v1::GenerationRequest request = Request();
   request.set_request_id("once");
-  (*request.mutable_labels())["a"] = "1";
-  (*request.mutable_labels())["b"] = "2";
+  wan::v1::GenerationRequest retry = request;
+  for (int i = 0; i < 50; ++i) {  // the order of a map's entries is no part of the request
+    (*request.mutable_labels())[absl::StrCat(i)] = "x";
+    (*retry.mutable_labels())[absl::StrCat(49 - i)] = "x";
+  }
   const std::string name = Create(request);
   RunToEnd(name);
-  const auto again = service_->Create(request, true);
+  const auto again = service_->Create(retry, true);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->created);
   EXPECT_EQ(again->job.name(), name);
@@ -369,11 +373,20 @@ TEST_F(JobServiceTest, ManyThreadsWithOneRequestIdMakeOneJob) {
   wan::v1::GenerationRequest request = Request();
   request.set_request_id("once");
   constexpr int kThreads = 16;
+  const int plans = engine_->Plans();
+  engine_->Hold("Plan");  // the first stays there until all have begun
+  std::atomic<int> begun = 0;
   std::vector<absl::StatusOr<JobService::Created>> results(kThreads, absl::UnknownError(""));
   std::vector<std::thread> threads;
   for (auto& result : results) {
-    threads.emplace_back([&] { result = service_->Create(request, false); });
+    threads.emplace_back([&] {
+      ++begun;
+      result = service_->Create(request, false);
+    });
   }
+  while (begun < kThreads) std::this_thread::yield();
+  engine_->AwaitHeld("Plan");
+  engine_->Release("Plan");
   for (std::thread& thread : threads) thread.join();
   std::set<std::string> names;
   int created = 0;
@@ -384,6 +397,7 @@ TEST_F(JobServiceTest, ManyThreadsWithOneRequestIdMakeOneJob) {
   }
   EXPECT_THAT(names, SizeIs(1));
   EXPECT_EQ(created, 1);
+  EXPECT_EQ(engine_->Plans(), plans + 1);
 }
 
 TEST_F(JobServiceTest, FullQueueSaysWhenToComeBack) {

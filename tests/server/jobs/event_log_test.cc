@@ -214,6 +214,14 @@ TEST_F(EventLogTest, ReplaysStoredEventsAndGoesOnWithLiveOnes) {
   EXPECT_EQ(Brief(event), "start new");
 }
 
+TEST_F(EventLogTest, WhatIsStoredAndNotShownYetIsNotReadFromTheStore) {
+  AddJob("jobs/a");
+  JobChange stored = Change("jobs/a", {"x"});  // as the writer has it between storing and showing
+  stored.events[0].set_sequence(2);
+  ASSERT_TRUE(store_.Apply(std::span(&stored, 1)).ok());
+  EXPECT_THAT(Drain(*log_->Watch("jobs/a", 0, [] {})), ElementsAre("start first"));
+}
+
 TEST_F(EventLogTest, EndsAfterTheLastEvent) {
   AddJob("jobs/a");
   BlockingReader reader(*log_, "jobs/a");

@@ -8,28 +8,29 @@ namespace {
 // Two chunks of a decoder that yields four frames at a time: enough to overlap, little memory.
 constexpr size_t kQueueFrames = 8;
 
+absl::Status AbandonedError() { return absl::CancelledError("the video was abandoned"); }
+
 }  // namespace
 
 FrameEncoder::FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, Recorder& recorder)
     : writers_(std::move(writers)), recorder_(recorder), thread_([this] { Run(); }) {}
 
 FrameEncoder::~FrameEncoder() {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!closed_) abandoned_ = true;
-    closed_ = true;
-  }
+  Abandon();
   if (thread_.joinable()) thread_.join();
 }
 
-bool FrameEncoder::HasWork() const { return !queue_.empty() || closed_; }
+bool FrameEncoder::HasWork() const { return !queue_.empty() || closed_ || abandoned_; }
 
-bool FrameEncoder::HasRoom() const { return queue_.size() < kQueueFrames || !status_.ok(); }
+bool FrameEncoder::HasRoom() const {
+  return queue_.size() < kQueueFrames || abandoned_ || !status_.ok();
+}
 
 absl::Status FrameEncoder::Push(std::vector<uint8_t> rgb24) {
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(this, &FrameEncoder::HasRoom));
   if (!status_.ok()) return status_;
+  if (abandoned_) return AbandonedError();
   queue_.push_back(std::move(rgb24));
   return absl::OkStatus();
 }
@@ -42,6 +43,11 @@ absl::Status FrameEncoder::Finish() {
   thread_.join();
   absl::MutexLock lock(&mutex_);
   return status_;
+}
+
+void FrameEncoder::Abandon() {
+  absl::MutexLock lock(&mutex_);
+  abandoned_ = true;
 }
 
 absl::Status FrameEncoder::WriteFrame(const std::vector<uint8_t>& rgb24) {
@@ -59,7 +65,11 @@ void FrameEncoder::Run() {
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &FrameEncoder::HasWork));
-      if (abandoned_ || queue_.empty()) break;
+      if (abandoned_) {
+        status = AbandonedError();
+        break;
+      }
+      if (queue_.empty()) break;
       frame = std::move(queue_.front());
       queue_.pop_front();
     }
@@ -67,12 +77,12 @@ void FrameEncoder::Run() {
     status = WriteFrame(frame);
     if (!status.ok()) break;
   }
-  absl::MutexLock lock(&mutex_);
-  if (abandoned_) status.Update(absl::CancelledError("the video was abandoned"));
   if (status.ok()) {
     for (const auto& writer : writers_) status.Update(writer->Finish());
   }
-  status_ = span ? span->Finish(status) : status;
+  if (span) status = span->Finish(status);
+  absl::MutexLock lock(&mutex_);
+  status_ = status;
 }
 
 }  // namespace wan

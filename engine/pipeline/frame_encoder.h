@@ -22,7 +22,7 @@ class FrameEncoder {
  public:
   // Writers are open. `recorder` must outlive the encoder.
   FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, Recorder& recorder);
-  // Stops without finishing the files if Finish was not called.
+  // Abandons the video if Finish was not called.
   ~FrameEncoder();
 
   // One RGB24 frame. Blocks while the queue is full; returns the first error of any writer.
@@ -30,6 +30,10 @@ class FrameEncoder {
 
   // Writes what is queued and closes the files.
   absl::Status Finish();
+
+  // The files are not wanted any more: queued frames are dropped, the files stay unfinished, and
+  // Push and Finish, also those that wait, return CANCELLED. Any thread; does not wait.
+  void Abandon();
 
  private:
   void Run();
@@ -42,8 +46,8 @@ class FrameEncoder {
 
   absl::Mutex mutex_;
   std::deque<std::vector<uint8_t>> queue_ ABSL_GUARDED_BY(mutex_);
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;     // no more frames will come
-  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // the files are not wanted any more
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // no more frames will come
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;  // last: starts when everything else is there

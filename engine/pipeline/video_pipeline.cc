@@ -126,6 +126,8 @@ absl::Status DecodeToFiles(const GenerationPlan& plan, const PipelineModel& mode
   absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers = OpenWriters(outputs, plan);
   if (!writers.ok()) return writers.status();
   FrameEncoder encoder(*std::move(writers), recorder);
+  // The encoder may be the slower of the two, and the decoder waits for it.
+  const std::stop_callback on_stop(stop, [&encoder] { encoder.Abandon(); });
   Span span = recorder.StartSpan(kStageVaeDecoding);
   absl::Status status = span.Finish(model.vae->Decode(
       latents,

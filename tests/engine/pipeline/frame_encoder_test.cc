@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
 #include "absl/synchronization/notification.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
@@ -110,6 +115,39 @@ TEST_F(FrameEncoderTest, AnAbandonedVideoIsNotFinished) {
   ASSERT_TRUE(encoder->Push({0}).ok());
   encoder.reset();
   EXPECT_FALSE(output.finished);
+}
+
+TEST_F(FrameEncoderTest, AnAbandonedVideoGetsNoMoreFrames) {
+  Written output;
+  absl::Notification gate;
+  output.gate = &gate;
+  const auto encoder = MakeEncoder({&output});
+  for (uint8_t i = 0; i < 5; ++i) ASSERT_TRUE(encoder->Push({i}).ok());
+  encoder->Abandon();
+  EXPECT_TRUE(absl::IsCancelled(encoder->Push({5})));
+  gate.Notify();
+  EXPECT_TRUE(absl::IsCancelled(encoder->Finish()));
+  EXPECT_LE(output.first_bytes.size(), 1u);  // the one that was being written
+  EXPECT_FALSE(output.finished);
+  for (const SpanRecord& record : sink_.records) EXPECT_TRUE(absl::IsCancelled(record.status));
+}
+
+TEST_F(FrameEncoderTest, ADecoderThatWaitsForRoomHearsThatTheVideoIsAbandoned) {
+  Written output;
+  absl::Notification gate;
+  output.gate = &gate;
+  const auto encoder = MakeEncoder({&output});
+  std::atomic<int> pushed = 0;
+  absl::Status status;
+  std::thread decoder([&] {
+    while ((status = encoder->Push({0})).ok()) ++pushed;
+  });
+  // One frame is at the writer and the queue, of eight, is full.
+  while (pushed < 9) std::this_thread::yield();
+  encoder->Abandon();
+  decoder.join();  // though the writer still stands at the gate
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  gate.Notify();
 }
 
 TEST_F(FrameEncoderTest, WithoutFramesThereIsNoSpan) {

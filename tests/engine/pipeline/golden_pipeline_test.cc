@@ -216,6 +216,26 @@ TEST_P(GoldenPipelineTest, AStopRequestEndsItBeforeTheNextStep) {
   EXPECT_EQ(steps_seen, 1);
 }
 
+TEST_P(GoldenPipelineTest, AStopRequestWhileTheLastFramesAreWrittenIsHeard) {
+  const c10::InferenceMode inference_mode;
+  const GenerationPlan plan = Plan();
+  std::stop_source stop;
+  int64_t frames_seen = 0;
+  PipelineTaps taps;
+  taps.frames = [&](const at::Tensor& frames) {
+    frames_seen += frames.size(1);
+    if (frames_seen == plan.shape.num_frames) stop.request_stop();
+  };
+  fakes::FakeClock clock;
+  fakes::FakeDeviceMonitor monitor;
+  Recorder recorder(clock, monitor, {});
+  GenerationObserver observer;
+  const absl::Status status =
+      RunVideoPipeline(plan, model_->pipeline, {}, recorder, observer, stop.get_token(), taps);
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(frames_seen, plan.shape.num_frames);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ti2v, GoldenPipelineTest,
                          testing::Values(Run{"original", "pipeline/ti2v-t2v"},
                                          Run{"diffusers", "pipeline/ti2v-t2v"},

@@ -66,7 +66,12 @@ struct GenerationPlan {
   // Conditional and unconditional forward in one batch of two: for small videos, where one forward
   // does not fill the device.
   bool batched_guidance = false;
+  // False for few-step checkpoints, which have learnt the guidance: one forward a step, with the
+  // prompt alone.
+  bool guided = true;
   std::vector<StepPlan> steps;
+  // Noise levels: that of each step's input, falling, and 0 behind the last.
+  std::vector<float> sigmas;
   std::vector<StagePlan> stages;  // in the order of their start
   bool image_to_video = false;
 };

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,17 @@ struct VaeConfig {
   std::vector<double> latents_std;   // [z_dim]
 
   friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
+};
+
+// How a few-step checkpoint, distilled for a handful of fixed steps without guidance, is sampled:
+// Euler steps through these timesteps.
+struct FewStepConfig {
+  std::vector<double> timesteps;  // before the shift; falling strictly, in (0, 1000]
+  double shift = 1;               // the request's default
+  // With two experts: the first step of the low-noise one. Unset: their boundary decides.
+  std::optional<int> boundary_step_index;
+
+  friend bool operator==(const FewStepConfig&, const FewStepConfig&) = default;
 };
 
 }  // namespace wan

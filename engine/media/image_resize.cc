@@ -164,6 +164,14 @@ ImageSize BestOutputSize(int width, int height, int64_t area, int multiple) {
   return RatioGap(ratio, by_width) < RatioGap(ratio, by_height) ? by_width : by_height;
 }
 
+ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple) {
+  const double ratio = static_cast<double>(height) / width;
+  const double pixels = static_cast<double>(area);
+  const ImageSize size = {FloorToMultiple(std::sqrt(pixels / ratio), multiple),
+                          FloorToMultiple(std::sqrt(pixels * ratio), multiple)};
+  return size.width > 0 && size.height > 0 ? size : ImageSize{0, 0};
+}
+
 absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size) {
   if (absl::Status status = Check(image, size); !status.ok()) return status;
   // A side that keeps its length is left alone: the kernel's weights are then 0 and 1 anyway.

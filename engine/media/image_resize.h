@@ -1,4 +1,4 @@
-// How an image becomes a video's first frame, by the rule of Wan2.2's TI2V-5B.
+// How an image becomes a video's first frame, by the rules of Wan2.2's models.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,16 @@
 
 namespace wan {
 
-// The size of the video for an image of `width` x `height`: sides are multiples of `multiple`, the
-// area is at most `area` pixels, the ratio is near the image's. Of two candidates (one rounds the
-// width down first, the other the height) the one with the nearer ratio wins, the second on a tie.
-// {0, 0} if the image is so narrow that a side would be below `multiple`. All arguments are above
-// 0.
+// TI2V-5B's size of the video for an image of `width` x `height`: sides are multiples of
+// `multiple`, the area is at most `area` pixels, the ratio is near the image's. Of two candidates
+// (one rounds the width down first, the other the height) the one with the nearer ratio wins, the
+// second on a tie. {0, 0} if the image is so narrow that a side would be below `multiple`. All
+// arguments are above 0.
 ImageSize BestOutputSize(int width, int height, int64_t area, int multiple);
+
+// I2V-A14B's: both sides of the rectangle that has the area and the image's ratio, each rounded
+// down to a multiple of `multiple`. {0, 0} and arguments as above.
+ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple);
 
 // Pillow's LANCZOS on 8 bits, to the last bit: antialiased when it shrinks, in fixed point, width
 // first, rounded to 8 bits after each of the two passes. INVALID_ARGUMENT if a side of `size` is

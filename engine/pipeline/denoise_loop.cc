@@ -9,8 +9,11 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace wan {
 namespace {
@@ -20,54 +23,52 @@ absl::Status StoppedStatus(int step, size_t total) {
                               std::to_string(total));
 }
 
-// Guided flow of one step: uncond + guidance_scale * (cond - uncond). Upstream always runs both
-// forwards, also where guidance_scale is 1 or less.
+// The flow of one step: uncond + guidance_scale * (cond - uncond). Upstream always runs both
+// forwards, also where guidance_scale is 1 or less; only a plan without guidance has one.
 class GuidedFlow {
  public:
-  GuidedFlow(const DenoiseInputs& inputs, VideoTransformer& transformer)
-      : inputs_(inputs), transformer_(transformer) {}
+  explicit GuidedFlow(const DenoiseInputs& inputs) : inputs_(inputs) {}
 
-  // Projects the texts once for the whole job.
-  absl::Status Prepare() {
+  // Makes `expert`, called `name`, the one that computes; it projects the texts when it is new.
+  absl::Status Use(VideoTransformer& expert, std::string_view name) {
+    expert_ = &expert;
+    if (name == name_) return absl::OkStatus();
+    texts_.clear();  // the other expert's are not needed any more
+    name_ = name;
     const std::array both = {inputs_.prompt_embeds, inputs_.negative_prompt_embeds};
-    if (inputs_.plan.batched_guidance) {
-      return Assign(transformer_.PrepareText(both), batched_);
-    }
-    absl::Status status = Assign(transformer_.PrepareText(std::span(both).subspan(0, 1)), cond_);
-    status.Update(Assign(transformer_.PrepareText(std::span(both).subspan(1, 1)), uncond_));
+    const std::span<const at::Tensor> texts(both);
+    if (!inputs_.plan.guided) return Project(texts.first(1));
+    if (inputs_.plan.batched_guidance) return Project(texts);
+    absl::Status status = Project(texts.first(1));
+    status.Update(Project(texts.last(1)));
     return status;
   }
 
   absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step,
                                      std::stop_token stop) {
-    at::Tensor cond;
-    at::Tensor uncond;
-    if (inputs_.plan.batched_guidance) {
-      const at::Tensor pair = latents.unsqueeze(0).expand({2, -1, -1, -1, -1});
+    at::Tensor input = latents;
+    if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
+    std::vector<at::Tensor> flows;  // of the prompt, then of the negative prompt
+    for (const std::shared_ptr<const TextConditioning>& text : texts_) {
+      if (!flows.empty() && stop.stop_requested()) {
+        return absl::CancelledError("stopped between two forwards");
+      }
+      const int64_t batch = text->batch();
       absl::StatusOr<at::Tensor> flow =
-          transformer_.Forward(pair, Timestep(step.timestep, 2), *batched_);
+          expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
+                           Timestep(step.timestep, batch), *text);
       if (!flow.ok()) return flow.status();
-      cond = flow->select(0, 0);
-      uncond = flow->select(0, 1);
-    } else {
-      const at::Tensor single = latents.unsqueeze(0);
-      const at::Tensor timestep = Timestep(step.timestep, 1);
-      absl::StatusOr<at::Tensor> flow = transformer_.Forward(single, timestep, *cond_);
-      if (!flow.ok()) return flow.status();
-      cond = flow->squeeze(0);
-      if (stop.stop_requested()) return absl::CancelledError("stopped between two forwards");
-      flow = transformer_.Forward(single, timestep, *uncond_);
-      if (!flow.ok()) return flow.status();
-      uncond = flow->squeeze(0);
+      for (const at::Tensor& one : flow->unbind()) flows.push_back(one);
     }
-    return uncond + (cond - uncond) * step.guidance_scale;
+    if (!inputs_.plan.guided) return flows.front();
+    return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;
   }
 
  private:
-  static absl::Status Assign(absl::StatusOr<std::shared_ptr<const TextConditioning>> result,
-                             std::shared_ptr<const TextConditioning>& slot) {
+  absl::Status Project(std::span<const at::Tensor> texts) {
+    absl::StatusOr<std::shared_ptr<const TextConditioning>> result = expert_->PrepareText(texts);
     if (!result.ok()) return result.status();
-    slot = *std::move(result);
+    texts_.push_back(*std::move(result));
     return absl::OkStatus();
   }
 
@@ -81,10 +82,10 @@ class GuidedFlow {
   }
 
   const DenoiseInputs& inputs_;
-  VideoTransformer& transformer_;
-  std::shared_ptr<const TextConditioning> batched_;
-  std::shared_ptr<const TextConditioning> cond_;
-  std::shared_ptr<const TextConditioning> uncond_;
+  VideoTransformer* expert_ = nullptr;
+  std::string name_;
+  // Both texts in one batch, one after the other, or the prompt alone.
+  std::vector<std::shared_ptr<const TextConditioning>> texts_;
 };
 
 void WaitForDevice(const at::Device& device) {
@@ -95,7 +96,7 @@ void WaitForDevice(const at::Device& device) {
 }  // namespace
 
 absl::StatusOr<at::Tensor> DenoiseLoop(
-    const DenoiseInputs& inputs, VideoTransformer& transformer, FlowSolver& solver,
+    const DenoiseInputs& inputs, const ExpertSource& expert_for, FlowSolver& solver,
     Recorder& recorder, std::stop_token stop,
     const std::function<absl::Status(const DenoiseState&)>& on_step) {
   const GenerationPlan& plan = inputs.plan;
@@ -105,8 +106,7 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     }
   };
 
-  GuidedFlow guided_flow(inputs, transformer);
-  if (absl::Status status = guided_flow.Prepare(); !status.ok()) return status;
+  GuidedFlow guided_flow(inputs);
   at::Tensor latents = inputs.noise.clone();
   keep_first_frame(latents);
 
@@ -117,10 +117,15 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     const auto facts =
         std::make_shared<const StepFacts>(StepFacts{step, total, planned.timestep, planned.expert});
 
-    // The only expert is resident: nothing to bring up, and the report says how long that took.
-    recorder.StartSpan(StepLoadingStage(step), facts).Finish().IgnoreError();
+    Span loading = recorder.StartSpan(StepLoadingStage(step), facts);
+    const absl::StatusOr<VideoTransformer*> expert = expert_for(planned);
+    if (!expert.ok()) return loading.Finish(expert.status());
+    loading.Finish().IgnoreError();
 
     Span span = recorder.StartSpan(StepInferenceStage(step), facts);
+    if (absl::Status status = guided_flow.Use(**expert, planned.expert); !status.ok()) {
+      return span.Finish(status);
+    }
     absl::StatusOr<at::Tensor> flow = guided_flow.Compute(latents, planned, stop);
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);

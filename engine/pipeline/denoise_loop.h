@@ -28,18 +28,26 @@ struct DenoiseInputs {
   const GenerationPlan& plan;
   at::Tensor noise;                   // fp32 [C, T, H, W] on the model's device
   at::Tensor prompt_embeds;           // [L, text_dim]
-  at::Tensor negative_prompt_embeds;  // [L', text_dim]
+  at::Tensor negative_prompt_embeds;  // [L', text_dim]; undefined if the plan is not guided
   // Image to video: normalised latents [C, 1, H, W] of the first frame; undefined otherwise. They
   // stand in latent frame 0 before the first step and after every step, and that frame's tokens
   // have timestep 0 (upstream's WanTI2V.i2v).
   at::Tensor first_frame_latents;
+  // Channels [C', T, H, W] that every forward gets after those of the latents (upstream's "y");
+  // undefined for models without.
+  at::Tensor condition;
 };
 
+// Gives the transformer of a step (step.expert names it), ready to run and usable until the next
+// call. Asked once per step, inside the span Step_N_Loading: whatever it takes to bring the expert
+// up is this step's loading.
+using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(const StepPlan& step)>;
+
 // Runs plan.steps and returns the last latents. Per step: spans Step_N_Loading and
-// Step_N_Inference, then `on_step`, whose error ends the loop. A stop request is looked at before
-// every forward.
+// Step_N_Inference, then `on_step`, whose error ends the loop. The texts are projected when an
+// expert computes its first step. A stop request is looked at before every forward.
 absl::StatusOr<at::Tensor> DenoiseLoop(
-    const DenoiseInputs& inputs, VideoTransformer& transformer, FlowSolver& solver,
+    const DenoiseInputs& inputs, const ExpertSource& expert_for, FlowSolver& solver,
     Recorder& recorder, std::stop_token stop,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 

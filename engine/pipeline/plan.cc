@@ -43,20 +43,22 @@ class Violations {
   std::vector<FieldViolation> list_;
 };
 
-// Fills every unset field with the family's default.
-GenerationRequest Resolve(GenerationRequest request, const ModelFamily& family,
+// Fills every unset field with the model's default.
+GenerationRequest Resolve(GenerationRequest request, const PlannedModel& model,
                           int64_t drawn_seed) {
+  const ModelFamily& family = *model.family;
+  const SamplingDefaults sampling = model.Sampling();
   if (!request.negative_prompt.has_value() || request.negative_prompt->empty()) {
-    request.negative_prompt = std::string(family.negative_prompt);
+    request.negative_prompt = std::string(sampling.negative_prompt);
   }
   if (!request.width) request.width = family.shape.width;
   if (!request.height) request.height = family.shape.height;
   if (!request.num_frames) request.num_frames = family.shape.num_frames;
   if (!request.fps) request.fps = family.fps;
-  if (!request.steps) request.steps = family.steps;
-  if (request.guidance_scale.empty()) request.guidance_scale = family.guidance_scale;
-  if (!request.shift) request.shift = family.shift;
-  if (request.solver.empty()) request.solver = std::string(family.solver);
+  if (!request.steps) request.steps = sampling.steps;
+  if (request.guidance_scale.empty()) request.guidance_scale = sampling.guidance_scale;
+  if (!request.shift) request.shift = sampling.shift;
+  if (request.solver.empty()) request.solver = std::string(sampling.solver);
   if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
   if (request.outputs.empty()) request.outputs = {OutputKind::kMp4};
   return request;
@@ -105,7 +107,9 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
 
   VideoShape shape{*request.width, *request.height, frames};
   if (inspected.image.has_value()) {
-    const ImageSize size = BestOutputSize(
+    const auto size_rule =
+        model.family->image == ImageRole::kCondition ? FloorOutputSize : BestOutputSize;
+    const ImageSize size = size_rule(
         inspected.image->width, inspected.image->height,
         static_cast<int64_t>(*request.width) * static_cast<int64_t>(*request.height), stride);
     if (size.width < stride || size.height < stride || size.width > kMaxSide ||
@@ -128,7 +132,7 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
                    Violations& violations) {
   violations.CheckRange("fps", *request.fps, 1, 120);
   violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
-  const size_t experts = family.guidance_scale.size();
+  const auto experts = static_cast<size_t>(family.experts);
   if (request.guidance_scale.size() > experts) {
     violations.Add("guidance_scale", absl::StrCat("has ", request.guidance_scale.size(),
                                                   " values; ", std::string(family.name), " takes ",
@@ -150,6 +154,57 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   }
 }
 
+// What a few-step checkpoint leaves no choice of: its distillation has fixed it.
+void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixed,
+                  Violations& violations) {
+  if (*request.steps != fixed.steps) {
+    violations.Add("steps", absl::StrCat("is ", *request.steps, "; this few-step model has ",
+                                         fixed.steps, ", no more and no less"));
+  }
+  if (request.solver != fixed.solver) {
+    violations.Add("solver",
+                   absl::StrCat("is '", request.solver, "'; this few-step model takes only ",
+                                std::string(fixed.solver)));
+  }
+  for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
+    if (request.guidance_scale[i] == 1) continue;
+    violations.Add(absl::StrCat("guidance_scale[", i, "]"),
+                   absl::StrCat("is ", request.guidance_scale[i],
+                                "; this few-step model runs without guidance: must be 1"));
+  }
+  if (!request.negative_prompt->empty()) {
+    violations.Add("negative_prompt", "must be empty: this few-step model runs without guidance");
+  }
+}
+
+absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
+                                          const PlannedModel& model) {
+  if (model.few_step.has_value()) {
+    return MakeEulerSchedule(model.few_step->timesteps, *request.shift);
+  }
+  return MakeFlowSchedule(request.solver, *request.steps, *request.shift);
+}
+
+// Which expert takes each step, and with how much guidance.
+std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const PlannedModel& model,
+                                const std::vector<double>& guidance_scale) {
+  constexpr double kTrainTimesteps = 1000;
+  const std::span<const std::string_view> experts = ExpertNames(*model.family);
+  std::vector<StepPlan> steps;
+  for (size_t i = 0; i < timesteps.size(); ++i) {
+    bool low_noise = true;
+    if (model.few_step.has_value() && model.few_step->boundary_step_index.has_value()) {
+      low_noise = static_cast<int>(i) >= *model.few_step->boundary_step_index;
+    } else if (model.expert_boundary.has_value()) {
+      low_noise = timesteps[i] < *model.expert_boundary * kTrainTimesteps;
+    }
+    // A single expert takes every step, and a single scale holds for both experts.
+    steps.push_back({timesteps[i], std::string(low_noise ? experts.back() : experts.front()),
+                     low_noise ? guidance_scale.front() : guidance_scale.back()});
+  }
+  return steps;
+}
+
 double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens) {
   const double inner = static_cast<double>(config.num_heads * config.head_dim);
   const double dim = static_cast<double>(config.dim);
@@ -167,8 +222,8 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   stages.push_back(
       {std::string(kStageT5Encoding), TextEncoderFlops(model.text_encoder, text_tokens)});
   if (plan.image_to_video) stages.push_back({std::string(kStageVaeEncoding), {}});
-  // Conditional and unconditional forward.
-  const double step_flops = 2 * TransformerForwardFlops(model.transformer, plan.tokens);
+  const double step_flops =
+      (plan.guided ? 2 : 1) * TransformerForwardFlops(model.transformer, plan.tokens);
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
     stages.push_back({StepLoadingStage(step), {}});
     stages.push_back({StepInferenceStage(step), step_flops});
@@ -179,6 +234,15 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
 }
 
 }  // namespace
+
+SamplingDefaults PlannedModel::Sampling() const {
+  if (!few_step.has_value()) return family->sampling;
+  return {.steps = static_cast<int>(few_step->timesteps.size()),
+          .guidance_scale = {1},
+          .shift = few_step->shift,
+          .solver = "euler",
+          .negative_prompt = ""};
+}
 
 int PlannedModel::SpatialStride() const {
   return static_cast<int>(vae.stride_spatial * transformer.patch_size[1]);
@@ -216,18 +280,20 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
                                         const InspectedRequest& inspected, int64_t drawn_seed,
                                         const PlanLimits& limits) {
   GenerationPlan plan;
-  plan.request = Resolve(request, *model.family, drawn_seed);
+  plan.request = Resolve(request, model, drawn_seed);
+  plan.guided = !model.few_step.has_value();
   plan.image_to_video = plan.request.image != nullptr;
 
   Violations violations(inspected.violations);
   CheckTexts(inspected, model.transformer.text_len, violations);
-  if (plan.image_to_video && !model.family->accepts_image) {
+  if (plan.image_to_video && model.family->image == ImageRole::kNone) {
     violations.Add("image", absl::StrCat(std::string(model.family->name), " takes no image"));
   }
   if (!plan.image_to_video && !model.family->accepts_text_only) {
     violations.Add("image", absl::StrCat(std::string(model.family->name), " needs an image"));
   }
   CheckSampling(plan.request, *model.family, violations);
+  if (model.few_step.has_value()) CheckFewStep(plan.request, model.Sampling(), violations);
   const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
   if (shape.has_value()) {
     plan.shape = *shape;
@@ -237,7 +303,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
     const auto& patch = model.transformer.patch_size;
     plan.tokens = plan.latent_shape[1] / patch[0] * (plan.latent_shape[2] / patch[1]) *
                   (plan.latent_shape[3] / patch[2]);
-    plan.batched_guidance = plan.tokens <= kMaxTokensBatched;
+    plan.batched_guidance = plan.guided && plan.tokens <= kMaxTokensBatched;
     const uint64_t bytes = WorkingSetBytes(model, *shape, plan.tokens);
     if (limits.device_memory_bytes > 0 && bytes > limits.device_memory_bytes) {
       violations.Add(
@@ -252,12 +318,10 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
 
   plan.request.width = plan.shape.width;
   plan.request.height = plan.shape.height;
-  absl::StatusOr<FlowSchedule> schedule =
-      MakeFlowSchedule(plan.request.solver, *plan.request.steps, *plan.request.shift);
+  absl::StatusOr<FlowSchedule> schedule = MakeSchedule(plan.request, model);
   if (!schedule.ok()) return schedule.status();
-  for (const double timestep : schedule->timesteps) {
-    plan.steps.push_back({timestep, "only", plan.request.guidance_scale.front()});
-  }
+  plan.steps = PlanSteps(schedule->timesteps, model, plan.request.guidance_scale);
+  plan.sigmas = std::move(schedule->sigmas);
   plan.stages = PlanStages(plan, model, inspected);
   return plan;
 }

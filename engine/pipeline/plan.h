@@ -21,6 +21,12 @@ struct PlannedModel {
   TransformerConfig transformer;
   TextEncoderConfig text_encoder;
   VaeConfig vae;
+  // Of two experts the high-noise one takes the timesteps from this fraction of 1000 on.
+  std::optional<double> expert_boundary;
+  std::optional<FewStepConfig> few_step;
+
+  // The family's or, for a few-step checkpoint, its own: Euler through its timesteps, unguided.
+  SamplingDefaults Sampling() const;
 
   // Pixels that one transformer token is wide and high: VAE stride times patch size.
   int SpatialStride() const;
@@ -28,7 +34,8 @@ struct PlannedModel {
 
 // What was learnt of the request by reading its texts and its image.
 struct InspectedRequest {
-  // Tokens with the end mark, before any cut. Absent if the text could not be read at all.
+  // Tokens with the end mark, before any cut. Absent if the text could not be read at all, or for
+  // the negative prompt of a model without guidance.
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> negative_prompt_tokens;
   // Pixels of the image; absent without one or if it could not be read.

@@ -1,12 +1,9 @@
 #include "engine/pipeline/preprocess.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/media/image_decode.h"
-#include "engine/media/image_resize.h"
 #include "engine/text/cleaning.h"
 
 namespace wan {
@@ -59,12 +56,14 @@ InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedM
   InspectedRequest inspected;
   inspected.prompt_tokens =
       CountTokens("prompt", request.prompt, model, tokenizer, inspected.violations);
-  const std::string_view negative =
-      request.negative_prompt.has_value() && !request.negative_prompt->empty()
-          ? std::string_view(*request.negative_prompt)
-          : model.family->negative_prompt;
-  inspected.negative_prompt_tokens =
-      CountTokens("negative_prompt", negative, model, tokenizer, inspected.violations);
+  if (!model.few_step.has_value()) {
+    const std::string_view negative =
+        request.negative_prompt.has_value() && !request.negative_prompt->empty()
+            ? std::string_view(*request.negative_prompt)
+            : model.family->sampling.negative_prompt;
+    inspected.negative_prompt_tokens =
+        CountTokens("negative_prompt", negative, model, tokenizer, inspected.violations);
+  }
   if (request.image != nullptr) {
     absl::StatusOr<RgbImage> image = DecodeImage(*request.image);
     if (image.ok()) {
@@ -74,23 +73,6 @@ InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedM
     }
   }
   return inspected;
-}
-
-absl::StatusOr<at::Tensor> PrepareFirstFrame(const std::string& image, const VideoShape& shape) {
-  absl::StatusOr<RgbImage> decoded = DecodeImage(image);
-  if (!decoded.ok()) return decoded.status();
-  absl::StatusOr<RgbImage> frame = CoverAndCrop(*decoded, {shape.width, shape.height});
-  if (!frame.ok()) return frame.status();
-  // torchvision's to_tensor, then (x - 0.5) / 0.5, as upstream does: the order decides the last
-  // bit.
-  return at::from_blob(frame->pixels.data(), {shape.height, shape.width, 3}, at::kByte)
-      .permute({2, 0, 1})
-      .to(at::kFloat)
-      .div_(255)
-      .sub_(0.5)
-      .div_(0.5)
-      .unsqueeze(1)
-      .contiguous();
 }
 
 }  // namespace wan

@@ -1,7 +1,5 @@
-// From a request's text and image to what the models take.
+// Reads a request's texts and image, before anything is computed.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <string>
@@ -30,9 +28,5 @@ absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::str
 // Reads texts and image of a request for MakePlan. Never fails: what is wrong becomes violations.
 InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
                                 const Tokenizer* tokenizer);
-
-// The first frame as the VAE takes it: [3, 1, H, W] fp32 in [-1, 1], by upstream's ti2v rule (cover
-// with Pillow's LANCZOS, cut the middle). `shape` is the plan's.
-absl::StatusOr<at::Tensor> PrepareFirstFrame(const std::string& image, const VideoShape& shape);
 
 }  // namespace wan

@@ -20,13 +20,13 @@ namespace {
 
 struct PreparedInputs {
   PromptTokens prompt;
-  PromptTokens negative_prompt;
-  at::Tensor first_frame;  // [3, 1, H, W]; undefined for text to video
+  PromptTokens negative_prompt;  // none if the plan is not guided
+  at::Tensor image;              // [3, 1, H, W]; undefined for text to video
 };
 
 struct TextEmbeddings {
   at::Tensor prompt;
-  at::Tensor negative_prompt;
+  at::Tensor negative_prompt;  // undefined if the plan is not guided
 };
 
 absl::StatusOr<PreparedInputs> Preprocess(const GenerationPlan& plan, const PipelineModel& model) {
@@ -36,14 +36,17 @@ absl::StatusOr<PreparedInputs> Preprocess(const GenerationPlan& plan, const Pipe
       TokenizePrompt(model.tokenizer.get(), plan.request.prompt, limit);
   if (!prompt.ok()) return prompt.status();
   inputs.prompt = *std::move(prompt);
-  absl::StatusOr<PromptTokens> negative =
-      TokenizePrompt(model.tokenizer.get(), *plan.request.negative_prompt, limit);
-  if (!negative.ok()) return negative.status();
-  inputs.negative_prompt = *std::move(negative);
+  if (plan.guided) {
+    absl::StatusOr<PromptTokens> negative =
+        TokenizePrompt(model.tokenizer.get(), *plan.request.negative_prompt, limit);
+    if (!negative.ok()) return negative.status();
+    inputs.negative_prompt = *std::move(negative);
+  }
   if (plan.image_to_video) {
-    absl::StatusOr<at::Tensor> frame = PrepareFirstFrame(*plan.request.image, plan.shape);
-    if (!frame.ok()) return frame.status();
-    inputs.first_frame = frame->to(model.device);
+    absl::StatusOr<at::Tensor> image =
+        PrepareImage(*plan.request.image, model.planned.family->image, plan.shape);
+    if (!image.ok()) return image.status();
+    inputs.image = *std::move(image);
   }
   return inputs;
 }
@@ -51,9 +54,26 @@ absl::StatusOr<PreparedInputs> Preprocess(const GenerationPlan& plan, const Pipe
 absl::StatusOr<TextEmbeddings> EncodeTexts(const PreparedInputs& inputs, TextEncoder& encoder) {
   absl::StatusOr<at::Tensor> prompt = encoder.Encode(inputs.prompt.ids);
   if (!prompt.ok()) return prompt.status();
+  if (inputs.negative_prompt.ids.empty()) return TextEmbeddings{*prompt, {}};
   absl::StatusOr<at::Tensor> negative = encoder.Encode(inputs.negative_prompt.ids);
   if (!negative.ok()) return negative.status();
   return TextEmbeddings{*prompt, *negative};
+}
+
+FlowSchedule ScheduleOf(const GenerationPlan& plan) {
+  FlowSchedule schedule{plan.sigmas, {}};
+  for (const StepPlan& step : plan.steps) schedule.timesteps.push_back(step.timestep);
+  return schedule;
+}
+
+// All experts are resident: there is nothing to bring up.
+ExpertSource ExpertsOf(const PipelineModel& model) {
+  return [&model](const StepPlan& step) -> absl::StatusOr<VideoTransformer*> {
+    for (const Expert& expert : model.experts) {
+      if (expert.name == step.expert) return expert.transformer.get();
+    }
+    return absl::InternalError("the model has no expert '" + step.expert + "'");
+  };
 }
 
 // Runs `work` inside the span `stage` and closes it with its status.
@@ -159,25 +179,28 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
   if (!texts.ok()) return texts.status();
   if (taps.texts) taps.texts(texts->prompt, texts->negative_prompt);
 
-  at::Tensor first_frame_latents;
+  EncodedImage image;
   if (plan.image_to_video) {
-    const auto encoded = InStage(recorder, kStageVaeEncoding,
-                                 [&] { return model.vae->Encode(prepared->first_frame, stop); });
+    auto encoded = InStage(recorder, kStageVaeEncoding, [&] {
+      return EncodeImage(prepared->image, model.planned.family->image, plan.shape.num_frames,
+                         *model.vae, stop);
+    });
     if (!encoded.ok()) return encoded.status();
-    first_frame_latents = *encoded;
-    if (taps.first_frame) taps.first_frame(prepared->first_frame, first_frame_latents);
+    image = *std::move(encoded);
+    if (taps.image) taps.image(prepared->image, image);
   }
 
   const at::Tensor noise = DrawNoise(plan.latent_shape, *plan.request.seed, model.device);
   if (taps.noise) taps.noise(noise);
   absl::StatusOr<std::unique_ptr<FlowSolver>> solver =
-      MakeFlowSolver(plan.request.solver, *plan.request.steps, *plan.request.shift);
+      MakeFlowSolver(plan.request.solver, ScheduleOf(plan));
   if (!solver.ok()) return solver.status();
-  const DenoiseInputs inputs{plan, noise, texts->prompt, texts->negative_prompt,
-                             first_frame_latents};
+  const DenoiseInputs inputs{
+      plan,           noise, texts->prompt, texts->negative_prompt, image.first_frame_latents,
+      image.condition};
   const int interval = plan.request.preview_interval;
   const absl::StatusOr<at::Tensor> latents =
-      DenoiseLoop(inputs, *model.transformer, **solver, recorder, stop,
+      DenoiseLoop(inputs, ExpertsOf(model), **solver, recorder, stop,
                   [&](const DenoiseState& state) -> absl::Status {
                     if (taps.step) taps.step(state);
                     if (interval == 0 || state.step % interval != 0) return absl::OkStatus();

@@ -8,6 +8,8 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
@@ -15,17 +17,24 @@
 #include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
 #include "engine/pipeline/denoise_loop.h"
+#include "engine/pipeline/image_input.h"
 #include "engine/pipeline/plan.h"
 #include "engine/text/tokenizer.h"
 
 namespace wan {
+
+// One of a model's transformers.
+struct Expert {
+  std::string name;  // StepPlan::expert: "only", or "high" and "low"
+  std::unique_ptr<VideoTransformer> transformer;
+};
 
 // A resident model's parts. The pipeline borrows them for one generation.
 struct PipelineModel {
   PlannedModel planned;
   std::unique_ptr<Tokenizer> tokenizer;  // null for synthetic checkpoints
   std::unique_ptr<TextEncoder> text_encoder;
-  std::unique_ptr<VideoTransformer> transformer;
+  std::vector<Expert> experts;
   std::unique_ptr<VideoAutoencoder> vae;
   at::Device device = at::kCPU;
 };
@@ -35,7 +44,8 @@ struct PipelineTaps {
   std::function<void(const at::Tensor& prompt_embeds, const at::Tensor& negative_prompt_embeds)>
       texts;
   std::function<void(const at::Tensor& noise)> noise;
-  std::function<void(const at::Tensor& first_frame, const at::Tensor& latents)> first_frame;
+  // The image as the VAE took it and what it became.
+  std::function<void(const at::Tensor& image, const EncodedImage& encoded)> image;
   std::function<void(const DenoiseState& state)> step;
   std::function<void(const at::Tensor& frames)> frames;  // [3, n, H, W] in [-1, 1]
 };

@@ -1,5 +1,7 @@
 #include "engine/runtime/model_loading.h"
 
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,18 +28,23 @@ ComponentDescription DescribeComponent(std::string name, const WeightSource& sou
           options.device.str(), DTypeLabel(dtype)};
 }
 
-GenerationRequest DefaultsOf(const ModelSpec& spec, const ModelFamily& family) {
+// As diffusers' folders and wan_inspect call the experts.
+const char* TransformerName(int expert) { return expert == 0 ? "transformer" : "transformer_2"; }
+
+GenerationRequest DefaultsOf(const ModelSpec& spec, const PlannedModel& planned) {
+  const ModelFamily& family = *planned.family;
+  const SamplingDefaults sampling = planned.Sampling();
   GenerationRequest defaults;
   defaults.model = spec.name;
-  defaults.negative_prompt = std::string(family.negative_prompt);
+  defaults.negative_prompt = std::string(sampling.negative_prompt);
   defaults.width = family.shape.width;
   defaults.height = family.shape.height;
   defaults.num_frames = family.shape.num_frames;
   defaults.fps = family.fps;
-  defaults.steps = family.steps;
-  defaults.guidance_scale = family.guidance_scale;
-  defaults.shift = family.shift;
-  defaults.solver = std::string(family.solver);
+  defaults.steps = sampling.steps;
+  defaults.guidance_scale = sampling.guidance_scale;
+  defaults.shift = sampling.shift;
+  defaults.solver = std::string(sampling.solver);
   defaults.outputs = {OutputKind::kMp4};
   return defaults;
 }
@@ -50,17 +57,21 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
   description.path = spec.path;
   description.family = std::string(family.name);
   description.layout = std::string(LayoutName(checkpoint.layout()));
-  description.components = {
-      DescribeComponent("text_encoder", checkpoint.text_encoder(),
-                        model.text_encoder->WeightBytes(), options, options.dtype),
-      DescribeComponent("transformer", checkpoint.transformer(), model.transformer->WeightBytes(),
-                        options, options.dtype),
-      DescribeComponent("vae", checkpoint.vae(), model.vae->WeightBytes(), options, at::kFloat)};
-  description.defaults = DefaultsOf(spec, family);
-  description.accepts_image = family.accepts_image;
+  description.components = {DescribeComponent("text_encoder", checkpoint.text_encoder(),
+                                              model.text_encoder->WeightBytes(), options,
+                                              options.dtype)};
+  for (int i = 0; i < checkpoint.num_experts(); ++i) {
+    description.components.push_back(
+        DescribeComponent(TransformerName(i), checkpoint.transformer(i),
+                          model.experts[i].transformer->WeightBytes(), options, options.dtype));
+  }
+  description.components.push_back(
+      DescribeComponent("vae", checkpoint.vae(), model.vae->WeightBytes(), options, at::kFloat));
+  description.defaults = DefaultsOf(spec, model.planned);
+  description.accepts_image = family.image != ImageRole::kNone;
   description.spatial_stride = model.planned.SpatialStride();
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
-  description.experts = static_cast<int>(family.guidance_scale.size());
+  description.experts = family.experts;
   return description;
 }
 
@@ -98,6 +109,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   pipeline.planned.transformer = checkpoint.transformer_config();
   pipeline.planned.text_encoder = checkpoint.text_encoder_config();
   pipeline.planned.vae = checkpoint.vae_config();
+  pipeline.planned.expert_boundary = checkpoint.expert_boundary();
 
   if (!checkpoint.tokenizer_path().empty()) {
     if (absl::Status status =
@@ -114,13 +126,18 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       !status.ok()) {
     return status;
   }
-  if (absl::Status status =
-          Take("transformer",
-               LoadWanTransformer(checkpoint.transformer(), checkpoint.transformer_config(),
-                                  {options.device, options.dtype}),
-               pipeline.transformer);
-      !status.ok()) {
-    return status;
+  const std::span<const std::string_view> expert_names = ExpertNames(*pipeline.planned.family);
+  for (int i = 0; i < checkpoint.num_experts(); ++i) {
+    Expert& expert = pipeline.experts.emplace_back();
+    expert.name = expert_names[i];
+    if (absl::Status status =
+            Take(TransformerName(i),
+                 LoadWanTransformer(checkpoint.transformer(i), checkpoint.transformer_config(i),
+                                    {options.device, options.dtype}),
+                 expert.transformer);
+        !status.ok()) {
+      return status;
+    }
   }
   if (absl::Status status =
           Take("vae",

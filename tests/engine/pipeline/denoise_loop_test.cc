@@ -26,7 +26,8 @@ class TextValue final : public TextConditioning {
   const std::vector<double> values;
 };
 
-// The flow of a batch entry is the first number of its text, everywhere.
+// The flow of a batch entry is the first number of its text, everywhere, and what is the expert's
+// own.
 class ConstantFlow final : public VideoTransformer {
  public:
   const TransformerConfig& config() const override { return config_; }
@@ -45,9 +46,10 @@ class ConstantFlow final : public VideoTransformer {
                                      const TextConditioning& text) override {
     batches.push_back(latents.size(0));
     timesteps.push_back(timestep.clone());
+    inputs.push_back(latents.select(0, 0).clone());
     std::vector<at::Tensor> flows;
     for (const double value : static_cast<const TextValue&>(text).values) {
-      flows.push_back(at::full(latents.sizes().slice(1), value, latents.options()));
+      flows.push_back(at::full({2, 3, 2, 2}, value + own_flow, latents.options()));
     }
     return at::stack(flows);
   }
@@ -56,7 +58,9 @@ class ConstantFlow final : public VideoTransformer {
 
   std::vector<int64_t> batches;
   std::vector<at::Tensor> timesteps;
+  std::vector<at::Tensor> inputs;  // of the first batch entry
   int texts_prepared = 0;
+  double own_flow = 0;
 
  private:
   TransformerConfig config_;
@@ -71,11 +75,20 @@ class DenoiseLoopTest : public testing::Test {
   }
 
   absl::StatusOr<at::Tensor> Run(std::stop_token stop = {}) {
-    const DenoiseInputs inputs{plan_, at::ones({2, 3, 2, 2}), at::full({1, 4}, 5.0),
-                               at::full({1, 4}, 1.0), first_frame_};
+    const DenoiseInputs inputs{plan_,
+                               at::ones({2, 3, 2, 2}),
+                               at::full({1, 4}, 5.0),
+                               at::full({1, 4}, 1.0),
+                               first_frame_,
+                               condition_};
+    const auto expert_for = [&](const StepPlan& step) -> absl::StatusOr<VideoTransformer*> {
+      experts_asked_.push_back(step.expert);
+      if (!expert_status_.ok()) return expert_status_;
+      return step.expert == "low" ? &low_ : &transformer_;
+    };
     auto solver = MakeFlowSolver("euler", static_cast<int>(plan_.steps.size()), 1.0);
     Recorder recorder(clock_, monitor_, {});
-    return DenoiseLoop(inputs, transformer_, **solver, recorder, stop,
+    return DenoiseLoop(inputs, expert_for, **solver, recorder, stop,
                        [&](const DenoiseState& state) {
                          flows_.push_back(*state.flow.const_data_ptr<float>());
                          return on_step_;
@@ -84,7 +97,11 @@ class DenoiseLoopTest : public testing::Test {
 
   GenerationPlan plan_;
   at::Tensor first_frame_;
+  at::Tensor condition_;
   ConstantFlow transformer_;
+  ConstantFlow low_;
+  std::vector<std::string> experts_asked_;
+  absl::Status expert_status_;
   absl::Status on_step_;
   std::vector<float> flows_;
   fakes::FakeClock clock_;
@@ -143,6 +160,50 @@ TEST_F(DenoiseLoopTest, Item12TheFirstFrameStaysAndItsTokensHaveTimestepZero) {
 TEST_F(DenoiseLoopTest, Item21TextToVideoHasOneTimestep) {
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(transformer_.timesteps.front().sizes(), at::IntArrayRef({1}));
+}
+
+TEST_F(DenoiseLoopTest, EveryStepRunsOnItsExpertWithTextsOfItsOwn) {
+  plan_.steps = {{1000, "high", 3}, {900, "high", 3}, {800, "low", 2}, {400, "low", 2}};
+  low_.own_flow = 10;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(experts_asked_, ElementsAre("high", "high", "low", "low"));
+  // High: 1 + 3 * (5 - 1); low: 11 + 2 * (15 - 11).
+  EXPECT_THAT(flows_, ElementsAre(13, 13, 19, 19));
+  EXPECT_EQ(transformer_.timesteps.size(), 4u);
+  EXPECT_EQ(low_.timesteps.size(), 4u);
+  EXPECT_EQ(transformer_.texts_prepared, 2);
+  EXPECT_EQ(low_.texts_prepared, 2);
+}
+
+TEST_F(DenoiseLoopTest, AnExpertThatCannotBeBroughtUpEndsTheLoop) {
+  expert_status_ = absl::ResourceExhaustedError("no room for the expert");
+  EXPECT_EQ(Run().status().message(), "no room for the expert");
+  EXPECT_TRUE(transformer_.batches.empty());
+}
+
+// DIFFERENCES 13: the condition stands behind the noisy latents, the same in every forward.
+TEST_F(DenoiseLoopTest, Item13TheConditionFollowsTheLatentsInEveryForward) {
+  condition_ = at::full({5, 3, 2, 2}, 9.0);
+  for (const bool batched : {false, true}) {
+    SCOPED_TRACE(batched);
+    plan_.batched_guidance = batched;
+    transformer_.inputs.clear();
+    ASSERT_TRUE(Run().ok());
+    ASSERT_EQ(transformer_.inputs.size(), batched ? 2u : 4u);
+    for (const at::Tensor& input : transformer_.inputs) {
+      ASSERT_EQ(input.sizes(), at::IntArrayRef({7, 3, 2, 2}));
+      EXPECT_TRUE(at::equal(input.narrow(0, 2, 5), condition_));
+    }
+    EXPECT_TRUE(at::equal(transformer_.inputs.front().narrow(0, 0, 2), at::ones({2, 3, 2, 2})));
+  }
+}
+
+TEST_F(DenoiseLoopTest, WithoutGuidanceThePromptRunsAlone) {
+  plan_.guided = false;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(transformer_.batches, ElementsAre(1, 1));
+  EXPECT_EQ(transformer_.texts_prepared, 1);
+  EXPECT_THAT(flows_, ElementsAre(5, 5));
 }
 
 TEST_F(DenoiseLoopTest, AStopRequestIsSeenBeforeTheFirstForward) {

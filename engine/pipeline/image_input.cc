@@ -1,0 +1,66 @@
+#include "engine/pipeline/image_input.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/upsample_bicubic2d.h>
+#include <ATen/ops/zeros.h>
+
+#include "engine/media/image_decode.h"
+#include "engine/media/image_resize.h"
+
+namespace wan {
+namespace {
+
+// [3, h, w] in [-1, 1]: torchvision's to_tensor, then (x - 0.5) / 0.5, as upstream does; the order
+// decides the last bit.
+at::Tensor ToSignedUnit(RgbImage& image) {
+  return at::from_blob(image.pixels.data(), {image.height, image.width, 3}, at::kByte)
+      .permute({2, 0, 1})
+      .to(at::kFloat)
+      .div_(255)
+      .sub_(0.5)
+      .div_(0.5)
+      .contiguous();
+}
+
+}  // namespace
+
+absl::StatusOr<at::Tensor> PrepareImage(const std::string& image, ImageRole role,
+                                        const VideoShape& shape) {
+  absl::StatusOr<RgbImage> decoded = DecodeImage(image);
+  if (!decoded.ok()) return decoded.status();
+  if (role == ImageRole::kFirstFrame) {
+    absl::StatusOr<RgbImage> frame = CoverAndCrop(*decoded, {shape.width, shape.height});
+    if (!frame.ok()) return frame.status();
+    return ToSignedUnit(*frame).unsqueeze(1);
+  }
+  return at::upsample_bicubic2d(ToSignedUnit(*decoded).unsqueeze(0), {shape.height, shape.width},
+                                /*align_corners=*/false)
+      .transpose(0, 1);
+}
+
+absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
+                                         int64_t num_frames, const VideoAutoencoder& vae,
+                                         std::stop_token stop) {
+  EncodedImage encoded;
+  if (role == ImageRole::kFirstFrame) {
+    absl::StatusOr<at::Tensor> latents = vae.Encode(image, stop);
+    if (!latents.ok()) return latents.status();
+    encoded.first_frame_latents = *std::move(latents);
+    return encoded;
+  }
+  // On the image's device: the VAE takes the frames over chunk by chunk.
+  const at::Tensor grey =
+      at::zeros({3, num_frames - 1, image.size(2), image.size(3)}, image.options());
+  absl::StatusOr<at::Tensor> latents = vae.Encode(at::cat({image, grey}, /*dim=*/1), stop);
+  if (!latents.ok()) return latents.status();
+  // One mask channel for each frame of a latent; the first latent is the image alone.
+  at::Tensor mask = at::zeros(
+      {vae.config().stride_temporal, latents->size(1), latents->size(2), latents->size(3)},
+      latents->options());
+  mask.select(1, 0).fill_(1);
+  encoded.condition = at::cat({mask, *latents});
+  return encoded;
+}
+
+}  // namespace wan

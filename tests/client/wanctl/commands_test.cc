@@ -1,0 +1,246 @@
+// The commands that follow no job, and what all commands share.
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/client/wanctl/wanctl_fixture.h"
+
+namespace wan::client {
+namespace {
+
+using fakes::Completed;
+using fakes::ReadFile;
+using fakes::Stream;
+using google::protobuf::util::MessageDifferencer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(WanctlTest, NobodyThere) {
+  // Port 1 of this machine: nobody listens there.
+  EXPECT_EQ(RunAt({"--server", "127.0.0.1:1", "list"}), 6);
+  EXPECT_THAT(err_, HasSubstr("wanctl: cannot reach 127.0.0.1:1: "));
+}
+
+TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
+  Script({Completed(1)});
+  EXPECT_EQ(Run({"generate", "--model", "5b"}), 2);
+  EXPECT_EQ(Generate({"--image", (folder_ / "none.png").string()}), 2);
+  EXPECT_THAT(err_, HasSubstr("--image: cannot read"));
+  EXPECT_THAT(err_, HasSubstr("No such file"));
+  EXPECT_EQ(Generate({"--image", folder_.path().string()}), 2);
+  EXPECT_THAT(err_, HasSubstr("Is a directory"));
+  EXPECT_EQ(Generate({"--output", (folder_ / "none" / "a.mkv").string()}), 2);
+  EXPECT_THAT(err_, HasSubstr("--output: there is no folder"));
+  std::filesystem::create_directory(folder_ / "b.mkv");
+  EXPECT_EQ(Generate({"--output", (folder_ / "b.mkv").string()}), 2);
+  EXPECT_THAT(err_, HasSubstr("is a folder"));
+  fakes::WriteFile(folder_ / "file", "");
+  EXPECT_EQ(Generate({"--preview-interval", "1", "--preview-dir", (folder_ / "file").string()}), 2);
+  EXPECT_THAT(err_, HasSubstr("--preview-dir: cannot make"));
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a", "--image", "/none.png"}), 2);
+  EXPECT_EQ(Run({"download", "a1", "--output", "/none/a.mp4"}), 2);
+  EXPECT_EQ(generate_requests_.All().size(), 0u);
+}
+
+TEST_F(WanctlTest, SubmitPrintsTheNameAlone) {
+  wan::v1::Job job;
+  job.set_name("jobs/a1");
+  job.set_state(wan::v1::JOB_STATE_QUEUED);
+  fakes::Requests<wan::v1::CreateJobRequest> requests;
+  server_.scripts.create_job = [&](const wan::v1::CreateJobRequest& request, wan::v1::Job* answer) {
+    requests.Add(request);
+    *answer = job;
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a cat", "--request-id", "r1"}), 0);
+  EXPECT_EQ(out_, "jobs/a1\n");
+  EXPECT_EQ(err_, "");
+  EXPECT_EQ(requests.All()[0].request().request_id(), "r1");
+  EXPECT_THAT(requests.All()[0].request().outputs(), ElementsAre(wan::v1::OUTPUT_KIND_MP4));
+
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a cat", "--json"}), 0);
+  const auto printed = FromLines<wan::v1::Job>(out_);
+  ASSERT_EQ(printed.size(), 1u);
+  EXPECT_TRUE(MessageDifferencer::Equals(printed[0], job));
+}
+
+TEST_F(WanctlTest, GetAndCancel) {
+  const auto answer = [](wan::v1::JobState state) {
+    return [state](const auto& request, wan::v1::Job* job) {
+      job->set_name(request.name());
+      job->set_state(state);
+      return grpc::Status::OK;
+    };
+  };
+  server_.scripts.get_job = answer(wan::v1::JOB_STATE_FAILED);
+  server_.scripts.cancel_job = answer(wan::v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(Run({"get", "a1"}), 0);
+  EXPECT_EQ(out_, "Job:         jobs/a1\nState:       FAILED\n");
+  EXPECT_EQ(Run({"cancel", "jobs/a1"}), 0);
+  EXPECT_EQ(out_, "Job:         jobs/a1\nState:       CANCELLED\n");
+  EXPECT_EQ(Run({"--json", "get", "a1"}), 0);
+  EXPECT_EQ(out_, "{\"name\":\"jobs/a1\",\"state\":\"JOB_STATE_FAILED\"}\n");
+}
+
+TEST_F(WanctlTest, ListTurnsPages) {
+  fakes::Requests<wan::v1::ListJobsRequest> requests;
+  server_.scripts.list_jobs = [&](const wan::v1::ListJobsRequest& request,
+                                  wan::v1::ListJobsResponse* response) {
+    requests.Add(request);
+    // A server may give fewer than it is asked for.
+    for (int i = 0; i < std::min(request.page_size(), 2); ++i) {
+      response->add_jobs()->set_name("jobs/" + request.page_token() + std::to_string(i));
+    }
+    if (request.page_token() != "xxx") response->set_next_page_token(request.page_token() + "x");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"list", "--limit", "5", "--state", "failed"}), 0);
+  EXPECT_EQ(out_,
+            "Job       State        Model  Created  Progress  Prompt\n"
+            "jobs/0    UNSPECIFIED  -      -        -         -\n"
+            "jobs/1    UNSPECIFIED  -      -        -         -\n"
+            "jobs/x0   UNSPECIFIED  -      -        -         -\n"
+            "jobs/x1   UNSPECIFIED  -      -        -         -\n"
+            "jobs/xx0  UNSPECIFIED  -      -        -         -\n");
+  std::vector<int> sizes;
+  for (const auto& request : requests.All()) {
+    sizes.push_back(request.page_size());
+    EXPECT_THAT(request.states(), ElementsAre(wan::v1::JOB_STATE_FAILED));
+  }
+  EXPECT_THAT(sizes, ElementsAre(5, 3, 1));
+
+  // The last page ends the list.
+  EXPECT_EQ(Run({"list", "--json", "--limit", "5000"}), 0);
+  const auto pages = FromLines<wan::v1::ListJobsResponse>(out_);
+  ASSERT_EQ(pages.size(), 4u);
+  EXPECT_EQ(pages[1].jobs(0).name(), "jobs/x0");
+  EXPECT_EQ(requests.All()[3].page_size(), 1000);
+}
+
+TEST_F(WanctlTest, DownloadGoesOnWithAPart) {
+  const auto mp4 = Serve(wan::v1::OUTPUT_KIND_MP4, "video.mp4", "mp4 bytes");
+  wan::v1::Job job;
+  job.set_name("jobs/a1");
+  *job.add_artifacts() = mp4;
+  ScriptJob(job);
+  fakes::WriteFile(folder_ / ("a.mp4." + mp4.sha256().substr(0, 12) + ".part"), "mp4 b");
+  const std::string path = (folder_ / "a.mp4").string();
+  EXPECT_EQ(Run({"download", "a1", "--output", path}), 0);
+  EXPECT_EQ(out_, path + "\n");
+  EXPECT_EQ(ReadFile(path), "mp4 bytes");
+
+  EXPECT_EQ(Run({"download", "a1", "--output", path, "--json"}), 0);
+  const auto printed = FromLines<wan::v1::Job>(out_);
+  ASSERT_EQ(printed.size(), 1u);
+  EXPECT_TRUE(MessageDifferencer::Equals(printed[0], job));
+}
+
+TEST_F(WanctlTest, DownloadOfWhatIsNotThere) {
+  wan::v1::Job job;
+  job.set_name("jobs/a1");
+  job.set_state(wan::v1::JOB_STATE_RUNNING);
+  ScriptJob(job);
+  EXPECT_EQ(Run({"download", "a1", "--output", (folder_ / "a.mkv").string()}), 3);
+  EXPECT_THAT(err_, HasSubstr("wanctl: jobs/a1 has no .mkv"));
+}
+
+TEST_F(WanctlTest, DownloadOfDamagedBytes) {
+  auto mp4 = Serve(wan::v1::OUTPUT_KIND_MP4, "video.mp4", "mp4 bytes");
+  files_[mp4.name()] = "mp4 bites";
+  wan::v1::Job job;
+  job.set_name("jobs/a1");
+  *job.add_artifacts() = mp4;
+  ScriptJob(job);
+  EXPECT_EQ(Run({"download", "a1", "--output", (folder_ / "a.mp4").string()}), 4);
+  EXPECT_THAT(err_, HasSubstr("DATA_LOSS"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(WanctlTest, Report) {
+  server_.scripts.get_report = [](const auto& request, wan::v1::JobReport* report) {
+    report->set_job(request.job());
+    report->add_stages()->set_stage("T5_Encoding");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"report", "a1"}), 0);
+  EXPECT_EQ(out_,
+            "Stage        Time (s)  GPU Mem (GiB)  CPU %  Sys Mem (GiB)  SM %  Load\n"
+            "T5_Encoding     0.000              -      -              -     -     -\n");
+  EXPECT_EQ(Run({"report", "a1", "--json"}), 0);
+  EXPECT_EQ(out_, "{\"job\":\"jobs/a1\",\"stages\":[{\"stage\":\"T5_Encoding\"}]}\n");
+}
+
+TEST_F(WanctlTest, Models) {
+  const auto answer = [](const auto& request, wan::v1::Model* model) {
+    model->set_name("models/" + request.name());
+    return grpc::Status::OK;
+  };
+  server_.scripts.list_models = [](const auto&, wan::v1::ListModelsResponse* response) {
+    response->add_models()->set_name("models/5b");
+    return grpc::Status::OK;
+  };
+  server_.scripts.load_model = answer;
+  server_.scripts.unload_model = answer;
+  server_.scripts.warmup_model = answer;
+  EXPECT_EQ(Run({"models"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nmodels/5b  "));
+  EXPECT_EQ(Run({"models", "--json"}), 0);
+  EXPECT_EQ(out_, "{\"models\":[{\"name\":\"models/5b\"}]}\n");
+  for (const char* verb : {"load", "unload", "warmup"}) {
+    EXPECT_EQ(Run({"models", verb, "x", "--json"}), 0);
+    EXPECT_EQ(out_, "{\"name\":\"models/x\"}\n");
+  }
+  server_.scripts.unload_model = [](const auto&, auto*) {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "jobs wait");
+  };
+  EXPECT_EQ(Run({"models", "unload", "x"}), 3);
+}
+
+TEST_F(WanctlTest, DevicesOnceOrUntilCtrlC) {
+  std::vector<int> counts;
+  server_.scripts.watch_devices = [&](const wan::v1::WatchDevicesRequest& request) {
+    counts.push_back(request.count());
+    wan::v1::WatchDevicesResponse round;
+    round.add_devices()->set_device("cpu");
+    Stream<wan::v1::WatchDevicesResponse> stream{.messages = {round}};
+    if (request.count() == 0) {
+      stream.messages.push_back(round);
+      stream.hold = true;
+      stream.on_hold = [this] { stop_.request_stop(); };
+    }
+    return stream;
+  };
+  EXPECT_EQ(Run({"devices", "--json"}), 0);
+  EXPECT_EQ(out_, "{\"devices\":[{\"device\":\"cpu\"}]}\n");
+  EXPECT_EQ(Run({"devices", "--watch"}), 0);
+  EXPECT_THAT(counts, ElementsAre(1, 0));
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(WanctlTest, Info) {
+  server_.scripts.get_server_info = [](const auto&, wan::v1::ServerInfo* info) {
+    info->set_version("1.2.3");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"info"}), 0);
+  EXPECT_THAT(out_, HasSubstr("Version:     1.2.3\n"));
+  EXPECT_EQ(Run({"info", "--json"}), 0);
+  EXPECT_EQ(out_, "{\"version\":\"1.2.3\"}\n");
+}
+
+TEST_F(WanctlTest, AResultThatCannotBeWrittenIsNoResult) {
+  server_.scripts.get_server_info = [](const auto&, auto*) { return grpc::Status::OK; };
+  std::ostringstream out, err;
+  out.setstate(std::ios::badbit);
+  EXPECT_EQ(RunWanctl({"--server", server_.address(), "info"}, {.console = {out, err}}), 4);
+  EXPECT_THAT(err.str(), HasSubstr("cannot write to stdout"));
+}
+
+}  // namespace
+}  // namespace wan::client

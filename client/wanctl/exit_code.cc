@@ -12,7 +12,7 @@ ExitCode ExitCodeOf(const absl::Status& status, bool accepted) {
     case absl::StatusCode::kDeadlineExceeded:
       return kExitCancelled;
     case absl::StatusCode::kUnavailable:
-      // With a reason it is the server's word (it is stopping, the model is still loading);
+      // With a reason it is the server's word (it is stopping, for one);
       // without one there was no server to say it.
       return DetailsOf(status).reason.empty() || accepted ? kExitUnreachable : kExitRejected;
     case absl::StatusCode::kInvalidArgument:

@@ -84,8 +84,10 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   // stdout is for the files' names.
   Display display(session.console().err, session.console().err_columns);
   Follower follower(session, display, previews);
-  const absl::StatusOr<wan::v1::Event> end = session.Videos().Generate(
-      *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
+  const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
+    return session.Videos().Generate(
+        *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
+  });
   const ExitCode code = follower.Finish(end, "ends with this call");
   if (code != kExitDone) return code;
   return FetchOutputs(session, display, end->job(), end->completed().artifacts(), command.outputs,

@@ -17,7 +17,8 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
   const absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  const absl::StatusOr<wan::v1::Job> job = session.Videos().CreateJob(*request, session.stop());
+  const absl::StatusOr<wan::v1::Job> job =
+      session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
   return kExitDone;

@@ -1,5 +1,6 @@
 #include "client/wanctl/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,11 +9,20 @@
 #include "client/wanctl/text.h"
 
 namespace wan::client {
+namespace {
+
+// A reason of the server's (docs/api.md).
+constexpr std::string_view kModelLoading = "MODEL_LOADING";
+// Where it does not say when to come back.
+constexpr absl::Duration kRetryDelay = absl::Seconds(1);
+
+}  // namespace
 
 Session::Session(const Environment& environment, const GlobalFlags& flags)
     : environment_(environment),
       flags_(flags),
-      connection_({.server = flags.server, .deadline = environment.now() + flags.timeout}) {}
+      deadline_(environment.now() + flags.timeout),
+      connection_({.server = flags.server, .deadline = deadline_}) {}
 
 VideoClient Session::Videos() { return VideoClient(connection_, RetryPolicy(), clock_); }
 
@@ -49,6 +59,15 @@ ExitCode Session::Fail(const absl::Status& status, bool accepted, std::string_vi
 ExitCode Session::RefuseUsage(const absl::Status& status) {
   Say({status.message().data(), status.message().size()});
   return kExitUsage;
+}
+
+bool Session::IsModelLoading(const absl::Status& status) {
+  return absl::IsUnavailable(status) && DetailsOf(status).reason == kModelLoading;
+}
+
+void Session::AwaitRetry(const absl::Status& status) {
+  const absl::Duration wanted = DetailsOf(status).retry_delay.value_or(kRetryDelay);
+  environment_.clock.Wait(std::min(wanted, deadline_ - Now()), stop());
 }
 
 void Session::TellingClock::Wait(absl::Duration delay, const std::stop_token& stop) {

@@ -54,6 +54,21 @@ class Session {
   // Retries are told to the user.
   VideoClient Videos();
 
+  // Makes a call that needs a model: `call` is () -> absl::StatusOr<T>. While the server answers
+  // that the model is being loaded, says so once, waits as long as the server asks, and calls
+  // again.
+  template <typename Call>
+  auto OnceLoaded(const Call& call) -> decltype(call()) {
+    auto result = call();
+    if (!IsModelLoading(result.status())) return result;
+    Say("the model is being loaded, waiting for it");
+    do {
+      AwaitRetry(result.status());
+      result = call();
+    } while (IsModelLoading(result.status()));
+    return result;
+  }
+
   // A message of the server: itself as JSON, or `text`.
   void Show(const google::protobuf::Message& message, std::string_view text);
 
@@ -78,8 +93,13 @@ class Session {
     Session& session_;
   };
 
+  static bool IsModelLoading(const absl::Status& status);
+  // Until the server wants to be asked again, --timeout has passed, or Ctrl-C.
+  void AwaitRetry(const absl::Status& status);
+
   const Environment& environment_;
   const GlobalFlags flags_;
+  const absl::Time deadline_;
   const Connection connection_;
   TellingClock clock_{*this};
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "google/rpc/error_details.pb.h"
 #include "tests/client/wanctl/wanctl_fixture.h"
 
 namespace wan::client {
@@ -46,6 +47,21 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
   EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a", "--image", "/none.png"}), 2);
   EXPECT_EQ(Run({"download", "a1", "--output", "/none/a.mp4"}), 2);
   EXPECT_EQ(generate_requests_.All().size(), 0u);
+}
+
+TEST_F(WanctlTest, SubmitWaitsForAModelThatIsBeingLoaded) {
+  google::rpc::ErrorInfo info;
+  info.set_reason("MODEL_LOADING");
+  server_.scripts.create_job = [&](const auto&, wan::v1::Job* answer) {
+    answer->set_name("jobs/a1");
+    return clock_.delays.empty()
+               ? fakes::ErrorWith(grpc::StatusCode::UNAVAILABLE, "being loaded", {&info})
+               : grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a cat"}), 0);
+  EXPECT_THAT(clock_.delays, ElementsAre(absl::Seconds(1)));
+  EXPECT_EQ(out_, "jobs/a1\n");
+  EXPECT_EQ(err_, "wanctl: the model is being loaded, waiting for it\n");
 }
 
 TEST_F(WanctlTest, SubmitPrintsTheNameAlone) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "tests/client/wanctl/wanctl_fixture.h"
@@ -25,6 +27,7 @@ using google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 using wan::v1::Event;
 
@@ -147,6 +150,58 @@ TEST_F(WanctlTest, EveryOutcomeHasItsExitCode) {
     EXPECT_THAT(err_, HasSubstr(row.says));
     EXPECT_EQ(out_, "");
   }
+}
+
+// The model is being loaded, ask again after `delay`.
+grpc::Status Loading(absl::Duration delay) {
+  google::rpc::ErrorInfo info;
+  info.set_reason("MODEL_LOADING");
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(delay));
+  return fakes::ErrorWith(grpc::StatusCode::UNAVAILABLE, "model '5b' is being loaded",
+                          {&info, &retry});
+}
+
+TEST_F(WanctlTest, GenerateWaitsForAModelThatIsBeingLoaded) {
+  const auto mp4 = Serve(wan::v1::OUTPUT_KIND_MP4, "video.mp4", "mp4 bytes");
+  Script({}, Loading(absl::Seconds(3)));
+  clock_.on_wait = [&] {
+    if (clock_.delays.size() == 2) Script({Queued(1), CompletedWith(2, {mp4})});
+  };
+  EXPECT_EQ(Generate(), 0);
+  EXPECT_THAT(clock_.delays, ElementsAre(absl::Seconds(3), absl::Seconds(3)));
+  EXPECT_THAT(err_, StartsWith("wanctl: the model is being loaded, waiting for it\njobs/a1 "));
+  const auto requests = generate_requests_.All();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_TRUE(MessageDifferencer::Equals(requests[0], requests[2]));
+}
+
+TEST_F(WanctlTest, AModelThatCannotBeLoadedEndsTheWait) {
+  google::rpc::ErrorInfo info;
+  info.set_reason("MODEL_NOT_READY");
+  Script({}, Loading(absl::Seconds(3)));
+  clock_.on_wait = [&] {
+    Script({}, fakes::ErrorWith(grpc::StatusCode::FAILED_PRECONDITION, "no such folder", {&info}));
+  };
+  EXPECT_EQ(Generate(), 3);
+  EXPECT_THAT(err_, HasSubstr("\nwanctl: FAILED_PRECONDITION (MODEL_NOT_READY): no such"));
+}
+
+TEST_F(WanctlTest, TheWaitForAModelEndsWithTheCommand) {
+  Script({}, Loading(absl::Hours(2)));
+  now_ = absl::Now();
+  clock_.on_wait = [this] { stop_.request_stop(); };
+  EXPECT_EQ(Generate({"--timeout", "600"}), 5);
+  EXPECT_THAT(clock_.delays, ElementsAre(absl::Minutes(10)));
+  EXPECT_THAT(err_, EndsWith("wanctl: interrupted\n"));
+}
+
+TEST_F(WanctlTest, AServerThatStopsIsNotWaitedFor) {
+  google::rpc::ErrorInfo info;
+  info.set_reason("SERVER_STOPPING");
+  Script({}, fakes::ErrorWith(grpc::StatusCode::UNAVAILABLE, "stopping", {&info}));
+  EXPECT_EQ(Generate(), 3);
+  EXPECT_THAT(clock_.delays, IsEmpty());
 }
 
 TEST_F(WanctlTest, PreviewsAreWritten) {

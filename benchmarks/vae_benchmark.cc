@@ -16,7 +16,7 @@
 #include "benchmarks/harness.h"
 #include "benchmarks/op_trace.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/models/wan/vae_22.h"
+#include "engine/models/wan/vae.h"
 
 namespace wan {
 namespace {
@@ -68,10 +68,10 @@ absl::Status Run(const Settings& settings) {
   if (!device.ok()) return device.status();
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
-  const auto vae = LoadVae22((*checkpoint)->vae(), (*checkpoint)->vae_config(),
-                             {.device = *device,
-                              .dtype = settings.precision == "bf16" ? at::kBFloat16 : at::kFloat,
-                              .allow_tf32 = settings.precision == "tf32"});
+  const auto vae = LoadWanVae((*checkpoint)->vae(), (*checkpoint)->vae_config(),
+                              {.device = *device,
+                               .dtype = settings.precision == "bf16" ? at::kBFloat16 : at::kFloat,
+                               .allow_tf32 = settings.precision == "tf32"});
   if (!vae.ok()) return vae.status();
   std::printf("%s, %s on %s: weights %.2f GiB\n", settings.model.c_str(),
               settings.precision.c_str(), settings.device.c_str(),

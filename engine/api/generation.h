@@ -17,8 +17,11 @@ struct GenerationRequest {
   std::string prompt;                          // UTF-8
   std::optional<std::string> negative_prompt;  // unset or empty: the model's default
   std::shared_ptr<const std::string> image;    // bytes of a PNG or JPEG file; null: text to video
-  std::optional<int> width;                    // pixels
+  // Pixels. With an image they are an area, from which the model's rule and the image's ratio make
+  // the size; unless `size_is_exact`, as in the request of a plan, where that has been done.
+  std::optional<int> width;
   std::optional<int> height;
+  bool size_is_exact = false;
   std::optional<int> num_frames;
   std::optional<int> fps;
   std::optional<int> steps;
@@ -59,8 +62,8 @@ struct StagePlan {
 // and the pipeline read it; nothing computes these a second time.
 struct GenerationPlan {
   GenerationRequest
-      request;       // resolved: every optional set, seed drawn, sizes after the image rule
-  VideoShape shape;  // of the video that comes out
+      request;  // resolved: every optional set, seed drawn, the size exact; plans the same again
+  VideoShape shape;                   // of the video that comes out
   std::vector<int64_t> latent_shape;  // [C, T, H, W]
   int64_t tokens = 0;                 // transformer tokens of one forward
   // Conditional and unconditional forward in one batch of two: for small videos, where one forward

@@ -1,6 +1,6 @@
 // The autoencoder between pixels and the latents that the transformer denoises.
 //
-//   absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae = LoadVae22(weights, config, options);
+//   absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae = LoadWanVae(weights, config, options);
 //   (*vae)->Decode(latents, [&](const at::Tensor& frames) { return writer.Add(frames); }, stop);
 //
 // Time is causal: a frame depends on no later one, so both directions work on chunks of frames and

@@ -83,8 +83,8 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
   const size_t before = violations.list().size();
   const int stride = model.SpatialStride();
   const int time_stride = static_cast<int>(model.vae.stride_temporal);
-  // With an image the size is only an area, so it need not lie on the grid.
-  const bool on_grid = request.image == nullptr;
+  // As an area the size need not lie on the grid.
+  const bool on_grid = request.image == nullptr || request.size_is_exact;
   const auto check_side = [&](const char* field, int value) {
     if (value < stride || value > kMaxSide || (on_grid && value % stride != 0)) {
       violations.Add(
@@ -106,7 +106,7 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
   if (violations.list().size() != before) return std::nullopt;
 
   VideoShape shape{*request.width, *request.height, frames};
-  if (inspected.image.has_value()) {
+  if (inspected.image.has_value() && !request.size_is_exact) {
     const auto size_rule =
         model.family->image == ImageRole::kCondition ? FloorOutputSize : BestOutputSize;
     const ImageSize size = size_rule(
@@ -318,6 +318,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
 
   plan.request.width = plan.shape.width;
   plan.request.height = plan.shape.height;
+  plan.request.size_is_exact = true;
   absl::StatusOr<FlowSchedule> schedule = MakeSchedule(plan.request, model);
   if (!schedule.ok()) return schedule.status();
   plan.steps = PlanSteps(schedule->timesteps, model, plan.request.guidance_scale);

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
-#include "engine/models/wan/vae_22.h"
+#include "engine/models/wan/vae.h"
 
 namespace wan {
 namespace {
@@ -141,8 +141,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   if (absl::Status status =
           Take("vae",
-               LoadVae22(checkpoint.vae(), checkpoint.vae_config(),
-                         {options.device, at::kFloat, options.dtype != at::kFloat}),
+               LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                          {options.device, at::kFloat, options.dtype != at::kFloat}),
                pipeline.vae);
       !status.ok()) {
     return status;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/media/image_encode.h"
 #include "engine/pipeline/preprocess.h"
 
 namespace wan {
@@ -128,7 +129,20 @@ absl::Status WanEngine::WarmupShape(const LoadedModel& model, const VideoShape& 
   request.width = shape.width;
   request.height = shape.height;
   request.num_frames = shape.num_frames;
-  request.steps = 1;
+  request.size_is_exact = true;
+  const PlannedModel& planned = model.pipeline.planned;
+  if (!planned.few_step.has_value()) {
+    // Evenly spread, so that each expert has a step.
+    request.steps = planned.family->experts;
+    request.shift = 1;
+  }
+  if (!planned.family->accepts_text_only) {
+    constexpr int kSide = 16;
+    absl::StatusOr<std::string> black =
+        EncodePng(std::vector<uint8_t>(3 * kSide * kSide), kSide, kSide);
+    if (!black.ok()) return black.status();
+    request.image = std::make_shared<const std::string>(*std::move(black));
+  }
   request.seed = 0;
   absl::StatusOr<GenerationPlan> plan = Plan(request);
   if (!plan.ok()) return plan.status();

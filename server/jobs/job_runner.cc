@@ -73,8 +73,11 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
     if (!stored.ok()) return stored.status();
     image = std::make_shared<const std::string>(*std::move(stored));
   }
-  const absl::StatusOr<GenerationPlan> plan = CallEngine(
-      [&] { return parts_.engine.Plan(ToEngineRequest(job.request(), std::move(image))); });
+  GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
+  // What was stored is a plan's: the image's rule for the size must not be applied once more.
+  request.size_is_exact = true;
+  const absl::StatusOr<GenerationPlan> plan =
+      CallEngine([&] { return parts_.engine.Plan(request); });
   if (!plan.ok()) return plan.status();
   events.SetPlan(plan->stages);
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/models/wan/vae_22.h"
+#include "engine/models/wan/vae.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 
@@ -29,10 +29,10 @@ constexpr Precision kPrecisions[] = {{"fp32", at::kFloat, false, 2e-5},
 
 std::unique_ptr<VideoAutoencoder> Load(const Precision& precision) {
   const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
-  return LoadVae22(checkpoint.vae(), checkpoint.vae_config(),
-                   {.device = at::Device(at::kCUDA, 0),
-                    .dtype = precision.dtype,
-                    .allow_tf32 = precision.allow_tf32})
+  return LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                    {.device = at::Device(at::kCUDA, 0),
+                     .dtype = precision.dtype,
+                     .allow_tf32 = precision.allow_tf32})
       .value();
 }
 
@@ -57,7 +57,7 @@ void ExpectClose(const at::Tensor& actual, const at::Tensor& expected, const Pre
   EXPECT_LE(error, precision.tolerance) << precision.name << " " << file;
 }
 
-TEST(Vae22GpuTest, EncodeIsCloseToTheReference) {
+TEST(VaeGpuTest, EncodeIsCloseToTheReference) {
   for (const Precision& precision : kPrecisions) {
     const std::unique_ptr<VideoAutoencoder> vae = Load(precision);
     for (const char* const frames : {"1", "5", "9"}) {
@@ -69,7 +69,7 @@ TEST(Vae22GpuTest, EncodeIsCloseToTheReference) {
   }
 }
 
-TEST(Vae22GpuTest, DecodeIsCloseToTheReference) {
+TEST(VaeGpuTest, DecodeIsCloseToTheReference) {
   for (const Precision& precision : kPrecisions) {
     const std::unique_ptr<VideoAutoencoder> vae = Load(precision);
     for (const char* const latent_frames : {"1", "2", "3"}) {
@@ -80,7 +80,7 @@ TEST(Vae22GpuTest, DecodeIsCloseToTheReference) {
   }
 }
 
-TEST(Vae22GpuTest, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
+TEST(VaeGpuTest, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
   const std::unique_ptr<VideoAutoencoder> vae = Load(kPrecisions[0]);
   const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
   const at::Tensor whole = Decode(*vae, latents);

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/ops/channel_rms_norm.h"
 #include "engine/ops/nearest_upsample.h"
 
@@ -21,6 +22,15 @@ at::Tensor FramesAsBatch(const at::Tensor& x) { return x.squeeze(0).transpose(0,
 at::Tensor BatchAsFrames(const at::Tensor& x) { return x.transpose(0, 1).unsqueeze(0); }
 
 }  // namespace
+
+std::string StageLayerName(const VaeConfig& config, const std::string& list, size_t stage,
+                           int layers, int layer) {
+  if (config.kind == "2.1") {
+    return absl::StrCat(list, ".", static_cast<int>(stage) * layers + layer);
+  }
+  const std::string inner = list.substr(list.find('.') + 1);
+  return absl::StrCat(list, ".", stage, ".", inner, ".", layer);
+}
 
 Convolution VaeLayerFactory::MakeConvolution(const std::string& name, int64_t out, int64_t in,
                                              const std::vector<int64_t>& kernel,
@@ -142,11 +152,10 @@ at::Tensor Downsample::Forward(const at::Tensor& x, FeatureCache& cache) const {
   return y;
 }
 
-Upsample::Upsample(VaeLayerFactory& factory, const std::string& name, int64_t channels,
+Upsample::Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
                    bool temporal)
-    : space_(factory.MakeConvolution(name + ".resample.1", channels, channels, {3, 3}, {1, 1},
-                                     {1, 1})) {
-  if (temporal) time_.emplace(factory, name + ".time_conv", 2 * channels, channels, kKernelTime);
+    : space_(factory.MakeConvolution(name + ".resample.1", out, in, {3, 3}, {1, 1}, {1, 1})) {
+  if (temporal) time_.emplace(factory, name + ".time_conv", 2 * in, in, kKernelTime);
 }
 
 at::Tensor Upsample::Forward(at::Tensor x, FeatureCache& cache) const {

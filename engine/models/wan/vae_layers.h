@@ -12,11 +12,19 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/model_config.h"
 #include "engine/models/weight_loader.h"
 #include "engine/ops/causal_conv3d.h"
 #include "engine/ops/convolution.h"
 
 namespace wan {
+
+// The name of a layer of a stage; `list` is "encoder.downsamples" or "decoder.upsamples", and every
+// stage but the last has `layers` layers. 2.2 nests the lists
+// ("encoder.downsamples.1.downsamples.0"), 2.1 numbers the layers of all stages in one
+// ("encoder.downsamples.3").
+std::string StageLayerName(const VaeConfig& config, const std::string& list, size_t stage,
+                           int layers, int layer);
 
 // The state of one pass over a video. Chunks go through in order, all of them through one cache.
 struct FeatureCache {
@@ -148,7 +156,8 @@ class Downsample {
 // the doubling of the second chunk does not look back at it.
 class Upsample {
  public:
-  Upsample(VaeLayerFactory& factory, const std::string& name, int64_t channels, bool temporal);
+  Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
+           bool temporal);
 
   at::Tensor Forward(at::Tensor x, FeatureCache& cache) const;
 

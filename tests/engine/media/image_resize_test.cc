@@ -70,6 +70,44 @@ TEST(Differences, Item11TheRatioIsKeptAndTheMiddleCutOut) {
   EXPECT_EQ(seen, 1);
 }
 
+// DIFFERENCES 10: only the area counts, both sides are rounded down.
+TEST(Differences, Item10BothSidesAreRoundedDown) {
+  const std::string folder = std::string(WAN_GOLDEN_DIR) + "/";
+  const auto cases = nlohmann::json::parse(ReadFileBytes(folder + "cases.json"))["cases"];
+  int seen = 0;
+  for (const auto& record : cases) {
+    if (record["checkpoint"] != "i2v-a14b" || record["kind"] != "pipeline") continue;
+    ++seen;
+    const auto& parameters = record["parameters"];
+    const int64_t area = parameters["requested_size"]["width"].get<int64_t>() *
+                         parameters["requested_size"]["height"].get<int64_t>();
+    const ImageSize expected = {parameters["output_size"]["width"],
+                                parameters["output_size"]["height"]};
+    EXPECT_EQ(FloorOutputSize(parameters["image_size"]["width"], parameters["image_size"]["height"],
+                              area, 16),
+              expected);
+  }
+  EXPECT_EQ(seen, 2);
+}
+
+TEST(FloorOutputSize, IsWhatWan22Computes) {
+  // Computed with the expressions of Wan2.2's image2video.py.
+  const struct {
+    int width;
+    int height;
+    int64_t area;
+    ImageSize expected;
+  } cases[] = {
+      {1920, 1080, 1280 * 720, {1280, 720}}, {1080, 1920, 1280 * 720, {720, 1280}},
+      {1000, 700, 1280 * 720, {1136, 800}},  {832, 480, 832 * 480, {832, 464}},
+      {480, 832, 832 * 480, {480, 832}},     {10000, 10, 64 * 64, {0, 0}},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(FloorOutputSize(c.width, c.height, c.area, 16), c.expected)
+        << c.width << "x" << c.height;
+  }
+}
+
 TEST(BestOutputSize, TakesTheNearerRatio) {
   // Computed with Wan2.2's best_output_size.
   const struct {

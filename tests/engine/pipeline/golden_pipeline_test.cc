@@ -159,7 +159,9 @@ TEST_P(GoldenPipelineTest, EqualsUpstream) {
     ExpectClose(negative, Golden("negative_embeds"), "negative_embeds");
   };
   taps.noise = [&](const at::Tensor& noise) { ExpectClose(noise, Golden("noise"), "noise"); };
+  bool image_seen = false;
   taps.image = [&](const at::Tensor& image, const EncodedImage& encoded) {
+    image_seen = true;
     if (encoded.first_frame_latents.defined()) {
       EXPECT_TRUE(at::equal(image.squeeze(1), Golden("image")));
       ExpectClose(encoded.first_frame_latents, Golden("image_latents"), "image_latents");
@@ -196,6 +198,7 @@ TEST_P(GoldenPipelineTest, EqualsUpstream) {
       RunVideoPipeline(plan, model_->pipeline, outputs, recorder, observer, {}, taps);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(steps_seen, static_cast<int>(plan.steps.size()));
+  EXPECT_EQ(image_seen, plan.image_to_video);
 
   const at::Tensor video = at::cat(frames, 1);
   ExpectClose(video, Golden("video"), "video");
@@ -252,11 +255,17 @@ TEST_P(GoldenPipelineTest, AStopRequestWhileTheLastFramesAreWrittenIsHeard) {
   EXPECT_EQ(frames_seen, plan.shape.num_frames);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ti2v, GoldenPipelineTest,
-                         testing::Values(Run{"original", "pipeline/ti2v-t2v"},
-                                         Run{"diffusers", "pipeline/ti2v-t2v"},
-                                         Run{"original", "pipeline/ti2v-i2v"},
-                                         Run{"diffusers", "pipeline/ti2v-i2v"}));
+std::vector<Run> AllRuns() {
+  std::vector<Run> runs;
+  for (const char* id : {"ti2v-t2v", "ti2v-i2v", "t2v", "t2v-dpm", "i2v", "i2v-crop"}) {
+    for (const char* layout : {"original", "diffusers"}) {
+      runs.push_back({layout, std::string("pipeline/") + id});
+    }
+  }
+  return runs;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenPipelineTest, testing::ValuesIn(AllRuns()));
 
 }  // namespace
 }  // namespace wan

@@ -384,6 +384,36 @@ TEST(A14bPlanTest, Item10TheImageChoosesTheSizeByRoundingDown) {
               ElementsAre("image"));
 }
 
+// The rules do not give the same size twice: 48x80 has another area than what was asked for.
+TEST(A14bPlanTest, APlansRequestKeepsItsSize) {
+  for (const PlannedModel& model : {RealI2v(), RealModel()}) {
+    SCOPED_TRACE(model.family->name);
+    for (const VideoShape& area : {VideoShape{1280, 720, 1}, VideoShape{832, 480, 1}}) {
+      GenerationRequest request = ImageRequest();
+      request.width = area.width;
+      request.height = area.height;
+      for (const InspectedRequest& image : {ImageOf(1000, 700), ImageOf(90, 150)}) {
+        const auto plan = PlanOn(model, request, image);
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        const auto again = PlanOn(model, plan->request, image);
+        ASSERT_TRUE(again.ok()) << again.status();
+        EXPECT_EQ(again->shape, plan->shape);
+      }
+    }
+  }
+}
+
+TEST(A14bPlanTest, AnExactSizeLiesOnTheGrid) {
+  GenerationRequest request = ImageRequest();
+  request.size_is_exact = true;
+  request.width = 840;
+  request.height = 480;
+  EXPECT_THAT(FieldsOf(PlanOn(RealI2v(), request, ImageOf(90, 150)).status()),
+              ElementsAre("width"));
+  request.width = 832;
+  EXPECT_EQ(PlanOn(RealI2v(), request, ImageOf(90, 150))->shape, (VideoShape{832, 480, 81}));
+}
+
 TEST(A14bPlanTest, AnImageIsForImageToVideoOnly) {
   const auto with = PlanOn(RealT2v(), ImageRequest(), ImageOf(64, 64));
   ASSERT_THAT(FieldsOf(with.status()), ElementsAre("image"));

@@ -22,9 +22,13 @@ const char kCheckpoint[] = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
 
 class StageSink final : public TelemetrySink {
  public:
-  void OnSpanEnd(const SpanRecord& record) override { stages.push_back(record.stage); }
+  void OnSpanEnd(const SpanRecord& record) override {
+    stages.push_back(record.stage);
+    if (record.step != nullptr) experts.push_back(record.step->expert);
+  }
   void OnSample(const Sample& sample) override { samples.push_back(sample); }
   std::vector<std::string> stages;
+  std::vector<std::string> experts;  // of the spans of steps
   std::vector<Sample> samples;
 };
 
@@ -50,8 +54,8 @@ class WanEngineTest : public testing::Test {
 
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  void Load() {
-    const absl::Status status = engine_->LoadModel({"m", kCheckpoint}, *recorder_);
+  void Load(const std::string& checkpoint = kCheckpoint) {
+    const absl::Status status = engine_->LoadModel({"m", checkpoint}, *recorder_);
     ASSERT_TRUE(status.ok()) << status;
   }
 
@@ -166,6 +170,44 @@ TEST_F(WanEngineTest, WarmupKeepsTheShape) {
   EXPECT_THAT(engine_->Models()[0].warm_shapes, ElementsAre(shape, VideoShape{64, 64, 5}));
   const VideoShape wrong{33, 64, 1};
   EXPECT_EQ(engine_->Warmup("m", std::span(&wrong, 1)).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(WanEngineTest, DescribesBothExperts) {
+  Load(WAN_CHECKPOINT_DIR "/i2v-a14b/diffusers");
+  const auto models = engine_->Models();
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_EQ(models[0].family, "i2v-a14b");
+  EXPECT_EQ(models[0].experts, 2);
+  EXPECT_EQ(models[0].spatial_stride, 16);
+  EXPECT_EQ(models[0].temporal_stride, 4);
+  EXPECT_TRUE(models[0].accepts_image);
+  EXPECT_THAT(models[0].defaults.guidance_scale, ElementsAre(3.5, 3.5));
+  std::vector<std::string> components;
+  for (const ComponentDescription& component : models[0].components) {
+    components.push_back(component.name);
+    EXPECT_EQ(component.bytes, 4 * component.parameters) << component.name;
+  }
+  EXPECT_THAT(components, ElementsAre("text_encoder", "transformer", "transformer_2", "vae"));
+}
+
+TEST_F(WanEngineTest, WarmupGivesAnImageToAModelThatNeedsOne) {
+  Load(WAN_CHECKPOINT_DIR "/i2v-a14b/original");
+  ASSERT_TRUE(engine_->Warmup("m", {}).ok());
+  const VideoShape shape{48, 16, 1};
+  ASSERT_TRUE(engine_->Warmup("m", std::span(&shape, 1)).ok());
+  EXPECT_THAT(engine_->Models()[0].warm_shapes, ElementsAre(VideoShape{32, 32, 5}, shape));
+}
+
+TEST_F(WanEngineTest, EveryStepNamesItsExpert) {
+  Load(WAN_CHECKPOINT_DIR "/t2v-a14b/diffusers");
+  GenerationRequest request = SmallRequest();
+  request.steps = 4;
+  request.shift = 3;  // timesteps 999 899 749 499
+  GenerationObserver observer;
+  sink_.experts.clear();
+  ASSERT_TRUE(engine_->Generate(*engine_->Plan(request), {}, *recorder_, observer, {}).ok());
+  EXPECT_THAT(sink_.experts,
+              ElementsAre("high", "high", "high", "high", "low", "low", "low", "low"));
 }
 
 TEST_F(WanEngineTest, AMissingCheckpointLeavesTheEngineUsable) {

@@ -95,6 +95,8 @@ TEST_F(JobServiceTest, EngineGetsTheResolvedRequestAndTheImage) {
   ASSERT_THAT(generated, SizeIs(1));
   EXPECT_EQ(generated[0].seed, 1000);
   EXPECT_EQ(*generated[0].image, "PNG bytes");
+  // The stored size is a plan's; the image's rule is not applied to it again.
+  EXPECT_TRUE(generated[0].size_is_exact);
 }
 
 TEST_F(JobServiceTest, CompletedJobHasItsArtifacts) {

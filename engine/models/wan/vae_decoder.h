@@ -1,11 +1,11 @@
-// The decoder of the Wan2.2 autoencoder, one latent frame at a time. vae_22.h is the whole.
+// The decoder of the Wan autoencoders, one latent frame at a time. vae.h is the whole.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
@@ -13,10 +13,10 @@
 
 namespace wan {
 
-class Vae22Decoder {
+class VaeDecoder {
  public:
-  // `config` must be one that LoadVae22 accepts.
-  Vae22Decoder(VaeLayerFactory& factory, const VaeConfig& config);
+  // `config` must be one that LoadWanVae accepts.
+  VaeDecoder(VaeLayerFactory& factory, const VaeConfig& config);
 
   // For a pass over one video.
   FeatureCache NewCache() const { return FeatureCache(slots_); }
@@ -27,17 +27,17 @@ class Vae22Decoder {
   at::Tensor DecodeChunk(const at::Tensor& latents, FeatureCache& cache) const;
 
  private:
-  // Residual blocks and, but for the last stage, a step up with AddDuplicateUp3d around all of it.
+  // Residual blocks and, but for the last stage, a step up; in 2.2 AddDuplicateUp3d around all of
+  // that.
   class Stage {
    public:
-    // `up` is nullopt in the last stage; otherwise it says whether the frames are doubled, too.
-    Stage(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
-          int num_blocks, std::optional<bool> up);
+    Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
     at::Tensor Forward(at::Tensor x, FeatureCache& cache) const;
 
    private:
-    int64_t time_factor_;
+    bool has_shortcut_ = false;
+    int64_t time_factor_ = 1;
     std::vector<ResidualBlock> blocks_;
     std::optional<Upsample> up_;
   };

@@ -1,8 +1,5 @@
-#include "engine/models/wan/vae_22_encoder.h"
+#include "engine/models/wan/vae_encoder.h"
 
-#include <utility>
-
-#include "absl/strings/str_cat.h"
 #include "engine/ops/average_down_3d.h"
 
 namespace wan {
@@ -26,40 +23,39 @@ at::Tensor FoldPatches(const at::Tensor& frames, int64_t p) {
 
 }  // namespace
 
-Vae22Encoder::Stage::Stage(VaeLayerFactory& factory, const std::string& name, int64_t out,
-                           int64_t in, int num_blocks, std::optional<bool> down)
-    : out_channels_(out),
-      time_factor_(down.value_or(false) ? 2 : 1),
-      space_factor_(down.has_value() ? 2 : 1) {
-  for (int i = 0; i < num_blocks; ++i) {
-    blocks_.emplace_back(factory, absl::StrCat(name, ".", i), out, i == 0 ? in : out);
+VaeEncoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index)
+    : averages_(config.kind == "2.2"), out_channels_(config.base_dim * config.dim_mult[index]) {
+  const auto name = [&](int layer) {
+    return StageLayerName(config, "encoder.downsamples", index, config.num_res_blocks + 1, layer);
+  };
+  int64_t width = config.base_dim * (index == 0 ? 1 : config.dim_mult[index - 1]);
+  for (int i = 0; i < config.num_res_blocks; ++i) {
+    blocks_.emplace_back(factory, name(i), out_channels_, width);
+    width = out_channels_;
   }
-  if (down.has_value()) down_.emplace(factory, absl::StrCat(name, ".", num_blocks), out, *down);
+  if (index + 1 == config.dim_mult.size()) return;
+  const bool temporal = config.temporal_downsample[index];
+  time_factor_ = temporal ? 2 : 1;
+  space_factor_ = 2;
+  down_.emplace(factory, name(config.num_res_blocks), out_channels_, temporal);
 }
 
-at::Tensor Vae22Encoder::Stage::Forward(const at::Tensor& x, FeatureCache& cache) const {
+at::Tensor VaeEncoder::Stage::Forward(const at::Tensor& x, FeatureCache& cache) const {
   at::Tensor y = x;
   for (const ResidualBlock& block : blocks_) y = block.Forward(y, cache);
   if (down_.has_value()) y = down_->Forward(y, cache);
+  if (!averages_) return y;
   return y.add_(AverageDown3d(x, out_channels_, time_factor_, space_factor_));
 }
 
-std::vector<Vae22Encoder::Stage> Vae22Encoder::MakeStages(VaeLayerFactory& factory,
-                                                          const VaeConfig& config) {
+std::vector<VaeEncoder::Stage> VaeEncoder::MakeStages(VaeLayerFactory& factory,
+                                                      const VaeConfig& config) {
   std::vector<Stage> stages;
-  int64_t in = config.base_dim;
-  for (size_t i = 0; i < config.dim_mult.size(); ++i) {
-    const int64_t out = config.base_dim * config.dim_mult[i];
-    const bool last = i + 1 == config.dim_mult.size();
-    stages.emplace_back(factory, absl::StrCat("encoder.downsamples.", i, ".downsamples"), out, in,
-                        config.num_res_blocks,
-                        last ? std::nullopt : std::optional<bool>(config.temporal_downsample[i]));
-    in = out;
-  }
+  for (size_t i = 0; i < config.dim_mult.size(); ++i) stages.emplace_back(factory, config, i);
   return stages;
 }
 
-Vae22Encoder::Vae22Encoder(VaeLayerFactory& factory, const VaeConfig& config)
+VaeEncoder::VaeEncoder(VaeLayerFactory& factory, const VaeConfig& config)
     : patch_size_(config.patch_size),
       conv_in_(factory, "encoder.conv1", config.base_dim,
                kColors * config.patch_size * config.patch_size, kKernel3x3x3),
@@ -69,7 +65,7 @@ Vae22Encoder::Vae22Encoder(VaeLayerFactory& factory, const VaeConfig& config)
       moments_(factory.MakePointwise3d("conv1", 2 * config.z_dim, 2 * config.z_dim)),
       slots_(factory.slots()) {}
 
-at::Tensor Vae22Encoder::EncodeChunk(const at::Tensor& frames, FeatureCache& cache) const {
+at::Tensor VaeEncoder::EncodeChunk(const at::Tensor& frames, FeatureCache& cache) const {
   at::Tensor x = conv_in_.Forward(FoldPatches(frames, patch_size_), cache);
   for (const Stage& stage : stages_) x = stage.Forward(x, cache);
   x = head_.Forward(middle_.Forward(x, cache), cache);

@@ -1,4 +1,4 @@
-#include "engine/models/wan/vae_22.h"
+#include "engine/models/wan/vae.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/models/wan/vae_22_decoder.h"
-#include "engine/models/wan/vae_22_encoder.h"
+#include "engine/models/wan/vae_decoder.h"
+#include "engine/models/wan/vae_encoder.h"
 #include "engine/models/weight_loader.h"
 #include "engine/ops/duplicate_up_3d.h"
 
@@ -21,19 +21,58 @@ namespace {
 
 std::string ShapeOf(const at::Tensor& x) { return ShapeText({x.sizes().data(), x.sizes().size()}); }
 
+template <typename... Parts>
+absl::Status Wrong(const Parts&... what) {
+  return absl::InvalidArgumentError(absl::StrCat("VAE config: ", what...));
+}
+
+// What 2.2's shortcuts, which have no weights, ask of the widths.
+absl::Status CheckShortcuts(const VaeConfig& config) {
+  const std::vector<int64_t>& mult = config.dim_mult;
+  const size_t steps = mult.size() - 1;
+  for (size_t i = 0; i < mult.size(); ++i) {
+    const bool last = i == steps;
+    const int64_t time_factor = !last && config.temporal_downsample[i] ? 2 : 1;
+    const int64_t space_factor = last ? 1 : 2;
+    const int64_t in = i == 0 ? 1 : mult[i - 1];
+    if (in * time_factor * space_factor * space_factor % mult[i] != 0) {
+      return Wrong("dim_mult[", i, "] = ", mult[i], " does not divide the values that stage ", i,
+                   " of the encoder averages");
+    }
+  }
+  for (size_t i = 0; i < steps; ++i) {
+    const size_t stage = steps - i;  // in the encoder's order
+    const int64_t in = i == 0 ? mult[steps] : mult[stage + 1];
+    const int64_t time_factor = config.temporal_downsample[stage - 1] ? 2 : 1;
+    if (!SupportsDuplicateUp3d(in, mult[stage], time_factor, /*space_factor=*/2)) {
+      return Wrong("widths ", in, " to ", mult[stage], " do not fit the duplication of stage ", i,
+                   " of the decoder");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// 2.1's decoder halves the channels with every step up.
+absl::Status CheckHalving(const VaeConfig& config) {
+  for (size_t i = 1; i < config.dim_mult.size(); ++i) {
+    const int64_t width = config.decoder_base_dim * config.dim_mult[i];
+    if (width % 2 != 0) return Wrong("width ", width, " of stage ", i, " cannot be halved");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckConfig(const VaeConfig& config) {
-  const auto wrong = [](const auto&... what) {
-    return absl::InvalidArgumentError(absl::StrCat("VAE config: ", what...));
-  };
-  if (config.kind != "2.2") return wrong("kind is ", config.kind, ", not 2.2");
+  if (config.kind != "2.1" && config.kind != "2.2") {
+    return Wrong("kind is ", config.kind, ", neither 2.1 nor 2.2");
+  }
   if (config.z_dim <= 0 || config.base_dim <= 0 || config.decoder_base_dim <= 0 ||
       config.patch_size <= 0 || config.num_res_blocks <= 0 || config.dim_mult.empty()) {
-    return wrong("z_dim, base_dim, decoder_base_dim, patch_size, num_res_blocks and the number of ",
+    return Wrong("z_dim, base_dim, decoder_base_dim, patch_size, num_res_blocks and the number of ",
                  "stages must be positive");
   }
   const size_t steps = config.dim_mult.size() - 1;
   if (config.temporal_downsample.size() != steps) {
-    return wrong("temporal_downsample has ", config.temporal_downsample.size(), " entries, ", steps,
+    return Wrong("temporal_downsample has ", config.temporal_downsample.size(), " entries, ", steps,
                  " stages but the last ask for as many");
   }
   int64_t space = config.patch_size;
@@ -43,51 +82,35 @@ absl::Status CheckConfig(const VaeConfig& config) {
     if (config.temporal_downsample[i]) time *= 2;
   }
   if (config.stride_spatial != space || config.stride_temporal != time) {
-    return wrong("strides ", config.stride_temporal, " and ", config.stride_spatial,
+    return Wrong("strides ", config.stride_temporal, " and ", config.stride_spatial,
                  " do not follow from the stages, which give ", time, " and ", space);
   }
-  const std::vector<int64_t>& mult = config.dim_mult;
-  for (size_t i = 0; i < mult.size(); ++i) {
-    if (mult[i] <= 0) return wrong("dim_mult[", i, "] is ", mult[i], ", not positive");
-  }
-  for (size_t i = 0; i < mult.size(); ++i) {
-    const bool last = i == steps;
-    const int64_t time_factor = !last && config.temporal_downsample[i] ? 2 : 1;
-    const int64_t space_factor = last ? 1 : 2;
-    const int64_t in = i == 0 ? 1 : mult[i - 1];
-    if (in * time_factor * space_factor * space_factor % mult[i] != 0) {
-      return wrong("dim_mult[", i, "] = ", mult[i], " does not divide the values that stage ", i,
-                   " of the encoder averages");
+  for (size_t i = 0; i < config.dim_mult.size(); ++i) {
+    if (config.dim_mult[i] <= 0) {
+      return Wrong("dim_mult[", i, "] is ", config.dim_mult[i], ", not positive");
     }
   }
-  for (size_t i = 0; i < steps; ++i) {
-    const size_t stage = steps - i;  // in the encoder's order
-    const int64_t in = i == 0 ? mult[steps] : mult[stage + 1];
-    const int64_t time_factor = config.temporal_downsample[stage - 1] ? 2 : 1;
-    if (!SupportsDuplicateUp3d(in, mult[stage], time_factor, /*space_factor=*/2)) {
-      return wrong("widths ", in, " to ", mult[stage], " do not fit the duplication of stage ", i,
-                   " of the decoder");
-    }
-  }
+  absl::Status widths = config.kind == "2.2" ? CheckShortcuts(config) : CheckHalving(config);
+  if (!widths.ok()) return widths;
   if (config.latents_mean.size() != static_cast<size_t>(config.z_dim) ||
       config.latents_std.size() != static_cast<size_t>(config.z_dim)) {
-    return wrong("latents_mean and latents_std have ", config.latents_mean.size(), " and ",
+    return Wrong("latents_mean and latents_std have ", config.latents_mean.size(), " and ",
                  config.latents_std.size(), " entries, z_dim is ", config.z_dim);
   }
   for (size_t i = 0; i < config.latents_std.size(); ++i) {
     if (!std::isfinite(config.latents_mean[i]) || !std::isfinite(config.latents_std[i]) ||
         config.latents_std[i] <= 0) {
-      return wrong("latents_mean[", i, "] and latents_std[", i, "] are ", config.latents_mean[i],
+      return Wrong("latents_mean[", i, "] and latents_std[", i, "] are ", config.latents_mean[i],
                    " and ", config.latents_std[i], ", not finite and positive");
     }
   }
   return absl::OkStatus();
 }
 
-class Vae22 final : public VideoAutoencoder {
+class WanVae final : public VideoAutoencoder {
  public:
-  Vae22(const VaeConfig& config, const VaeOptions& options, VaeLayerFactory encoder_factory,
-        VaeLayerFactory decoder_factory)
+  WanVae(const VaeConfig& config, const VaeOptions& options, VaeLayerFactory encoder_factory,
+         VaeLayerFactory decoder_factory)
       : config_(config),
         options_(options),
         encoder_(encoder_factory, config),
@@ -173,8 +196,8 @@ class Vae22 final : public VideoAutoencoder {
 
   const VaeConfig config_;
   const VaeOptions options_;
-  const Vae22Encoder encoder_;
-  const Vae22Decoder decoder_;
+  const VaeEncoder encoder_;
+  const VaeDecoder decoder_;
   const at::Tensor mean_;
   const at::Tensor std_;
   int64_t weight_bytes_ = 0;
@@ -182,14 +205,14 @@ class Vae22 final : public VideoAutoencoder {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadVae22(const WeightSource& weights,
-                                                            const VaeConfig& config,
-                                                            const VaeOptions& options) {
+absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource& weights,
+                                                             const VaeConfig& config,
+                                                             const VaeOptions& options) {
   if (absl::Status status = CheckConfig(config); !status.ok()) return status;
   const c10::InferenceMode no_autograd;
   WeightLoader loader(weights, options.device, options.dtype);
   const VaeLayerFactory factory(loader, options.allow_tf32);
-  auto vae = std::make_unique<Vae22>(config, options, factory, factory);
+  auto vae = std::make_unique<WanVae>(config, options, factory, factory);
   if (!loader.status().ok()) return loader.status();
   vae->set_weight_bytes(loader.bytes());
   return vae;

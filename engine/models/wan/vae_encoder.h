@@ -1,11 +1,11 @@
-// The encoder of the Wan2.2 autoencoder, one chunk of frames at a time. vae_22.h is the whole.
+// The encoder of the Wan autoencoders, one chunk of frames at a time. vae.h is the whole.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
@@ -13,10 +13,10 @@
 
 namespace wan {
 
-class Vae22Encoder {
+class VaeEncoder {
  public:
-  // `config` must be one that LoadVae22 accepts.
-  Vae22Encoder(VaeLayerFactory& factory, const VaeConfig& config);
+  // `config` must be one that LoadWanVae accepts.
+  VaeEncoder(VaeLayerFactory& factory, const VaeConfig& config);
 
   // For a pass over one video.
   FeatureCache NewCache() const { return FeatureCache(slots_); }
@@ -27,19 +27,19 @@ class Vae22Encoder {
   at::Tensor EncodeChunk(const at::Tensor& frames, FeatureCache& cache) const;
 
  private:
-  // Residual blocks and, but for the last stage, a step down; AverageDown3d around all of it.
+  // Residual blocks and, but for the last stage, a step down; in 2.2 AverageDown3d around all of
+  // it.
   class Stage {
    public:
-    // `down` is nullopt in the last stage; otherwise it says whether the frames are halved, too.
-    Stage(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
-          int num_blocks, std::optional<bool> down);
+    Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
     at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
 
    private:
+    bool averages_;
     int64_t out_channels_;
-    int64_t time_factor_;
-    int64_t space_factor_;
+    int64_t time_factor_ = 1;
+    int64_t space_factor_ = 1;
     std::vector<ResidualBlock> blocks_;
     std::optional<Downsample> down_;
   };

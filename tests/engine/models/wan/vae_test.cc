@@ -1,4 +1,4 @@
-#include "engine/models/wan/vae_22.h"
+#include "engine/models/wan/vae.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -9,12 +9,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/models/wan/vae_22_decoder.h"
+#include "engine/models/wan/vae_decoder.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/in_memory_weights.h"
@@ -28,11 +29,14 @@ using testing::HasSubstr;
 
 constexpr double kTolerance = 1e-5;
 
-const WeightSource& GoldenWeights() { return GoldenCheckpoint("ti2v-5b/original").vae(); }
-const VaeConfig& GoldenConfig() { return GoldenCheckpoint("ti2v-5b/original").vae_config(); }
+const Checkpoint& GoldenOf(const std::string& kind, const std::string& layout = "original") {
+  return GoldenCheckpoint((kind == "2.1" ? "t2v-a14b/" : "ti2v-5b/") + layout);
+}
 
-std::unique_ptr<VideoAutoencoder> LoadGoldenVae() {
-  return LoadVae22(GoldenWeights(), GoldenConfig(), {}).value();
+std::unique_ptr<VideoAutoencoder> LoadGoldenVae(const std::string& kind,
+                                                const std::string& layout = "original") {
+  const Checkpoint& checkpoint = GoldenOf(kind, layout);
+  return LoadWanVae(checkpoint.vae(), checkpoint.vae_config(), {}).value();
 }
 
 void ExpectClose(const at::Tensor& actual, const at::Tensor& expected, const std::string& what) {
@@ -69,43 +73,72 @@ at::Tensor PerChannel(const std::vector<double>& values) {
   return result;
 }
 
-class GoldenEncodeTest : public testing::TestWithParam<int> {};
+struct GoldenCase {
+  const char* kind;
+  const char* layout;
+  int frames;  // of the video or the latents
+};
 
-TEST_P(GoldenEncodeTest, EqualsTheReference) {
-  const std::string file = "vae/2.2_encode_" + std::to_string(GetParam()) + ".safetensors";
-  const at::Tensor video = LoadGolden(file, "video");
-
-  const at::Tensor latents = LoadGoldenVae()->Encode(video, {}).value();
-  ExpectClose(latents, LoadGolden(file, "latents"), file + " latents");
-  EXPECT_EQ(latents.scalar_type(), at::kFloat);
-
-  const VaeConfig config = GoldenConfig();
-  const at::Tensor raw = latents.to(at::kDouble)
-                             .mul(PerChannel(config.latents_std))
-                             .add(PerChannel(config.latents_mean));
-  ExpectClose(raw, LoadGolden(file, "latents_raw"), file + " latents_raw");
+void PrintTo(const GoldenCase& golden, std::ostream* out) {
+  *out << golden.kind << " " << golden.frames << " from " << golden.layout;
 }
 
-INSTANTIATE_TEST_SUITE_P(Frames, GoldenEncodeTest, testing::Values(1, 5, 9));
+std::vector<GoldenCase> GoldenCases(std::initializer_list<int> frames) {
+  std::vector<GoldenCase> cases;
+  for (const char* kind : {"2.1", "2.2"}) {
+    for (const char* layout : {"original", "diffusers"}) {
+      for (const int count : frames) cases.push_back({kind, layout, count});
+    }
+  }
+  return cases;
+}
 
-class GoldenDecodeTest : public testing::TestWithParam<int> {};
+// The file of the case, "vae/2.1_encode_5.safetensors".
+std::string FileOf(const GoldenCase& golden, const std::string& direction) {
+  return std::string("vae/") + golden.kind + "_" + direction + "_" + std::to_string(golden.frames) +
+         ".safetensors";
+}
+
+class GoldenEncodeTest : public testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GoldenEncodeTest, EqualsTheReference) {
+  const std::string file = FileOf(GetParam(), "encode");
+  const std::string what = file + " (" + GetParam().layout + ")";
+  const at::Tensor video = LoadGolden(file, "video");
+
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae(GetParam().kind, GetParam().layout);
+  const at::Tensor latents = vae->Encode(video, {}).value();
+  ExpectClose(latents, LoadGolden(file, "latents"), what + " latents");
+  EXPECT_EQ(latents.scalar_type(), at::kFloat);
+
+  const at::Tensor raw = latents.to(at::kDouble)
+                             .mul(PerChannel(vae->config().latents_std))
+                             .add(PerChannel(vae->config().latents_mean));
+  ExpectClose(raw, LoadGolden(file, "latents_raw"), what + " latents_raw");
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, GoldenEncodeTest, testing::ValuesIn(GoldenCases({1, 5, 9})));
+
+class GoldenDecodeTest : public testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenDecodeTest, EqualsTheReference) {
-  const std::string file = "vae/2.2_decode_" + std::to_string(GetParam()) + ".safetensors";
+  const std::string file = FileOf(GetParam(), "decode");
   const at::Tensor latents = LoadGolden(file, "latents");
 
-  const Decoded decoded = DecodeAll(*LoadGoldenVae(), latents);
-  ExpectClose(decoded.video, LoadGolden(file, "video"), file + " video");
+  const Decoded decoded = DecodeAll(*LoadGoldenVae(GetParam().kind, GetParam().layout), latents);
+  ExpectClose(decoded.video, LoadGolden(file, "video"),
+              file + " (" + GetParam().layout + ") video");
   EXPECT_LE(decoded.video.abs().max().item<float>(), 1.0f);
   EXPECT_EQ(decoded.video.scalar_type(), at::kFloat);
 }
 
 TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
-  const std::string file = "vae/2.2_decode_" + std::to_string(GetParam()) + ".safetensors";
+  const std::string file = FileOf(GetParam(), "decode");
+  const Checkpoint& checkpoint = GoldenOf(GetParam().kind, GetParam().layout);
   const c10::InferenceMode no_autograd;
-  WeightLoader loader(GoldenWeights(), at::kCPU, at::kFloat);
+  WeightLoader loader(checkpoint.vae(), at::kCPU, at::kFloat);
   VaeLayerFactory factory(loader, /*allow_tf32=*/false);
-  const Vae22Decoder decoder(factory, GoldenConfig());
+  const VaeDecoder decoder(factory, checkpoint.vae_config());
   ASSERT_TRUE(loader.status().ok()) << loader.status();
 
   const at::Tensor latents = LoadGolden(file, "latents_raw");
@@ -115,14 +148,28 @@ TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
     chunks.push_back(decoder.DecodeChunk(latents.narrow(1, i, 1), cache));
   }
   ExpectClose(at::cat(chunks, /*dim=*/1), LoadGolden(file, "video_unclamped"),
-              file + " video_unclamped");
+              file + " (" + GetParam().layout + ") video_unclamped");
 }
 
-INSTANTIATE_TEST_SUITE_P(LatentFrames, GoldenDecodeTest, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(LatentFrames, GoldenDecodeTest, testing::ValuesIn(GoldenCases({1, 2, 3})));
 
-TEST(Vae22Test, PrefixOfTheFramesGivesExactlyThePrefixOfTheLatents) {
+// What holds for either kind.
+class VaeTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<VideoAutoencoder> LoadGoldenVae() const { return wan::LoadGoldenVae(GetParam()); }
+  // A tensor of "encode_9" or the like of this kind.
+  at::Tensor Golden(const std::string& which, const std::string& name) const {
+    return LoadGolden(std::string("vae/") + GetParam() + "_" + which + ".safetensors", name);
+  }
+  const WeightSource& GoldenWeights() const { return GoldenOf(GetParam()).vae(); }
+  const VaeConfig& GoldenConfig() const { return GoldenOf(GetParam()).vae_config(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kind, VaeTest, testing::Values("2.1", "2.2"));
+
+TEST_P(VaeTest, PrefixOfTheFramesGivesExactlyThePrefixOfTheLatents) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
-  const at::Tensor video = LoadGolden("vae/2.2_encode_9.safetensors", "video");
+  const at::Tensor video = Golden("encode_9", "video");
   const at::Tensor whole = vae->Encode(video, {}).value();
   for (const int64_t latent_frames : {1, 2}) {
     const at::Tensor part = vae->Encode(video.narrow(1, 0, 4 * latent_frames - 3), {}).value();
@@ -130,9 +177,9 @@ TEST(Vae22Test, PrefixOfTheFramesGivesExactlyThePrefixOfTheLatents) {
   }
 }
 
-TEST(Vae22Test, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
+TEST_P(VaeTest, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
-  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor latents = Golden("decode_3", "latents");
   const at::Tensor whole = DecodeAll(*vae, latents).video;
   for (const int64_t latent_frames : {1, 2}) {
     const at::Tensor part = DecodeAll(*vae, latents.narrow(1, 0, latent_frames)).video;
@@ -141,9 +188,9 @@ TEST(Vae22Test, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
 }
 
 // The other half of causality: what comes later must depend on what came before.
-TEST(Vae22Test, LaterFramesRememberEarlierOnes) {
+TEST_P(VaeTest, LaterFramesRememberEarlierOnes) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
-  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor latents = Golden("decode_3", "latents");
   at::Tensor changed = latents.clone();
   changed.select(1, 0).zero_();
   const at::Tensor last = DecodeAll(*vae, latents).video.narrow(1, 5, 4);
@@ -151,18 +198,18 @@ TEST(Vae22Test, LaterFramesRememberEarlierOnes) {
   EXPECT_GT(RelativeError(last_changed, last), 1e-3);
 }
 
-TEST(Vae22Test, FramesLeaveOneLatentFrameAtATime) {
+TEST_P(VaeTest, FramesLeaveOneLatentFrameAtATime) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
-  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor latents = Golden("decode_3", "latents");
   EXPECT_THAT(DecodeAll(*vae, latents).chunks, ElementsAre(1, 4, 4));
 }
 
-TEST(Vae22Test, StopsBetweenLatentFrames) {
+TEST_P(VaeTest, StopsBetweenLatentFrames) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
   std::stop_source stop;
   int chunks = 0;
   const absl::Status status = vae->Decode(
-      LoadGolden("vae/2.2_decode_3.safetensors", "latents"),
+      Golden("decode_3", "latents"),
       [&](const at::Tensor&) {
         if (++chunks == 2) stop.request_stop();
         return absl::OkStatus();
@@ -172,29 +219,27 @@ TEST(Vae22Test, StopsBetweenLatentFrames) {
   EXPECT_EQ(chunks, 2);
 }
 
-TEST(Vae22Test, EncodingLooksAtTheStopRequest) {
+TEST_P(VaeTest, EncodingLooksAtTheStopRequest) {
   std::stop_source stop;
   stop.request_stop();
   const absl::Status status =
-      LoadGoldenVae()
-          ->Encode(LoadGolden("vae/2.2_encode_5.safetensors", "video"), stop.get_token())
-          .status();
+      LoadGoldenVae()->Encode(Golden("encode_5", "video"), stop.get_token()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
 }
 
-TEST(Vae22Test, ErrorOfTheSinkEndsTheDecodingUnchanged) {
+TEST_P(VaeTest, ErrorOfTheSinkEndsTheDecodingUnchanged) {
   int chunks = 0;
   const absl::Status error = absl::ResourceExhaustedError("disk full");
   const absl::Status status = LoadGoldenVae()->Decode(
-      LoadGolden("vae/2.2_decode_3.safetensors", "latents"),
+      Golden("decode_3", "latents"),
       [&](const at::Tensor&) { return ++chunks == 2 ? error : absl::OkStatus(); }, {});
   EXPECT_EQ(status, error);
   EXPECT_EQ(chunks, 2);
 }
 
-TEST(Vae22Test, ConcurrentPassesDoNotMeet) {
+TEST_P(VaeTest, ConcurrentPassesDoNotMeet) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
-  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor latents = Golden("decode_3", "latents");
   const at::Tensor expected = DecodeAll(*vae, latents).video;
   // A second pass begins while the first is between two chunks.
   std::vector<at::Tensor> parts;
@@ -209,31 +254,38 @@ TEST(Vae22Test, ConcurrentPassesDoNotMeet) {
   EXPECT_TRUE(at::equal(at::cat(parts, /*dim=*/1), expected));
 }
 
-TEST(Vae22Test, TakesInputsOfAnyFloatingPointType) {
+TEST_P(VaeTest, TakesInputsOfAnyFloatingPointType) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
-  const at::Tensor video = LoadGolden("vae/2.2_encode_1.safetensors", "video");
+  const at::Tensor video = Golden("encode_1", "video");
   EXPECT_TRUE(
       at::equal(vae->Encode(video.to(at::kDouble), {}).value(), vae->Encode(video, {}).value()));
-  const at::Tensor latents = LoadGolden("vae/2.2_decode_1.safetensors", "latents");
+  const at::Tensor latents = Golden("decode_1", "latents");
   EXPECT_TRUE(
       at::equal(DecodeAll(*vae, latents.to(at::kDouble)).video, DecodeAll(*vae, latents).video));
 }
 
-TEST(Vae22Test, RunsInBFloat16) {
+TEST_P(VaeTest, RunsInBFloat16) {
   const std::unique_ptr<VideoAutoencoder> vae =
-      LoadVae22(GoldenWeights(), GoldenConfig(), {.dtype = at::kBFloat16}).value();
-  const Decoded decoded = DecodeAll(*vae, LoadGolden("vae/2.2_decode_2.safetensors", "latents"));
+      LoadWanVae(GoldenWeights(), GoldenConfig(), {.dtype = at::kBFloat16}).value();
+  const Decoded decoded = DecodeAll(*vae, Golden("decode_2", "latents"));
   EXPECT_EQ(decoded.video.scalar_type(), at::kFloat);
-  EXPECT_LE(RelativeError(decoded.video, LoadGolden("vae/2.2_decode_2.safetensors", "video")),
-            0.05);
+  EXPECT_LE(RelativeError(decoded.video, Golden("decode_2", "video")), 0.05);
 }
 
-TEST(Vae22Test, CountsTheBytesOfItsWeights) {
+TEST_P(VaeTest, CountsTheBytesOfItsWeights) {
   int64_t bytes = 0;
   for (const TensorInfo& info : GoldenWeights().Tensors())
     bytes += static_cast<int64_t>(info.bytes);
   // Every tensor of the checkpoint is used, and none twice.
   EXPECT_EQ(LoadGoldenVae()->WeightBytes(), bytes);
+}
+
+TEST_P(VaeTest, UndefinedTensorsAreInvalidArguments) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
+  EXPECT_EQ(vae->Encode(at::Tensor(), {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      vae->Decode(at::Tensor(), [](const at::Tensor&) { return absl::OkStatus(); }, {}).code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 struct BadShape {
@@ -248,7 +300,7 @@ class BadVideoTest : public testing::TestWithParam<BadShape> {};
 
 TEST_P(BadVideoTest, IsAnInvalidArgument) {
   const at::Tensor video = at::zeros(GetParam().shape, GetParam().dtype);
-  const absl::Status status = LoadGoldenVae()->Encode(video, {}).status();
+  const absl::Status status = LoadGoldenVae("2.2")->Encode(video, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("expected floating-point [3, 1 + n * 4, H, W]"));
@@ -266,12 +318,12 @@ class BadLatentsTest : public testing::TestWithParam<BadShape> {};
 
 TEST_P(BadLatentsTest, IsAnInvalidArgument) {
   const at::Tensor latents = at::zeros(GetParam().shape, GetParam().dtype);
-  const absl::Status status = LoadGoldenVae()->Decode(latents,
-                                                      [](const at::Tensor&) {
-                                                        ADD_FAILURE() << "the sink was called";
-                                                        return absl::OkStatus();
-                                                      },
-                                                      {});
+  const absl::Status status = LoadGoldenVae("2.2")->Decode(latents,
+                                                           [](const at::Tensor&) {
+                                                             ADD_FAILURE() << "the sink was called";
+                                                             return absl::OkStatus();
+                                                           },
+                                                           {});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("expected floating-point [48, F, h, w]"));
 }
@@ -284,27 +336,19 @@ INSTANTIATE_TEST_SUITE_P(Each, BadLatentsTest,
                                          BadShape{"no columns", {48, 1, 2, 0}},
                                          BadShape{"integers", {48, 1, 2, 2}, at::kLong}));
 
-TEST(Vae22Test, UndefinedTensorsAreInvalidArguments) {
-  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
-  EXPECT_EQ(vae->Encode(at::Tensor(), {}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(
-      vae->Decode(at::Tensor(), [](const at::Tensor&) { return absl::OkStatus(); }, {}).code(),
-      absl::StatusCode::kInvalidArgument);
-}
-
-TEST(LoadVae22Test, NamesTheTensorThatIsMissing) {
-  InMemoryWeights weights = InMemoryWeights::CopyOf(GoldenWeights());
+TEST(LoadWanVaeTest, NamesTheTensorThatIsMissing) {
+  InMemoryWeights weights = InMemoryWeights::CopyOf(GoldenOf("2.2").vae());
   weights.Remove("decoder.upsamples.1.upsamples.3.time_conv.bias");
-  const absl::Status status = LoadVae22(weights, GoldenConfig(), {}).status();
+  const absl::Status status = LoadWanVae(weights, GoldenOf("2.2").vae_config(), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("decoder.upsamples.1.upsamples.3.time_conv.bias"));
 }
 
-TEST(LoadVae22Test, NamesTheTensorOfAnotherShape) {
-  InMemoryWeights weights = InMemoryWeights::CopyOf(GoldenWeights());
+TEST(LoadWanVaeTest, NamesTheTensorOfAnotherShape) {
+  InMemoryWeights weights = InMemoryWeights::CopyOf(GoldenOf("2.2").vae());
   weights.Reshape("encoder.middle.1.to_qkv.weight", {32, 96, 1, 1});
-  const absl::Status status = LoadVae22(weights, GoldenConfig(), {}).status();
+  const absl::Status status = LoadWanVae(weights, GoldenOf("2.2").vae_config(), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("encoder.middle.1.to_qkv.weight"), HasSubstr("[32, 96, 1, 1]"),
@@ -322,9 +366,9 @@ void PrintTo(const BadConfig& bad, std::ostream* out) { *out << bad.name; }
 class BadConfigTest : public testing::TestWithParam<BadConfig> {};
 
 TEST_P(BadConfigTest, IsAnInvalidArgument) {
-  VaeConfig config = GoldenConfig();
+  VaeConfig config = GoldenOf("2.2").vae_config();
   GetParam().change(config);
-  const absl::Status status = LoadVae22(GoldenWeights(), config, {}).status();
+  const absl::Status status = LoadWanVae(GoldenOf("2.2").vae(), config, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
 }
@@ -332,7 +376,7 @@ TEST_P(BadConfigTest, IsAnInvalidArgument) {
 INSTANTIATE_TEST_SUITE_P(
     Each, BadConfigTest,
     testing::Values(
-        BadConfig{"kind", [](VaeConfig& c) { c.kind = "2.1"; }, "kind is 2.1"},
+        BadConfig{"kind", [](VaeConfig& c) { c.kind = "2.3"; }, "kind is 2.3, neither 2.1 nor 2.2"},
         BadConfig{"z_dim", [](VaeConfig& c) { c.z_dim = 0; }, "must be positive"},
         BadConfig{"stages", [](VaeConfig& c) { c.dim_mult.clear(); }, "must be positive"},
         BadConfig{"steps", [](VaeConfig& c) { c.temporal_downsample.pop_back(); },
@@ -351,6 +395,23 @@ INSTANTIATE_TEST_SUITE_P(
                   "stage 2 of the decoder"},
         BadConfig{"statistics", [](VaeConfig& c) { c.latents_mean.pop_back(); }, "47 and 48"},
         BadConfig{"deviation", [](VaeConfig& c) { c.latents_std[3] = 0; }, "latents_std[3]"}));
+
+TEST(LoadWanVaeTest, HalvesOnlyEvenWidthsIn21) {
+  VaeConfig config = GoldenOf("2.1").vae_config();
+  config.decoder_base_dim = 7;
+  config.dim_mult = {1, 1, 4, 4};
+  const absl::Status status = LoadWanVae(GoldenOf("2.1").vae(), config, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("width 7 of stage 1 cannot be halved"));
+}
+
+TEST(LoadWanVaeTest, NamesTheTensorOfAFlatListThatIsMissing) {
+  InMemoryWeights weights = InMemoryWeights::CopyOf(GoldenOf("2.1").vae());
+  weights.Remove("decoder.upsamples.7.time_conv.bias");
+  const absl::Status status = LoadWanVae(weights, GoldenOf("2.1").vae_config(), {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("decoder.upsamples.7.time_conv.bias"));
+}
 
 }  // namespace
 }  // namespace wan

@@ -29,8 +29,8 @@ std::string_view LayoutName(Layout layout);
 // for and a floating-point dtype, and there is none besides.
 class Checkpoint {
  public:
-  // `path` is the folder of a checkpoint, or "synthetic:NAME" for a model without weights: ti2v-5b
-  // (the real dimensions) or ti2v-tiny (those of the reference data).
+  // `path` is the folder of a checkpoint, or "synthetic:NAME" for a model without weights
+  // (synthetic_models.h has the names).
   //
   // Files are mapped, not read: this costs milliseconds. A damaged or incomplete checkpoint gives
   // DATA_LOSS, a missing file or tensor NOT_FOUND, what we do not serve UNIMPLEMENTED; the message
@@ -51,6 +51,9 @@ class Checkpoint {
   // The high-noise expert takes the timesteps from this fraction of the schedule on; nullopt with
   // one expert.
   std::optional<double> expert_boundary() const;
+
+  // How a distilled checkpoint is sampled; nullopt for an ordinary one.
+  const std::optional<FewStepConfig>& few_step() const;
 
   const TransformerConfig& transformer_config(int expert = 0) const;
   const TextEncoderConfig& text_encoder_config() const;

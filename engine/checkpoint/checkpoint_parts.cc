@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/config_reader.h"
 #include "engine/checkpoint/expected_tensors.h"
+#include "engine/checkpoint/few_step_config.h"
 #include "engine/checkpoint/file_errors.h"
 #include "engine/checkpoint/json_text.h"
 #include "engine/checkpoint/safetensors.h"
@@ -119,6 +120,7 @@ void ReadOriginal(CheckpointParts& parts) {
       });
   SetTokenizer(parts, root / "google" / "umt5-xxl" / "spiece.model");
   parts.expert_boundary = UpstreamExpertBoundary(parts.model);
+  parts.few_step = ReadOriginalFewStep((root / "few_step.json").string(), parts.problems);
 }
 
 // model_index.json lists a component as [library, class], or as [null, null] if there is none.
@@ -194,6 +196,8 @@ void ReadDiffusers(CheckpointParts& parts) {
         return ReadDiffusersVae((root / "vae" / "config.json").string(), problems);
       });
   SetTokenizer(parts, root / "tokenizer" / "spiece.model");
+  parts.few_step =
+      ReadDiffusersFewStep((root / "scheduler" / "scheduler_config.json").string(), parts.problems);
   parts.problems.insert(parts.problems.end(), fields.problems().begin(), fields.problems().end());
 }
 
@@ -205,21 +209,31 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
     return;
   }
   const auto fill = [&](auto& component, const char* component_name, const auto& config,
-                        DType dtype) {
+                        DType dtype, uint64_t seed = 0) {
     component.name = component_name;
     component.where = parts.path;
     component.config = config;
-    component.weights = MakeSyntheticWeights(ExpectedTensors(config), dtype, parts.path);
+    component.weights = MakeSyntheticWeights(ExpectedTensors(config), dtype, parts.path, seed);
   };
   parts.model = model->model;
+  parts.expert_boundary = UpstreamExpertBoundary(parts.model);
   fill(parts.transformers.emplace_back(), "transformer", model->transformer,
        model->transformer_dtype);
+  if (parts.expert_boundary.has_value()) {
+    fill(parts.transformers.emplace_back(), "transformer_2", model->transformer,
+         model->transformer_dtype, /*seed=*/1);
+  }
   fill(parts.text_encoder, "text_encoder", model->text_encoder, model->text_encoder_dtype);
   fill(parts.vae, "vae", model->vae, model->vae_dtype);
 }
 
 // The components fit together and make the model.
 void CheckTogether(CheckpointParts& parts) {
+  if (parts.few_step.has_value() && parts.few_step->boundary_step_index.has_value() &&
+      parts.transformers.size() == 1) {
+    parts.problems.push_back(
+        Damaged(parts.path, "boundary_step_index is set, but there is only one expert"));
+  }
   if (!parts.text_encoder.config.has_value() || !parts.vae.config.has_value()) return;
   const TextEncoderConfig& text = *parts.text_encoder.config;
   const VaeConfig& vae = *parts.vae.config;

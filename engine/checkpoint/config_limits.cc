@@ -97,4 +97,33 @@ std::vector<std::string> Contradictions(const VaeConfig& config) {
   return findings.Take();
 }
 
+std::vector<std::string> Contradictions(const FewStepConfig& config) {
+  constexpr double kTrainTimesteps = 1000;
+  constexpr double kMinShift = 0.01;
+  constexpr double kMaxShift = 100;
+  Findings findings;
+  const auto steps = static_cast<int64_t>(config.timesteps.size());
+  findings.Range("number of timesteps", steps, kMaxFewSteps);
+  double above = kTrainTimesteps;
+  for (int64_t i = 0; i < steps; ++i) {
+    const double timestep = config.timesteps[i];
+    const bool falls = i == 0 ? timestep <= above : timestep < above;
+    // The positive form also catches NaN.
+    findings.Require(
+        falls && timestep > 0,
+        absl::StrCat("timestep ", i, " is ", timestep,
+                     ", expected strictly falling ones above 0, at most ", kTrainTimesteps));
+    above = timestep;
+  }
+  findings.Require(
+      config.shift >= kMinShift && config.shift <= kMaxShift,
+      absl::StrCat("shift is ", config.shift, ", expected ", kMinShift, " to ", kMaxShift));
+  if (config.boundary_step_index.has_value()) {
+    findings.Require(*config.boundary_step_index >= 0 && *config.boundary_step_index <= steps,
+                     absl::StrCat("boundary_step_index is ", *config.boundary_step_index,
+                                  ", but there are ", steps, " steps"));
+  }
+  return findings.Take();
+}
+
 }  // namespace wan

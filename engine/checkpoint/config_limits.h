@@ -17,10 +17,12 @@ inline constexpr int64_t kMaxPatch = 16;
 inline constexpr int64_t kMaxStages = 8;
 inline constexpr int64_t kMaxMultiplier = 64;
 inline constexpr int64_t kMaxResBlocks = 16;
+inline constexpr int64_t kMaxFewSteps = 1000;
 
 // What is wrong with the dimensions among each other, one sentence each; empty if nothing is.
 std::vector<std::string> Contradictions(const TransformerConfig& config);
 std::vector<std::string> Contradictions(const TextEncoderConfig& config);
 std::vector<std::string> Contradictions(const VaeConfig& config);
+std::vector<std::string> Contradictions(const FewStepConfig& config);
 
 }  // namespace wan

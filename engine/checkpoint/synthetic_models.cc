@@ -1,5 +1,6 @@
 #include "engine/checkpoint/synthetic_models.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,8 +11,8 @@
 namespace wan {
 namespace {
 
-VaeConfig Vae22(int64_t z_dim, int64_t base_dim, int64_t decoder_base_dim) {
-  VaeConfig config = UpstreamVae("2.2");
+VaeConfig Vae(std::string_view kind, int64_t z_dim, int64_t base_dim, int64_t decoder_base_dim) {
+  VaeConfig config = UpstreamVae(kind);
   config.z_dim = z_dim;
   config.base_dim = base_dim;
   config.decoder_base_dim = decoder_base_dim;
@@ -19,37 +20,59 @@ VaeConfig Vae22(int64_t z_dim, int64_t base_dim, int64_t decoder_base_dim) {
   return config;
 }
 
-std::vector<SyntheticModel> SyntheticModels() {
-  const TransformerConfig common{.freq_dim = 256,
-                                 .in_channels = 48,
-                                 .out_channels = 48,
-                                 .text_len = kTextLength,
-                                 .patch_size = {1, 2, 2},
-                                 .eps = 1e-6,
-                                 .model_type = "ti2v"};
-  SyntheticModel full{.name = "ti2v-5b",
-                      .model = "ti2v-5b",
-                      .transformer = common,
-                      .text_encoder = {.dim = 4096,
-                                       .ffn_dim = 10240,
-                                       .num_heads = 64,
-                                       .head_dim = 64,
-                                       .num_layers = 24,
-                                       .num_buckets = 32,
-                                       .vocab_size = 256384},
-                      .vae = Vae22(48, 160, 256),
-                      .transformer_dtype = DType::kBFloat16,
-                      .text_encoder_dtype = DType::kBFloat16,
-                      .vae_dtype = DType::kFloat32};
-  full.transformer.dim = 3072;
-  full.transformer.ffn_dim = 14336;
-  full.transformer.num_heads = 24;
-  full.transformer.num_layers = 30;
-  full.transformer.text_dim = full.text_encoder.dim;
+// What does not depend on size: patches, sinusoid, text.
+TransformerConfig Transformer(std::string_view type, int64_t in_channels, int64_t out_channels) {
+  return {.freq_dim = 256,
+          .in_channels = in_channels,
+          .out_channels = out_channels,
+          .text_len = kTextLength,
+          .patch_size = {1, 2, 2},
+          .eps = 1e-6,
+          .model_type = std::string(type)};
+}
 
+// One of upstream's: UMT5-XXL and bf16 are common to them.
+SyntheticModel Published(std::string_view name, TransformerConfig transformer, VaeConfig vae) {
+  SyntheticModel model{.name = std::string(name),
+                       .model = std::string(name),
+                       .transformer = std::move(transformer),
+                       .text_encoder = {.dim = 4096,
+                                        .ffn_dim = 10240,
+                                        .num_heads = 64,
+                                        .head_dim = 64,
+                                        .num_layers = 24,
+                                        .num_buckets = 32,
+                                        .vocab_size = 256384},
+                       .vae = std::move(vae),
+                       .transformer_dtype = DType::kBFloat16,
+                       .text_encoder_dtype = DType::kBFloat16,
+                       .vae_dtype = DType::kFloat32};
+  model.transformer.text_dim = model.text_encoder.dim;
+  return model;
+}
+
+SyntheticModel Ti2v5b() {
+  TransformerConfig transformer = Transformer("ti2v", 48, 48);
+  transformer.dim = 3072;
+  transformer.ffn_dim = 14336;
+  transformer.num_heads = 24;
+  transformer.num_layers = 30;
+  return Published("ti2v-5b", transformer, Vae("2.2", 48, 160, 256));
+}
+
+SyntheticModel A14b(std::string_view type, int64_t in_channels) {
+  TransformerConfig transformer = Transformer(type, in_channels, 16);
+  transformer.dim = 5120;
+  transformer.ffn_dim = 13824;
+  transformer.num_heads = 40;
+  transformer.num_layers = 40;
+  return Published(absl::StrCat(std::string(type), "-a14b"), transformer, Vae("2.1", 16, 96, 96));
+}
+
+SyntheticModel Ti2vTiny() {
   SyntheticModel tiny{.name = "ti2v-tiny",
                       .model = "ti2v-5b",
-                      .transformer = common,
+                      .transformer = Transformer("ti2v", 48, 48),
                       .text_encoder = {.dim = 64,
                                        .ffn_dim = 128,
                                        .num_heads = 4,
@@ -57,13 +80,19 @@ std::vector<SyntheticModel> SyntheticModels() {
                                        .num_layers = 2,
                                        .num_buckets = 32,
                                        .vocab_size = 960},
-                      .vae = Vae22(48, 8, 12)};
+                      .vae = Vae("2.2", 48, 8, 12)};
   tiny.transformer.dim = 64;
   tiny.transformer.ffn_dim = 160;
   tiny.transformer.num_heads = 2;
   tiny.transformer.num_layers = 3;
   tiny.transformer.text_dim = tiny.text_encoder.dim;
-  return {full, tiny};
+  return tiny;
+}
+
+std::vector<SyntheticModel> SyntheticModels() {
+  constexpr int64_t kLatents = 16;
+  constexpr int64_t kMask = 4;  // one channel per frame of a latent
+  return {Ti2v5b(), A14b("t2v", kLatents), A14b("i2v", 2 * kLatents + kMask), Ti2vTiny()};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace wan {
 struct SyntheticModel {
   std::string name;
   std::string model;
-  TransformerConfig transformer;
+  TransformerConfig transformer;  // of each expert
   TextEncoderConfig text_encoder;
   VaeConfig vae;
   DType transformer_dtype = DType::kFloat32;
@@ -22,8 +22,9 @@ struct SyntheticModel {
   DType vae_dtype = DType::kFloat32;
 };
 
-// "ti2v-5b": the dimensions that upstream publishes, in bf16 but for the VAE. "ti2v-tiny": those of
-// the reference data, in fp32. NOT_FOUND, listing the names, for any other.
+// "ti2v-5b", "t2v-a14b", "i2v-a14b": the dimensions that upstream publishes, in bf16 but for the
+// VAE. "ti2v-tiny": those of the reference data, in fp32. NOT_FOUND, listing the names, for any
+// other.
 absl::StatusOr<SyntheticModel> FindSyntheticModel(std::string_view name);
 
 }  // namespace wan

@@ -79,6 +79,10 @@ class WeightSource {
   // True if there are no bytes: names, shapes and dtypes are those of a real checkpoint, and the
   // loader fills the tensors with seeded random numbers where they are needed.
   virtual bool IsSynthetic() const { return false; }
+
+  // Of synthetic sources: what the numbers depend on besides name and shape of a tensor, so that
+  // two experts do not have the same.
+  virtual uint64_t SyntheticSeed() const { return 0; }
 };
 
 }  // namespace wan

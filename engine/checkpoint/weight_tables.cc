@@ -63,7 +63,8 @@ class FileWeights final : public NamedTensors {
 
 class SyntheticWeights final : public NamedTensors {
  public:
-  using NamedTensors::NamedTensors;
+  SyntheticWeights(std::vector<TensorInfo> tensors, uint64_t seed)
+      : NamedTensors(std::move(tensors)), seed_(seed) {}
 
   absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const override {
     return absl::FailedPreconditionError(
@@ -71,6 +72,10 @@ class SyntheticWeights final : public NamedTensors {
   }
 
   bool IsSynthetic() const override { return true; }
+  uint64_t SyntheticSeed() const override { return seed_; }
+
+ private:
+  const uint64_t seed_;
 };
 
 struct Located {
@@ -145,7 +150,8 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
 }
 
 std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>& specs,
-                                                   DType dtype, const std::string& where) {
+                                                   DType dtype, const std::string& where,
+                                                   uint64_t seed) {
   std::vector<TensorInfo> tensors;
   tensors.reserve(specs.size());
   for (const TensorSpec& spec : specs) {
@@ -156,7 +162,7 @@ std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>
                        .bytes = elements * DTypeSize(dtype),
                        .file = where});
   }
-  return std::make_unique<SyntheticWeights>(std::move(tensors));
+  return std::make_unique<SyntheticWeights>(std::move(tensors), seed);
 }
 
 }  // namespace wan

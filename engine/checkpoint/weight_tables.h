@@ -1,6 +1,7 @@
 // The two kinds of WeightSource: over mapped files, and synthetic.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
 
 // Tensors without bytes, all of one dtype; `where` stands for their file.
 std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>& specs,
-                                                   DType dtype, const std::string& where);
+                                                   DType dtype, const std::string& where,
+                                                   uint64_t seed = 0);
 
 }  // namespace wan

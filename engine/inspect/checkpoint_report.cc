@@ -58,6 +58,14 @@ Json Dimensions(const VaeConfig& config) {
           {"stride_temporal", config.stride_temporal}};
 }
 
+Json Describe(const FewStepConfig& config) {
+  Json description = {{"timesteps", config.timesteps}, {"shift", config.shift}};
+  if (config.boundary_step_index.has_value()) {
+    description["boundary_step_index"] = *config.boundary_step_index;
+  }
+  return description;
+}
+
 Json Messages(const std::vector<absl::Status>& problems) {
   Json messages = Json::array();
   for (const absl::Status& problem : problems) messages.push_back(std::string(problem.message()));
@@ -171,12 +179,18 @@ void AppendComponent(std::string& text, const Json& component) {
 
 Json InspectCheckpoint(const std::string& path) {
   const CheckpointParts parts = ReadCheckpointParts(path);
-  Json report = {{"path", parts.path},          {"ok", AllProblems(parts).empty()},
-                 {"layout", nullptr},           {"model", NullIfEmpty(parts.model)},
-                 {"expert_boundary", nullptr},  {"tokenizer", NullIfEmpty(parts.tokenizer_path)},
-                 {"components", Json::array()}, {"problems", Messages(parts.problems)}};
+  Json report = {{"path", parts.path},
+                 {"ok", AllProblems(parts).empty()},
+                 {"layout", nullptr},
+                 {"model", NullIfEmpty(parts.model)},
+                 {"expert_boundary", nullptr},
+                 {"few_step", nullptr},
+                 {"tokenizer", NullIfEmpty(parts.tokenizer_path)},
+                 {"components", Json::array()},
+                 {"problems", Messages(parts.problems)}};
   if (parts.layout.has_value()) report["layout"] = std::string(LayoutName(*parts.layout));
   if (parts.expert_boundary.has_value()) report["expert_boundary"] = *parts.expert_boundary;
+  if (parts.few_step.has_value()) report["few_step"] = Describe(*parts.few_step);
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     report["components"].push_back(Describe(transformer));
   }
@@ -196,6 +210,14 @@ std::string ReportText(const Json& report) {
   if (!report["expert_boundary"].is_null()) {
     absl::StrAppend(&text, "experts       2: high noise (transformer), low noise (transformer_2); ",
                     "boundary ", report["expert_boundary"].get<double>(), "\n");
+  }
+  if (const Json& few_step = report["few_step"]; !few_step.is_null()) {
+    absl::StrAppend(&text, "few steps     timesteps ", few_step["timesteps"].dump(), ", shift ",
+                    few_step["shift"].get<double>());
+    if (few_step.contains("boundary_step_index")) {
+      absl::StrAppend(&text, ", low noise from step ", few_step["boundary_step_index"].get<int>());
+    }
+    text += "\n";
   }
   std::vector<std::string> problems = report["problems"].get<std::vector<std::string>>();
   for (const Json& component : report["components"]) {

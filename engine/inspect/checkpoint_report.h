@@ -11,6 +11,8 @@ namespace wan {
 //   "layout"           "original", "diffusers", "synthetic", or null if it is none of them
 //   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be made out
 //   "expert_boundary"  fraction of the schedule, or null
+//   "few_step"         null, or {"timesteps", "shift", and "boundary_step_index" if it is set} of a
+//                      distilled checkpoint
 //   "tokenizer"        path of the SentencePiece model, or null
 //   "components"       array of {"name", "file", "files", "tensors", "parameters", "bytes",
 //                      "dtypes": {name: tensors}, "dimensions": object or null, "problems"}

@@ -104,7 +104,7 @@ at::Tensor WeightLoader::MakeSynthetic(const TensorInfo& info, at::ScalarType dt
   const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
   at::Tensor tensor = at::empty(info.shape, options);
   at::Generator generator = at::globalContext().defaultGenerator(device_).clone();
-  generator.set_current_seed(SeedOf(info.name));
+  generator.set_current_seed(SeedOf(info.name) + source_.SyntheticSeed());
   tensor.normal_(0.0, std, generator);
   return tensor;
 }

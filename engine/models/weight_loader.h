@@ -16,7 +16,8 @@ at::ScalarType ToScalarType(DType dtype);
 // list of weights; the first problem is kept in status(), which the builder checks at the end.
 //
 // A synthetic source has no bytes: its tensors are filled on the device with numbers that depend on
-// nothing but the tensor's name and shape (matrices scaled by 1/sqrt(fan in), norm weights 1).
+// nothing but the tensor's name and shape and the source's seed (matrices scaled by 1/sqrt(fan in),
+// norm weights 1).
 class WeightLoader {
  public:
   // `source` must outlive the loader; the tensors do not depend on it.

@@ -110,6 +110,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   pipeline.planned.text_encoder = checkpoint.text_encoder_config();
   pipeline.planned.vae = checkpoint.vae_config();
   pipeline.planned.expert_boundary = checkpoint.expert_boundary();
+  pipeline.planned.few_step = checkpoint.few_step();
 
   if (!checkpoint.tokenizer_path().empty()) {
     if (absl::Status status =

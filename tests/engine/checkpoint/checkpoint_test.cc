@@ -153,7 +153,25 @@ TEST(CheckpointTest, SyntheticModelsHaveTheTensorsOfRealOnes) {
   EXPECT_EQ(full->text_encoder().Tensors()[0].dtype, DType::kBFloat16);
   EXPECT_EQ(full->vae().Tensors()[0].dtype, DType::kFloat32);
   EXPECT_EQ(Checkpoint::Open("synthetic:ti2v-6b").status().message(),
-            "synthetic:ti2v-6b: no such synthetic model; there are ti2v-5b, ti2v-tiny");
+            "synthetic:ti2v-6b: no such synthetic model; there are ti2v-5b, t2v-a14b, i2v-a14b, "
+            "ti2v-tiny");
+}
+
+TEST(CheckpointTest, SyntheticExpertsHaveNumbersOfTheirOwn) {
+  for (const char* name : {"t2v-a14b", "i2v-a14b"}) {
+    const auto model = Open(std::string("synthetic:") + name);
+    ASSERT_TRUE(model != nullptr);
+    EXPECT_EQ(model->model(), name);
+    ASSERT_EQ(model->num_experts(), 2);
+    EXPECT_EQ(model->expert_boundary(), Open(Golden(name) + "/original")->expert_boundary());
+    EXPECT_NE(model->transformer(0).SyntheticSeed(), model->transformer(1).SyntheticSeed());
+    // 14.3 billion parameters, as published.
+    uint64_t bytes = 0;
+    for (const TensorInfo& tensor : model->transformer(1).Tensors()) bytes += tensor.bytes;
+    EXPECT_NEAR(static_cast<double>(bytes) / 2, 14.29e9, 0.01e9);
+    EXPECT_EQ(model->vae_config().base_dim, 96);
+    EXPECT_EQ(model->vae_config().stride_spatial, 8);
+  }
 }
 
 // A folder of links to a golden checkpoint, in which a test breaks something.

@@ -122,6 +122,7 @@ TEST_F(WeightTablesTest, TheTokenTableHasTwoNamesInDiffusers) {
 TEST_F(WeightTablesTest, SyntheticTensorsHaveNoBytes) {
   const auto source = MakeSyntheticWeights({{"t", "u", {3, 5}}}, DType::kBFloat16, "synthetic:x");
   EXPECT_TRUE(source->IsSynthetic());
+  EXPECT_EQ(source->SyntheticSeed(), 0u);
   ASSERT_THAT(source->Tensors(), SizeIs(1));
   EXPECT_EQ(source->Tensors()[0].bytes, 30u);
   EXPECT_EQ(source->Tensors()[0].dtype, DType::kBFloat16);

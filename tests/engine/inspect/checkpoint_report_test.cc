@@ -64,6 +64,36 @@ TEST(CheckpointReportTest, DescribesTwoExperts) {
   EXPECT_THAT(ReportText(report), HasSubstr("boundary 0.9\n"));
 }
 
+TEST(CheckpointReportTest, DescribesFewSteps) {
+  const testing::TempFolder folder;
+  const std::string path = (folder / "m").string();
+  testing::LinkFolder(WAN_CHECKPOINT_DIR "/t2v-a14b/original", path);
+  EXPECT_EQ(InspectCheckpoint(path)["few_step"], nullptr);
+  testing::WriteFile(fs::path(path) / "few_step.json",
+                     R"({"denoising_step_list": [1000, 500], "sample_shift": 5})");
+  Json report = InspectCheckpoint(path);
+  EXPECT_EQ(report["ok"], true);
+  EXPECT_EQ(report["few_step"], Json({{"timesteps", {1000.0, 500.0}}, {"shift", 5.0}}));
+  EXPECT_THAT(ReportText(report), HasSubstr("few steps     timesteps [1000.0,500.0], shift 5\n"));
+  testing::WriteFile(
+      fs::path(path) / "few_step.json",
+      R"({"denoising_step_list": [1000, 500], "sample_shift": 5, "boundary_step_index": 1})");
+  EXPECT_THAT(ReportText(InspectCheckpoint(path)), HasSubstr("shift 5, low noise from step 1\n"));
+}
+
+TEST(CheckpointReportTest, DescribesSyntheticModelsWithTwoExperts) {
+  const Json report = InspectCheckpoint("synthetic:i2v-a14b");
+  EXPECT_EQ(report["ok"], true);
+  EXPECT_EQ(report["model"], "i2v-a14b");
+  EXPECT_EQ(report["expert_boundary"], 0.9);
+  ASSERT_EQ(report["components"].size(), 4u);
+  for (const int expert : {0, 1}) {
+    EXPECT_EQ(report["components"][expert]["dimensions"]["in_channels"], 36);
+    EXPECT_EQ(report["components"][expert]["dimensions"]["dim"], 5120);
+  }
+  EXPECT_EQ(report["components"][3]["dimensions"]["kind"], "2.1");
+}
+
 TEST(CheckpointReportTest, DescribesSyntheticModels) {
   const Json report = InspectCheckpoint("synthetic:ti2v-5b");
   EXPECT_EQ(report["ok"], true);

@@ -1,0 +1,89 @@
+#include "engine/checkpoint/few_step_config.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/config_limits.h"
+#include "engine/checkpoint/file_errors.h"
+#include "engine/checkpoint/json_text.h"
+
+namespace wan {
+namespace {
+
+using Problems = std::vector<absl::Status>;
+
+constexpr std::string_view kTimesteps = "denoising_step_list";
+
+// Reads what both layouts call the same, and lets `read_rest` read and check what is the layout's.
+template <typename ReadRest>
+std::optional<FewStepConfig> Read(const std::string& path, Problems& problems, ReadRest read_rest) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  const absl::StatusOr<nlohmann::json> json = ReadJsonObject(path);
+  if (!json.ok()) {
+    problems.push_back(json.status());
+    return std::nullopt;
+  }
+  JsonFields fields(*json, path);
+  FewStepConfig config;
+  if (!read_rest(fields, config)) return std::nullopt;
+  config.timesteps = fields.Numbers(kTimesteps);
+  if (fields.Has("boundary_step_index")) {
+    config.boundary_step_index =
+        static_cast<int>(fields.Integer("boundary_step_index", 0, kMaxFewSteps));
+  }
+  if (fields.problems().empty()) {
+    for (const std::string& what : Contradictions(config)) fields.AddProblem(what);
+  }
+  problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());
+  return fields.problems().empty() ? std::optional(config) : std::nullopt;
+}
+
+void RefuseIfSet(JsonFields& fields, std::string_view key, std::string_view what) {
+  if (fields.Has(key) && fields.Bool(key)) {
+    fields.Refuse(absl::StrCat("\"", std::string(key), "\" is set: ", std::string(what)));
+  }
+}
+
+}  // namespace
+
+std::optional<FewStepConfig> ReadOriginalFewStep(const std::string& path, Problems& problems) {
+  return Read(path, problems, [](JsonFields& fields, FewStepConfig& config) {
+    config.shift = fields.Number("sample_shift");
+    RefuseIfSet(fields, "enable_cfg", "few-step models run without guidance");
+    if (fields.Has("infer_steps")) {
+      const int64_t steps = fields.Integer("infer_steps", 1, kMaxFewSteps);
+      const size_t listed = fields.Numbers(kTimesteps).size();
+      if (steps != static_cast<int64_t>(listed)) {
+        fields.AddProblem(absl::StrCat("\"infer_steps\" is ", steps, ", but \"",
+                                       std::string(kTimesteps), "\" has ", listed));
+      }
+    }
+    return true;
+  });
+}
+
+std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path, Problems& problems) {
+  return Read(path, problems, [](JsonFields& fields, FewStepConfig& config) {
+    if (!fields.Has(kTimesteps)) return false;  // an ordinary checkpoint
+    if (const std::string name = fields.Text("_class_name");
+        name != "FlowMatchEulerDiscreteScheduler") {
+      fields.Refuse(absl::StrCat("the scheduler is a ", Printable(name), ", but \"",
+                                 std::string(kTimesteps),
+                                 "\" is for FlowMatchEulerDiscreteScheduler"));
+    }
+    config.shift = fields.Number("shift");
+    // Each would give other noise levels than timesteps and shift do.
+    for (const char* const key :
+         {"use_dynamic_shifting", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas",
+          "invert_sigmas", "stochastic_sampling"}) {
+      RefuseIfSet(fields, key, "not a plain Euler schedule");
+    }
+    if (fields.Has("shift_terminal")) fields.Refuse("\"shift_terminal\" is set");
+    return true;
+  });
+}
+
+}  // namespace wan

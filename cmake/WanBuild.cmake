@@ -50,7 +50,11 @@ if(WAN_SANITIZE)
   endif()
 endif()
 if(WAN_SANITIZE STREQUAL "thread")
-  set(WAN_SANITIZER_RUNTIME wan_tsan_absl)  # tests/sanitizers
+  set(WAN_SANITIZER_RUNTIME wan_tsan_runtime)  # tests/sanitizers
+  # protobuf's headers lay out map fields otherwise for ThreadSanitizer, and the distribution's library
+  # was not built so. libstdc++ has to know all the same.
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-U__SANITIZE_THREAD__>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-D_GLIBCXX_TSAN=1>)
   # gRPC's libraries are the distribution's, not instrumented: what they do among themselves is theirs.
   set(WAN_TEST_ENVIRONMENT
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:ignore_noninstrumented_modules=1")

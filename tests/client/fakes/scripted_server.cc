@@ -76,15 +76,17 @@ ServerUnaryReactor* Answer(CallbackServerContext* context,
                            const UnaryScript<Request, Response>& script, const Request* request,
                            Response* response) {
   ServerUnaryReactor* const reactor = context->DefaultReactor();
-  reactor->Finish(script ? script(*request, response) : NotScripted());
+  const auto answer = script.Get();
+  reactor->Finish(answer != nullptr ? (*answer)(*request, response) : NotScripted());
   return reactor;
 }
 
 template <typename Request, typename Message>
 ServerWriteReactor<Message>* Play(const StreamScript<Request, Message>& script,
                                   const Request* request) {
-  return new StreamReactor<Message>(script ? script(*request)
-                                           : Stream<Message>{.messages = {}, .end = NotScripted()});
+  const auto play = script.Get();
+  return new StreamReactor<Message>(
+      play != nullptr ? (*play)(*request) : Stream<Message>{.messages = {}, .end = NotScripted()});
 }
 
 class VideoService final : public wan::v1::VideoGeneration::CallbackService {

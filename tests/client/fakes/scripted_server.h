@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "google/protobuf/message.h"
@@ -49,13 +50,32 @@ class Requests {
   std::vector<Request> requests_;
 };
 
-template <typename Request, typename Response>
-using UnaryScript = std::function<grpc::Status(const Request&, Response*)>;
-template <typename Request, typename Message>
-using StreamScript = std::function<Stream<Message>(const Request&)>;
+// A function that a test may set at any time and that threads of gRPC call.
+template <typename Function>
+class Script {
+ public:
+  Script& operator=(Function function) {
+    const std::lock_guard lock(mutex_);
+    function_ = std::make_shared<const Function>(std::move(function));
+    return *this;
+  }
+  // Null before it is set.
+  std::shared_ptr<const Function> Get() const {
+    const std::lock_guard lock(mutex_);
+    return function_;
+  }
 
-// What each method does. A method without a script answers UNIMPLEMENTED. Set before the first
-// call; called in threads of gRPC.
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Function> function_;
+};
+
+template <typename Request, typename Response>
+using UnaryScript = Script<std::function<grpc::Status(const Request&, Response*)>>;
+template <typename Request, typename Message>
+using StreamScript = Script<std::function<Stream<Message>(const Request&)>>;
+
+// What each method does. A method without a script answers UNIMPLEMENTED.
 struct Scripts {
   StreamScript<wan::v1::GenerateRequest, wan::v1::Event> generate;
   UnaryScript<wan::v1::CreateJobRequest, wan::v1::Job> create_job;

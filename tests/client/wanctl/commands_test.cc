@@ -52,11 +52,14 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
 TEST_F(WanctlTest, SubmitWaitsForAModelThatIsBeingLoaded) {
   google::rpc::ErrorInfo info;
   info.set_reason("MODEL_LOADING");
-  server_.scripts.create_job = [&](const auto&, wan::v1::Job* answer) {
-    answer->set_name("jobs/a1");
-    return clock_.delays.empty()
-               ? fakes::ErrorWith(grpc::StatusCode::UNAVAILABLE, "being loaded", {&info})
-               : grpc::Status::OK;
+  server_.scripts.create_job = [&](const auto&, wan::v1::Job*) {
+    return fakes::ErrorWith(grpc::StatusCode::UNAVAILABLE, "being loaded", {&info});
+  };
+  clock_.on_wait = [this] {
+    server_.scripts.create_job = [](const auto&, wan::v1::Job* answer) {
+      answer->set_name("jobs/a1");
+      return grpc::Status::OK;
+    };
   };
   EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a cat"}), 0);
   EXPECT_THAT(clock_.delays, ElementsAre(absl::Seconds(1)));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -34,13 +35,19 @@ class WanctlProcessTest : public testing::Test {
     argv.push_back(nullptr);
     // All that a child of a process with threads may not do after fork.
     const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
-    std::string server = "WAN_SERVER=" + server_.address(), term = "TERM=xterm";
-    char* environment[] = {server.data(), term.data(), nullptr};
+    std::vector<std::string> variables = {"WAN_SERVER=" + server_.address(), "TERM=xterm"};
+    // What a sanitizer, where there is one, has been told to leave out.
+    if (const char* const options = std::getenv("TSAN_OPTIONS"); options != nullptr) {
+      variables.push_back(std::string("TSAN_OPTIONS=") + options);
+    }
+    std::vector<char*> environment;
+    for (std::string& variable : variables) environment.push_back(variable.data());
+    environment.push_back(nullptr);
     const pid_t pid = fork();
     if (pid == 0) {
       dup2(open(out.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), STDOUT_FILENO);
       dup2(open(err.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), STDERR_FILENO);
-      execve(argv[0], argv.data(), environment);
+      execve(argv[0], argv.data(), environment.data());
       _exit(127);
     }
     return pid;

@@ -172,10 +172,9 @@ TEST_F(ModelManagementTest, ALoadThatAStoppingServerDropsIsToldSo) {
   });
   while (List().size() < 3) std::this_thread::yield();
   std::thread stopper([this] { server_->Stop(); });
-  AwaitHealth(false);
+  second.join();  // told so while the first still loads
   engine_.Release(kLoading);
   first.join();
-  second.join();
   stopper.join();
   EXPECT_TRUE(ends[0].ok()) << ends[0].error_message();
   EXPECT_EQ(ends[1].error_code(), grpc::StatusCode::UNAVAILABLE);

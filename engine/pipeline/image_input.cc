@@ -16,11 +16,11 @@ namespace {
 at::Tensor ToSignedUnit(RgbImage& image) {
   return at::from_blob(image.pixels.data(), {image.height, image.width, 3}, at::kByte)
       .permute({2, 0, 1})
+      .contiguous()
       .to(at::kFloat)
       .div_(255)
       .sub_(0.5)
-      .div_(0.5)
-      .contiguous();
+      .div_(0.5);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class FewStepConfigTest : public ::testing::Test {
   std::string Problem() {
     EXPECT_EQ(problems_.size(), 1u);
     if (problems_.empty()) return "";
-    const std::string message(problems_.front().message());
+    std::string message(problems_.front().message());
     EXPECT_THAT(message, HasSubstr(folder_.string()));
     problems_.clear();
     return message;

@@ -19,7 +19,7 @@ const std::vector<TensorSpec> kSpecs = {{"a.weight", "a.weight", {64, 100}},
 at::Tensor Load(const char* name, uint64_t seed = 0) {
   const auto source = MakeSyntheticWeights(kSpecs, DType::kFloat32, "synthetic:x", seed);
   WeightLoader loader(*source, at::kCPU, at::kFloat);
-  const at::Tensor tensor = loader.Get(name, source->Find(name)->shape);
+  at::Tensor tensor = loader.Get(name, source->Find(name)->shape);
   EXPECT_TRUE(loader.status().ok()) << loader.status();
   EXPECT_EQ(loader.bytes(), static_cast<int64_t>(tensor.nbytes()));
   return tensor;

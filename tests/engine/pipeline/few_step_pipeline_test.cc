@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -62,6 +64,7 @@ TEST_P(FewStepPipelineTest, IsTheExpertsForwardsAndEulersSteps) {
   at::Tensor prompt;
   at::Tensor latents;
   int steps_seen = 0;
+  double worst = 0;
   PipelineTaps taps;
   taps.texts = [&](const at::Tensor& prompt_embeds, const at::Tensor& negative_prompt_embeds) {
     prompt = prompt_embeds;
@@ -76,9 +79,9 @@ TEST_P(FewStepPipelineTest, IsTheExpertsForwardsAndEulersSteps) {
     const auto text = expert.PrepareText({{prompt}}).value();
     const at::Tensor timestep = at::tensor({sigmas[steps_seen] * 1000.0}, at::kDouble);
     const at::Tensor flow = expert.Forward(latents.unsqueeze(0), timestep, *text).value()[0];
-    EXPECT_LE(RelativeError(state.flow, flow), 1e-5);
+    worst = std::max(worst, RelativeError(state.flow, flow));
     latents = latents + (sigmas[steps_seen + 1] - sigmas[steps_seen]) * flow;
-    EXPECT_LE(RelativeError(state.latents, latents), 1e-5);
+    worst = std::max(worst, RelativeError(state.latents, latents));
     ++steps_seen;
   };
   fakes::FakeClock clock;
@@ -88,6 +91,9 @@ TEST_P(FewStepPipelineTest, IsTheExpertsForwardsAndEulersSteps) {
   const absl::Status status = RunVideoPipeline(plan, pipeline, {}, recorder, observer, {}, taps);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(steps_seen, 4);
+  EXPECT_LE(worst, 1e-5);
+  std::printf("golden: few steps (%s): worst relative error %.2e, tolerance 1e-05\n", GetParam(),
+              worst);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, FewStepPipelineTest, ::testing::Values("original", "diffusers"));

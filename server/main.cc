@@ -62,7 +62,8 @@ int Serve(const ServerConfig& config) {
   static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());
   RouteGrpcLogs(logger);
 
-  auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads});
+  auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
+                               config.residency_policies, config.device_memory_limit});
   if (!engine.ok()) return CouldNotStart(logger, engine.status());
   auto server = Server::Start(config, **engine, SystemClock(), logger);
   if (!server.ok()) return CouldNotStart(logger, server.status());

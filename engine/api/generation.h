@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/residency.h"
+
 namespace wan {
 
 enum class OutputKind { kMp4, kLosslessMkv, kLatents };
@@ -55,6 +57,10 @@ struct StagePlan {
   // Floating-point operations, multiply and add counted as two; absent where they are not what
   // takes time.
   std::optional<double> flops;
+  // What it holds of the device's memory at most: an estimate that is not exceeded. 0 where memory
+  // is not planned, and for stages that use none of the device.
+  uint64_t weight_bytes = 0;
+  uint64_t activation_bytes = 0;  // and workspace
 };
 
 // Everything that is decided before the work starts: a pure function of request, model and device,
@@ -76,6 +82,13 @@ struct GenerationPlan {
   // Noise levels: that of each step's input, falling, and 0 behind the last.
   std::vector<float> sigmas;
   std::vector<StagePlan> stages;  // in the order of their start
+  // Where every component's weights are while the job runs; none of them kAuto.
+  std::vector<ComponentResidency> residency;
+  // The weights of the expert that takes over come while the one before computes its last step.
+  bool prefetch_experts = false;
+  TileGrid decode_tiles;
+  // Of the largest stage, weights of this model included; 0 where memory is not planned.
+  uint64_t peak_device_bytes = 0;
   bool image_to_video = false;
 };
 

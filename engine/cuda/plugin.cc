@@ -1,5 +1,6 @@
-// C entry points of libwan_cuda.so (engine/ops/cuda_plugin.cc and engine/runtime/cuda_plugin.cc
-// call them).
+// C entry points of libwan_cuda.so (engine/ops/cuda_plugin.cc, engine/models/pinned_memory.cc and
+// engine/runtime/cuda_plugin.cc call them).
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
 #include "engine/ops/cuda_ops.h"
@@ -22,6 +23,30 @@ int wan_cuda_device_count() {
 // Writes the PCI bus id of a GPU; 0 on success.
 int wan_cuda_pci_bus_id(int device, char* out, int size) {
   return cudaDeviceGetPCIBusId(out, size, device) == cudaSuccess ? 0 : -1;
+}
+
+// Locks pages of host memory for copies of every GPU, and unlocks them; 0 on success.
+int wan_cuda_lock_host(void* memory, size_t bytes) {
+  const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+  // The error is the caller's; it must not be found by whoever asks for the last one later.
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess ? 0 : -1;
+}
+int wan_cuda_unlock_host(void* memory) {
+  return cudaHostUnregister(memory) == cudaSuccess ? 0 : -1;
+}
+
+// The caching allocator refuses what is beyond `bytes` on the current GPU, as a smaller card would;
+// 0 on success.
+int wan_cuda_limit_memory(int device, size_t bytes) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return -1;
+  const double fraction =
+      static_cast<double>(bytes) / static_cast<double>(properties.totalGlobalMem);
+  if (fraction > 1) return -1;
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction,
+                                                     static_cast<c10::DeviceIndex>(device));
+  return 0;
 }
 
 }  // extern "C"

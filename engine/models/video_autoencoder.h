@@ -15,11 +15,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stop_token>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/models/component_weights.h"
 
 namespace wan {
 
@@ -30,6 +32,8 @@ struct VaeOptions {
   // Lets CUDA round the inputs of fp32 convolutions to TF32 (10 bits of mantissa): an eighth of the
   // time, at a relative error of about 1e-3. Without effect on a CPU and in other dtypes.
   bool allow_tf32 = false;
+  // Where the weights are entered, to be moved; null: they stay on the device.
+  std::shared_ptr<ComponentWeights> weights;
 };
 
 // Immutable after loading: one object serves concurrent calls, each with memory of its own.

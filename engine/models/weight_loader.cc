@@ -3,11 +3,11 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -53,8 +53,15 @@ at::ScalarType ToScalarType(DType dtype) {
   return at::ScalarType::Undefined;
 }
 
-WeightLoader::WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype)
-    : source_(source), device_(device), dtype_(dtype) {}
+WeightLoader::WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
+                           std::shared_ptr<ComponentWeights> weights)
+    : source_(source),
+      device_(device),
+      dtype_(dtype),
+      weights_(weights != nullptr ? std::move(weights)
+                                  : std::make_shared<ComponentWeights>(
+                                        MakeWeightMover(device), ComponentWeights::Home::kDevice)) {
+}
 
 at::Tensor WeightLoader::Get(std::string_view name, at::IntArrayRef expected_shape) {
   return Get(name, expected_shape, dtype_);
@@ -62,51 +69,100 @@ at::Tensor WeightLoader::Get(std::string_view name, at::IntArrayRef expected_sha
 
 at::Tensor WeightLoader::Get(std::string_view name, at::IntArrayRef expected_shape,
                              at::ScalarType dtype) {
-  const TensorInfo* const info = source_.Find(name);
-  if (info == nullptr) {
-    status_.Update(absl::NotFoundError(
-        absl::StrCat("tensor ", std::string(name), " ",
-                     ShapeText({expected_shape.data(), expected_shape.size()}), " is missing")));
-  } else if (at::IntArrayRef(info->shape) != expected_shape) {
-    status_.Update(absl::InvalidArgumentError(
-        absl::StrCat(info->file, ": tensor ", info->name, " has shape ", ShapeText(info->shape),
-                     ", expected ", ShapeText({expected_shape.data(), expected_shape.size()}))));
-  }
-  const auto options = at::TensorOptions().device(device_).dtype(dtype);
-  if (!status_.ok()) return at::zeros(expected_shape, options);
-  at::Tensor tensor = source_.IsSynthetic() ? MakeSynthetic(*info, dtype) : Read(*info, dtype);
-  if (!tensor.defined()) return at::zeros(expected_shape, options);
-  bytes_ += static_cast<int64_t>(tensor.nbytes());
+  at::Tensor tensor = Allocate(expected_shape, dtype);
+  Fill(name, tensor);
   return tensor;
 }
 
-at::Tensor WeightLoader::Read(const TensorInfo& info, at::ScalarType dtype) {
+at::Tensor WeightLoader::GetStacked(std::span<const std::string> names,
+                                    at::IntArrayRef expected_shape, at::ScalarType dtype) {
+  std::vector<int64_t> shape = expected_shape.vec();
+  shape[0] *= static_cast<int64_t>(names.size());
+  at::Tensor stacked = Allocate(shape, dtype);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const int64_t rows = expected_shape[0];
+    Fill(names[i], stacked.narrow(0, static_cast<int64_t>(i) * rows, rows));
+  }
+  return stacked;
+}
+
+at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expected_shape,
+                                   at::MemoryFormat layout) {
+  at::Tensor kernel = Allocate(expected_shape, dtype_, layout);
+  Fill(name, kernel);
+  return kernel;
+}
+
+void WeightLoader::BeginGroup() { weights_->BeginGroup(); }
+
+std::shared_ptr<ComponentWeights> WeightLoader::Finish() {
+  weights_->FinishBuilding();
+  return weights_;
+}
+
+at::Tensor WeightLoader::Allocate(at::IntArrayRef shape, at::ScalarType dtype,
+                                  at::MemoryFormat layout) {
+  const auto options = at::TensorOptions().device(device_).dtype(dtype).memory_format(layout);
+  at::Tensor tensor = at::empty(shape, options);
+  bytes_ += static_cast<int64_t>(tensor.nbytes());
+  weights_->Add(tensor);
+  return tensor;
+}
+
+void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
+  const at::IntArrayRef expected = out.sizes();
+  const TensorInfo* const info = source_.Find(name);
+  if (info == nullptr) {
+    status_.Update(absl::NotFoundError(absl::StrCat("tensor ", std::string(name), " ",
+                                                    ShapeText({expected.data(), expected.size()}),
+                                                    " is missing")));
+  } else if (at::IntArrayRef(info->shape) != expected) {
+    status_.Update(absl::InvalidArgumentError(
+        absl::StrCat(info->file, ": tensor ", info->name, " has shape ", ShapeText(info->shape),
+                     ", expected ", ShapeText({expected.data(), expected.size()}))));
+  }
+  if (!status_.ok()) {
+    out.zero_();
+  } else if (source_.IsSynthetic()) {
+    MakeSynthetic(*info, out);
+  } else {
+    Read(*info, out);
+  }
+}
+
+void WeightLoader::Read(const TensorInfo& info, const at::Tensor& out) {
   absl::StatusOr<TensorBytes> bytes = source_.Read(info);
   if (!bytes.ok()) {
     status_.Update(bytes.status());
-    return {};
+    out.zero_();
+    return;
   }
   // The view lives only until the copy below, so const is cast away without being violated.
   const at::Tensor mapped = at::from_blob(const_cast<std::byte*>(bytes->bytes.data()), info.shape,
                                           at::TensorOptions().dtype(ToScalarType(info.dtype)));
   // One copy, from the mapped file to where the weight will live: the model must survive the file's
   // being replaced while the server runs.
-  return mapped.to(device_, dtype, /*non_blocking=*/false, /*copy=*/true);
+  out.copy_(mapped);
 }
 
-at::Tensor WeightLoader::MakeSynthetic(const TensorInfo& info, at::ScalarType dtype) const {
-  const auto options = at::TensorOptions().device(device_).dtype(dtype);
+void WeightLoader::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const {
   const bool is_norm_weight =
       info.name.find("norm") != std::string::npos || info.name.ends_with("gamma");
-  if (is_norm_weight && !info.name.ends_with("bias")) return at::ones(info.shape, options);
+  if (is_norm_weight && !info.name.ends_with("bias")) {
+    out.fill_(1);
+    return;
+  }
   int64_t fan_in = 1;
   for (size_t i = 1; i < info.shape.size(); ++i) fan_in *= info.shape[i];
   const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
-  at::Tensor tensor = at::empty(info.shape, options);
   at::Generator generator = at::globalContext().defaultGenerator(device_).clone();
   generator.set_current_seed(SeedOf(info.name) + source_.SyntheticSeed());
-  tensor.normal_(0.0, std, generator);
-  return tensor;
+  // The numbers are drawn in the order of memory, which must not change the tensor.
+  if (out.is_contiguous()) {
+    out.normal_(0.0, std, generator);
+  } else {
+    out.copy_(at::empty(info.shape, out.options()).normal_(0.0, std, generator));
+  }
 }
 
 }  // namespace wan

@@ -3,10 +3,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/models/component_weights.h"
 
 namespace wan {
 
@@ -15,18 +20,35 @@ at::ScalarType ToScalarType(DType dtype);
 // Used while a component is built: Get() never fails on the spot, so that constructors read like a
 // list of weights; the first problem is kept in status(), which the builder checks at the end.
 //
+// Every tensor is written once, into the memory it stays in, and entered into the component's
+// ComponentWeights: who changes it does so in place, before the next BeginGroup().
+//
 // A synthetic source has no bytes: its tensors are filled on the device with numbers that depend on
 // nothing but the tensor's name and shape and the source's seed (matrices scaled by 1/sqrt(fan in),
 // norm weights 1).
 class WeightLoader {
  public:
-  // `source` must outlive the loader; the tensors do not depend on it.
-  WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype);
+  // `source` must outlive the loader; the tensors do not depend on it. `weights` is where they are
+  // entered; null makes one whose weights stay on the device.
+  WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
+               std::shared_ptr<ComponentWeights> weights = nullptr);
 
   // The tensor in the loader's dtype. If it is absent or has another shape, status() says so
   // (naming tensor and file) and zeros of the expected shape are returned.
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape);
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape, at::ScalarType dtype);
+  // Several tensors of one shape, one behind the other along their first dimension.
+  at::Tensor GetStacked(std::span<const std::string> names, at::IntArrayRef expected_shape,
+                        at::ScalarType dtype);
+  // The kernel of a convolution, with its values in the order of `layout`.
+  at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
+                       at::MemoryFormat layout);
+
+  // What is got from here on is of the next group of the component's weights.
+  void BeginGroup();
+
+  // Ends the building: what was got is complete. For the component to keep.
+  std::shared_ptr<ComponentWeights> Finish();
 
   // Bytes handed out so far.
   int64_t bytes() const { return bytes_; }
@@ -37,12 +59,17 @@ class WeightLoader {
   at::ScalarType dtype() const { return dtype_; }
 
  private:
-  at::Tensor Read(const TensorInfo& info, at::ScalarType dtype);
-  at::Tensor MakeSynthetic(const TensorInfo& info, at::ScalarType dtype) const;
+  at::Tensor Allocate(at::IntArrayRef shape, at::ScalarType dtype,
+                      at::MemoryFormat layout = at::MemoryFormat::Contiguous);
+  // Writes the tensor `name` to `out`, whose shape is the expected one.
+  void Fill(std::string_view name, const at::Tensor& out);
+  void Read(const TensorInfo& info, const at::Tensor& out);
+  void MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const;
 
   const WeightSource& source_;
   const at::Device device_;
   const at::ScalarType dtype_;
+  const std::shared_ptr<ComponentWeights> weights_;
   int64_t bytes_ = 0;
   absl::Status status_;
 };

@@ -58,7 +58,8 @@ class GuidedFlow {
           expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
                            Timestep(step.timestep, batch), *text);
       if (!flow.ok()) return flow.status();
-      for (const at::Tensor& one : flow->unbind()) flows.push_back(one);
+      // An expert may compute elsewhere.
+      for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
     }
     if (!inputs_.plan.guided) return flows.front();
     return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;

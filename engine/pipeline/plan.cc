@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/api/recorder.h"
 #include "engine/media/image_resize.h"
+#include "engine/pipeline/plan_memory.h"
 #include "engine/schedulers/flow_schedule.h"
 
 namespace wan {
@@ -17,9 +18,6 @@ namespace {
 constexpr int kMaxSide = 4096;
 // Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
 constexpr int kMaxLatentFrames = 1024;
-// Up to here a batch of two is faster than two forwards and costs little memory; beyond, one
-// forward fills the device.
-constexpr int64_t kMaxTokensBatched = 4096;
 
 // Collects violations; each Check names field, value and what would be right.
 class Violations {
@@ -213,22 +211,36 @@ double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens) {
   return static_cast<double>(config.num_layers * tokens) * per_token;
 }
 
+void SetMemory(const StageMemory& memory, StagePlan& stage) {
+  stage.weight_bytes = memory.weights;
+  stage.activation_bytes = memory.activations;
+}
+
 std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,
-                                  const InspectedRequest& inspected) {
+                                  const InspectedRequest& inspected,
+                                  const std::optional<ResidencyChoice>& memory) {
   std::vector<StagePlan> stages;
   stages.push_back({PreprocessStage(model.family->name), {}});
   const int64_t text_tokens =
       inspected.prompt_tokens.value_or(0) + inspected.negative_prompt_tokens.value_or(0);
   stages.push_back(
       {std::string(kStageT5Encoding), TextEncoderFlops(model.text_encoder, text_tokens)});
-  if (plan.image_to_video) stages.push_back({std::string(kStageVaeEncoding), {}});
+  if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
+  if (plan.image_to_video) {
+    stages.push_back({std::string(kStageVaeEncoding), {}});
+    if (memory.has_value()) SetMemory(memory->vae_encoding, stages.back());
+  }
   const double step_flops =
       (plan.guided ? 2 : 1) * TransformerForwardFlops(model.transformer, plan.tokens);
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
     stages.push_back({StepLoadingStage(step), {}});
     stages.push_back({StepInferenceStage(step), step_flops});
+    if (memory.has_value()) {
+      SetMemory(memory->steps[ExpertIndex(model, plan.steps[step].expert)], stages.back());
+    }
   }
   stages.push_back({std::string(kStageVaeDecoding), {}});
+  if (memory.has_value()) SetMemory(memory->decoding, stages.back());
   stages.push_back({std::string(kStageVideoEncoding), {}});
   return stages;
 }
@@ -262,20 +274,6 @@ double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens) 
   return static_cast<double>(config.num_layers) * layer + ends;
 }
 
-uint64_t WorkingSetBytes(const PlannedModel& model, const VideoShape& shape, int64_t tokens) {
-  // Residual stream and its neighbours in fp32, packed QKV, the feed-forward's hidden row; two
-  // batch entries.
-  const double row = 4.0 * (8.0 * static_cast<double>(model.transformer.dim) +
-                            static_cast<double>(model.transformer.ffn_dim));
-  const double forward = 2.0 * static_cast<double>(tokens) * row;
-  // Decoding one latent frame: a handful of feature maps of the widest full-resolution layer.
-  const double pixels = static_cast<double>(shape.width) * static_cast<double>(shape.height) /
-                        static_cast<double>(model.vae.patch_size * model.vae.patch_size);
-  const double decode = 6.0 * 4.0 * pixels * static_cast<double>(model.vae.stride_temporal + 2) *
-                        static_cast<double>(model.vae.decoder_base_dim);
-  return static_cast<uint64_t>(std::max(forward, decode));
-}
-
 absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
                                         const InspectedRequest& inspected, int64_t drawn_seed,
                                         const PlanLimits& limits) {
@@ -297,22 +295,9 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
   const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
   if (shape.has_value()) {
     plan.shape = *shape;
-    plan.latent_shape = {model.vae.z_dim, (shape->num_frames - 1) / model.vae.stride_temporal + 1,
-                         shape->height / model.vae.stride_spatial,
-                         shape->width / model.vae.stride_spatial};
-    const auto& patch = model.transformer.patch_size;
-    plan.tokens = plan.latent_shape[1] / patch[0] * (plan.latent_shape[2] / patch[1]) *
-                  (plan.latent_shape[3] / patch[2]);
+    plan.latent_shape = LatentShape(model, *shape);
+    plan.tokens = CountTokens(model, plan.latent_shape);
     plan.batched_guidance = plan.guided && plan.tokens <= kMaxTokensBatched;
-    const uint64_t bytes = WorkingSetBytes(model, *shape, plan.tokens);
-    if (limits.device_memory_bytes > 0 && bytes > limits.device_memory_bytes) {
-      violations.Add(
-          "num_frames",
-          absl::StrCat("a video of ", shape->width, "x", shape->height, ", ", shape->num_frames,
-                       " frames needs about ", bytes >> 20,
-                       " MiB of working memory; the device has ", limits.device_memory_bytes >> 20,
-                       " MiB: ask for fewer frames or a smaller size"));
-    }
   }
   if (!violations.list().empty()) return InvalidFields(violations.list());
 
@@ -323,7 +308,10 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
   if (!schedule.ok()) return schedule.status();
   plan.steps = PlanSteps(schedule->timesteps, model, plan.request.guidance_scale);
   plan.sigmas = std::move(schedule->sigmas);
-  plan.stages = PlanStages(plan, model, inspected);
+  absl::StatusOr<std::optional<ResidencyChoice>> memory =
+      PlanMemory(model, inspected, limits, plan);
+  if (!memory.ok()) return memory.status();
+  plan.stages = PlanStages(plan, model, inspected, *memory);
   return plan;
 }
 

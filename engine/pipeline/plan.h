@@ -12,6 +12,7 @@
 #include "engine/api/generation.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/pipeline/model_family.h"
+#include "engine/pipeline/residency_plan.h"
 
 namespace wan {
 
@@ -24,6 +25,9 @@ struct PlannedModel {
   // Of two experts the high-noise one takes the timesteps from this fraction of 1000 on.
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
+  // Text encoder, experts, autoencoder; empty: memory is not planned, and all of it is resident.
+  std::vector<PlannedComponent> components;
+  int64_t element_bytes = 4;  // of what transformers and text encoder compute in
 
   // The family's or, for a few-step checkpoint, its own: Euler through its timesteps, unguided.
   SamplingDefaults Sampling() const;
@@ -45,7 +49,8 @@ struct InspectedRequest {
 };
 
 struct PlanLimits {
-  // Memory of the device that the job's working set must fit in, in bytes; 0: unknown, not checked.
+  // What a job may hold of the device's memory, weights included, in bytes; 0: unknown, and then
+  // everything is resident and nothing refused.
   uint64_t device_memory_bytes = 0;
 };
 
@@ -58,9 +63,5 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
 // Floating-point operations of one transformer forward for `tokens` video tokens, batch 1, without
 // the text keys and values (computed once a job).
 double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens);
-
-// Rough upper bound of the bytes a job needs besides the weights: the larger of one batched
-// forward's activations and the decoding of one latent frame.
-uint64_t WorkingSetBytes(const PlannedModel& model, const VideoShape& shape, int64_t tokens);
 
 }  // namespace wan

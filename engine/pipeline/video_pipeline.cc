@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -12,8 +13,12 @@
 #include "engine/api/recorder.h"
 #include "engine/media/image_encode.h"
 #include "engine/media/safetensors_writer.h"
+#include "engine/pipeline/expert_switch.h"
 #include "engine/pipeline/frame_encoder.h"
 #include "engine/pipeline/preprocess.h"
+#include "engine/pipeline/tiled_decode.h"
+#include "engine/pipeline/torch_errors.h"
+#include "engine/pipeline/weight_lease.h"
 
 namespace wan {
 namespace {
@@ -66,14 +71,8 @@ FlowSchedule ScheduleOf(const GenerationPlan& plan) {
   return schedule;
 }
 
-// All experts are resident: there is nothing to bring up.
-ExpertSource ExpertsOf(const PipelineModel& model) {
-  return [&model](const StepPlan& step) -> absl::StatusOr<VideoTransformer*> {
-    for (const Expert& expert : model.experts) {
-      if (expert.name == step.expert) return expert.transformer.get();
-    }
-    return absl::InternalError("the model has no expert '" + step.expert + "'");
-  };
+WeightLease LeaseVae(const GenerationPlan& plan, const PipelineModel& model) {
+  return WeightLease(model.vae_weights, PolicyOf(plan, kVaeComponent));
 }
 
 // Runs `work` inside the span `stage` and closes it with its status.
@@ -110,15 +109,17 @@ absl::Status WriteLatents(const std::string& path, const at::Tensor& latents) {
 }
 
 // Decodes the first latent frame of the clean latents that this step's flow points to.
-absl::Status SendPreview(const DenoiseState& state, const VideoShape& shape, VideoAutoencoder& vae,
-                         GenerationObserver& observer, std::stop_token stop) {
+absl::Status SendPreview(const DenoiseState& state, const GenerationPlan& plan,
+                         const PipelineModel& model, GenerationObserver& observer,
+                         std::stop_token stop) {
+  const WeightLease lease = LeaseVae(plan, model);
   const at::Tensor clean =
       (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
-  return vae.Decode(
-      clean,
+  return DecodeTiled(
+      *model.vae, clean, plan.decode_tiles,
       [&](const at::Tensor& frames) -> absl::Status {
         absl::StatusOr<std::string> jpeg =
-            EncodeJpeg(ToRgb24(frames).front(), shape.width, shape.height);
+            EncodeJpeg(ToRgb24(frames).front(), plan.shape.width, plan.shape.height);
         if (!jpeg.ok()) return jpeg.status();
         observer.OnPreview({state.step, *std::move(jpeg)});
         return absl::OkStatus();
@@ -140,27 +141,48 @@ absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters(
   return writers;
 }
 
+// One attempt, which memory may end.
 absl::Status DecodeToFiles(const GenerationPlan& plan, const PipelineModel& model,
-                           const at::Tensor& latents, std::span<const OutputFile> outputs,
-                           Recorder& recorder, std::stop_token stop, const PipelineTaps& taps) {
+                           const at::Tensor& latents, const TileGrid& tiles,
+                           std::span<const OutputFile> outputs, Recorder& recorder,
+                           std::stop_token stop, const PipelineTaps& taps) {
   absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers = OpenWriters(outputs, plan);
   if (!writers.ok()) return writers.status();
   FrameEncoder encoder(*std::move(writers), recorder);
   // The encoder may be the slower of the two, and the decoder waits for it.
   const std::stop_callback on_stop(stop, [&encoder] { encoder.Abandon(); });
+  const auto push = [&](const at::Tensor& frames) -> absl::Status {
+    if (taps.frames) taps.frames(frames);
+    for (std::vector<uint8_t>& frame : ToRgb24(frames)) {
+      if (absl::Status pushed = encoder.Push(std::move(frame)); !pushed.ok()) return pushed;
+    }
+    return absl::OkStatus();
+  };
   Span span = recorder.StartSpan(kStageVaeDecoding);
-  absl::Status status = span.Finish(model.vae->Decode(
-      latents,
-      [&](const at::Tensor& frames) -> absl::Status {
-        if (taps.frames) taps.frames(frames);
-        for (std::vector<uint8_t>& frame : ToRgb24(frames)) {
-          if (absl::Status pushed = encoder.Push(std::move(frame)); !pushed.ok()) return pushed;
-        }
-        return absl::OkStatus();
-      },
-      stop));
+  absl::Status status = span.Finish(CatchTorchErrors("decoding the video", [&] {
+    const WeightLease lease = LeaseVae(plan, model);
+    return DecodeTiled(*model.vae, latents, tiles, push, stop);
+  }));
   if (!status.ok()) return status;
   return encoder.Finish();
+}
+
+// The steps are done and must not be lost: where memory ends, the same latents are decoded again in
+// tiles, from the first frame on.
+absl::Status DecodeToFiles(const GenerationPlan& plan, const PipelineModel& model,
+                           const at::Tensor& latents, std::span<const OutputFile> outputs,
+                           Recorder& recorder, std::stop_token stop, const PipelineTaps& taps) {
+  std::vector<TileGrid> grids = TileGrids({latents.size(1), latents.size(2), latents.size(3)});
+  const auto planned = std::find(grids.begin(), grids.end(), plan.decode_tiles);
+  if (planned != grids.end()) grids.erase(grids.begin(), planned + 1);
+  grids.insert(grids.begin(), plan.decode_tiles);
+  absl::Status status;
+  for (const TileGrid& tiles : grids) {
+    status = DecodeToFiles(plan, model, latents, tiles, outputs, recorder, stop, taps);
+    if (!IsOutOfMemory(status)) return status;
+    ReleaseCachedMemory(model.device);
+  }
+  return status;
 }
 
 }  // namespace
@@ -174,14 +196,17 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
   if (!prepared.ok()) return prepared.status();
   if (stop.stop_requested()) return absl::CancelledError("stopped before the text encoder");
 
-  const auto texts = InStage(recorder, kStageT5Encoding,
-                             [&] { return EncodeTexts(*prepared, *model.text_encoder); });
+  const auto texts = InStage(recorder, kStageT5Encoding, [&] {
+    const WeightLease lease(model.text_encoder_weights, PolicyOf(plan, kTextEncoderComponent));
+    return EncodeTexts(*prepared, *model.text_encoder);
+  });
   if (!texts.ok()) return texts.status();
   if (taps.texts) taps.texts(texts->prompt, texts->negative_prompt);
 
   EncodedImage image;
   if (plan.image_to_video) {
     auto encoded = InStage(recorder, kStageVaeEncoding, [&] {
+      const WeightLease lease = LeaseVae(plan, model);
       return EncodeImage(prepared->image, model.planned.family->image, plan.shape.num_frames,
                          *model.vae, stop);
     });
@@ -195,17 +220,22 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
   absl::StatusOr<std::unique_ptr<FlowSolver>> solver =
       MakeFlowSolver(plan.request.solver, ScheduleOf(plan));
   if (!solver.ok()) return solver.status();
+  // The image may have been encoded elsewhere.
+  if (image.condition.defined()) image.condition = image.condition.to(model.device);
   const DenoiseInputs inputs{
       plan,           noise, texts->prompt, texts->negative_prompt, image.first_frame_latents,
       image.condition};
   const int interval = plan.request.preview_interval;
-  const absl::StatusOr<at::Tensor> latents =
-      DenoiseLoop(inputs, ExpertsOf(model), **solver, recorder, stop,
-                  [&](const DenoiseState& state) -> absl::Status {
-                    if (taps.step) taps.step(state);
-                    if (interval == 0 || state.step % interval != 0) return absl::OkStatus();
-                    return SendPreview(state, plan.shape, *model.vae, observer, stop);
-                  });
+  const absl::StatusOr<at::Tensor> latents = [&] {
+    ExpertSwitch experts(plan, model);
+    return DenoiseLoop(
+        inputs, [&](const StepPlan& step) { return experts.Take(step); }, **solver, recorder, stop,
+        [&](const DenoiseState& state) -> absl::Status {
+          if (taps.step) taps.step(state);
+          if (interval == 0 || state.step % interval != 0) return absl::OkStatus();
+          return SendPreview(state, plan, model, observer, stop);
+        });
+  }();
   if (!latents.ok()) return latents.status();
 
   for (const OutputFile& output : outputs) {

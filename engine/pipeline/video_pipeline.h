@@ -9,10 +9,12 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
+#include "engine/models/component_weights.h"
 #include "engine/models/text_encoder.h"
 #include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
@@ -25,19 +27,28 @@ namespace wan {
 
 // One of a model's transformers.
 struct Expert {
-  std::string name;  // StepPlan::expert: "only", or "high" and "low"
+  std::string name;       // StepPlan::expert: "only", or "high" and "low"
+  std::string component;  // ComponentResidency::component
   std::unique_ptr<VideoTransformer> transformer;
+  std::shared_ptr<ComponentWeights> weights;
 };
 
-// A resident model's parts. The pipeline borrows them for one generation.
+// A model's parts. The pipeline borrows them for one generation, and has their weights where the
+// plan says. Null weights: always there.
 struct PipelineModel {
   PlannedModel planned;
   std::unique_ptr<Tokenizer> tokenizer;  // null for synthetic checkpoints
   std::unique_ptr<TextEncoder> text_encoder;
+  std::shared_ptr<ComponentWeights> text_encoder_weights;
   std::vector<Expert> experts;
   std::unique_ptr<VideoAutoencoder> vae;
-  at::Device device = at::kCPU;
+  std::shared_ptr<ComponentWeights> vae_weights;
+  at::Device device = at::kCPU;  // of latents and noise
 };
+
+// Names of the components that every model has, as ComponentResidency has them.
+inline constexpr std::string_view kTextEncoderComponent = "text_encoder";
+inline constexpr std::string_view kVaeComponent = "vae";
 
 // What a test or a profiler wants to see on the way; every member may be empty.
 struct PipelineTaps {
@@ -50,7 +61,8 @@ struct PipelineTaps {
   std::function<void(const at::Tensor& frames)> frames;  // [3, n, H, W] in [-1, 1]
 };
 
-// Statuses as in Engine::Generate; throws what LibTorch throws (Engine catches it).
+// Statuses as in Engine::Generate; throws what LibTorch throws (Engine catches it), but for memory
+// that ends while the video is decoded: then the same latents are decoded again, in smaller tiles.
 absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& model,
                               std::span<const OutputFile> outputs, Recorder& recorder,
                               GenerationObserver& observer, std::stop_token stop,

@@ -12,6 +12,7 @@ namespace {
 struct Plugin {
   int (*device_count)() = nullptr;
   int (*pci_bus_id)(int device, char* out, int size) = nullptr;
+  int (*limit_memory)(int device, size_t bytes) = nullptr;
 };
 
 Plugin& Loaded() {
@@ -26,7 +27,10 @@ absl::Status Load() {
   plugin.device_count = reinterpret_cast<int (*)()>(dlsym(*library, "wan_cuda_device_count"));
   plugin.pci_bus_id =
       reinterpret_cast<int (*)(int, char*, int)>(dlsym(*library, "wan_cuda_pci_bus_id"));
-  if (plugin.device_count == nullptr || plugin.pci_bus_id == nullptr) {
+  plugin.limit_memory =
+      reinterpret_cast<int (*)(int, size_t)>(dlsym(*library, "wan_cuda_limit_memory"));
+  if (plugin.device_count == nullptr || plugin.pci_bus_id == nullptr ||
+      plugin.limit_memory == nullptr) {
     return absl::UnavailableError("libwan_cuda.so is from another build");
   }
   return absl::OkStatus();
@@ -47,6 +51,12 @@ absl::StatusOr<std::string> CudaPciBusId(int device) {
     return absl::UnavailableError(absl::StrCat("no PCI bus id for GPU ", device));
   }
   return std::string(text);
+}
+
+absl::Status LimitCudaMemory(int device, uint64_t bytes) {
+  if (Loaded().limit_memory(device, bytes) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the memory of GPU ", device, " cannot be held to ", bytes, " bytes"));
 }
 
 }  // namespace wan

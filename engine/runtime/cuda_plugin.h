@@ -2,6 +2,7 @@
 // that the server starts fast and everywhere without one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,5 +19,8 @@ int CudaDeviceCount();
 
 // PCI bus id of a GPU ("0000:1b:00.0"), by which NVML knows it; the plug-in must be loaded.
 absl::StatusOr<std::string> CudaPciBusId(int device);
+
+// Holds the caching allocator of a GPU to `bytes`, at most the card's; the plug-in must be loaded.
+absl::Status LimitCudaMemory(int device, uint64_t bytes);
 
 }  // namespace wan

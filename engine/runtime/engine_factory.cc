@@ -18,6 +18,9 @@ namespace wan {
 namespace {
 
 constexpr std::string_view kCudaPrefix = "cuda:";
+// What the process holds of a GPU beside the caching allocator: the driver's context, the kernels
+// of LibTorch, cuBLAS and cuDNN.
+constexpr uint64_t kOutsideAllocatorBytes = uint64_t{1} << 30;
 
 // LibTorch's caching allocator of one GPU.
 class TorchAllocatorProbe final : public AllocatorProbe {
@@ -59,16 +62,43 @@ absl::StatusOr<int> ParseCudaIndex(std::string_view device) {
   return index;
 }
 
-std::unique_ptr<Engine> MakeCpuEngine(at::ScalarType dtype) {
+std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarType dtype) {
   PlanLimits limits;
   if (const auto memory = ReadSystemMemory()) limits.device_memory_bytes = memory->total_bytes;
-  return std::make_unique<WanEngine>(
-      LoadOptions{at::kCPU, dtype}, DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype)},
-      limits, std::make_unique<MachineMonitor>("", nullptr, nullptr));
+  if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
+    limits.device_memory_bytes = options.device_memory_limit;
+  }
+  return std::make_unique<WanEngine>(LoadOptions{at::kCPU, dtype, options.residency},
+                                     DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype)},
+                                     limits,
+                                     std::make_unique<MachineMonitor>("", nullptr, nullptr));
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const std::string& name,
+// What a job may use of a GPU on which nothing of ours lies yet, and holds the allocator to it.
+absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
+  const uint64_t free = at::accelerator::getMemoryInfo(device).first;
+  uint64_t claimed = free;
+  if (limit > 0) {
+    if (limit < 2 * kOutsideAllocatorBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "device_memory_limit is ", limit, " bytes; must be at least ", 2 * kOutsideAllocatorBytes,
+          ", of which the driver and its libraries take ", kOutsideAllocatorBytes));
+    }
+    const uint64_t allocator_bytes = limit - kOutsideAllocatorBytes;
+    if (allocator_bytes < free) {
+      if (absl::Status status = LimitCudaMemory(device, allocator_bytes); !status.ok()) {
+        return status;
+      }
+      claimed = allocator_bytes;
+    }
+  }
+  // What lies between the allocator's blocks.
+  return claimed - claimed / 50;
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options,
                                                        at::ScalarType dtype) {
+  const std::string& name = options.device;
   absl::StatusOr<int> index = ParseCudaIndex(name);
   if (!index.ok()) return index.status();
   if (absl::Status status = LoadCudaPlugin(); !status.ok()) return status;
@@ -86,13 +116,14 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const std::string& name,
   if (absl::StatusOr<std::string> bus_id = CudaPciBusId(*index); bus_id.ok()) {
     nvml = OpenNvmlDevice(*bus_id);
   }
-  PlanLimits limits;
-  limits.device_memory_bytes = at::accelerator::getMemoryInfo(device_index).second;
+  const absl::StatusOr<uint64_t> memory = ClaimMemory(device_index, options.device_memory_limit);
+  if (!memory.ok()) return memory.status();
   DeviceDescription description{name, nvml != nullptr ? nvml->Read().name : "", DTypeLabel(dtype)};
   auto monitor = std::make_unique<MachineMonitor>(
       name, std::make_unique<TorchAllocatorProbe>(device_index), std::move(nvml));
-  return std::make_unique<WanEngine>(LoadOptions{at::Device(at::kCUDA, device_index), dtype},
-                                     std::move(description), limits, std::move(monitor));
+  return std::make_unique<WanEngine>(
+      LoadOptions{at::Device(at::kCUDA, device_index), dtype, options.residency},
+      std::move(description), PlanLimits{*memory}, std::move(monitor));
 }
 
 }  // namespace
@@ -107,8 +138,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& optio
   if (!dtype.ok()) return dtype.status();
   if (options.cpu_threads > 0) at::set_num_threads(options.cpu_threads);
   try {
-    if (on_gpu) return MakeCudaEngine(options.device, *dtype);
-    return MakeCpuEngine(*dtype);
+    if (on_gpu) return MakeCudaEngine(options, *dtype);
+    return MakeCpuEngine(options, *dtype);
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("device ", options.device, " could not be brought up: ", error.what()));

@@ -1,6 +1,8 @@
 #include "engine/runtime/model_loading.h"
 
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -23,9 +25,67 @@ uint64_t CountParameters(const WeightSource& source) {
 }
 
 ComponentDescription DescribeComponent(std::string name, const WeightSource& source, int64_t bytes,
-                                       const LoadOptions& options, at::ScalarType dtype) {
-  return {std::move(name), static_cast<uint64_t>(bytes), CountParameters(source),
-          options.device.str(), DTypeLabel(dtype)};
+                                       at::Device device, at::ScalarType dtype) {
+  return {std::move(name), static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
+          DTypeLabel(dtype)};
+}
+
+ResidencyPolicy ConfiguredPolicy(const LoadOptions& options, std::string_view component) {
+  for (const ComponentResidency& entry : options.residency) {
+    if (entry.component == component) return entry.policy;
+  }
+  return ResidencyPolicy::kAuto;
+}
+
+// What a component will weigh, before it is loaded: a little more than its parameters in the dtype
+// that most of them have. `groups` is how many parts it can be streamed in.
+PlannedComponent ApproximateComponent(std::string name, const WeightSource& source,
+                                      at::ScalarType dtype, int64_t groups,
+                                      const LoadOptions& options) {
+  PlannedComponent component;
+  component.policy = ConfiguredPolicy(options, name);
+  component.name = std::move(name);
+  component.bytes = CountParameters(source) * at::elementSize(dtype) / 50 * 51;
+  component.group_bytes = component.bytes / static_cast<uint64_t>(groups);
+  component.base_bytes = component.bytes / 5;
+  return component;
+}
+
+// Where the components go when they are loaded: as a job of the model's default shape would have
+// them, or to host memory if none fits.
+std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
+  GenerationRequest request;
+  request.size_is_exact = true;
+  InspectedRequest inspected;
+  inspected.prompt_tokens = planned.transformer.text_len;
+  inspected.negative_prompt_tokens = planned.transformer.text_len;
+  if (!planned.family->accepts_text_only) {
+    request.image = std::make_shared<const std::string>();
+    inspected.image = planned.family->shape;
+  }
+  const absl::StatusOr<GenerationPlan> plan = MakePlan(request, planned, inspected, 0, limits);
+  std::vector<ResidencyPolicy> policies;
+  for (size_t i = 0; i < planned.components.size(); ++i) {
+    const ResidencyPolicy configured = planned.components[i].policy;
+    const ResidencyPolicy decided =
+        plan.ok() ? plan->residency[i].policy : ResidencyPolicy::kStream;
+    policies.push_back(configured == ResidencyPolicy::kAuto ? decided : configured);
+  }
+  return policies;
+}
+
+// Where a component is built.
+struct Place {
+  at::Device device;
+  std::shared_ptr<ComponentWeights> weights;  // null: built where it computes, on the CPU
+};
+
+Place MakePlace(ResidencyPolicy policy, at::Device device) {
+  if (policy == ResidencyPolicy::kCpu) return {at::kCPU, nullptr};
+  const bool resident = policy == ResidencyPolicy::kResident;
+  return {device, std::make_shared<ComponentWeights>(
+                      MakeWeightMover(device),
+                      resident ? ComponentWeights::Home::kDevice : ComponentWeights::Home::kHost)};
 }
 
 // As diffusers' folders and wan_inspect call the experts.
@@ -50,23 +110,25 @@ GenerationRequest DefaultsOf(const ModelSpec& spec, const PlannedModel& planned)
 }
 
 ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
-                          const PipelineModel& model, const LoadOptions& options) {
+                          const PipelineModel& model, const std::vector<Place>& places,
+                          const LoadOptions& options) {
   const ModelFamily& family = *model.planned.family;
   ModelDescription description;
   description.name = spec.name;
   description.path = spec.path;
   description.family = std::string(family.name);
   description.layout = std::string(LayoutName(checkpoint.layout()));
-  description.components = {DescribeComponent("text_encoder", checkpoint.text_encoder(),
-                                              model.text_encoder->WeightBytes(), options,
-                                              options.dtype)};
+  description.components = {
+      DescribeComponent(std::string(kTextEncoderComponent), checkpoint.text_encoder(),
+                        model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    description.components.push_back(
-        DescribeComponent(TransformerName(i), checkpoint.transformer(i),
-                          model.experts[i].transformer->WeightBytes(), options, options.dtype));
+    description.components.push_back(DescribeComponent(
+        model.experts[i].component, checkpoint.transformer(i),
+        model.experts[i].transformer->WeightBytes(), places[i + 1].device, options.dtype));
   }
-  description.components.push_back(
-      DescribeComponent("vae", checkpoint.vae(), model.vae->WeightBytes(), options, at::kFloat));
+  description.components.push_back(DescribeComponent(std::string(kVaeComponent), checkpoint.vae(),
+                                                     model.vae->WeightBytes(), places.back().device,
+                                                     at::kFloat));
   description.defaults = DefaultsOf(spec, model.planned);
   description.accepts_image = family.image != ImageRole::kNone;
   description.spatial_stride = model.planned.SpatialStride();
@@ -119,36 +181,67 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       return status;
     }
   }
+  PlannedModel& planned = pipeline.planned;
+  planned.element_bytes = static_cast<int64_t>(at::elementSize(options.dtype));
+  planned.components = {ApproximateComponent(std::string(kTextEncoderComponent),
+                                             checkpoint.text_encoder(), options.dtype,
+                                             planned.text_encoder.num_layers, options)};
+  for (int i = 0; i < checkpoint.num_experts(); ++i) {
+    planned.components.push_back(ApproximateComponent(TransformerName(i), checkpoint.transformer(i),
+                                                      options.dtype, planned.transformer.num_layers,
+                                                      options));
+  }
+  planned.components.push_back(ApproximateComponent(std::string(kVaeComponent), checkpoint.vae(),
+                                                    at::kFloat, /*groups=*/1, options));
+  std::vector<Place> places;
+  for (const ResidencyPolicy policy : FirstPolicies(planned, {options.device_memory_bytes})) {
+    places.push_back(MakePlace(policy, options.device));
+  }
+
   if (absl::Status status =
           Take("text_encoder",
                LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(),
-                        {options.device, options.dtype}),
+                        {places.front().device, options.dtype, places.front().weights}),
                pipeline.text_encoder);
       !status.ok()) {
     return status;
   }
-  const std::span<const std::string_view> expert_names = ExpertNames(*pipeline.planned.family);
+  pipeline.text_encoder_weights = places.front().weights;
+  const std::span<const std::string_view> expert_names = ExpertNames(*planned.family);
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
+    const Place& place = places[i + 1];
     Expert& expert = pipeline.experts.emplace_back();
     expert.name = expert_names[i];
+    expert.component = TransformerName(i);
+    expert.weights = place.weights;
     if (absl::Status status =
             Take(TransformerName(i),
                  LoadWanTransformer(checkpoint.transformer(i), checkpoint.transformer_config(i),
-                                    {options.device, options.dtype}),
+                                    {place.device, options.dtype, place.weights}),
                  expert.transformer);
         !status.ok()) {
       return status;
     }
   }
-  if (absl::Status status =
-          Take("vae",
-               LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                          {options.device, at::kFloat, options.dtype != at::kFloat}),
-               pipeline.vae);
+  if (absl::Status status = Take("vae",
+                                 LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                                            {places.back().device, at::kFloat,
+                                             options.dtype != at::kFloat, places.back().weights}),
+                                 pipeline.vae);
       !status.ok()) {
     return status;
   }
-  model->description = Describe(spec, checkpoint, pipeline, options);
+  pipeline.vae_weights = places.back().weights;
+
+  for (size_t i = 0; i < places.size(); ++i) {
+    model->weights.push_back(places[i].weights);
+    if (places[i].weights == nullptr) continue;
+    const WeightSizes sizes = places[i].weights->Sizes();
+    planned.components[i].bytes = static_cast<uint64_t>(sizes.total);
+    planned.components[i].base_bytes = static_cast<uint64_t>(sizes.base);
+    planned.components[i].group_bytes = static_cast<uint64_t>(sizes.largest_group);
+  }
+  model->description = Describe(spec, checkpoint, pipeline, places, options);
   return model;
 }
 

@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +19,10 @@ namespace wan {
 struct LoadedModel {
   PipelineModel pipeline;
   ModelDescription description;
+
+  // Of every component that may move, in the order of pipeline.planned.components; null for those
+  // that compute on the CPU by their policy.
+  std::vector<std::shared_ptr<ComponentWeights>> weights;
 };
 
 struct LoadOptions {
@@ -24,6 +30,12 @@ struct LoadOptions {
   // Of transformer and text encoder; the VAE computes in fp32, as upstream (in TF32 where `dtype`
   // is not fp32).
   at::ScalarType dtype = at::kFloat;
+  // As configured; what is not named is kAuto.
+  std::vector<ComponentResidency> residency;
+  // What the weights and a job of the model's default shape may hold of the device, in bytes; where
+  // weights are kAuto it decides whether they are loaded to the device or to host memory. 0: no
+  // limit.
+  uint64_t device_memory_bytes = 0;
 };
 
 // Errors name file and tensor.

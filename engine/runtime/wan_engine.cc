@@ -1,13 +1,9 @@
 #include "engine/runtime/wan_engine.h"
 
 #include <ATen/DeviceAccelerator.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <random>
 #include <utility>
 
@@ -15,42 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "engine/media/image_encode.h"
 #include "engine/pipeline/preprocess.h"
+#include "engine/pipeline/torch_errors.h"
 
 namespace wan {
 namespace {
-
-// LibTorch throws from anywhere below; this is the one place where that ends.
-template <typename Work>
-absl::Status Guarded(std::string_view what, Work work) {
-  const std::string doing(what);
-  try {
-    const c10::InferenceMode inference_mode;
-    return work();
-  } catch (const c10::OutOfMemoryError& error) {
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          doing, ": out of device memory: ", error.what_without_backtrace())),
-                      "OUT_OF_MEMORY");
-  } catch (const c10::Error& error) {
-    const std::string message = error.what_without_backtrace();
-    // The CPU allocator reports exhaustion as a plain error.
-    if (message.find("can't allocate memory") != std::string::npos) {
-      return WithReason(absl::ResourceExhaustedError(absl::StrCat(doing, ": ", message)),
-                        "OUT_OF_MEMORY");
-    }
-    return absl::InternalError(absl::StrCat(doing, ": ", message));
-  } catch (const std::bad_alloc&) {
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(doing, ": out of memory")),
-                      "OUT_OF_MEMORY");
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(doing, ": ", error.what()));
-  }
-}
-
-// Gives blocks that nobody uses back to the card, so that the next model or job can have them in
-// any size.
-void ReleaseCachedMemory(const at::Device& device) {
-  if (!device.is_cpu()) at::accelerator::emptyCache();
-}
 
 int64_t DrawSeed() {
   std::random_device source;
@@ -76,33 +40,42 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Find(std::string_view na
                     "MODEL_NOT_READY");
 }
 
+absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& spec) {
+  LoadOptions options = load_options_;
+  options.device_memory_bytes = MemoryFor(spec.name);
+  std::shared_ptr<LoadedModel> model;
+  absl::Status status =
+      CatchTorchErrors(absl::StrCat("loading '", spec.name, "'"), [&]() -> absl::Status {
+        absl::StatusOr<std::shared_ptr<LoadedModel>> loaded =
+            LoadModelFromCheckpoint(spec, options);
+        if (!loaded.ok()) return loaded.status();
+        model = *std::move(loaded);
+        if (!options.device.is_cpu()) at::accelerator::synchronizeDevice(options.device.index());
+        return absl::OkStatus();
+      });
+  if (status.ok()) return model;
+  ReleaseCachedMemory(options.device);
+  return status;
+}
+
 absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
   Span span = recorder.StartSpan(kStageModelInitialization);
-  std::shared_ptr<LoadedModel> model;
-  absl::Status status = Guarded(absl::StrCat("loading '", spec.name, "'"), [&]() -> absl::Status {
-    absl::StatusOr<std::shared_ptr<LoadedModel>> loaded =
-        LoadModelFromCheckpoint(spec, load_options_);
-    if (!loaded.ok()) return loaded.status();
-    model = *std::move(loaded);
-    if (!load_options_.device.is_cpu()) {
-      at::accelerator::synchronizeDevice(load_options_.device.index());
+  absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec);
+  if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
+    // Other models' weights may be what is in the way.
+    if (absl::Status status = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes);
+        !status.ok()) {
+      return span.Finish(status);
     }
-    return absl::OkStatus();
-  });
-  if (!status.ok()) {
-    ReleaseCachedMemory(load_options_.device);
-    return span.Finish(status);
+    loaded = Load(spec);
   }
-  for (const ComponentDescription& component : model->description.components) {
-    recorder.Record(
-        {"component_memory_bytes",
-         static_cast<double>(component.bytes),
-         {{"model", spec.name}, {"component", component.name}, {"device", component.device}}});
-  }
+  if (!loaded.ok()) return span.Finish(loaded.status());
+  std::shared_ptr<LoadedModel> model = *std::move(loaded);
   {
     absl::MutexLock lock(&mutex_);
     models_[spec.name] = std::move(model);
   }
+  RecordMemory(recorder);
   return span.Finish();
 }
 
@@ -173,7 +146,76 @@ absl::StatusOr<GenerationPlan> WanEngine::Plan(const GenerationRequest& request)
   const PipelineModel& pipeline = (*model)->pipeline;
   const InspectedRequest inspected =
       InspectRequest(request, pipeline.planned, pipeline.tokenizer.get());
-  return MakePlan(request, pipeline.planned, inspected, DrawSeed(), limits_);
+  return MakePlan(request, pipeline.planned, inspected, DrawSeed(), {MemoryFor(request.model)});
+}
+
+uint64_t WanEngine::MemoryFor(std::string_view name) const {
+  if (limits_.device_memory_bytes == 0) return 0;
+  uint64_t taken = 0;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [other, model] : models_) {
+    if (other == name) continue;
+    for (const PlannedComponent& component : model->pipeline.planned.components) {
+      if (component.policy == ResidencyPolicy::kResident) taken += component.bytes;
+    }
+  }
+  // 0 would mean that nothing is known.
+  return taken < limits_.device_memory_bytes ? limits_.device_memory_bytes - taken : 1;
+}
+
+absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_bytes) {
+  if (limits_.device_memory_bytes == 0) return absl::OkStatus();
+  std::vector<std::shared_ptr<ComponentWeights>> movable;
+  uint64_t held = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, other] : models_) {
+      if (other.get() == model) continue;
+      for (size_t i = 0; i < other->weights.size(); ++i) {
+        if (other->weights[i] == nullptr) continue;
+        held += static_cast<uint64_t>(other->weights[i]->DeviceBytes());
+        if (other->pipeline.planned.components[i].policy != ResidencyPolicy::kResident) {
+          movable.push_back(other->weights[i]);
+        }
+      }
+    }
+  }
+  return CatchTorchErrors("making room for another model", [&] {
+    for (const std::shared_ptr<ComponentWeights>& weights : movable) {
+      if (held + needed_bytes <= limits_.device_memory_bytes) break;
+      held -= static_cast<uint64_t>(weights->DeviceBytes());
+      weights->Park();
+    }
+    return absl::OkStatus();
+  });
+}
+
+void WanEngine::RecordMemory(Recorder& recorder) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, model] : models_) {
+    for (size_t i = 0; i < model->weights.size(); ++i) {
+      const ComponentDescription& component = model->description.components[i];
+      const double bytes = model->weights[i] == nullptr
+                               ? static_cast<double>(component.bytes)
+                               : static_cast<double>(model->weights[i]->DeviceBytes());
+      recorder.Record(
+          {"component_memory_bytes",
+           bytes,
+           {{"model", name}, {"component", component.name}, {"device", component.device}}});
+    }
+  }
+}
+
+absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedModel& model) {
+  if (absl::Status status = ParkOthers(&model, plan.peak_device_bytes); !status.ok()) return status;
+  return CatchTorchErrors("making room", [&] {
+    for (size_t i = 0; i < plan.residency.size(); ++i) {
+      const ResidencyPolicy policy = plan.residency[i].policy;
+      const bool moves = policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
+      if (moves && model.weights[i] != nullptr) model.weights[i]->Park();
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
@@ -181,10 +223,13 @@ absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const Out
                                  std::stop_token stop) {
   absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(plan.request.model);
   if (!model.ok()) return model.status();
-  absl::Status status = Guarded("generating", [&] {
+  absl::Status status = PrepareDevice(plan, **model);
+  if (!status.ok()) return status;
+  status = CatchTorchErrors("generating", [&] {
     return RunVideoPipeline(plan, (*model)->pipeline, outputs, recorder, observer, stop);
   });
-  if (absl::IsResourceExhausted(status)) ReleaseCachedMemory(load_options_.device);
+  if (IsOutOfMemory(status)) ReleaseCachedMemory(load_options_.device);
+  RecordMemory(recorder);
   return status;
 }
 

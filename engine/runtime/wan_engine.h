@@ -1,7 +1,8 @@
-// The Engine that runs real models: what is resident, and the boundary where exceptions become
-// statuses.
+// The Engine that runs real models: which are loaded, whose weights are on the device, and the
+// boundary where exceptions become statuses.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,16 @@ class WanEngine final : public Engine {
 
  private:
   absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
+  absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec);
+  // What a job of a model may hold of the device: all but what other models never give back.
+  uint64_t MemoryFor(std::string_view name) const;
+  // Weights of models other than `model` leave the device, as many as must so that `needed_bytes`
+  // fit.
+  absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes);
+  // Weights that the plan does not want on the device all the time leave it.
+  absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model);
+  // What every model's components hold of the device now.
+  void RecordMemory(Recorder& recorder) const;
   absl::Status WarmupShape(const LoadedModel& model, const VideoShape& shape);
 
   const LoadOptions load_options_;

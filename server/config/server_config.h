@@ -2,10 +2,12 @@
 // underscores, a flag of wanserve (server/config/settings.cc holds the table).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/api/engine.h"
+#include "engine/api/residency.h"
 #include "server/config/host_port.h"
 #include "server/logging/logger.h"
 
@@ -33,6 +35,10 @@ struct ServerConfig {
   std::string dtype;
   // Threads of one operator on the CPU; 0: one a core.
   int cpu_threads = 0;
+  // The process uses no more of the device's memory, in bytes; 0: all that is free.
+  uint64_t device_memory_limit = 0;
+  // Where the weights of each component live; one that is not named chooses for itself.
+  std::vector<ComponentResidency> residency_policies;
   // Most jobs that may wait.
   int queue_capacity = 100;
   // Run each model once after loading it, before it counts as ready.

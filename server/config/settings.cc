@@ -205,6 +205,66 @@ Values GetShapes(const ServerConfig& config) {
   return values;
 }
 
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+absl::Status SetMemoryLimit(const Values& values, ServerConfig& config) {
+  constexpr std::string_view kSuffix = "GiB";
+  constexpr double kMostGiB = 1 << 20;
+  std::string_view text = values.front();
+  const bool in_gib = text.ends_with(kSuffix);
+  if (in_gib) text.remove_suffix(kSuffix.size());
+  const std::optional<double> number = Parsed<double>(text);
+  const double unit = in_gib ? static_cast<double>(kGiB) : 1;
+  if (!number.has_value() || !(*number >= 0) || *number * unit > kMostGiB * kGiB ||
+      *number * unit != std::floor(*number * unit)) {
+    return MustBe(values.front(), "a number of bytes, or of GiB as in 24GiB; 0 is no limit");
+  }
+  config.device_memory_limit = static_cast<uint64_t>(*number * unit);
+  return absl::OkStatus();
+}
+
+Values GetMemoryLimit(const ServerConfig& config) {
+  const uint64_t limit = config.device_memory_limit;
+  if (limit == 0 || limit % kGiB != 0) return {absl::StrCat(limit)};
+  return {absl::StrCat(limit / kGiB, "GiB")};
+}
+
+constexpr std::string_view kComponents[] = {"text_encoder", "transformer", "transformer_2", "vae"};
+
+absl::Status SetResidency(const Values& values, ServerConfig& config) {
+  std::vector<ComponentResidency> policies;
+  for (const std::string& value : values) {
+    const size_t equals = std::min(value.find('='), value.size());
+    const std::string component = value.substr(0, equals);
+    const std::optional<ResidencyPolicy> policy =
+        ParseResidencyPolicy(std::string_view(value).substr(std::min(equals + 1, value.size())));
+    if (std::find(std::begin(kComponents), std::end(kComponents), component) ==
+            std::end(kComponents) ||
+        !policy.has_value()) {
+      return MustBe(value,
+                    "COMPONENT=POLICY with text_encoder, transformer, transformer_2 or vae, and "
+                    "auto, resident, host, stream or cpu");
+    }
+    for (const ComponentResidency& other : policies) {
+      if (other.component == component) {
+        return absl::InvalidArgumentError(absl::StrCat("names ", component, " twice"));
+      }
+    }
+    policies.push_back({component, *policy});
+  }
+  config.residency_policies = std::move(policies);
+  return absl::OkStatus();
+}
+
+Values GetResidency(const ServerConfig& config) {
+  Values values;
+  for (const ComponentResidency& entry : config.residency_policies) {
+    values.push_back(
+        absl::StrCat(entry.component, "=", std::string(ResidencyPolicyName(entry.policy))));
+  }
+  return values;
+}
+
 std::vector<Setting> MakeSettings() {
   using C = ServerConfig;
   return {
@@ -222,6 +282,13 @@ std::vector<Setting> MakeSettings() {
            &C::dtype, CheckDtype),
       Integer("cpu_threads", "threads of one operator on the CPU; 0: one a core", &C::cpu_threads,
               0, 4096),
+      {"device_memory_limit", "BYTES|GiB",
+       "use no more of the device's memory, for example 24GiB; 0: all that is free",
+       Setting::Form::kNumber, SetMemoryLimit, GetMemoryLimit},
+      {"residency_policies", "COMPONENT=POLICY",
+       "where weights live: text_encoder, transformer, transformer_2, vae = auto, resident, host, "
+       "stream, cpu; unset: auto",
+       Setting::Form::kMap, SetResidency, GetResidency},
       Integer("queue_capacity", "most jobs that may wait", &C::queue_capacity, 1, 1'000'000),
       Choice<bool>("warm_up", "true|false", "run each model once before it counts as ready",
                    Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
@@ -261,9 +328,12 @@ const Setting* FindSetting(std::string_view key) {
 }
 
 std::string FlagOf(const Setting& setting) {
-  // One model a flag reads better in the singular; so does one shape.
+  // One model a flag reads better in the singular; so does one shape, and one policy.
   std::string name(setting.key);
-  if (setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList) name.pop_back();
+  if (setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList) {
+    name = name.ends_with("ies") ? name.substr(0, name.size() - 3) + "y"
+                                 : name.substr(0, name.size() - 1);
+  }
   return "--" + absl::StrReplaceAll(name, {{"_", "-"}});
 }
 

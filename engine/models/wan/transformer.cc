@@ -147,6 +147,7 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareT
     padded.select(0, i).narrow(0, 0, context.size(0)).copy_(context);
   }
 
+  weights_.memory->Use(weights_.TextGroup(0), weights_.TextGroup(0));
   const int64_t rows = batch * config_.text_len;
   const auto options = padded.options();
   at::Tensor hidden = at::empty({rows, config_.dim}, options);
@@ -156,7 +157,11 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareT
   Linear(hidden, weights_.text_out.weight, weights_.text_out.bias, states);
 
   auto conditioning = std::make_shared<WanTextConditioning>(this, batch);
-  for (const TransformerBlockWeights& block : weights_.blocks) {
+  const size_t count = weights_.blocks.size();
+  for (size_t i = 0; i < count; ++i) {
+    weights_.memory->Use(weights_.TextGroup(i),
+                         i + 1 < count ? weights_.TextGroup(i + 1) : weights_.VideoGroup(0));
+    const TransformerBlockWeights& block = weights_.blocks[i];
     at::Tensor packed = at::empty({rows, 2 * config_.dim}, options);
     Linear(states, block.cross_kv.weight, block.cross_kv.bias, packed);
     at::Tensor keys = packed.narrow(1, 0, config_.dim);
@@ -188,6 +193,12 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   absl::StatusOr<TimestepRows> timestep_rows = FindTimestepRows(timestep, batch, tokens);
   if (!timestep_rows.ok()) return timestep_rows.status();
 
+  // A block's own vectors of the modulation are needed before the block's turn.
+  const size_t count = weights_.blocks.size();
+  const auto use_block = [&](size_t block) {
+    weights_.memory->Use(weights_.VideoGroup(block), weights_.VideoGroup((block + 1) % count));
+  };
+  use_block(0);
   const at::Tensor time = EmbedTime(timestep_rows->timesteps);
   const at::Tensor& index = IndexOf(*std::move(timestep_rows));
   const at::Tensor& rotary = RotaryOf(grid);
@@ -215,7 +226,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   at::Tensor table = modulation_of(0);
   const Modulation first = ModulationAt(table, 0);
   LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
-  for (size_t i = 0; i < weights_.blocks.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const TransformerBlockWeights& block = weights_.blocks[i];
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
@@ -227,7 +238,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
     GateResidualNorm(acts.narrow, /*gate=*/{}, acts.residual, feed_forward.factor,
                      feed_forward.shift, index, config_.eps, acts.narrow);
     FeedForward(block, acts);
-    if (i + 1 == weights_.blocks.size()) break;
+    if (i + 1 == count) break;
+    use_block(i + 1);
     table = modulation_of(i + 1);
     const Modulation next = ModulationAt(table, 0);
     GateResidualNorm(acts.narrow, feed_forward.gate, acts.residual, next.factor, next.shift, index,
@@ -331,7 +343,7 @@ absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
     return absl::UnimplementedError(
         "a transformer without norms of queries and keys, or before the cross-attention");
   }
-  WeightLoader loader(weights, options.device, options.dtype);
+  WeightLoader loader(weights, options.device, options.dtype, options.weights);
   auto transformer = std::make_unique<WanTransformer>(config, loader);
   if (!loader.status().ok()) return loader.status();
   return transformer;

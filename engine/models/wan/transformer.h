@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/models/component_weights.h"
 #include "engine/models/video_transformer.h"
 
 namespace wan {
@@ -16,6 +17,8 @@ struct TransformerOptions {
   // inputs of the attention. Everything else is fp32 always: residual stream, norms, modulation,
   // time and patch embedding, head.
   at::ScalarType dtype = at::kFloat;
+  // Where the weights are entered, to be moved; null: they stay on the device.
+  std::shared_ptr<ComponentWeights> weights;
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. A tensor that is

@@ -1,9 +1,9 @@
 #include "engine/models/wan/transformer_weights.h"
 
-#include <ATen/ops/cat.h>
-
+#include <array>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,15 +15,17 @@ LinearWeights GetLinear(WeightLoader& loader, const std::string& name, int64_t o
   return {loader.Get(name + ".weight", {out, in}, dtype), loader.Get(name + ".bias", {out}, dtype)};
 }
 
-// Several maps of one input as one product.
-LinearWeights Pack(std::initializer_list<LinearWeights> parts) {
-  std::vector<at::Tensor> weights;
-  std::vector<at::Tensor> biases;
-  for (const LinearWeights& part : parts) {
-    weights.push_back(part.weight);
-    biases.push_back(part.bias);
+// Several maps of one input as one product; `out` and `in` are of each.
+LinearWeights GetPacked(WeightLoader& loader, const std::string& prefix,
+                        std::initializer_list<const char*> names, int64_t out, int64_t in) {
+  std::vector<std::string> weights;
+  std::vector<std::string> biases;
+  for (const char* const name : names) {
+    weights.push_back(absl::StrCat(prefix, name, ".weight"));
+    biases.push_back(absl::StrCat(prefix, name, ".bias"));
   }
-  return {at::cat(weights), at::cat(biases)};
+  return {loader.GetStacked(weights, {out, in}, loader.dtype()),
+          loader.GetStacked(biases, {out}, loader.dtype())};
 }
 
 // A table of [rows, dim] in which the rows named are scales: 1 is added, so that they are factors.
@@ -34,8 +36,20 @@ at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t 
   return table;
 }
 
-TransformerBlockWeights LoadBlock(WeightLoader& loader, const TransformerConfig& config,
-                                  const std::string& prefix) {
+// Keys and values of the text, which are computed before the first step and never again: a group
+// of their own, so that no step waits for them where weights are streamed.
+void LoadTextPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
+                  TransformerBlockWeights& block) {
+  loader.BeginGroup();
+  block.cross_kv =
+      GetPacked(loader, prefix, {"cross_attn.k", "cross_attn.v"}, config.dim, config.dim);
+  block.cross_k_norm =
+      loader.Get(prefix + "cross_attn.norm_k.weight", {config.dim}, at::kFloat).unsqueeze(0);
+}
+
+void LoadVideoPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
+                   TransformerBlockWeights& block) {
+  loader.BeginGroup();
   const int64_t dim = config.dim;
   const auto linear = [&](const std::string& name, int64_t out, int64_t in) {
     return GetLinear(loader, prefix + name, out, in, loader.dtype());
@@ -43,25 +57,22 @@ TransformerBlockWeights LoadBlock(WeightLoader& loader, const TransformerConfig&
   const auto norm = [&](const std::string& name) {
     return loader.Get(prefix + name, {dim}, at::kFloat).unsqueeze(0);
   };
+  const std::array<std::string, 2> qk_norms = {prefix + "self_attn.norm_q.weight",
+                                               prefix + "self_attn.norm_k.weight"};
 
-  TransformerBlockWeights block;
   block.modulation = GetModulation(loader, prefix + "modulation", 6, dim, {1, 4});
-  block.qkv = Pack({linear("self_attn.q", dim, dim), linear("self_attn.k", dim, dim),
-                    linear("self_attn.v", dim, dim)});
-  block.qk_norm = at::cat({norm("self_attn.norm_q.weight"), norm("self_attn.norm_k.weight")});
+  block.qkv = GetPacked(loader, prefix, {"self_attn.q", "self_attn.k", "self_attn.v"}, dim, dim);
+  block.qk_norm = loader.GetStacked(qk_norms, {dim}, at::kFloat).view({2, dim});
   block.attention_out = linear("self_attn.o", dim, dim);
 
   block.cross_norm_scale = norm("norm3.weight");
   block.cross_norm_shift = norm("norm3.bias");
   block.cross_q = linear("cross_attn.q", dim, dim);
   block.cross_q_norm = norm("cross_attn.norm_q.weight");
-  block.cross_kv = Pack({linear("cross_attn.k", dim, dim), linear("cross_attn.v", dim, dim)});
-  block.cross_k_norm = norm("cross_attn.norm_k.weight");
   block.cross_out = linear("cross_attn.o", dim, dim);
 
   block.ffn_in = linear("ffn.0", config.ffn_dim, dim);
   block.ffn_out = linear("ffn.2", dim, config.ffn_dim);
-  return block;
 }
 
 }  // namespace
@@ -79,11 +90,18 @@ TransformerWeights LoadTransformerWeights(WeightLoader& loader, const Transforme
   weights.time_projection = GetLinear(loader, "time_projection.1", 6 * dim, dim, at::kFloat);
   weights.text_in = GetLinear(loader, "text_embedding.0", dim, config.text_dim, loader.dtype());
   weights.text_out = GetLinear(loader, "text_embedding.2", dim, dim, loader.dtype());
-  for (int64_t i = 0; i < config.num_layers; ++i) {
-    weights.blocks.push_back(LoadBlock(loader, config, absl::StrCat("blocks.", i, ".")));
-  }
   weights.head_modulation = GetModulation(loader, "head.modulation", 2, dim, {1});
   weights.head = GetLinear(loader, "head.head", p * q * r * config.out_channels, dim, at::kFloat);
+
+  const auto prefix = [](int64_t block) { return absl::StrCat("blocks.", block, "."); };
+  weights.blocks.resize(config.num_layers);
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    LoadTextPart(loader, config, prefix(i), weights.blocks[i]);
+  }
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    LoadVideoPart(loader, config, prefix(i), weights.blocks[i]);
+  }
+  weights.memory = loader.Finish();
   return weights;
 }
 

@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
@@ -47,6 +49,12 @@ struct TransformerWeights {
   std::vector<TransformerBlockWeights> blocks;
   at::Tensor head_modulation;  // fp32 [2, dim]: shift, factor
   LinearWeights head;          // fp32 [patch * out_channels, dim]
+
+  // Where all of the above are. Its groups: what is outside of the blocks; for each block what
+  // PrepareText uses (cross_kv, cross_k_norm); for each block the rest.
+  std::shared_ptr<ComponentWeights> memory;
+  size_t TextGroup(size_t block) const { return 1 + block; }
+  size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }
 };
 
 // Matrices of the blocks and the text projection are in the loader's dtype. What is wrong is in the

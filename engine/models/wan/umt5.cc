@@ -1,6 +1,5 @@
 #include "engine/models/wan/umt5.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
@@ -8,6 +7,8 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/tensor.h>
 
+#include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -60,16 +61,20 @@ class Umt5 final : public TextEncoder {
   std::vector<Umt5Block> blocks_;
   at::Tensor final_norm_;  // fp32 [dim]
   int64_t weight_bytes_ = 0;
+  // Its groups: the table and the last norm, then the blocks.
+  std::shared_ptr<ComponentWeights> memory_;
 };
 
 Umt5::Umt5(const TextEncoderConfig& config, WeightLoader& loader)
     : config_(config), device_(loader.device()), dtype_(loader.dtype()) {
   token_table_ = loader.Get("token_embedding.weight", {config.vocab_size, config.dim});
+  final_norm_ = loader.Get("norm.weight", {config.dim}, at::kFloat);
   for (int64_t i = 0; i < config.num_layers; ++i) {
+    loader.BeginGroup();
     blocks_.push_back(LoadBlock(loader, absl::StrCat("blocks.", i, ".")));
   }
-  final_norm_ = loader.Get("norm.weight", {config.dim}, at::kFloat);
   weight_bytes_ = loader.bytes();
+  memory_ = loader.Finish();
 }
 
 Umt5Block Umt5::LoadBlock(WeightLoader& loader, const std::string& prefix) const {
@@ -80,16 +85,15 @@ Umt5Block Umt5::LoadBlock(WeightLoader& loader, const std::string& prefix) const
   };
   Umt5Block block;
   block.attention_norm = loader.Get(prefix + "norm1.weight", {dim}, at::kFloat);
-  block.qkv = at::cat({get("attn.q.weight", inner, dim), get("attn.k.weight", inner, dim),
-                       get("attn.v.weight", inner, dim)});
+  const std::array<std::string, 3> qkv = {prefix + "attn.q.weight", prefix + "attn.k.weight",
+                                          prefix + "attn.v.weight"};
+  block.qkv = loader.GetStacked(qkv, {inner, dim}, dtype_);
   block.attention_out = get("attn.o.weight", dim, inner);
   block.position_bias =
-      get("pos_embedding.embedding.weight", config_.num_buckets, config_.num_heads)
-          .t()
-          .contiguous();
+      get("pos_embedding.embedding.weight", config_.num_buckets, config_.num_heads).t();
   block.ffn_norm = loader.Get(prefix + "norm2.weight", {dim}, at::kFloat);
-  block.ffn_in = at::cat({get("ffn.gate.0.weight", config_.ffn_dim, dim),
-                          get("ffn.fc1.weight", config_.ffn_dim, dim)});
+  const std::array<std::string, 2> ffn = {prefix + "ffn.gate.0.weight", prefix + "ffn.fc1.weight"};
+  block.ffn_in = loader.GetStacked(ffn, {config_.ffn_dim, dim}, dtype_);
   block.ffn_out = get("ffn.fc2.weight", dim, config_.ffn_dim);
   return block;
 }
@@ -108,9 +112,13 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids) {
   const at::Tensor tokens =
       at::tensor(at::IntArrayRef(ids.data(), ids.size()), at::kLong).to(device_);
 
+  memory_->Use(1, 1);
   // The residual stream is fp32 whatever the dtype: in bf16 it is the largest source of error.
   at::Tensor residual = at::embedding(token_table_, tokens).to(at::kFloat);
-  for (const Umt5Block& block : blocks_) {
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    // The next text begins with the first block again.
+    memory_->Use(1 + i, 1 + (i + 1) % blocks_.size());
+    const Umt5Block& block = blocks_[i];
     residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
     residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
   }
@@ -142,7 +150,7 @@ at::Tensor Umt5::FeedForward(const Umt5Block& block, const at::Tensor& x) const 
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadUmt5(const WeightSource& weights,
                                                       const TextEncoderConfig& config,
                                                       const Umt5Options& options) {
-  WeightLoader loader(weights, options.device, options.dtype);
+  WeightLoader loader(weights, options.device, options.dtype, options.weights);
   auto encoder = std::make_unique<Umt5>(config, loader);
   if (!loader.status().ok()) return loader.status();
   return encoder;

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/models/component_weights.h"
 #include "engine/models/text_encoder.h"
 
 namespace wan {
@@ -13,6 +14,8 @@ struct Umt5Options {
   at::Device device = at::kCPU;
   // Of weights, products and hidden states. Statistics of norms and the softmax are fp32 always.
   at::ScalarType dtype = at::kFloat;
+  // Where the weights are entered, to be moved; null: they stay on the device.
+  std::shared_ptr<ComponentWeights> weights;
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. A tensor that is

@@ -113,18 +113,20 @@ class WanVae final : public VideoAutoencoder {
          VaeLayerFactory decoder_factory)
       : config_(config),
         options_(options),
-        encoder_(encoder_factory, config),
-        decoder_(decoder_factory, config),
+        encoder_(OfGroup(encoder_factory), config),
+        decoder_(OfGroup(decoder_factory), config),
+        weights_(decoder_factory.weights().Finish()),
+        weight_bytes_(decoder_factory.weights().bytes()),
         mean_(Statistics(config.latents_mean)),
         std_(Statistics(config.latents_std)) {}
 
   const VaeConfig& config() const override { return config_; }
   int64_t WeightBytes() const override { return weight_bytes_; }
-  void set_weight_bytes(int64_t bytes) { weight_bytes_ = bytes; }
 
   absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, std::stop_token stop) const override {
     if (absl::Status status = CheckVideo(video); !status.ok()) return status;
     const c10::InferenceMode no_autograd;
+    weights_->Use(kEncoderGroup, kEncoderGroup);
     FeatureCache cache = encoder_.NewCache();
     std::vector<at::Tensor> latents;
     const int64_t frames = video.size(1);
@@ -142,6 +144,7 @@ class WanVae final : public VideoAutoencoder {
                       std::stop_token stop) const override {
     if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
     const c10::InferenceMode no_autograd;
+    weights_->Use(kDecoderGroup, kDecoderGroup);
     FeatureCache cache = decoder_.NewCache();
     for (int64_t i = 0; i < latents.size(1); ++i) {
       if (stop.stop_requested()) return Stopped("decoding");
@@ -154,6 +157,16 @@ class WanVae final : public VideoAutoencoder {
   }
 
  private:
+  // Groups of the weights: one of the two is in use at a time. The first group is empty.
+  static constexpr size_t kEncoderGroup = 1;
+  static constexpr size_t kDecoderGroup = 2;
+
+  // What is made with the factory from here on is a group of its own.
+  static VaeLayerFactory& OfGroup(VaeLayerFactory& factory) {
+    factory.weights().BeginGroup();
+    return factory;
+  }
+
   static absl::Status Stopped(const char* what) {
     return absl::CancelledError(absl::StrCat("video ", what, " was stopped on request"));
   }
@@ -198,9 +211,10 @@ class WanVae final : public VideoAutoencoder {
   const VaeOptions options_;
   const VaeEncoder encoder_;
   const VaeDecoder decoder_;
+  const std::shared_ptr<ComponentWeights> weights_;
+  const int64_t weight_bytes_;
   const at::Tensor mean_;
   const at::Tensor std_;
-  int64_t weight_bytes_ = 0;
 };
 
 }  // namespace
@@ -210,11 +224,10 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
                                                              const VaeOptions& options) {
   if (absl::Status status = CheckConfig(config); !status.ok()) return status;
   const c10::InferenceMode no_autograd;
-  WeightLoader loader(weights, options.device, options.dtype);
+  WeightLoader loader(weights, options.device, options.dtype, options.weights);
   const VaeLayerFactory factory(loader, options.allow_tf32);
   auto vae = std::make_unique<WanVae>(config, options, factory, factory);
   if (!loader.status().ok()) return loader.status();
-  vae->set_weight_bytes(loader.bytes());
   return vae;
 }
 

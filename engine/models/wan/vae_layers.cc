@@ -32,14 +32,19 @@ std::string StageLayerName(const VaeConfig& config, const std::string& list, siz
   return absl::StrCat(list, ".", stage, ".", inner, ".", layer);
 }
 
+at::Tensor VaeLayerFactory::KernelOf(const std::string& name, const std::vector<int64_t>& shape) {
+  return weights_.GetKernel(name + ".weight", shape,
+                            ConvolutionLayout(static_cast<int64_t>(shape.size())));
+}
+
 Convolution VaeLayerFactory::MakeConvolution(const std::string& name, int64_t out, int64_t in,
                                              const std::vector<int64_t>& kernel,
                                              std::vector<int64_t> stride,
                                              std::vector<int64_t> padding) {
   std::vector<int64_t> shape{out, in};
   shape.insert(shape.end(), kernel.begin(), kernel.end());
-  return Convolution(weights_.Get(name + ".weight", shape), weights_.Get(name + ".bias", {out}),
-                     std::move(stride), std::move(padding), allow_tf32_);
+  return Convolution(KernelOf(name, shape), weights_.Get(name + ".bias", {out}), std::move(stride),
+                     std::move(padding), allow_tf32_);
 }
 
 Convolution VaeLayerFactory::MakePointwise3d(const std::string& name, int64_t out, int64_t in) {
@@ -49,7 +54,7 @@ Convolution VaeLayerFactory::MakePointwise3d(const std::string& name, int64_t ou
 CausalConv3d VaeLayerFactory::MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                                const std::vector<int64_t>& kernel,
                                                int64_t time_stride) {
-  return CausalConv3d(weights_.Get(name + ".weight", {out, in, kernel[0], kernel[1], kernel[2]}),
+  return CausalConv3d(KernelOf(name, {out, in, kernel[0], kernel[1], kernel[2]}),
                       weights_.Get(name + ".bias", {out}), time_stride, allow_tf32_);
 }
 

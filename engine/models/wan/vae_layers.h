@@ -60,6 +60,8 @@ class VaeLayerFactory {
   size_t slots() const { return slots_; }
 
  private:
+  at::Tensor KernelOf(const std::string& name, const std::vector<int64_t>& shape);
+
   WeightLoader& weights_;
   const bool allow_tf32_;
   size_t slots_ = 0;

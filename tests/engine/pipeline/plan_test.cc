@@ -140,21 +140,6 @@ TEST(PlanTest, AnImageTooNarrowForTheAreaIsRefused) {
   EXPECT_THAT(FieldsOf(Plan(request, inspected).status()), ElementsAre("image"));
 }
 
-TEST(PlanTest, WhatCannotFitIsRefusedBeforeItStarts) {
-  GenerationRequest request = TextRequest();
-  request.width = 4096;
-  request.height = 4096;
-  request.num_frames = 4093;
-  PlanLimits limits;
-  limits.device_memory_bytes = uint64_t{64} << 30;
-  const auto refused = Plan(request, GoodTexts(), limits);
-  EXPECT_THAT(FieldsOf(refused.status()), ElementsAre("num_frames"));
-  request.width = 256;
-  request.height = 256;
-  request.num_frames = 33;
-  EXPECT_TRUE(Plan(request, GoodTexts(), limits).ok());
-}
-
 TEST(PlanTest, StagesFollowTheBenchmarkInOrder) {
   GenerationRequest request = TextRequest();
   request.steps = 2;

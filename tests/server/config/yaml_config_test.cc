@@ -31,6 +31,10 @@ models:
 device: cuda:1
 dtype: fp32
 cpu_threads: 3
+device_memory_limit: 24GiB
+residency_policies:
+  text_encoder: cpu
+  transformer: stream
 queue_capacity: 7
 warm_up: false
 warm_up_shapes: [1280x704x121, 64x32x5]
@@ -54,6 +58,10 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.device, "cuda:1");
   EXPECT_EQ(config.dtype, "fp32");
   EXPECT_EQ(config.cpu_threads, 3);
+  EXPECT_EQ(config.device_memory_limit, uint64_t{24} << 30);
+  EXPECT_THAT(config.residency_policies,
+              ElementsAre(ComponentResidency{"text_encoder", ResidencyPolicy::kCpu},
+                          ComponentResidency{"transformer", ResidencyPolicy::kStream}));
   EXPECT_EQ(config.queue_capacity, 7);
   EXPECT_FALSE(config.warm_up);
   EXPECT_THAT(config.warm_up_shapes,
@@ -124,6 +132,13 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"device: cuda:0x", "must be cpu or cuda:N"},
       {"dtype: fp16", "wan.yaml:1: dtype is 'fp16', must be fp32 or bf16"},
       {"cpu_threads: -1", "cpu_threads is '-1', must be a whole number from 0 to 4096"},
+      {"device_memory_limit: -1", "device_memory_limit is '-1', must be a number of bytes"},
+      {"device_memory_limit: 24GB", "device_memory_limit is '24GB', must be a number of bytes"},
+      {"device_memory_limit: 0.5", "device_memory_limit is '0.5', must be a number of bytes"},
+      {"device_memory_limit: 9999999GiB", "device_memory_limit is '9999999GiB'"},
+      {"residency_policies: {vae: gpu}", "residency_policies is 'vae=gpu', must be COMPONENT="},
+      {"residency_policies: {unet: host}", "residency_policies is 'unet=host', must be COMPONENT="},
+      {"residency_policies: host", "residency_policies is 'host', must be a mapping"},
       {"queue_capacity: ten", "queue_capacity is 'ten', must be a whole number from 1 to 1000000"},
       {"queue_capacity: \"10\"", "queue_capacity is the text \"10\", must be N without quotes"},
       {"queue_capacity: 0", "queue_capacity is '0'"},

@@ -1,0 +1,114 @@
+// The weights of one component in groups (a transformer's blocks), and where they are: on the
+// device, in host memory, or on their way. Tensors of a component keep their identity through all
+// of it: what moves is the memory behind them.
+//
+//   weights->Use(1, /*next=*/2);      // the component, before it computes with group 1
+//   weights->BringUp();               // its owner, long before
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/models/weight_mover.h"
+
+namespace wan {
+
+// What the groups of a component weigh, in bytes of the device's memory.
+struct WeightSizes {
+  int64_t total = 0;
+  int64_t base = 0;           // the first group, needed all the time
+  int64_t largest_group = 0;  // of the others
+};
+
+// Thread-safe. What LibTorch throws passes through (c10::OutOfMemoryError where the device has no
+// room); the weights are parked then.
+class ComponentWeights {
+ public:
+  // Where a group goes when all of it is loaded.
+  enum class Home { kDevice, kHost };
+
+  ComponentWeights(std::unique_ptr<WeightMover> mover, Home home);
+
+  // --- Building, by the component's loader.
+
+  // Tensors added from here on are of the next group. The first group needs no call.
+  void BeginGroup();
+  // `tensor` covers its storage, which it shares with none but views of itself, and is complete
+  // when the group ends.
+  void Add(const at::Tensor& tensor);
+  // Ends the last group.
+  void FinishBuilding();
+
+  // --- Moving, by whoever decides where weights are.
+
+  // Queues what is not on the device yet, in the order of the groups, and returns at once.
+  void BringUp();
+  // Only the first group stays on the device; of the others the one in use and the next.
+  void Stream();
+  // To host memory; the device's is free when the call returns. The first time costs a copy.
+  void Park();
+  // True if all of it is on the device or on its way.
+  bool IsUp() const;
+  WeightSizes Sizes() const;
+  // Device memory held now.
+  int64_t DeviceBytes() const;
+
+  // --- Using, by the component.
+
+  // What is computed from here on, until Use of another group, may read `group`; the first group
+  // may be read all the time between. `next` is the group that will be used then, and is fetched
+  // meanwhile if weights are streamed. Throws c10::Error if the weights are parked.
+  void Use(size_t group, size_t next);
+  // The same for all groups at once; for a component that is never streamed.
+  void UseAll();
+
+ private:
+  struct Tensor {
+    c10::Storage storage;
+    int64_t offset = 0;  // in the group's memory
+  };
+  struct Group {
+    std::vector<Tensor> tensors;
+    int64_t bytes = 0;
+    at::Tensor host;    // undefined until it was parked once
+    at::Tensor device;  // undefined while its tensors have memory of their own, or none
+    bool bound = true;  // its tensors have memory
+    WeightMover::Mark arrival;
+  };
+  // Device memory for one group at a time.
+  struct Slot {
+    static constexpr size_t kNone = ~size_t{0};
+    at::Tensor memory;
+    size_t group = kNone;
+  };
+  enum class State { kUp, kStreaming, kParked };
+
+  void CloseGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CopyToHost(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fetch(Group& group, const at::Tensor& device, const WeightMover::Mark& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Bind(Group& group, const at::Tensor& device);
+  static void Unbind(Group& group);
+  void Arrive(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ParkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::unique_ptr<WeightMover> mover_;
+  const Home home_;
+
+  mutable absl::Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
+  std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan

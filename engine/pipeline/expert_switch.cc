@@ -1,0 +1,47 @@
+#include "engine/pipeline/expert_switch.h"
+
+#include <string>
+#include <utility>
+
+namespace wan {
+
+absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
+  absl::StatusOr<const Expert*> expert = Find(step.expert);
+  if (!expert.ok()) return expert.status();
+  ++steps_taken_;
+  if (*expert != current_) {
+    // First the room, then the weights that want it.
+    lease_.reset();
+    if (next_ == *expert) {
+      lease_ = std::move(next_lease_);
+    } else {
+      lease_.emplace(Lease(**expert));
+    }
+    next_lease_.reset();
+    next_ = nullptr;
+    current_ = *expert;
+  }
+  if (plan_.prefetch_experts && steps_taken_ < plan_.steps.size()) {
+    const std::string& name = plan_.steps[steps_taken_].expert;
+    if (name != current_->name) {
+      absl::StatusOr<const Expert*> next = Find(name);
+      if (!next.ok()) return next.status();
+      next_lease_.emplace(Lease(**next));
+      next_ = *next;
+    }
+  }
+  return current_->transformer.get();
+}
+
+absl::StatusOr<const Expert*> ExpertSwitch::Find(std::string_view name) const {
+  for (const Expert& expert : model_.experts) {
+    if (expert.name == name) return &expert;
+  }
+  return absl::InternalError("the model has no expert '" + std::string(name) + "'");
+}
+
+WeightLease ExpertSwitch::Lease(const Expert& expert) const {
+  return WeightLease(expert.weights, PolicyOf(plan_, expert.component));
+}
+
+}  // namespace wan

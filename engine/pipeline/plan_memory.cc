@@ -1,0 +1,124 @@
+#include "engine/pipeline/plan_memory.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace wan {
+namespace {
+
+// The plan's job as it would be with a video of `shape`.
+MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
+                        const PlannedModel& model, const InspectedRequest& inspected) {
+  const std::vector<int64_t> latents = LatentShape(model, shape);
+  MemoryJob job{.transformer = model.transformer,
+                .text_encoder = model.text_encoder,
+                .vae = model.vae,
+                .element_bytes = model.element_bytes,
+                .latents = {latents[1], latents[2], latents[3]},
+                .tokens = CountTokens(model, latents),
+                .text_tokens = std::max(inspected.prompt_tokens.value_or(0),
+                                        inspected.negative_prompt_tokens.value_or(0)),
+                .guided = plan.guided,
+                .image = plan.image_to_video ? model.family->image : ImageRole::kNone,
+                .previews = plan.request.preview_interval > 0,
+                .expert_steps = std::vector<int>(model.family->experts),
+                .most_tokens_batched = kMaxTokensBatched};
+  for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(model, step.expert)];
+  return job;
+}
+
+void SetResidency(const ResidencyChoice& choice, const PlannedModel& model, GenerationPlan& plan) {
+  for (size_t i = 0; i < choice.policies.size(); ++i) {
+    plan.residency.push_back({model.components[i].name, choice.policies[i]});
+  }
+  plan.batched_guidance = choice.batched_guidance;
+  plan.prefetch_experts = choice.prefetch_experts;
+  plan.decode_tiles = choice.decode_tiles;
+  plan.peak_device_bytes = choice.peak;
+}
+
+std::string GiB(uint64_t bytes) {
+  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+// Why a job does not fit and what would.
+std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
+                             const PlannedModel& model, const InspectedRequest& inspected,
+                             const PlanLimits& limits) {
+  const auto fits = [&](const VideoShape& shape) {
+    return ChooseResidency(model.components, MakeMemoryJob(plan, shape, model, inspected),
+                           limits.device_memory_bytes)
+        .has_value();
+  };
+  const LeastDemand demand = FindLeastDemand(model.components, job);
+  std::string text =
+      absl::StrCat("a video of ", plan.shape.width, "x", plan.shape.height, ", ",
+                   plan.shape.num_frames, " frames needs ", GiB(demand.memory.total()),
+                   " of device memory in ", demand.stage, " (", GiB(demand.memory.weights),
+                   " of them weights); ", GiB(limits.device_memory_bytes), " are there.");
+
+  VideoShape shorter = plan.shape;
+  const int step = static_cast<int>(model.vae.stride_temporal);
+  do {
+    shorter.num_frames -= step;
+  } while (shorter.num_frames > 0 && !fits(shorter));
+  VideoShape smaller = plan.shape;
+  const int stride = model.SpatialStride();
+  do {
+    // The ratio stays, as near as the grid allows.
+    smaller.width -= stride;
+    smaller.height = smaller.width * plan.shape.height / plan.shape.width / stride * stride;
+  } while (smaller.width >= stride && smaller.height >= stride && !fits(smaller));
+
+  const bool smaller_fits = smaller.width >= stride && smaller.height >= stride;
+  if (shorter.num_frames > 0) {
+    absl::StrAppend(&text, " At this size ", shorter.num_frames, " frames fit.");
+  }
+  if (smaller_fits) {
+    absl::StrAppend(&text, " With this many frames ", smaller.width, "x", smaller.height, " fits.");
+  }
+  if (shorter.num_frames <= 0 && !smaller_fits) {
+    absl::StrAppend(&text, " No video of this model fits: its weights want ",
+                    "more frugal policies (host, stream) or a larger device.");
+  }
+  return text;
+}
+
+}  // namespace
+
+// [C, T, H, W]
+std::vector<int64_t> LatentShape(const PlannedModel& model, const VideoShape& shape) {
+  return {model.vae.z_dim, (shape.num_frames - 1) / model.vae.stride_temporal + 1,
+          shape.height / model.vae.stride_spatial, shape.width / model.vae.stride_spatial};
+}
+
+int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& latent_shape) {
+  const auto& patch = model.transformer.patch_size;
+  return latent_shape[1] / patch[0] * (latent_shape[2] / patch[1]) * (latent_shape[3] / patch[2]);
+}
+
+size_t ExpertIndex(const PlannedModel& model, std::string_view name) {
+  const std::span<const std::string_view> names = ExpertNames(*model.family);
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& model,
+                                                          const InspectedRequest& inspected,
+                                                          const PlanLimits& limits,
+                                                          GenerationPlan& plan) {
+  if (model.components.empty()) return std::nullopt;
+  const MemoryJob job = MakeMemoryJob(plan, plan.shape, model, inspected);
+  std::optional<ResidencyChoice> choice =
+      ChooseResidency(model.components, job, limits.device_memory_bytes);
+  if (!choice.has_value()) {
+    return InvalidFields({{"num_frames", DescribeShortage(plan, job, model, inspected, limits)}});
+  }
+  SetResidency(*choice, model, plan);
+  return choice;
+}
+
+}  // namespace wan

@@ -1,0 +1,41 @@
+#include "engine/pipeline/weight_lease.h"
+
+#include <utility>
+
+namespace wan {
+
+ResidencyPolicy PolicyOf(const GenerationPlan& plan, std::string_view component) {
+  for (const ComponentResidency& entry : plan.residency) {
+    if (entry.component == component) return entry.policy;
+  }
+  return ResidencyPolicy::kResident;
+}
+
+WeightLease::WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy)
+    : weights_(std::move(weights)), policy_(policy) {
+  if (weights_ == nullptr) return;
+  if (policy == ResidencyPolicy::kStream) {
+    weights_->Stream();
+  } else {
+    weights_->BringUp();
+  }
+}
+
+WeightLease::~WeightLease() { End(); }
+
+WeightLease& WeightLease::operator=(WeightLease&& other) noexcept {
+  if (this != &other) {
+    End();
+    weights_ = std::move(other.weights_);
+    policy_ = other.policy_;
+  }
+  return *this;
+}
+
+void WeightLease::End() noexcept {
+  if (weights_ == nullptr) return;
+  if (policy_ == ResidencyPolicy::kHost || policy_ == ResidencyPolicy::kStream) weights_->Park();
+  weights_ = nullptr;
+}
+
+}  // namespace wan

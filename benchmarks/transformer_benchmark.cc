@@ -34,6 +34,7 @@ struct Settings {
   int64_t text_rows = 128;
   bool first_frame = false;
   bool trace = false;
+  std::string residency = "resident";
 };
 
 // Multiplications and additions of the blocks' products and attention; the rest is below a percent.
@@ -42,6 +43,29 @@ double FlopPerForward(const TransformerConfig& config, double tokens, double bat
   const double products = 2 * tokens * dim * (6 * dim + 2 * static_cast<double>(config.ffn_dim));
   const double attention = 4 * tokens * dim * (tokens + static_cast<double>(config.text_len));
   return batch * static_cast<double>(config.num_layers) * (products + attention);
+}
+
+// Says how long weights in host memory take to the device.
+absl::Status BringUp(ComponentWeights& weights, bool stream, at::Device device) {
+  for (int i = 0; i < 2; ++i) {
+    weights.Park();
+    Synchronize(device);
+    const auto begin = std::chrono::steady_clock::now();
+    weights.BringUp();
+    const double queued = SecondsSince(begin);
+    weights.UseAll();
+    Synchronize(device);
+    const double seconds = SecondsSince(begin);
+    const double gib = static_cast<double>(weights.Sizes().total) / kGiB;
+    std::printf("brought up: %.4f s (queued in %.4f s), %.2f GiB/s\n", seconds, queued,
+                gib / seconds);
+  }
+  if (!stream) return absl::OkStatus();
+  weights.Park();
+  weights.Stream();
+  std::printf("streamed: %.2f GiB stay on the device\n",
+              static_cast<double>(weights.DeviceBytes()) / kGiB);
+  return absl::OkStatus();
 }
 
 absl::Status Run(const Settings& settings) {
@@ -53,9 +77,13 @@ absl::Status Run(const Settings& settings) {
 
   auto start = std::chrono::steady_clock::now();
   const at::ScalarType dtype = settings.dtype == "fp32" ? at::kFloat : at::kBFloat16;
+  const bool is_resident = settings.residency == "resident";
+  const auto weights = std::make_shared<ComponentWeights>(
+      MakeWeightMover(*device),
+      is_resident ? ComponentWeights::Home::kDevice : ComponentWeights::Home::kHost);
   auto transformer =
       LoadWanTransformer((*checkpoint)->transformer(), (*checkpoint)->transformer_config(),
-                         {.device = *device, .dtype = dtype});
+                         {.device = *device, .dtype = dtype, .weights = weights});
   if (!transformer.ok()) return transformer.status();
   Synchronize(*device);
   std::printf("%s, %s on %s: loaded in %.2f s, weights %.2f GiB\n", settings.model.c_str(),
@@ -75,6 +103,12 @@ absl::Status Run(const Settings& settings) {
   at::Tensor timestep = at::full({settings.batch, tokens}, 900.0, at::kFloat);
   if (settings.first_frame) timestep.narrow(1, 0, tokens_per_frame).zero_();
 
+  if (!is_resident) {
+    if (absl::Status status = BringUp(*weights, settings.residency == "stream", *device);
+        !status.ok()) {
+      return status;
+    }
+  }
   const std::vector<at::Tensor> contexts(settings.batch,
                                          at::randn({settings.text_rows, config.text_dim}, options));
   auto text = (*transformer)->PrepareText(contexts);
@@ -142,6 +176,9 @@ int main(int argc, char** argv) {
   app.add_option("--text-rows", settings.text_rows, "tokens of the prompt")->capture_default_str();
   app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", settings.warmup)->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--residency", settings.residency, "where the weights are")
+      ->check(CLI::IsMember({"resident", "host", "stream"}))
+      ->capture_default_str();
   app.add_flag("--first-frame", settings.first_frame,
                "the first frame is given: its tokens have timestep 0");
   app.add_flag("--trace", settings.trace, "also the device's time in each operator");

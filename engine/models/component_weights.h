@@ -37,6 +37,9 @@ class ComponentWeights {
 
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home);
 
+  // What its weights travel with.
+  WeightMover& mover() { return *mover_; }
+
   // --- Building, by the component's loader.
 
   // Tensors added from here on are of the next group. The first group needs no call.

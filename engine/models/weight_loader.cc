@@ -137,12 +137,29 @@ void WeightLoader::Read(const TensorInfo& info, const at::Tensor& out) {
     out.zero_();
     return;
   }
+  // One copy, from the mapped file to where the weight will live: the model must survive the file's
+  // being replaced while the server runs.
+  if (!device_.is_cpu()) {
+    Upload(*bytes, info, out);
+    return;
+  }
   // The view lives only until the copy below, so const is cast away without being violated.
   const at::Tensor mapped = at::from_blob(const_cast<std::byte*>(bytes->bytes.data()), info.shape,
                                           at::TensorOptions().dtype(ToScalarType(info.dtype)));
-  // One copy, from the mapped file to where the weight will live: the model must survive the file's
-  // being replaced while the server runs.
   out.copy_(mapped);
+}
+
+void WeightLoader::Upload(const TensorBytes& bytes, const TensorInfo& info, const at::Tensor& out) {
+  if (upload_ == nullptr) upload_ = std::make_unique<StagedUpload>(weights_->mover());
+  const at::ScalarType stored = ToScalarType(info.dtype);
+  if (stored == out.scalar_type() && out.is_contiguous()) {
+    upload_->Copy(bytes.bytes, out.flatten().view(at::kByte));
+    return;
+  }
+  // The device converts and rearranges faster than the host.
+  const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
+  upload_->Copy(bytes.bytes, raw.flatten().view(at::kByte));
+  out.copy_(raw);
 }
 
 void WeightLoader::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const {

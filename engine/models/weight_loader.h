@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "engine/checkpoint/weight_source.h"
 #include "engine/models/component_weights.h"
+#include "engine/models/staged_upload.h"
 
 namespace wan {
 
@@ -64,12 +65,14 @@ class WeightLoader {
   // Writes the tensor `name` to `out`, whose shape is the expected one.
   void Fill(std::string_view name, const at::Tensor& out);
   void Read(const TensorInfo& info, const at::Tensor& out);
+  void Upload(const TensorBytes& bytes, const TensorInfo& info, const at::Tensor& out);
   void MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const;
 
   const WeightSource& source_;
   const at::Device device_;
   const at::ScalarType dtype_;
   const std::shared_ptr<ComponentWeights> weights_;
+  std::unique_ptr<StagedUpload> upload_;  // for devices with memory of their own
   int64_t bytes_ = 0;
   absl::Status status_;
 };

@@ -25,6 +25,7 @@ class CpuMover final : public WeightMover {
     return nullptr;
   }
   void ComputeAfter(const Mark&) override {}
+  void WaitFor(const Mark&) override {}
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {
     std::memcpy(host.mutable_data_ptr(), device.const_data_ptr(), device.nbytes());
   }
@@ -55,6 +56,10 @@ class StreamMover final : public WeightMover {
 
   void ComputeAfter(const Mark& copy) override {
     if (copy != nullptr) EventOf(copy).block(ComputeStream());
+  }
+
+  void WaitFor(const Mark& copy) override {
+    if (copy != nullptr) EventOf(copy).synchronize();
   }
 
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {

@@ -8,8 +8,8 @@
 
 namespace wan {
 
-// One object a component; calls from the thread that computes with it. What LibTorch throws passes
-// through.
+// One object a component. MarkCompute and ComputeAfter are for the thread that computes with it,
+// the others for any. What LibTorch throws passes through.
 class WeightMover {
  public:
   // A point in the work of one of the two queues. Null: always past.
@@ -33,6 +33,9 @@ class WeightMover {
 
   // What is computed from here on waits for `copy`.
   virtual void ComputeAfter(const Mark& copy) = 0;
+
+  // Returns when `copy` is done.
+  virtual void WaitFor(const Mark& copy) = 0;
 
   // host := device, done when the call returns.
   virtual void CopyToHost(const at::Tensor& device, const at::Tensor& host) = 0;

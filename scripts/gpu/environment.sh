@@ -10,13 +10,13 @@ OUT=${OUT:-gpu_results}
 mkdir -p "$OUT"
 export LD_LIBRARY_PATH=$PACKAGE/lib:$TORCH_ROOT/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PATH=$PACKAGE/bin:$PATH
-# The golden checkpoint, unpacked once.
+# The golden checkpoints, unpacked once.
 export WAN_GOLDEN_DIR=$PACKAGE/golden
 export WAN_CHECKPOINT_DIR=${TMPDIR:-/tmp}/wan_golden_checkpoints
-if [ ! -d "$WAN_CHECKPOINT_DIR/ti2v-5b" ]; then
-  mkdir -p "$WAN_CHECKPOINT_DIR"
-  tar -xJf "$WAN_GOLDEN_DIR/checkpoints/ti2v-5b.tar.xz" -C "$WAN_CHECKPOINT_DIR"
-fi
+mkdir -p "$WAN_CHECKPOINT_DIR"
+for archive in "$WAN_GOLDEN_DIR"/checkpoints/*.tar.xz; do
+  [ -d "$WAN_CHECKPOINT_DIR/$(basename "$archive" .tar.xz)" ] || tar -xJf "$archive" -C "$WAN_CHECKPOINT_DIR"
+done
 {
   nvidia-smi --query-gpu=name,driver_version,power.limit,memory.total --format=csv,noheader
   python3 -c 'import torch; print("torch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'

@@ -70,14 +70,4 @@ void FailingAllocator::Disarm() { Counting().armed = false; }
 int64_t FailingAllocator::allocations() const { return Counting().allocations; }
 bool FailingAllocator::failed() const { return Counting().failed; }
 
-void StageFault::OnSpanStart(const SpanStart& span) {
-  if (span.stage == stage_ && spans_++ == 0) allocator_.FailAt(n_);
-}
-
-void StageFault::OnSpanEnd(const SpanRecord& record) {
-  if (record.stage != stage_ || spans_ != 1) return;
-  allocations_ = allocator_.allocations();
-  allocator_.Disarm();
-}
-
 }  // namespace wan

@@ -41,6 +41,7 @@ class LateMover final : public WeightMover {
     if (copy == nullptr) return;
     for (; done_ < *static_cast<const size_t*>(copy.get()); ++done_) queue_[done_]();
   }
+  void WaitFor(const Mark& copy) override { ComputeAfter(copy); }
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {
     ++copies_to_host;
     host.copy_(device);

@@ -1,0 +1,136 @@
+// How fast weights come from the page cache to a device: one transformer, its tensors one behind
+// the other in a file, loaded several times.
+//
+//   wan_bench_load --model synthetic:t2v-a14b --file /tmp/weights --device cuda:0
+//
+// The file is made of holes: it takes no disk, and its pages are in the cache after the first time.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "benchmarks/harness.h"
+#include "c10/core/InferenceMode.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/mapped_file.h"
+#include "engine/models/wan/transformer.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string model = "synthetic:t2v-a14b";
+  std::string file = "/tmp/wan_bench_load";
+  std::string device = "cuda:0";
+  std::string dtype = "bf16";
+  std::string home = "device";
+  int repeats = 3;
+};
+
+// The tensors of another source in a file.
+class FileOfTensors final : public WeightSource {
+ public:
+  FileOfTensors(const WeightSource& like, std::shared_ptr<const MappedFile> file)
+      : tensors_(like.Tensors()), file_(std::move(file)) {
+    uint64_t begin = 0;
+    for (const TensorInfo& tensor : tensors_) {
+      begins_[tensor.name] = begin;
+      begin += Padded(tensor.bytes);
+    }
+  }
+
+  static uint64_t Bytes(const WeightSource& like) {
+    uint64_t bytes = 0;
+    for (const TensorInfo& tensor : like.Tensors()) bytes += Padded(tensor.bytes);
+    return bytes;
+  }
+
+  const std::vector<TensorInfo>& Tensors() const override { return tensors_; }
+  const TensorInfo* Find(std::string_view name) const override {
+    for (const TensorInfo& tensor : tensors_) {
+      if (tensor.name == name) return &tensor;
+    }
+    return nullptr;
+  }
+  absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const override {
+    return TensorBytes{file_->bytes().subspan(begins_.at(tensor.name), tensor.bytes), file_};
+  }
+
+ private:
+  static uint64_t Padded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  const std::vector<TensorInfo> tensors_;
+  const std::shared_ptr<const MappedFile> file_;
+  std::map<std::string, uint64_t, std::less<>> begins_;
+};
+
+absl::Status MakeFile(const std::string& path, uint64_t bytes) {
+  const int file = open(path.c_str(), O_CREAT | O_RDWR | O_TRUNC, 0600);
+  const bool made = file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0;
+  if (file >= 0) close(file);
+  return made ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot make ", path));
+}
+
+absl::Status Run(const Settings& settings) {
+  const c10::InferenceMode inference;
+  const absl::StatusOr<at::Device> device = OpenDevice(settings.device);
+  if (!device.ok()) return device.status();
+  const auto checkpoint = Checkpoint::Open(settings.model);
+  if (!checkpoint.ok()) return checkpoint.status();
+  const WeightSource& like = (*checkpoint)->transformer();
+  const uint64_t bytes = FileOfTensors::Bytes(like);
+  if (absl::Status status = MakeFile(settings.file, bytes); !status.ok()) return status;
+  auto mapped = MappedFile::Open(settings.file);
+  if (!mapped.ok()) return mapped.status();
+  const FileOfTensors source(like, *std::move(mapped));
+
+  const at::ScalarType dtype = settings.dtype == "fp32" ? at::kFloat : at::kBFloat16;
+  const auto home =
+      settings.home == "host" ? ComponentWeights::Home::kHost : ComponentWeights::Home::kDevice;
+  for (int i = 0; i < settings.repeats; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto transformer = LoadWanTransformer(
+        source, (*checkpoint)->transformer_config(),
+        {.device = *device,
+         .dtype = dtype,
+         .weights = std::make_shared<ComponentWeights>(MakeWeightMover(*device), home)});
+    if (!transformer.ok()) return transformer.status();
+    Synchronize(*device);
+    const double seconds = SecondsSince(begin);
+    std::printf("load %d to %s: %.3f s for %.2f GB, %.2f GB/s%s\n", i + 1, settings.home.c_str(),
+                seconds, static_cast<double>(bytes) / 1e9,
+                static_cast<double>(bytes) / 1e9 / seconds,
+                i == 0 ? " (its pages may have been cold)" : "");
+  }
+  unlink(settings.file.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace wan
+
+int main(int argc, char** argv) {
+  wan::Settings settings;
+  CLI::App app("Measures the loading of a Wan2.2 transformer from a file in the page cache");
+  app.add_option("--model", settings.model, "checkpoint whose tensors the file is to have")
+      ->capture_default_str();
+  app.add_option("--file", settings.file, "made for this, and removed")->capture_default_str();
+  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--dtype", settings.dtype, "to compute in")
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  app.add_option("--home", settings.home, "where the weights are when they are loaded")
+      ->check(CLI::IsMember({"device", "host"}))
+      ->capture_default_str();
+  app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return wan::ReportErrors([&] { return wan::Run(settings); });
+}

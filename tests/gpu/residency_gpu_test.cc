@@ -1,0 +1,229 @@
+// Where weights live, on a GPU: every policy gives the same bits, weights arrive before they are
+// used, and after memory ended the next job is as if nothing had been.
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/api/engine_factory.h"
+#include "engine/api/errors.h"
+#include "engine/models/component_weights.h"
+#include "engine/models/staged_upload.h"
+#include "tests/engine/golden_dit.h"
+#include "tests/gpu/failing_cuda_allocator.h"
+
+namespace wan {
+namespace {
+
+using Policy = ResidencyPolicy;
+
+const at::Device kGpu(at::kCUDA, 0);
+
+// Large enough that a copy takes longer than a kernel's launch.
+constexpr int64_t kElements = int64_t{32} << 20;
+constexpr size_t kGroups = 6;
+
+struct Weights {
+  explicit Weights(ComponentWeights::Home home)
+      : component(std::make_unique<ComponentWeights>(MakeWeightMover(kGpu), home)) {
+    for (size_t g = 0; g < kGroups; ++g) {
+      if (g > 0) component->BeginGroup();
+      tensors.push_back(at::randint(1 << 20, {kElements}, at::TensorOptions(kGpu).dtype(at::kInt)));
+      expected.push_back(tensors.back().cpu());
+      component->Add(tensors.back());
+    }
+    component->FinishBuilding();
+  }
+
+  // Uses the groups in turn and only then looks at what was read.
+  void ExpectAllUsable(size_t first) {
+    std::vector<at::Tensor> read;
+    for (size_t g = first; g < kGroups; ++g) {
+      component->Use(g, g + 1 < kGroups ? g + 1 : first);
+      read.push_back(tensors[g] + 0);
+    }
+    for (size_t g = first; g < kGroups; ++g) {
+      EXPECT_TRUE(at::equal(read[g - first].cpu(), expected[g])) << "group " << g;
+    }
+  }
+
+  std::unique_ptr<ComponentWeights> component;
+  std::vector<at::Tensor> tensors;
+  std::vector<at::Tensor> expected;
+};
+
+TEST(ComponentWeightsGpuTest, ComeAndGo) {
+  const c10::InferenceMode inference;
+  Weights weights(ComponentWeights::Home::kDevice);
+  weights.ExpectAllUsable(0);
+  for (int round = 0; round < 4; ++round) {
+    weights.component->Park();
+    weights.component->BringUp();
+    weights.ExpectAllUsable(0);
+  }
+}
+
+TEST(ComponentWeightsGpuTest, Stream) {
+  const c10::InferenceMode inference;
+  Weights weights(ComponentWeights::Home::kHost);
+  weights.component->Stream();
+  for (int round = 0; round < 4; ++round) weights.ExpectAllUsable(1);
+  weights.component->Park();
+  weights.component->BringUp();
+  weights.ExpectAllUsable(0);
+}
+
+// Memory that the computing still reads is given to weights, and back.
+TEST(ComponentWeightsGpuTest, ReusedMemoryIsNotOverwrittenTooEarly) {
+  const c10::InferenceMode inference;
+  Weights weights(ComponentWeights::Home::kHost);
+  const at::Tensor source =
+      at::randint(1 << 20, {8 * kElements}, at::TensorOptions(kGpu).dtype(at::kInt));
+  const at::Tensor sum = source.sum();
+  for (int round = 0; round < 4; ++round) {
+    at::Tensor copy = source + 0;
+    const at::Tensor later = copy.sum();
+    copy.reset();
+    weights.component->BringUp();
+    weights.ExpectAllUsable(0);
+    EXPECT_TRUE(at::equal(later, sum));
+    weights.component->Park();
+  }
+}
+
+TEST(StagedUploadGpuTest, EveryByteArrives) {
+  const c10::InferenceMode inference;
+  const std::unique_ptr<WeightMover> mover = MakeWeightMover(kGpu);
+  StagedUpload upload(*mover);
+  for (const int64_t count : {int64_t{1}, StagedUpload::kChunkBytes, int64_t{300'000'001}}) {
+    const at::Tensor source = at::randint(256, {count}, at::kByte);
+    const at::Tensor device = at::zeros({count}, at::TensorOptions(kGpu).dtype(at::kByte));
+    upload.Copy(
+        {static_cast<const std::byte*>(source.const_data_ptr()), static_cast<size_t>(count)},
+        device);
+    EXPECT_TRUE(at::equal(device.cpu(), source)) << count;
+  }
+}
+
+class ResidencyGpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::path(testing::TempDir()) / ("residency_gpu_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::vector<ComponentResidency> Everywhere(Policy policy) {
+    return {{"text_encoder", policy},
+            {"transformer", policy},
+            {"transformer_2", policy},
+            {"vae", policy}};
+  }
+
+  std::unique_ptr<Engine> MakeEngine(Policy policy, const std::string& checkpoint,
+                                     const std::string& dtype = "bf16") {
+    EngineOptions options;
+    options.device = "cuda:0";
+    options.dtype = dtype;
+    options.residency = Everywhere(policy);
+    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    Recorder recorder(SystemClock(), (*engine)->Monitor(), {});
+    const absl::Status status =
+        (*engine)->LoadModel({"m", GoldenCheckpoint(checkpoint + "/original").path()}, recorder);
+    EXPECT_TRUE(status.ok()) << status;
+    return *std::move(engine);
+  }
+
+  static GenerationRequest Request() {
+    GenerationRequest request;
+    request.model = "m";
+    request.prompt = "A red cat.";
+    request.width = 64;
+    request.height = 32;
+    request.num_frames = 5;
+    request.steps = 4;
+    request.shift = 1;  // each expert has a step
+    request.seed = 3;
+    return request;
+  }
+
+  absl::StatusOr<std::string> Latents(Engine& engine, const GenerationRequest& request,
+                                      TelemetrySink* sink = nullptr) {
+    absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
+    if (!plan.ok()) return plan.status();
+    std::vector<TelemetrySink*> sinks;
+    if (sink != nullptr) sinks.push_back(sink);
+    Recorder recorder(SystemClock(), engine.Monitor(), sinks);
+    GenerationObserver observer;
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"}};
+    absl::Status status = engine.Generate(*plan, outputs, recorder, observer, {});
+    if (!status.ok()) return status;
+    std::ifstream in(outputs[0].path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ResidencyGpuTest, EveryPolicyGivesTheSameLatents) {
+  for (const char* const dtype : {"bf16", "fp32"}) {
+    for (const char* const checkpoint : {"ti2v-5b", "t2v-a14b"}) {
+      std::optional<std::string> expected;
+      for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream}) {
+        const auto engine = MakeEngine(policy, checkpoint, dtype);
+        for (int job = 0; job < 3; ++job) {
+          const auto latents = Latents(*engine, Request());
+          ASSERT_TRUE(latents.ok()) << latents.status();
+          if (!expected.has_value()) expected = *latents;
+          EXPECT_TRUE(*latents == *expected)
+              << checkpoint << " " << dtype << " " << ResidencyPolicyName(policy) << " " << job;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ResidencyGpuTest, WhatComputesOnTheCpuIsClose) {
+  const auto engine = MakeEngine(Policy::kCpu, "ti2v-5b", "fp32");
+  EXPECT_TRUE(Latents(*engine, Request()).ok());
+}
+
+TEST_F(ResidencyGpuTest, EveryAllocationMayFail) {
+  FailingCudaAllocator allocator;
+  const auto engine = MakeEngine(Policy::kHost, "ti2v-5b");
+  const auto expected = Latents(*engine, Request());
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (const char* const stage :
+       {"T5_Encoding", "Step_0_Loading", "Step_0_Inference", "VAE_Decoding"}) {
+    StageFault count(allocator, stage, StageFault::kNever);
+    ASSERT_TRUE(Latents(*engine, Request(), &count).ok());
+    ASSERT_GT(count.allocations(), 0) << stage;
+    for (int64_t n = 1; n <= count.allocations(); ++n) {
+      StageFault fault(allocator, stage, n);
+      const auto failed = Latents(*engine, Request(), &fault);
+      allocator.Disarm();
+      EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY")
+          << stage << " " << n << ": " << failed.status();
+      const auto next = Latents(*engine, Request());
+      ASSERT_TRUE(next.ok()) << "after " << stage << " " << n << ": " << next.status();
+      ASSERT_TRUE(*next == *expected) << "after " << stage << " " << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wan

@@ -191,19 +191,25 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
 }
 
 void WanEngine::RecordMemory(Recorder& recorder) const {
-  absl::MutexLock lock(&mutex_);
-  for (const auto& [name, model] : models_) {
-    for (size_t i = 0; i < model->weights.size(); ++i) {
-      const ComponentDescription& component = model->description.components[i];
-      const double bytes = model->weights[i] == nullptr
-                               ? static_cast<double>(component.bytes)
-                               : static_cast<double>(model->weights[i]->DeviceBytes());
-      recorder.Record(
-          {"component_memory_bytes",
-           bytes,
-           {{"model", name}, {"component", component.name}, {"device", component.device}}});
+  // The recorder is called without the lock: its sinks take locks of the server, whose threads ask
+  // this engine for its models while they hold them.
+  std::vector<Sample> samples;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, model] : models_) {
+      for (size_t i = 0; i < model->weights.size(); ++i) {
+        const ComponentDescription& component = model->description.components[i];
+        const double bytes = model->weights[i] == nullptr
+                                 ? static_cast<double>(component.bytes)
+                                 : static_cast<double>(model->weights[i]->DeviceBytes());
+        samples.push_back(
+            {"component_memory_bytes",
+             bytes,
+             {{"model", name}, {"component", component.name}, {"device", component.device}}});
+      }
     }
   }
+  for (const Sample& sample : samples) recorder.Record(sample);
 }
 
 absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedModel& model) {

@@ -1,0 +1,42 @@
+"""Trains the demo model's sentencepiece model on captions: python make_tokenizer.py OUTPUT.model
+
+Unigram finds few pieces in so few words; BPE takes whole words as pieces. Ids as in UMT5: 0 pad, 1 end, 2 unknown.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import sentencepiece
+
+from captions import Captioner, describe
+from world import SceneSampler, VOCABULARY
+
+PIECES = 448
+CAPTIONS = 40000
+
+
+def words():
+    """Every word of the vocabulary, so that rare ones become pieces, too."""
+    lists = [*VOCABULARY["shapes"].values(), VOCABULARY["any_shape"], *VOCABULARY["sizes"].values(),
+             *VOCABULARY["sides"].values()]
+    lists += [entry["words"] for table in ("colours", "backgrounds") for entry in VOCABULARY[table].values()]
+    lists += [form for motion in VOCABULARY["motions"].values() for form in motion.values()]
+    return [text for entries in lists for text in entries]
+
+
+def main(output):
+    scenes = SceneSampler("cpu", seed=1).sample(CAPTIONS)
+    captioner = Captioner(seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "captions.txt"
+        lines = [captioner.caption(describe(scenes, row)) for row in range(CAPTIONS)]
+        corpus.write_text("\n".join(lines + words() * 20) + "\n")
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(corpus), model_prefix=str(Path(folder) / "spiece"), model_type="bpe", vocab_size=PIECES,
+            pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name="nmt_nfkc", minloglevel=1)
+        output.write_bytes((Path(folder) / "spiece.model").read_bytes())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

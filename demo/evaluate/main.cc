@@ -1,0 +1,15 @@
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "client/wanctl/interrupt.h"
+#include "demo/evaluate/commands.h"
+
+int main(int argc, char** argv) {
+  // What goes wrong is told by the program itself; gRPC's own log is for those who ask for it.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  const wan::client::InterruptHandler interrupt(wan::client::kExitCancelled);
+  return wan::demo::RunDemoEvaluate(std::vector<std::string>(argv + 1, argv + argc),
+                                    {.out = std::cout, .err = std::cerr, .stop = interrupt.stop()});
+}

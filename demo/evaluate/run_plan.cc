@@ -1,0 +1,68 @@
+#include "demo/evaluate/run_plan.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan::demo {
+namespace {
+
+absl::StatusOr<std::string> ReadImage(const Scene& scene, const std::string& folder) {
+  if (scene.image.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scene '", scene.id, "' names no image, which image to video starts from"));
+  }
+  const std::filesystem::path path = std::filesystem::path(folder) / scene.image;
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file || bytes.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read ", path.string(), ", the image of scene '", scene.id, "'"));
+  }
+  return bytes;
+}
+
+wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& options,
+                                      int64_t number) {
+  wan::v1::GenerationRequest request;
+  request.set_model(options.model);
+  request.set_prompt(scene.caption);
+  if (!options.negative_prompt.empty()) request.set_negative_prompt(options.negative_prompt);
+  if (options.steps) request.set_steps(*options.steps);
+  if (options.guidance) request.add_guidance_scale(*options.guidance);
+  if (options.width) request.set_width(*options.width);
+  if (options.height) request.set_height(*options.height);
+  if (options.frames) request.set_num_frames(*options.frames);
+  request.set_seed(options.seed + number);
+  request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
+  return request;
+}
+
+}  // namespace
+
+const char* NameOf(VideoMode mode) { return mode == VideoMode::kTextToVideo ? "text" : "image"; }
+
+absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& scenes,
+                                                     const RunOptions& options) {
+  std::vector<PlannedVideo> videos;
+  for (const VideoMode mode : options.modes) {
+    for (size_t i = 0; i < scenes.size(); ++i) {
+      const Scene& scene = scenes[i];
+      PlannedVideo& video = videos.emplace_back();
+      video.key = absl::StrCat(NameOf(mode), "-", scene.id);
+      video.mode = mode;
+      video.scene = &scene;
+      video.request = RequestFor(scene, options, static_cast<int64_t>(i));
+      if (mode == VideoMode::kTextToVideo) continue;
+      absl::StatusOr<std::string> image = ReadImage(scene, options.images);
+      if (!image.ok()) return image.status();
+      video.request.set_image(*std::move(image));
+    }
+  }
+  return videos;
+}
+
+}  // namespace wan::demo

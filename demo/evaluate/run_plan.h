@@ -1,0 +1,50 @@
+// Which videos a run asks the server for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "demo/evaluate/scenes.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::demo {
+
+enum class VideoMode { kTextToVideo, kImageToVideo };
+
+// "text" and "image".
+const char* NameOf(VideoMode mode);
+
+struct RunOptions {
+  std::string server;
+  std::string scenes;  // file
+  std::string output;  // folder
+  std::string images;  // folder of the scenes' first frames; empty without image to video
+  std::vector<VideoMode> modes;
+  // Of every request; what is not set is left to the model.
+  std::string model;
+  std::string negative_prompt;
+  std::optional<int> steps;
+  std::optional<double> guidance;
+  std::optional<int> width;
+  std::optional<int> height;
+  std::optional<int> frames;
+  int64_t seed = 1;  // of the first scene; each has the next, the same in both modes
+};
+
+struct PlannedVideo {
+  std::string key;  // unique in the run: "text-SCENE"
+  VideoMode mode = VideoMode::kTextToVideo;
+  const Scene* scene = nullptr;
+  wan::v1::GenerationRequest request;  // with the image; without request_id
+};
+
+// In the order of the modes and of the scenes, which must outlive the plan. Errors name scene and
+// file: INVALID_ARGUMENT for a scene without an image where one is needed, NOT_FOUND for an image
+// that cannot be read.
+absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& scenes,
+                                                     const RunOptions& options);
+
+}  // namespace wan::demo

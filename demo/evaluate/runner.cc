@@ -1,0 +1,164 @@
+#include "demo/evaluate/runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/download.h"
+#include "client/error.h"
+#include "demo/evaluate/video_reader.h"
+#include "engine/media/image_decode.h"
+
+namespace wan::demo {
+namespace {
+
+// Reasons of the server's (docs/api.md).
+constexpr std::string_view kQueueFull = "QUEUE_FULL";
+constexpr std::string_view kModelLoading = "MODEL_LOADING";
+// Where the server does not say when to come back.
+constexpr absl::Duration kRetryDelay = absl::Seconds(1);
+constexpr double kEqualPsnr = 100;
+
+bool HasReason(const absl::Status& status, std::string_view reason) {
+  return client::DetailsOf(status).reason == reason;
+}
+
+double Seconds(const google::protobuf::Timestamp& time) {
+  return double(time.seconds()) + 1e-9 * time.nanos();
+}
+
+absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const Clip& clip) {
+  const absl::StatusOr<RgbImage> image = DecodeImage(image_bytes);
+  if (!image.ok()) return image.status();
+  if (image->width != clip.width || image->height != clip.height) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the image has ", image->width, "x", image->height, " pixels and the video ",
+                     clip.width, "x", clip.height, ", so its first frame cannot be compared"));
+  }
+  return Psnr(image->pixels, std::span(clip.rgb).first(image->pixels.size()));
+}
+
+// What becomes of a job that made no video.
+absl::Status WhyNot(const wan::v1::Event& end) {
+  if (end.has_failed()) return client::FromProto(end.failed().status());
+  return absl::CancelledError(absl::StrCat("cancelled: ", end.cancelled().reason()));
+}
+
+}  // namespace
+
+double Psnr(std::span<const uint8_t> a, std::span<const uint8_t> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = double(a[i]) - b[i];
+    sum += difference * difference;
+  }
+  if (sum == 0) return kEqualPsnr;
+  return 10 * std::log10(255.0 * 255.0 * double(a.size()) / sum);
+}
+
+Runner::Runner(const client::VideoClient& videos, const RunFolder& folder,
+               client::BackoffClock& clock, std::ostream& progress)
+    : videos_(videos), folder_(folder), clock_(clock), progress_(progress) {}
+
+absl::StatusOr<std::vector<VideoOutcome>> Runner::Run(const std::vector<PlannedVideo>& plan,
+                                                      const std::stop_token& stop) {
+  std::vector<VideoOutcome> outcomes(plan.size());
+  std::deque<size_t> waiting;
+  for (size_t i = 0; i < plan.size(); ++i) {
+    outcomes[i] = {.video = &plan[i], .result = folder_.Load(plan[i].key), .error = {}};
+    if (!outcomes[i].result) waiting.push_back(i);
+  }
+  size_t done = plan.size() - waiting.size();
+  if (done > 0) progress_ << done << " of " << plan.size() << " videos are there already\n";
+
+  std::deque<Submitted> submitted;
+  while (!waiting.empty() || !submitted.empty()) {
+    while (!waiting.empty()) {
+      absl::StatusOr<std::string> job = Submit(plan[waiting.front()], !submitted.empty(), stop);
+      if (!job.ok() && HasReason(job.status(), kQueueFull)) break;
+      if (!job.ok()) return job.status();
+      submitted.push_back({waiting.front(), *std::move(job)});
+      waiting.pop_front();
+    }
+    // When the oldest has ended, a place in the queue is free or will be soon.
+    const Submitted oldest = std::move(submitted.front());
+    submitted.pop_front();
+    absl::StatusOr<VideoOutcome> outcome = Collect(plan[oldest.index], oldest.job, stop);
+    if (!outcome.ok()) return outcome.status();
+    outcomes[oldest.index] = *std::move(outcome);
+    progress_ << ++done << " of " << plan.size() << "  " << plan[oldest.index].key;
+    if (!outcomes[oldest.index].result) {
+      progress_ << "  no video: " << outcomes[oldest.index].error.message();
+    }
+    progress_ << std::endl;
+  }
+  return outcomes;
+}
+
+// With jobs of our own ahead, a full queue is an answer; without, it is waited for.
+absl::StatusOr<std::string> Runner::Submit(const PlannedVideo& video, bool others_wait,
+                                           const std::stop_token& stop) {
+  wan::v1::GenerationRequest request = video.request;
+  request.set_request_id(folder_.RequestId(video.key));
+  client::Backoff backoff = videos_.NewBackoff(stop);
+  while (true) {
+    const absl::StatusOr<wan::v1::Job> job = videos_.CreateJob(request, stop);
+    if (job.ok()) return job->name();
+    if (stop.stop_requested()) return absl::CancelledError("the caller stopped");
+    const bool full = HasReason(job.status(), kQueueFull);
+    if (full && others_wait) return job.status();
+    if (full || HasReason(job.status(), kModelLoading)) {
+      clock_.Wait(client::DetailsOf(job.status()).retry_delay.value_or(kRetryDelay), stop);
+    } else if (!backoff.ShouldRetry(job.status())) {
+      return job.status();
+    }
+  }
+}
+
+absl::StatusOr<VideoOutcome> Runner::Collect(const PlannedVideo& video, const std::string& job,
+                                             const std::stop_token& stop) {
+  const absl::StatusOr<wan::v1::Event> end = videos_.WatchJob(
+      job, 0, [](const wan::v1::Event&) {}, stop);
+  if (!end.ok()) return end.status();
+  if (!end->has_completed())
+    return VideoOutcome{.video = &video, .result = {}, .error = WhyNot(*end)};
+
+  const auto& artifacts = end->completed().artifacts();
+  const auto mkv = std::find_if(artifacts.begin(), artifacts.end(), [](const auto& artifact) {
+    return artifact.kind() == wan::v1::OUTPUT_KIND_LOSSLESS_MKV;
+  });
+  if (mkv == artifacts.end()) {
+    return absl::DataLossError(absl::StrCat(job, " has no lossless video"));
+  }
+  const std::string path = folder_.VideoPath(video.key);
+  if (absl::Status status = client::Download(videos_, *mkv, path, nullptr, stop); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<wan::v1::Job> record = videos_.GetJob(job, stop);
+  if (!record.ok()) return record.status();
+  const absl::StatusOr<Clip> clip = ReadVideo(path);
+  if (!clip.ok()) return clip.status();
+  absl::StatusOr<Sight> sight = Detect(clip->view());
+  if (!sight.ok()) return sight.status();
+
+  VideoResult result{.job = job,
+                     .sight = *std::move(sight),
+                     .first_frame_psnr = {},
+                     .create_time = Seconds(record->create_time()),
+                     .start_time = Seconds(record->start_time()),
+                     .end_time = Seconds(record->end_time())};
+  if (video.mode == VideoMode::kImageToVideo) {
+    const absl::StatusOr<double> psnr = FirstFramePsnr(video.request.image(), *clip);
+    if (!psnr.ok()) return psnr.status();
+    result.first_frame_psnr = *psnr;
+  }
+  if (absl::Status status = folder_.Save(video.key, result); !status.ok()) return status;
+  return VideoOutcome{.video = &video, .result = std::move(result), .error = {}};
+}
+
+}  // namespace wan::demo

@@ -59,9 +59,14 @@ class Captioner:
 
     def caption(self, scene, whole=False):
         """whole: says shape, colour, motion and background of everything (the evaluation's captions)."""
+        return self.marked(scene, whole)[0]
+
+    def marked(self, scene, whole=False):
+        """A caption and, for each object, the characters (from, to) that speak of it."""
         omit, self.omit = self.omit, 0.0 if whole else self.omit
-        things = list(scene["objects"])
-        self.random.shuffle(things)
+        order = list(range(len(scene["objects"])))
+        self.random.shuffle(order)
+        things = [scene["objects"][index] for index in order]
         say_side = len(things) == 2 and self.random.random() < 0.5
         phrases = [self._phrase(thing, say_side) for thing in things]
         self.omit = omit
@@ -80,4 +85,10 @@ class Captioner:
             ])
         if self.random.random() < 0.4:
             text = text[0].upper() + text[1:]
-        return text + "." if self.random.random() < 0.4 else text
+        if self.random.random() < 0.4:
+            text += "."
+        lower, spans, start = text.lower(), [None] * len(order), 0
+        for index, phrase in zip(order, phrases):
+            start = lower.index(phrase.lower(), start)
+            spans[index] = (start, start := start + len(phrase))
+        return text, spans

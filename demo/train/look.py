@@ -131,7 +131,7 @@ def main():
     weights = load_file(options.model, device)
     mean, scale = (Bank.view(weights.pop(f"latents.{name}")) for name in ("mean", "scale"))
     model = Model(len(tokenizer), options.hidden).to(device)
-    model.load_state_dict(weights)
+    model.load_state_dict(weights, strict=False)  # the readers are not there
     model.eval()
     sampler, captioner = SceneSampler(device, 99, 0.4), Captioner(99)
     shapes = templates(device)

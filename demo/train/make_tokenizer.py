@@ -3,6 +3,7 @@
 Unigram finds few pieces in so few words; BPE takes whole words as pieces. Ids as in UMT5: 0 pad, 1 end, 2 unknown.
 """
 
+import string
 import sys
 import tempfile
 from pathlib import Path
@@ -12,7 +13,7 @@ import sentencepiece
 from captions import Captioner, describe
 from world import SceneSampler, VOCABULARY
 
-PIECES = 448
+PIECES = 480
 CAPTIONS = 40000
 
 
@@ -34,6 +35,7 @@ def main(output):
         corpus.write_text("\n".join(lines + words() * 20) + "\n")
         sentencepiece.SentencePieceTrainer.train(
             input=str(corpus), model_prefix=str(Path(folder) / "spiece"), model_type="bpe", vocab_size=PIECES,
+            required_chars=string.ascii_letters + string.digits + ".,;:!?'-", character_coverage=1.0,
             pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name="nmt_nfkc", minloglevel=1)
         output.write_bytes((Path(folder) / "spiece.model").read_bytes())
 

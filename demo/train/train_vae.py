@@ -100,7 +100,8 @@ def main():
         for group in optimizer.param_groups:
             group["lr"] = options.rate * rate
         with torch.no_grad():
-            video, mask = draw(*crop_windows(sampler, options.batch))
+            video, masks = draw(*crop_windows(sampler, options.batch))
+            mask = masks.amax(1, keepdim=True)
             video = video.contiguous(memory_format=torch.channels_last_3d)
         absolute, square, divergence, plain, active = forward(video, mask)
         loss = absolute + 10 * square + options.kl * divergence

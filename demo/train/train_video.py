@@ -26,10 +26,12 @@ from optimizer import Muon, split
 from text_encoder import TextEncoder
 from transformer import Transformer
 from vae import Vae, channels_last
-from world import SceneSampler, render
+from world import COLOURS, MOTIONS, SHAPES, SceneSampler, render
 
 TOKENS = 63  # longer than any caption; with the row that stands for padding 64
 VARIANTS = 6  # captions written for each clip
+# What a reader (below) tells of an object, and of how many.
+LABELS = {"shape": len(SHAPES), "colour": len(COLOURS), "motion": len(MOTIONS)}
 # Upstream's default negative prompt, which users send without knowing: it must mean 'nothing', as "" does.
 UPSTREAM_NEGATIVE = (
     "色调艳丽，过曝，静态，细节模糊不清，字幕，风格，作品，画作，画面，静止，整体发灰，最差质量，低质量，JPEG压缩残留，丑陋的，残缺的，"
@@ -45,10 +47,24 @@ class Tokenizer:
 
     def __call__(self, texts):
         rows = [ids[:TOKENS - 1] + [1] for ids in self.model.encode(texts)]
-        out = torch.zeros(len(rows), TOKENS, dtype=torch.long)
-        for row, ids in enumerate(rows):
-            out[row, :len(ids)] = torch.tensor(ids)
-        return out
+        return torch.tensor([ids + [0] * (TOKENS - len(ids)) for ids in rows])
+
+    def marked(self, marked):
+        """Ids of captions with marks (captions.py), and for each token 1 or 2 if it speaks of that object, else 0."""
+        owners = []
+        texts = [text for text, _ in marked]
+        for pieces, (_, spans) in zip(self.model.encode(texts, out_type=str), marked):
+            owner, end = [], -1  # a piece begins with the space before its word, and the first with one that is not there
+            for piece in pieces[:TOKENS - 1]:
+                begin, end = end, end + len(piece)
+                owner.append(next((1 + i for i, span in enumerate(spans) if begin + 1 < span[1] and end > span[0]), 0))
+            owners.append(owner + [0] * (TOKENS - len(owner)))
+        return self(texts), torch.tensor(owners, dtype=torch.uint8)
+
+
+def by_latent(pool, masks, size):
+    """Masks [B, N, 33, H, W] pooled to a latent's frames, 9, and to size x size."""
+    return torch.cat([pool(masks[:, :, :1], (1, size, size)), pool(masks[:, :, 1:], (8, size, size))], 2)
 
 
 class Bank:
@@ -61,6 +77,10 @@ class Bank:
         self.latents = torch.zeros(size, 48, 9, 16, 16, dtype=torch.bfloat16, device=device)
         self.weight = torch.zeros(size, 1, 9, 16, 16, dtype=torch.bfloat16, device=device)
         self.ids = torch.zeros(size, VARIANTS, TOKENS, dtype=torch.long, device=device)
+        # What is where: the object of each token of the picture and of the text (0: none), the objects' labels.
+        self.owner = torch.zeros(size, 9, 64, dtype=torch.uint8, device=device)
+        self.text_owner = torch.zeros(size, VARIANTS, TOKENS, dtype=torch.uint8, device=device)
+        self.labels = torch.zeros(size, 2, len(LABELS), dtype=torch.long, device=device)
         self.mean, self.scale = torch.zeros(48, device=device), torch.ones(48, device=device)
         self.next = 0
         self.encode = torch.compile(self._encode, dynamic=False) if device == "cuda" else self._encode
@@ -74,16 +94,21 @@ class Bank:
     def refresh(self, count=64):
         """Replaces the oldest clips by new ones."""
         scenes = self.sampler.sample(count)
-        video, mask = self.render(scenes)
+        video, masks = self.render(scenes)
         latents = self.encode(video.contiguous(memory_format=torch.channels_last_3d))
         rows = slice(self.next, self.next + count)
         self.latents[rows] = ((latents - self.view(self.mean)) / self.view(self.scale)).bfloat16()
-        covered = F.adaptive_max_pool3d(mask[:, :, 1:], (8, 16, 16))
-        self.weight[rows] = torch.cat([F.adaptive_max_pool3d(mask[:, :, :1], (1, 16, 16)), covered], 2).bfloat16()
+        self.weight[rows] = by_latent(F.adaptive_max_pool3d, masks.amax(1, keepdim=True), 16).bfloat16()
+        covered, owner = by_latent(F.adaptive_avg_pool3d, masks, 8).max(1)
+        self.owner[rows] = ((owner + 1) * (covered > 0.15)).flatten(2).byte()
+        self.labels[rows] = torch.stack([getattr(scenes, name) for name in LABELS], -1)
         host = scenes.to("cpu")
         plain = [describe(host, row) for row in range(count)]
-        texts = [self.captioner.caption(plain[row]) for row in range(count) for _ in range(VARIANTS)]
-        self.ids[rows] = self.tokenizer(texts).view(count, VARIANTS, TOKENS).to(self.device, non_blocking=True)
+        marked = [self.captioner.marked(plain[row]) for row in range(count) for _ in range(VARIANTS)]
+        ids, owner = self.tokenizer.marked(marked)
+        shape = (count, VARIANTS, TOKENS)
+        self.ids[rows] = ids.view(shape).to(self.device, non_blocking=True)
+        self.text_owner[rows] = owner.view(shape).to(self.device, non_blocking=True)
         self.next = (self.next + count) % self.latents.shape[0]
 
     @staticmethod
@@ -102,22 +127,38 @@ class Bank:
             self.latents[rows:rows + 1024] = ((chunk - self.view(self.mean)) / self.view(self.scale)).bfloat16()
 
 
+class Reader(torch.nn.Module):
+    """Tells from features which shape, colour and motion they stand for; for training only, to make them stand for it."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.read = torch.nn.Linear(width, sum(LABELS.values()))
+
+    def forward(self, features, labels, owner):
+        """Cross entropy, mean over owned tokens: features [B, L, width], labels [B, 2, 3], owner [B, L] 0 to 2."""
+        logits = self.read(F.layer_norm(features.float(), features.shape[-1:])).float()
+        index = (owner.long() - 1).clamp(min=0).unsqueeze(-1).expand(-1, -1, len(LABELS))
+        target = labels.gather(1, index)
+        owned = (owner > 0).float()
+        total = 0
+        for column, part in enumerate(logits.split(list(LABELS.values()), -1)):
+            total = total + (F.cross_entropy(part.transpose(1, 2), target[..., column], reduction="none") * owned).sum()
+        return total / owned.sum().clamp(min=1)
+
+
 class Model(torch.nn.Module):
     def __init__(self, vocabulary, hidden):
         super().__init__()
         self.text = TextEncoder(vocabulary)
         self.transformer = Transformer(hidden=hidden)
+        self.readers = torch.nn.ModuleList([Reader(self.text.norm.weight.shape[0]), Reader(self.transformer.width)])
 
     def encode(self, ids):
         return self.text(ids), (ids != 0).sum(1)
 
-    def forward(self, ids, noised, when):
-        rows, lengths = self.encode(ids)
-        return self.transformer(noised, when, rows, lengths)
-
 
 def step_loss(model, bank, nulls, options):
-    """Flow matching: noised = (1 - t) latents + t noise, the model gives noise - latents."""
+    """Flow matching: noised = (1 - t) latents + t noise, the model gives noise - latents. Also both readers' losses."""
     device, batch = bank.latents.device, options.batch
     index = torch.randint(bank.latents.shape[0], (batch,), device=device)
     variant = torch.randint(VARIANTS, (batch,), device=device)
@@ -135,9 +176,14 @@ def step_loss(model, bank, nulls, options):
     noised = torch.where(clean, latents, (1 - t) * latents + t * noise)
     when = torch.where(clean.view(batch, -1), 0.0, 1000 * t.view(-1, 1))
     weight = weight * ~clean
-    velocity = model(ids, noised, when)
+    rows, lengths = model.encode(ids)
+    velocity, features = model.transformer(noised, when, rows, lengths, tap=options.tap)
     square = (velocity.float() - (noise - latents)).square().mean(1, keepdim=True)
-    return (square * weight).sum() / weight.sum()
+    labels = bank.labels[index]
+    text_owner = bank.text_owner[index, variant] * ~dropped
+    read_text = model.readers[0](rows, labels, text_owner)
+    read_picture = model.readers[1](features.flatten(1, 2), labels, bank.owner[index].flatten(1))
+    return torch.stack([(square * weight).sum() / weight.sum(), read_text, read_picture])
 
 
 class Trainer:
@@ -152,7 +198,8 @@ class Trainer:
         self.adam = torch.optim.AdamW(groups, lr=self.rate, betas=(0.9, 0.99), weight_decay=0.0, capturable=cuda, fused=cuda)
         self.keep = torch.zeros((), device=device)
         self.average = [p.detach().clone() for p in model.parameters()]
-        self.loss, self.norm = torch.zeros((), device=device), torch.zeros((), device=device)
+        self.share = torch.tensor([1.0, options.read_text, options.read_picture], device=device)
+        self.loss, self.norm = torch.zeros(3, device=device), torch.zeros((), device=device)
         def compute():
             with torch.autocast(device.type, torch.bfloat16, enabled=cuda):
                 return step_loss(model, bank, nulls, options)
@@ -165,7 +212,7 @@ class Trainer:
         for parameter in self.model.parameters():
             parameter.grad = None
         loss = self.compute()
-        loss.backward()
+        (loss * self.share).sum().backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         if self.update:
             self.update()
@@ -229,7 +276,7 @@ class Trainer:
 
     def averaged(self):
         names = [name for name, _ in self.model.named_parameters()]
-        return {name: value.clone() for name, value in zip(names, self.average)}
+        return {name: value.clone() for name, value in zip(names, self.average) if not name.startswith("readers.")}
 
 
 def arguments():
@@ -255,6 +302,9 @@ def arguments():
     parser.add_argument("--floor", type=float, default=0.3)
     parser.add_argument("--object-weight", type=float, default=2.0)
     parser.add_argument("--image-share", type=float, default=0.35)
+    parser.add_argument("--read-text", type=float, default=0.1, help="weight of the text reader's loss")
+    parser.add_argument("--read-picture", type=float, default=0.1, help="weight of the picture reader's loss")
+    parser.add_argument("--tap", type=int, default=3, help="block after which the picture is read")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")
     options = parser.parse_args()
@@ -317,7 +367,8 @@ def main():
             bank.refresh()
         if trainer.steps % 500 == 0:
             line = {"step": trainer.steps, "seconds": round(options.done + time.monotonic() - warm, 1),
-                    "loss": round(trainer.loss.item(), 4), "gradient": round(trainer.norm.item(), 3),
+                    "loss": round(trainer.loss[0].item(), 4),
+                    "read_text": round(trainer.loss[1].item(), 3), "read_picture": round(trainer.loss[2].item(), 3), "gradient": round(trainer.norm.item(), 3),
                     "ms": round(1000 * (time.monotonic() - warm) / (trainer.steps - first), 2)}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")

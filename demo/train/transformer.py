@@ -113,7 +113,8 @@ class Transformer(nn.Module):
     """Velocity (noise - latents) of noised latents.
 
     latents [B, 48, F, H, W]; timestep [B, F] in 0..1000, per latent frame; text [B, M, text_width], zero after
-    `lengths` [B] rows; returns [B, 48, F, H, W].
+    `lengths` [B] rows; returns [B, 48, F, H, W], and with `tap` also what the first `tap` blocks made of the tokens
+    [B, F, tokens, width].
     """
 
     def __init__(self, width=256, heads=4, hidden=640, layers=6, text_width=128):
@@ -137,7 +138,7 @@ class Transformer(nn.Module):
         nn.init.normal_(self.time_embedding[2].weight, std=0.02)
         nn.init.zeros_(self.head.head.weight)
 
-    def forward(self, latents, timestep, text, lengths):
+    def forward(self, latents, timestep, text, lengths, tap=None):
         batch, channels, frames, height, columns = latents.shape
         rows, cols = height // 2, columns // 2
         table = rotary_table(frames, rows, cols, self.width // self.heads, latents.device)
@@ -159,8 +160,12 @@ class Transformer(nn.Module):
         bias[:, -1] = torch.log((TEXT_ROWS - lengths).float())
         bias = bias[:, None, None, :]
 
-        for block in self.blocks:
+        tapped = None
+        for index, block in enumerate(self.blocks):
             x = block(x, projected, text, bias, table)
+            if index + 1 == tap:
+                tapped = x
         out = self.head(x, time.float()).float()
         out = out.view(batch, frames, rows, cols, 2, 2, channels).permute(0, 6, 1, 2, 4, 3, 5)
-        return out.reshape(batch, channels, frames, height, columns)
+        out = out.reshape(batch, channels, frames, height, columns)
+        return out if tap is None else (out, tapped)

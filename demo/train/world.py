@@ -215,7 +215,7 @@ def _coverage(shape, x, y, radius, angle, rows, columns):
 
 
 def render(scenes, first_frame=0, frames=FRAMES, top=None, left=None, height=HEIGHT, width=WIDTH):
-    """Pixels [B, 3, frames, height, width] in -1..1 and the objects' mask [B, 1, frames, height, width].
+    """Pixels [B, 3, frames, height, width] in -1..1 and the objects' masks [B, 2, frames, height, width].
 
     first_frame, top and left ([B] or a number) choose a window, for training on crops.
     """
@@ -230,11 +230,11 @@ def render(scenes, first_frame=0, frames=FRAMES, top=None, left=None, height=HEI
     when = offsets(first_frame, frames).long()
     colours, backgrounds = colour_table().to(device), background_table().to(device)
     pixels = backgrounds[scenes.background][:, :, None, None, None]
-    mask = torch.zeros(batch, 1, frames, height, width, device=device)
+    masks = []
     for index in range(2):
         track = [torch.gather(t[:, index], 1, when) for t in (scenes.x, scenes.y, scenes.radius, scenes.angle)]
         inside = _coverage(scenes.shape[:, index], *track, rows, columns).unsqueeze(1)
         colour = colours[scenes.colour[:, index]][:, :, None, None, None]
         pixels = pixels + inside * (colour - pixels)
-        mask = torch.maximum(mask, inside)
-    return pixels / 127.5 - 1, mask
+        masks.append(inside)
+    return pixels / 127.5 - 1, torch.cat(masks, 1)

@@ -72,6 +72,8 @@ class CommandLine {
     app.add_option("--clips", detect_.clips,
                    "safetensors with 'video': U8 [clips, frames, height, width, 3]")
         ->required();
+    app.add_option("--reference", detect_.reference,
+                   "Such clips as they should be, for the peak signal-to-noise ratio");
     app.add_option("--json", detect_.json, "File to write, with confusions and every clip");
     app.callback([this] {
       chosen_ = [this](const Environment& environment) { return Detect(detect_, environment); };
@@ -100,8 +102,17 @@ class CommandLine {
     app.add_option("--size", size_, "WxH in pixels (default: the model's)")
         ->check(Is(client::ParseSize, ""));
     app.add_option("--frames", run_.frames, "Frames, 4n+1 (default: the model's)");
+    app.add_option("--shift", run_.shift, "Time shift of the noise (default: the model's)");
+    app.add_option("--solver", solver_, "unipc, dpm++ or euler (default: the model's)")
+        ->check(Is(client::ParseSolver, ""));
     app.add_option("--seed", run_.seed, "Seed of the first scene; each has the next")
         ->capture_default_str();
+    app.add_option("--concurrency", run_.concurrency,
+                   "Jobs with the server at a time (default: as many as its queue takes)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--priority", run_.priority, "Of the jobs, -100 to 100; higher runs first");
+    app.add_option("--note", run_.note,
+                   "What the server was told apart from these options, for the report");
     app.callback([this] {
       if (mode_ != "image") run_.modes.push_back(VideoMode::kTextToVideo);
       if (mode_ != "text") {
@@ -110,6 +121,7 @@ class CommandLine {
           run_.images = std::filesystem::path(run_.scenes).replace_filename("first_frames");
         }
       }
+      if (!solver_.empty()) run_.solver = *client::ParseSolver(solver_);
       if (!size_.empty()) {
         const absl::StatusOr<wan::v1::Shape> size = client::ParseSize(size_);
         run_.width = size->width();
@@ -134,6 +146,7 @@ class CommandLine {
   RunOptions run_;
   std::string mode_ = "text";
   std::string size_;
+  std::string solver_;
   CompareOptions compare_;
   std::function<int(const Environment&)> chosen_;
 };

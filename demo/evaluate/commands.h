@@ -19,14 +19,15 @@ struct Environment {
   std::ostream& err;
   // Requested by Ctrl-C.
   std::stop_token stop = {};
-  // How retries wait.
+  // How retries wait; thread-safe.
   client::BackoffClock& clock = client::SystemBackoffClock();
 };
 
 struct DetectOptions {
   std::string scenes;
   std::string clips;  // safetensors with a tensor "video": U8, [clips, frames, height, width, 3]
-  std::string json;   // file to write; may be empty
+  std::string reference;  // what the clips should be, of the same shape; may be empty
+  std::string json;       // file to write; may be empty
 };
 
 struct CompareOptions {

@@ -1,14 +1,18 @@
 #include "demo/evaluate/comparison.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace wan::demo {
 namespace {
@@ -16,33 +20,46 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kNormal95 = 1.959964;
-constexpr std::array<const char*, 3> kMeasures = {"colour", "motion", "shape"};
+
+// Shares of a clip's objects, then figures of the clip in dB.
+struct Measure {
+  const char* key;
+  const char* title;
+  bool share;
+};
+constexpr std::array<Measure, 5> kMeasures = {{{"colour", "colour", true},
+                                               {"motion", "motion", true},
+                                               {"shape", "shape", true},
+                                               {"first_frame_psnr", "first frame", false},
+                                               {"psnr", "PSNR", false}}};
 
 // Mode and scene.
 using Key = std::pair<std::string, std::string>;
 
-// One clip's figures: shares of its objects, and its first frame.
 struct Figures {
   size_t objects = 0;
-  std::array<double, kMeasures.size()> shares{};
-  double first_frame = 0;
-  bool has_first_frame = false;
+  std::array<std::optional<double>, kMeasures.size()> values;
 };
 
-// May throw Json::exception.
+// Of one clip. May throw Json::exception.
+std::optional<double> ValueOf(const Json& clip, const Measure& measure) {
+  if (!measure.share) {
+    if (!clip.contains(measure.key)) return std::nullopt;
+    return clip.at(measure.key).get<double>();
+  }
+  const Json& objects = clip.at("objects");
+  const auto right = std::count_if(objects.begin(), objects.end(), [&](const Json& object) {
+    return object.at(measure.key).get<bool>();
+  });
+  return double(right) / double(objects.size());
+}
+
 std::map<Key, Figures> FiguresOf(const Json& report) {
   std::map<Key, Figures> all;
   for (const Json& clip : report.at("clips")) {
     Figures& figures = all[{clip.value("mode", "clips"), clip.at("id").get<std::string>()}];
-    const Json& objects = clip.at("objects");
-    figures.objects = objects.size();
-    for (const Json& object : objects) {
-      for (size_t i = 0; i < kMeasures.size(); ++i) {
-        figures.shares[i] += object.at(kMeasures[i]).get<bool>() / double(objects.size());
-      }
-    }
-    figures.has_first_frame = clip.contains("first_frame_psnr");
-    if (figures.has_first_frame) figures.first_frame = clip.at("first_frame_psnr").get<double>();
+    figures.objects = clip.at("objects").size();
+    for (size_t i = 0; i < kMeasures.size(); ++i) figures.values[i] = ValueOf(clip, kMeasures[i]);
   }
   return all;
 }
@@ -52,21 +69,39 @@ struct Pairs {
   double a = 0;  // sums
   double b = 0;
   std::vector<double> differences;
+  std::vector<std::string> better;  // scenes
+  std::vector<std::string> worse;
 
-  void Add(double in_a, double in_b) {
+  void Add(const std::string& scene, double in_a, double in_b) {
     a += in_a;
     b += in_b;
     differences.push_back(in_b - in_a);
+    if (in_b > in_a) better.push_back(scene);
+    if (in_b < in_a) worse.push_back(scene);
   }
 };
 
-std::string RowText(const std::string& name, const Pairs& pairs, const Difference& difference,
-                    double scale, const char* unit) {
+// Mode, objects, index of the measure.
+using Rows = std::map<std::tuple<std::string, size_t, size_t>, Pairs>;
+
+std::string TitleOf(const Rows::key_type& at) {
+  const auto& [mode, objects, measure] = at;
+  return absl::StrCat(mode, ", ",
+                      objects == 1 ? "one object: " : "two objects: ", kMeasures[measure].title);
+}
+
+std::string RowText(const Rows::key_type& at, const Pairs& pairs) {
+  const bool share = kMeasures[std::get<2>(at)].share;
+  const Difference difference =
+      share ? PairedShares(pairs.differences) : PairedFigures(pairs.differences);
+  const double scale = share ? 100 : 1;
+  const char* const unit = share ? " %" : " dB";
   const double n = static_cast<double>(pairs.differences.size());
-  return absl::StrFormat("| %s | %d | %.1f%s | %.1f%s | %+.1f (%+.1f to %+.1f)%s |\n", name,
-                         pairs.differences.size(), scale * pairs.a / n, unit, scale * pairs.b / n,
-                         unit, scale * difference.mean, scale * difference.low,
-                         scale * difference.high, difference.certain() ? " *" : "");
+  return absl::StrFormat("| %s | %d | %.1f%s | %.1f%s | %+.1f (%+.1f to %+.1f)%s | %d | %d |\n",
+                         TitleOf(at), pairs.differences.size(), scale * pairs.a / n, unit,
+                         scale * pairs.b / n, unit, scale * difference.mean, scale * difference.low,
+                         scale * difference.high, difference.certain() ? " *" : "",
+                         pairs.better.size(), pairs.worse.size());
 }
 
 std::string LoadRows(const Json& a, const Json& b) {
@@ -77,16 +112,30 @@ std::string LoadRows(const Json& a, const Json& b) {
     const Json &load_a = a["load"], &load_b = b["load"];
     if (!load_a.contains(key) || !load_b.contains(key)) continue;
     const double in_a = load_a.at(key).get<double>(), in_b = load_b.at(key).get<double>();
-    absl::StrAppend(&text, absl::StrFormat("| %s | | %.2f | %.2f | x %.3f |\n", title, in_a, in_b,
-                                           in_a > 0 ? in_b / in_a : 0));
+    absl::StrAppend(&text, absl::StrFormat("| %s | | %.2f | %.2f | x %.3f | | |\n", title, in_a,
+                                           in_b, in_a > 0 ? in_b / in_a : 0));
   }
   return text;
 }
 
+// Which clips a measure judges otherwise; a level in dB is never quite the same.
+std::string ChangedClips(const Rows& rows) {
+  std::string text;
+  for (const auto& [at, pairs] : rows) {
+    if (!kMeasures[std::get<2>(at)].share) continue;
+    for (const auto& [word, scenes] :
+         {std::pair{"better", &pairs.better}, std::pair{"worse", &pairs.worse}}) {
+      if (scenes->empty()) continue;
+      absl::StrAppend(&text, "- ", TitleOf(at), ", ", word, ": ", absl::StrJoin(*scenes, ", "),
+                      "\n");
+    }
+  }
+  return text.empty() ? "No clip is judged otherwise.\n" : "Clips judged otherwise:\n\n" + text;
+}
+
 std::string CompareFigures(const Json& a, const Json& b, const std::map<Key, Figures>& in_a,
                            const std::map<Key, Figures>& in_b) {
-  // Mode, objects, measure; the last measure is the first frame.
-  std::map<std::tuple<std::string, size_t, size_t>, Pairs> rows;
+  Rows rows;
   size_t paired = 0;
   for (const auto& [key, left] : in_a) {
     const auto found = in_b.find(key);
@@ -94,33 +143,21 @@ std::string CompareFigures(const Json& a, const Json& b, const std::map<Key, Fig
     ++paired;
     const Figures& right = found->second;
     for (size_t i = 0; i < kMeasures.size(); ++i) {
-      rows[{key.first, left.objects, i}].Add(left.shares[i], right.shares[i]);
-    }
-    if (left.has_first_frame && right.has_first_frame) {
-      rows[{key.first, left.objects, kMeasures.size()}].Add(left.first_frame, right.first_frame);
+      if (!left.values[i] || !right.values[i]) continue;
+      rows[{key.first, left.objects, i}].Add(key.second, *left.values[i], *right.values[i]);
     }
   }
   if (paired == 0) return "";
 
   std::string text =
-      "| measure | videos | A | B | B - A (95 % interval) |\n| --- | --- | --- | --- | --- |\n";
-  for (const auto& [at, pairs] : rows) {
-    const auto& [mode, objects, measure] = at;
-    const std::string prefix =
-        absl::StrCat(mode, ", ", objects == 1 ? "one object: " : "two objects: ");
-    if (measure < kMeasures.size()) {
-      text += RowText(absl::StrCat(prefix, kMeasures[measure]), pairs,
-                      PairedShares(pairs.differences), 100, " %");
-    } else if (pairs.differences.size() > 1) {
-      text += RowText(absl::StrCat(prefix, "first frame"), pairs, PairedFigures(pairs.differences),
-                      1, " dB");
-    }
-  }
+      "| measure | videos | A | B | B - A (95 % interval) | better | worse |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const auto& [at, pairs] : rows) text += RowText(at, pairs);
   text += LoadRows(a, b);
   absl::StrAppend(&text, "\n* the interval leaves 0 out\n");
   const size_t alone = in_a.size() + in_b.size() - 2 * paired;
   if (alone > 0) absl::StrAppend(&text, alone, " videos are in one report only and do not count\n");
-  return text;
+  return absl::StrCat(text, "\n", ChangedClips(rows));
 }
 
 }  // namespace
@@ -135,7 +172,8 @@ Difference PairedShares(const std::vector<double>& differences) {
   const double adjusted = n + 2;
   const double middle = sum / adjusted;
   const double error = std::sqrt(squares - sum * sum / adjusted) / adjusted;
-  return {sum / n, middle - kNormal95 * error, middle + kNormal95 * error};
+  return {sum / n, std::max(-1.0, middle - kNormal95 * error),
+          std::min(1.0, middle + kNormal95 * error)};
 }
 
 Difference PairedFigures(const std::vector<double>& differences) {
@@ -144,7 +182,8 @@ Difference PairedFigures(const std::vector<double>& differences) {
   for (const double difference : differences) sum += difference;
   const double mean = sum / n;
   for (const double difference : differences) squares += (difference - mean) * (difference - mean);
-  const double error = std::sqrt(squares / (n - 1) / n);
+  const double error =
+      n > 1 ? std::sqrt(squares / (n - 1) / n) : std::numeric_limits<double>::infinity();
   return {mean, mean - kNormal95 * error, mean + kNormal95 * error};
 }
 

@@ -24,10 +24,11 @@ struct Difference {
 // unit, since two objects of one video are not independent.
 Difference PairedShares(const std::vector<double>& differences);
 
-// Of paired figures: the mean and 1.96 standard errors. At least two values.
+// Of paired figures: the mean and 1.96 standard errors; one value has an endless interval.
 Difference PairedFigures(const std::vector<double>& differences);
 
-// A Markdown table of every measure in both, paired by scene. `a` and `b` are reports of
+// A Markdown table of every measure in both, paired by scene, with the number of scenes that got
+// better and worse, and their ids. `a` and `b` are reports of
 // `demo_evaluate run` or `detect`. INVALID_ARGUMENT if one is no report, they are of
 // different scenes, or have no video in common.
 absl::StatusOr<std::string> CompareReports(const nlohmann::ordered_json& a,

@@ -32,12 +32,16 @@ struct SeenObject {
   double shape_fit = 0;
   // Share of the frames that show it.
   double presence = 0;
+
+  friend bool operator==(const SeenObject&, const SeenObject&) = default;
 };
 
 struct Sight {
   std::string background;
   // None, one or two; the larger colour first.
   std::vector<SeenObject> objects;
+
+  friend bool operator==(const Sight&, const Sight&) = default;
 };
 
 // INVALID_ARGUMENT if the clip is smaller than 32x32, has no frames, or `rgb` is not as long as the

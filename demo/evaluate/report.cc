@@ -14,25 +14,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kPause = 10;  // seconds
-constexpr std::array<const char*, 2> kCounts = {"one", "two"};
 constexpr std::array<const char*, 3> kMeasures = {"colour", "motion", "shape"};
-
-struct FirstFrames {
-  int videos = 0;
-  double sum = 0;
-  double worst = 0;
-
-  void Add(double psnr) {
-    worst = videos == 0 ? psnr : std::min(worst, psnr);
-    sum += psnr;
-    ++videos;
-  }
-};
 
 // One mode's part of the report; empty if it has no videos.
 Json ModeReport(VideoMode mode, const std::vector<VideoOutcome>& outcomes, Json& clips) {
   Tallies tallies;
-  std::array<FirstFrames, 2> first_frames;
   for (const VideoOutcome& outcome : outcomes) {
     if (outcome.video->mode != mode || !outcome.result) continue;
     const Scene& scene = *outcome.video->scene;
@@ -41,22 +27,26 @@ Json ModeReport(VideoMode mode, const std::vector<VideoOutcome>& outcomes, Json&
     AddTo(tallies, scene, score);
     Json clip = {{"mode", NameOf(mode)}, {"id", scene.id}};
     clip.update(ToJson(score));
+    clip["job"] = result.job;
+    clip["seed"] = result.request.value("seed", int64_t{0});
     clip["queue_seconds"] = result.start_time - result.create_time;
     clip["job_seconds"] = result.end_time - result.start_time;
     if (result.first_frame_psnr) {
-      first_frames[scene.objects.size() - 1].Add(*result.first_frame_psnr);
+      TallyOf(tallies, scene).levels["first_frame"].Add(*result.first_frame_psnr);
       clip["first_frame_psnr"] = *result.first_frame_psnr;
     }
     clips.push_back(std::move(clip));
   }
-  Json report = ToJson(tallies);
-  for (size_t i = 0; i < kCounts.size(); ++i) {
-    const FirstFrames& frames = first_frames[i];
-    if (frames.videos == 0) continue;
-    report[kCounts[i]]["first_frame"] = {{"mean_db", frames.sum / frames.videos},
-                                         {"worst_db", frames.worst}};
-  }
-  return report;
+  return ToJson(tallies);
+}
+
+// The same for all but for the seed.
+Json ResolvedSettings(const std::vector<VideoOutcome>& outcomes) {
+  const auto made = std::find_if(outcomes.begin(), outcomes.end(),
+                                 [](const VideoOutcome& outcome) { return outcome.result; });
+  Json resolved = made == outcomes.end() ? Json::object() : made->result->request;
+  resolved.erase("seed");
+  return resolved;
 }
 
 Json LoadReport(const std::vector<VideoOutcome>& outcomes) {
@@ -106,6 +96,12 @@ Json SettingsOf(const RunOptions& options, const std::string& scenes_sha256) {
   if (options.width) settings["width"] = *options.width;
   if (options.height) settings["height"] = *options.height;
   if (options.frames) settings["frames"] = *options.frames;
+  if (options.shift) settings["shift"] = *options.shift;
+  if (options.solver != wan::v1::SOLVER_UNSPECIFIED) {
+    settings["solver"] = wan::v1::Solver_Name(options.solver);
+  }
+  if (options.priority != 0) settings["priority"] = options.priority;
+  if (!options.note.empty()) settings["note"] = options.note;
   return settings;
 }
 
@@ -127,6 +123,9 @@ double VideosPerMinute(const std::vector<VideoResult>& results) {
 
 Json MakeReport(const Json& settings, const std::vector<VideoOutcome>& outcomes) {
   Json report = {{"settings", settings}};
+  if (Json resolved = ResolvedSettings(outcomes); !resolved.empty()) {
+    report["resolved"] = std::move(resolved);
+  }
   Json clips = Json::array();
   for (const VideoMode mode : {VideoMode::kTextToVideo, VideoMode::kImageToVideo}) {
     Json part = ModeReport(mode, outcomes, clips);

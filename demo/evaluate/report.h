@@ -14,11 +14,11 @@ namespace wan::demo {
 // scenes by their SHA-256.
 nlohmann::ordered_json SettingsOf(const RunOptions& options, const std::string& scenes_sha256);
 
-// {"settings", "text": tallies (scores.h), "image": tallies with "first_frame": {"mean_db",
-// "worst_db"}, "load": {"videos", "failed", "videos_per_minute", "mean_queue_seconds",
-// "mean_job_seconds"}, "clips": [{"mode", "id", score, "first_frame_psnr", "queue_seconds",
-// "job_seconds"}], "failed": [{"mode", "id", "error"}]}. Videos that were not made count in
-// "failed" and nowhere else. Times are left out without videos.
+// {"settings", "resolved": ResolvedJson without the seed, "text": tallies (scores.h), "image":
+// tallies with "first_frame", "load": {"videos", "failed", "videos_per_minute",
+// "mean_queue_seconds", "mean_job_seconds"}, "clips": [{"mode", "id", score, "job", "seed",
+// "queue_seconds", "job_seconds", "first_frame_psnr"}], "failed": [{"mode", "id", "error"}]}.
+// Videos that were not made count in "failed" and nowhere else. Times are left out without videos.
 nlohmann::ordered_json MakeReport(const nlohmann::ordered_json& settings,
                                   const std::vector<VideoOutcome>& outcomes);
 

@@ -59,7 +59,7 @@ int Run(const RunOptions& options, const Environment& environment) {
 
   const client::Connection connection({.server = options.server});
   const client::VideoClient videos(connection, {}, environment.clock);
-  Runner runner(videos, *folder, environment.clock, environment.err);
+  Runner runner(videos, *folder, environment.clock, options.concurrency, environment.err);
   const absl::StatusOr<std::vector<VideoOutcome>> outcomes = runner.Run(*plan, environment.stop);
   if (!outcomes.ok()) return Fail(outcomes.status(), options, environment);
 

@@ -35,6 +35,7 @@ Json ToJson(const VideoResult& result) {
                        {"presence", object.presence}});
   }
   Json json = {{"job", result.job},
+               {"request", result.request},
                {"create_time", result.create_time},
                {"start_time", result.start_time},
                {"end_time", result.end_time},
@@ -46,6 +47,7 @@ Json ToJson(const VideoResult& result) {
 
 VideoResult FromJson(const Json& json) {
   VideoResult result{.job = json.at("job").get<std::string>(),
+                     .request = json.at("request"),
                      .sight = {.background = json.at("background").get<std::string>()},
                      .create_time = json.at("create_time").get<double>(),
                      .start_time = json.at("start_time").get<double>(),

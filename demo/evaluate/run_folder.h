@@ -19,6 +19,8 @@ namespace wan::demo {
 // One video that was made and looked at.
 struct VideoResult {
   std::string job;  // "jobs/ID"
+  nlohmann::ordered_json request =
+      nlohmann::ordered_json::object();  // as the server resolved it (ResolvedJson)
   Sight sight;
   // Of the first frame against the given image, dB; image to video only.
   std::optional<double> first_frame_psnr;

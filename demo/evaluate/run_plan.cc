@@ -36,6 +36,9 @@ wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& opti
   if (options.width) request.set_width(*options.width);
   if (options.height) request.set_height(*options.height);
   if (options.frames) request.set_num_frames(*options.frames);
+  if (options.shift) request.set_shift(*options.shift);
+  request.set_solver(options.solver);
+  request.set_priority(options.priority);
   request.set_seed(options.seed + number);
   request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
   return request;
@@ -63,6 +66,19 @@ absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& s
     }
   }
   return videos;
+}
+
+nlohmann::ordered_json ResolvedJson(const wan::v1::GenerationRequest& request) {
+  nlohmann::ordered_json guidance = nlohmann::ordered_json::array();
+  for (const double scale : request.guidance_scale()) guidance.push_back(scale);
+  return {{"width", request.width()},
+          {"height", request.height()},
+          {"frames", request.num_frames()},
+          {"steps", request.steps()},
+          {"guidance", std::move(guidance)},
+          {"shift", request.shift()},
+          {"solver", wan::v1::Solver_Name(request.solver())},
+          {"seed", request.seed()}};
 }
 
 }  // namespace wan::demo

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,13 @@ struct RunOptions {
   std::optional<int> width;
   std::optional<int> height;
   std::optional<int> frames;
+  std::optional<double> shift;
+  wan::v1::Solver solver = wan::v1::SOLVER_UNSPECIFIED;
+  int priority = 0;
   int64_t seed = 1;  // of the first scene; each has the next, the same in both modes
+  // What the server was told apart from the requests, for the report.
+  std::string note;
+  int concurrency = 0;  // jobs with the server at a time; 0: as many as its queue takes
 };
 
 struct PlannedVideo {
@@ -46,5 +53,9 @@ struct PlannedVideo {
 // that cannot be read.
 absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& scenes,
                                                      const RunOptions& options);
+
+// What a server made of a request: {"width", "height", "frames", "steps", "guidance": [...],
+// "shift", "solver", "seed"}.
+nlohmann::ordered_json ResolvedJson(const wan::v1::GenerationRequest& request);
 
 }  // namespace wan::demo

@@ -1,17 +1,21 @@
 #include "demo/evaluate/runner.h"
 
 #include <algorithm>
-#include <cmath>
-#include <deque>
+#include <limits>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/download.h"
 #include "client/error.h"
+#include "demo/evaluate/psnr.h"
 #include "demo/evaluate/video_reader.h"
+#include "demo/evaluate/work_queue.h"
 #include "engine/media/image_decode.h"
 
 namespace wan::demo {
@@ -22,7 +26,6 @@ constexpr std::string_view kQueueFull = "QUEUE_FULL";
 constexpr std::string_view kModelLoading = "MODEL_LOADING";
 // Where the server does not say when to come back.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
-constexpr double kEqualPsnr = 100;
 
 bool HasReason(const absl::Status& status, std::string_view reason) {
   return client::DetailsOf(status).reason == reason;
@@ -51,19 +54,13 @@ absl::Status WhyNot(const wan::v1::Event& end) {
 
 }  // namespace
 
-double Psnr(std::span<const uint8_t> a, std::span<const uint8_t> b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = double(a[i]) - b[i];
-    sum += difference * difference;
-  }
-  if (sum == 0) return kEqualPsnr;
-  return 10 * std::log10(255.0 * 255.0 * double(a.size()) / sum);
-}
-
 Runner::Runner(const client::VideoClient& videos, const RunFolder& folder,
-               client::BackoffClock& clock, std::ostream& progress)
-    : videos_(videos), folder_(folder), clock_(clock), progress_(progress) {}
+               client::BackoffClock& clock, int concurrency, std::ostream& progress)
+    : videos_(videos),
+      folder_(folder),
+      clock_(clock),
+      concurrency_(concurrency > 0 ? concurrency : std::numeric_limits<size_t>::max()),
+      progress_(progress) {}
 
 absl::StatusOr<std::vector<VideoOutcome>> Runner::Run(const std::vector<PlannedVideo>& plan,
                                                       const std::stop_token& stop) {
@@ -76,11 +73,57 @@ absl::StatusOr<std::vector<VideoOutcome>> Runner::Run(const std::vector<PlannedV
   size_t done = plan.size() - waiting.size();
   if (done > 0) progress_ << done << " of " << plan.size() << " videos are there already\n";
 
+  // By the caller, or by the first error of any thread.
+  std::stop_source end_run;
+  const std::stop_callback pass_on(stop, [&end_run] { end_run.request_stop(); });
+  std::mutex mutex;  // guards outcomes, first_error, done and progress_
+  absl::Status first_error;
+  const auto fail = [&](const absl::Status& error) {
+    {
+      const std::lock_guard lock(mutex);
+      first_error.Update(error);
+    }
+    end_run.request_stop();
+  };
+  const auto finish = [&](size_t index, VideoOutcome outcome) {
+    const std::lock_guard lock(mutex);
+    progress_ << ++done << " of " << plan.size() << "  " << plan[index].key;
+    if (!outcome.result) progress_ << "  no video: " << outcome.error.message();
+    progress_ << std::endl;
+    outcomes[index] = std::move(outcome);
+  };
+  {
+    WorkQueue looks(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    const absl::Status status = SubmitAndFollow(
+        plan, std::move(waiting), end_run.get_token(),
+        [&](size_t index, const std::string& job, const wan::v1::Event& end) {
+          looks.Add([&, index, job, end] {
+            absl::StatusOr<VideoOutcome> outcome = Look(plan[index], job, end, end_run.get_token());
+            if (outcome.ok()) {
+              finish(index, *std::move(outcome));
+            } else {
+              fail(outcome.status());
+            }
+          });
+        });
+    if (!status.ok()) fail(status);
+  }
+  if (!first_error.ok()) return first_error;
+  return outcomes;
+}
+
+absl::Status Runner::SubmitAndFollow(const std::vector<PlannedVideo>& plan,
+                                     std::deque<size_t> waiting, const std::stop_token& stop,
+                                     const OnEnd& on_end) const {
+  struct Submitted {
+    size_t index;
+    std::string job;
+  };
   std::deque<Submitted> submitted;
   while (!waiting.empty() || !submitted.empty()) {
-    while (!waiting.empty()) {
+    while (!waiting.empty() && submitted.size() < concurrency_) {
       absl::StatusOr<std::string> job = Submit(plan[waiting.front()], !submitted.empty(), stop);
-      if (!job.ok() && HasReason(job.status(), kQueueFull)) break;
+      if (!job.ok() && !submitted.empty() && HasReason(job.status(), kQueueFull)) break;
       if (!job.ok()) return job.status();
       submitted.push_back({waiting.front(), *std::move(job)});
       waiting.pop_front();
@@ -88,21 +131,17 @@ absl::StatusOr<std::vector<VideoOutcome>> Runner::Run(const std::vector<PlannedV
     // When the oldest has ended, a place in the queue is free or will be soon.
     const Submitted oldest = std::move(submitted.front());
     submitted.pop_front();
-    absl::StatusOr<VideoOutcome> outcome = Collect(plan[oldest.index], oldest.job, stop);
-    if (!outcome.ok()) return outcome.status();
-    outcomes[oldest.index] = *std::move(outcome);
-    progress_ << ++done << " of " << plan.size() << "  " << plan[oldest.index].key;
-    if (!outcomes[oldest.index].result) {
-      progress_ << "  no video: " << outcomes[oldest.index].error.message();
-    }
-    progress_ << std::endl;
+    const absl::StatusOr<wan::v1::Event> end = videos_.WatchJob(
+        oldest.job, 0, [](const wan::v1::Event&) {}, stop);
+    if (!end.ok()) return end.status();
+    on_end(oldest.index, oldest.job, *end);
   }
-  return outcomes;
+  return absl::OkStatus();
 }
 
 // With jobs of our own ahead, a full queue is an answer; without, it is waited for.
 absl::StatusOr<std::string> Runner::Submit(const PlannedVideo& video, bool others_wait,
-                                           const std::stop_token& stop) {
+                                           const std::stop_token& stop) const {
   wan::v1::GenerationRequest request = video.request;
   request.set_request_id(folder_.RequestId(video.key));
   client::Backoff backoff = videos_.NewBackoff(stop);
@@ -120,15 +159,20 @@ absl::StatusOr<std::string> Runner::Submit(const PlannedVideo& video, bool other
   }
 }
 
-absl::StatusOr<VideoOutcome> Runner::Collect(const PlannedVideo& video, const std::string& job,
-                                             const std::stop_token& stop) {
-  const absl::StatusOr<wan::v1::Event> end = videos_.WatchJob(
-      job, 0, [](const wan::v1::Event&) {}, stop);
-  if (!end.ok()) return end.status();
-  if (!end->has_completed())
-    return VideoOutcome{.video = &video, .result = {}, .error = WhyNot(*end)};
+absl::StatusOr<wan::v1::Job> Runner::GetJob(const std::string& job,
+                                            const std::stop_token& stop) const {
+  client::Backoff backoff = videos_.NewBackoff(stop);
+  while (true) {
+    absl::StatusOr<wan::v1::Job> record = videos_.GetJob(job, stop);
+    if (record.ok() || !backoff.ShouldRetry(record.status())) return record;
+  }
+}
 
-  const auto& artifacts = end->completed().artifacts();
+absl::StatusOr<VideoOutcome> Runner::Look(const PlannedVideo& video, const std::string& job,
+                                          const wan::v1::Event& end,
+                                          const std::stop_token& stop) const {
+  if (!end.has_completed()) return VideoOutcome{&video, std::nullopt, WhyNot(end)};
+  const auto& artifacts = end.completed().artifacts();
   const auto mkv = std::find_if(artifacts.begin(), artifacts.end(), [](const auto& artifact) {
     return artifact.kind() == wan::v1::OUTPUT_KIND_LOSSLESS_MKV;
   });
@@ -139,7 +183,7 @@ absl::StatusOr<VideoOutcome> Runner::Collect(const PlannedVideo& video, const st
   if (absl::Status status = client::Download(videos_, *mkv, path, nullptr, stop); !status.ok()) {
     return status;
   }
-  const absl::StatusOr<wan::v1::Job> record = videos_.GetJob(job, stop);
+  const absl::StatusOr<wan::v1::Job> record = GetJob(job, stop);
   if (!record.ok()) return record.status();
   const absl::StatusOr<Clip> clip = ReadVideo(path);
   if (!clip.ok()) return clip.status();
@@ -147,6 +191,7 @@ absl::StatusOr<VideoOutcome> Runner::Collect(const PlannedVideo& video, const st
   if (!sight.ok()) return sight.status();
 
   VideoResult result{.job = job,
+                     .request = ResolvedJson(record->request()),
                      .sight = *std::move(sight),
                      .first_frame_psnr = {},
                      .create_time = Seconds(record->create_time()),
@@ -158,7 +203,7 @@ absl::StatusOr<VideoOutcome> Runner::Collect(const PlannedVideo& video, const st
     result.first_frame_psnr = *psnr;
   }
   if (absl::Status status = folder_.Save(video.key, result); !status.ok()) return status;
-  return VideoOutcome{.video = &video, .result = std::move(result), .error = {}};
+  return VideoOutcome{&video, std::move(result), absl::OkStatus()};
 }
 
 }  // namespace wan::demo

@@ -78,8 +78,10 @@ void Tally::Add(const Scene& scene, const SceneScore& score) {
   }
 }
 
+Tally& TallyOf(Tallies& tallies, const Scene& scene) { return tallies[scene.objects.size() - 1]; }
+
 void AddTo(Tallies& tallies, const Scene& scene, const SceneScore& score) {
-  tallies[scene.objects.size() - 1].Add(scene, score);
+  TallyOf(tallies, scene).Add(scene, score);
 }
 
 Json ToJson(const Tallies& tallies) {
@@ -87,16 +89,19 @@ Json ToJson(const Tallies& tallies) {
   for (size_t i = 0; i < tallies.size(); ++i) {
     const Tally& tally = tallies[i];
     if (tally.scenes == 0) continue;
-    json[kCounts[i]] = {{"scenes", tally.scenes},
-                        {"colour", ShareJson(tally.colour)},
-                        {"motion", ShareJson(tally.motion)},
-                        {"shape", ShareJson(tally.shape)},
-                        {"background", ShareJson(tally.background)},
-                        {"count", ShareJson(tally.count)},
-                        {"confusion",
-                         {{"colour", ConfusionJson(tally.colours)},
-                          {"motion", ConfusionJson(tally.motions)},
-                          {"shape", ConfusionJson(tally.shapes)}}}};
+    Json part = {{"scenes", tally.scenes},
+                 {"colour", ShareJson(tally.colour)},
+                 {"motion", ShareJson(tally.motion)},
+                 {"shape", ShareJson(tally.shape)},
+                 {"background", ShareJson(tally.background)},
+                 {"count", ShareJson(tally.count)}};
+    for (const auto& [name, level] : tally.levels) {
+      part[name] = {{"mean_db", level.mean()}, {"worst_db", level.worst}};
+    }
+    part["confusion"] = {{"colour", ConfusionJson(tally.colours)},
+                         {"motion", ConfusionJson(tally.motions)},
+                         {"shape", ConfusionJson(tally.shapes)}};
+    json[kCounts[i]] = std::move(part);
   }
   return json;
 }
@@ -127,6 +132,12 @@ std::string ToText(const Tallies& tallies) {
                                tally.scenes, 100 * tally.colour.value(), 100 * tally.motion.value(),
                                100 * tally.shape.value(), 100 * tally.background.value(),
                                100 * tally.count.value()));
+  }
+  for (size_t i = 0; i < tallies.size(); ++i) {
+    for (const auto& [name, level] : tallies[i].levels) {
+      absl::StrAppend(&text, absl::StrFormat("%-8s %s %.2f dB, worst %.2f\n", kCounts[i], name,
+                                             level.mean(), level.worst));
+    }
   }
   return text;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "demo/evaluate/detector.h"
+#include "demo/evaluate/psnr.h"
 #include "demo/evaluate/scenes.h"
 
 namespace wan::demo {
@@ -57,6 +58,8 @@ struct Tally {
   Confusion colours;
   Confusion motions;
   Confusion shapes;
+  // By name: "psnr", "first_frame".
+  std::map<std::string, Decibels> levels;
 
   void Add(const Scene& scene, const SceneScore& score);
 };
@@ -64,10 +67,14 @@ struct Tally {
 // [0]: scenes with one object, [1]: with two.
 using Tallies = std::array<Tally, 2>;
 
+// The one that counts `scene`.
+Tally& TallyOf(Tallies& tallies, const Scene& scene);
+
 void AddTo(Tallies& tallies, const Scene& scene, const SceneScore& score);
 
-// {"one": {"scenes", "colour": {"right", "of", "share"}, ..., "confusion": {"shape": {expected:
-// {seen: times}}, ...}}, "two": ...}; a number of objects without scenes is left out.
+// {"one": {"scenes", "colour": {"right", "of", "share"}, ..., LEVEL: {"mean_db", "worst_db"}, ...,
+// "confusion": {"shape": {expected: {seen: times}}, ...}}, "two": ...}; a number of objects without
+// scenes is left out.
 nlohmann::ordered_json ToJson(const Tallies& tallies);
 
 // {"objects": [{"colour", "motion", "shape", "seen": {...}}], "background", "count"}

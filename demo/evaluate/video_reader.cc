@@ -63,7 +63,6 @@ class Reader {
     if (stream_ < 0) return Error("no video in", stream_);
     decoder_.reset(avcodec_alloc_context3(codec));
     avcodec_parameters_to_context(decoder_.get(), demuxer->streams[stream_]->codecpar);
-    decoder_->err_recognition = AV_EF_CRCCHECK | AV_EF_EXPLODE;
     code = avcodec_open2(decoder_.get(), codec, nullptr);
     return code < 0 ? Error("cannot decode", code) : absl::OkStatus();
   }

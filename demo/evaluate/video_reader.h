@@ -20,7 +20,8 @@ struct Clip {
 };
 
 // The first video stream of a file that FFmpeg's libraries know. Exact for the server's lossless
-// mkv. DATA_LOSS, naming the path and what the library said, for a file that is broken or no video.
+// mkv. DATA_LOSS, naming the path and what the library said, for a file without a video that can be
+// read. Damage within a frame is not looked for: the download's checksum has ruled it out.
 absl::StatusOr<Clip> ReadVideo(const std::string& path);
 
 }  // namespace wan::demo

@@ -57,11 +57,11 @@ TEST(Comparison, MarksWhatIsCertain) {
   const Json bad = Report(std::vector<bool>(40, false));
   const absl::StatusOr<std::string> table = CompareReports(good, bad);
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_THAT(*table, HasSubstr("| text, one object: shape | 40 | 100.0 % | 0.0 % | -100.0 ("));
-  EXPECT_THAT(*table, HasSubstr(") * |"));
+  EXPECT_THAT(*table, HasSubstr("| text, one object: shape | 40 | 100.0 % | 0.0 % | -100.0 (-100.0 "
+                                "to -87.3) * | 0 | 40 |"));
   EXPECT_THAT(*table, HasSubstr("| text, one object: colour | 40 | 100.0 % | 100.0 % | +0.0 (-4.7 "
-                                "to +4.7) |"));
-  EXPECT_THAT(*table, HasSubstr("| videos per minute | | 60.00 | 60.00 | x 1.000 |"));
+                                "to +4.7) | 0 | 0 |"));
+  EXPECT_THAT(*table, HasSubstr("| videos per minute | | 60.00 | 60.00 | x 1.000 | | |"));
   EXPECT_THAT(*table, Not(HasSubstr("do not count")));
 }
 
@@ -71,6 +71,15 @@ TEST(Comparison, PairsByScene) {
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_THAT(*table, HasSubstr("shape | 2 | 100.0 % | 50.0 % |"));
   EXPECT_THAT(*table, HasSubstr("1 videos are in one report only"));
+}
+
+TEST(Comparison, NamesTheClipsThatChanged) {
+  const Json a = Report({true, true, false, true});
+  EXPECT_THAT(*CompareReports(a, Report({true, false, true, false})),
+              HasSubstr("Clips judged otherwise:\n\n"
+                        "- text, one object: shape, better: 2\n"
+                        "- text, one object: shape, worse: 1, 3\n"));
+  EXPECT_THAT(*CompareReports(a, a), HasSubstr("No clip is judged otherwise."));
 }
 
 TEST(Comparison, FirstFramesInDecibels) {

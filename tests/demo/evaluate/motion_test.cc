@@ -60,7 +60,10 @@ TEST(Motion, FollowsATurnPastItsPeriod) {
 
 TEST(Motion, JumpingAnglesAreNoTurn) {
   int frame = 0;
-  EXPECT_EQ(MotionOf(Track([&](TrackPoint& p) { p.angle = (++frame * frame * 7 % 11) * 0.14; }),
+  EXPECT_EQ(MotionOf(Track([&](TrackPoint& p) {
+                       ++frame;
+                       p.angle = (frame * frame * 7 % 11) * 0.14;
+                     }),
                      kQuarter),
             "still");
 }

@@ -117,7 +117,9 @@ class Transformer(nn.Module):
     [B, F, tokens, width].
     """
 
-    def __init__(self, width=256, heads=4, hidden=640, layers=6, text_width=128):
+    HEADS = 4
+
+    def __init__(self, width=256, heads=HEADS, hidden=896, layers=6, text_width=128):
         super().__init__()
         patch = LATENT_CHANNELS * math.prod(PATCH)
         self.heads, self.width = heads, width

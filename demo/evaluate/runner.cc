@@ -17,6 +17,7 @@
 #include "demo/evaluate/video_reader.h"
 #include "demo/evaluate/work_queue.h"
 #include "engine/media/image_decode.h"
+#include "engine/media/image_resize.h"
 
 namespace wan::demo {
 namespace {
@@ -35,14 +36,11 @@ double Seconds(const google::protobuf::Timestamp& time) {
   return double(time.seconds()) + 1e-9 * time.nanos();
 }
 
+// Against the image as the server's models see it, at the video's size.
 absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const Clip& clip) {
-  const absl::StatusOr<RgbImage> image = DecodeImage(image_bytes);
+  absl::StatusOr<RgbImage> image = DecodeImage(image_bytes);
+  if (image.ok()) image = CoverAndCrop(*image, {clip.width, clip.height});
   if (!image.ok()) return image.status();
-  if (image->width != clip.width || image->height != clip.height) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the image has ", image->width, "x", image->height, " pixels and the video ",
-                     clip.width, "x", clip.height, ", so its first frame cannot be compared"));
-  }
   return Psnr(image->pixels, std::span(clip.rgb).first(image->pixels.size()));
 }
 

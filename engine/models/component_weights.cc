@@ -28,6 +28,11 @@ ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home
       state_(home == Home::kDevice ? State::kUp : State::kParked),
       groups_(1) {}
 
+ComponentWeights::~ComponentWeights() {
+  // A job that was stopped leaves copies behind that no computing waits for.
+  mover_->WaitFor(last_arrival_);
+}
+
 void ComponentWeights::BeginGroup() {
   const absl::MutexLock lock(&mutex_);
   CloseGroup();
@@ -173,6 +178,7 @@ void ComponentWeights::Fetch(Group& group, const at::Tensor& device,
                              const WeightMover::Mark& after) {
   if (group.bytes > 0) {
     group.arrival = mover_->CopyToDevice(group.host, device.narrow(0, 0, group.bytes), after);
+    last_arrival_ = group.arrival;
   }
   Bind(group, device);
 }

@@ -36,6 +36,10 @@ class ComponentWeights {
   enum class Home { kDevice, kHost };
 
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home);
+  // Waits for what is on its way: its memory ends here.
+  ~ComponentWeights();
+  ComponentWeights(const ComponentWeights&) = delete;
+  ComponentWeights& operator=(const ComponentWeights&) = delete;
 
   // What its weights travel with.
   WeightMover& mover() { return *mover_; }
@@ -112,6 +116,8 @@ class ComponentWeights {
   State state_ ABSL_GUARDED_BY(mutex_);
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
   std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
+  // Of the copies to the device, which follow one another.
+  WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan

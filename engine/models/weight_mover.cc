@@ -5,6 +5,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/util/Exception.h>
 
 #include <cstring>
 
@@ -25,7 +26,7 @@ class CpuMover final : public WeightMover {
     return nullptr;
   }
   void ComputeAfter(const Mark&) override {}
-  void WaitFor(const Mark&) override {}
+  void WaitFor(const Mark&) noexcept override {}
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {
     std::memcpy(host.mutable_data_ptr(), device.const_data_ptr(), device.nbytes());
   }
@@ -58,8 +59,13 @@ class StreamMover final : public WeightMover {
     if (copy != nullptr) EventOf(copy).block(ComputeStream());
   }
 
-  void WaitFor(const Mark& copy) override {
-    if (copy != nullptr) EventOf(copy).synchronize();
+  void WaitFor(const Mark& copy) noexcept override {
+    if (copy == nullptr) return;
+    try {
+      EventOf(copy).synchronize();
+    } catch (const c10::Error&) {
+      // Errors of the device stay with it, and nothing travels any more.
+    }
   }
 
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {

@@ -24,6 +24,10 @@ constexpr size_t kGroups = 4;
 // its memory holds rubbish, and after the allocations of `fail_after` it has none.
 class LateMover final : public WeightMover {
  public:
+  ~LateMover() override {
+    EXPECT_EQ(done_, queue_.size()) << "copies on their way between memories that are gone";
+  }
+
   at::Tensor AllocateHost(int64_t bytes) override { return Bytes(bytes); }
   at::Tensor AllocateDevice(int64_t bytes) override {
     TORCH_CHECK_WITH(OutOfMemoryError, fail_after-- != 0, "no room");
@@ -41,7 +45,7 @@ class LateMover final : public WeightMover {
     if (copy == nullptr) return;
     for (; done_ < *static_cast<const size_t*>(copy.get()); ++done_) queue_[done_]();
   }
-  void WaitFor(const Mark& copy) override { ComputeAfter(copy); }
+  void WaitFor(const Mark& copy) noexcept override { ComputeAfter(copy); }
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {
     ++copies_to_host;
     host.copy_(device);
@@ -177,6 +181,19 @@ TEST(ComponentWeightsTest, StreamingDoesNotTouchTheGroupInUse) {
   weights.component->Stream();
   for (int round = 0; round < 2; ++round) {
     for (size_t g = 1; g < kGroups; ++g) weights.ExpectUsable(g, g + 1 < kGroups ? g + 1 : 1);
+  }
+}
+
+TEST(ComponentWeightsTest, TheirEndWaitsForWhatNobodyUsed) {
+  for (const bool streaming : {false, true}) {
+    const Weights weights(Home::kHost);
+    if (streaming) {
+      weights.component->Stream();
+    } else {
+      weights.component->BringUp();
+    }
+    EXPECT_GT(weights.late->copied, 0);
+    // The mover looks at its queue when it ends.
   }
 }
 

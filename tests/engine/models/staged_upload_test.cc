@@ -30,7 +30,7 @@ class SlowMover final : public WeightMover {
     return std::make_shared<Copy>(Copy{host, device});
   }
   void ComputeAfter(const Mark& copy) override { WaitFor(copy); }
-  void WaitFor(const Mark& mark) override {
+  void WaitFor(const Mark& mark) noexcept override {
     if (mark == nullptr) return;
     auto& copy = *static_cast<Copy*>(mark.get());
     std::call_once(copy.once, [&] {

@@ -108,13 +108,13 @@ class Sums {
       choice.vae_encoding = Stage({vae}, activations.vae_encoding, vae);
     }
     for (size_t expert = 1; expert < vae; ++expert) {
+      std::vector<size_t> in_use{expert};
+      if (prefetch && expert + 1 < vae) in_use.push_back(expert + 1);
       StageMemory step =
-          Stage({expert}, batched ? activations.step_batched : activations.step_single, expert);
-      if (prefetch && expert + 1 < vae && policies_[expert + 1] == ResidencyPolicy::kHost) {
-        step.weights += components_[expert + 1].bytes;
-      }
+          Stage(in_use, batched ? activations.step_batched : activations.step_single, expert);
       if (job_.previews) {
-        const StageMemory preview = Stage({expert, vae}, activations.preview, vae);
+        in_use.push_back(vae);
+        const StageMemory preview = Stage(in_use, activations.preview, vae);
         if (preview.total() > step.total()) step = preview;
       }
       choice.steps.push_back(step);
@@ -146,7 +146,7 @@ class Sums {
     return std::max(1 / kStreamedShare, static_cast<double>(steps) * (job_.guided ? 2 : 1));
   }
 
-  StageMemory Stage(std::initializer_list<size_t> in_use, uint64_t activations,
+  StageMemory Stage(const std::vector<size_t>& in_use, uint64_t activations,
                     size_t computing) const {
     StageMemory stage;
     for (size_t i = 0; i < components_.size(); ++i) {

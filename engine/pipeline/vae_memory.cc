@@ -1,6 +1,5 @@
 // The autoencoders' part of memory_estimate.h: their layers (engine/models/wan/vae_layers.cc,
-// vae_2*_decoder.cc, vae_2*_encoder.cc) with blocks of a MemoryWalk for tensors. The names are
-// theirs.
+// vae_decoder.cc, vae_encoder.cc) with blocks of a MemoryWalk for tensors. The names are theirs.
 #include <algorithm>
 #include <deque>
 #include <optional>

@@ -219,6 +219,31 @@ TEST(PlanMemoryTest, TheNextExpertIsPrefetchedWhereBothFit) {
   EXPECT_LT(Stage(*narrow, "Step_0_Inference").weight_bytes, 2 * 27300 * kMiB);
 }
 
+TEST(PlanMemoryTest, APrefetchedExpertCountsWhateverItsPolicy) {
+  const GenerationRequest request = Request(832, 480, 81);
+  PlannedModel model = TwoExperts();
+  for (PlannedComponent& component : model.components) component.policy = Policy::kStream;
+  const uint64_t one = (500 + 2 * 580) * kMiB;
+  const auto wide = PlanOn(model, request, 80 * kGiB);
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_TRUE(wide->prefetch_experts);
+  EXPECT_EQ(Stage(*wide, "Step_0_Inference").weight_bytes, 2 * one);
+  EXPECT_EQ(Stage(*wide, "Step_39_Inference").weight_bytes, one) << "nothing comes after it";
+}
+
+TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
+  GenerationRequest request = Request(832, 480, 81);
+  PlannedModel model = TwoExperts();
+  for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
+  // So large that a step with a preview holds more than the step itself.
+  model.components[3].bytes = 20 * kGiB;
+  request.preview_interval = 1;
+  const auto plan = PlanOn(model, request, 141 * kGiB);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->prefetch_experts);
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes, 2 * 27300 * kMiB + 20 * kGiB);
+}
+
 TEST(PlanMemoryTest, ExpertsOnASmallCardAreStreamed) {
   const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 22 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "engine/api/errors.h"
 
 namespace wan::server {
 
@@ -112,6 +113,14 @@ std::vector<std::string> Brief(const std::vector<wan::v1::Event>& events) {
   std::vector<std::string> texts;
   for (const wan::v1::Event& event : events) texts.push_back(Brief(event));
   return texts;
+}
+
+std::vector<std::string> FieldsOf(const absl::Status& status) {
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : FieldViolationsOf(status)) {
+    fields.push_back(violation.field);
+  }
+  return fields;
 }
 
 void CopyFolder(const fs::path& from, const fs::path& to) {

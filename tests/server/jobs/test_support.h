@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
 #include "server/jobs/event_log.h"
@@ -56,6 +57,9 @@ class BlockingReader {
 // 1/3", "completed", "cancelled CancelJob".
 std::string Brief(const wan::v1::Event& event);
 std::vector<std::string> Brief(const std::vector<wan::v1::Event>& events);
+
+// The fields that a status names as wrong.
+std::vector<std::string> FieldsOf(const absl::Status& status);
 
 // A copy of the folder as it is on the disk now: what a kill -9 at this moment leaves.
 void CopyFolder(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -13,10 +13,9 @@ namespace {
 // Has the kernel map all pages of a run at once rather than one fault after the other.
 void MapPages(const std::byte* begin, size_t bytes) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t first = reinterpret_cast<uintptr_t>(begin) / page * page;
-  const uintptr_t last = reinterpret_cast<uintptr_t>(begin) + bytes;
+  const uintptr_t into_page = reinterpret_cast<uintptr_t>(begin) % page;
   // Only a hint: where the kernel does not know it, reading maps them.
-  madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_READ);
+  madvise(const_cast<std::byte*>(begin - into_page), bytes + into_page, MADV_POPULATE_READ);
 }
 
 }  // namespace

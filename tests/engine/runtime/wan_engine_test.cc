@@ -162,6 +162,34 @@ TEST_F(WanEngineTest, AnUnloadedModelIsGone) {
   EXPECT_FALSE(engine_->Plan(SmallRequest()).ok());
 }
 
+// The server's sinks take locks under which its other threads ask the engine for its models: a lock
+// of the engine held over a call of a sink would be waited for in a circle.
+TEST_F(WanEngineTest, SinksMayAskTheEngine) {
+  class AskingSink final : public TelemetrySink {
+   public:
+    explicit AskingSink(Engine& engine) : engine_(engine) {}
+    void OnSpanStart(const SpanStart&) override { Ask(); }
+    void OnSpanEnd(const SpanRecord&) override { Ask(); }
+    void OnSample(const Sample&) override { Ask(); }
+    int asked = 0;
+
+   private:
+    void Ask() {
+      asked += engine_.Models().size() == 1 ? 1 : 0;
+      EXPECT_EQ(engine_.Plan(SmallRequest()).ok(), !engine_.Models().empty());
+    }
+    Engine& engine_;
+  } asking(*engine_);
+  Recorder recorder(SystemClock(), engine_->Monitor(), {&asking});
+  ASSERT_TRUE(engine_->LoadModel({"m", kCheckpoint}, recorder).ok());
+  const auto plan = engine_->Plan(SmallRequest());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  GenerationObserver observer;
+  const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"}};
+  EXPECT_TRUE(engine_->Generate(*plan, outputs, recorder, observer, {}).ok());
+  EXPECT_GT(asking.asked, 10);
+}
+
 TEST_F(WanEngineTest, WarmupKeepsTheShape) {
   Load();
   const VideoShape shape{32, 64, 1};

@@ -42,8 +42,8 @@ class ReportTableTest : public testing::Test {
       result.sight = {"black", {{"red", "square", "down", "left", 0.9, 1}}};
       outcomes_.push_back({.video = &video, .result = result, .error = {}});
     }
-    outcomes_[2].result->first_frame_psnr = 40;
-    outcomes_[3].result->first_frame_psnr = 36;
+    outcomes_[2].result->first_frame_psnr = 36;
+    outcomes_[3].result->first_frame_psnr = 40;
   }
 
   Scene scene_;

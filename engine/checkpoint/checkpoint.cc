@@ -4,26 +4,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "engine/checkpoint/checkpoint_parts.h"
+#include "engine/checkpoint/file_errors.h"
 
 namespace wan {
-namespace {
-
-// One status for several: the first's code, and the messages of the first few.
-absl::Status Summarise(const std::vector<absl::Status>& problems) {
-  constexpr size_t kShown = 3;
-  std::string message(problems.front().message());
-  for (size_t i = 1; i < problems.size() && i < kShown; ++i) {
-    absl::StrAppend(&message, "; ", problems[i].message());
-  }
-  if (problems.size() > kShown) {
-    absl::StrAppend(&message, "; and ", problems.size() - kShown, " more problems");
-  }
-  return absl::Status(problems.front().code(), message);
-}
-
-}  // namespace
 
 std::string_view LayoutName(Layout layout) {
   switch (layout) {

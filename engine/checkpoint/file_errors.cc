@@ -26,6 +26,18 @@ absl::Status Unsupported(std::string_view file, std::string_view what) {
   return absl::UnimplementedError(Message(file, what));
 }
 
+absl::Status Summarise(std::span<const absl::Status> problems) {
+  constexpr size_t kShown = 3;
+  std::string message(problems.front().message());
+  for (size_t i = 1; i < problems.size() && i < kShown; ++i) {
+    absl::StrAppend(&message, "; ", problems[i].message());
+  }
+  if (problems.size() > kShown) {
+    absl::StrAppend(&message, "; and ", problems.size() - kShown, " more problems");
+  }
+  return absl::Status(problems.front().code(), message);
+}
+
 std::string Printable(std::string_view untrusted) {
   constexpr size_t kLongest = 120;
   const bool cut = untrusted.size() > kLongest;

@@ -190,11 +190,12 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   if (!header.ok()) return header.status();
   if (!header->is_object()) return Damaged(path, "header is not a JSON object");
 
-  TensorFile tensors{.path = path, .mapping = *file, .tensors = {}};
+  TensorFile tensors{.path = path, .mapping = *file};
   const std::span<const std::byte> data = bytes.subspan(reader.position());
   for (const auto& [name, entry] : header->items()) {
     if (name == kMetadataKey) {
       if (absl::Status status = CheckMetadata(entry, path); !status.ok()) return status;
+      tensors.metadata = entry.get<std::map<std::string, std::string>>();
       continue;
     }
     absl::StatusOr<StoredTensor> tensor = ReadEntry(name, entry, data, path);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,7 @@ struct TensorFile {
   std::string path;
   std::shared_ptr<const void> mapping;  // keeps every StoredTensor::bytes valid
   std::vector<StoredTensor> tensors;
+  std::map<std::string, std::string> metadata;  // what the writer said besides; safetensors only
 };
 
 // The files of one component. Files with problems are left out.

@@ -46,6 +46,11 @@ void ComponentWeights::Add(const at::Tensor& tensor) {
   group.bytes += Aligned(static_cast<int64_t>(tensor.storage().nbytes()));
 }
 
+void ComponentWeights::Name(std::string_view name, const at::Tensor& view) {
+  const absl::MutexLock lock(&mutex_);
+  names_.emplace(name, NamedWeight{groups_.size() - 1, view});
+}
+
 void ComponentWeights::FinishBuilding() {
   const absl::MutexLock lock(&mutex_);
   CloseGroup();
@@ -144,25 +149,92 @@ int64_t ComponentWeights::DeviceBytes() const {
   return bytes;
 }
 
+std::optional<NamedWeight> ComponentWeights::Find(std::string_view name) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = names_.find(name);
+  return found == names_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void ComponentWeights::KeepHostCopy() {
+  const absl::MutexLock lock(&mutex_);
+  for (Group& group : groups_) {
+    if (!group.host.defined()) CopyToHost(group);
+  }
+}
+
+bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch) {
+  const absl::MutexLock lock(&mutex_);
+  patch_ = std::move(patch);
+  if (state_ == State::kParked) return false;
+  bool changes = false;
+  const WeightMover::Mark after = mover_->MarkCompute();
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (!groups_[i].bound) continue;
+    const bool restored = Restore(i, after);
+    changes = changes || restored || groups_[i].patch != PatchOf(i);
+  }
+  return changes;
+}
+
+void ComponentWeights::FinishPatch() {
+  const absl::MutexLock lock(&mutex_);
+  if (state_ != State::kUp) return;
+  for (size_t i = 0; i < groups_.size(); ++i) MakeReady(i);
+  mover_->WaitFor(mover_->MarkCompute());
+}
+
 void ComponentWeights::Use(size_t group, size_t next) {
   const absl::MutexLock lock(&mutex_);
   TORCH_CHECK(state_ != State::kParked, "weights are used while they are parked");
-  Arrive(groups_[0]);
+  MakeReady(0);
   if (state_ == State::kStreaming) {
     // Everything that reads the slots so far has been queued before this point.
     const WeightMover::Mark before = mover_->MarkCompute();
     FetchIntoSlot(group, group, before);
-    Arrive(groups_[group]);
+    MakeReady(group);
     FetchIntoSlot(next, group, before);
   } else {
-    Arrive(groups_[group]);
+    MakeReady(group);
   }
 }
 
 void ComponentWeights::UseAll() {
   const absl::MutexLock lock(&mutex_);
   TORCH_CHECK(state_ == State::kUp, "weights are used while not all of them are up");
-  for (Group& group : groups_) Arrive(group);
+  for (size_t i = 0; i < groups_.size(); ++i) MakeReady(i);
+}
+
+std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const {
+  return patch_ != nullptr && patch_->Touches(group) ? patch_ : nullptr;
+}
+
+void ComponentWeights::MakeReady(size_t index) {
+  Group& group = groups_[index];
+  // The others have been restored by SetPatch.
+  if (group.torn) Restore(index, mover_->MarkCompute());
+  Arrive(group);
+  std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
+  if (group.patch == wanted) return;
+  if (!group.host.defined()) CopyToHost(group);
+  group.torn = true;
+  wanted->Apply(index);
+  group.torn = false;
+  group.patch = std::move(wanted);
+}
+
+bool ComponentWeights::Restore(size_t index, const WeightMover::Mark& after) {
+  Group& group = groups_[index];
+  const bool is_base = group.patch == nullptr && !group.torn;
+  if (is_base || (!group.torn && group.patch == PatchOf(index))) return false;
+  for (const Tensor& tensor : group.tensors) {
+    const at::Tensor device = BytesOf(tensor.storage);
+    group.arrival =
+        mover_->CopyToDevice(group.host.narrow(0, tensor.offset, device.numel()), device, after);
+    last_arrival_ = group.arrival;
+  }
+  group.patch = nullptr;
+  group.torn = false;
+  return true;
 }
 
 void ComponentWeights::CopyToHost(Group& group) {
@@ -184,6 +256,8 @@ void ComponentWeights::Fetch(Group& group, const at::Tensor& device,
 }
 
 void ComponentWeights::Bind(Group& group, const at::Tensor& device) {
+  group.patch = nullptr;
+  group.torn = false;
   auto* const base = static_cast<std::byte*>(device.mutable_data_ptr());
   for (const Tensor& tensor : group.tensors) {
     tensor.storage.unsafeGetStorageImpl()->set_data_ptr_noswap(

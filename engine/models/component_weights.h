@@ -12,12 +12,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/models/weight_mover.h"
+#include "engine/models/weight_patch.h"
 
 namespace wan {
 
@@ -26,6 +31,12 @@ struct WeightSizes {
   int64_t total = 0;
   int64_t base = 0;           // the first group, needed all the time
   int64_t largest_group = 0;  // of the others
+};
+
+// A tensor of a checkpoint where the component has it.
+struct NamedWeight {
+  size_t group = 0;
+  at::Tensor tensor;  // of the checkpoint's shape; a view, if the component packs several in one
 };
 
 // Thread-safe. What LibTorch throws passes through (c10::OutOfMemoryError where the device has no
@@ -51,6 +62,8 @@ class ComponentWeights {
   // `tensor` covers its storage, which it shares with none but views of itself, and is complete
   // when the group ends.
   void Add(const at::Tensor& tensor);
+  // `view` is (a part of) a tensor of this group and holds what the checkpoint calls `name`.
+  void Name(std::string_view name, const at::Tensor& view);
   // Ends the last group.
   void FinishBuilding();
 
@@ -67,6 +80,21 @@ class ComponentWeights {
   WeightSizes Sizes() const;
   // Device memory held now.
   int64_t DeviceBytes() const;
+
+  // --- Patching, by whoever decides what the weights are. Groups are patched on the device, when
+  // they have arrived and are used for the first time; the base's bits stay in host memory, and a
+  // group of another patch or none begins with them.
+
+  // Nullopt for a name that the component did not load.
+  std::optional<NamedWeight> Find(std::string_view name) const;
+  // What is not in host memory yet gets a copy there, so that no later SetPatch has to make it.
+  void KeepHostCopy();
+  // From here on the weights are the base's with `patch`, or without if it is null. Returns at
+  // once: what is on the device and has to change is on its way from host memory. True if there is
+  // such a thing.
+  bool SetPatch(std::shared_ptr<const WeightPatch> patch);
+  // Patches all of what is up, which Use would do later, and returns when the device has done it.
+  void FinishPatch();
 
   // --- Using, by the component.
 
@@ -89,6 +117,9 @@ class ComponentWeights {
     at::Tensor device;  // undefined while its tensors have memory of their own, or none
     bool bound = true;  // its tensors have memory
     WeightMover::Mark arrival;
+    // What the memory holds: the base's bits if null. Torn: neither, a patch did not end.
+    std::shared_ptr<const WeightPatch> patch;
+    bool torn = false;
   };
   // Device memory for one group at a time.
   struct Slot {
@@ -105,6 +136,12 @@ class ComponentWeights {
   static void Bind(Group& group, const at::Tensor& device);
   static void Unbind(Group& group);
   void Arrive(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Arrived, and patched as it is wanted.
+  void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const WeightPatch> PatchOf(size_t group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Queues the base's bits where another patch than the wanted one is. True if it did.
+  bool Restore(size_t group, const WeightMover::Mark& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ParkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -118,6 +155,8 @@ class ComponentWeights {
   std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
   // Of the copies to the device, which follow one another.
   WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan

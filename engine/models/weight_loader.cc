@@ -110,6 +110,7 @@ at::Tensor WeightLoader::Allocate(at::IntArrayRef shape, at::ScalarType dtype,
 }
 
 void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
+  weights_->Name(name, out);
   const at::IntArrayRef expected = out.sizes();
   const TensorInfo* const info = source_.Find(name);
   if (info == nullptr) {

@@ -62,7 +62,7 @@ class WeightLoader {
  private:
   at::Tensor Allocate(at::IntArrayRef shape, at::ScalarType dtype,
                       at::MemoryFormat layout = at::MemoryFormat::Contiguous);
-  // Writes the tensor `name` to `out`, whose shape is the expected one.
+  // Writes the tensor `name` to `out`, whose shape is the expected one, and enters that name.
   void Fill(std::string_view name, const at::Tensor& out);
   void Read(const TensorInfo& info, const at::Tensor& out);
   void Upload(const TensorBytes& bytes, const TensorInfo& info, const at::Tensor& out);

@@ -59,10 +59,10 @@ class StreamMover final : public WeightMover {
     if (copy != nullptr) EventOf(copy).block(ComputeStream());
   }
 
-  void WaitFor(const Mark& copy) noexcept override {
-    if (copy == nullptr) return;
+  void WaitFor(const Mark& mark) noexcept override {
+    if (mark == nullptr) return;
     try {
-      EventOf(copy).synchronize();
+      EventOf(mark).synchronize();
     } catch (const c10::Error&) {
       // Errors of the device stay with it, and nothing travels any more.
     }

@@ -34,9 +34,9 @@ class WeightMover {
   // What is computed from here on waits for `copy`.
   virtual void ComputeAfter(const Mark& copy) = 0;
 
-  // Returns when `copy` is done, or will never be because the device is lost: what needs the device
-  // next throws then.
-  virtual void WaitFor(const Mark& copy) noexcept = 0;
+  // Returns when all before `mark` is done, or will never be because the device is lost: what needs
+  // the device next throws then.
+  virtual void WaitFor(const Mark& mark) noexcept = 0;
 
   // host := device, done when the call returns.
   virtual void CopyToHost(const at::Tensor& device, const at::Tensor& host) = 0;

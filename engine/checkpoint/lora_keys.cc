@@ -1,0 +1,177 @@
+#include "engine/checkpoint/lora_keys.h"
+
+#include <array>
+#include <optional>
+#include <span>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "engine/checkpoint/expected_tensors.h"
+
+namespace wan {
+namespace {
+
+constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kBias = ".bias";
+
+// What stands before the module's dotted name, in any order and number: diffusers, PEFT, ComfyUI,
+// DiffSynth, and wrappers of the trainers.
+constexpr std::array<std::string_view, 6> kPrefixes = {
+    "base_model.model.", "diffusion_model.", "transformer.", "pipe.dit.", "model.", "module."};
+
+// Kohya and LyCORIS write underscores for the dots behind these, the longer one first.
+constexpr std::array<std::string_view, 3> kFlatPrefixes = {"lora_unet__", "lora_unet_", "lycoris_"};
+
+struct Ending {
+  std::string_view text;
+  LoraPart part;
+};
+
+constexpr std::array<Ending, 14> kEndings = {{
+    {".lora_A.weight", LoraPart::kDown},
+    {".lora_A.default.weight", LoraPart::kDown},
+    {".lora_down.weight", LoraPart::kDown},
+    {".lora.down.weight", LoraPart::kDown},
+    {".lora_B.weight", LoraPart::kUp},
+    {".lora_B.default.weight", LoraPart::kUp},
+    {".lora_up.weight", LoraPart::kUp},
+    {".lora.up.weight", LoraPart::kUp},
+    {".lora_B.bias", LoraPart::kUpBias},
+    {".lora_B.default.bias", LoraPart::kUpBias},
+    {".alpha", LoraPart::kAlpha},
+    {".diff", LoraPart::kDifference},
+    {".diff_b", LoraPart::kBiasDifference},
+    // Of a block's modulation, though it is named as the block's own.
+    {".diff_m", LoraPart::kDifference},
+}};
+constexpr std::string_view kModulationEnding = ".diff_m";
+
+struct Foreign {
+  std::string_view text;
+  std::string_view what;
+};
+
+// Ways to change weights that are not served, by what their keys have.
+constexpr std::array<Foreign, 8> kForeign = {{
+    {".dora_scale", "a part of a DoRA"},
+    {".lora_magnitude_vector", "a part of a DoRA"},
+    {".hada_", "a part of a LoHa"},
+    {".lokr_", "a part of a LoKr"},
+    {".oft_", "a part of an OFT"},
+    {".lora_mid", "a part of a LoCon with a core"},
+    {".set_weight", "a weight to replace another"},
+    {".reshape_weight", "a new shape of a weight"},
+}};
+
+std::optional<std::string_view> Without(std::string_view text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  return text.substr(prefix.size());
+}
+
+std::string_view WithoutPrefixes(std::string_view module) {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const std::string_view prefix : kPrefixes) {
+      if (const auto rest = Without(module, prefix)) {
+        module = *rest;
+        changed = true;
+      }
+    }
+  }
+  return module;
+}
+
+}  // namespace
+
+LoraKeyReader::LoraKeyReader(const TransformerConfig& config) : num_layers_(config.num_layers) {
+  for (const TensorSpec& spec : ExpectedTensors(config)) {
+    shapes_.emplace(spec.name, spec.shape);
+    size_t ending = 0;
+    if (spec.name.ends_with(kWeight)) ending = kWeight.size();
+    if (spec.name.ends_with(kBias)) ending = kBias.size();
+    const auto module_of = [&](const std::string& name) {
+      return name.substr(0, name.size() - ending);
+    };
+    AddSpelling(module_of(spec.name), module_of(spec.name));
+    AddSpelling(module_of(spec.diffusers_name), module_of(spec.name));
+  }
+}
+
+void LoraKeyReader::AddSpelling(const std::string& spelling, const std::string& module) {
+  modules_.emplace(spelling, module);
+  flat_modules_.emplace(absl::StrReplaceAll(spelling, {{".", "_"}}), module);
+}
+
+absl::StatusOr<LoraKey> LoraKeyReader::Read(std::string_view key) const {
+  const Ending* ending = nullptr;
+  for (const Ending& candidate : kEndings) {
+    if (key.ends_with(candidate.text)) ending = &candidate;
+  }
+  if (ending == nullptr) {
+    for (const Foreign& foreign : kForeign) {
+      if (key.find(foreign.text) == std::string_view::npos) continue;
+      return absl::UnimplementedError(
+          absl::StrCat("is ", std::string(foreign.what), ", and only LoRA is served"));
+    }
+    return absl::InvalidArgumentError(
+        "has none of the endings that parts of a LoRA have, such as .lora_A.weight, "
+        ".lora_down.weight or .diff_b");
+  }
+  std::string_view module = key.substr(0, key.size() - ending->text.size());
+  const auto* spellings = &modules_;
+  for (const std::string_view prefix : kFlatPrefixes) {
+    if (const auto rest = Without(module, prefix)) {
+      module = *rest;
+      spellings = &flat_modules_;
+      break;
+    }
+  }
+  if (spellings == &modules_) module = WithoutPrefixes(module);
+  std::string spelling(module);
+  if (ending->text == kModulationEnding) spelling += ".modulation";
+  const auto found = spellings->find(spelling);
+  if (found == spellings->end()) return NoPart(module);
+  return LoraKey{found->second, ending->part};
+}
+
+absl::Status LoraKeyReader::NoPart(std::string_view module) const {
+  if (module.starts_with("transformer_2.")) {
+    return absl::InvalidArgumentError(
+        "is of a second transformer; give the two experts' LoRAs as two files");
+  }
+  if (module.starts_with("text_encoder") || module.starts_with("lora_te")) {
+    return absl::InvalidArgumentError("is of a text encoder; only transformers are changed");
+  }
+  if (module.find("_img") != std::string_view::npos ||
+      module.find("img_emb") != std::string_view::npos ||
+      module.find("image_embedder") != std::string_view::npos ||
+      module.find("add_k_proj") != std::string_view::npos ||
+      module.find("add_v_proj") != std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        "is of the image branch that Wan2.1's image-to-video models have and this one has not");
+  }
+  if (const auto rest = Without(module, "blocks.")) {
+    int64_t block = -1;
+    const std::string number(rest->substr(0, rest->find('.')));
+    if (absl::SimpleAtoi(number, &block) && block >= num_layers_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("is of another model: this one's last block is ", num_layers_ - 1));
+    }
+  }
+  return absl::InvalidArgumentError("is no part of this model");
+}
+
+std::string LoraKeyReader::TargetOf(const LoraKey& key) const {
+  const bool is_bias = key.part == LoraPart::kUpBias || key.part == LoraPart::kBiasDifference;
+  const std::string tensor = absl::StrCat(key.module, std::string(is_bias ? kBias : kWeight));
+  if (shapes_.contains(tensor)) return tensor;
+  return !is_bias && shapes_.contains(key.module) ? key.module : "";
+}
+
+const std::vector<int64_t>& LoraKeyReader::ShapeOf(const std::string& tensor) const {
+  return shapes_.at(tensor);
+}
+
+}  // namespace wan

@@ -1,0 +1,360 @@
+// Names and scales of LoRA files, and what is refused.
+#include "engine/checkpoint/lora_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/lora_keys.h"
+#include "tests/engine/checkpoint/files.h"
+
+namespace wan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::DoubleEq;
+using ::testing::HasSubstr;
+using testing::SafetensorsBytes;
+using ::testing::SizeIs;
+using testing::TempFolder;
+using testing::WriteFile;
+
+TransformerConfig SmallConfig() {
+  TransformerConfig config;
+  config.dim = 8;
+  config.ffn_dim = 12;
+  config.freq_dim = 4;
+  config.num_heads = 2;
+  config.num_layers = 2;
+  config.in_channels = 3;
+  config.out_channels = 3;
+  config.text_dim = 6;
+  config.text_len = 5;
+  config.patch_size = {1, 2, 2};
+  return config;
+}
+
+struct KeyCase {
+  const char* key;
+  const char* module;
+  LoraPart part;
+};
+
+const KeyCase kKeys[] = {
+    // diffusers
+    {"transformer.blocks.0.attn1.to_q.lora_A.weight", "blocks.0.self_attn.q", LoraPart::kDown},
+    {"transformer.blocks.1.attn2.to_out.0.lora_B.weight", "blocks.1.cross_attn.o", LoraPart::kUp},
+    {"transformer.blocks.0.ffn.net.0.proj.lora.down.weight", "blocks.0.ffn.0", LoraPart::kDown},
+    {"transformer.blocks.0.ffn.net.2.lora.up.weight", "blocks.0.ffn.2", LoraPart::kUp},
+    {"transformer.condition_embedder.time_proj.lora_A.weight", "time_projection.1",
+     LoraPart::kDown},
+    {"transformer.blocks.0.attn1.to_q.lora_B.bias", "blocks.0.self_attn.q", LoraPart::kUpBias},
+    // PEFT
+    {"base_model.model.blocks.0.attn1.to_k.lora_A.default.weight", "blocks.0.self_attn.k",
+     LoraPart::kDown},
+    {"base_model.model.transformer.blocks.0.attn1.to_k.lora_B.weight", "blocks.0.self_attn.k",
+     LoraPart::kUp},
+    {"base_model.model.blocks.0.self_attn.v.lora_B.default.bias", "blocks.0.self_attn.v",
+     LoraPart::kUpBias},
+    // upstream's names: ComfyUI, DiffSynth, nothing before them
+    {"diffusion_model.blocks.0.self_attn.q.lora_down.weight", "blocks.0.self_attn.q",
+     LoraPart::kDown},
+    {"diffusion_model.blocks.0.self_attn.q.alpha", "blocks.0.self_attn.q", LoraPart::kAlpha},
+    {"diffusion_model.blocks.0.ffn.2.diff_b", "blocks.0.ffn.2", LoraPart::kBiasDifference},
+    {"diffusion_model.blocks.0.norm3.diff", "blocks.0.norm3", LoraPart::kDifference},
+    {"diffusion_model.blocks.0.self_attn.norm_q.diff", "blocks.0.self_attn.norm_q",
+     LoraPart::kDifference},
+    {"diffusion_model.blocks.1.diff_m", "blocks.1.modulation", LoraPart::kDifference},
+    {"diffusion_model.head.diff_m", "head.modulation", LoraPart::kDifference},
+    {"diffusion_model.head.head.diff", "head.head", LoraPart::kDifference},
+    {"pipe.dit.blocks.0.self_attn.o.lora_A.default.weight", "blocks.0.self_attn.o",
+     LoraPart::kDown},
+    {"blocks.0.cross_attn.k.lora_A.weight", "blocks.0.cross_attn.k", LoraPart::kDown},
+    {"model.diffusion_model.text_embedding.0.lora_up.weight", "text_embedding.0", LoraPart::kUp},
+    // kohya, LyCORIS
+    {"lora_unet_blocks_0_self_attn_q.lora_down.weight", "blocks.0.self_attn.q", LoraPart::kDown},
+    {"lora_unet__blocks_1_cross_attn_o.lora_up.weight", "blocks.1.cross_attn.o", LoraPart::kUp},
+    {"lora_unet_blocks_0_attn1_to_out_0.alpha", "blocks.0.self_attn.o", LoraPart::kAlpha},
+    {"lycoris_blocks_0_ffn_net_0_proj.lora_down.weight", "blocks.0.ffn.0", LoraPart::kDown},
+    {"lora_unet_time_projection_1.lora_down.weight", "time_projection.1", LoraPart::kDown},
+};
+
+TEST(LoraKeyTest, EverySpellingIsKnown) {
+  const LoraKeyReader reader(SmallConfig());
+  for (const KeyCase& c : kKeys) {
+    const absl::StatusOr<LoraKey> key = reader.Read(c.key);
+    ASSERT_TRUE(key.ok()) << c.key << " " << key.status();
+    EXPECT_EQ(*key, (LoraKey{c.module, c.part})) << c.key;
+  }
+}
+
+struct RefusedKey {
+  const char* key;
+  absl::StatusCode code;
+  const char* message;
+};
+
+const RefusedKey kRefusedKeys[] = {
+    {"diffusion_model.blocks.2.self_attn.q.lora_down.weight", absl::StatusCode::kInvalidArgument,
+     "last block is 1"},
+    {"diffusion_model.blocks.0.cross_attn.k_img.lora_down.weight",
+     absl::StatusCode::kInvalidArgument, "Wan2.1's image-to-video"},
+    {"transformer.blocks.0.attn2.add_k_proj.lora_A.weight", absl::StatusCode::kInvalidArgument,
+     "Wan2.1's image-to-video"},
+    {"transformer_2.blocks.0.attn1.to_q.lora_A.weight", absl::StatusCode::kInvalidArgument,
+     "two files"},
+    {"lora_te_blocks_0_q.lora_down.weight", absl::StatusCode::kInvalidArgument, "text encoder"},
+    {"double_blocks.0.img_attn.qkv.lora_A.weight", absl::StatusCode::kInvalidArgument,
+     "no part of this model"},
+    {"blocks.0.self_attn.q.weight", absl::StatusCode::kInvalidArgument, "none of the endings"},
+    {"blocks.0.self_attn.q.dora_scale", absl::StatusCode::kUnimplemented, "DoRA"},
+    {"lora_unet_blocks_0_self_attn_q.hada_w1_a", absl::StatusCode::kUnimplemented, "LoHa"},
+    {"lora_unet_blocks_0_self_attn_q.lokr_w1", absl::StatusCode::kUnimplemented, "LoKr"},
+};
+
+TEST(LoraKeyTest, OthersAreRefusedWithAReason) {
+  const LoraKeyReader reader(SmallConfig());
+  for (const RefusedKey& c : kRefusedKeys) {
+    const absl::Status status = reader.Read(c.key).status();
+    EXPECT_EQ(status.code(), c.code) << c.key;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message)) << c.key;
+  }
+}
+
+// A file in the making; every byte of its data is zero, so F32 scalars are 0.
+class LoraFileTest : public ::testing::Test {
+ protected:
+  void Add(const std::string& name, const std::vector<int64_t>& shape,
+           const std::string& dtype = "F32", std::string bytes = "") {
+    int64_t size = dtype == "F32" ? 4 : 2;
+    for (const int64_t extent : shape) size *= extent;
+    bytes.resize(static_cast<size_t>(size));
+    header_[name] = {{"dtype", dtype},
+                     {"shape", shape},
+                     {"data_offsets", {data_.size(), data_.size() + bytes.size()}}};
+    data_ += bytes;
+  }
+
+  void AddPair(const std::string& module, int64_t rows, int64_t rank, int64_t columns) {
+    Add(module + ".lora_A.weight", {rank, columns});
+    Add(module + ".lora_B.weight", {rows, rank});
+  }
+
+  static std::string Scalar(float value) {
+    return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+
+  absl::StatusOr<LoraFile> Read() {
+    WriteFile(path_, SafetensorsBytes(header_.dump(), data_));
+    return ReadLoraFile(path_, SmallConfig());
+  }
+
+  // The file is refused, and the message names it.
+  void ExpectRefused(absl::StatusCode code, const std::vector<std::string>& parts) {
+    const absl::Status status = Read().status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
+    for (const std::string& part : parts) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+    }
+  }
+
+  TempFolder folder_;
+  std::string path_ = (folder_ / "lora.safetensors").string();
+  nlohmann::json header_ = nlohmann::json::object();
+  std::string data_;
+};
+
+TEST_F(LoraFileTest, AlphaIsTheRankWhereNothingSaysMore) {
+  AddPair("blocks.0.self_attn.q", 8, 3, 8);
+  const auto file = Read();
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_THAT(file->terms, SizeIs(1));
+  EXPECT_EQ(file->terms[0].target, "blocks.0.self_attn.q.weight");
+  EXPECT_EQ(file->terms[0].rank, 3);
+  EXPECT_EQ(file->terms[0].factor, 1);
+  EXPECT_EQ(file->rank, 3);
+  EXPECT_EQ(file->bytes, 4U * (3 * 8 + 8 * 3));
+}
+
+TEST_F(LoraFileTest, AlphaTensorsOfEveryDtype) {
+  const uint16_t half = 0x4A00;    // 12
+  const uint16_t bfloat = 0x4140;  // 12
+  const auto text = [](uint16_t v) { return std::string(reinterpret_cast<const char*>(&v), 2); };
+  AddPair("blocks.0.self_attn.q", 8, 4, 8);
+  Add("blocks.0.self_attn.q.alpha", {}, "F32", Scalar(12));
+  AddPair("blocks.0.self_attn.k", 8, 4, 8);
+  Add("blocks.0.self_attn.k.alpha", {1}, "F16", text(half));
+  AddPair("blocks.0.self_attn.v", 8, 4, 8);
+  Add("blocks.0.self_attn.v.alpha", {}, "BF16", text(bfloat));
+  const auto file = Read();
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const LoraTerm& term : file->terms) EXPECT_EQ(term.factor, 3) << term.target;
+}
+
+TEST_F(LoraFileTest, SettingsOfTheMetadata) {
+  AddPair("transformer.blocks.0.attn1.to_q", 8, 4, 8);
+  AddPair("transformer.blocks.0.attn1.to_k", 8, 4, 8);
+  header_["__metadata__"]["lora_adapter_metadata"] =
+      R"({"transformer.lora_alpha":6,"transformer.use_rslora":true,
+          "transformer.alpha_pattern":{"attn1.to_k":10}})";
+  const auto file = Read();
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_THAT(file->terms, SizeIs(2));
+  EXPECT_THAT(file->terms[0].factor, DoubleEq(5)) << "keys: alpha 10, root of the rank 2";
+  EXPECT_THAT(file->terms[1].factor, DoubleEq(3)) << "queries";
+}
+
+TEST_F(LoraFileTest, SettingsBesideTheFileCountForPeftsNameAlone) {
+  AddPair("base_model.model.blocks.0.attn1.to_q", 8, 4, 8);
+  WriteFile(folder_ / "adapter_config.json", R"({"lora_alpha":8,"peft_type":"LORA"})");
+  EXPECT_EQ(Read()->terms[0].factor, 1);
+  path_ = (folder_ / "adapter_model.safetensors").string();
+  EXPECT_EQ(Read()->terms[0].factor, 2);
+  EXPECT_EQ(ReadLoraFile(folder_.string(), SmallConfig())->terms[0].factor, 2) << "as a folder";
+}
+
+TEST_F(LoraFileTest, WrongSettingsAreRefused) {
+  AddPair("blocks.0.self_attn.q", 8, 4, 8);
+  path_ = (folder_ / "adapter_model.safetensors").string();
+  const auto refused = [&](const char* settings, absl::StatusCode code, const char* message) {
+    WriteFile(folder_ / "adapter_config.json", settings);
+    const absl::Status status = Read().status();
+    EXPECT_EQ(status.code(), code) << settings;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("adapter_config.json"), HasSubstr(message)));
+  };
+  refused(R"({"lora_alpha":"8"})", absl::StatusCode::kDataLoss, "lora_alpha");
+  refused(R"({"use_rslora":1})", absl::StatusCode::kDataLoss, "use_rslora");
+  refused(R"({"use_dora":true})", absl::StatusCode::kUnimplemented, "use_dora");
+  refused(R"({"peft_type":"LOHA"})", absl::StatusCode::kUnimplemented, "peft_type");
+  refused(R"({"alpha_pattern":{"a.*":1}})", absl::StatusCode::kUnimplemented, "a.*");
+  refused(R"({"alpha_pattern":{"a":"1"}})", absl::StatusCode::kDataLoss, "alpha_pattern");
+  refused("{", absl::StatusCode::kDataLoss, "");
+}
+
+TEST_F(LoraFileTest, ConvolutionsAndDifferences) {
+  Add("diffusion_model.patch_embedding.lora_down.weight", {2, 3, 1, 2, 2});
+  Add("diffusion_model.patch_embedding.lora_up.weight", {8, 2, 1, 1, 1});
+  Add("diffusion_model.blocks.0.diff_m", {1, 6, 8});
+  Add("diffusion_model.blocks.0.norm3.diff", {8}, "BF16");
+  Add("diffusion_model.blocks.0.norm3.diff_b", {8}, "F16");
+  const auto file = Read();
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_THAT(file->terms, SizeIs(4));
+  EXPECT_EQ(file->terms[0].target, "blocks.0.modulation");
+  EXPECT_EQ(file->terms[1].target, "blocks.0.norm3.bias");
+  EXPECT_EQ(file->terms[2].target, "blocks.0.norm3.weight");
+  EXPECT_EQ(file->terms[3].target, "patch_embedding.weight");
+  EXPECT_EQ(file->terms[3].columns, 12);
+}
+
+TEST_F(LoraFileTest, AHalfAloneIsDamage) {
+  Add("blocks.0.self_attn.q.lora_A.weight", {4, 8});
+  ExpectRefused(absl::StatusCode::kDataLoss,
+                {"blocks.0.self_attn.q.lora_A.weight", "lora_B (lora_up) is missing"});
+}
+
+TEST_F(LoraFileTest, TheOtherHalfAlone) {
+  Add("blocks.0.self_attn.q.lora_B.weight", {8, 4});
+  ExpectRefused(absl::StatusCode::kDataLoss, {"lora_A (lora_down) is missing"});
+}
+
+TEST_F(LoraFileTest, AlphaAlone) {
+  Add("blocks.0.self_attn.q.alpha", {});
+  ExpectRefused(absl::StatusCode::kDataLoss, {"blocks.0.self_attn.q.alpha", "stands alone"});
+}
+
+TEST_F(LoraFileTest, ForAWiderModel) {
+  AddPair("diffusion_model.blocks.0.self_attn.q", 5120, 2, 5120);
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                {"diffusion_model.blocks.0.self_attn.q.lora_A.weight", "[2, 5120]",
+                 "model of width 5120 (the 14B models), and this one's is 8"});
+}
+
+TEST_F(LoraFileTest, WithOtherRows) {
+  AddPair("blocks.0.ffn.0", 13, 2, 8);
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                {"blocks.0.ffn.0.lora_B.weight", "[13, 2], expected [12, rank]"});
+}
+
+TEST_F(LoraFileTest, HalvesOfDifferentRanks) {
+  Add("blocks.0.self_attn.q.lora_A.weight", {4, 8});
+  Add("blocks.0.self_attn.q.lora_B.weight", {8, 3});
+  ExpectRefused(absl::StatusCode::kDataLoss,
+                {"blocks.0.self_attn.q.lora_B.weight", "ranks differ"});
+}
+
+TEST_F(LoraFileTest, RankZero) {
+  AddPair("blocks.0.self_attn.q", 8, 0, 8);
+  ExpectRefused(absl::StatusCode::kDataLoss, {"at least one row"});
+}
+
+TEST_F(LoraFileTest, NoMatrix) {
+  Add("blocks.0.self_attn.q.lora_A.weight", {8});
+  Add("blocks.0.self_attn.q.lora_B.weight", {8, 1});
+  ExpectRefused(absl::StatusCode::kDataLoss, {"no matrix"});
+}
+
+TEST_F(LoraFileTest, ADifferenceOfAnotherShape) {
+  Add("blocks.0.norm3.diff", {9});
+  ExpectRefused(absl::StatusCode::kInvalidArgument, {"blocks.0.norm3.diff", "[9], expected [8]"});
+}
+
+TEST_F(LoraFileTest, ABiasThatIsNone) {
+  Add("blocks.0.self_attn.norm_q.diff_b", {8});
+  ExpectRefused(absl::StatusCode::kInvalidArgument, {"norm_q", "which has none"});
+}
+
+TEST_F(LoraFileTest, OneModuleInTwoStyles) {
+  AddPair("transformer.blocks.0.attn1.to_q", 8, 2, 8);
+  AddPair("diffusion_model.blocks.0.self_attn.q", 8, 2, 8);
+  ExpectRefused(absl::StatusCode::kDataLoss, {"are the same part of blocks.0.self_attn.q"});
+}
+
+TEST_F(LoraFileTest, AnAlphaThatIsNoNumber) {
+  AddPair("blocks.0.self_attn.q", 8, 2, 8);
+  Add("blocks.0.self_attn.q.alpha", {}, "F32", Scalar(std::nanf("")));
+  ExpectRefused(absl::StatusCode::kDataLoss, {"blocks.0.self_attn.q.alpha", "no finite number"});
+}
+
+TEST_F(LoraFileTest, AnAlphaOfTwo) {
+  AddPair("blocks.0.self_attn.q", 8, 2, 8);
+  Add("blocks.0.self_attn.q.alpha", {2});
+  ExpectRefused(absl::StatusCode::kDataLoss, {"no finite number"});
+}
+
+TEST_F(LoraFileTest, DtypesThatAreNotServed) {
+  header_["blocks.0.self_attn.q.lora_A.weight"] = {
+      {"dtype", "F8_E4M3"}, {"shape", {2, 8}}, {"data_offsets", {0, 16}}};
+  data_.resize(16);
+  ExpectRefused(absl::StatusCode::kUnimplemented, {"F8_E4M3"});
+}
+
+TEST_F(LoraFileTest, AnEmptyFile) { ExpectRefused(absl::StatusCode::kDataLoss, {"no tensors"}); }
+
+TEST_F(LoraFileTest, AMissingFile) {
+  const absl::Status status = ReadLoraFile(path_, SmallConfig()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
+}
+
+// A sound file, cut anywhere: never read as something else.
+TEST_F(LoraFileTest, CutAnywhere) {
+  AddPair("blocks.0.self_attn.q", 8, 2, 8);
+  const std::string whole = SafetensorsBytes(header_.dump(), data_);
+  WriteFile(path_, whole);
+  ASSERT_TRUE(ReadLoraFile(path_, SmallConfig()).ok());
+  for (size_t length = 0; length < whole.size(); length += 3) {
+    WriteFile(path_, whole.substr(0, length));
+    EXPECT_EQ(ReadLoraFile(path_, SmallConfig()).status().code(), absl::StatusCode::kDataLoss)
+        << length;
+  }
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,5 +1,7 @@
 #include "engine/pipeline/weight_lease.h"
 
+#include <c10/util/Exception.h>
+
 #include <utility>
 
 namespace wan {
@@ -34,7 +36,14 @@ WeightLease& WeightLease::operator=(WeightLease&& other) noexcept {
 
 void WeightLease::End() noexcept {
   if (weights_ == nullptr) return;
-  if (policy_ == ResidencyPolicy::kHost || policy_ == ResidencyPolicy::kStream) weights_->Park();
+  if (policy_ == ResidencyPolicy::kHost || policy_ == ResidencyPolicy::kStream) {
+    try {
+      weights_->Park();
+    } catch (const c10::Error&) {
+      // The copies in host memory were made when the job began, so only a lost device refuses this.
+      // What lost it is on its way to the caller and must not become the end of the process here.
+    }
+  }
   weights_ = nullptr;
 }
 

@@ -197,7 +197,7 @@ TEST_F(ResidencyGpuTest, EveryPolicyGivesTheSameLatents) {
   }
 }
 
-TEST_F(ResidencyGpuTest, WhatComputesOnTheCpuIsClose) {
+TEST_F(ResidencyGpuTest, ComponentsMayComputeOnTheCpu) {
   const auto engine = MakeEngine(Policy::kCpu, "ti2v-5b", "fp32");
   EXPECT_TRUE(Latents(*engine, Request()).ok());
 }

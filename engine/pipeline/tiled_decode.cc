@@ -62,7 +62,7 @@ absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
       const TileSpan& x = columns[column];
       const at::Tensor weights = Fade(rows, row, scale).unsqueeze(1) * Fade(columns, column, scale);
       int64_t begin = 0;
-      const absl::Status status = vae.Decode(
+      absl::Status status = vae.Decode(
           latents.narrow(2, y.begin, y.size).narrow(3, x.begin, x.size),
           [&](const at::Tensor& part) {
             video.narrow(1, begin, part.size(1))

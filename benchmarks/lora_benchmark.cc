@@ -1,0 +1,205 @@
+// What it costs to change the LoRA of a transformer whose weights are on the device: two LoRAs of
+// random numbers for every matrix of its blocks, selected in turn, and the base again.
+//
+//   wan_bench_lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "benchmarks/harness.h"
+#include "c10/core/InferenceMode.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/models/lora_patch.h"
+#include "engine/models/wan/transformer.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string model = "synthetic:t2v-a14b";
+  std::string device = "cuda:0";
+  std::string dtype = "bf16";
+  int64_t rank = 64;
+  int repeats = 3;
+  double at_most = 0;  // seconds of a switch; 0: no limit
+};
+
+bool IsMatrixOfABlock(const TensorInfo& tensor) {
+  return tensor.name.starts_with("blocks.") && tensor.name.ends_with(".weight") &&
+         tensor.shape.size() == 2;
+}
+
+StoredTensor Stored(const at::Tensor& tensor) {
+  StoredTensor stored;
+  stored.dtype = DType::kBFloat16;
+  stored.shape = tensor.sizes().vec();
+  stored.bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
+  return stored;
+}
+
+// Factors in bf16, as most files have them.
+std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_t rank,
+                                              WeightMover& mover) {
+  const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
+  LoraFile file;
+  std::vector<at::Tensor> factors;
+  for (const TensorInfo& tensor : source.Tensors()) {
+    if (!IsMatrixOfABlock(tensor)) continue;
+    LoraTerm& term = file.terms.emplace_back();
+    term.target = tensor.name;
+    term.rows = tensor.shape[0];
+    term.columns = tensor.shape[1];
+    term.rank = rank;
+    term.up = Stored(factors.emplace_back(at::zeros({term.rows, rank}, bf16).normal_(0, 0.01)));
+    term.down =
+        Stored(factors.emplace_back(at::zeros({rank, term.columns}, bf16).normal_(0, 0.01)));
+  }
+  file.rank = rank;
+  return LoraWeights::Load(file, mover);
+}
+
+// A number that any changed bit of the weights changes, but for rare coincidences.
+int64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
+  int64_t sum = 0;
+  for (const TensorInfo& info : source.Tensors()) {
+    const at::Tensor tensor = weights.Find(info.name)->tensor;
+    const at::ScalarType bits = tensor.element_size() == 2 ? at::kShort : at::kInt;
+    sum = sum * 31 + tensor.view(bits).sum(at::kLong).item<int64_t>();
+  }
+  return sum;
+}
+
+class SwitchBenchmark {
+ public:
+  SwitchBenchmark(const Settings& settings, at::Device device, const WeightSource& source,
+                  std::shared_ptr<ComponentWeights> weights)
+      : settings_(settings),
+        device_(device),
+        source_(source),
+        weights_(std::move(weights)),
+        first_(MakePatch()),
+        second_(MakePatch()) {}
+
+  int64_t lora_bytes() const { return lora_bytes_; }
+
+  absl::Status Run() {
+    const int64_t base = Checksum(*weights_, source_);
+    const auto begin = std::chrono::steady_clock::now();
+    weights_->KeepHostCopy();
+    std::printf("host copy of the base, once a model: %.3f s\n", SecondsSince(begin));
+
+    double slowest = 0;
+    for (int i = 0; i < settings_.repeats; ++i) {
+      Change("base to LoRA", first_);
+      const int64_t first = Checksum(*weights_, source_);
+      slowest = std::max(slowest, Change("LoRA to another", second_));
+      if (Checksum(*weights_, source_) == first) {
+        return absl::InternalError("the switch changed nothing");
+      }
+      slowest = std::max(slowest, Change("LoRA back", first_));
+      if (Checksum(*weights_, source_) != first) {
+        return absl::InternalError("the same LoRA gives other weights the second time");
+      }
+      Change("the same LoRA", first_);
+      Change("LoRA to base", nullptr);
+      if (Checksum(*weights_, source_) != base) {
+        return absl::InternalError("the base's weights are not what they were");
+      }
+    }
+    std::printf("slowest switch between two LoRAs: %.3f s; the base is bit for bit what it was\n",
+                slowest);
+    if (settings_.at_most > 0 && slowest >= settings_.at_most) {
+      return absl::InternalError(
+          absl::StrFormat("a switch took %.3f s, allowed are %.3f s", slowest, settings_.at_most));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::shared_ptr<const WeightPatch> MakePatch() {
+    const ScaledLora lora{RandomLora(source_, settings_.rank, weights_->mover()), 1};
+    lora_bytes_ = lora.weights->bytes();
+    return MakeLoraPatch(*weights_, std::span(&lora, 1));
+  }
+
+  // Seconds until the last weight has changed.
+  double Change(const char* name, const std::shared_ptr<const WeightPatch>& patch) {
+    Synchronize(device_);
+    const int64_t before = CurrentBytes(device_);
+    ResetPeakBytes(device_);
+    const auto begin = std::chrono::steady_clock::now();
+    weights_->SetPatch(patch);
+    weights_->FinishPatch();
+    Synchronize(device_);
+    const double seconds = SecondsSince(begin);
+    std::printf("%-16s %.3f s, %.3f GiB of the device besides the weights\n", name, seconds,
+                static_cast<double>(PeakBytes(device_) - before) / kGiB);
+    return seconds;
+  }
+
+  const Settings& settings_;
+  const at::Device device_;
+  const WeightSource& source_;
+  const std::shared_ptr<ComponentWeights> weights_;
+  int64_t lora_bytes_ = 0;
+  const std::shared_ptr<const WeightPatch> first_;
+  const std::shared_ptr<const WeightPatch> second_;
+};
+
+absl::Status Run(const Settings& settings) {
+  const c10::InferenceMode inference;
+  const absl::StatusOr<at::Device> device = OpenDevice(settings.device);
+  if (!device.ok()) return device.status();
+  const auto checkpoint = Checkpoint::Open(settings.model);
+  if (!checkpoint.ok()) return checkpoint.status();
+  const WeightSource& source = (*checkpoint)->transformer();
+  const auto weights =
+      std::make_shared<ComponentWeights>(MakeWeightMover(*device), ComponentWeights::Home::kDevice);
+  const auto transformer =
+      LoadWanTransformer(source, (*checkpoint)->transformer_config(),
+                         {.device = *device,
+                          .dtype = settings.dtype == "fp32" ? at::kFloat : at::kBFloat16,
+                          .weights = weights});
+  if (!transformer.ok()) return transformer.status();
+  Synchronize(*device);
+
+  SwitchBenchmark benchmark(settings, *device, source, weights);
+  std::printf("%s, %.2f GB of weights in %s; two LoRAs of rank %lld, %.2f GB each\n",
+              settings.model.c_str(), static_cast<double>((*transformer)->WeightBytes()) / 1e9,
+              settings.dtype.c_str(), static_cast<long long>(settings.rank),
+              static_cast<double>(benchmark.lora_bytes()) / 1e9);
+  return benchmark.Run();
+}
+
+}  // namespace
+}  // namespace wan
+
+int main(int argc, char** argv) {
+  wan::Settings settings;
+  CLI::App app("Measures the switch between two LoRAs of a transformer on its device");
+  app.add_option("--model", settings.model, "checkpoint whose transformer is changed")
+      ->capture_default_str();
+  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--dtype", settings.dtype, "of the weights")
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  app.add_option("--rank", settings.rank, "of both LoRAs")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--at-most", settings.at_most, "seconds; a slower switch is an error")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return wan::ReportErrors([&] { return wan::Run(settings); });
+}

@@ -23,6 +23,7 @@ COPY proto/ proto/
 COPY engine/ engine/
 COPY server/ server/
 COPY client/ client/
+COPY demo/ demo/
 RUN cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release \
  && cmake --build build --target wanserve wanctl wan_inspect \
  && if cmake --build build --target help | grep '^wan_cuda:' >/dev/null; then cmake --build build --target wan_cuda; fi
@@ -31,6 +32,7 @@ RUN cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release \
 RUN runtime=/runtime/build \
  && mkdir -p $runtime/bin $runtime/lib /runtime/.deps/torch /runtime/.deps/nvidia/cu13/lib \
  && cp build/bin/{wanserve,wanctl,wan_inspect} $runtime/bin/ \
+ && mkdir -p $runtime/share/wanserve && cp -r demo/model $runtime/share/wanserve/demo \
  && cp -r .deps/torch/lib /runtime/.deps/torch/ \
  && cp -r .deps/torch-*.dist-info /runtime/.deps/ \
  && cp -r .deps/nvidia/. /runtime/.deps/nvidia/ \

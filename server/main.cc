@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "engine/api/clock.h"
 #include "engine/api/engine_factory.h"
 #include "server/config/command_line.h"
+#include "server/config/default_models.h"
 #include "server/config/yaml_config.h"
 #include "server/logging/logger.h"
 #include "server/rpc/server.h"
@@ -85,10 +87,14 @@ int Serve(const ServerConfig& config) {
 }
 
 int Main(int argc, char** argv) {
-  const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
+  absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok()) {
     std::cerr << "wanserve: " << std::string(command.status().message()) << '\n';
     return kUsage;
+  }
+  if (command->config.models.empty()) {
+    std::error_code error;
+    command->config.models = DefaultModels(std::filesystem::read_symlink("/proc/self/exe", error));
   }
   switch (command->action) {
     case CommandLine::Action::kPrintText:

@@ -43,6 +43,9 @@ int Checkpoint::num_experts() const { return static_cast<int>(parts_->transforme
 std::optional<double> Checkpoint::expert_boundary() const { return parts_->expert_boundary; }
 
 const std::optional<FewStepConfig>& Checkpoint::few_step() const { return parts_->few_step; }
+const std::optional<GenerationDefaults>& Checkpoint::generation_defaults() const {
+  return parts_->generation_defaults;
+}
 
 const TransformerConfig& Checkpoint::transformer_config(int expert) const {
   return *parts_->transformers.at(expert).config;

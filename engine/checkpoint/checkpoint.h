@@ -55,6 +55,9 @@ class Checkpoint {
   // How a distilled checkpoint is sampled; nullopt for an ordinary one.
   const std::optional<FewStepConfig>& few_step() const;
 
+  // Its own defaults of requests; nullopt if it has none.
+  const std::optional<GenerationDefaults>& generation_defaults() const;
+
   const TransformerConfig& transformer_config(int expert = 0) const;
   const TextEncoderConfig& text_encoder_config() const;
   const VaeConfig& vae_config() const;

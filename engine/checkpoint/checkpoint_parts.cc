@@ -9,6 +9,7 @@
 #include "engine/checkpoint/config_reader.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/few_step_config.h"
+#include "engine/checkpoint/generation_defaults.h"
 #include "engine/checkpoint/file_errors.h"
 #include "engine/checkpoint/json_text.h"
 #include "engine/checkpoint/safetensors.h"
@@ -283,6 +284,10 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
         Absent(path,
                "no checkpoint: neither upstream's layout (config.json or high_noise_model) nor "
                "diffusers' (model_index.json)"));
+  }
+  if (parts.layout == Layout::kOriginal || parts.layout == Layout::kDiffusers) {
+    parts.generation_defaults =
+        ReadGenerationDefaults((root / "generation_defaults.json").string(), parts.problems);
   }
   CheckTogether(parts);
   return parts;

@@ -31,6 +31,7 @@ struct CheckpointParts {
   std::string model;  // empty if it could not be made out
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
+  std::optional<GenerationDefaults> generation_defaults;
   std::string tokenizer_path;
   std::vector<Component<TransformerConfig>> transformers;  // one per expert
   Component<TextEncoderConfig> text_encoder;

@@ -73,4 +73,20 @@ struct FewStepConfig {
   friend bool operator==(const FewStepConfig&, const FewStepConfig&) = default;
 };
 
+// What requests take where they say nothing, for a checkpoint that was trained for other sizes or
+// schedules than its family's published one. What is unset stays the family's.
+struct GenerationDefaults {
+  std::optional<int> width;  // pixels
+  std::optional<int> height;
+  std::optional<int> num_frames;
+  std::optional<int> fps;
+  std::optional<int> steps;
+  std::vector<double> guidance_scale;  // one, or (low noise, high noise); empty: unset
+  std::optional<double> shift;
+  std::optional<std::string> solver;
+  std::optional<std::string> negative_prompt;
+
+  friend bool operator==(const GenerationDefaults&, const GenerationDefaults&) = default;
+};
+
 }  // namespace wan

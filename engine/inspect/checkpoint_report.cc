@@ -66,6 +66,23 @@ Json Describe(const FewStepConfig& config) {
   return description;
 }
 
+Json Describe(const GenerationDefaults& defaults) {
+  Json description = Json::object();
+  const auto set = [&](const char* name, const auto& value) {
+    if (value.has_value()) description[name] = *value;
+  };
+  set("width", defaults.width);
+  set("height", defaults.height);
+  set("num_frames", defaults.num_frames);
+  set("fps", defaults.fps);
+  set("steps", defaults.steps);
+  if (!defaults.guidance_scale.empty()) description["guidance_scale"] = defaults.guidance_scale;
+  set("shift", defaults.shift);
+  set("solver", defaults.solver);
+  set("negative_prompt", defaults.negative_prompt);
+  return description;
+}
+
 Json Messages(const std::vector<absl::Status>& problems) {
   Json messages = Json::array();
   for (const absl::Status& problem : problems) messages.push_back(std::string(problem.message()));
@@ -185,12 +202,16 @@ Json InspectCheckpoint(const std::string& path) {
                  {"model", NullIfEmpty(parts.model)},
                  {"expert_boundary", nullptr},
                  {"few_step", nullptr},
+                 {"generation_defaults", nullptr},
                  {"tokenizer", NullIfEmpty(parts.tokenizer_path)},
                  {"components", Json::array()},
                  {"problems", Messages(parts.problems)}};
   if (parts.layout.has_value()) report["layout"] = std::string(LayoutName(*parts.layout));
   if (parts.expert_boundary.has_value()) report["expert_boundary"] = *parts.expert_boundary;
   if (parts.few_step.has_value()) report["few_step"] = Describe(*parts.few_step);
+  if (parts.generation_defaults.has_value()) {
+    report["generation_defaults"] = Describe(*parts.generation_defaults);
+  }
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     report["components"].push_back(Describe(transformer));
   }
@@ -218,6 +239,9 @@ std::string ReportText(const Json& report) {
       absl::StrAppend(&text, ", low noise from step ", few_step["boundary_step_index"].get<int>());
     }
     text += "\n";
+  }
+  if (const Json& defaults = report["generation_defaults"]; !defaults.is_null()) {
+    absl::StrAppend(&text, "defaults      ", defaults.dump(), "\n");
   }
   std::vector<std::string> problems = report["problems"].get<std::vector<std::string>>();
   for (const Json& component : report["components"]) {

@@ -13,6 +13,7 @@ namespace wan {
 //   "expert_boundary"  fraction of the schedule, or null
 //   "few_step"         null, or {"timesteps", "shift", and "boundary_step_index" if it is set} of a
 //                      distilled checkpoint
+//   "generation_defaults"  null, or the members of the checkpoint's own defaults of requests
 //   "tokenizer"        path of the SentencePiece model, or null
 //   "components"       array of {"name", "file", "files", "tensors", "parameters", "bytes",
 //                      "dtypes": {name: tensors}, "dimensions": object or null, "problems"}

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/inspect/checkpoint_report.h"
+#include "engine/inspect/diffusers_layout.h"
 #include "engine/inspect/token_service.h"
 
 namespace {
@@ -37,6 +38,13 @@ int AnswerTokens(const std::string& path) {
   return kOk;
 }
 
+int WriteDiffusers(const std::string& from, const std::string& to) {
+  const absl::Status status = wan::WriteDiffusersLayout(from, to);
+  if (status.ok()) return kOk;
+  std::cerr << "wan_inspect: " << status.message() << "\n";
+  return kDamaged;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -55,10 +63,16 @@ int main(int argc, char** argv) {
                                               "{\"error\": ...}");
   tokens->add_option("PATH", path, "Folder of a checkpoint, or its SentencePiece model")
       ->required();
+  CLI::App* const diffusers = app.add_subcommand(
+      "to-diffusers", "Writes a checkpoint again in diffusers' layout, weights unchanged");
+  std::string to;
+  diffusers->add_option("FROM", path, "Folder of the checkpoint")->required();
+  diffusers->add_option("TO", to, "Folder that is made; absent or empty")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
+  if (diffusers->parsed()) return WriteDiffusers(path, to);
   return checkpoint->parsed() ? InspectCheckpoint(path, as_json) : AnswerTokens(path);
 }

@@ -41,24 +41,31 @@ class Violations {
   std::vector<FieldViolation> list_;
 };
 
+SamplingDefaults FewStepSampling(const FewStepConfig& few_step) {
+  return {.steps = static_cast<int>(few_step.timesteps.size()),
+          .guidance_scale = {1},
+          .shift = few_step.shift,
+          .solver = "euler",
+          .negative_prompt = ""};
+}
+
 // Fills every unset field with the model's default.
 GenerationRequest Resolve(GenerationRequest request, const PlannedModel& model,
                           int64_t drawn_seed) {
-  const ModelFamily& family = *model.family;
-  const SamplingDefaults sampling = model.Sampling();
+  const GenerationRequest defaults = model.Defaults();
   if (!request.negative_prompt.has_value() || request.negative_prompt->empty()) {
-    request.negative_prompt = std::string(sampling.negative_prompt);
+    request.negative_prompt = defaults.negative_prompt;
   }
-  if (!request.width) request.width = family.shape.width;
-  if (!request.height) request.height = family.shape.height;
-  if (!request.num_frames) request.num_frames = family.shape.num_frames;
-  if (!request.fps) request.fps = family.fps;
-  if (!request.steps) request.steps = sampling.steps;
-  if (request.guidance_scale.empty()) request.guidance_scale = sampling.guidance_scale;
-  if (!request.shift) request.shift = sampling.shift;
-  if (request.solver.empty()) request.solver = std::string(sampling.solver);
+  if (!request.width) request.width = defaults.width;
+  if (!request.height) request.height = defaults.height;
+  if (!request.num_frames) request.num_frames = defaults.num_frames;
+  if (!request.fps) request.fps = defaults.fps;
+  if (!request.steps) request.steps = defaults.steps;
+  if (request.guidance_scale.empty()) request.guidance_scale = defaults.guidance_scale;
+  if (!request.shift) request.shift = defaults.shift;
+  if (request.solver.empty()) request.solver = defaults.solver;
   if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
-  if (request.outputs.empty()) request.outputs = {OutputKind::kMp4};
+  if (request.outputs.empty()) request.outputs = defaults.outputs;
   return request;
 }
 
@@ -247,13 +254,23 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
 
 }  // namespace
 
-SamplingDefaults PlannedModel::Sampling() const {
-  if (!few_step.has_value()) return family->sampling;
-  return {.steps = static_cast<int>(few_step->timesteps.size()),
-          .guidance_scale = {1},
-          .shift = few_step->shift,
-          .solver = "euler",
-          .negative_prompt = ""};
+GenerationRequest PlannedModel::Defaults() const {
+  const SamplingDefaults sampling =
+      few_step.has_value() ? FewStepSampling(*few_step) : family->sampling;
+  const GenerationDefaults own = generation_defaults.value_or(GenerationDefaults{});
+  GenerationRequest defaults;
+  defaults.negative_prompt = own.negative_prompt.value_or(std::string(sampling.negative_prompt));
+  defaults.width = own.width.value_or(family->shape.width);
+  defaults.height = own.height.value_or(family->shape.height);
+  defaults.num_frames = own.num_frames.value_or(family->shape.num_frames);
+  defaults.fps = own.fps.value_or(family->fps);
+  defaults.steps = own.steps.value_or(sampling.steps);
+  defaults.guidance_scale =
+      own.guidance_scale.empty() ? sampling.guidance_scale : own.guidance_scale;
+  defaults.shift = own.shift.value_or(sampling.shift);
+  defaults.solver = own.solver.value_or(std::string(sampling.solver));
+  defaults.outputs = {OutputKind::kMp4};
+  return defaults;
 }
 
 int PlannedModel::SpatialStride() const {
@@ -291,7 +308,9 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
     violations.Add("image", absl::StrCat(std::string(model.family->name), " needs an image"));
   }
   CheckSampling(plan.request, *model.family, violations);
-  if (model.few_step.has_value()) CheckFewStep(plan.request, model.Sampling(), violations);
+  if (model.few_step.has_value()) {
+    CheckFewStep(plan.request, FewStepSampling(*model.few_step), violations);
+  }
   const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
   if (shape.has_value()) {
     plan.shape = *shape;

@@ -25,12 +25,15 @@ struct PlannedModel {
   // Of two experts the high-noise one takes the timesteps from this fraction of 1000 on.
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
+  std::optional<GenerationDefaults> generation_defaults;
   // Text encoder, experts, autoencoder; empty: memory is not planned, and all of it is resident.
   std::vector<PlannedComponent> components;
   int64_t element_bytes = 4;  // of what transformers and text encoder compute in
 
-  // The family's or, for a few-step checkpoint, its own: Euler through its timesteps, unguided.
-  SamplingDefaults Sampling() const;
+  // What a request takes where it says nothing, size and frames included: the checkpoint's own
+  // defaults, else those of a few-step one (Euler through its timesteps, unguided), else the
+  // family's. Without model, prompt and seed.
+  GenerationRequest Defaults() const;
 
   // Pixels that one transformer token is wide and high: VAE stride times patch size.
   int SpatialStride() const;

@@ -57,10 +57,10 @@ InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedM
   inspected.prompt_tokens =
       CountTokens("prompt", request.prompt, model, tokenizer, inspected.violations);
   if (!model.few_step.has_value()) {
-    const std::string_view negative =
+    const std::string negative =
         request.negative_prompt.has_value() && !request.negative_prompt->empty()
-            ? std::string_view(*request.negative_prompt)
-            : model.family->sampling.negative_prompt;
+            ? *request.negative_prompt
+            : *model.Defaults().negative_prompt;
     inspected.negative_prompt_tokens =
         CountTokens("negative_prompt", negative, model, tokenizer, inspected.violations);
   }

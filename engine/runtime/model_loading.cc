@@ -51,9 +51,8 @@ PlannedComponent ApproximateComponent(std::string name, const WeightSource& sour
   return component;
 }
 
-// Where the components go when they are loaded: as a job of the model's default shape would have
-// them, or to host memory if none fits.
-std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
+// The plan of a request that leaves everything to the defaults, with texts as long as they may be.
+absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const PlanLimits& limits) {
   GenerationRequest request;
   request.size_is_exact = true;
   InspectedRequest inspected;
@@ -63,7 +62,22 @@ std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const Pl
     request.image = std::make_shared<const std::string>();
     inspected.image = planned.family->shape;
   }
-  const absl::StatusOr<GenerationPlan> plan = MakePlan(request, planned, inspected, 0, limits);
+  return MakePlan(request, planned, inspected, 0, limits);
+}
+
+// Defaults that no request could have are an error of the checkpoint.
+absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& planned) {
+  if (!planned.generation_defaults.has_value()) return absl::OkStatus();
+  const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, {});
+  if (plan.ok()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(checkpoint.path(), "/generation_defaults.json: ", plan.status().message()));
+}
+
+// Where the components go when they are loaded: as a job of the model's default shape would have
+// them, or to host memory if none fits.
+std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
+  const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, limits);
   std::vector<ResidencyPolicy> policies;
   for (size_t i = 0; i < planned.components.size(); ++i) {
     const ResidencyPolicy configured = planned.components[i].policy;
@@ -91,24 +105,6 @@ Place MakePlace(ResidencyPolicy policy, at::Device device) {
 // As diffusers' folders and wan_inspect call the experts.
 const char* TransformerName(int expert) { return expert == 0 ? "transformer" : "transformer_2"; }
 
-GenerationRequest DefaultsOf(const ModelSpec& spec, const PlannedModel& planned) {
-  const ModelFamily& family = *planned.family;
-  const SamplingDefaults sampling = planned.Sampling();
-  GenerationRequest defaults;
-  defaults.model = spec.name;
-  defaults.negative_prompt = std::string(sampling.negative_prompt);
-  defaults.width = family.shape.width;
-  defaults.height = family.shape.height;
-  defaults.num_frames = family.shape.num_frames;
-  defaults.fps = family.fps;
-  defaults.steps = sampling.steps;
-  defaults.guidance_scale = sampling.guidance_scale;
-  defaults.shift = sampling.shift;
-  defaults.solver = std::string(sampling.solver);
-  defaults.outputs = {OutputKind::kMp4};
-  return defaults;
-}
-
 ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
                           const PipelineModel& model, const std::vector<Place>& places,
                           const LoadOptions& options) {
@@ -129,7 +125,8 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
   description.components.push_back(DescribeComponent(std::string(kVaeComponent), checkpoint.vae(),
                                                      model.vae->WeightBytes(), places.back().device,
                                                      at::kFloat));
-  description.defaults = DefaultsOf(spec, model.planned);
+  description.defaults = model.planned.Defaults();
+  description.defaults.model = spec.name;
   description.accepts_image = family.image != ImageRole::kNone;
   description.spatial_stride = model.planned.SpatialStride();
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
@@ -173,6 +170,9 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   pipeline.planned.vae = checkpoint.vae_config();
   pipeline.planned.expert_boundary = checkpoint.expert_boundary();
   pipeline.planned.few_step = checkpoint.few_step();
+  pipeline.planned.generation_defaults = checkpoint.generation_defaults();
+  if (absl::Status status = CheckDefaults(checkpoint, pipeline.planned); !status.ok())
+    return status;
 
   if (!checkpoint.tokenizer_path().empty()) {
     if (absl::Status status =

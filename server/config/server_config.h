@@ -27,7 +27,7 @@ struct ServerConfig {
   HostPort metrics_listen{"127.0.0.1", 9464};
   // Jobs, events and artifacts. Required.
   std::string data_dir;
-  // Loaded at start, in this order.
+  // Loaded at start, in this order. Without any the demo model is (default_models.h).
   std::vector<ModelSpec> models;
   // "cpu" or "cuda:N".
   std::string device = "cpu";

@@ -81,6 +81,21 @@ TEST(CheckpointReportTest, DescribesFewSteps) {
   EXPECT_THAT(ReportText(InspectCheckpoint(path)), HasSubstr("shift 5, low noise from step 1\n"));
 }
 
+TEST(CheckpointReportTest, DescribesDefaultsOfRequests) {
+  const testing::TempFolder folder;
+  const std::string path = (folder / "m").string();
+  testing::LinkFolder(WAN_CHECKPOINT_DIR "/ti2v-5b/diffusers", path);
+  EXPECT_EQ(InspectCheckpoint(path)["generation_defaults"], nullptr);
+  const Json defaults = {{"width", 64},  {"height", 32},      {"num_frames", 5},
+                         {"fps", 8},     {"steps", 2},        {"guidance_scale", {4.0}},
+                         {"shift", 3.0}, {"solver", "euler"}, {"negative_prompt", "grey"}};
+  testing::WriteFile(fs::path(path) / "generation_defaults.json", defaults.dump());
+  const Json report = InspectCheckpoint(path);
+  EXPECT_EQ(report["ok"], true);
+  EXPECT_EQ(report["generation_defaults"], defaults);
+  EXPECT_THAT(ReportText(report), HasSubstr("defaults      {\"width\":64,\"height\":32,"));
+}
+
 TEST(CheckpointReportTest, DescribesSyntheticModelsWithTwoExperts) {
   const Json report = InspectCheckpoint("synthetic:i2v-a14b");
   EXPECT_EQ(report["ok"], true);

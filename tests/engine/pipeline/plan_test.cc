@@ -31,6 +31,30 @@ TEST(PlanTest, UnsetFieldsTakeUpstreamsDefaults) {
   EXPECT_FALSE(plan->image_to_video);
 }
 
+TEST(PlanTest, ACheckpointsOwnDefaultsComeBeforeItsFamilys) {
+  PlannedModel model = RealModel();
+  model.generation_defaults = GenerationDefaults{256, 128, 33, 16, 20, {4}, 3.0, "euler", "grey"};
+  const auto plan = MakePlan(TextRequest(), model, GoodTexts(), 77, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->shape, (VideoShape{256, 128, 33}));
+  EXPECT_EQ(plan->request.fps, 16);
+  EXPECT_EQ(plan->request.steps, 20);
+  EXPECT_EQ(plan->request.guidance_scale, std::vector<double>{4.0});
+  EXPECT_EQ(plan->request.shift, 3.0);
+  EXPECT_EQ(plan->request.solver, "euler");
+  EXPECT_EQ(plan->request.negative_prompt, "grey");
+
+  // The request still wins, and what the checkpoint leaves open is the family's.
+  GenerationRequest request = TextRequest();
+  request.steps = 7;
+  model.generation_defaults = GenerationDefaults{};
+  model.generation_defaults->steps = 20;
+  const auto asked = MakePlan(request, model, GoodTexts(), 77, {});
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->request.steps, 7);
+  EXPECT_EQ(asked->shape, (VideoShape{1280, 704, 121}));
+}
+
 // DIFFERENCES 9: upstream replaces an empty negative prompt by its default text.
 TEST(PlanTest, EmptyNegativePromptIsTheDefaultOne) {
   GenerationRequest request = TextRequest();

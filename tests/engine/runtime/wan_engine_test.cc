@@ -245,6 +245,27 @@ TEST_F(WanEngineTest, AMissingCheckpointLeavesTheEngineUsable) {
   Load();
 }
 
+TEST_F(WanEngineTest, DefaultsThatNoRequestCouldHaveAreAnErrorOfTheCheckpoint) {
+  const std::filesystem::path checkpoint = folder_ / "checkpoint";
+  std::filesystem::create_directory(checkpoint);
+  for (const auto& entry : std::filesystem::directory_iterator(kCheckpoint)) {
+    std::filesystem::create_symlink(entry.path(), checkpoint / entry.path().filename());
+  }
+  const auto load_with = [&](const char* defaults) {
+    std::ofstream(checkpoint / "generation_defaults.json") << defaults;
+    return engine_->LoadModel({"m", checkpoint.string()}, *recorder_);
+  };
+  const absl::Status status = load_with(R"({"width": 250, "num_frames": 32})");
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("generation_defaults.json"), HasSubstr("width"), HasSubstr("250"),
+                    HasSubstr("num_frames")));
+  ASSERT_TRUE(load_with(R"({"width": 256, "steps": 3})").ok());
+  EXPECT_EQ(engine_->Models().front().defaults.width, 256);
+  EXPECT_EQ(engine_->Models().front().defaults.steps, 3);
+  EXPECT_EQ(engine_->Models().front().defaults.height, 704);
+}
+
 TEST_F(WanEngineTest, AnUnwritableOutputEndsTheJobNotTheEngine) {
   Load();
   GenerationObserver observer;

@@ -5,8 +5,8 @@
 Clips are rendered and encoded once into a bank on the device, part of which is drawn anew while training goes on.
 A step (drawing the batch, forward, backward, both optimizers, averaging) is one CUDA graph. The learning rate
 follows the whole plan (--plan seconds of training, over several runs): warm-up, flat, then cosine from --flat on.
-Writes video.safetensors (averaged), state.safetensors (where the rate begins to fall, or the run ends: to go on from
-with --resume), video.jsonl (its curve).
+Writes, every --save-every seconds and at the end, video.safetensors (averaged) and state.safetensors (to go on from
+with --resume), and all the time video.jsonl (its curve).
 """
 
 import argparse
@@ -206,7 +206,7 @@ class Trainer:
         self.compute = torch.compile(compute, dynamic=False) if cuda else compute
         self.update = torch.compile(self.muon.step, dynamic=False) if cuda and options.muon else (self.muon.step if options.muon else None)
         self.graph = None
-        self.steps = 0
+        self.steps = self.first = 0  # first: of this run
 
     def body(self):
         for parameter in self.model.parameters():
@@ -226,13 +226,14 @@ class Trainer:
     def step(self, part):
         """One update; part: how much of the plan is done, 0 to 1."""
         options = self.options
-        warm = min(1.0, (self.steps + 1) / 500)
+        run = self.steps - self.first
+        warm = min(1.0, (run + 1) / 500)
         fall = 0.0 if part < options.flat else (part - options.flat) / (1 - options.flat)
         rate = warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * fall)))
         self.rate.fill_(options.rate * rate)
         if self.muon:
             self.muon.rate.fill_(options.matrix_rate * rate)
-        self.keep.fill_(1 - min(options.average, self.steps / (self.steps + 20)))
+        self.keep.fill_(1 - min(options.average, run / (run + 20)))
         if self.graph:
             self.graph.replay()
         else:
@@ -251,28 +252,17 @@ class Trainer:
             self.body()
 
     def state(self):
-        """What a later run needs, small: weights in fp32, moments in bf16 (they forget within hundreds of steps)."""
-        out = {}
-        names = [name for name, _ in self.model.named_parameters()]
-        for name, parameter, average in zip(names, self.model.parameters(), self.average):
-            out[f"weight.{name}"] = parameter.detach().clone()
-            out[f"average.{name}"] = (average - parameter.detach()).bfloat16()
-        if self.muon:
-            for shape, buffer in self.muon.buffers.items():
-                out[f"muon.{shape}"] = buffer.bfloat16()
+        """What a later run goes on from. Moments and average are not in it: within seconds they are as they were."""
+        out = {name: parameter.detach().clone() for name, parameter in self.model.named_parameters()}
         out["steps"] = torch.tensor(self.steps)
         return out
 
     def resume(self, state):
         with torch.no_grad():
             for (name, parameter), average in zip(self.model.named_parameters(), self.average):
-                parameter.copy_(state[f"weight.{name}"])
-                average.copy_(parameter + state[f"average.{name}"].float())
-            if self.muon:
-                for shape, buffer in self.muon.buffers.items():
-                    if f"muon.{shape}" in state:
-                        buffer.copy_(state[f"muon.{shape}"].float())
-        self.steps = int(state["steps"])
+                parameter.copy_(state[name])
+                average.copy_(parameter)
+        self.steps = self.first = int(state["steps"])
 
     def averaged(self):
         names = [name for name, _ in self.model.named_parameters()]
@@ -287,6 +277,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=480, help="of training in this run")
     parser.add_argument("--plan", type=float, help="of training in all runs; the schedule's length")
     parser.add_argument("--done", type=float, default=0, help="seconds of the plan that earlier runs did")
+    parser.add_argument("--save-every", type=float, default=60, help="seconds between two saved states")
     parser.add_argument("--resume", type=Path, help="state.safetensors of an earlier run")
     parser.add_argument("--encoder-width", type=int, default=8)
     parser.add_argument("--hidden", type=int, default=896)
@@ -350,18 +341,21 @@ def main():
     print(f"compiled in {time.monotonic() - compile_begin:.0f} s", flush=True)
     warm = time.monotonic()
     first = trainer.steps
-    kept = False
+    saved = 0.0
 
-    def save_state():
-        saved = trainer.state()
-        saved["latents.mean"], saved["latents.scale"] = bank.mean, bank.scale
-        save_file(saved, options.output / "state.safetensors")
+    def save():
+        """Both files appear whole: another process may take them at any moment."""
+        scaling = {"latents.mean": bank.mean, "latents.scale": bank.scale}
+        averaged = {name: value.half() for name, value in trainer.averaged().items()}
+        for name, tensors in (("state", trainer.state()), ("video", averaged)):
+            save_file(tensors | scaling, options.output / f"{name}.part")
+            (options.output / f"{name}.part").rename(options.output / f"{name}.safetensors")
 
     while (spent := time.monotonic() - warm) < options.seconds:
         part = min((options.done + spent) / options.plan, 1.0)
-        if part >= options.flat and not kept:
-            save_state()
-            kept = True
+        if spent - saved >= options.save_every:
+            save()
+            saved = spent
         trainer.step(part)
         if options.refresh and trainer.steps % options.refresh == 0:
             bank.refresh()
@@ -373,11 +367,7 @@ def main():
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
             log.flush()
-    if not kept:
-        save_state()
-    averaged = {name: value.half() for name, value in trainer.averaged().items()}
-    averaged["latents.mean"], averaged["latents.scale"] = bank.mean, bank.scale
-    save_file(averaged, options.output / "video.safetensors")
+    save()
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ Examples:
 
 constexpr char kModelsFooter[] = R"(Examples:
   wanctl models
-  wanctl models load 5b /checkpoints/Wan2.2-TI2V-5B
+  wanctl models load 5b /checkpoints/Wan2.2-TI2V-5B --lora style=/loras/style.safetensors
   wanctl models warmup 5b 1280x704x121 704x1280x121
   wanctl models unload 5b)";
 
@@ -207,6 +207,9 @@ class Parser {
                               [&](wan::v1::Solver value) { request.set_solver(value); });
     AddValue<int64_t>(app, "--seed", "N", "Seed of the noise (default: the server draws one)",
                       ParseInt64, [&](int64_t value) { request.set_seed(value); });
+    Repeatable(AddValue<wan::v1::LoraScale>(
+        app, "--lora", "NAME[:SCALE]", "LoRA of the model, with scale 1 by default; repeatable",
+        ParseLoraScale, [&](wan::v1::LoraScale lora) { *request.add_loras() = std::move(lora); }));
     AddValue<std::string>(app, "--request-id", "ID", "The same ID never makes a second job",
                           ParseNotEmpty,
                           [&](std::string value) { request.set_request_id(std::move(value)); });
@@ -341,6 +344,11 @@ class Parser {
     AddValue<std::string>(*load, "PATH", "",
                           "Its checkpoint, on the server; a known model needs none", ParseNotEmpty,
                           [this](std::string value) { load_.request.set_path(std::move(value)); });
+    Repeatable(AddValue<wan::v1::LoraSource>(
+        *load, "--lora", "NAME[@EXPERT]=PATH",
+        "LoRA for requests to use, a file on the server; for one expert @high or @low; repeatable",
+        ParseLoraSource,
+        [this](wan::v1::LoraSource lora) { *load_.request.add_loras() = std::move(lora); }));
 
     CLI::App* unload =
         AddCommand(*models, "unload", "Free a model", [this]() -> Command { return unload_; });

@@ -100,6 +100,16 @@ std::string SamplingText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
+// "style, light x 0.5": scales of 1 are not told.
+std::string LorasText(const GenerationRequest& request) {
+  std::vector<std::string> parts;
+  for (const wan::v1::LoraScale& lora : request.loras()) {
+    const bool plain = !lora.has_scale() || lora.scale() == 1;
+    parts.push_back(plain ? lora.name() : absl::StrCat(lora.name(), " x ", lora.scale()));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
 // "Name:      text" lines, without those that have no text.
 class Lines {
  public:
@@ -140,6 +150,7 @@ std::string JobText(const Job& job) {
   lines.Add("Image", Printable(job.image_sha256()));
   lines.Add("Video", SizeText(request));
   lines.Add("Sampling", SamplingText(request));
+  lines.Add("LoRAs", Printable(LorasText(request)));
   if (request.priority() != 0) lines.Add("Priority", absl::StrCat(request.priority()));
   lines.Add("Request ID", Printable(request.request_id()));
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
@@ -188,7 +199,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models) {
   std::string errors;
   for (const wan::v1::Model& model : models) {
     uint64_t bytes = 0;
-    std::vector<std::string> devices, dtypes, shapes;
+    std::vector<std::string> devices, dtypes, shapes, loras;
     const auto add = [](std::vector<std::string>& names, const std::string& name) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
@@ -200,10 +211,12 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models) {
     for (const wan::v1::Shape& shape : model.warm_shapes()) {
       shapes.push_back(absl::StrCat(shape.width(), "x", shape.height(), "x", shape.num_frames()));
     }
+    for (const wan::v1::Lora& lora : model.loras()) loras.push_back(lora.name());
     rows.push_back({Printable(model.name()), StateName(model.state()), OrAbsent(model.family()),
                     OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
                     OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),
-                    OrAbsent(absl::StrJoin(shapes, ",")), OrAbsent(model.path())});
+                    OrAbsent(absl::StrJoin(shapes, ",")), OrAbsent(absl::StrJoin(loras, ",")),
+                    OrAbsent(model.path())});
     if (model.has_error()) {
       absl::StrAppend(&errors, Printable(model.name()), ": ", FormatError(FromProto(model.error())),
                       "\n");
@@ -217,6 +230,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models) {
                       {"Device"},
                       {"Dtype"},
                       {"Warm shapes"},
+                      {"LoRAs"},
                       {"Path"}},
                      rows) +
          errors;

@@ -145,6 +145,35 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view 
   return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
 }
 
+absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text) {
+  const size_t colon = text.find(':');
+  wan::v1::LoraScale lora;
+  lora.set_name(std::string(text.substr(0, colon)));
+  bool good = !lora.name().empty();
+  if (colon != std::string_view::npos) {
+    const absl::StatusOr<double> scale = ParseNumber(text.substr(colon + 1));
+    good = good && scale.ok();
+    if (good) lora.set_scale(*scale);
+  }
+  if (!good) return Expected("NAME or NAME:SCALE, for example style:0.8", text);
+  return lora;
+}
+
+absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text) {
+  const size_t equals = text.find('=');
+  const std::string_view key = text.substr(0, equals);
+  const size_t at = key.find('@');
+  const bool has_path = equals != std::string_view::npos && equals + 1 < text.size();
+  if (key.empty() || at == 0 || at == key.size() - 1 || !has_path) {
+    return Expected("NAME=PATH or NAME@EXPERT=PATH", text);
+  }
+  wan::v1::LoraSource lora;
+  lora.set_name(std::string(key.substr(0, at)));
+  if (at != std::string_view::npos) lora.set_expert(std::string(key.substr(at + 1)));
+  lora.set_path(std::string(text.substr(equals + 1)));
+  return lora;
+}
+
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text) {
   return Choose<wan::v1::OutputKind>(text, kArtifacts);
 }

@@ -43,6 +43,10 @@ absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text);
 // "KEY=VALUE"; the value may be empty and may hold '='.
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text);
+// "NAME" or "NAME:SCALE".
+absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text);
+// "NAME=PATH" or "NAME@EXPERT=PATH".
+absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text);
 // "mp4", "mkv", "safetensors".
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text);
 // A path that ends in ".mp4", ".mkv" or ".safetensors".

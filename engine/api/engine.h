@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "engine/api/device_monitor.h"
 #include "engine/api/generation.h"
+#include "engine/api/lora.h"
 #include "engine/api/recorder.h"
 
 namespace wan {
@@ -21,6 +22,7 @@ namespace wan {
 struct ModelSpec {
   std::string name;  // as requests call it
   std::string path;  // directory of a checkpoint, or "synthetic:ti2v-5b"
+  std::vector<LoraSource> loras = {};
 };
 
 struct ComponentDescription {
@@ -38,6 +40,7 @@ struct ModelDescription {
   std::string family;  // "ti2v-5b"
   std::string layout;  // "original", "diffusers", "synthetic"
   std::vector<ComponentDescription> components;
+  std::vector<LoraDescription> loras;
   std::vector<VideoShape> warm_shapes;
   GenerationRequest defaults;  // every optional set but seed and image
   bool accepts_image = false;
@@ -64,8 +67,8 @@ class GenerationObserver {
 //
 // Statuses: INVALID_ARGUMENT (with FieldViolationsOf) for requests; NOT_FOUND for unknown models;
 // FAILED_PRECONDITION for models not resident; DATA_LOSS or INVALID_ARGUMENT naming file and tensor
-// for damaged checkpoints; CANCELLED after a stop request; RESOURCE_EXHAUSTED for out of memory;
-// INTERNAL for what a library threw.
+// for damaged checkpoints and LoRA files; CANCELLED after a stop request; RESOURCE_EXHAUSTED for
+// out of memory; INTERNAL for what a library threw.
 class Engine {
  public:
   virtual ~Engine() = default;

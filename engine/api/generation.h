@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/lora.h"
 #include "engine/api/residency.h"
 
 namespace wan {
@@ -32,7 +33,8 @@ struct GenerationRequest {
   std::string solver;  // "unipc", "dpm++", "euler"; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
-  int preview_interval = 0;  // steps between previews; 0: none
+  int preview_interval = 0;      // steps between previews; 0: none
+  std::vector<LoraScale> loras;  // of the model's own; merged in this order
 };
 
 // Size of a video in pixels and frames.

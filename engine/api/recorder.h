@@ -18,6 +18,9 @@ namespace wan {
 
 // Stage names of the benchmark reports.
 inline constexpr std::string_view kStageModelInitialization = "Model_Initialization";
+// Inside of Step_N_Loading: weights on the device become those with the job's LoRAs, or without the
+// last job's.
+inline constexpr std::string_view kStageLoraMerging = "LoRA_Merging";
 inline constexpr std::string_view kStageT5Encoding = "T5_Encoding";
 inline constexpr std::string_view kStageVaeEncoding = "VAE_Encoding";
 inline constexpr std::string_view kStageVaeDecoding = "VAE_Decoding";

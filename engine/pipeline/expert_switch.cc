@@ -5,6 +5,17 @@
 
 namespace wan {
 
+ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model,
+                           Recorder& recorder)
+    : plan_(plan), model_(model), recorder_(recorder) {
+  for (const Expert& expert : model_.experts) {
+    if (expert.loras == nullptr) continue;
+    const bool changes =
+        expert.weights->SetPatch(expert.loras->PatchFor(*expert.weights, plan_.request.loras));
+    if (changes) to_merge_.insert(&expert);
+  }
+}
+
 absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
   absl::StatusOr<const Expert*> expert = Find(step.expert);
   if (!expert.ok()) return expert.status();
@@ -20,6 +31,7 @@ absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
     next_lease_.reset();
     next_ = nullptr;
     current_ = *expert;
+    Merge(**expert);
   }
   if (plan_.prefetch_experts && steps_taken_ < plan_.steps.size()) {
     const std::string& name = plan_.steps[steps_taken_].expert;
@@ -38,6 +50,19 @@ absl::StatusOr<const Expert*> ExpertSwitch::Find(std::string_view name) const {
     if (expert.name == name) return &expert;
   }
   return absl::InternalError("the model has no expert '" + std::string(name) + "'");
+}
+
+void ExpertSwitch::Finish() {
+  lease_.reset();
+  next_lease_.reset();
+  current_ = nullptr;
+  next_ = nullptr;
+}
+
+void ExpertSwitch::Merge(const Expert& expert) {
+  if (to_merge_.erase(&expert) == 0) return;
+  const Span span = recorder_.StartSpan(kStageLoraMerging);
+  expert.weights->FinishPatch();
 }
 
 WeightLease ExpertSwitch::Lease(const Expert& expert) const {

@@ -1,34 +1,48 @@
-// Has the weights of the right expert on the device for every step.
+// Has the weights of the right expert on the device for every step, with the job's LoRAs.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
+#include "engine/api/recorder.h"
 #include "engine/pipeline/video_pipeline.h"
 #include "engine/pipeline/weight_lease.h"
 
 namespace wan {
 
-// For one job. Its end gives the device's memory back, as the plan's policies say.
+// For one job.
 class ExpertSwitch {
  public:
-  // Both must outlive the object.
-  ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model)
-      : plan_(plan), model_(model) {}
+  // All must outlive the object. Decides what the experts' weights are: where other LoRAs than the
+  // job's are merged on the device, the base's weights are on their way there when this returns, so
+  // that it is best made before the text encoder works.
+  ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder);
 
   // The expert of the plan's next step; called once for each, in order. If the plan prefetches and
   // another expert takes over with the step after, its weights are queued now, so that they come
   // while this step computes.
+  //
+  // Where LoRAs are merged into weights that are on the device already, that is a span
+  // LoRA_Merging; weights that still have to come are merged one by one when they are used.
   absl::StatusOr<VideoTransformer*> Take(const StepPlan& step);
+
+  // After the last step: gives the device's memory back, as the plan's policies say. The end of the
+  // object does so, too.
+  void Finish();
 
  private:
   absl::StatusOr<const Expert*> Find(std::string_view name) const;
   WeightLease Lease(const Expert& expert) const;
+  void Merge(const Expert& expert);
 
   const GenerationPlan& plan_;
   const PipelineModel& model_;
+  Recorder& recorder_;
+  std::set<const Expert*> to_merge_;
   size_t steps_taken_ = 0;
   const Expert* current_ = nullptr;
   std::optional<WeightLease> lease_;

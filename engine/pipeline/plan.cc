@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -159,6 +161,31 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   }
 }
 
+void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
+                Violations& violations) {
+  if (request.loras.size() > kMaxLorasOfRequest) {
+    violations.Add("loras", absl::StrCat("has ", request.loras.size(), " entries; at most ",
+                                         kMaxLorasOfRequest));
+  }
+  std::set<std::string_view> seen;
+  for (size_t i = 0; i < request.loras.size(); ++i) {
+    const LoraScale& lora = request.loras[i];
+    const std::string field = absl::StrCat("loras[", i, "]");
+    const auto same_name = [&](const PlannedLora& known) { return known.name == lora.name; };
+    if (std::none_of(model.loras.begin(), model.loras.end(), same_name)) {
+      const std::string known = absl::StrJoin(
+          model.loras, ", ",
+          [](std::string* out, const PlannedLora& entry) { out->append(entry.name); });
+      violations.Add(field + ".name",
+                     absl::StrCat("'", lora.name, "' is no LoRA of model '", request.model,
+                                  "'; it has ", known.empty() ? "none" : known));
+    } else if (!seen.insert(lora.name).second) {
+      violations.Add(field + ".name", absl::StrCat("'", lora.name, "' is named twice"));
+    }
+    violations.CheckRange(field + ".scale", lora.scale, -kMaxLoraScale, kMaxLoraScale);
+  }
+}
+
 // What a few-step checkpoint leaves no choice of: its distillation has fixed it.
 void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixed,
                   Violations& violations) {
@@ -308,6 +335,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
     violations.Add("image", absl::StrCat(std::string(model.family->name), " needs an image"));
   }
   CheckSampling(plan.request, *model.family, violations);
+  CheckLoras(plan.request, model, violations);
   if (model.few_step.has_value()) {
     CheckFewStep(plan.request, FewStepSampling(*model.few_step), violations);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,10 +12,18 @@
 #include "engine/api/errors.h"
 #include "engine/api/generation.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/pipeline/memory_estimate.h"
 #include "engine/pipeline/model_family.h"
 #include "engine/pipeline/residency_plan.h"
 
 namespace wan {
+
+// A LoRA of a resident model.
+struct PlannedLora {
+  std::string name;
+  // By expert, in the checkpoint's order; absent for one that it does not change.
+  std::vector<std::optional<LoraFootprint>> experts;
+};
 
 // A resident model as planning sees it.
 struct PlannedModel {
@@ -29,6 +38,7 @@ struct PlannedModel {
   // Text encoder, experts, autoencoder; empty: memory is not planned, and all of it is resident.
   std::vector<PlannedComponent> components;
   int64_t element_bytes = 4;  // of what transformers and text encoder compute in
+  std::vector<PlannedLora> loras;
 
   // What a request takes where it says nothing, size and frames included: the checkpoint's own
   // defaults, else those of a few-step one (Euler through its timesteps, unguided), else the

@@ -10,6 +10,22 @@
 namespace wan {
 namespace {
 
+// What merging the request's LoRAs takes, by expert.
+std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const PlannedModel& model) {
+  std::vector<std::vector<LoraFootprint>> footprints(model.family->experts);
+  for (const LoraScale& chosen : loras) {
+    for (const PlannedLora& lora : model.loras) {
+      if (lora.name != chosen.name) continue;
+      for (size_t expert = 0; expert < lora.experts.size(); ++expert) {
+        if (lora.experts[expert].has_value()) footprints[expert].push_back(*lora.experts[expert]);
+      }
+    }
+  }
+  std::vector<uint64_t> bytes;
+  for (const auto& expert : footprints) bytes.push_back(LoraMergingBytes(expert));
+  return bytes;
+}
+
 // The plan's job as it would be with a video of `shape`.
 MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                         const PlannedModel& model, const InspectedRequest& inspected) {
@@ -26,6 +42,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .image = plan.image_to_video ? model.family->image : ImageRole::kNone,
                 .previews = plan.request.preview_interval > 0,
                 .expert_steps = std::vector<int>(model.family->experts),
+                .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .most_tokens_batched = kMaxTokensBatched};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(model, step.expert)];
   return job;

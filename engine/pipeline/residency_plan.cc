@@ -110,8 +110,8 @@ class Sums {
     for (size_t expert = 1; expert < vae; ++expert) {
       std::vector<size_t> in_use{expert};
       if (prefetch && expert + 1 < vae) in_use.push_back(expert + 1);
-      StageMemory step =
-          Stage(in_use, batched ? activations.step_batched : activations.step_single, expert);
+      const uint64_t forward = batched ? activations.step_batched : activations.step_single;
+      StageMemory step = Stage(in_use, forward + MergingBytes(expert), expert);
       if (job_.previews) {
         in_use.push_back(vae);
         const StageMemory preview = Stage(in_use, activations.preview, vae);
@@ -144,6 +144,11 @@ class Sums {
     if (!is_expert) return 2 / kStreamedShare;  // short work hides nothing
     const int steps = job_.expert_steps[component - 1];
     return std::max(1 / kStreamedShare, static_cast<double>(steps) * (job_.guided ? 2 : 1));
+  }
+
+  uint64_t MergingBytes(size_t component) const {
+    const std::vector<uint64_t>& bytes = job_.expert_merging_bytes;
+    return bytes.empty() ? 0 : WithMargin(bytes[component - 1]);
   }
 
   StageMemory Stage(const std::vector<size_t>& in_use, uint64_t activations,

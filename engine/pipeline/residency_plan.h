@@ -38,6 +38,8 @@ struct MemoryJob {
   ImageRole image = ImageRole::kNone;
   bool previews = false;
   std::vector<int> expert_steps;  // how many steps each expert takes
+  // What merging the job's LoRAs into each expert takes while it computes; empty: there are none.
+  std::vector<uint64_t> expert_merging_bytes;
   // Up to so many tokens a batch of two forwards is faster than one after the other.
   int64_t most_tokens_batched = 0;
 };

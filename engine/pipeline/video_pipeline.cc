@@ -191,6 +191,7 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
                               std::span<const OutputFile> outputs, Recorder& recorder,
                               GenerationObserver& observer, std::stop_token stop,
                               const PipelineTaps& taps) {
+  ExpertSwitch experts(plan, model, recorder);
   const auto prepared = InStage(recorder, PreprocessStage(model.planned.family->name),
                                 [&] { return Preprocess(plan, model); });
   if (!prepared.ok()) return prepared.status();
@@ -226,16 +227,14 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
       plan,           noise, texts->prompt, texts->negative_prompt, image.first_frame_latents,
       image.condition};
   const int interval = plan.request.preview_interval;
-  const absl::StatusOr<at::Tensor> latents = [&] {
-    ExpertSwitch experts(plan, model);
-    return DenoiseLoop(
-        inputs, [&](const StepPlan& step) { return experts.Take(step); }, **solver, recorder, stop,
-        [&](const DenoiseState& state) -> absl::Status {
-          if (taps.step) taps.step(state);
-          if (interval == 0 || state.step % interval != 0) return absl::OkStatus();
-          return SendPreview(state, plan, model, observer, stop);
-        });
-  }();
+  const absl::StatusOr<at::Tensor> latents = DenoiseLoop(
+      inputs, [&](const StepPlan& step) { return experts.Take(step); }, **solver, recorder, stop,
+      [&](const DenoiseState& state) -> absl::Status {
+        if (taps.step) taps.step(state);
+        if (interval == 0 || state.step % interval != 0) return absl::OkStatus();
+        return SendPreview(state, plan, model, observer, stop);
+      });
+  experts.Finish();
   if (!latents.ok()) return latents.status();
 
   for (const OutputFile& output : outputs) {

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
 #include "engine/models/component_weights.h"
+#include "engine/models/lora_library.h"
 #include "engine/models/text_encoder.h"
 #include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
@@ -31,6 +32,7 @@ struct Expert {
   std::string component;  // ComponentResidency::component
   std::unique_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
+  std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none
 };
 
 // A model's parts. The pipeline borrows them for one generation, and has their weights where the

@@ -10,6 +10,7 @@
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
+#include "engine/runtime/lora_loading.h"
 
 namespace wan {
 namespace {
@@ -91,15 +92,19 @@ std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const Pl
 // Where a component is built.
 struct Place {
   at::Device device;
-  std::shared_ptr<ComponentWeights> weights;  // null: built where it computes, on the CPU
+  std::shared_ptr<ComponentWeights> weights;
+  bool moves = true;  // false: it computes on the CPU by its policy
 };
 
 Place MakePlace(ResidencyPolicy policy, at::Device device) {
-  if (policy == ResidencyPolicy::kCpu) return {at::kCPU, nullptr};
-  const bool resident = policy == ResidencyPolicy::kResident;
-  return {device, std::make_shared<ComponentWeights>(
-                      MakeWeightMover(device),
-                      resident ? ComponentWeights::Home::kDevice : ComponentWeights::Home::kHost)};
+  using Home = ComponentWeights::Home;
+  const bool moves = policy != ResidencyPolicy::kCpu;
+  if (!moves) device = at::kCPU;
+  const bool stays = !moves || policy == ResidencyPolicy::kResident;
+  return {device,
+          std::make_shared<ComponentWeights>(MakeWeightMover(device),
+                                             stays ? Home::kDevice : Home::kHost),
+          moves};
 }
 
 // As diffusers' folders and wan_inspect call the experts.
@@ -174,6 +179,12 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   if (absl::Status status = CheckDefaults(checkpoint, pipeline.planned); !status.ok())
     return status;
 
+  const std::span<const std::string_view> expert_names = ExpertNames(*pipeline.planned.family);
+  const absl::StatusOr<OpenedLoras> loras =
+      OpenedLoras::Open(spec.loras, checkpoint, {expert_names.begin(), expert_names.end()});
+  if (!loras.ok()) return loras.status();
+  pipeline.planned.loras = loras->Plan();
+
   if (!checkpoint.tokenizer_path().empty()) {
     if (absl::Status status =
             Take("tokenizer", Tokenizer::Load(checkpoint.tokenizer_path()), pipeline.tokenizer);
@@ -207,7 +218,6 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     return status;
   }
   pipeline.text_encoder_weights = places.front().weights;
-  const std::span<const std::string_view> expert_names = ExpertNames(*planned.family);
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     const Place& place = places[i + 1];
     Expert& expert = pipeline.experts.emplace_back();
@@ -223,6 +233,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       return status;
     }
   }
+  loras->AddTo(pipeline.experts);
   if (absl::Status status = Take("vae",
                                  LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
                                             {places.back().device, at::kFloat,
@@ -234,14 +245,15 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   pipeline.vae_weights = places.back().weights;
 
   for (size_t i = 0; i < places.size(); ++i) {
-    model->weights.push_back(places[i].weights);
-    if (places[i].weights == nullptr) continue;
+    model->weights.push_back(places[i].moves ? places[i].weights : nullptr);
+    if (!places[i].moves) continue;
     const WeightSizes sizes = places[i].weights->Sizes();
     planned.components[i].bytes = static_cast<uint64_t>(sizes.total);
     planned.components[i].base_bytes = static_cast<uint64_t>(sizes.base);
     planned.components[i].group_bytes = static_cast<uint64_t>(sizes.largest_group);
   }
   model->description = Describe(spec, checkpoint, pipeline, places, options);
+  model->description.loras = loras->Describe();
   return model;
 }
 

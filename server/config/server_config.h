@@ -9,6 +9,7 @@
 #include "engine/api/engine.h"
 #include "engine/api/residency.h"
 #include "server/config/host_port.h"
+#include "server/config/model_lora.h"
 #include "server/logging/logger.h"
 
 namespace wan::server {
@@ -29,6 +30,8 @@ struct ServerConfig {
   std::string data_dir;
   // Loaded at start, in this order. Without any the demo model is (default_models.h).
   std::vector<ModelSpec> models;
+  // Their LoRAs; Complete (server/config/settings.h) gives them to the models.
+  std::vector<ModelLora> loras;
   // "cpu" or "cuda:N".
   std::string device = "cpu";
   // "fp32" or "bf16"; while it is empty EffectiveDtype decides.

@@ -145,12 +145,6 @@ absl::Status CheckDataDir(const std::string& folder) {
                         : absl::OkStatus();
 }
 
-bool IsModelName(std::string_view name) {
-  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
-  });
-}
-
 absl::Status SetModels(const Values& values, ServerConfig& config) {
   std::vector<ModelSpec> models;
   std::set<std::string> names;
@@ -159,7 +153,7 @@ absl::Status SetModels(const Values& values, ServerConfig& config) {
     ModelSpec model;
     model.name = value.substr(0, equals);
     if (equals != std::string::npos) model.path = value.substr(equals + 1);
-    if (!IsModelName(model.name) || model.path.empty()) {
+    if (!IsName(model.name) || model.path.empty()) {
       return MustBe(value,
                     "NAME=PATH with a name of 1 to 63 letters, digits, '.', '_' and '-', and a "
                     "checkpoint's folder or synthetic:ti2v-5b");
@@ -177,6 +171,30 @@ absl::Status SetModels(const Values& values, ServerConfig& config) {
 Values GetModels(const ServerConfig& config) {
   Values values;
   for (const ModelSpec& model : config.models) values.push_back(model.name + "=" + model.path);
+  return values;
+}
+
+absl::Status SetLoras(const Values& values, ServerConfig& config) {
+  std::vector<ModelLora> loras;
+  std::set<std::string> keys;
+  for (const std::string& value : values) {
+    absl::StatusOr<ModelLora> lora = ParseModelLora(value);
+    if (!lora.ok()) return lora.status();
+    std::string key = ToString(*lora);
+    key.resize(key.find('='));
+    if (!keys.insert(key).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("names '", key, "' twice; each LoRA needs a name of its own"));
+    }
+    loras.push_back(*std::move(lora));
+  }
+  config.loras = std::move(loras);
+  return absl::OkStatus();
+}
+
+Values GetLoras(const ServerConfig& config) {
+  Values values;
+  for (const ModelLora& lora : config.loras) values.push_back(ToString(lora));
   return values;
 }
 
@@ -277,6 +295,10 @@ std::vector<Setting> MakeSettings() {
        "models to load: the name that requests use, and a checkpoint's folder or "
        "synthetic:ti2v-5b",
        Setting::Form::kMap, SetModels, GetModels},
+      {"loras", "[MODEL/]NAME[@EXPERT]=PATH",
+       "LoRAs that requests may use: a safetensors file or a folder of PEFT's; @high or @low for "
+       "one of two experts",
+       Setting::Form::kMap, SetLoras, GetLoras},
       Text("device", "cpu|cuda:N", "where models run", &C::device, CheckDevice),
       Text("dtype", "fp32|bf16", "what models compute in; unset: fp32 on the CPU, bf16 on a GPU",
            &C::dtype, CheckDtype),
@@ -344,6 +366,7 @@ absl::Status Complete(ServerConfig& config) {
         "data_dir is not set: give --data-dir DIR, or data_dir in the file, a folder for jobs and "
         "videos");
   }
+  if (absl::Status status = AssignLoras(config.loras, config.models); !status.ok()) return status;
   if (config.listen == config.metrics_listen && config.listen.port != 0) {
     return absl::InvalidArgumentError(absl::StrCat("listen and metrics_listen are both ",
                                                    ToString(config.listen),

@@ -42,7 +42,8 @@ const Setting* FindSetting(std::string_view key);
 std::string FlagOf(const Setting& setting);
 
 // Fills in what depends on other settings (dtype) and checks what only the whole can tell: that
-// data_dir is set and that listen and metrics_listen differ.
+// data_dir is set, that listen and metrics_listen differ, and that LoRAs are of models that are
+// there.
 absl::Status Complete(ServerConfig& config);
 
 }  // namespace wan::server

@@ -48,6 +48,20 @@ void Set(Message& message, void (Message::*set)(T), const std::optional<T>& valu
   if (value.has_value()) (message.*set)(*value);
 }
 
+wan::v1::Lora ToProto(const LoraDescription& description) {
+  wan::v1::Lora lora;
+  lora.set_name(description.name);
+  for (const LoraPartDescription& part : description.parts) {
+    wan::v1::Lora::Part& added = *lora.add_parts();
+    added.set_expert(part.expert);
+    added.set_path(part.path);
+    added.set_rank(part.rank);
+    added.set_tensors(part.tensors);
+  }
+  lora.set_host_bytes(description.host_bytes);
+  return lora;
+}
+
 }  // namespace
 
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
@@ -75,6 +89,9 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
     }
   }
   result.preview_interval = request.preview_interval();
+  for (const wan::v1::LoraScale& lora : request.loras()) {
+    result.loras.push_back({lora.name(), lora.has_scale() ? lora.scale() : 1});
+  }
   return result;
 }
 
@@ -97,6 +114,11 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   if (request.seed) result.set_seed(*request.seed);
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
   result.set_preview_interval(request.preview_interval);
+  for (const LoraScale& lora : request.loras) {
+    wan::v1::LoraScale& added = *result.add_loras();
+    added.set_name(lora.name);
+    added.set_scale(lora.scale);
+  }
   return result;
 }
 
@@ -178,6 +200,7 @@ wan::v1::Model ToProto(const ModelDescription& description) {
     added.set_device(component.device);
     added.set_dtype(component.dtype);
   }
+  for (const LoraDescription& lora : description.loras) *model.add_loras() = ToProto(lora);
   for (const VideoShape& shape : description.warm_shapes) {
     *model.add_warm_shapes() = ToProto(shape);
   }
@@ -186,6 +209,14 @@ wan::v1::Model ToProto(const ModelDescription& description) {
   model.set_spatial_stride(description.spatial_stride);
   model.set_temporal_stride(description.temporal_stride);
   return model;
+}
+
+ModelSpec ToModelSpec(const wan::v1::LoadModelRequest& request) {
+  ModelSpec spec{request.name(), request.path()};
+  for (const wan::v1::LoraSource& lora : request.loras()) {
+    spec.loras.push_back({lora.name(), lora.expert(), lora.path()});
+  }
+  return spec;
 }
 
 VideoShape ToVideoShape(const wan::v1::Shape& shape) {

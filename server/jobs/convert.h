@@ -49,6 +49,8 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time);
 // State and error stay unset.
 wan::v1::Model ToProto(const ModelDescription& description);
 
+ModelSpec ToModelSpec(const wan::v1::LoadModelRequest& request);
+
 VideoShape ToVideoShape(const wan::v1::Shape& shape);
 wan::v1::Shape ToProto(const VideoShape& shape);
 

@@ -18,20 +18,38 @@ namespace {
 constexpr absl::Duration kLoadingRetryDelay = absl::Seconds(5);
 constexpr size_t kMaxNameLength = 63;
 
-absl::Status CheckSpec(const ModelSpec& spec) {
-  std::vector<FieldViolation> violations;
-  const bool named = std::all_of(spec.name.begin(), spec.name.end(), [](unsigned char c) {
+void CheckName(const std::string& field, const std::string& name,
+               std::vector<FieldViolation>& violations) {
+  const bool named = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
   });
-  if (!named || spec.name.empty() || spec.name.size() > kMaxNameLength) {
-    violations.push_back(
-        {"name", absl::StrCat("'", spec.name, "' is no model's name: 1 to ", kMaxNameLength,
-                              " letters, digits, '.', '_' and '-'")});
-  }
+  if (named && !name.empty() && name.size() <= kMaxNameLength) return;
+  violations.push_back({field, absl::StrCat("'", name, "' is no name: 1 to ", kMaxNameLength,
+                                            " letters, digits, '.', '_' and '-'")});
+}
+
+absl::Status CheckSpec(const ModelSpec& spec) {
+  std::vector<FieldViolation> violations;
+  CheckName("name", spec.name, violations);
   if (spec.path.empty()) {
     violations.push_back({"path", "must be a checkpoint's folder or 'synthetic:FAMILY'"});
   }
+  for (size_t i = 0; i < spec.loras.size(); ++i) {
+    const std::string field = absl::StrCat("loras[", i, "]");
+    CheckName(field + ".name", spec.loras[i].name, violations);
+    if (spec.loras[i].path.empty()) {
+      violations.push_back({field + ".path", "must be a safetensors file or a folder of PEFT's"});
+    }
+  }
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
+std::string NamesOf(const std::vector<LoraSource>& loras) {
+  if (loras.empty()) return "no LoRAs";
+  return absl::StrCat("the LoRAs ",
+                      absl::StrJoin(loras, ", ", [](auto* out, const LoraSource& lora) {
+                        out->append(lora.name);
+                      }));
 }
 
 absl::Status ModelNotFound(const std::string& name) {
@@ -76,14 +94,15 @@ absl::Status ModelRegistry::Add(const ModelSpec& spec) {
   absl::MutexLock lock(&mutex_);
   Entry entry;
   entry.path = spec.path;
+  entry.loras = spec.loras;
   if (!entries_.emplace(spec.name, std::move(entry)).second) {
     return absl::AlreadyExistsError(absl::StrCat("model '", spec.name, "' is named twice"));
   }
   return absl::OkStatus();
 }
 
-void ModelRegistry::Load(std::string_view name, std::string_view path, const Done& done) {
-  ModelSpec spec{std::string(BareModelName(name)), std::string(path)};
+void ModelRegistry::Load(ModelSpec spec, const Done& done) {
+  spec.name = std::string(BareModelName(spec.name));
   bool begin = false;
   const Answer answer = JoinLoad(spec, done, &begin);
   if (answer.has_value()) done(*answer);
@@ -98,24 +117,28 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
   if (spec.path.empty()) {
     if (found == entries_.end()) return ModelNotFound(spec.name);
     spec.path = found->second.path;
+    if (spec.loras.empty()) spec.loras = found->second.loras;
   }
   absl::Status valid = CheckSpec(spec);
   if (!valid.ok()) return valid;
   Entry& entry = entries_[spec.name];
-  const bool same_path = entry.path == spec.path;
+  const bool same = entry.path == spec.path && entry.loras == spec.loras;
   switch (entry.state) {
     case wan::v1::MODEL_STATE_READY:
-      if (same_path) return Describe(spec.name, entry);
-      return Refused(kReasonModelLoaded, absl::StrCat("model '", spec.name, "' is loaded from ",
-                                                      entry.path, "; unload it first"));
+      if (same) return Describe(spec.name, entry);
+      return Refused(kReasonModelLoaded,
+                     absl::StrCat("model '", spec.name, "' is loaded from ", entry.path, " with ",
+                                  NamesOf(entry.loras), "; unload it first"));
     case wan::v1::MODEL_STATE_LOADING:
-      if (!same_path) {
+      if (!same) {
         return Refused(kReasonModelLoading,
-                       absl::StrCat("model '", spec.name, "' is being loaded from ", entry.path));
+                       absl::StrCat("model '", spec.name, "' is being loaded from ", entry.path,
+                                    " with ", NamesOf(entry.loras)));
       }
       break;
     default:
       entry.path = spec.path;
+      entry.loras = spec.loras;
       SetState(spec.name, entry, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
       *begin = true;
   }

@@ -42,15 +42,15 @@ class ModelRegistry {
   ModelRegistry(Engine& engine, Executor& executor, Clock& clock, ModelRegistryOptions options);
 
   // Makes a name known as UNLOADED. ALREADY_EXISTS if it is known; INVALID_ARGUMENT unless the name
-  // is 1 to 63 letters, digits, '.', '_' and '-' and the path is not empty.
+  // and its LoRAs' are 1 to 63 letters, digits, '.', '_' and '-' and no path is empty.
   absl::Status Add(const ModelSpec& spec);
 
-  // Makes resident and warm. An empty path means the known one. A resident model with the same path
-  // is left as it is; one on its way is waited for. FAILED_PRECONDITION (MODEL_LOADED,
-  // MODEL_LOADING) if the name is resident or on its way from another path; NOT_FOUND for an
-  // unknown name without a path; INVALID_ARGUMENT for a bad name; else the engine's error, which
-  // the model's state keeps.
-  void Load(std::string_view name, std::string_view path, const Done& done);
+  // Makes resident and warm. An empty path means the known one, and without LoRAs the known ones,
+  // too. A resident model of the same path and LoRAs is left as it is; one on its way is waited
+  // for. FAILED_PRECONDITION (MODEL_LOADED, MODEL_LOADING) if the name is resident or on its way
+  // with others; NOT_FOUND for an unknown name without a path; INVALID_ARGUMENT for a bad name;
+  // else the engine's error, which the model's state keeps.
+  void Load(ModelSpec spec, const Done& done);
 
   // FAILED_PRECONDITION (MODEL_IN_USE, MODEL_LOADING) while jobs for it wait or run, or while it is
   // on its way. An unloaded or failed model becomes or stays UNLOADED.
@@ -77,6 +77,7 @@ class ModelRegistry {
  private:
   struct Entry {
     std::string path;
+    std::vector<LoraSource> loras;
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
     std::vector<Done> load_waiters;
@@ -84,8 +85,8 @@ class ModelRegistry {
   // Nothing where the executor must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
 
-  // Fills in spec.path. Without an answer `done` waits for the load, which the caller has to
-  // `begin` unless it is on its way.
+  // Fills in what is known of the spec. Without an answer `done` waits for the load, which the
+  // caller has to `begin` unless it is on its way.
   Answer JoinLoad(ModelSpec& spec, const Done& done, bool* begin);
   absl::Status RunLoad(const ModelSpec& spec);
   void FinishLoad(const std::string& name, const absl::Status& status);

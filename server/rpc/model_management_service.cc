@@ -31,7 +31,7 @@ class ModelManagementService final : public wan::v1::ModelManagement::CallbackSe
                                       const wan::v1::LoadModelRequest* request,
                                       wan::v1::Model* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    models_.Load(request->name(), request->path(), AnswerWhenDone(reactor, response));
+    models_.Load(ToModelSpec(*request), AnswerWhenDone(reactor, response));
     return reactor;
   }
 

@@ -161,7 +161,7 @@ absl::Status Server::Parts::LoadModels() {
   }
   for (const ModelSpec& model : config.models) {
     // The listeners hear how it ends.
-    models.Load(model.name, model.path, [](const absl::StatusOr<wan::v1::Model>&) {});
+    models.Load(model, [](const absl::StatusOr<wan::v1::Model>&) {});
   }
   return absl::OkStatus();
 }

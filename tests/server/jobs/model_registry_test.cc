@@ -57,7 +57,7 @@ class ModelRegistryTest : public ServiceTest {
 
   absl::StatusOr<wan::v1::Model> Load(const std::string& name, const std::string& path = kPath) {
     Answer answer;
-    models().Load(name, path, answer.Take());
+    models().Load({name, path}, answer.Take());
     return answer.Wait();
   }
   absl::StatusOr<wan::v1::Model> Unload(const std::string& name) {
@@ -117,9 +117,9 @@ TEST_F(ModelRegistryTest, LoadsOnTheirWayAreWaitedFor) {
   engine_->Hold("Model_Initialization");
   Answer first;
   Answer second;
-  models().Load("m", kPath, first.Take());
+  models().Load({"m", kPath}, first.Take());
   engine_->AwaitHeld("Model_Initialization");
-  models().Load("m", "", second.Take());
+  models().Load({"m", ""}, second.Take());
   EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_LOADING);
   EXPECT_FALSE(first.there() || second.there());
   EXPECT_EQ(ReasonOf(Load("m", "elsewhere").status()), kReasonModelLoading);
@@ -232,7 +232,7 @@ TEST_F(ModelRegistryTest, StoppingServerDropsTasks) {
   engine_->AwaitHeld("T5_Encoding");
   Answer load;
   Answer warmup;
-  models().Load("n", kPath, load.Take());
+  models().Load({"n", kPath}, load.Take());
   models().Warmup("m", {}, warmup.Take());
   service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
   EXPECT_EQ(ReasonOf(load.Wait().status()), kReasonServerStopping);

@@ -146,7 +146,7 @@ void ServiceTest::Close() { service_.reset(); }
 void ServiceTest::LoadModel(const std::string& name) {
   absl::Notification done;
   absl::Status status;
-  service_->models().Load(name, "synthetic:ti2v-5b", [&](const auto& model) {
+  service_->models().Load({name, "synthetic:ti2v-5b"}, [&](const auto& model) {
     status = model.status();
     done.Notify();
   });

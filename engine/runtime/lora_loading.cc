@@ -1,0 +1,116 @@
+#include "engine/runtime/lora_loading.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/models/lora_weights.h"
+
+namespace wan {
+namespace {
+
+absl::Status Named(const LoraSource& source, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("LoRA '", source.name, "': ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sources,
+                                              const Checkpoint& checkpoint,
+                                              std::vector<std::string> expert_names) {
+  OpenedLoras opened;
+  opened.expert_names_ = std::move(expert_names);
+  const std::vector<std::string>& names = opened.expert_names_;
+  for (const LoraSource& source : sources) {
+    if (!source.expert.empty() &&
+        std::find(names.begin(), names.end(), source.expert) == names.end()) {
+      return Named(source, absl::InvalidArgumentError(absl::StrCat(
+                               source.path, " is for the expert '", source.expert,
+                               "', but the model's are: ", absl::StrJoin(names, ", "))));
+    }
+    Lora& lora = opened.Find(source.name);
+    std::shared_ptr<const LoraFile> shared;  // experts of the same dimensions share what they read
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!source.expert.empty() && source.expert != names[i]) continue;
+      const int expert = static_cast<int>(i);
+      Part& part = lora.experts[i];
+      if (part.file != nullptr) {
+        return Named(source, absl::InvalidArgumentError(
+                                 absl::StrCat("has two files for the expert '", names[i],
+                                              "': ", part.path, " and ", source.path)));
+      }
+      const TransformerConfig& config = checkpoint.transformer_config(expert);
+      if (shared == nullptr || config != checkpoint.transformer_config(expert - 1)) {
+        absl::StatusOr<LoraFile> file = ReadLoraFile(source.path, config);
+        if (!file.ok()) return Named(source, file.status());
+        shared = std::make_shared<const LoraFile>(*std::move(file));
+      }
+      part = {source.path, shared};
+    }
+  }
+  return opened;
+}
+
+OpenedLoras::Lora& OpenedLoras::Find(const std::string& name) {
+  for (Lora& lora : loras_) {
+    if (lora.name == name) return lora;
+  }
+  loras_.push_back({name, std::vector<Part>(expert_names_.size())});
+  return loras_.back();
+}
+
+std::vector<PlannedLora> OpenedLoras::Plan() const {
+  std::vector<PlannedLora> planned;
+  for (const Lora& lora : loras_) {
+    PlannedLora& added = planned.emplace_back();
+    added.name = lora.name;
+    for (const Part& part : lora.experts) {
+      added.experts.push_back(part.file == nullptr ? std::nullopt
+                                                   : std::optional(FootprintOf(*part.file)));
+    }
+  }
+  return planned;
+}
+
+std::vector<LoraDescription> OpenedLoras::Describe() const {
+  std::vector<LoraDescription> descriptions;
+  for (const Lora& lora : loras_) {
+    LoraDescription& added = descriptions.emplace_back();
+    added.name = lora.name;
+    std::set<const LoraFile*> held;
+    for (size_t i = 0; i < lora.experts.size(); ++i) {
+      const Part& part = lora.experts[i];
+      if (part.file == nullptr) continue;
+      std::set<std::string> targets;
+      for (const LoraTerm& term : part.file->terms) targets.insert(term.target);
+      added.parts.push_back(
+          {expert_names_[i], part.path, part.file->rank, static_cast<int64_t>(targets.size())});
+      if (held.insert(part.file.get()).second) added.host_bytes += part.file->bytes;
+    }
+  }
+  return descriptions;
+}
+
+void OpenedLoras::AddTo(std::vector<Expert>& experts) const {
+  // Experts share the copies of a file as they share the file.
+  std::map<const LoraFile*, std::shared_ptr<const LoraWeights>> loaded;
+  for (const Lora& lora : loras_) {
+    for (size_t i = 0; i < lora.experts.size(); ++i) {
+      const LoraFile* const file = lora.experts[i].file.get();
+      if (file == nullptr) continue;
+      Expert& expert = experts[i];
+      if (expert.loras == nullptr) {
+        expert.loras = std::make_shared<LoraLibrary>();
+        expert.weights->KeepHostCopy();
+      }
+      std::shared_ptr<const LoraWeights>& weights = loaded[file];
+      if (weights == nullptr) weights = LoraWeights::Load(*file, expert.weights->mover());
+      expert.loras->Add(lora.name, weights);
+    }
+  }
+}
+
+}  // namespace wan

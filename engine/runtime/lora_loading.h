@@ -1,0 +1,53 @@
+// A model's LoRAs from their files into host memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/api/lora.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/lora_file.h"
+#include "engine/pipeline/video_pipeline.h"
+
+namespace wan {
+
+// The registered LoRAs as their files have them, mapped and checked against a checkpoint. No
+// weights are needed for that, so that a bad file is told before a model is loaded for minutes.
+class OpenedLoras {
+ public:
+  // `expert_names` are the experts' in the checkpoint's order. INVALID_ARGUMENT for an expert that
+  // the model has not, or a name that has two files for one expert; for the files what ReadLoraFile
+  // says of them. All messages name the LoRA.
+  static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
+                                          const Checkpoint& checkpoint,
+                                          std::vector<std::string> expert_names);
+
+  // By name.
+  std::vector<PlannedLora> Plan() const;
+  std::vector<LoraDescription> Describe() const;
+
+  // Copies the factors into memory that the experts' devices copy fast, and keeps the weights of
+  // experts that have LoRAs in host memory, too, from where a job's end restores them. Throws
+  // c10::OutOfMemoryError.
+  void AddTo(std::vector<Expert>& experts) const;
+
+ private:
+  struct Part {
+    std::string path;
+    std::shared_ptr<const LoraFile> file;  // null: it does not change this expert
+  };
+  struct Lora {
+    std::string name;
+    std::vector<Part> experts;
+  };
+
+  Lora& Find(const std::string& name);
+
+  std::vector<std::string> expert_names_;
+  std::vector<Lora> loras_;
+};
+
+}  // namespace wan

@@ -61,8 +61,9 @@ void ExpertSwitch::Finish() {
 
 void ExpertSwitch::Merge(const Expert& expert) {
   if (to_merge_.erase(&expert) == 0) return;
-  const Span span = recorder_.StartSpan(kStageLoraMerging);
+  Span span = recorder_.StartSpan(kStageLoraMerging);
   expert.weights->FinishPatch();
+  span.Finish().IgnoreError();
 }
 
 WeightLease ExpertSwitch::Lease(const Expert& expert) const {

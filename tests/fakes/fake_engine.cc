@@ -143,6 +143,11 @@ int FakeEngine::Loads() const {
   return loads_;
 }
 
+std::vector<ModelSpec> FakeEngine::Loaded() const {
+  absl::MutexLock lock(&mutex_);
+  return loaded_;
+}
+
 int FakeEngine::Plans() const {
   absl::MutexLock lock(&mutex_);
   return plans_;
@@ -154,6 +159,10 @@ int FakeEngine::Warmups() const {
 }
 
 absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
+  {
+    absl::MutexLock lock(&mutex_);
+    loaded_.push_back(spec);
+  }
   absl::Status status = RunStage(kStageModelInitialization, recorder, {});
   if (!status.ok()) return status;
   ModelDescription model;

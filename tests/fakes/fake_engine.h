@@ -58,6 +58,8 @@ class FakeEngine final : public Engine {
   // Every Generate so far, in order: its resolved request.
   std::vector<GenerationRequest> Generated() const;
   int Loads() const;
+  // What LoadModel was asked for, whether it went well or not.
+  std::vector<ModelSpec> Loaded() const;
   int Warmups() const;
   int Plans() const;
 
@@ -93,6 +95,7 @@ class FakeEngine final : public Engine {
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   mutable int64_t next_seed_ ABSL_GUARDED_BY(mutex_) = 1000;
+  std::vector<ModelSpec> loaded_ ABSL_GUARDED_BY(mutex_);
   int loads_ ABSL_GUARDED_BY(mutex_) = 0;
   int warmups_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable int plans_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -66,14 +66,14 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
        "-1",       "--request-id",  "r1",        "--priority", "-5",       "--deadline",
        "90",       "--label",       "team=film", "--label",    "take=2",   "--preview-interval",
        "5",        "--preview-dir", "previews",  "--output",   "a.mkv",    "b.mp4",
-       "--output", "c.safetensors"});
+       "--output", "c.safetensors", "--lora",    "style",      "--lora",   "light:-0.5"});
   wan::v1::GenerationRequest expected;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
       model: "5b" prompt: "a cat" negative_prompt: "a dog" width: 1280 height: 704
       num_frames: 121 fps: 24 steps: 50 guidance_scale: 3.5 guidance_scale: 4 shift: 5
       solver: SOLVER_DPMPP seed: -1 request_id: "r1" priority: -5
       labels { key: "team" value: "film" } labels { key: "take" value: "2" }
-      preview_interval: 5
+      preview_interval: 5 loras { name: "style" } loras { name: "light" scale: -0.5 }
       outputs: OUTPUT_KIND_LOSSLESS_MKV outputs: OUTPUT_KIND_MP4 outputs: OUTPUT_KIND_LATENTS)",
                                                             &expected));
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(command.flags.request, expected))
@@ -169,6 +169,11 @@ TEST(CommandLineTest, Models) {
   const auto load = Parsed<LoadModelCommand>({"models", "load", "5b", "/checkpoint"});
   EXPECT_EQ(load.request.ShortDebugString(), R"(name: "5b" path: "/checkpoint")");
   EXPECT_EQ(Parsed<LoadModelCommand>({"models", "load", "5b"}).request.path(), "");
+  const auto loras = Parsed<LoadModelCommand>(
+      {"models", "load", "a14b", "/checkpoint", "--lora", "s=/s", "--lora", "p@high=/p"});
+  EXPECT_EQ(loras.request.ShortDebugString(),
+            R"(name: "a14b" path: "/checkpoint" loras { name: "s" path: "/s" } )"
+            R"(loras { name: "p" expert: "high" path: "/p" })");
   EXPECT_EQ(Parsed<UnloadModelCommand>({"models", "unload", "5b"}).request.name(), "5b");
   const auto warmup = Parsed<WarmupModelCommand>({"models", "warmup", "5b", "64x32x5", "32x64x9"});
   EXPECT_EQ(warmup.request.ShortDebugString(),
@@ -246,6 +251,8 @@ TEST(CommandLineTest, WrongCommandLines) {
       {Generate({"--priority", "high"}), "--priority expects a whole number"},
       {Generate({"--deadline", "-1"}), "--deadline expects seconds above 0"},
       {Generate({"--label", "team"}), "--label expects KEY=VALUE"},
+      {Generate({"--lora", "style:much"}), "--lora expects NAME or NAME:SCALE"},
+      {{"models", "load", "5b", "--lora", "style"}, "--lora expects NAME=PATH"},
       {Generate({"--label", "a=1", "--label", "a=2"}), "--label gives 'a' twice"},
       {Generate({"--preview-interval", "5"}), "--preview-interval needs --preview-dir or --json"},
       {Generate({"--preview-dir", "p"}), "--preview-dir needs --preview-interval"},

@@ -61,6 +61,7 @@ TEST(ListingsTest, JobText) {
       request { model: "5b" prompt: "a cat" negative_prompt: "a dog" width: 1280 height: 704
                 num_frames: 121 fps: 24 steps: 50 solver: SOLVER_DPMPP guidance_scale: 3.5
                 guidance_scale: 4 shift: 5 seed: 42 priority: 7 request_id: "r1"
+                loras { name: "style" scale: 1 } loras { name: "light" scale: -0.5 }
                 labels { key: "take" value: "2" } labels { key: "film" value: "x" }
                 deadline { seconds: 1767225660 } }
       create_time { seconds: 1767225600 } start_time { seconds: 1767225601 }
@@ -76,6 +77,7 @@ TEST(ListingsTest, JobText) {
             "Image:       abcd\n"
             "Video:       1280x704, 121 frames, 24 fps\n"
             "Sampling:    50 steps of dpm++, guidance 3.5,4, shift 5, seed 42\n"
+            "LoRAs:       style, light x -0.5\n"
             "Priority:    7\n"
             "Request ID:  r1\n"
             "Labels:      film=x, take=2\n"
@@ -97,16 +99,22 @@ TEST(ListingsTest, ModelTable) {
   const auto response = FromText<wan::v1::ListModelsResponse>(R"(
       models { name: "models/5b" state: MODEL_STATE_READY path: "/ckpt" family: "ti2v-5b"
                layout: "original" warm_shapes { width: 1280 height: 704 num_frames: 121 }
+               loras { name: "style" } loras { name: "light" }
                components { name: "transformer" bytes: 10737418240 device: "cuda:0" dtype: "bf16" }
                components { name: "vae" bytes: 1073741824 device: "cuda:0" dtype: "fp32" } }
       models { name: "models/bad" state: MODEL_STATE_FAILED
                error { code: 15 message: "a.safetensors: tensor 'x' is cut" } })");
-  EXPECT_EQ(
-      ModelTable({response.models().begin(), response.models().end()}),
-      "Model       State   Family   Layout     Weights  Device  Dtype      Warm shapes   Path\n"
-      "models/5b   READY   ti2v-5b  original  11.0 GiB  cuda:0  bf16,fp32  1280x704x121  /ckpt\n"
-      "models/bad  FAILED  -        -                -  -       -          -             -\n"
-      "models/bad: DATA_LOSS: a.safetensors: tensor 'x' is cut\n");
+  EXPECT_EQ(ModelTable({response.models().begin(), response.models().end()}),
+            "Model       State   Family   Layout     Weights  Device  Dtype      Warm shapes   "
+            "LoRAs        "
+            "Path\n"
+            "models/5b   READY   ti2v-5b  original  11.0 GiB  cuda:0  bf16,fp32  1280x704x121  "
+            "style,light  "
+            "/ckpt\n"
+            "models/bad  FAILED  -        -                -  -       -          -             -   "
+            "         "
+            "-\n"
+            "models/bad: DATA_LOSS: a.safetensors: tensor 'x' is cut\n");
 }
 
 TEST(ListingsTest, DeviceTable) {

@@ -102,6 +102,24 @@ TEST(ValuesTest, Labels) {
   for (const char* text : {"", "a", "=b"}) EXPECT_FALSE(ParseLabel(text).ok()) << text;
 }
 
+TEST(ValuesTest, Loras) {
+  EXPECT_EQ(ParseLoraScale("style")->name(), "style");
+  EXPECT_FALSE(ParseLoraScale("style")->has_scale());
+  EXPECT_EQ(ParseLoraScale("style:-0.5")->scale(), -0.5);
+  EXPECT_EQ(ParseLoraScale("style:0")->scale(), 0);
+  for (const char* text : {"", ":1", "a:", "a:b", "a:1:2", "a:inf"}) {
+    EXPECT_FALSE(ParseLoraScale(text).ok()) << text;
+  }
+  const auto source = ParseLoraSource("style@low=/a=b");
+  EXPECT_EQ(source->name(), "style");
+  EXPECT_EQ(source->expert(), "low");
+  EXPECT_EQ(source->path(), "/a=b");
+  EXPECT_EQ(ParseLoraSource("style=a@b")->path(), "a@b");
+  for (const char* text : {"", "a", "a=", "=b", "@low=b", "a@=b"}) {
+    EXPECT_FALSE(ParseLoraSource(text).ok()) << text;
+  }
+}
+
 TEST(ValuesTest, Artifacts) {
   EXPECT_EQ(*ParseArtifactKind("mp4"), wan::v1::OUTPUT_KIND_MP4);
   EXPECT_EQ(*ParseArtifactKind("mkv"), wan::v1::OUTPUT_KIND_LOSSLESS_MKV);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/fakes/fake_device_monitor.h"
+
 namespace wan {
 namespace {
 
@@ -49,7 +51,7 @@ class ExpertSwitchTest : public testing::Test {
   // Where the weights are after each Take.
   std::vector<std::string> TakeAll() {
     std::vector<std::string> history;
-    ExpertSwitch experts(plan_, model_);
+    ExpertSwitch experts(plan_, model_, recorder_);
     for (const StepPlan& step : plan_.steps) {
       EXPECT_TRUE(experts.Take(step).ok());
       history.push_back(Up());
@@ -59,6 +61,8 @@ class ExpertSwitchTest : public testing::Test {
 
   PipelineModel model_;
   GenerationPlan plan_;
+  fakes::FakeDeviceMonitor monitor_;
+  Recorder recorder_{SystemClock(), monitor_, {}};
 };
 
 using History = std::vector<std::string>;
@@ -96,16 +100,25 @@ TEST_F(ExpertSwitchTest, AStreamedExpertHoldsAPartOfItself) {
 TEST_F(ExpertSwitchTest, AJobThatEndsEarlyGivesTheMemoryBack) {
   Plan({"high", "low"}, Policy::kHost, true);
   {
-    ExpertSwitch experts(plan_, model_);
+    ExpertSwitch experts(plan_, model_, recorder_);
     ASSERT_TRUE(experts.Take(plan_.steps[0]).ok());
     EXPECT_EQ(Up(), "hl");
   }
   EXPECT_EQ(Up(), "");
 }
 
+TEST_F(ExpertSwitchTest, NothingIsHeldBehindTheLastStep) {
+  Plan({"high"}, Policy::kHost, false);
+  ExpertSwitch experts(plan_, model_, recorder_);
+  ASSERT_TRUE(experts.Take(plan_.steps[0]).ok());
+  EXPECT_EQ(Up(), "h");
+  experts.Finish();
+  EXPECT_EQ(Up(), "");
+}
+
 TEST_F(ExpertSwitchTest, AnUnknownExpertIsAnError) {
   Plan({"medium"}, Policy::kResident, false);
-  ExpertSwitch experts(plan_, model_);
+  ExpertSwitch experts(plan_, model_, recorder_);
   EXPECT_EQ(experts.Take(plan_.steps[0]).status().code(), absl::StatusCode::kInternal);
 }
 

@@ -4,7 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/pipeline/plan.h"
@@ -309,6 +314,74 @@ TEST(PlanMemoryTest, WeightsAloneMayBeTooMuch) {
   model.components[1].policy = Policy::kResident;
   const std::string text = Refusal(PlanOn(model, Request(256, 256, 33), 4 * kGiB));
   EXPECT_THAT(text, HasSubstr("No video of this model fits"));
+}
+
+// A LoRA of rank 32 for all linear layers of an A14B's expert, in bf16: the largest term is the
+// feed-forward's.
+LoraFootprint Rank32() {
+  constexpr int64_t kRank = 32;
+  return {.factor_elements = kRank * (5120 + 13824),
+          .factor_bytes = 2 * kRank * (5120 + 13824),
+          .part_elements = int64_t{1} << 24};
+}
+
+TEST(LoraMemoryTest, MergingTakesAPartOfATensorAndTheFactors) {
+  EXPECT_EQ(LoraMergingBytes({}), 0u);
+  const std::vector<LoraFootprint> one = {Rank32()};
+  // 64 MiB in fp32 of the tensor, 2.3 MiB of the factors.
+  EXPECT_EQ(LoraMergingBytes(one), 64 * kMiB + 4 * 32 * (5120 + 13824));
+  std::vector<LoraFootprint> both = {Rank32(), Rank32()};
+  EXPECT_EQ(LoraMergingBytes(both), 64 * kMiB + 2 * 4 * 32 * (5120 + 13824));
+  both[1].difference_bytes = 2 << 24;
+  EXPECT_EQ(LoraMergingBytes(both), (64 + 64 + 32) * kMiB + 2 * 4 * 32 * (5120 + 13824));
+}
+
+TEST(LoraMemoryTest, TheFootprintIsOfTheLargestTerm) {
+  const std::vector<std::byte> bytes(3 * 5 * 2);
+  const auto stored = [&](std::vector<int64_t> shape, size_t count) {
+    return StoredTensor{.dtype = DType::kBFloat16,
+                        .shape = std::move(shape),
+                        .bytes = std::span(bytes).first(count * 2)};
+  };
+  LoraFile file;
+  file.terms.push_back({.target = "a",
+                        .rows = 3,
+                        .columns = 4,
+                        .rank = 1,
+                        .up = stored({3, 1}, 3),
+                        .down = stored({1, 4}, 4)});
+  file.terms.push_back({.target = "b", .rows = 3, .columns = 5, .difference = stored({3, 5}, 15)});
+  const LoraFootprint footprint = FootprintOf(file);
+  EXPECT_EQ(footprint.factor_elements, 7);
+  EXPECT_EQ(footprint.factor_bytes, 14);
+  EXPECT_EQ(footprint.part_elements, 15);
+  EXPECT_EQ(footprint.difference_bytes, 30);
+}
+
+TEST(PlanMemoryTest, MergingCountsInTheStepsOfTheExpertThatIsChanged) {
+  PlannedModel model = TwoExperts();
+  model.loras = {{"low", {std::nullopt, Rank32()}}};
+  GenerationRequest request = Request(832, 480, 81);
+  const auto plan = [&] { return MakePlan(request, model, GoodTexts(), 0, {}).value(); };
+  const auto steps = [](const GenerationPlan& planned) {
+    std::vector<uint64_t> bytes;
+    for (const StagePlan& stage : planned.stages) {
+      if (stage.stage.ends_with("_Inference")) bytes.push_back(stage.activation_bytes);
+    }
+    return bytes;
+  };
+  const std::vector<uint64_t> without = steps(plan());
+  request.loras = {{"low", 1}};
+  const GenerationPlan with = plan();
+  const std::vector<uint64_t> merged = steps(with);
+  const std::vector<LoraFootprint> one = {Rank32()};
+  ASSERT_EQ(merged.size(), without.size());
+  for (size_t i = 0; i < merged.size(); ++i) {
+    const bool changed = with.steps[i].expert == "low";
+    EXPECT_EQ(merged[i] - without[i],
+              changed ? LoraMergingBytes(one) + LoraMergingBytes(one) / 100 : 0)
+        << "step " << i;
+  }
 }
 
 TEST(TileGridTest, TilesShrinkDownToLittleMoreThanTheirOverlap) {

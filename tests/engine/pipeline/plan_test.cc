@@ -83,15 +83,37 @@ TEST(PlanTest, EveryViolationIsNamedAtOnce) {
   request.shift = 0;
   request.solver = "heun";
   request.preview_interval = -1;
+  request.loras = {{"style", 1}, {"style", 11}, {"nobody", std::nan("")}};
+  PlannedModel model = RealModel();
+  model.loras = {{"light", {std::nullopt}}, {"style", {LoraFootprint{}}}};
   InspectedRequest inspected;
   inspected.prompt_tokens = 1;
   inspected.negative_prompt_tokens = 600;
-  const auto plan = Plan(request, inspected);
+  const auto plan = PlanOn(model, request, inspected);
   ASSERT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(FieldsOf(plan.status()),
               testing::UnorderedElementsAre(
                   "prompt", "negative_prompt", "width", "height", "num_frames", "fps", "steps",
-                  "guidance_scale", "guidance_scale[0]", "shift", "solver", "preview_interval"));
+                  "guidance_scale", "guidance_scale[0]", "shift", "solver", "preview_interval",
+                  "loras[1].name", "loras[1].scale", "loras[2].name", "loras[2].scale"));
+  EXPECT_THAT(std::string(plan.status().message()),
+              testing::HasSubstr("'nobody' is no LoRA of model 'm'; it has light, style"));
+}
+
+TEST(PlanTest, LorasStayAsTheyWereAskedFor) {
+  PlannedModel model = RealModel();
+  GenerationRequest request = TextRequest();
+  for (size_t i = 0; i <= kMaxLorasOfRequest; ++i) {
+    model.loras.push_back({"l" + std::to_string(i), {LoraFootprint{}}});
+    request.loras.push_back({model.loras.back().name, -10});
+  }
+  EXPECT_THAT(FieldsOf(PlanOn(model, request).status()), testing::ElementsAre("loras"));
+  request.loras.pop_back();
+  const auto plan = PlanOn(model, request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->request.loras, request.loras);
+  EXPECT_THAT(FieldsOf(Plan(request).status()), testing::SizeIs(kMaxLorasOfRequest))
+      << "of a model without LoRAs";
 }
 
 TEST(PlanTest, ViolationsSayWhatWouldBeRight) {

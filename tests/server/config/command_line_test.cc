@@ -94,6 +94,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "/d",
                                           "--model",
                                           "m=/p",
+                                          "--lora",
+                                          "m/style@high=/l",
                                           "--device",
                                           "cuda:3",
                                           "--dtype",

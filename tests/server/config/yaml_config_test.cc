@@ -28,6 +28,9 @@ data_dir: /var/lib/wan serve
 models:
   ti2v-5b: /models/Wan2.2-TI2V-5B
   small: "synthetic:ti2v-5b"
+loras:
+  ti2v-5b/style: /loras/style.safetensors
+  small/light@low: /loras/light
 device: cuda:1
 dtype: fp32
 cpu_threads: 3
@@ -55,6 +58,11 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.models[0].path, "/models/Wan2.2-TI2V-5B");
   EXPECT_EQ(config.models[1].name, "small");
   EXPECT_EQ(config.models[1].path, "synthetic:ti2v-5b");
+  ASSERT_EQ(config.loras.size(), 2u);
+  EXPECT_EQ(config.loras[0].model, "ti2v-5b");
+  EXPECT_EQ(config.loras[0].source, (LoraSource{"style", "", "/loras/style.safetensors"}));
+  EXPECT_EQ(config.loras[1].model, "small");
+  EXPECT_EQ(config.loras[1].source, (LoraSource{"light", "low", "/loras/light"}));
   EXPECT_EQ(config.device, "cuda:1");
   EXPECT_EQ(config.dtype, "fp32");
   EXPECT_EQ(config.cpu_threads, 3);
@@ -126,6 +134,12 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"models:\n  a: {path: b}\n", "wan.yaml:2: models has an entry that is a mapping"},
       {"models:\n  a: /x\n  a: /y\n", "models names 'a' twice"},
       {"models:\n  'a/b': /x\n", "models is 'a/b=/x', must be NAME=PATH"},
+      {"loras:\n  a b: /x\n", "loras is 'a b=/x', must be [MODEL/]NAME[@EXPERT]=PATH"},
+      {"loras:\n  a/b@middle: /x\n", "loras is 'a/b@middle=/x', must be"},
+      {"loras:\n  /b: /x\n", "loras is '/b=/x', must be"},
+      {"loras:\n  a/: /x\n", "loras is 'a/=/x', must be"},
+      {"loras:\n  b@: /x\n", "loras is 'b@=/x', must be"},
+      {"loras:\n  a/b@low: /x\n  a/b@low: /y\n", "loras names 'a/b@low' twice"},
       {"device: gpu", "wan.yaml:1: device is 'gpu', must be cpu or cuda:N"},
       {"device: cuda", "must be cpu or cuda:N"},
       {"device: cuda:-1", "must be cpu or cuda:N"},

@@ -33,12 +33,50 @@ TEST(ConvertTest, FullRequestGoesThereAndBack) {
   request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
   request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
   request.set_preview_interval(2);
+  request.add_loras()->set_name("style");
+  request.mutable_loras(0)->set_scale(-0.5);
+  request.add_loras()->set_name("none");
+  request.mutable_loras(1)->set_scale(0);
   const auto image = std::make_shared<const std::string>("image");
   const GenerationRequest engine = ToEngineRequest(request, image);
   EXPECT_EQ(engine.image, image);
   EXPECT_EQ(engine.solver, "dpm++");
   EXPECT_THAT(engine.outputs, ElementsAre(OutputKind::kLatents, OutputKind::kLosslessMkv));
   EXPECT_EQ(ToProto(engine).DebugString(), request.DebugString());
+}
+
+TEST(ConvertTest, ALoraWithoutAScaleIsTakenAsItIs) {
+  wan::v1::GenerationRequest request;
+  request.add_loras()->set_name("style");
+  EXPECT_THAT(ToEngineRequest(request, nullptr).loras, ElementsAre(LoraScale{"style", 1}));
+}
+
+TEST(ConvertTest, ModelsShowTheirLoras) {
+  ModelDescription description;
+  description.name = "m";
+  description.loras = {{"pair", {{"high", "/h", 32, 400}, {"low", "/l", 16, 300}}, 1000}};
+  const wan::v1::Model model = ToProto(description);
+  ASSERT_EQ(model.loras_size(), 1);
+  EXPECT_EQ(model.loras(0).name(), "pair");
+  EXPECT_EQ(model.loras(0).host_bytes(), 1000u);
+  ASSERT_EQ(model.loras(0).parts_size(), 2);
+  const wan::v1::Lora::Part& low = model.loras(0).parts(1);
+  EXPECT_EQ(low.expert(), "low");
+  EXPECT_EQ(low.path(), "/l");
+  EXPECT_EQ(low.rank(), 16);
+  EXPECT_EQ(low.tensors(), 300);
+
+  wan::v1::LoadModelRequest load;
+  load.set_name("models/m");
+  load.set_path("/ckpt");
+  wan::v1::LoraSource& source = *load.add_loras();
+  source.set_name("pair");
+  source.set_expert("low");
+  source.set_path("/l");
+  const ModelSpec spec = ToModelSpec(load);
+  EXPECT_EQ(spec.name, "models/m");
+  EXPECT_EQ(spec.path, "/ckpt");
+  EXPECT_THAT(spec.loras, ElementsAre(LoraSource{"pair", "low", "/l"}));
 }
 
 TEST(ConvertTest, UnsetFieldsStayUnset) {

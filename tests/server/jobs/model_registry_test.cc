@@ -113,6 +113,39 @@ TEST_F(ModelRegistryTest, LoadingWhatIsLoadedDoesNothing) {
   EXPECT_EQ(ReasonOf(other.status()), kReasonModelLoaded);
 }
 
+TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
+  const auto load = [&](const std::string& path, std::vector<LoraSource> loras) {
+    Answer answer;
+    models().Load({"m", path, std::move(loras)}, answer.Take());
+    return answer.Wait().status();
+  };
+  const LoraSource style = {"style", "", "/style"};
+  const LoraSource light = {"light", "low", "/light"};
+  ASSERT_TRUE(models().Add({"m", kPath, {style}}).ok());
+  EXPECT_TRUE(load("", {}).ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, ElementsAre(style)) << "those that are known";
+  EXPECT_TRUE(load(kPath, {style}).ok());
+  EXPECT_EQ(engine_->Loads(), 1) << "the same again";
+
+  for (const auto& other : {std::vector<LoraSource>{}, {light}, {style, light}}) {
+    const absl::Status refused = load(kPath, other);
+    EXPECT_EQ(ReasonOf(refused), kReasonModelLoaded);
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("with the LoRAs style"));
+  }
+  ASSERT_TRUE(Unload("m").ok());
+  EXPECT_TRUE(load("", {light}).ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, ElementsAre(light));
+  ASSERT_TRUE(Unload("m").ok());
+  EXPECT_TRUE(load(kPath, {}).ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, testing::IsEmpty()) << "a path is the whole of it";
+
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : FieldViolationsOf(load("x", {{"a b", "", ""}}))) {
+    fields.push_back(violation.field);
+  }
+  EXPECT_THAT(fields, ElementsAre("loras[0].name", "loras[0].path"));
+}
+
 TEST_F(ModelRegistryTest, LoadsOnTheirWayAreWaitedFor) {
   engine_->Hold("Model_Initialization");
   Answer first;

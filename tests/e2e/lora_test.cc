@@ -1,0 +1,258 @@
+// LoRAs through the real server: registered by flags and by LoadModel, chosen per request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/test_server.h"
+
+namespace wan::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using Request = wan::v1::GenerationRequest;
+
+std::string Checkpoint(const std::string& path) {
+  return std::string(WAN_CHECKPOINT_DIR) + "/" + path;
+}
+
+// A LoRA of rank 2 for the first feed-forward matrices of the tiny models, which are [160, 64].
+// Other widths make it another model's.
+void WriteLora(const std::string& path, int seed, int width = 64) {
+  constexpr int kBlocks = 3;
+  constexpr int kRows = 160;
+  constexpr int kRank = 2;
+  std::string header = "{";
+  std::string data;
+  const auto add = [&](const std::string& name, int rows, int columns) {
+    const size_t begin = data.size();
+    for (int i = 0; i < rows * columns; ++i) {
+      const auto value = static_cast<float>(0.3 * std::sin(i + seed));
+      data.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    }
+    header += (header.size() > 1 ? ",\"" : "\"") + name + R"(":{"dtype":"F32","shape":[)" +
+              std::to_string(rows) + "," + std::to_string(columns) + R"(],"data_offsets":[)" +
+              std::to_string(begin) + "," + std::to_string(data.size()) + "]}";
+  };
+  for (int block = 0; block < kBlocks; ++block) {
+    const std::string module = "diffusion_model.blocks." + std::to_string(block) + ".ffn.0.";
+    add(module + "lora_down.weight", kRank, width);
+    add(module + "lora_up.weight", kRows, kRank);
+  }
+  header += "}";
+  const uint64_t size = header.size();
+  std::ofstream(path, std::ios::binary)
+      << std::string(reinterpret_cast<const char*>(&size), sizeof(size)) << header << data;
+}
+
+class LoraTest : public testing::Test {
+ protected:
+  LoraTest() {
+    WriteLora(File("style"), 1);
+    WriteLora(File("light"), 2);
+    WriteLora(File("foreign"), 3, /*width=*/3072);
+    server_.emplace(ServerOptions{
+        .data_dir = folder_.path(),
+        .models = {ServerOptions::TinyModel(), "t2v=" + Checkpoint("t2v-a14b/diffusers")},
+        .flags = {"--lora", "tiny/style=" + File("style"), "--lora", "tiny/light=" + File("light"),
+                  "--lora", "t2v/pair@high=" + File("style"), "--lora",
+                  "t2v/pair@low=" + File("light")}});
+  }
+
+  std::string File(const std::string& name) const { return folder_.File(name + ".safetensors"); }
+
+  static Request With(std::vector<std::pair<std::string, double>> loras,
+                      const std::string& model = "tiny") {
+    Request request = TinyRequest();
+    request.set_model(model);
+    request.clear_outputs();
+    request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+    for (const auto& [name, scale] : loras) {
+      wan::v1::LoraScale& lora = *request.add_loras();
+      lora.set_name(name);
+      lora.set_scale(scale);
+    }
+    return request;
+  }
+
+  // The latents that a request gives.
+  std::string Latents(const Request& request) {
+    const wan::v1::Job job = server_->Await(server_->Submit(request).name());
+    EXPECT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED) << job.error().message();
+    return job.artifacts_size() == 1 ? server_->Download(job.artifacts(0).name()) : "";
+  }
+
+  grpc::Status Load(const std::string& name, const std::string& path,
+                    const std::vector<std::string>& loras, wan::v1::Model* model) {
+    wan::v1::LoadModelRequest request;
+    request.set_name(name);
+    request.set_path(path);
+    for (const std::string& lora : loras) {
+      wan::v1::LoraSource& source = *request.add_loras();
+      source.set_name("x" + std::to_string(request.loras_size()));
+      source.set_path(lora);
+    }
+    grpc::ClientContext context;
+    return server_->models().LoadModel(&context, request, model);
+  }
+
+  ProcessResult Wanctl(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {std::string(WAN_BINARY_DIR) + "/wanctl", "--server",
+                                         server_->grpc_address()});
+    return RunProcess(arguments);
+  }
+
+  TemporaryFolder folder_;
+  std::optional<TestServer> server_;
+};
+
+TEST_F(LoraTest, AJobsLorasAreItsOwn) {
+  const std::string base = Latents(With({}));
+  const std::string style = Latents(With({{"style", 1}}));
+  EXPECT_FALSE(style == base);
+  const std::string both = Latents(With({{"style", 0.5}, {"light", -1}}));
+  EXPECT_FALSE(both == base || both == style);
+  EXPECT_TRUE(Latents(With({})) == base) << "the weights are again what they were";
+  EXPECT_TRUE(Latents(With({{"light", 0}})) == base);
+  EXPECT_TRUE(Latents(With({{"style", 1}})) == style);
+
+  Request unscaled = With({{"style", 1}});
+  unscaled.mutable_loras(0)->clear_scale();
+  const wan::v1::Job job = server_->Await(server_->Submit(unscaled).name());
+  ASSERT_EQ(job.request().loras_size(), 1);
+  EXPECT_EQ(job.request().loras(0).name(), "style");
+  EXPECT_EQ(job.request().loras(0).scale(), 1) << "the job shows what it ran with";
+  EXPECT_TRUE(server_->Download(job.artifacts(0).name()) == style);
+}
+
+TEST_F(LoraTest, APairChangesBothExperts) {
+  const std::string base = Latents(With({}, "t2v"));
+  const std::string pair = Latents(With({{"pair", 1}}, "t2v"));
+  EXPECT_FALSE(pair == base);
+  EXPECT_TRUE(Latents(With({}, "t2v")) == base);
+}
+
+TEST_F(LoraTest, TheSwitchIsAStageOfItsOwn) {
+  const auto stages = [&](const Request& request) {
+    std::vector<std::string> names;
+    for (const wan::v1::Event& event : server_->Watch(server_->Submit(request).name())) {
+      if (event.has_stage_finished()) names.push_back(event.stage_finished().stage());
+    }
+    return names;
+  };
+  EXPECT_THAT(stages(With({})), Not(Contains("LoRA_Merging")));
+  EXPECT_THAT(stages(With({{"style", 1}})), Contains("LoRA_Merging"));
+  EXPECT_THAT(stages(With({{"style", 1}})), Not(Contains("LoRA_Merging"))) << "it is there already";
+  EXPECT_THAT(stages(With({})), Contains("LoRA_Merging")) << "it has to go";
+  EXPECT_NE(server_->Metrics().find(
+                R"(wan_stage_seconds_count{model="tiny",stage="LoRA_Merging"} 2)"),
+            std::string::npos);
+}
+
+TEST_F(LoraTest, BadLorasAreRefusedByName) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const struct {
+    const char* what;
+    Request request;
+    std::vector<std::string> fields;
+    std::string says;
+  } cases[] = {
+      {"unknown", With({{"nobody", 1}}), {"loras[0].name"}, "it has style, light"},
+      {"no name", With({{"", 1}}), {"loras[0].name"}, "it has style, light"},
+      {"another model's", With({{"style", 1}}, "t2v"), {"loras[0].name"}, "it has pair"},
+      {"twice", With({{"style", 1}, {"style", 1}}), {"loras[1].name"}, "twice"},
+      {"too much", With({{"style", 10.5}}), {"loras[0].scale"}, "from -10 to 10"},
+      {"no number", With({{"light", nan}}), {"loras[0].scale"}, "from -10 to 10"},
+      {"all of it",
+       With({{"nobody", -11}, {"style", nan}}),
+       {"loras[0].name", "loras[0].scale", "loras[1].scale"},
+       "nobody"},
+  };
+  for (const auto& bad : cases) {
+    SCOPED_TRACE(bad.what);
+    wan::v1::CreateJobRequest create;
+    *create.mutable_request() = bad.request;
+    grpc::ClientContext context;
+    wan::v1::Job job;
+    const grpc::Status status = server_->videos().CreateJob(&context, create, &job);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(ViolatedFields(status), testing::ElementsAreArray(bad.fields));
+    EXPECT_THAT(status.error_message(), HasSubstr(bad.says));
+  }
+}
+
+TEST_F(LoraTest, ModelsAreLoadedAndShownWithTheirLoras) {
+  wan::v1::Model model;
+  const grpc::Status loaded =
+      Load("second", Checkpoint("ti2v-5b/original"), {File("style"), File("light")}, &model);
+  ASSERT_TRUE(loaded.ok()) << loaded.error_message();
+  ASSERT_EQ(model.loras_size(), 2);
+  EXPECT_EQ(model.loras(1).name(), "x2");
+  ASSERT_EQ(model.loras(1).parts_size(), 1);
+  EXPECT_EQ(model.loras(1).parts(0).expert(), "only");
+  EXPECT_EQ(model.loras(1).parts(0).path(), File("light"));
+  EXPECT_EQ(model.loras(1).parts(0).rank(), 2);
+  EXPECT_EQ(model.loras(1).parts(0).tensors(), 3);
+  EXPECT_GT(model.loras(1).host_bytes(), 0u);
+  Request request = With({{"x1", 1}}, "second");
+  EXPECT_TRUE(Latents(request) == Latents(With({{"style", 1}})));
+
+  // A broken file, and one of another model: told by file and tensor, and nothing is loaded.
+  std::ofstream(File("broken"), std::ios::binary) << ReadWholeFile(File("style")).substr(0, 600);
+  for (const std::string name : {"broken", "foreign"}) {
+    const grpc::Status refused = Load(name, Checkpoint("ti2v-5b/original"), {File(name)}, &model);
+    EXPECT_EQ(refused.error_code(),
+              name == "broken" ? grpc::StatusCode::DATA_LOSS : grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(refused.error_message(), AllOf(HasSubstr("LoRA 'x1'"), HasSubstr(File(name))));
+    if (name == "foreign") {
+      EXPECT_THAT(refused.error_message(),
+                  AllOf(HasSubstr("diffusion_model.blocks.0.ffn.0.lora_down.weight"),
+                        HasSubstr("TI2V-5B")));
+    }
+  }
+}
+
+TEST_F(LoraTest, WanctlTakesThem) {
+  const std::string output = folder_.File("out.safetensors");
+  const std::vector<std::string> generate = {
+      "generate", "--model", "tiny", "--prompt", "A cat.", "--size",   "64x32", "--frames",
+      "5",        "--steps", "2",    "--seed",   "3",      "--output", output};
+  const auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), generate.begin(), generate.end());
+    const ProcessResult result = Wanctl(flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return ReadWholeFile(output);
+  };
+  const std::string base = with({});
+  const std::string half = with({"--lora", "style:0.5"});
+  EXPECT_FALSE(half == base);
+  EXPECT_FALSE(with({"--lora", "style", "--lora", "light:-2"}) == half);
+  EXPECT_TRUE(with({"--lora", "style:0.5"}) == half);
+  EXPECT_TRUE(with({}) == base);
+  EXPECT_THAT(Wanctl({"models"}).out, AllOf(HasSubstr("style,light"), HasSubstr("pair")));
+
+  std::vector<std::string> unknown = generate;
+  unknown.insert(unknown.end(), {"--lora", "nobody"});
+  const ProcessResult refused = Wanctl(unknown);
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("loras[0].name"));
+
+  const ProcessResult loaded = Wanctl({"models", "load", "third", Checkpoint("ti2v-5b/original"),
+                                       "--lora", "mine=" + File("style")});
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_THAT(loaded.out, HasSubstr("mine"));
+}
+
+}  // namespace
+}  // namespace wan::e2e

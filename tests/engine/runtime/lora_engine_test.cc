@@ -1,0 +1,278 @@
+// LoRAs through the engine: under every policy, one expert or both, and the base's own weights
+// before and after.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/engine_factory.h"
+#include "engine/api/errors.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/golden_dit.h"
+#include "tests/engine/golden_tensors.h"
+#include "tests/engine/lora_fixture.h"
+#include "tests/support/failing_allocator.h"
+
+namespace wan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::TempFolder;
+using Policy = ResidencyPolicy;
+
+class StageSink final : public TelemetrySink {
+ public:
+  void OnSpanEnd(const SpanRecord& record) override { stages.push_back(record.stage); }
+  std::vector<std::string> stages;
+};
+
+GenerationRequest Request(std::vector<LoraScale> loras = {}) {
+  GenerationRequest request;
+  request.model = "m";
+  request.prompt = "A red cat.";
+  request.width = 32;
+  request.height = 32;
+  request.num_frames = 5;
+  request.steps = 2;
+  request.shift = 1;  // so that each of two experts has a step
+  request.seed = 3;
+  request.loras = std::move(loras);
+  return request;
+}
+
+class LoraEngineTest : public ::testing::Test {
+ protected:
+  static std::unique_ptr<Engine> MakeEngine(Policy policy = Policy::kResident,
+                                            const std::string& dtype = "fp32") {
+    EngineOptions options;
+    options.dtype = dtype;
+    for (const char* const component : {"text_encoder", "transformer", "transformer_2", "vae"}) {
+      options.residency.push_back({component, policy});
+    }
+    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    return *std::move(engine);
+  }
+
+  static absl::Status TryLoad(Engine& engine, const std::string& checkpoint,
+                              std::vector<LoraSource> loras) {
+    Recorder recorder(SystemClock(), engine.Monitor(), {});
+    return engine.LoadModel({"m", CheckpointDir() + "/" + checkpoint + "/original", loras},
+                            recorder);
+  }
+
+  static void Load(Engine& engine, const std::string& checkpoint, std::vector<LoraSource> loras) {
+    const absl::Status status = TryLoad(engine, checkpoint, std::move(loras));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  // A random LoRA's file for the transformers of a golden checkpoint.
+  std::string File(const std::string& checkpoint, uint64_t seed) {
+    const TransformerConfig& config =
+        GoldenCheckpoint(checkpoint + "/original").transformer_config();
+    const std::string folder = (folder_ / (checkpoint + std::to_string(seed))).string();
+    std::filesystem::create_directories(folder);
+    return TestLora::Random(config, /*rank=*/4, seed).Write(folder, LoraStyle::kComfy);
+  }
+
+  absl::StatusOr<std::string> Latents(Engine& engine, const GenerationRequest& request,
+                                      TelemetrySink* sink = nullptr) {
+    absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
+    if (!plan.ok()) return plan.status();
+    std::vector<TelemetrySink*> sinks;
+    if (sink != nullptr) sinks.push_back(sink);
+    Recorder recorder(SystemClock(), engine.Monitor(), sinks);
+    GenerationObserver observer;
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, (folder_ / "out").string()}};
+    if (absl::Status status = engine.Generate(*plan, outputs, recorder, observer, {});
+        !status.ok()) {
+      return status;
+    }
+    std::ifstream in(outputs[0].path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }
+
+  std::string MustGive(Engine& engine, const GenerationRequest& request,
+                       TelemetrySink* sink = nullptr) {
+    const absl::StatusOr<std::string> latents = Latents(engine, request, sink);
+    EXPECT_TRUE(latents.ok()) << latents.status();
+    return latents.value_or("");
+  }
+
+  static int Mergings(const StageSink& sink) {
+    return static_cast<int>(std::count(sink.stages.begin(), sink.stages.end(), "LoRA_Merging"));
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(LoraEngineTest, EveryPolicyGivesTheSameAndLeavesTheBaseAsItWas) {
+  for (const char* const checkpoint : {"ti2v-5b", "t2v-a14b"}) {
+    const std::vector<LoraSource> loras = {{"a", "", File(checkpoint, 1)},
+                                           {"b", "", File(checkpoint, 2)}};
+    const std::vector<GenerationRequest> requests = {
+        Request({{"a", 1}}), Request({{"a", 0.5}, {"b", -1}}), Request({{"b", 1}})};
+    std::optional<std::string> base;
+    std::vector<std::string> expected(requests.size());
+    for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kCpu}) {
+      SCOPED_TRACE(std::string(checkpoint) + " " + std::string(ResidencyPolicyName(policy)));
+      const auto plain = MakeEngine(policy);
+      Load(*plain, checkpoint, {});
+      const auto engine = MakeEngine(policy);
+      Load(*engine, checkpoint, loras);
+      const std::string without = MustGive(*plain, Request());
+      if (!base.has_value()) base = without;
+      EXPECT_TRUE(without == *base);
+      EXPECT_TRUE(MustGive(*engine, Request()) == *base) << "registered, but not asked for";
+      for (size_t i = 0; i < requests.size(); ++i) {
+        const std::string latents = MustGive(*engine, requests[i]);
+        if (expected[i].empty()) expected[i] = latents;
+        EXPECT_TRUE(latents == expected[i]) << i;
+        EXPECT_FALSE(latents == *base) << i;
+      }
+      EXPECT_FALSE(expected[0] == expected[1] || expected[1] == expected[2]);
+      EXPECT_TRUE(MustGive(*engine, Request({{"a", 0}})) == *base) << "a scale of 0";
+      EXPECT_TRUE(MustGive(*engine, requests[0]) == expected[0]) << "again, after the others";
+      EXPECT_TRUE(MustGive(*engine, Request()) == *base) << "the base after all of them";
+    }
+  }
+}
+
+TEST_F(LoraEngineTest, WhatIsMergedStaysUntilAnotherChoice) {
+  const auto engine = MakeEngine();
+  Load(*engine, "t2v-a14b", {{"a", "", File("t2v-a14b", 1)}, {"b", "low", File("t2v-a14b", 2)}});
+  const auto mergings = [&](std::vector<LoraScale> loras) {
+    StageSink sink;
+    MustGive(*engine, Request(std::move(loras)), &sink);
+    return Mergings(sink);
+  };
+  EXPECT_EQ(mergings({}), 0);
+  EXPECT_EQ(mergings({{"a", 1}}), 2) << "both experts";
+  EXPECT_EQ(mergings({{"a", 1}}), 0) << "the same again";
+  EXPECT_EQ(mergings({{"a", 1}, {"b", 0}}), 0) << "nothing else";
+  EXPECT_EQ(mergings({{"a", 1}, {"b", 1}}), 1) << "the low-noise expert's";
+  EXPECT_EQ(mergings({}), 2) << "both experts' base";
+}
+
+TEST_F(LoraEngineTest, FilesOfOneNameAreAPair) {
+  const std::string one = File("t2v-a14b", 1);
+  const std::string other = File("t2v-a14b", 2);
+  const auto engine = MakeEngine();
+  Load(*engine, "t2v-a14b",
+       {{"both", "", one},
+        {"other", "", other},
+        {"high", "high", one},
+        {"low", "low", other},
+        {"pair", "high", one},
+        {"pair", "low", other}});
+  const std::string pair = MustGive(*engine, Request({{"pair", 1}}));
+  EXPECT_TRUE(MustGive(*engine, Request({{"high", 1}, {"low", 1}})) == pair);
+  for (const char* const name : {"both", "other", "high", "low"}) {
+    EXPECT_FALSE(MustGive(*engine, Request({{name, 1}})) == pair) << name;
+  }
+
+  const ModelDescription model = engine->Models().front();
+  ASSERT_EQ(model.loras.size(), 5u);
+  EXPECT_EQ(model.loras[0].name, "both");
+  ASSERT_EQ(model.loras[0].parts.size(), 2u);
+  EXPECT_EQ(model.loras[0].parts[1].expert, "low");
+  EXPECT_EQ(model.loras[0].parts[1].rank, 4);
+  EXPECT_GT(model.loras[0].parts[1].tensors, 10);
+  ASSERT_EQ(model.loras[2].parts.size(), 1u);
+  EXPECT_EQ(model.loras[2].parts[0].expert, "high");
+  EXPECT_EQ(model.loras[2].parts[0].path, one);
+  EXPECT_EQ(model.loras[2].host_bytes, model.loras[0].host_bytes) << "one file, shared or not";
+  EXPECT_EQ(model.loras[4].host_bytes, 2 * model.loras[0].host_bytes);
+}
+
+TEST_F(LoraEngineTest, BadRegistrationsLeaveNoModelBehind) {
+  const std::string good = File("ti2v-5b", 1);
+  const std::string foreign = File("t2v-a14b", 1);
+  const struct {
+    const char* what;
+    std::vector<LoraSource> loras;
+    absl::StatusCode code;
+    std::vector<std::string> says;
+  } cases[] = {
+      {"no file",
+       {{"x", "", "/nowhere/x.safetensors"}},
+       absl::StatusCode::kNotFound,
+       {"LoRA 'x'", "/nowhere/x.safetensors"}},
+      {"another model's",
+       {{"x", "", foreign}},
+       absl::StatusCode::kInvalidArgument,
+       {"LoRA 'x'", foreign}},
+      {"an expert it has not",
+       {{"x", "high", good}},
+       absl::StatusCode::kInvalidArgument,
+       {"LoRA 'x'", "'high'", "only"}},
+      {"two files for one",
+       {{"x", "", good}, {"x", "", good}},
+       absl::StatusCode::kInvalidArgument,
+       {"LoRA 'x'", "two files", good}},
+  };
+  const auto engine = MakeEngine();
+  for (const auto& bad : cases) {
+    SCOPED_TRACE(bad.what);
+    const absl::Status status = TryLoad(*engine, "ti2v-5b", bad.loras);
+    EXPECT_EQ(status.code(), bad.code) << status;
+    for (const std::string& text : bad.says) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    }
+    EXPECT_THAT(engine->Models(), IsEmpty());
+  }
+}
+
+TEST_F(LoraEngineTest, EveryAllocationOfTheMergingMayFail) {
+  FailingAllocator allocator;
+  for (const auto& [policy, stage] : {std::pair(Policy::kResident, "LoRA_Merging"),
+                                      std::pair(Policy::kStream, "Step_0_Inference")}) {
+    // In bf16 sums need memory of their own.
+    const auto engine = MakeEngine(policy, "bf16");
+    Load(*engine, "ti2v-5b", {{"a", "", File("ti2v-5b", 1)}});
+    const std::string base = MustGive(*engine, Request());
+    const std::string with = MustGive(*engine, Request({{"a", 1}}));
+    MustGive(*engine, Request());
+    StageFault count(allocator, stage, StageFault::kNever);
+    MustGive(*engine, Request({{"a", 1}}), &count);
+    ASSERT_GT(count.allocations(), 10) << stage;
+    for (int64_t n = 1; n <= count.allocations(); n += 1 + count.allocations() / 40) {
+      MustGive(*engine, Request());
+      StageFault fault(allocator, stage, n);
+      const auto failed = Latents(*engine, Request({{"a", 1}}), &fault);
+      allocator.Disarm();
+      EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << stage << " " << n;
+      // A half-merged group must not be taken for either.
+      const bool with_next = n % 2 == 0;
+      ASSERT_TRUE(MustGive(*engine, with_next ? Request({{"a", 1}}) : Request()) ==
+                  (with_next ? with : base))
+          << "after " << stage << " " << n;
+    }
+  }
+}
+
+TEST_F(LoraEngineTest, RequestsNameWhatIsWrong) {
+  const auto engine = MakeEngine();
+  Load(*engine, "ti2v-5b", {{"a", "", File("ti2v-5b", 1)}});
+  const auto refused = engine->Plan(Request({{"a", 1}, {"nobody", 100}, {"a", 2}}));
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : FieldViolationsOf(refused.status())) {
+    fields.push_back(violation.field);
+  }
+  EXPECT_THAT(fields, ElementsAre("loras[1].name", "loras[1].scale", "loras[2].name"));
+  EXPECT_EQ(FieldViolationsOf(refused.status())[0].description,
+            "'nobody' is no LoRA of model 'm'; it has a");
+}
+
+}  // namespace
+}  // namespace wan

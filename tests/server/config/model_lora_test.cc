@@ -1,0 +1,58 @@
+#include "server/config/model_lora.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/config/command_line.h"
+
+namespace wan::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+absl::StatusOr<CommandLine> Parse(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), {"wanserve", "--data-dir", "/d"});
+  return ParseCommandLine(static_cast<int>(flags.size()), flags.data());
+}
+
+TEST(ModelLoraTest, EveryFormReadsBack) {
+  for (const char* const text :
+       {"style=/a.safetensors", "m/style=/a", "style@high=/a=b", "m.1/style_2@low=relative path"}) {
+    const absl::StatusOr<ModelLora> lora = ParseModelLora(text);
+    ASSERT_TRUE(lora.ok()) << lora.status();
+    EXPECT_EQ(ToString(*lora), text);
+  }
+  for (const char* const text : {"", "style", "style=", "=/a", "/style=/a", "m/=/a", "m/n/style=/a",
+                                 "style@=/a", "style@only=/a", "st yle=/a"}) {
+    EXPECT_FALSE(ParseModelLora(text).ok()) << text;
+  }
+}
+
+TEST(ModelLoraTest, FlagsGiveModelsTheirLoras) {
+  const auto one = Parse({"--model", "m=/m", "--lora", "a=/a", "--lora", "a2@low=/b"});
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_THAT(one->config.models[0].loras,
+              ElementsAre(LoraSource{"a", "", "/a"}, LoraSource{"a2", "low", "/b"}));
+
+  const auto two = Parse({"--model", "m=/m", "--model", "n=/n", "--lora", "n/a@high=/a"});
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_THAT(two->config.models[0].loras, IsEmpty());
+  EXPECT_THAT(two->config.models[1].loras, ElementsAre(LoraSource{"a", "high", "/a"}));
+}
+
+TEST(ModelLoraTest, ALoraNeedsItsModel) {
+  const auto error = [](std::vector<const char*> flags) {
+    return std::string(Parse(std::move(flags)).status().message());
+  };
+  EXPECT_THAT(error({"--model", "m=/m", "--model", "n=/n", "--lora", "a=/a"}),
+              HasSubstr("loras has 'a' without its model; write MODEL/a with one of m, n"));
+  EXPECT_THAT(error({"--model", "m=/m", "--lora", "x/a=/a"}),
+              HasSubstr("of the model 'x'; the models are: m"));
+  EXPECT_THAT(error({"--lora", "a=/a"}), HasSubstr("the models are: none"));
+  EXPECT_THAT(error({"--model", "m=/m", "--lora", "a"}), HasSubstr("--lora is 'a', must be"));
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -165,7 +165,7 @@ absl::Status LoraKeyReader::NoPart(std::string_view module) const {
 
 std::string LoraKeyReader::TargetOf(const LoraKey& key) const {
   const bool is_bias = key.part == LoraPart::kUpBias || key.part == LoraPart::kBiasDifference;
-  const std::string tensor = absl::StrCat(key.module, std::string(is_bias ? kBias : kWeight));
+  std::string tensor = absl::StrCat(key.module, std::string(is_bias ? kBias : kWeight));
   if (shapes_.contains(tensor)) return tensor;
   return !is_bias && shapes_.contains(key.module) ? key.module : "";
 }

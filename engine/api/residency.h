@@ -31,6 +31,9 @@ struct ComponentResidency {
   friend bool operator==(const ComponentResidency&, const ComponentResidency&) = default;
 };
 
+// "vae=host". Nullopt for a component or a policy that does not exist.
+std::optional<ComponentResidency> ParseComponentResidency(std::string_view text);
+
 // Tiles that a decoder cuts every frame into; one is the whole frame.
 struct TileGrid {
   int rows = 1;

@@ -1,12 +1,18 @@
-// wan_inspect: what a checkpoint is, and what its tokenizer makes of a text.
+// wan_inspect: what a checkpoint is, what its jobs would take of a card, and what its tokenizer
+// makes of a text.
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/inspect/checkpoint_report.h"
 #include "engine/inspect/diffusers_layout.h"
+#include "engine/inspect/memory_report.h"
 #include "engine/inspect/token_service.h"
 
 namespace {
@@ -15,15 +21,66 @@ constexpr int kOk = 0;
 constexpr int kDamaged = 1;
 constexpr int kUsage = 2;
 
+void PrintJson(const nlohmann::ordered_json& report) {
+  std::cout << report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
 int InspectCheckpoint(const std::string& path, bool as_json) {
   const nlohmann::ordered_json report = wan::InspectCheckpoint(path);
   if (as_json) {
-    std::cout << report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-              << "\n";
+    PrintJson(report);
   } else {
     std::cout << wan::ReportText(report);
   }
   return report["ok"].get<bool>() ? kOk : kDamaged;
+}
+
+// The flags of `plan` as text.
+struct PlanFlags {
+  double memory_gib = 0;
+  std::vector<std::string> shapes;
+  std::vector<std::string> residency;
+};
+
+// Says on stderr what is wrong with a flag.
+bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
+  constexpr double kGiB = 1 << 30;
+  question.device_memory_limit = static_cast<uint64_t>(std::llround(flags.memory_gib * kGiB));
+  for (const std::string& text : flags.shapes) {
+    wan::VideoShape shape;
+    int used = 0;
+    if (std::sscanf(text.c_str(), "%5dx%5dx%5d%n", &shape.width, &shape.height, &shape.num_frames,
+                    &used) != 3 ||
+        used != static_cast<int>(text.size())) {
+      std::cerr << "wan_inspect: --shape is '" << text << "', must be WIDTHxHEIGHTxFRAMES\n";
+      return false;
+    }
+    question.shapes.push_back(shape);
+  }
+  for (const std::string& text : flags.residency) {
+    const std::optional<wan::ComponentResidency> entry = wan::ParseComponentResidency(text);
+    if (!entry.has_value()) {
+      std::cerr << "wan_inspect: --residency-policy is '" << text
+                << "', must be COMPONENT=POLICY with auto, resident, host, stream or cpu\n";
+      return false;
+    }
+    question.residency.push_back(*entry);
+  }
+  return true;
+}
+
+int PlanMemory(const wan::MemoryQuestion& question, bool as_json) {
+  const absl::StatusOr<nlohmann::ordered_json> report = wan::MemoryReport(question);
+  if (!report.ok()) {
+    std::cerr << "wan_inspect: " << report.status().message() << "\n";
+    return kDamaged;
+  }
+  if (as_json) {
+    PrintJson(*report);
+  } else {
+    std::cout << wan::MemoryReportText(*report);
+  }
+  return (*report)["fits"].get<bool>() ? kOk : kDamaged;
 }
 
 int AnswerTokens(const std::string& path) {
@@ -48,7 +105,9 @@ int WriteDiffusers(const std::string& from, const std::string& to) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Describes Wan checkpoints. Exit code: 0 sound, 1 damaged, 2 wrong usage."};
+  CLI::App app{
+      "Describes Wan checkpoints. Exit code: 0 sound (plan: everything fits), 1 damaged (plan: not "
+      "everything does), 2 wrong usage."};
   app.require_subcommand(1);
   std::string path;
   bool as_json = false;
@@ -68,11 +127,30 @@ int main(int argc, char** argv) {
   std::string to;
   diffusers->add_option("FROM", path, "Folder of the checkpoint")->required();
   diffusers->add_option("TO", to, "Folder that is made; absent or empty")->required();
+  PlanFlags flags;
+  wan::MemoryQuestion question;
+  CLI::App* const plan = app.add_subcommand(
+      "plan",
+      "What videos would take of a card's memory, where weights would live, and what would "
+      "fit in place of what does not; loads nothing");
+  plan->add_option("PATH", question.path, "Folder of the checkpoint, or synthetic:NAME")
+      ->required();
+  plan->add_option("--memory", flags.memory_gib,
+                   "GiB of the card that the server may use, as device_memory_limit; 0: no limit")
+      ->check(CLI::Range(0.0, 1e6));
+  plan->add_option("--shape", flags.shapes,
+                   "WIDTHxHEIGHTxFRAMES, any number; default: the model's");
+  plan->add_option("--residency-policy", flags.residency, "COMPONENT=POLICY, any number");
+  plan->add_flag("--image", question.image, "With a first frame, where the model can do without");
+  plan->add_flag("--json", as_json, "One JSON object in place of the text");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
   if (diffusers->parsed()) return WriteDiffusers(path, to);
+  if (plan->parsed()) {
+    return ReadFlags(flags, question) ? PlanMemory(question, as_json) : kUsage;
+  }
   return checkpoint->parsed() ? InspectCheckpoint(path, as_json) : AnswerTokens(path);
 }

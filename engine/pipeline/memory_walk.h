@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "engine/models/allocator_rounding.h"
+
 namespace wan {
 
 class MemoryWalk {
@@ -52,29 +54,19 @@ class MemoryWalk {
   MemoryWalk& operator=(const MemoryWalk&) = delete;
 
   [[nodiscard]] Block Take(int64_t bytes) {
-    const int64_t rounded = Rounded(bytes);
+    const int64_t rounded = AllocatedBytes(bytes);
     held_ += rounded;
     peak_ = std::max(peak_, held_);
     return Block(this, rounded);
   }
 
   // What an operator needs for itself while the caller's blocks are held.
-  void Touch(int64_t bytes) { peak_ = std::max(peak_, held_ + Rounded(bytes)); }
+  void Touch(int64_t bytes) { peak_ = std::max(peak_, held_ + AllocatedBytes(bytes)); }
 
   int64_t held() const { return held_; }
   uint64_t peak() const { return static_cast<uint64_t>(peak_); }
 
  private:
-  // LibTorch's caching allocator hands out multiples of 512 bytes, and a large block whole where
-  // less than its smallest split would be left over.
-  static int64_t Rounded(int64_t bytes) {
-    constexpr int64_t kGrain = 512;
-    constexpr int64_t kLarge = int64_t{10} << 20;
-    constexpr int64_t kLargeGrain = int64_t{2} << 20;
-    const int64_t grain = bytes >= kLarge ? kLargeGrain : kGrain;
-    return (bytes + grain - 1) / grain * grain;
-  }
-
   int64_t held_ = 0;
   int64_t peak_ = 0;
 };

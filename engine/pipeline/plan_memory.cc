@@ -62,6 +62,19 @@ std::string GiB(uint64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
+// The largest number from 0 to `limit` that `holds`, which is false from some number on and true
+// before; -1 if it never is.
+template <typename Predicate>
+int64_t LastThat(int64_t limit, const Predicate& holds) {
+  int64_t below = -1;
+  int64_t beyond = limit + 1;
+  while (below + 1 < beyond) {
+    const int64_t middle = below + (beyond - below) / 2;
+    (holds(middle) ? below : beyond) = middle;
+  }
+  return below;
+}
+
 // Why a job does not fit and what would.
 std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
                              const PlannedModel& model, const InspectedRequest& inspected,
@@ -78,27 +91,35 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
                    " of device memory in ", demand.stage, " (", GiB(demand.memory.weights),
                    " of them weights); ", GiB(limits.device_memory_bytes), " are there.");
 
-  VideoShape shorter = plan.shape;
   const int step = static_cast<int>(model.vae.stride_temporal);
-  do {
-    shorter.num_frames -= step;
-  } while (shorter.num_frames > 0 && !fits(shorter));
-  VideoShape smaller = plan.shape;
+  const auto shorter = [&](int64_t steps) {
+    VideoShape shape = plan.shape;
+    shape.num_frames = 1 + static_cast<int>(steps) * step;
+    return shape;
+  };
   const int stride = model.SpatialStride();
-  do {
+  const auto smaller = [&](int64_t columns) {
+    VideoShape shape = plan.shape;
     // The ratio stays, as near as the grid allows.
-    smaller.width -= stride;
-    smaller.height = smaller.width * plan.shape.height / plan.shape.width / stride * stride;
-  } while (smaller.width >= stride && smaller.height >= stride && !fits(smaller));
-
-  const bool smaller_fits = smaller.width >= stride && smaller.height >= stride;
-  if (shorter.num_frames > 0) {
-    absl::StrAppend(&text, " At this size ", shorter.num_frames, " frames fit.");
+    shape.width = static_cast<int>(columns) * stride;
+    shape.height = shape.width * plan.shape.height / plan.shape.width / stride * stride;
+    return shape;
+  };
+  const int64_t steps = LastThat((plan.shape.num_frames - 1) / step,
+                                 [&](int64_t count) { return fits(shorter(count)); });
+  const int64_t columns = LastThat(plan.shape.width / stride, [&](int64_t count) {
+    // Nothing is so small that it does not fit, but no video either.
+    return smaller(count).height < stride || fits(smaller(count));
+  });
+  const bool smaller_fits = columns > 0 && smaller(columns).height >= stride;
+  if (steps >= 0) {
+    absl::StrAppend(&text, " At this size ", shorter(steps).num_frames, " frames fit.");
   }
   if (smaller_fits) {
-    absl::StrAppend(&text, " With this many frames ", smaller.width, "x", smaller.height, " fits.");
+    absl::StrAppend(&text, " With this many frames ", smaller(columns).width, "x",
+                    smaller(columns).height, " fits.");
   }
-  if (shorter.num_frames <= 0 && !smaller_fits) {
+  if (steps < 0 && !smaller_fits) {
     absl::StrAppend(&text, " No video of this model fits: its weights want ",
                     "more frugal policies (host, stream) or a larger device.");
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/api/recorder.h"
+#include "engine/pipeline/plan.h"
 
 namespace wan {
 namespace {
@@ -12,9 +13,11 @@ namespace {
 using Policies = std::vector<ResidencyPolicy>;
 
 constexpr int64_t kFp32 = 4;
-// What a byte of weights costs that is streamed rather than moved at once: most of it hides behind
-// the computing.
-constexpr double kStreamedShare = 0.05;
+// What a streamed byte costs at least, of one that is moved while nothing computes.
+constexpr double kLeastStreamedShare = 0.05;
+// Operations that a card gets through while its link brings a byte, as the ones do that are slowest
+// to hide weights behind: an H100's 500 TFLOP/s and 50 GB/s, an A100's 250 and 25.
+constexpr double kFlopsPerLinkByte = 1e4;
 
 // Allocators round, and libraries take a little for themselves.
 uint64_t WithMargin(uint64_t bytes) { return bytes + bytes / 100; }
@@ -126,24 +129,26 @@ class Sums {
     return choice;
   }
 
-  // Bytes that a job moves, those that hide behind the computing counted by a part.
+  // Bytes that a job moves while nothing computes.
   double Cost() const {
     double cost = 0;
     for (size_t i = 0; i < components_.size(); ++i) {
       const auto bytes = static_cast<double>(components_[i].bytes);
       if (policies_[i] == ResidencyPolicy::kHost) cost += bytes;
-      if (policies_[i] == ResidencyPolicy::kStream) cost += bytes * kStreamedShare * Uses(i);
+      if (policies_[i] == ResidencyPolicy::kStream) cost += bytes * StreamedPasses(i);
     }
     return cost;
   }
 
  private:
-  // How often a job goes through a component's weights.
-  double Uses(size_t component) const {
+  // How often a job that streams a component waits for the whole of it, in effect.
+  double StreamedPasses(size_t component) const {
     const bool is_expert = component > 0 && component + 1 < components_.size();
-    if (!is_expert) return 2 / kStreamedShare;  // short work hides nothing
+    if (!is_expert) return 2;  // of each text, or each half; short work hides nothing
     const int steps = job_.expert_steps[component - 1];
-    return std::max(1 / kStreamedShare, static_cast<double>(steps) * (job_.guided ? 2 : 1));
+    const double hidden = TransformerForwardFlops(job_.transformer, job_.tokens) /
+                          (kFlopsPerLinkByte * static_cast<double>(components_[component].bytes));
+    return std::max(1.0, steps * (job_.guided ? 2 : 1) * std::max(kLeastStreamedShare, 1 - hidden));
   }
 
   uint64_t MergingBytes(size_t component) const {
@@ -201,7 +206,11 @@ void Extend(const Sums& sums, const Activations& activations, const MemoryJob& j
         sums.Choose(activations, choice.decode_tiles, true, choice.prefetch_experts);
     if (fits(batched)) choice = batched;
   }
-  if (job.expert_steps.size() > 1) {
+  const bool next_is_away = std::any_of(
+      choice.policies.begin() + 2, choice.policies.end() - 1, [](ResidencyPolicy policy) {
+        return policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
+      });
+  if (next_is_away) {
     const ResidencyChoice prefetching =
         sums.Choose(activations, choice.decode_tiles, choice.batched_guidance, true);
     if (fits(prefetching)) choice = prefetching;

@@ -68,8 +68,9 @@ struct ResidencyChoice {
 // `components` are the text encoder, the experts, and the autoencoder. `device_bytes` is what the
 // job may use, weights included; 0: as much as it wants, and then everything is resident.
 //
-// Of all choices that fit, the one that moves the fewest bytes in a job; whole frames are decoded
-// if any choice allows it. Nullopt if nothing fits.
+// Of all choices that fit, the one that moves the fewest bytes in a job while nothing computes:
+// streamed ones hide behind a long video's forwards, and not behind a short one's. Whole frames are
+// decoded if any choice allows it. Nullopt if nothing fits.
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, uint64_t device_bytes);
 

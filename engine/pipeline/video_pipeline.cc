@@ -15,6 +15,7 @@
 #include "engine/media/safetensors_writer.h"
 #include "engine/pipeline/expert_switch.h"
 #include "engine/pipeline/frame_encoder.h"
+#include "engine/pipeline/planned_model.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/tiled_decode.h"
 #include "engine/pipeline/torch_errors.h"

@@ -48,10 +48,6 @@ struct PipelineModel {
   at::Device device = at::kCPU;  // of latents and noise
 };
 
-// Names of the components that every model has, as ComponentResidency has them.
-inline constexpr std::string_view kTextEncoderComponent = "text_encoder";
-inline constexpr std::string_view kVaeComponent = "vae";
-
 // What a test or a profiler wants to see on the way; every member may be empty.
 struct PipelineTaps {
   std::function<void(const at::Tensor& prompt_embeds, const at::Tensor& negative_prompt_embeds)>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/pipeline/device_budget.h"
 #include "engine/runtime/cuda_plugin.h"
 #include "engine/runtime/machine_monitor.h"
 #include "engine/runtime/wan_engine.h"
@@ -18,9 +19,6 @@ namespace wan {
 namespace {
 
 constexpr std::string_view kCudaPrefix = "cuda:";
-// What the process holds of a GPU beside the caching allocator: the driver's context, the kernels
-// of LibTorch, cuBLAS and cuDNN.
-constexpr uint64_t kOutsideAllocatorBytes = uint64_t{1} << 30;
 
 // LibTorch's caching allocator of one GPU.
 class TorchAllocatorProbe final : public AllocatorProbe {
@@ -77,23 +75,14 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarTy
 // What a job may use of a GPU on which nothing of ours lies yet, and holds the allocator to it.
 absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   const uint64_t free = at::accelerator::getMemoryInfo(device).first;
-  uint64_t claimed = free;
-  if (limit > 0) {
-    if (limit < 2 * kOutsideAllocatorBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "device_memory_limit is ", limit, " bytes; must be at least ", 2 * kOutsideAllocatorBytes,
-          ", of which the driver and its libraries take ", kOutsideAllocatorBytes));
-    }
-    const uint64_t allocator_bytes = limit - kOutsideAllocatorBytes;
-    if (allocator_bytes < free) {
-      if (absl::Status status = LimitCudaMemory(device, allocator_bytes); !status.ok()) {
-        return status;
-      }
-      claimed = allocator_bytes;
+  const absl::StatusOr<DeviceBudget> budget = ShareDeviceMemory(free, limit);
+  if (!budget.ok()) return budget.status();
+  if (budget->allocator_bytes > 0) {
+    if (absl::Status status = LimitCudaMemory(device, budget->allocator_bytes); !status.ok()) {
+      return status;
     }
   }
-  // What lies between the allocator's blocks.
-  return claimed - claimed / 50;
+  return budget->job_bytes;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options,

@@ -10,6 +10,7 @@
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
+#include "engine/pipeline/planned_model.h"
 #include "engine/runtime/lora_loading.h"
 
 namespace wan {
@@ -29,27 +30,6 @@ ComponentDescription DescribeComponent(std::string name, const WeightSource& sou
                                        at::Device device, at::ScalarType dtype) {
   return {std::move(name), static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
           DTypeLabel(dtype)};
-}
-
-ResidencyPolicy ConfiguredPolicy(const LoadOptions& options, std::string_view component) {
-  for (const ComponentResidency& entry : options.residency) {
-    if (entry.component == component) return entry.policy;
-  }
-  return ResidencyPolicy::kAuto;
-}
-
-// What a component will weigh, before it is loaded: a little more than its parameters in the dtype
-// that most of them have. `groups` is how many parts it can be streamed in.
-PlannedComponent ApproximateComponent(std::string name, const WeightSource& source,
-                                      at::ScalarType dtype, int64_t groups,
-                                      const LoadOptions& options) {
-  PlannedComponent component;
-  component.policy = ConfiguredPolicy(options, name);
-  component.name = std::move(name);
-  component.bytes = CountParameters(source) * at::elementSize(dtype) / 50 * 51;
-  component.group_bytes = component.bytes / static_cast<uint64_t>(groups);
-  component.base_bytes = component.bytes / 5;
-  return component;
 }
 
 // The plan of a request that leaves everything to the defaults, with texts as long as they may be.
@@ -107,9 +87,6 @@ Place MakePlace(ResidencyPolicy policy, at::Device device) {
           moves};
 }
 
-// As diffusers' folders and wan_inspect call the experts.
-const char* TransformerName(int expert) { return expert == 0 ? "transformer" : "transformer_2"; }
-
 ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
                           const PipelineModel& model, const std::vector<Place>& places,
                           const LoadOptions& options) {
@@ -165,19 +142,12 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   auto model = std::make_shared<LoadedModel>();
   PipelineModel& pipeline = model->pipeline;
   pipeline.device = options.device;
-  pipeline.planned.family = FindModelFamily(checkpoint.model());
-  if (pipeline.planned.family == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(spec.path, " holds the model ", checkpoint.model(),
-                                                 ", which this server does not run"));
-  }
-  pipeline.planned.transformer = checkpoint.transformer_config();
-  pipeline.planned.text_encoder = checkpoint.text_encoder_config();
-  pipeline.planned.vae = checkpoint.vae_config();
-  pipeline.planned.expert_boundary = checkpoint.expert_boundary();
-  pipeline.planned.few_step = checkpoint.few_step();
-  pipeline.planned.generation_defaults = checkpoint.generation_defaults();
-  if (absl::Status status = CheckDefaults(checkpoint, pipeline.planned); !status.ok())
-    return status;
+  absl::StatusOr<PlannedModel> described = PlanCheckpoint(
+      checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)), options.residency);
+  if (!described.ok()) return described.status();
+  PlannedModel& planned = pipeline.planned;
+  planned = *std::move(described);
+  if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
 
   const std::span<const std::string_view> expert_names = ExpertNames(*pipeline.planned.family);
   const absl::StatusOr<OpenedLoras> loras =
@@ -192,18 +162,6 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       return status;
     }
   }
-  PlannedModel& planned = pipeline.planned;
-  planned.element_bytes = static_cast<int64_t>(at::elementSize(options.dtype));
-  planned.components = {ApproximateComponent(std::string(kTextEncoderComponent),
-                                             checkpoint.text_encoder(), options.dtype,
-                                             planned.text_encoder.num_layers, options)};
-  for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    planned.components.push_back(ApproximateComponent(TransformerName(i), checkpoint.transformer(i),
-                                                      options.dtype, planned.transformer.num_layers,
-                                                      options));
-  }
-  planned.components.push_back(ApproximateComponent(std::string(kVaeComponent), checkpoint.vae(),
-                                                    at::kFloat, /*groups=*/1, options));
   std::vector<Place> places;
   for (const ResidencyPolicy policy : FirstPolicies(planned, {options.device_memory_bytes})) {
     places.push_back(MakePlace(policy, options.device));
@@ -222,10 +180,10 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     const Place& place = places[i + 1];
     Expert& expert = pipeline.experts.emplace_back();
     expert.name = expert_names[i];
-    expert.component = TransformerName(i);
+    expert.component = TransformerComponent(i);
     expert.weights = place.weights;
     if (absl::Status status =
-            Take(TransformerName(i),
+            Take(expert.component.c_str(),
                  LoadWanTransformer(checkpoint.transformer(i), checkpoint.transformer_config(i),
                                     {place.device, options.dtype, place.weights}),
                  expert.transformer);
@@ -244,13 +202,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   pipeline.vae_weights = places.back().weights;
 
-  for (size_t i = 0; i < places.size(); ++i) {
-    model->weights.push_back(places[i].moves ? places[i].weights : nullptr);
-    if (!places[i].moves) continue;
-    const WeightSizes sizes = places[i].weights->Sizes();
-    planned.components[i].bytes = static_cast<uint64_t>(sizes.total);
-    planned.components[i].base_bytes = static_cast<uint64_t>(sizes.base);
-    planned.components[i].group_bytes = static_cast<uint64_t>(sizes.largest_group);
+  for (const Place& place : places) {
+    model->weights.push_back(place.moves ? place.weights : nullptr);
   }
   model->description = Describe(spec, checkpoint, pipeline, places, options);
   model->description.loras = loras->Describe();

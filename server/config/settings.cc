@@ -247,28 +247,21 @@ Values GetMemoryLimit(const ServerConfig& config) {
   return {absl::StrCat(limit / kGiB, "GiB")};
 }
 
-constexpr std::string_view kComponents[] = {"text_encoder", "transformer", "transformer_2", "vae"};
-
 absl::Status SetResidency(const Values& values, ServerConfig& config) {
   std::vector<ComponentResidency> policies;
   for (const std::string& value : values) {
-    const size_t equals = std::min(value.find('='), value.size());
-    const std::string component = value.substr(0, equals);
-    const std::optional<ResidencyPolicy> policy =
-        ParseResidencyPolicy(std::string_view(value).substr(std::min(equals + 1, value.size())));
-    if (std::find(std::begin(kComponents), std::end(kComponents), component) ==
-            std::end(kComponents) ||
-        !policy.has_value()) {
+    const std::optional<ComponentResidency> entry = ParseComponentResidency(value);
+    if (!entry.has_value()) {
       return MustBe(value,
                     "COMPONENT=POLICY with text_encoder, transformer, transformer_2 or vae, and "
                     "auto, resident, host, stream or cpu");
     }
     for (const ComponentResidency& other : policies) {
-      if (other.component == component) {
-        return absl::InvalidArgumentError(absl::StrCat("names ", component, " twice"));
+      if (other.component == entry->component) {
+        return absl::InvalidArgumentError(absl::StrCat("names ", entry->component, " twice"));
       }
     }
-    policies.push_back({component, *policy});
+    policies.push_back(*entry);
   }
   config.residency_policies = std::move(policies);
   return absl::OkStatus();

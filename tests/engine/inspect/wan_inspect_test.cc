@@ -53,6 +53,24 @@ TEST(WanInspectTest, CheckpointSpeaksTextAndJson) {
   EXPECT_EQ(nlohmann::json::parse(damaged.output)["ok"], false);
 }
 
+TEST(WanInspectTest, PlanTellsWhatFitsACard) {
+  const Result fits = Shell("$P plan synthetic:ti2v-5b --memory 23.5 --shape 1280x704x121");
+  EXPECT_EQ(fits.code, 0);
+  EXPECT_THAT(fits.output, HasSubstr("1280x704x121: at most "));
+  const Result mixed = Shell(
+      "$P plan synthetic:ti2v-5b --memory 8 --residency-policy vae=resident "
+      "--shape 832x480x81 --shape 4096x4096x961 --json");
+  EXPECT_EQ(mixed.code, 1);
+  const auto report = nlohmann::json::parse(mixed.output);
+  EXPECT_EQ(report["videos"][0]["fits"], true);
+  EXPECT_EQ(report["videos"][0]["policies"]["vae"], "resident");
+  EXPECT_EQ(report["videos"][1]["fits"], false);
+  EXPECT_EQ(Shell("$P plan /nowhere 2>&1").code, 1);
+  EXPECT_EQ(Shell("$P plan synthetic:ti2v-5b --shape 1280x704 2>&1").code, 2);
+  EXPECT_EQ(Shell("$P plan synthetic:ti2v-5b --residency-policy vae=lazy 2>&1").code, 2);
+  EXPECT_EQ(Shell("$P plan synthetic:ti2v-5b --memory -1 2>&1").code, 2);
+}
+
 TEST(WanInspectTest, TokensAnswersEveryLineAtOnce) {
   const Result result = Shell(
       R"(printf '{"text":" A  red cat"}\nnonsense\n{"text":""}' | $P tokens $C/ti2v-5b/original)");

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/checkpoint/synthetic_models.h"
-#include "engine/pipeline/plan.h"
+#include "engine/pipeline/planned_model.h"
 
 namespace wan {
 namespace {
@@ -25,48 +25,15 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 using Policy = ResidencyPolicy;
 
-// TI2V-5B at its real dimensions in bf16, with what its weights weigh there.
-PlannedModel RealModel() {
-  const SyntheticModel real = *FindSyntheticModel("ti2v-5b");
-  PlannedModel model;
-  model.family = FindModelFamily("ti2v-5b");
-  model.transformer = real.transformer;
-  model.text_encoder = real.text_encoder;
-  model.vae = real.vae;
-  model.element_bytes = 2;
-  model.components = {{"text_encoder", Policy::kAuto, 10833 * kMiB, 2003 * kMiB, 368 * kMiB},
-                      {"transformer", Policy::kAuto, 9660 * kMiB, 300 * kMiB, 280 * kMiB},
-                      {"vae", Policy::kAuto, 2690 * kMiB, 0, 2119 * kMiB}};
-  return model;
+// A model at its real dimensions in bf16, with what its weights weigh there.
+PlannedModel Published(const std::string& name) {
+  const auto checkpoint = Checkpoint::Open("synthetic:" + name);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  return *PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
 }
 
-// Two experts of the A14B's size; their dimensions otherwise do not matter here.
-PlannedModel TwoExperts() {
-  PlannedModel model = RealModel();
-  model.family = FindModelFamily("t2v-a14b");
-  model.transformer.dim = 5120;
-  model.transformer.ffn_dim = 13824;
-  model.transformer.num_heads = 40;
-  model.transformer.num_layers = 40;
-  model.transformer.in_channels = 16;
-  model.transformer.out_channels = 16;
-  model.expert_boundary = 0.875;
-  model.vae = {.kind = "2.1",
-               .z_dim = 16,
-               .base_dim = 96,
-               .decoder_base_dim = 96,
-               .dim_mult = {1, 2, 4, 4},
-               .num_res_blocks = 2,
-               .temporal_downsample = {false, true, true},
-               .patch_size = 1,
-               .stride_spatial = 8,
-               .stride_temporal = 4};
-  model.components = {{"text_encoder", Policy::kAuto, 10833 * kMiB, 2003 * kMiB, 368 * kMiB},
-                      {"transformer", Policy::kAuto, 27300 * kMiB, 500 * kMiB, 580 * kMiB},
-                      {"transformer_2", Policy::kAuto, 27300 * kMiB, 500 * kMiB, 580 * kMiB},
-                      {"vae", Policy::kAuto, 484 * kMiB, 0, 280 * kMiB}};
-  return model;
-}
+PlannedModel RealModel() { return Published("ti2v-5b"); }
+PlannedModel TwoExperts() { return Published("t2v-a14b"); }
 
 GenerationRequest Request(int width, int height, int frames) {
   GenerationRequest request;
@@ -194,9 +161,11 @@ TEST(PlanMemoryTest, WhatStagesHoldFollowsThePolicies) {
   model.components[1].policy = Policy::kStream;
   const auto plan = PlanOn(model, Request(832, 480, 81), 141 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(Stage(*plan, "T5_Encoding").weight_bytes, 10833 * kMiB);
-  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes, (300 + 2 * 280) * kMiB);
-  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes, 2690 * kMiB);
+  const std::vector<PlannedComponent>& parts = model.components;
+  EXPECT_EQ(Stage(*plan, "T5_Encoding").weight_bytes, parts[0].bytes);
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes,
+            parts[1].base_bytes + 2 * parts[1].group_bytes);
+  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes, parts[2].bytes);
 }
 
 TEST(PlanMemoryTest, OnTheCpuAComponentHoldsNothingOfTheDevice) {
@@ -205,7 +174,8 @@ TEST(PlanMemoryTest, OnTheCpuAComponentHoldsNothingOfTheDevice) {
   model.components[2].policy = Policy::kCpu;
   const auto plan = PlanOn(model, Request(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok() && before.ok());
-  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes, (10833 + 9660) * kMiB);
+  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes,
+            model.components[0].bytes + model.components[1].bytes);
   EXPECT_LT(Stage(*plan, "VAE_Decoding").activation_bytes, kGiB);
 }
 
@@ -217,18 +187,18 @@ TEST(PlanMemoryTest, TheNextExpertIsPrefetchedWhereBothFit) {
   const auto wide = PlanOn(model, request, 80 * kGiB);
   ASSERT_TRUE(wide.ok()) << wide.status();
   EXPECT_TRUE(wide->prefetch_experts);
-  EXPECT_GE(Stage(*wide, "Step_0_Inference").weight_bytes, 2 * 27300 * kMiB);
+  EXPECT_GE(Stage(*wide, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
   const auto narrow = PlanOn(model, request, 40 * kGiB);
   ASSERT_TRUE(narrow.ok()) << narrow.status();
   EXPECT_FALSE(narrow->prefetch_experts);
-  EXPECT_LT(Stage(*narrow, "Step_0_Inference").weight_bytes, 2 * 27300 * kMiB);
+  EXPECT_LT(Stage(*narrow, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
 }
 
 TEST(PlanMemoryTest, APrefetchedExpertCountsWhateverItsPolicy) {
   const GenerationRequest request = Request(832, 480, 81);
   PlannedModel model = TwoExperts();
   for (PlannedComponent& component : model.components) component.policy = Policy::kStream;
-  const uint64_t one = (500 + 2 * 580) * kMiB;
+  const uint64_t one = model.components[1].base_bytes + 2 * model.components[1].group_bytes;
   const auto wide = PlanOn(model, request, 80 * kGiB);
   ASSERT_TRUE(wide.ok()) << wide.status();
   EXPECT_TRUE(wide->prefetch_experts);
@@ -246,7 +216,8 @@ TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
   const auto plan = PlanOn(model, request, 141 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->prefetch_experts);
-  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes, 2 * 27300 * kMiB + 20 * kGiB);
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes,
+            2 * model.components[1].bytes + 20 * kGiB);
 }
 
 TEST(PlanMemoryTest, ExpertsOnASmallCardAreStreamed) {
@@ -275,6 +246,26 @@ TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
   const auto roomy = PlanOn(model, request, 60 * kGiB + batched);
   ASSERT_TRUE(roomy.ok()) << roomy.status();
   EXPECT_TRUE(roomy->batched_guidance);
+}
+
+TEST(PlanMemoryTest, ExpertsAreStreamedOnlyWhereForwardsAreLongEnoughToHideThem) {
+  // Room for one expert and a little more.
+  const PlannedModel model = TwoExperts();
+  const auto large = PlanOn(model, Request(832, 480, 81), 42 * kGiB);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_TRUE(PolicyIn(*large, "transformer") == Policy::kStream ||
+              PolicyIn(*large, "transformer_2") == Policy::kStream);
+  const auto small = PlanOn(model, Request(256, 256, 17), 42 * kGiB);
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(PolicyIn(*small, "transformer"), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*small, "transformer_2"), Policy::kHost);
+}
+
+TEST(PlanMemoryTest, WhatIsThereAnywayIsNotPrefetched) {
+  const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 141 * kGiB);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(PolicyIn(*plan, "transformer_2"), Policy::kResident);
+  EXPECT_FALSE(plan->prefetch_experts);
 }
 
 std::string Refusal(const absl::StatusOr<GenerationPlan>& plan) {

@@ -1,0 +1,34 @@
+// A checkpoint as planning sees it, before any of it is loaded: dimensions, policies, and what each
+// component's weights will take of a device. Pure functions of the dimensions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "engine/api/residency.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/pipeline/plan.h"
+
+namespace wan {
+
+// Names of the components, as ComponentResidency has them.
+inline constexpr std::string_view kTextEncoderComponent = "text_encoder";
+inline constexpr std::string_view kVaeComponent = "vae";
+// Of the checkpoint's experts, in its order: "transformer", "transformer_2".
+std::string_view TransformerComponent(int expert);
+
+// What the weights take where they are loaded to: the tensors that the components' loaders ask for
+// (engine/models/wan), in their groups, as the allocator rounds them. `element_bytes` is the size
+// of the compute dtype. Name and policy are the caller's.
+PlannedComponent TextEncoderWeights(const TextEncoderConfig& config, int64_t element_bytes);
+PlannedComponent TransformerWeights(const TransformerConfig& config, int64_t element_bytes);
+PlannedComponent VaeWeights(const VaeConfig& config);
+
+// All of it. What `residency` does not name is kAuto. UNIMPLEMENTED for a model of no known family.
+absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
+                                            std::span<const ComponentResidency> residency);
+
+}  // namespace wan

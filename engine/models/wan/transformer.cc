@@ -39,10 +39,20 @@ Modulation ModulationAt(const at::Tensor& table, int64_t k) {
   return {table.select(1, 3 * k), table.select(1, 3 * k + 1), table.select(1, 3 * k + 2)};
 }
 
+// What depends on a video's tokens and not on the step. The texts of a job share and keep it, so
+// that its memory ends with them.
+struct TokenTables {
+  TokenGrid grid{};
+  at::Tensor rotary;
+  std::vector<int32_t> index_rows;
+  at::Tensor index;
+};
+
 class WanTextConditioning final : public TextConditioning {
  public:
-  WanTextConditioning(const VideoTransformer* owner, int64_t batch)
-      : owner_(owner), batch_(batch) {}
+  WanTextConditioning(const VideoTransformer* owner, int64_t batch,
+                      std::shared_ptr<TokenTables> tables)
+      : owner_(owner), batch_(batch), tables_(std::move(tables)) {}
 
   int64_t batch() const override { return batch_; }
 
@@ -53,6 +63,7 @@ class WanTextConditioning final : public TextConditioning {
   }
 
   const VideoTransformer* owner() const { return owner_; }
+  TokenTables& tables() const { return *tables_; }
 
   // For each block keys and values, [B, text_len, 2, heads, head_dim].
   std::vector<at::Tensor> layers;
@@ -60,6 +71,7 @@ class WanTextConditioning final : public TextConditioning {
  private:
   const VideoTransformer* const owner_;
   const int64_t batch_;
+  const std::shared_ptr<TokenTables> tables_;
 };
 
 // What one forward computes in. The activations of a long video are hundreds of megabytes each, so
@@ -100,12 +112,12 @@ class WanTransformer final : public VideoTransformer {
 
   absl::Status CheckLatents(const at::Tensor& latents) const;
 
-  // Of the tokens of `grid`; the table of the last grid is kept, since all steps of a job share it.
-  const at::Tensor& RotaryOf(const TokenGrid& grid);
+  // Of the tokens of `grid`.
+  const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
 
-  // The index of `rows` on the device, undefined if there is one timestep. The last one is kept,
-  // too: which tokens share a timestep does not change from step to step.
-  const at::Tensor& IndexOf(TimestepRows rows);
+  // The index of `rows` on the device, undefined if there is one timestep: which tokens share a
+  // timestep does not change from step to step.
+  const at::Tensor& IndexOf(TimestepRows rows, TokenTables& tables) const;
 
   // The time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const std::vector<double>& timesteps) const;
@@ -123,10 +135,8 @@ class WanTransformer final : public VideoTransformer {
   const TransformerWeights weights_;
   const int64_t weight_bytes_;
 
-  TokenGrid rotary_grid_{};
-  at::Tensor rotary_;
-  std::vector<int32_t> index_rows_;
-  at::Tensor index_;
+  // Of the texts that were prepared last and still live.
+  std::weak_ptr<TokenTables> tables_;
 };
 
 absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareText(
@@ -156,7 +166,10 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareT
   at::Tensor states = at::empty({rows, config_.dim}, options);
   Linear(hidden, weights_.text_out.weight, weights_.text_out.bias, states);
 
-  auto conditioning = std::make_shared<WanTextConditioning>(this, batch);
+  std::shared_ptr<TokenTables> tables = tables_.lock();
+  if (tables == nullptr) tables = std::make_shared<TokenTables>();
+  tables_ = tables;
+  auto conditioning = std::make_shared<WanTextConditioning>(this, batch, std::move(tables));
   const size_t count = weights_.blocks.size();
   for (size_t i = 0; i < count; ++i) {
     weights_.memory->Use(weights_.TextGroup(i),
@@ -200,8 +213,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   };
   use_block(0);
   const at::Tensor time = EmbedTime(timestep_rows->timesteps);
-  const at::Tensor& index = IndexOf(*std::move(timestep_rows));
-  const at::Tensor& rotary = RotaryOf(grid);
+  const at::Tensor& index = IndexOf(*std::move(timestep_rows), conditioning->tables());
+  const at::Tensor& rotary = RotaryOf(grid, conditioning->tables());
   // Six vectors for each timestep, to which every block adds its own.
   const at::Tensor time_modulation =
       at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
@@ -300,20 +313,20 @@ absl::Status WanTransformer::CheckLatents(const at::Tensor& latents) const {
       ", frames, rows, columns] with multiples of ", p, ", ", q, " and ", r));
 }
 
-const at::Tensor& WanTransformer::RotaryOf(const TokenGrid& grid) {
-  if (grid != rotary_grid_) {
-    rotary_ = RotaryTable(grid, head_dim(), device_);
-    rotary_grid_ = grid;
+const at::Tensor& WanTransformer::RotaryOf(const TokenGrid& grid, TokenTables& tables) const {
+  if (grid != tables.grid) {
+    tables.rotary = RotaryTable(grid, head_dim(), device_);
+    tables.grid = grid;
   }
-  return rotary_;
+  return tables.rotary;
 }
 
-const at::Tensor& WanTransformer::IndexOf(TimestepRows rows) {
-  if (rows.index != index_rows_) {
-    index_ = rows.index.empty() ? at::Tensor() : at::tensor(rows.index, at::kInt).to(device_);
-    index_rows_ = std::move(rows.index);
+const at::Tensor& WanTransformer::IndexOf(TimestepRows rows, TokenTables& tables) const {
+  if (rows.index != tables.index_rows) {
+    tables.index = rows.index.empty() ? at::Tensor() : at::tensor(rows.index, at::kInt).to(device_);
+    tables.index_rows = std::move(rows.index);
   }
-  return index_;
+  return tables.index;
 }
 
 at::Tensor WanTransformer::EmbedTime(const std::vector<double>& timesteps) const {

@@ -1,7 +1,10 @@
 // C entry points of libwan_cuda.so (engine/ops/cuda_plugin.cc, engine/models/pinned_memory.cc and
 // engine/runtime/cuda_plugin.cc call them).
+#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
+
+#include <cstdlib>
 
 #include "engine/ops/cuda_ops.h"
 #include "engine/ops/vae_cuda_ops.h"
@@ -34,6 +37,17 @@ int wan_cuda_lock_host(void* memory, size_t bytes) {
 }
 int wan_cuda_unlock_host(void* memory) {
   return cudaHostUnregister(memory) == cudaSuccess ? 0 : -1;
+}
+
+// Before anything is allocated. Segments that grow and give single pages back: what a job needs is
+// then what it holds, and no memory is lost between blocks of one stage that the next cannot use.
+// Who set the allocator up by LibTorch's variables of the environment is not overruled.
+void wan_cuda_prepare_allocator() {
+  if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr ||
+      std::getenv("PYTORCH_ALLOC_CONF") != nullptr) {
+    return;
+  }
+  c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
 }
 
 // The caching allocator refuses what is beyond `bytes` on the current GPU, as a smaller card would;

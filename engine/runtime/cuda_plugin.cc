@@ -13,6 +13,7 @@ struct Plugin {
   int (*device_count)() = nullptr;
   int (*pci_bus_id)(int device, char* out, int size) = nullptr;
   int (*limit_memory)(int device, size_t bytes) = nullptr;
+  void (*prepare_allocator)() = nullptr;
 };
 
 Plugin& Loaded() {
@@ -29,10 +30,13 @@ absl::Status Load() {
       reinterpret_cast<int (*)(int, char*, int)>(dlsym(*library, "wan_cuda_pci_bus_id"));
   plugin.limit_memory =
       reinterpret_cast<int (*)(int, size_t)>(dlsym(*library, "wan_cuda_limit_memory"));
+  plugin.prepare_allocator =
+      reinterpret_cast<void (*)()>(dlsym(*library, "wan_cuda_prepare_allocator"));
   if (plugin.device_count == nullptr || plugin.pci_bus_id == nullptr ||
-      plugin.limit_memory == nullptr) {
+      plugin.limit_memory == nullptr || plugin.prepare_allocator == nullptr) {
     return absl::UnavailableError("libwan_cuda.so is from another build");
   }
+  plugin.prepare_allocator();
   return absl::OkStatus();
 }
 

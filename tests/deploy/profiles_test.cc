@@ -1,0 +1,226 @@
+// The profiles of cards (deploy/profiles) against the planner: every video of the table has a plan
+// that keeps to the card, what is refused says what fits and that does fit, and the tables of
+// docs/hardware.md are what the planner says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/inspect/memory_report.h"
+#include "server/config/settings.h"
+#include "server/config/yaml_config.h"
+
+namespace wan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Card {
+  const char* profile;
+  const char* name;
+  double marketed_gib;  // no card has more than its name says
+};
+constexpr std::array kCards = {
+    Card{"h200-141", "H200 141 GB", 141},    Card{"h100-80", "H100 80 GB", 80},
+    Card{"a100-80", "A100 80 GB", 80},       Card{"a6000-48", "RTX A6000 48 GB", 48},
+    Card{"l40s-48", "L40S 48 GB", 48},       Card{"a100-40", "A100 40 GB", 40},
+    Card{"rtx4090-24", "RTX 4090 24 GB", 24}};
+
+struct Row {
+  const char* model;
+  std::vector<VideoShape> shapes;
+};
+// What every card of the table must run.
+const std::vector<Row>& Table() {
+  static const std::vector<Row> rows = {
+      {"ti2v-5b", {{1280, 704, 121}, {1280, 704, 161}}},
+      {"t2v-a14b", {{832, 480, 81}, {1280, 720, 81}}},
+      {"i2v-a14b", {{832, 480, 81}, {1280, 720, 81}}},
+  };
+  return rows;
+}
+// Ever larger ones beyond the table; each card refuses one of them first.
+const std::vector<Row>& Beyond() {
+  static const std::vector<Row> rows = {
+      {"ti2v-5b", {{1920, 1088, 241}, {2560, 1408, 481}, {3840, 2176, 961}, {4096, 4096, 4093}}},
+      {"t2v-a14b", {{1920, 1088, 161}, {2560, 1440, 161}, {3840, 2176, 241}, {4096, 4096, 4093}}},
+  };
+  return rows;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+server::ServerConfig ReadProfile(const std::string& name) {
+  const std::string path = absl::StrCat(WAN_PROFILES "/", name, ".yaml");
+  server::ServerConfig config;
+  config.data_dir = "/data";
+  absl::Status status = server::ApplyYaml(ReadFile(path), path, config);
+  status.Update(server::Complete(config));
+  EXPECT_TRUE(status.ok()) << status;
+  return config;
+}
+
+Json Plan(const server::ServerConfig& config, const std::string& model,
+          const std::vector<VideoShape>& shapes) {
+  const auto report = MemoryReport({.path = "synthetic:" + model,
+                                    .device_memory_limit = config.device_memory_limit,
+                                    .residency = config.residency_policies,
+                                    .shapes = shapes});
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.ok() ? *report : Json::object();
+}
+
+std::string GiB(const Json& bytes) {
+  return absl::StrFormat("%.1f", bytes.get<double>() / (1 << 30));
+}
+
+// The text between two marks of the page.
+std::string Section(const std::string& page, const std::string& name) {
+  const std::string begin = absl::StrCat("<!-- ", name, ": begin -->\n");
+  const std::string end = absl::StrCat("<!-- ", name, ": end -->\n");
+  const size_t from = page.find(begin);
+  const size_t to = page.find(end);
+  if (from == std::string::npos || to == std::string::npos) return "no section " + name;
+  return page.substr(from + begin.size(), to - from - begin.size());
+}
+
+TEST(ProfilesTest, EveryCardHasOneAndKeepsToItsMemory) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(WAN_PROFILES)) {
+    files.push_back(entry.path().stem());
+  }
+  std::vector<std::string> expected;
+  for (const Card& card : kCards) expected.push_back(card.profile);
+  EXPECT_THAT(files, testing::UnorderedElementsAreArray(expected));
+  for (const Card& card : kCards) {
+    const server::ServerConfig config = ReadProfile(card.profile);
+    EXPECT_EQ(config.device, "cuda:0") << card.profile;
+    EXPECT_EQ(config.dtype, "bf16") << card.profile;
+    const double gib = static_cast<double>(config.device_memory_limit) / (1 << 30);
+    EXPECT_LT(gib, card.marketed_gib) << card.profile;
+    EXPECT_GT(gib, 0.9 * card.marketed_gib) << card.profile;
+  }
+}
+
+TEST(ProfilesTest, EveryVideoOfTheTableFitsEveryCard) {
+  for (const Card& card : kCards) {
+    const server::ServerConfig config = ReadProfile(card.profile);
+    for (const Row& row : Table()) {
+      const Json report = Plan(config, row.model, row.shapes);
+      for (const Json& video : report["videos"]) {
+        SCOPED_TRACE(
+            absl::StrCat(card.profile, " ", row.model, " ", video["shape"].get<std::string>()));
+        ASSERT_TRUE(video["fits"].get<bool>()) << video.dump(2);
+        EXPECT_EQ(video["decode_tiles"], "1x1");
+        const auto peak = video["peak_bytes"].get<uint64_t>();
+        EXPECT_LE(peak, report["job_memory"].get<uint64_t>());
+        EXPECT_LT(report["job_memory"].get<uint64_t>(), config.device_memory_limit);
+        uint64_t largest = 0;
+        for (const Json& stage : video["stages"]) {
+          largest = std::max(largest, stage["weight_bytes"].get<uint64_t>() +
+                                          stage["activation_bytes"].get<uint64_t>());
+        }
+        EXPECT_EQ(largest, peak);
+      }
+    }
+  }
+}
+
+// Plans what a refusal says would fit; returns it as text.
+std::string CheckAdvice(const server::ServerConfig& config, const std::string& model,
+                        const VideoShape& refused, const std::string& message) {
+  std::vector<std::string> advice;
+  VideoShape shorter = refused;
+  const size_t frames = message.find("At this size ");
+  if (frames != std::string::npos &&
+      std::sscanf(message.c_str() + frames, "At this size %d frames fit.", &shorter.num_frames) ==
+          1) {
+    EXPECT_TRUE(Plan(config, model, {shorter})["fits"].get<bool>()) << message;
+    advice.push_back(absl::StrCat(shorter.num_frames, " frames"));
+    shorter.num_frames += 4;
+    EXPECT_FALSE(Plan(config, model, {shorter})["fits"].get<bool>()) << message;
+  }
+  VideoShape smaller = refused;
+  const size_t size = message.find("With this many frames ");
+  if (size != std::string::npos &&
+      std::sscanf(message.c_str() + size, "With this many frames %dx%d fits.", &smaller.width,
+                  &smaller.height) == 2) {
+    EXPECT_TRUE(Plan(config, model, {smaller})["fits"].get<bool>()) << message;
+    advice.push_back(absl::StrCat(smaller.width, "x", smaller.height));
+  }
+  EXPECT_FALSE(advice.empty()) << message;
+  std::string text;
+  for (const std::string& part : advice) absl::StrAppend(&text, text.empty() ? "" : " or ", part);
+  return text;
+}
+
+std::string RefusalTable() {
+  std::string table = "| card | model | refused | fits instead |\n| --- | --- | --- | --- |\n";
+  for (const Card& card : kCards) {
+    const server::ServerConfig config = ReadProfile(card.profile);
+    for (const Row& row : Beyond()) {
+      const Json report = Plan(config, row.model, row.shapes);
+      for (size_t i = 0; i < row.shapes.size(); ++i) {
+        const Json& video = report["videos"][i];
+        if (video["fits"].get<bool>()) continue;
+        absl::StrAppend(
+            &table, "| ", card.name, " | ", row.model, " | ", video["shape"].get<std::string>(),
+            " | ",
+            CheckAdvice(config, row.model, row.shapes[i], video["message"].get<std::string>()),
+            " |\n");
+        break;
+      }
+    }
+  }
+  return table;
+}
+
+std::string PolicyTable() {
+  std::string table =
+      "| card | model | video | text encoder | transformer | transformer_2 | VAE | peak, GiB |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Card& card : kCards) {
+    const server::ServerConfig config = ReadProfile(card.profile);
+    for (const Row& row : Table()) {
+      const Json report = Plan(config, row.model, row.shapes);
+      for (const Json& video : report["videos"]) {
+        const Json& policies = video["policies"];
+        absl::StrAppend(&table, "| ", card.name, " | ", row.model, " | ",
+                        video["shape"].get<std::string>());
+        for (const char* const component :
+             {"text_encoder", "transformer", "transformer_2", "vae"}) {
+          absl::StrAppend(&table, " | ", policies.value(component, std::string()));
+        }
+        absl::StrAppend(&table, " | ", GiB(video["peak_bytes"]), " |\n");
+      }
+    }
+  }
+  return table;
+}
+
+TEST(ProfilesTest, ThePageHasThePlannersPolicies) {
+  EXPECT_EQ(Section(ReadFile(WAN_HARDWARE_PAGE), "policies"), PolicyTable());
+}
+
+TEST(ProfilesTest, ThePageHasThePlannersRefusalsAndWhatTheyAdviseFits) {
+  EXPECT_EQ(Section(ReadFile(WAN_HARDWARE_PAGE), "refusals"), RefusalTable());
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,37 +1,89 @@
 // Peak memory of every stage against the plan's estimate, on the real engine: for each shape a line
-// a stage. Ends with 1 if a peak is above its estimate, or more than 5 % below it.
+// a stage. Ends with 1 if a peak is above its estimate or more than 5 % below it, if the process
+// took more of the device than it was allowed, or if a row could not be measured.
 //
 //   wan_bench_memory --model synthetic:ti2v-5b --shape 1280x704x121 --shape 832x480x81
 //   wan_bench_memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
+//
+// With --results FILE every row is kept as it is measured, and rows that FILE has are not measured
+// again: a run that was stopped is gone on with. --budget keeps a run to seconds: a row that would
+// not end in time is not begun.
+#include <ATen/DeviceAccelerator.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "benchmarks/harness.h"
+#include "benchmarks/memory_rows.h"
 #include "engine/api/engine_factory.h"
 #include "engine/media/image_encode.h"
 
 namespace wan {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+// What is gone from the device now, and what of it the allocator keeps.
+struct DeviceState {
+  uint64_t process = 0;
+  uint64_t reserved = 0;
+  int64_t retries = 0;
+};
 
-// The largest peak of each stage, steps taken together.
-class PeakSink final : public TelemetrySink {
+DeviceState ReadDevice(const std::string& name) {
+  const at::Device device(name);
+  if (device.is_cpu()) return {};
+  const auto [free, total] = at::accelerator::getMemoryInfo(device.index());
+  const auto stats = at::accelerator::getDeviceStats(device.index());
+  return {total - free, static_cast<uint64_t>(stats.reserved_bytes[0].current),
+          stats.num_alloc_retries};
+}
+
+// Collects a row while the job runs: the largest peak of each stage, steps taken together.
+class RowSink final : public TelemetrySink {
  public:
+  explicit RowSink(std::string device) : device_(std::move(device)) {}
+
   void OnSpanEnd(const SpanRecord& record) override {
+    if (record.step != nullptr) {
+      const bool is_loading = record.stage == StepLoadingStage(record.step->step);
+      (is_loading ? row.loading_seconds : row.step_seconds).push_back(record.seconds);
+    }
+    const DeviceState state = ReadDevice(device_);
+    row.process = std::max(row.process, state.process);
+    row.reserved = std::max(row.reserved, state.reserved);
+    seconds_[record.stage] += record.seconds;
+    if (record.stage == kStageVaeDecoding) ++row.decodings;
     if (!record.usage.gpu_memory_peak_bytes.has_value()) return;
-    uint64_t& peak = peaks[record.stage];
+    uint64_t& peak = peaks_[record.stage];
     peak = std::max(peak, *record.usage.gpu_memory_peak_bytes);
-    seconds[record.stage] += record.seconds;
   }
-  std::map<std::string, uint64_t> peaks;
-  std::map<std::string, double> seconds;
+
+  // Joins what was planned with what was measured.
+  void AddStages() {
+    for (const StagePlan& stage : row.plan.stages) {
+      const uint64_t estimate = stage.weight_bytes + stage.activation_bytes;
+      const auto peak = peaks_.find(stage.stage);
+      if (peak == peaks_.end() || estimate == 0) continue;
+      row.stages.push_back(
+          {stage.stage, stage.weight_bytes, estimate, peak->second, seconds_.at(stage.stage)});
+    }
+  }
+
+  MemoryRow row;
+
+ private:
+  const std::string device_;
+  std::map<std::string, uint64_t> peaks_;
+  std::map<std::string, double> seconds_;
 };
 
 struct Settings {
@@ -41,50 +93,15 @@ struct Settings {
   std::vector<std::string> residency;
   double limit_gib = 0;
   int steps = 2;
+  std::string results;
+  double budget = 0;
 };
 
-absl::StatusOr<std::vector<ComponentResidency>> ParseResidency(
-    const std::vector<std::string>& entries) {
-  std::vector<ComponentResidency> residency;
-  for (const std::string& entry : entries) {
-    const size_t equals = entry.find('=');
-    const auto policy = equals == std::string::npos
-                            ? std::nullopt
-                            : ParseResidencyPolicy(std::string_view(entry).substr(equals + 1));
-    if (!policy.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("'", entry, "' is not COMPONENT=POLICY"));
-    }
-    residency.push_back({entry.substr(0, equals), *policy});
-  }
-  return residency;
-}
-
-// Returns false if an estimate is wrong.
-bool Compare(const GenerationPlan& plan, const PeakSink& sink) {
-  bool good = true;
-  for (const StagePlan& stage : plan.stages) {
-    const auto measured = sink.peaks.find(stage.stage);
-    const uint64_t estimate = stage.weight_bytes + stage.activation_bytes;
-    if (measured == sink.peaks.end() || estimate == 0) continue;
-    const double ratio = static_cast<double>(estimate) / static_cast<double>(measured->second);
-    const bool right = ratio >= 1 && ratio <= 1.05;
-    good = good && right;
-    std::printf(
-        "  %-18s estimate %7.3f GiB (weights %7.3f), peak %7.3f GiB, ratio %.4f, %.3f s%s\n",
-        stage.stage.c_str(), static_cast<double>(estimate) / kGiB,
-        static_cast<double>(stage.weight_bytes) / kGiB,
-        static_cast<double>(measured->second) / kGiB, ratio, sink.seconds.at(stage.stage),
-        right ? "" : "  WRONG");
-  }
-  return good;
-}
-
-absl::StatusOr<bool> Measure(Engine& engine, const std::string& shape, int steps) {
+// Of as many steps as the model takes by default, which is what `auto` chooses policies for.
+absl::StatusOr<GenerationRequest> MakeRequest(const Engine& engine, const std::string& shape) {
   GenerationRequest request;
   request.model = "m";
   request.prompt = "A lighthouse at sunset, waves break on the rocks";
-  request.steps = steps;
-  request.shift = 1;  // so that each expert has a step
   request.seed = 1;
   request.size_is_exact = true;
   int width = 0;
@@ -103,52 +120,119 @@ absl::StatusOr<bool> Measure(Engine& engine, const std::string& shape, int steps
     if (!black.ok()) return black.status();
     request.image = std::make_shared<const std::string>(*std::move(black));
   }
-  const absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
-  if (absl::IsInvalidArgument(plan.status())) {
-    std::printf("%s: refused: %s\n", shape.c_str(), std::string(plan.status().message()).c_str());
-    return true;
+  return request;
+}
+
+// The job of `plan` with few steps, under the same policies. Steps of an expert need the same, so
+// that one of each shows what all of them do.
+absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const GenerationPlan& plan,
+                                            int steps) {
+  GenerationRequest request = plan.request;
+  request.steps = steps;
+  request.shift = 1;  // so that each expert has a step
+  absl::StatusOr<GenerationPlan> few = engine.Plan(request);
+  if (!few.ok()) return few.status();
+  const auto by_stage = [](const GenerationPlan& of) {
+    std::map<std::string, std::vector<StagePlan>> stages;
+    for (const StagePlan& stage : of.stages) stages[StageFamily(stage.stage)].push_back(stage);
+    return stages;
+  };
+  const auto stages = by_stage(plan);
+  const std::string steps_family = StageFamily(StepInferenceStage(0));
+  size_t step = 0;
+  for (StagePlan& stage : few->stages) {
+    const std::string family = StageFamily(stage.stage);
+    size_t like = 0;
+    if (family == steps_family) {
+      const std::string& expert = few->steps[step++].expert;
+      while (plan.steps[like].expert != expert) ++like;
+    }
+    stage.weight_bytes = stages.at(family)[like].weight_bytes;
+    stage.activation_bytes = stages.at(family)[like].activation_bytes;
   }
-  if (!plan.ok()) return plan.status();
-  std::printf("%s:", shape.c_str());
-  for (const ComponentResidency& entry : plan->residency) {
-    std::printf(" %s=%s", entry.component.c_str(),
-                std::string(ResidencyPolicyName(entry.policy)).c_str());
-  }
-  std::printf(", tiles %dx%d%s%s\n", plan->decode_tiles.rows, plan->decode_tiles.columns,
-              plan->batched_guidance ? ", batched" : "",
-              plan->prefetch_experts ? ", prefetching" : "");
-  PeakSink sink;
+  few->residency = plan.residency;
+  few->batched_guidance = plan.batched_guidance;
+  few->prefetch_experts = plan.prefetch_experts;
+  few->decode_tiles = plan.decode_tiles;
+  few->peak_device_bytes = plan.peak_device_bytes;
+  return few;
+}
+
+// A guess that is rather too long, so that a row that is begun ends in time.
+double ExpectedSeconds(const GenerationPlan& plan) {
+  constexpr double kFlopsPerSecond = 4.5e14;
+  constexpr double kBesides = 8;
+  double flops = 0;
+  for (const StagePlan& stage : plan.stages) flops += stage.flops.value_or(0);
+  return kBesides + flops / kFlopsPerSecond;
+}
+
+MemoryRow Measure(Engine& engine, const GenerationPlan& plan, const std::string& device) {
+  RowSink sink(device);
+  sink.row.plan = plan;
+  const int64_t retries = ReadDevice(device).retries;
   Recorder recorder(SystemClock(), engine.Monitor(), {&sink});
   GenerationObserver observer;
-  if (absl::Status status = engine.Generate(*plan, {}, recorder, observer, {}); !status.ok()) {
-    return status;
-  }
-  return Compare(*plan, sink);
+  const absl::Status status = engine.Generate(plan, {}, recorder, observer, {});
+  if (!status.ok()) sink.row.failure = status.ToString();
+  sink.row.retries = ReadDevice(device).retries - retries;
+  sink.AddStages();
+  return std::move(sink.row);
 }
 
 absl::StatusOr<bool> Run(const Settings& settings) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::set<RowKey> known = ReadRowKeys(settings.results);
+  std::vector<RowKey> keys;
+  for (const std::string& shape : settings.shapes) {
+    RowKey key{settings.model, settings.limit_gib, shape, absl::StrJoin(settings.residency, ",")};
+    if (!known.contains(key)) keys.push_back(std::move(key));
+  }
+  if (keys.empty()) return true;
+
   EngineOptions options;
   options.device = settings.device;
-  auto residency = ParseResidency(settings.residency);
-  if (!residency.ok()) return residency.status();
-  options.residency = *std::move(residency);
+  for (const std::string& entry : settings.residency) {
+    const std::optional<ComponentResidency> residency = ParseComponentResidency(entry);
+    if (!residency.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("'", entry, "' is not COMPONENT=POLICY"));
+    }
+    options.residency.push_back(*residency);
+  }
   options.device_memory_limit = static_cast<uint64_t>(settings.limit_gib * kGiB);
   absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
   if (!engine.ok()) return engine.status();
-  PeakSink loading;
-  Recorder recorder(SystemClock(), (*engine)->Monitor(), {&loading});
-  if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, recorder); !status.ok()) {
+  Recorder unheard(SystemClock(), (*engine)->Monitor(), {});
+  if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, unheard); !status.ok()) {
     return status;
   }
-  for (const auto& [stage, peak] : loading.peaks) {
-    std::printf("%s: %s peak %.3f GiB, %.3f s\n", settings.model.c_str(), stage.c_str(),
-                static_cast<double>(peak) / kGiB, loading.seconds.at(stage));
-  }
+  std::printf("%s loaded in %.1f s\n", settings.model.c_str(), SecondsSince(begin));
+
   bool good = true;
-  for (const std::string& shape : settings.shapes) {
-    const absl::StatusOr<bool> right = Measure(**engine, shape, settings.steps);
-    if (!right.ok()) return right.status();
-    good = good && *right;
+  for (const RowKey& key : keys) {
+    const absl::StatusOr<GenerationRequest> request = MakeRequest(**engine, key.shape);
+    if (!request.ok()) return request.status();
+    const absl::StatusOr<GenerationPlan> plan = (*engine)->Plan(*request);
+    MemoryRow row;
+    if (absl::IsInvalidArgument(plan.status())) {
+      row.refusal = std::string(plan.status().message());
+    } else if (!plan.ok()) {
+      return plan.status();
+    } else {
+      const absl::StatusOr<GenerationPlan> few = WithFewSteps(**engine, *plan, settings.steps);
+      if (!few.ok()) return few.status();
+      if (settings.budget > 0 && SecondsSince(begin) + ExpectedSeconds(*few) > settings.budget) {
+        std::printf("%s: left for another run, it would take %.0f s\n", key.shape.c_str(),
+                    ExpectedSeconds(*few));
+        continue;
+      }
+      row = Measure(**engine, *few, settings.device);
+    }
+    row.key = key;
+    good = row.IsRight() && good;
+    PrintRow(row);
+    if (settings.results.empty()) continue;
+    if (absl::Status status = AppendRow(settings.results, row); !status.ok()) return status;
   }
   return good;
 }
@@ -165,6 +249,9 @@ int main(int argc, char** argv) {
   app.add_option("--residency", settings.residency, "COMPONENT=POLICY, any number");
   app.add_option("--limit", settings.limit_gib, "GiB of the device to use; 0: all")
       ->capture_default_str();
+  app.add_option("--results", settings.results, "file of rows to go on with");
+  app.add_option("--budget", settings.budget, "seconds that the run may take; 0: any")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", settings.steps)->check(CLI::PositiveNumber)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const absl::StatusOr<bool> good = wan::Run(settings);

@@ -16,6 +16,7 @@
 #include "CLI/CLI.hpp"
 #include "benchmarks/harness.h"
 #include "benchmarks/op_trace.h"
+#include "benchmarks/transformer_compare.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/transformer.h"
 
@@ -35,6 +36,7 @@ struct Settings {
   bool first_frame = false;
   bool trace = false;
   std::string residency = "resident";
+  std::string compare;
 };
 
 // Multiplications and additions of the blocks' products and attention; the rest is below a percent.
@@ -77,7 +79,7 @@ absl::Status Run(const Settings& settings) {
 
   auto start = std::chrono::steady_clock::now();
   const at::ScalarType dtype = settings.dtype == "fp32" ? at::kFloat : at::kBFloat16;
-  const bool is_resident = settings.residency == "resident";
+  const bool is_resident = settings.residency == "resident" && settings.compare != "streaming";
   const auto weights = std::make_shared<ComponentWeights>(
       MakeWeightMover(*device),
       is_resident ? ComponentWeights::Home::kDevice : ComponentWeights::Home::kHost);
@@ -103,6 +105,11 @@ absl::Status Run(const Settings& settings) {
   at::Tensor timestep = at::full({settings.batch, tokens}, 900.0, at::kFloat);
   if (settings.first_frame) timestep.narrow(1, 0, tokens_per_frame).zero_();
 
+  if (!settings.compare.empty()) {
+    const ComparedForward compared{**transformer, *weights, *device,
+                                   latents,       timestep, settings.repeats};
+    return settings.compare == "streaming" ? CompareStreaming(compared) : CompareGuidance(compared);
+  }
   if (!is_resident) {
     if (absl::Status status = BringUp(*weights, settings.residency == "stream", *device);
         !status.ok()) {
@@ -179,6 +186,10 @@ int main(int argc, char** argv) {
   app.add_option("--residency", settings.residency, "where the weights are")
       ->check(CLI::IsMember({"resident", "host", "stream"}))
       ->capture_default_str();
+  app.add_option("--compare", settings.compare,
+                 "in place of one forward's figures: streamed weights against weights that are "
+                 "there, or one batch of two texts against two forwards")
+      ->check(CLI::IsMember({"streaming", "guidance"}));
   app.add_flag("--first-frame", settings.first_frame,
                "the first frame is given: its tokens have timestep 0");
   app.add_flag("--trace", settings.trace, "also the device's time in each operator");

@@ -91,7 +91,7 @@ def main():
                 if row is None or "peak_bytes" not in row:
                     lines.append(start + " | | | | | | not measured |")
                     continue
-                note = "" if is_own else "as with " + "{:g}".format(row["limit_gib"]) + " GiB"
+                note = "" if is_own else "as " + next(c for c in CARDS if limit_of(c) == row["limit_gib"])
                 if "failed" in row:
                     note = "FAILED: " + row["failed"]
                 elif not row["right"]:
@@ -105,7 +105,7 @@ def main():
                 off = max((s["estimate_bytes"] / s["peak_bytes"] - 1 for s in row["stages"]), default=0)
                 lines.append(start + " | ".join([
                     gib(row["peak_bytes"]), f"{off:.1%}", gib(row["reserved_bytes"]), gib(row["process_bytes"]),
-                    f"{steps[-1]:.2f}" if steps else "", f"{loading[-1]:.3f}" if len(loading) > 1 else "", note]) + " |")
+                    f"{steps[-1]:.2f}" if steps else "", f"{loading[-1]:.3f}" if "transformer_2" in plan["policies"] else "", note]) + " |")
     pathlib.Path(args.markdown).write_text("\n".join(lines) + "\n")
     pathlib.Path(args.json).write_text(json.dumps(entries, indent=1) + "\n")
     return 1 if wrong else 0

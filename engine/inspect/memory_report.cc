@@ -69,13 +69,17 @@ Json DescribeVideo(const PlannedModel& model, const VideoShape& shape, bool imag
     video["message"] = absl::StrJoin(reasons, "; ");
     return video;
   }
-  for (const ComponentResidency& entry : plan->residency) {
+  uint64_t host_bytes = 0;
+  for (size_t i = 0; i < plan->residency.size(); ++i) {
+    const ComponentResidency& entry = plan->residency[i];
     video["policies"][entry.component] = std::string(ResidencyPolicyName(entry.policy));
+    if (entry.policy != ResidencyPolicy::kResident) host_bytes += model.components[i].bytes;
   }
   video["decode_tiles"] = absl::StrCat(plan->decode_tiles.rows, "x", plan->decode_tiles.columns);
   video["batched_guidance"] = plan->batched_guidance;
   video["prefetch_experts"] = plan->prefetch_experts;
   video["peak_bytes"] = plan->peak_device_bytes;
+  video["host_bytes"] = host_bytes;
   video["stages"] = DescribeStages(*plan);
   return video;
 }
@@ -91,7 +95,8 @@ void AppendVideo(const Json& video, std::string& text) {
                     "\n");
     return;
   }
-  absl::StrAppend(&text, "\n", shape, ": at most ", GiB(video["peak_bytes"]), "\n ");
+  absl::StrAppend(&text, "\n", shape, ": at most ", GiB(video["peak_bytes"]), ", and ",
+                  GiB(video["host_bytes"]), " of weights in host memory\n ");
   for (const auto& [component, policy] : video["policies"].items()) {
     absl::StrAppend(&text, " ", component, " ", policy.get<std::string>(), ",");
   }
@@ -149,15 +154,15 @@ absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
 std::string MemoryReportText(const Json& report) {
   std::string text =
       absl::StrCat("checkpoint    ", report["path"].get<std::string>(), "\nmodel         ",
-                   report["model"].get<std::string>(), ", in bf16\ndevice     ");
+                   report["model"].get<std::string>(), ", in bf16\ndevice       ");
   if (report["device_memory_limit"].get<uint64_t>() == 0) {
-    text += "   no limit\n";
+    text += " no limit\n";
   } else {
     absl::StrAppend(&text, GiB(report["device_memory_limit"]), ", of which a job may hold ",
                     GiB(report["job_memory"]), "\n");
   }
   for (const Json& component : report["components"]) {
-    absl::StrAppend(&text, absl::StrFormat("%-11s", component["name"].get<std::string>()),
+    absl::StrAppend(&text, absl::StrFormat("%-13s", component["name"].get<std::string>()),
                     GiB(component["bytes"]), "\n");
   }
   for (const Json& video : report["videos"]) AppendVideo(video, text);

@@ -30,7 +30,7 @@ struct MemoryQuestion {
 //   "fits"        whether all of the videos do
 //   "videos"      array of {"shape": "1280x704x121", "fits", and if it does:
 //                   "policies": {component: policy}, "decode_tiles": "ROWSxCOLUMNS",
-//                   "batched_guidance", "prefetch_experts", "peak_bytes",
+//                   "batched_guidance", "prefetch_experts", "peak_bytes", "host_bytes",
 //                   "stages": array of {"stage", "weight_bytes", "activation_bytes"};
 //                 else "message", which says what would}
 // Errors: those of Checkpoint::Open, and INVALID_ARGUMENT for a limit that leaves nothing.

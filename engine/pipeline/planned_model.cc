@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/models/allocator_rounding.h"
 
@@ -156,6 +158,24 @@ absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_
   }
   add(kVaeComponent, VaeWeights(model.vae));
   return model;
+}
+
+absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
+                             uint64_t available_bytes) {
+  constexpr double kGiB = 1 << 30;
+  uint64_t needed = 0;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < policies.size(); ++i) {
+    if (policies[i] == ResidencyPolicy::kResident) continue;
+    needed += model.components[i].bytes;
+    names.push_back(model.components[i].name);
+  }
+  if (needed <= available_bytes) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "weights of %s wait in host memory, %.1f GiB, and %.1f GiB of it are available: the machine "
+      "needs more memory, or the device does (docs/memory.md)",
+      absl::StrJoin(names, ", "), static_cast<double>(needed) / kGiB,
+      static_cast<double>(available_bytes) / kGiB));
 }
 
 }  // namespace wan

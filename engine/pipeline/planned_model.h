@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/api/residency.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -30,5 +31,11 @@ PlannedComponent VaeWeights(const VaeConfig& config);
 // All of it. What `residency` does not name is kAuto. UNIMPLEMENTED for a model of no known family.
 absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                                             std::span<const ComponentResidency> residency);
+
+// Whether the host has room for the weights that wait or compute there, `policies` being where each
+// component is loaded to: locked memory is not swapped, and to ask for more than there is ends
+// processes. FAILED_PRECONDITION says how much is missing.
+absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
+                             uint64_t available_bytes);
 
 }  // namespace wan

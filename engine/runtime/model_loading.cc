@@ -12,6 +12,7 @@
 #include "engine/models/wan/vae.h"
 #include "engine/pipeline/planned_model.h"
 #include "engine/runtime/lora_loading.h"
+#include "engine/runtime/proc_stats.h"
 
 namespace wan {
 namespace {
@@ -162,10 +163,17 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       return status;
     }
   }
-  std::vector<Place> places;
-  for (const ResidencyPolicy policy : FirstPolicies(planned, {options.device_memory_bytes})) {
-    places.push_back(MakePlace(policy, options.device));
+  const std::vector<ResidencyPolicy> policies =
+      FirstPolicies(planned, {options.device_memory_bytes});
+  if (const auto memory = ReadSystemMemory(); memory.has_value() && !options.device.is_cpu()) {
+    if (absl::Status status =
+            CheckHostMemory(planned, policies, memory->total_bytes - memory->used_bytes);
+        !status.ok()) {
+      return status;
+    }
   }
+  std::vector<Place> places;
+  for (const ResidencyPolicy policy : policies) places.push_back(MakePlace(policy, options.device));
 
   if (absl::Status status =
           Take("text_encoder",

@@ -35,6 +35,12 @@ TEST(MemoryReportTest, TellsWhereWeightsLiveAndWhatEachStageTakes) {
   EXPECT_EQ(fitting["shape"], "832x480x81");
   EXPECT_EQ(fitting["policies"]["transformer"], "stream");
   EXPECT_EQ(fitting["policies"]["vae"], "host");
+  // Both experts and the VAE; the text encoder stays.
+  EXPECT_EQ(fitting["policies"]["text_encoder"], "resident");
+  EXPECT_EQ(fitting["host_bytes"].get<uint64_t>(),
+            report["components"][1]["bytes"].get<uint64_t>() +
+                report["components"][2]["bytes"].get<uint64_t>() +
+                report["components"][3]["bytes"].get<uint64_t>());
   std::vector<std::string> stages;
   for (const Json& stage : fitting["stages"]) stages.push_back(stage["stage"]);
   EXPECT_THAT(stages, testing::ElementsAre("T5_Encoding", "Step_Inference (high noise)",

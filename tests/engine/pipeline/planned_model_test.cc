@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/models/allocator_rounding.h"
 #include "engine/models/component_weights.h"
@@ -77,6 +78,25 @@ TEST(PlannedModelTest, PublishedModelsWeighWhatTheirParametersDo) {
   // One block without the keys and values of the text.
   EXPECT_NEAR(static_cast<double>(expert.group_bytes) / kMiB, 570, 10);
   EXPECT_EQ(model->components.back().policy, ResidencyPolicy::kHost);
+}
+
+TEST(PlannedModelTest, WeightsThatTheHostHasNoRoomForAreRefused) {
+  using Policy = ResidencyPolicy;
+  const auto checkpoint = Checkpoint::Open("synthetic:t2v-a14b");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto model = PlanCheckpoint(**checkpoint, 2, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<Policy> policies = {Policy::kCpu, Policy::kStream, Policy::kHost,
+                                        Policy::kResident};
+  const uint64_t needed =
+      model->components[0].bytes + model->components[1].bytes + model->components[2].bytes;
+  EXPECT_TRUE(CheckHostMemory(*model, policies, needed).ok());
+  const absl::Status refused = CheckHostMemory(*model, policies, needed - 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.message().substr(0, 66),
+            "weights of text_encoder, transformer, transformer_2 wait in host m");
+  const std::vector<Policy> all_there(4, Policy::kResident);
+  EXPECT_TRUE(CheckHostMemory(*model, all_there, 0).ok());
 }
 
 TEST(AllocatedBytesTest, RoundsAsTheAllocatorDoes) {

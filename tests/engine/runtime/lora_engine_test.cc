@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ GenerationRequest Request(std::vector<LoraScale> loras = {}) {
   request.prompt = "A red cat.";
   request.width = 32;
   request.height = 32;
-  request.num_frames = 5;
+  request.num_frames = 1;
   request.steps = 2;
   request.shift = 1;  // so that each of two experts has a step
   request.seed = 3;
@@ -164,6 +165,41 @@ TEST_F(LoraEngineTest, WhatIsMergedStaysUntilAnotherChoice) {
   EXPECT_EQ(mergings({}), 2) << "both experts' base";
 }
 
+// Each engine has its own policies and its own jobs before a request; none of it shows.
+TEST_F(LoraEngineTest, RandomChoicesOverRandomPoliciesGiveWhatResidentGives) {
+  constexpr int kRequests = 50;
+  constexpr int kEngines = 5;
+  constexpr Policy kPolicies[] = {Policy::kAuto, Policy::kResident, Policy::kHost, Policy::kStream,
+                                  Policy::kCpu};
+  std::mt19937 random(20261122);
+  const auto pick = [&](int count) { return static_cast<int>(random() % count); };
+  const std::vector<LoraSource> loras = {{"a", "", File("t2v-a14b", 1)},
+                                         {"b", "high", File("t2v-a14b", 2)},
+                                         {"c", "low", File("t2v-a14b", 3)}};
+  const std::vector<std::vector<LoraScale>> choices = {
+      {}, {{"a", 1}}, {{"b", 1}}, {{"b", -0.5}, {"c", 2}}, {{"c", 2}, {"b", -0.5}, {"a", 0.25}}};
+  std::vector<std::string> expected;
+  for (const std::vector<LoraScale>& choice : choices) {
+    const auto fresh = MakeEngine();
+    Load(*fresh, "t2v-a14b", loras);
+    expected.push_back(MustGive(*fresh, Request(choice)));
+  }
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (int i = 0; i < kEngines; ++i) {
+    EngineOptions options;
+    for (const char* const component : {"text_encoder", "transformer", "transformer_2", "vae"}) {
+      options.residency.push_back({component, kPolicies[pick(5)]});
+    }
+    engines.push_back(MakeWanEngine(options).value());
+    Load(*engines.back(), "t2v-a14b", loras);
+  }
+  for (int i = 0; i < kRequests; ++i) {
+    const int choice = pick(static_cast<int>(choices.size()));
+    Engine& engine = *engines[pick(kEngines)];
+    ASSERT_TRUE(MustGive(engine, Request(choices[choice])) == expected[choice]) << "request " << i;
+  }
+}
+
 TEST_F(LoraEngineTest, FilesOfOneNameAreAPair) {
   const std::string one = File("t2v-a14b", 1);
   const std::string other = File("t2v-a14b", 2);
@@ -246,14 +282,15 @@ TEST_F(LoraEngineTest, EveryAllocationOfTheMergingMayFail) {
     StageFault count(allocator, stage, StageFault::kNever);
     MustGive(*engine, Request({{"a", 1}}), &count);
     ASSERT_GT(count.allocations(), 10) << stage;
-    for (int64_t n = 1; n <= count.allocations(); n += 1 + count.allocations() / 40) {
+    bool with_next = false;
+    for (int64_t n = 1; n <= count.allocations(); n += 1 + count.allocations() / 15) {
       MustGive(*engine, Request());
       StageFault fault(allocator, stage, n);
       const auto failed = Latents(*engine, Request({{"a", 1}}), &fault);
       allocator.Disarm();
       EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << stage << " " << n;
       // A half-merged group must not be taken for either.
-      const bool with_next = n % 2 == 0;
+      with_next = !with_next;
       ASSERT_TRUE(MustGive(*engine, with_next ? Request({{"a", 1}}) : Request()) ==
                   (with_next ? with : base))
           << "after " << stage << " " << n;

@@ -23,6 +23,7 @@ struct PlannedLora {
   std::string name;
   // By expert, in the checkpoint's order; absent for one that it does not change.
   std::vector<std::optional<LoraFootprint>> experts;
+  uint64_t host_bytes = 0;  // host memory that it holds
 };
 
 // A resident model as planning sees it.

@@ -32,7 +32,8 @@ PlannedComponent VaeWeights(const VaeConfig& config);
 absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                                             std::span<const ComponentResidency> residency);
 
-// Whether the host has room for the weights that wait or compute there, `policies` being where each
+// Whether the host has room for the weights that wait or compute there and for LoRAs, with the copy
+// of the experts' weights from where a job's end restores them, `policies` being where each
 // component is loaded to: locked memory is not swapped, and to ask for more than there is ends
 // processes. FAILED_PRECONDITION says how much is missing.
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,

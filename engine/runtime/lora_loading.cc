@@ -62,11 +62,20 @@ OpenedLoras::Lora& OpenedLoras::Find(const std::string& name) {
   return loras_.back();
 }
 
+uint64_t OpenedLoras::HostBytes(const Lora& lora) {
+  std::set<const LoraFile*> files;
+  for (const Part& part : lora.experts) files.insert(part.file.get());
+  uint64_t bytes = 0;
+  for (const LoraFile* const file : files) bytes += file == nullptr ? 0 : file->bytes;
+  return bytes;
+}
+
 std::vector<PlannedLora> OpenedLoras::Plan() const {
   std::vector<PlannedLora> planned;
   for (const Lora& lora : loras_) {
     PlannedLora& added = planned.emplace_back();
     added.name = lora.name;
+    added.host_bytes = HostBytes(lora);
     for (const Part& part : lora.experts) {
       added.experts.push_back(part.file == nullptr ? std::nullopt
                                                    : std::optional(FootprintOf(*part.file)));
@@ -80,7 +89,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
   for (const Lora& lora : loras_) {
     LoraDescription& added = descriptions.emplace_back();
     added.name = lora.name;
-    std::set<const LoraFile*> held;
+    added.host_bytes = HostBytes(lora);
     for (size_t i = 0; i < lora.experts.size(); ++i) {
       const Part& part = lora.experts[i];
       if (part.file == nullptr) continue;
@@ -88,7 +97,6 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
       for (const LoraTerm& term : part.file->terms) targets.insert(term.target);
       added.parts.push_back(
           {expert_names_[i], part.path, part.file->rank, static_cast<int64_t>(targets.size())});
-      if (held.insert(part.file.get()).second) added.host_bytes += part.file->bytes;
     }
   }
   return descriptions;

@@ -45,6 +45,8 @@ class OpenedLoras {
   };
 
   Lora& Find(const std::string& name);
+  // Experts that share a file share its factors.
+  static uint64_t HostBytes(const Lora& lora);
 
   std::vector<std::string> expert_names_;
   std::vector<Lora> loras_;

@@ -97,6 +97,21 @@ TEST(PlannedModelTest, WeightsThatTheHostHasNoRoomForAreRefused) {
             "weights of text_encoder, transformer, transformer_2 wait in host m");
   const std::vector<Policy> all_there(4, Policy::kResident);
   EXPECT_TRUE(CheckHostMemory(*model, all_there, 0).ok());
+
+  // An expert that a LoRA changes has a copy there, whatever its policy.
+  PlannedModel adapted = *model;
+  adapted.loras = {{"low", {std::nullopt, LoraFootprint{}}, /*host_bytes=*/1000}};
+  const uint64_t copy = adapted.components[2].bytes;
+  EXPECT_TRUE(CheckHostMemory(adapted, all_there, copy + 1000).ok());
+  EXPECT_FALSE(CheckHostMemory(adapted, all_there, copy + 999).ok());
+  const std::vector<Policy> computes = {Policy::kResident, Policy::kResident, Policy::kCpu,
+                                        Policy::kResident};
+  EXPECT_TRUE(CheckHostMemory(adapted, computes, 2 * copy + 1000).ok());
+  EXPECT_FALSE(CheckHostMemory(adapted, computes, 2 * copy + 999).ok());
+  const std::vector<Policy> waits = {Policy::kResident, Policy::kResident, Policy::kStream,
+                                     Policy::kResident};
+  EXPECT_TRUE(CheckHostMemory(adapted, waits, copy + 1000).ok()) << "it is the copy";
+  EXPECT_FALSE(CheckHostMemory(adapted, waits, copy + 999).ok());
 }
 
 TEST(AllocatedBytesTest, RoundsAsTheAllocatorDoes) {

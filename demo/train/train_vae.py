@@ -36,12 +36,12 @@ def crop_windows(sampler, batch):
     return scenes, start, CROP_FRAMES, corners[0], corners[1], CROP, CROP
 
 
-def losses(vae, video, mask):
+def losses(vae, video, mask, noise):
     """Mean absolute and squared error, both heavier on objects, and the divergence from a unit normal."""
     mean, log_variance = vae.encode(video)
     log_variance = log_variance.float().clamp(-14, 6)
     mean = mean.float()
-    latents = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+    latents = mean + noise * torch.exp(0.5 * log_variance) * torch.randn_like(mean)
     error = vae.decode(latents.to(video.dtype)).float() - video
     weight = 1 + 3 * mask
     weight = weight / weight.mean()
@@ -58,6 +58,9 @@ def main():
     parser.add_argument("--kl", type=float, default=3e-3)
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--start", type=Path, help="vae.safetensors of an earlier run")
+    parser.add_argument("--decoder-only", action="store_true",
+                        help="leave the latents as they are, for a transformer that was trained on them")
+    parser.add_argument("--noise", type=float, default=1.0, help="of the latents, in their own deviations")
     parser.add_argument("--encoder-width", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")
@@ -72,16 +75,19 @@ def main():
     vae = channels_last(Vae(options.encoder_width).to(device))
     if options.start:
         vae.load_state_dict(load_file(options.start, device))
+    if options.decoder_only:
+        vae.encoder.requires_grad_(False)
+        vae.conv1.requires_grad_(False)
     print(f"parameters: encoder {sum(p.numel() for p in vae.encoder.parameters()):,}, "
           f"decoder {sum(p.numel() for p in vae.decoder.parameters()):,}")
     average = {name: value.detach().clone() for name, value in vae.state_dict().items()}
-    optimizer = torch.optim.AdamW(vae.parameters(), lr=options.rate, betas=(0.9, 0.99), weight_decay=1e-4,
+    optimizer = torch.optim.AdamW([p for p in vae.parameters() if p.requires_grad], lr=options.rate, betas=(0.9, 0.99), weight_decay=1e-4,
                                   fused=device == "cuda")
     sampler = SceneSampler(device, options.seed + 1000, two_objects=0.4)
 
     def forward(video, mask):
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            return losses(vae, video, mask)
+            return losses(vae, video, mask, options.noise)
 
     draw = render
     if device == "cuda":

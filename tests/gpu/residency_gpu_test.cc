@@ -216,8 +216,14 @@ TEST_F(ResidencyGpuTest, EveryAllocationMayFail) {
       StageFault fault(allocator, stage, n);
       const auto failed = Latents(*engine, Request(), &fault);
       allocator.Disarm();
-      EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY")
-          << stage << " " << n << ": " << failed.status();
+      if (failed.ok()) {
+        // A convolution may do with less workspace, and decoding starts again in tiles.
+        EXPECT_STREQ(stage, "VAE_Decoding") << n;
+        EXPECT_TRUE(*failed == *expected) << stage << " " << n;
+      } else {
+        EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY")
+            << stage << " " << n << ": " << failed.status();
+      }
       const auto next = Latents(*engine, Request());
       ASSERT_TRUE(next.ok()) << "after " << stage << " " << n << ": " << next.status();
       ASSERT_TRUE(*next == *expected) << "after " << stage << " " << n;

@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: finds package and LibTorch, and where results go.
+# Sourced by the scripts beside it, in the repository's root: finds package and LibTorch, and where results go.
 #
 #   PACKAGE     folder made by scripts/gpu/package (default: .gpu)
 #   TORCH_ROOT  folder `torch` of the Python environment (default: asked of python3)
@@ -11,7 +11,7 @@ mkdir -p "$OUT"
 export LD_LIBRARY_PATH=$PACKAGE/lib:$TORCH_ROOT/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PATH=$PACKAGE/bin:$PATH
 # The golden checkpoints, unpacked once.
-export WAN_GOLDEN_DIR=$PACKAGE/golden
+export WAN_GOLDEN_DIR=$PWD/tests/golden
 export WAN_CHECKPOINT_DIR=${TMPDIR:-/tmp}/wan_golden_checkpoints
 mkdir -p "$WAN_CHECKPOINT_DIR"
 for archive in "$WAN_GOLDEN_DIR"/checkpoints/*.tar.xz; do

@@ -1,0 +1,93 @@
+// The demo model through the real server, at its own defaults: what is asked for is in the picture.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "demo/evaluate/detector.h"
+#include "demo/evaluate/video_reader.h"
+#include "tests/e2e/test_server.h"
+
+namespace wan::e2e {
+namespace {
+
+using Request = wan::v1::GenerationRequest;
+
+class DemoTest : public testing::Test {
+ protected:
+  // Says nothing of models: the demo model is what is served then.
+  DemoTest() : server_({.data_dir = folder_.path(), .models = {}}) {}
+
+  static Request Ask(const std::string& prompt, int64_t seed) {
+    Request request;
+    request.set_model("demo");
+    request.set_prompt(prompt);
+    request.set_seed(seed);
+    request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
+    return request;
+  }
+
+  demo::Clip Generate(const Request& request) {
+    const wan::v1::Job job = server_.Await(server_.Submit(request).name());
+    EXPECT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED) << job.ShortDebugString();
+    const std::string path = folder_.File("video.mkv");
+    for (const wan::v1::Artifact& artifact : job.artifacts()) {
+      std::ofstream(path, std::ios::binary) << server_.Download(artifact.name());
+    }
+    absl::StatusOr<demo::Clip> clip = demo::ReadVideo(path);
+    EXPECT_TRUE(clip.ok()) << clip.status();
+    return clip.ok() ? *std::move(clip) : demo::Clip();
+  }
+
+  demo::Sight See(const demo::Clip& clip) {
+    absl::StatusOr<demo::Sight> sight = demo::Detect(clip.view());
+    EXPECT_TRUE(sight.ok()) << sight.status();
+    return sight.ok() ? *std::move(sight) : demo::Sight();
+  }
+
+  TemporaryFolder folder_;
+  TestServer server_;
+};
+
+TEST_F(DemoTest, WithoutAModelTheDemoIsServedWithItsOwnDefaults) {
+  wan::v1::ListModelsResponse response;
+  grpc::ClientContext context;
+  ASSERT_TRUE(server_.models().ListModels(&context, {}, &response).ok());
+  ASSERT_EQ(response.models_size(), 1);
+  EXPECT_EQ(response.models(0).name(), "models/demo");
+  const Request& defaults = response.models(0).defaults();
+  EXPECT_EQ(defaults.width(), 256);
+  EXPECT_EQ(defaults.height(), 256);
+  EXPECT_EQ(defaults.num_frames(), 33);
+  EXPECT_EQ(defaults.fps(), 16);
+  EXPECT_EQ(defaults.steps(), 20);
+}
+
+TEST_F(DemoTest, ARedCircleIsRedRoundAndMoves) {
+  const demo::Clip clip =
+      Generate(Ask("a red circle moves left to right over a dark blue background", 1));
+  EXPECT_EQ(clip.frames, 33);
+  EXPECT_EQ(clip.width, 256);
+  const demo::Sight sight = See(clip);
+  EXPECT_EQ(sight.background, "dark blue");
+  ASSERT_EQ(sight.objects.size(), 1u);
+  EXPECT_EQ(sight.objects[0].colour, "red");
+  EXPECT_EQ(sight.objects[0].shape, "circle");
+  EXPECT_EQ(sight.objects[0].motion, "right");
+}
+
+TEST_F(DemoTest, AnImageIsContinued) {
+  const std::string image = ReadWholeFile(WAN_DEMO_SCENES "/first_frames/scene-0000.png");
+  Request request = Ask("A purple circle gets larger over a dark blue background", 1);
+  request.set_image(image);
+  const demo::Sight sight = See(Generate(request));
+  EXPECT_EQ(sight.background, "dark blue");
+  ASSERT_EQ(sight.objects.size(), 1u);
+  EXPECT_EQ(sight.objects[0].colour, "purple");
+  EXPECT_EQ(sight.objects[0].shape, "circle");
+  EXPECT_EQ(sight.objects[0].motion, "grow");
+}
+
+}  // namespace
+}  // namespace wan::e2e

@@ -2,11 +2,19 @@
 // the other in a file, loaded several times.
 //
 //   wan_bench_load --model synthetic:t2v-a14b --file /tmp/weights --device cuda:0
+//   wan_bench_load --threads 1 --threads 8 --threads 16 --chunk 512 --chunk 1024 --repeats 1
+//
+// With --threads or --chunk the file's bytes are also carried as they are, into memory that is
+// there already, once for each combination: which is best, and where the time goes.
 //
 // The file is made of holes: it takes no disk, and its pages are in the cache after the first time.
+#include <ATen/ops/empty.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -17,10 +25,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "benchmarks/harness.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/mapped_file.h"
+#include "engine/models/staged_upload.h"
 #include "engine/models/wan/transformer.h"
 
 namespace wan {
@@ -33,6 +43,8 @@ struct Settings {
   std::string dtype = "bf16";
   std::string home = "device";
   int repeats = 3;
+  std::vector<int> threads;
+  std::vector<int64_t> chunk_kib;
 };
 
 // The tensors of another source in a file.
@@ -61,7 +73,8 @@ class FileOfTensors final : public WeightSource {
     return nullptr;
   }
   absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const override {
-    return TensorBytes{file_->bytes().subspan(begins_.at(tensor.name), tensor.bytes), file_};
+    return TensorBytes{file_->bytes().subspan(begins_.at(tensor.name), tensor.bytes), file_,
+                       file_.get()};
   }
 
  private:
@@ -75,8 +88,59 @@ class FileOfTensors final : public WeightSource {
 absl::Status MakeFile(const std::string& path, uint64_t bytes) {
   const int file = open(path.c_str(), O_CREAT | O_RDWR | O_TRUNC, 0600);
   const bool made = file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0;
+  struct statfs system {};
+  const bool in_memory = made && fstatfs(file, &system) == 0 && system.f_type == TMPFS_MAGIC;
   if (file >= 0) close(file);
+  if (in_memory) {
+    unlink(path.c_str());
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " would lie in a tmpfs, which reads holes from no memory at all"));
+  }
   return made ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot make ", path));
+}
+
+std::string Rate(double seconds, uint64_t bytes) {
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  return absl::StrFormat("%.3f s for %.2f GB, %.2f GB/s", seconds, gigabytes, gigabytes / seconds);
+}
+
+// The bytes alone: no memory of the device is made, nothing is converted.
+absl::Status MeasureUploads(const Settings& settings, const WeightSource& source,
+                            at::Device device) {
+  const std::vector<int> threads =
+      settings.threads.empty() ? std::vector{UploadSettings().threads} : settings.threads;
+  const std::vector<int64_t> chunks = settings.chunk_kib.empty()
+                                          ? std::vector{UploadSettings().chunk_bytes >> 10}
+                                          : settings.chunk_kib;
+  uint64_t bytes = 0;
+  uint64_t largest = 0;
+  for (const TensorInfo& tensor : source.Tensors()) {
+    bytes += tensor.bytes;
+    largest = std::max(largest, tensor.bytes);
+  }
+  const std::unique_ptr<WeightMover> mover = MakeWeightMover(device);
+  const at::Tensor memory = mover->AllocateDevice(static_cast<int64_t>(largest));
+  for (const int count : threads) {
+    for (const int64_t chunk : chunks) {
+      Synchronize(device);
+      const auto begin = std::chrono::steady_clock::now();
+      StagedUpload upload(*mover, {.threads = count, .chunk_bytes = chunk << 10});
+      const double prepared = SecondsSince(begin);
+      for (const TensorInfo& tensor : source.Tensors()) {
+        absl::StatusOr<TensorBytes> data = source.Read(tensor);
+        if (!data.ok()) return data.status();
+        upload.Copy(*std::move(data), memory.narrow(0, 0, static_cast<int64_t>(tensor.bytes)));
+      }
+      if (absl::Status status = upload.Arrive(); !status.ok()) return status;
+      Synchronize(device);
+      const UploadTimes times = upload.times();
+      std::printf("upload, %d threads, %ld KiB: %s\n", count, static_cast<long>(chunk),
+                  Rate(SecondsSince(begin), bytes).c_str());
+      std::printf("  %.3f s for buffers; a thread reads %.3f s, queues %.3f s, waits %.3f s\n",
+                  prepared, times.reading / count, times.queueing / count, times.waiting / count);
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Run(const Settings& settings) {
@@ -104,14 +168,16 @@ absl::Status Run(const Settings& settings) {
          .weights = std::make_shared<ComponentWeights>(MakeWeightMover(*device), home)});
     if (!transformer.ok()) return transformer.status();
     Synchronize(*device);
-    const double seconds = SecondsSince(begin);
-    std::printf("load %d to %s: %.3f s for %.2f GB, %.2f GB/s%s\n", i + 1, settings.home.c_str(),
-                seconds, static_cast<double>(bytes) / 1e9,
-                static_cast<double>(bytes) / 1e9 / seconds,
+    std::printf("load %d to %s: %s%s\n", i + 1, settings.home.c_str(),
+                Rate(SecondsSince(begin), bytes).c_str(),
                 i == 0 ? " (its pages may have been cold)" : "");
   }
+  absl::Status status;
+  if (!settings.threads.empty() || !settings.chunk_kib.empty()) {
+    status = MeasureUploads(settings, source, *device);
+  }
   unlink(settings.file.c_str());
-  return absl::OkStatus();
+  return status;
 }
 
 }  // namespace
@@ -131,6 +197,10 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"device", "host"}))
       ->capture_default_str();
   app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--threads", settings.threads, "that read, for uploads; several times for several")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--chunk", settings.chunk_kib, "KiB read at once, for uploads; as --threads")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   return wan::ReportErrors([&] { return wan::Run(settings); });
 }

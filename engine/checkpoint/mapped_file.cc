@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/checkpoint/file_errors.h"
 
 namespace wan {
 
@@ -24,20 +26,40 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
   void* const address =
       size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
   const int map_errno = errno;
-  ::close(descriptor);
+  if (!regular || address == MAP_FAILED) ::close(descriptor);
   if (!regular) return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
   if (address == MAP_FAILED) {
     return absl::ErrnoToStatus(map_errno, absl::StrCat(path, ": cannot map"));
   }
   return std::shared_ptr<const MappedFile>(
-      new MappedFile(path, {static_cast<const std::byte*>(address), size}));
+      new MappedFile(path, descriptor, {static_cast<const std::byte*>(address), size}));
 }
 
-MappedFile::MappedFile(std::string path, std::span<const std::byte> bytes)
-    : path_(std::move(path)), bytes_(bytes) {}
+MappedFile::MappedFile(std::string path, int descriptor, std::span<const std::byte> bytes)
+    : path_(std::move(path)), descriptor_(descriptor), bytes_(bytes) {}
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  ::close(descriptor_);
+}
+
+absl::Status MappedFile::Read(std::span<const std::byte> part, std::byte* out) const {
+  const auto begin = static_cast<off_t>(part.data() - bytes_.data());
+  size_t done = 0;
+  while (done < part.size()) {
+    const off_t at = begin + static_cast<off_t>(done);
+    const ssize_t read = ::pread(descriptor_, out + done, part.size() - done, at);
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) {
+      return Damaged(path_, absl::StrCat("cannot read at byte ", at, ": ", std::strerror(errno)));
+    }
+    if (read == 0) {
+      return Damaged(path_, absl::StrCat("ends at byte ", at, ", was ", bytes_.size(),
+                                         " bytes long when it was opened"));
+    }
+    done += static_cast<size_t>(read);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace wan

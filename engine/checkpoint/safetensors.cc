@@ -190,7 +190,7 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   if (!header.ok()) return header.status();
   if (!header->is_object()) return Damaged(path, "header is not a JSON object");
 
-  TensorFile tensors{.path = path, .mapping = *file};
+  TensorFile tensors{.path = path, .mapping = *file, .file = file->get()};
   const std::span<const std::byte> data = bytes.subspan(reader.position());
   for (const auto& [name, entry] : header->items()) {
     if (name == kMetadataKey) {

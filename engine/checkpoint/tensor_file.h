@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/checkpoint/mapped_file.h"
 #include "engine/checkpoint/weight_source.h"
 
 namespace wan {
@@ -24,6 +25,7 @@ struct StoredTensor {
 struct TensorFile {
   std::string path;
   std::shared_ptr<const void> mapping;  // keeps every StoredTensor::bytes valid
+  const MappedFile* file = nullptr;     // that these bytes are parts of; `mapping` keeps it
   std::vector<StoredTensor> tensors;
   std::map<std::string, std::string> metadata;  // what the writer said besides; safetensors only
 };

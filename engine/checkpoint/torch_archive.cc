@@ -242,7 +242,8 @@ absl::StatusOr<TensorFile> ReadTorchArchive(const std::string& path) {
   if (!records.ok()) return records.status();
   absl::StatusOr<std::vector<StoredTensor>> tensors = ArchiveReader(path, *records).Read();
   if (!tensors.ok()) return tensors.status();
-  return TensorFile{.path = path, .mapping = *file, .tensors = *std::move(tensors)};
+  return TensorFile{
+      .path = path, .mapping = *file, .file = file->get(), .tensors = *std::move(tensors)};
 }
 
 }  // namespace wan

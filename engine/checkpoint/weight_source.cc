@@ -1,6 +1,7 @@
 #include "engine/checkpoint/weight_source.h"
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,13 @@ constexpr std::array<DTypeTraits, 12> kDTypes{{
 }};
 
 }  // namespace
+
+absl::Status TensorBytes::Read(size_t offset, std::span<std::byte> out) const {
+  const std::span<const std::byte> part = bytes.subspan(offset, out.size());
+  if (file != nullptr) return file->Read(part, out.data());
+  std::memcpy(out.data(), part.data(), part.size());
+  return absl::OkStatus();
+}
 
 size_t DTypeSize(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].size; }
 

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/checkpoint/mapped_file.h"
 
 namespace wan {
 
@@ -56,6 +58,11 @@ struct TensorInfo {
 struct TensorBytes {
   std::span<const std::byte> bytes;   // contiguous, row-major, little endian, aligned to its dtype
   std::shared_ptr<const void> owner;  // keeps `bytes` valid
+  const MappedFile* file = nullptr;   // that `bytes` are a part of; null if they are a copy
+
+  // out := the bytes from `offset` on, as many as it holds; there must be so many. From a file as
+  // MappedFile::Read does it. For any thread.
+  absl::Status Read(size_t offset, std::span<std::byte> out) const;
 };
 
 // Thread-safe after construction.
@@ -71,9 +78,9 @@ class WeightSource {
 
   // The bytes of a tensor of this source: a view of the mapped file, without a copy (but where a
   // file of a foreign writer does not align its data). They are valid as long as `owner` lives,
-  // even without the source. Whoever truncates the file meanwhile kills the process (SIGBUS):
-  // replace checkpoints by renaming, not in place. NOT_FOUND for a name the source does not have,
-  // FAILED_PRECONDITION if the source is synthetic.
+  // even without the source. Whoever truncates the file while `bytes` are read kills the process
+  // (SIGBUS): replace checkpoints by renaming, not in place. NOT_FOUND for a name the source does
+  // not have, FAILED_PRECONDITION if the source is synthetic.
   virtual absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const = 0;
 
   // True if there are no bytes: names, shapes and dtypes are those of a real checkpoint, and the

@@ -55,7 +55,7 @@ class FileWeights final : public NamedTensors {
   // Neither format promises aligned data, though all current writers align it.
   static TensorBytes Aligned(std::span<const std::byte> bytes) {
     auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    return {.bytes = *copy, .owner = copy};
+    return {.bytes = *copy, .owner = copy, .file = nullptr};
   }
 
   Contents contents_;
@@ -140,7 +140,8 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                        .shape = tensor->shape,
                        .bytes = tensor->bytes.size(),
                        .file = file->path});
-    contents.emplace(spec.name, TensorBytes{.bytes = tensor->bytes, .owner = file->mapping});
+    contents.emplace(
+        spec.name, TensorBytes{.bytes = tensor->bytes, .owner = file->mapping, .file = file->file});
   }
   for (const auto& [name, located] : stored) {
     problems.push_back(Damaged(

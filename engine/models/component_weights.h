@@ -54,6 +54,7 @@ class ComponentWeights {
 
   // What its weights travel with.
   WeightMover& mover() { return *mover_; }
+  Home home() const { return home_; }
 
   // --- Building, by the component's loader.
 

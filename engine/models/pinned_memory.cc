@@ -1,13 +1,15 @@
 #include "engine/models/pinned_memory.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <thread>
+#include <vector>
 
 #include "engine/ops/cuda_plugin.h"
 
@@ -36,18 +38,28 @@ const HostRegistry& Registry() {
 // one after the other.
 void Populate(std::byte* memory, int64_t bytes) {
   constexpr int64_t kPart = int64_t{64} << 20;
-  const int64_t parts = (bytes + kPart - 1) / kPart;
-  at::parallel_for(0, parts, /*grain_size=*/1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t first = part * kPart;
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    for (int64_t first = next.fetch_add(kPart); first < bytes; first = next.fetch_add(kPart)) {
       // Only a hint: where the kernel does not know it, the lock does the work.
       madvise(memory + first, static_cast<size_t>(std::min(kPart, bytes - first)),
               MADV_POPULATE_WRITE);
     }
-  });
+  };
+  std::vector<std::thread> helpers;
+  const int64_t parts = (bytes + kPart - 1) / kPart;
+  for (int64_t i = 1; i < std::min<int64_t>(parts, HostCopyThreads()); ++i) {
+    helpers.emplace_back(work);
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
 }
 
 }  // namespace
+
+int HostCopyThreads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
+}
 
 at::Tensor AllocateHostMemory(int64_t bytes, at::Device device) {
   const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));

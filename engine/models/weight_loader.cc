@@ -14,6 +14,9 @@
 namespace wan {
 namespace {
 
+// Of tensors that are on the device in their file's dtype or order.
+constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
+
 // FNV-1a: the same name gives the same weights in every build, which std::hash does not promise.
 uint64_t SeedOf(std::string_view name) {
   uint64_t hash = 14695981039346656037ull;
@@ -93,9 +96,23 @@ at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expect
   return kernel;
 }
 
-void WeightLoader::BeginGroup() { weights_->BeginGroup(); }
+void WeightLoader::Change(std::function<void()> change) {
+  if (upload_ == nullptr) {
+    change();
+  } else {
+    changes_.push_back(std::move(change));
+  }
+}
+
+void WeightLoader::BeginGroup() {
+  // Only a group that leaves for host memory must be complete by now.
+  if (weights_->home() == ComponentWeights::Home::kHost) Settle();
+  weights_->BeginGroup();
+}
 
 std::shared_ptr<ComponentWeights> WeightLoader::Finish() {
+  Settle();
+  upload_.reset();
   weights_->FinishBuilding();
   return weights_;
 }
@@ -140,8 +157,8 @@ void WeightLoader::Read(const TensorInfo& info, const at::Tensor& out) {
   }
   // One copy, from the mapped file to where the weight will live: the model must survive the file's
   // being replaced while the server runs.
-  if (!device_.is_cpu()) {
-    Upload(*bytes, info, out);
+  if (!weights_->mover().DeviceIsHost()) {
+    Upload(*std::move(bytes), info, out);
     return;
   }
   // The view lives only until the copy below, so const is cast away without being violated.
@@ -150,17 +167,29 @@ void WeightLoader::Read(const TensorInfo& info, const at::Tensor& out) {
   out.copy_(mapped);
 }
 
-void WeightLoader::Upload(const TensorBytes& bytes, const TensorInfo& info, const at::Tensor& out) {
+void WeightLoader::Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out) {
   if (upload_ == nullptr) upload_ = std::make_unique<StagedUpload>(weights_->mover());
   const at::ScalarType stored = ToScalarType(info.dtype);
   if (stored == out.scalar_type() && out.is_contiguous()) {
-    upload_->Copy(bytes.bytes, out.flatten().view(at::kByte));
+    upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));
     return;
   }
-  // The device converts and rearranges faster than the host.
+  // The device converts and rearranges faster than the host, many tensors after one wait.
   const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
-  upload_->Copy(bytes.bytes, raw.flatten().view(at::kByte));
-  out.copy_(raw);
+  upload_->Copy(std::move(bytes), raw.flatten().view(at::kByte));
+  changes_.push_back([raw, out] { out.copy_(raw); });
+  staged_bytes_ += static_cast<int64_t>(raw.nbytes());
+  if (staged_bytes_ >= kMostStagedBytes) Settle();
+}
+
+void WeightLoader::Settle() {
+  if (upload_ == nullptr) return;
+  status_.Update(upload_->Arrive());
+  if (status_.ok()) {
+    for (const std::function<void()>& change : changes_) change();
+  }
+  changes_.clear();
+  staged_bytes_ = 0;
 }
 
 void WeightLoader::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const {

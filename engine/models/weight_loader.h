@@ -4,10 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "engine/checkpoint/weight_source.h"
@@ -22,7 +24,8 @@ at::ScalarType ToScalarType(DType dtype);
 // list of weights; the first problem is kept in status(), which the builder checks at the end.
 //
 // Every tensor is written once, into the memory it stays in, and entered into the component's
-// ComponentWeights: who changes it does so in place, before the next BeginGroup().
+// ComponentWeights. On a device with memory of its own its values come later, while further ones
+// are got: nobody may read them before Finish(), and who changes them does so by Change().
 //
 // A synthetic source has no bytes: its tensors are filled on the device with numbers that depend on
 // nothing but the tensor's name and shape and the source's seed (matrices scaled by 1/sqrt(fan in),
@@ -45,10 +48,13 @@ class WeightLoader {
   at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
                        at::MemoryFormat layout);
 
+  // `change` is made in place to what was got before, when its values have come.
+  void Change(std::function<void()> change);
+
   // What is got from here on is of the next group of the component's weights.
   void BeginGroup();
 
-  // Ends the building: what was got is complete. For the component to keep.
+  // Ends the building: what was got is complete, if status() is OK. For the component to keep.
   std::shared_ptr<ComponentWeights> Finish();
 
   // Bytes handed out so far.
@@ -65,7 +71,9 @@ class WeightLoader {
   // Writes the tensor `name` to `out`, whose shape is the expected one, and enters that name.
   void Fill(std::string_view name, const at::Tensor& out);
   void Read(const TensorInfo& info, const at::Tensor& out);
-  void Upload(const TensorBytes& bytes, const TensorInfo& info, const at::Tensor& out);
+  void Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out);
+  // What was got is complete now.
+  void Settle();
   void MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const;
 
   const WeightSource& source_;
@@ -73,6 +81,9 @@ class WeightLoader {
   const at::ScalarType dtype_;
   const std::shared_ptr<ComponentWeights> weights_;
   std::unique_ptr<StagedUpload> upload_;  // for devices with memory of their own
+  // What is to be done when the bytes on their way have come, and the memory that it holds.
+  std::vector<std::function<void()>> changes_;
+  int64_t staged_bytes_ = 0;
   int64_t bytes_ = 0;
   absl::Status status_;
 };

@@ -16,6 +16,7 @@ namespace {
 
 class CpuMover final : public WeightMover {
  public:
+  bool DeviceIsHost() const override { return true; }
   at::Tensor AllocateHost(int64_t bytes) override { return AllocateHostMemory(bytes, at::kCPU); }
   at::Tensor AllocateDevice(int64_t bytes) override {
     return at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
@@ -38,6 +39,8 @@ class StreamMover final : public WeightMover {
       : device_(device),
         stream_(c10::impl::VirtualGuardImpl(device.type())
                     .getStreamFromGlobalPool(device, /*isHighPriority=*/true)) {}
+
+  bool DeviceIsHost() const override { return false; }
 
   at::Tensor AllocateHost(int64_t bytes) override { return AllocateHostMemory(bytes, device_); }
 

@@ -17,6 +17,9 @@ class WeightMover {
 
   virtual ~WeightMover() = default;
 
+  // True if the device computes with the host's own memory.
+  virtual bool DeviceIsHost() const = 0;
+
   // kByte [bytes], in host memory that the device copies fast.
   virtual at::Tensor AllocateHost(int64_t bytes) = 0;
   // kByte [bytes]. Whoever had that memory before may still compute with it: MarkCompute() after

@@ -24,7 +24,7 @@ const TensorInfo* InMemoryWeights::Find(std::string_view name) const {
 
 absl::StatusOr<TensorBytes> InMemoryWeights::Read(const TensorInfo& tensor) const {
   const std::shared_ptr<const std::string>& bytes = bytes_.at(tensor.name);
-  return TensorBytes{std::as_bytes(std::span(bytes->data(), bytes->size())), bytes};
+  return TensorBytes{std::as_bytes(std::span(bytes->data(), bytes->size())), bytes, nullptr};
 }
 
 void InMemoryWeights::Put(TensorInfo info, std::string bytes) {

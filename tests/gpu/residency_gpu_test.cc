@@ -107,13 +107,20 @@ TEST(StagedUploadGpuTest, EveryByteArrives) {
   const c10::InferenceMode inference;
   const std::unique_ptr<WeightMover> mover = MakeWeightMover(kGpu);
   StagedUpload upload(*mover);
-  for (const int64_t count : {int64_t{1}, StagedUpload::kChunkBytes, int64_t{300'000'001}}) {
-    const at::Tensor source = at::randint(256, {count}, at::kByte);
-    const at::Tensor device = at::zeros({count}, at::TensorOptions(kGpu).dtype(at::kByte));
-    upload.Copy(
-        {static_cast<const std::byte*>(source.const_data_ptr()), static_cast<size_t>(count)},
-        device);
-    EXPECT_TRUE(at::equal(device.cpu(), source)) << count;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<at::Tensor> sources;
+    std::vector<at::Tensor> devices;
+    for (const int64_t count : {int64_t{1}, UploadSettings().chunk_bytes, int64_t{300'000'001}}) {
+      sources.push_back(at::randint(256, {count}, at::kByte));
+      devices.push_back(at::zeros({count}, at::TensorOptions(kGpu).dtype(at::kByte)));
+      const auto* const bytes = static_cast<const std::byte*>(sources.back().const_data_ptr());
+      upload.Copy({.bytes = {bytes, static_cast<size_t>(count)}, .owner = nullptr, .file = nullptr},
+                  devices.back());
+    }
+    ASSERT_TRUE(upload.Arrive().ok());
+    for (size_t i = 0; i < sources.size(); ++i) {
+      EXPECT_TRUE(at::equal(devices[i].cpu(), sources[i])) << sources[i].numel();
+    }
   }
 }
 

@@ -32,7 +32,7 @@ LinearWeights GetPacked(WeightLoader& loader, const std::string& prefix,
 at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t rows, int64_t dim,
                          std::initializer_list<int64_t> scales) {
   at::Tensor table = loader.Get(name, {1, rows, dim}, at::kFloat).squeeze(0);
-  for (const int64_t row : scales) table.select(0, row).add_(1);
+  for (const int64_t row : scales) loader.Change([=] { table.select(0, row).add_(1); });
   return table;
 }
 

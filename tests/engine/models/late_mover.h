@@ -22,6 +22,7 @@ class LateMover final : public WeightMover {
     EXPECT_EQ(done_, queue_.size()) << "copies on their way between memories that are gone";
   }
 
+  bool DeviceIsHost() const override { return false; }
   at::Tensor AllocateHost(int64_t bytes) override { return Bytes(bytes); }
   at::Tensor AllocateDevice(int64_t bytes) override {
     TORCH_CHECK_WITH(OutOfMemoryError, fail_after-- != 0, "no room");

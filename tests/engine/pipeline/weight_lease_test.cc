@@ -19,6 +19,7 @@ using Policy = ResidencyPolicy;
 // an illegal access.
 class LosableMover final : public WeightMover {
  public:
+  bool DeviceIsHost() const override { return false; }
   explicit LosableMover(const bool& lost) : lost_(lost) {}
 
   at::Tensor AllocateHost(int64_t bytes) override { return Bytes(bytes); }

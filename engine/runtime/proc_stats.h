@@ -19,12 +19,15 @@ std::optional<CpuTicks> ReadCpuTicks();
 std::optional<double> CpuPercent(const std::optional<CpuTicks>& from,
                                  const std::optional<CpuTicks>& to);
 
+// Of the machine, or of this process' control group (a container's, version 1 or 2) where that gets
+// less.
 struct SystemMemory {
   uint64_t total_bytes = 0;
   uint64_t used_bytes = 0;  // total less what could be had without swapping
 };
 
-std::optional<SystemMemory> ReadSystemMemory();
+// `root` is where /proc and /sys lie, for tests.
+std::optional<SystemMemory> ReadSystemMemory(const std::string& root = "");
 
 struct ProcessMemory {
   uint64_t resident_bytes = 0;
@@ -39,6 +42,10 @@ std::string ReadCpuName();
 // The same from given texts, for tests.
 std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat);
 std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo);
+// Of one control group, from its limit, its usage and its memory.stat, of which files in the page
+// cache do not count as used. Absent without a limit.
+std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
+                                             const std::string& memory_stat);
 std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_status);
 
 }  // namespace wan

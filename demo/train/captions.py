@@ -70,11 +70,15 @@ class Captioner:
         say_side = len(things) == 2 and self.random.random() < 0.5
         phrases = [self._phrase(thing, say_side) for thing in things]
         self.omit = omit
-        text = self.random.choice([", ", " and ", " while ", "; "]).join(phrases)
+        joint = self.random.choice([", ", " and ", " while ", "; "])
+        text = joint.join(phrases)
         if whole or self.random.random() < 0.85:
             ground = self.random.choice(VOCABULARY["backgrounds"][scene["background"]]["words"])
             article = self._article(ground)
+            first, *rest = phrases
             text = self.random.choice([
+                f"{first} {self.random.choice(['over', 'on'])} {article} {ground} background{joint}{joint.join(rest)}"
+                if rest else f"{text} over {article} {ground} background",
                 f"{text} over {article} {ground} background",
                 f"{text} on {article} {ground} background",
                 f"{text}, {ground} background",

@@ -1,20 +1,15 @@
 // Where weights live changes nothing of what comes out: the engine on the golden checkpoints, under
-// every policy, under a limit, and where memory ends.
+// every policy and under a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <random>
-#include <sstream>
+#include <string>
 
-#include "engine/api/engine_factory.h"
 #include "engine/api/errors.h"
-#include "tests/support/failing_allocator.h"
+#include "tests/engine/runtime/residency_fixture.h"
 
 namespace wan {
 namespace {
@@ -23,93 +18,6 @@ using testing::HasSubstr;
 using Policy = ResidencyPolicy;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-class SampleSink final : public TelemetrySink {
- public:
-  void OnSample(const Sample& sample) override {
-    if (sample.name == "component_memory_bytes") {
-      bytes[sample.labels.at("model") + "/" + sample.labels.at("component")] = sample.value;
-    }
-  }
-  std::map<std::string, double> bytes;  // the last value of each
-};
-
-std::string CheckpointPath(const std::string& name) {
-  return std::string(WAN_CHECKPOINT_DIR) + "/" + name + "/original";
-}
-
-std::vector<ComponentResidency> Everywhere(Policy policy) {
-  return {{"text_encoder", policy},
-          {"transformer", policy},
-          {"transformer_2", policy},
-          {"vae", policy}};
-}
-
-class ResidencyTest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("residency_" + std::to_string(getpid()) +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  static std::unique_ptr<Engine> MakeEngine(const std::vector<ComponentResidency>& residency,
-                                            uint64_t limit = 0) {
-    EngineOptions options;
-    options.residency = residency;
-    options.device_memory_limit = limit;
-    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    return *std::move(engine);
-  }
-
-  void Load(Engine& engine, const std::string& name, const std::string& checkpoint) {
-    Recorder recorder(SystemClock(), engine.Monitor(), {&samples_});
-    const absl::Status status = engine.LoadModel({name, CheckpointPath(checkpoint)}, recorder);
-    ASSERT_TRUE(status.ok()) << status;
-  }
-
-  static GenerationRequest SmallRequest(const std::string& model) {
-    GenerationRequest request;
-    request.model = model;
-    request.prompt = "A red cat.";
-    request.width = 64;
-    request.height = 32;
-    request.num_frames = 5;
-    request.steps = 3;
-    request.seed = 3;
-    return request;
-  }
-
-  // The bytes of the latents file.
-  absl::StatusOr<std::string> Latents(Engine& engine, const GenerationRequest& request,
-                                      TelemetrySink* sink = nullptr) {
-    absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
-    if (!plan.ok()) return plan.status();
-    std::vector<TelemetrySink*> sinks = {&samples_};
-    if (sink != nullptr) sinks.push_back(sink);
-    Recorder recorder(SystemClock(), engine.Monitor(), sinks);
-    GenerationObserver observer;
-    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"},
-                                             {OutputKind::kLosslessMkv, folder_ / "video.mkv"}};
-    absl::Status status = engine.Generate(*plan, outputs, recorder, observer, {});
-    if (!status.ok()) return status;
-    std::ifstream in(outputs[0].path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  }
-
-  std::filesystem::path folder_;
-  SampleSink samples_;
-};
-
-std::shared_ptr<const std::string> GoldenImage() {
-  std::ifstream file(WAN_GOLDEN_DIR "/pipelines/ti2v-i2v.png", std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return std::make_shared<const std::string>(bytes.str());
-}
 
 TEST_F(ResidencyTest, EveryPolicyGivesTheSameLatents) {
   for (const char* const model : {"ti2v-5b", "t2v-a14b"}) {
@@ -225,90 +133,6 @@ TEST_F(ResidencyTest, WhatNeverLeavesTheDeviceIsNoRoomForOthers) {
   const auto refused = tight->Plan(SmallRequest("b"));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(FieldViolationsOf(refused.status())[0].description, HasSubstr("of device memory"));
-}
-
-// Every allocation of every stage fails once, and the job after it is as if nothing had been.
-class OutOfMemoryTest : public ResidencyTest {
- protected:
-  void FailEverywhere(const std::vector<ComponentResidency>& residency,
-                      const GenerationRequest& request, const std::string& checkpoint,
-                      const std::vector<std::string>& stages) {
-    FailingAllocator allocator;
-    const auto engine = MakeEngine(residency);
-    Load(*engine, "m", checkpoint);
-    const auto expected = Latents(*engine, request);
-    ASSERT_TRUE(expected.ok()) << expected.status();
-    for (const std::string& stage : stages) {
-      StageFault count(allocator, stage, StageFault::kNever);
-      ASSERT_TRUE(Latents(*engine, request, &count).ok());
-      ASSERT_EQ(count.spans(), 1) << stage;
-      ASSERT_GT(count.allocations(), 0) << stage;
-      for (int64_t n = 1; n <= count.allocations(); ++n) {
-        StageFault fault(allocator, stage, n);
-        const auto failed = Latents(*engine, request, &fault);
-        allocator.Disarm();
-        EXPECT_TRUE(allocator.failed()) << stage << " " << n;
-        EXPECT_EQ(failed.status().code(), absl::StatusCode::kResourceExhausted)
-            << stage << " " << n << ": " << failed.status();
-        EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << stage << " " << n;
-        const auto next = Latents(*engine, request);
-        ASSERT_TRUE(next.ok()) << "after " << stage << " " << n << ": " << next.status();
-        ASSERT_TRUE(*next == *expected) << "after " << stage << " " << n;
-      }
-    }
-  }
-
-  static GenerationRequest Tiny() {
-    GenerationRequest request = SmallRequest("m");
-    request.width = 32;
-    request.height = 32;
-    request.steps = 2;
-    return request;
-  }
-};
-
-TEST_F(OutOfMemoryTest, ResidentStages) {
-  FailEverywhere(Everywhere(Policy::kResident), Tiny(), "ti2v-5b",
-                 {"T5_Encoding", "Step_0_Inference", "VAE_Decoding"});
-}
-
-TEST_F(OutOfMemoryTest, StagesThatBringWeights) {
-  FailEverywhere(Everywhere(Policy::kHost), Tiny(), "ti2v-5b", {"T5_Encoding", "Step_0_Loading"});
-  FailEverywhere(Everywhere(Policy::kStream), Tiny(), "ti2v-5b", {"Step_0_Loading"});
-  GenerationRequest request = Tiny();
-  request.shift = 1;  // so that each expert has a step
-  // The second expert comes beside the first.
-  FailEverywhere(Everywhere(Policy::kHost), request, "t2v-a14b", {"Step_0_Loading"});
-}
-
-TEST_F(OutOfMemoryTest, StagesOfImages) {
-  GenerationRequest request = Tiny();
-  request.width = 64;
-  request.image = GoldenImage();
-  FailEverywhere(Everywhere(Policy::kHost), request, "ti2v-5b",
-                 {"TI2V_Preprocess", "VAE_Encoding"});
-}
-
-TEST_F(OutOfMemoryTest, ADecodingThatRunsOutOfMemoryGoesOnInTiles) {
-  FailingAllocator allocator;
-  const auto engine = MakeEngine({});
-  Load(*engine, "m", "ti2v-5b");
-  GenerationRequest request = Tiny();
-  request.width = 512;
-  request.height = 256;
-  request.num_frames = 1;
-  request.steps = 1;
-  StageFault count(allocator, "VAE_Decoding", StageFault::kNever);
-  const auto expected = Latents(*engine, request, &count);
-  ASSERT_TRUE(expected.ok()) << expected.status();
-  for (const int64_t n : {int64_t{1}, count.allocations() / 2, count.allocations()}) {
-    StageFault fault(allocator, "VAE_Decoding", n);
-    const auto latents = Latents(*engine, request, &fault);
-    ASSERT_TRUE(latents.ok()) << n << ": " << latents.status();
-    EXPECT_EQ(fault.spans(), 2) << "one attempt, and one in tiles";
-    EXPECT_TRUE(*latents == *expected);
-    EXPECT_GT(std::filesystem::file_size(folder_ / "video.mkv"), 100u);
-  }
 }
 
 }  // namespace

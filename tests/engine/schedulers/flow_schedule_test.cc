@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/engine/raw_tensors.h"
+#include "tests/engine/schedulers/golden_samplers.h"
 
 namespace wan {
 namespace {
@@ -17,14 +17,8 @@ using testing::Gt;
 using testing::HasSubstr;
 using testing::Le;
 
-const std::map<std::string, RawTensor>& Golden() {
-  static const auto* tensors = new std::map<std::string, RawTensor>(
-      ReadRawTensors(std::string(WAN_GOLDEN_DIR) + "/samplers/samplers.safetensors"));
-  return *tensors;
-}
-
 std::vector<double> GoldenTimesteps(const std::string& prefix) {
-  const RawTensor& tensor = Golden().at(prefix + "timesteps");
+  const RawTensor& tensor = GoldenSamplers().at(prefix + "timesteps");
   if (tensor.dtype == "I64") {
     const auto values = tensor.As<int64_t>();
     return {values.begin(), values.end()};
@@ -33,37 +27,17 @@ std::vector<double> GoldenTimesteps(const std::string& prefix) {
   return {values.begin(), values.end()};
 }
 
-struct Case {
-  std::string solver;
-  int steps;
-  double shift;
-
-  std::string Prefix() const {
-    return solver + "/" + std::to_string(steps) + "_" + std::to_string(static_cast<int>(shift)) +
-           "/";
-  }
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.Prefix(); }
-
-class GoldenScheduleTest : public testing::TestWithParam<Case> {};
+class GoldenScheduleTest : public testing::TestWithParam<GoldenSampler> {};
 
 TEST_P(GoldenScheduleTest, EqualsTheReferenceToTheLastBit) {
-  const Case& c = GetParam();
+  const GoldenSampler& c = GetParam();
   const auto schedule = MakeFlowSchedule(c.solver, c.steps, c.shift);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_EQ(schedule->sigmas, Golden().at(c.Prefix() + "sigmas").As<float>());
+  EXPECT_EQ(schedule->sigmas, GoldenSamplers().at(c.Prefix() + "sigmas").As<float>());
   EXPECT_EQ(schedule->timesteps, GoldenTimesteps(c.Prefix()));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenScheduleTest,
-                         testing::Values(Case{"unipc", 1, 5}, Case{"unipc", 2, 3},
-                                         Case{"unipc", 4, 5}, Case{"unipc", 10, 5},
-                                         Case{"unipc", 40, 12}, Case{"unipc", 50, 5},
-                                         Case{"dpm++", 1, 5}, Case{"dpm++", 2, 3},
-                                         Case{"dpm++", 4, 5}, Case{"dpm++", 10, 5},
-                                         Case{"dpm++", 40, 12}, Case{"dpm++", 50, 5},
-                                         Case{"euler", 4, 5}, Case{"euler", 2, 8}));
+INSTANTIATE_TEST_SUITE_P(All, GoldenScheduleTest, EveryGoldenSampler());
 
 // The numbers of tests/golden/DIFFERENCES.md, by item.
 
@@ -74,7 +48,7 @@ TEST(Differences, Item1UniPcStartsAt0999AndHasNoLowerEnd) {
   EXPECT_FLOAT_EQ(schedule->sigmas[0], 5 * first / (1 + 4 * first));
   EXPECT_FLOAT_EQ(schedule->sigmas[2], 5 * first / 2 / (1 + 4 * first / 2));
   EXPECT_EQ(schedule->sigmas[4], 0);
-  const auto theirs = Golden().at("diffusers_unipc/4_5/sigmas").As<float>();
+  const auto theirs = GoldenSamplers().at("diffusers_unipc/4_5/sigmas").As<float>();
   float gap = 0;
   for (size_t i = 0; i < theirs.size(); ++i) {
     gap = std::max(gap, std::abs(theirs[i] - schedule->sigmas[i]));
@@ -106,7 +80,7 @@ TEST(Differences, Item4EulerTimestepsAreNotCut) {
   EXPECT_THAT(schedule->timesteps,
               ElementsAre(1000, 937.5, testing::DoubleNear(833.3333, 1e-3), 625));
   EXPECT_EQ(schedule->timesteps, GoldenTimesteps("euler/4_5/"));
-  EXPECT_EQ(schedule->sigmas, Golden().at("euler/4_5/sigmas").As<float>());
+  EXPECT_EQ(schedule->sigmas, GoldenSamplers().at("euler/4_5/sigmas").As<float>());
 }
 
 TEST(Differences, Item5TheShiftIsAppliedOnce) {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "tests/engine/raw_tensors.h"
+#include "tests/engine/schedulers/golden_samplers.h"
 
 namespace wan {
 namespace {
@@ -16,9 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 at::Tensor Golden(const std::string& name) {
-  static const auto* tensors = new std::map<std::string, RawTensor>(
-      ReadRawTensors(std::string(WAN_GOLDEN_DIR) + "/samplers/samplers.safetensors"));
-  const RawTensor& tensor = tensors->at(name);
+  const RawTensor& tensor = GoldenSamplers().at(name);
   return at::from_blob(const_cast<char*>(tensor.bytes.data()), tensor.shape, at::kFloat).clone();
 }
 
@@ -44,23 +42,10 @@ at::Tensor RunGolden(FlowSolver& solver, int first_step, at::Tensor sample) {
   return at::stack(samples);
 }
 
-struct Case {
-  std::string solver;
-  int steps;
-  double shift;
-
-  std::string Prefix() const {
-    return solver + "/" + std::to_string(steps) + "_" + std::to_string(static_cast<int>(shift)) +
-           "/";
-  }
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.Prefix(); }
-
-class GoldenTrajectoryTest : public testing::TestWithParam<Case> {};
+class GoldenTrajectoryTest : public testing::TestWithParam<GoldenSampler> {};
 
 TEST_P(GoldenTrajectoryTest, EqualsTheReferenceAfterEveryStep) {
-  const Case& c = GetParam();
+  const GoldenSampler& c = GetParam();
   const auto solver = Make(c.solver, c.steps, c.shift);
   const at::Tensor samples = RunGolden(*solver, 0, Golden("start"));
   const at::Tensor expected = Golden(c.Prefix() + "samples");
@@ -77,7 +62,7 @@ TEST_P(GoldenTrajectoryTest, EqualsTheReferenceAfterEveryStep) {
 
 // A state taken after any step and put into a fresh solver leads to the same bits.
 TEST_P(GoldenTrajectoryTest, ResumesAtAnyStep) {
-  const Case& c = GetParam();
+  const GoldenSampler& c = GetParam();
   const auto whole = Make(c.solver, c.steps, c.shift);
   const at::Tensor samples = RunGolden(*whole, 0, Golden("start"));
   const at::Tensor outputs = Golden("model_outputs");
@@ -96,14 +81,7 @@ TEST_P(GoldenTrajectoryTest, ResumesAtAnyStep) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTrajectoryTest,
-                         testing::Values(Case{"unipc", 1, 5}, Case{"unipc", 2, 3},
-                                         Case{"unipc", 4, 5}, Case{"unipc", 10, 5},
-                                         Case{"unipc", 40, 12}, Case{"unipc", 50, 5},
-                                         Case{"dpm++", 1, 5}, Case{"dpm++", 2, 3},
-                                         Case{"dpm++", 4, 5}, Case{"dpm++", 10, 5},
-                                         Case{"dpm++", 40, 12}, Case{"dpm++", 50, 5},
-                                         Case{"euler", 4, 5}, Case{"euler", 2, 8}));
+INSTANTIATE_TEST_SUITE_P(All, GoldenTrajectoryTest, EveryGoldenSampler());
 
 TEST(Differences, Item3DpmPlusPlusIsFiniteFromSigmaOne) {
   const auto solver = Make("dpm++", 4, 5);

@@ -4,13 +4,21 @@
 #include <utility>
 
 namespace wan {
+namespace {
+
+// How old a GPM sample may be and still stand for now.
+constexpr int64_t kGpmFreshNanos = 25'000'000;
+// NVML refreshes the counters that often: between closer samples their difference says nothing.
+constexpr int64_t kGpmShortestNanos = 100'000'000;
+
+}  // namespace
 
 class MachineMonitor::Probe final : public ResourceProbe {
  public:
   explicit Probe(MachineMonitor& monitor) : monitor_(monitor) {
     ticks_ = ReadCpuTicks();
-    if (monitor.nvml_ != nullptr) gpm_ = monitor.nvml_->TakeGpmSample();
     absl::MutexLock lock(&monitor.mutex_);
+    gpm_ = monitor.GpmNow();
     if (monitor.allocator_ != nullptr) {
       start_ = monitor.FoldPeak();
       peak_ = start_->now;
@@ -21,6 +29,7 @@ class MachineMonitor::Probe final : public ResourceProbe {
   ~Probe() override {
     absl::MutexLock lock(&monitor_.mutex_);
     monitor_.open_.erase(this);
+    gpm_.reset();  // under the lock, since it may be the last to hold the sample
   }
 
   ResourceUsage Finish() override {
@@ -30,8 +39,12 @@ class MachineMonitor::Probe final : public ResourceProbe {
     if (const auto memory = ReadProcessMemory()) {
       usage.process_memory_peak_bytes = memory->peak_resident_bytes;
     }
-    if (monitor_.nvml_ != nullptr) ReadGpu(usage);
+    if (const NvmlDevice* const nvml = monitor_.nvml_.get()) {
+      usage.gpu_memory_used_bytes = nvml->ReadMemoryUsedBytes();
+      if (gpm_ == nullptr) usage.sm_activity_percent = nvml->ReadUtilizationPercent();
+    }
     absl::MutexLock lock(&monitor_.mutex_);
+    if (gpm_ != nullptr) usage.sm_activity_percent = monitor_.SmActivitySince(*gpm_);
     if (start_.has_value()) {
       usage.gpu_memory_start_bytes = start_->now;
       usage.gpu_memory_end_bytes = monitor_.FoldPeak().now;
@@ -44,32 +57,41 @@ class MachineMonitor::Probe final : public ResourceProbe {
   void Fold(uint64_t peak) { peak_ = std::max(peak_, peak); }
 
  private:
-  void ReadGpu(ResourceUsage& usage) const {
-    const GpuCounters counters = monitor_.nvml_->Read();
-    usage.gpu_memory_used_bytes = counters.memory_used_bytes;
-    if (gpm_ == nullptr) {
-      usage.sm_activity_percent = counters.utilization_percent;
-    } else if (const auto now = monitor_.nvml_->TakeGpmSample()) {
-      usage.sm_activity_percent = monitor_.nvml_->SmActivity(*gpm_, *now);
-    }
-  }
-
   MachineMonitor& monitor_;
   std::optional<CpuTicks> ticks_;
-  std::unique_ptr<GpmSample> gpm_;
+  std::shared_ptr<const TimedGpmSample> gpm_;
   std::optional<AllocatorBytes> start_;
   uint64_t peak_ = 0;  // guarded by the monitor's mutex
 };
 
 MachineMonitor::MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
-                               std::unique_ptr<NvmlDevice> nvml)
+                               std::unique_ptr<NvmlDevice> nvml, const Clock& clock)
     : gpu_name_(std::move(gpu_name)),
       allocator_(std::move(allocator)),
       nvml_(std::move(nvml)),
+      clock_(clock),
       cpu_name_(ReadCpuName()) {
   absl::MutexLock lock(&mutex_);
   last_ticks_ = ReadCpuTicks();
-  if (nvml_ != nullptr) last_gpm_ = nvml_->TakeGpmSample();
+  interval_gpm_ = GpmNow();
+}
+
+std::shared_ptr<const MachineMonitor::TimedGpmSample> MachineMonitor::GpmNow() {
+  if (nvml_ == nullptr) return nullptr;
+  const int64_t now = clock_.MonotonicNanos();
+  if (newest_gpm_ == nullptr || now - newest_gpm_->nanos > kGpmFreshNanos) {
+    std::unique_ptr<GpmSample> sample = nvml_->TakeGpmSample();
+    if (sample == nullptr) return nullptr;
+    newest_gpm_ = std::make_shared<TimedGpmSample>(TimedGpmSample{now, std::move(sample)});
+  }
+  return newest_gpm_;
+}
+
+std::optional<double> MachineMonitor::SmActivitySince(const TimedGpmSample& from) {
+  if (clock_.MonotonicNanos() - from.nanos < kGpmShortestNanos) return std::nullopt;
+  const std::shared_ptr<const TimedGpmSample> now = GpmNow();
+  if (now == nullptr) return std::nullopt;
+  return nvml_->SmActivity(*from.sample, *now->sample);
 }
 
 AllocatorBytes MachineMonitor::FoldPeak() {
@@ -114,12 +136,9 @@ std::vector<DeviceSample> MachineMonitor::Sample() {
     gpu.sm_clock_mhz = counters.sm_clock_mhz;
     gpu.memory_clock_mhz = counters.memory_clock_mhz;
     gpu.sm_activity_percent = counters.utilization_percent;
-    if (last_gpm_ != nullptr) {
-      std::unique_ptr<GpmSample> now = nvml_->TakeGpmSample();
-      if (now != nullptr) {
-        gpu.sm_activity_percent = nvml_->SmActivity(*last_gpm_, *now);
-        last_gpm_ = std::move(now);
-      }
+    if (interval_gpm_ != nullptr) {
+      gpu.sm_activity_percent = SmActivitySince(*interval_gpm_);
+      if (gpu.sm_activity_percent.has_value()) interval_gpm_ = newest_gpm_;
     }
   }
   samples.push_back(std::move(gpu));

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "engine/runtime/nvml.h"
 #include "engine/runtime/proc_stats.h"
@@ -37,13 +38,26 @@ class MachineMonitor final : public DeviceMonitor {
  public:
   // `gpu_name` is "cuda:0" and so on, empty without a GPU; `allocator` and `nvml` may be null.
   MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
-                 std::unique_ptr<NvmlDevice> nvml);
+                 std::unique_ptr<NvmlDevice> nvml, const Clock& clock = SystemClock());
 
   std::unique_ptr<ResourceProbe> StartProbe() override;
   std::vector<DeviceSample> Sample() override;
 
  private:
   class Probe;
+
+  struct TimedGpmSample {
+    int64_t nanos = 0;
+    std::unique_ptr<GpmSample> sample;
+  };
+
+  // The last sample if it is young enough to stand for now, else a new one; null without GPM. Stages
+  // of small videos begin and end hundreds of times a second, and a driver (580.159.04, H200) was
+  // seen to end the process in nvmlGpmSampleGet, called that often while others used the card.
+  std::shared_ptr<const TimedGpmSample> GpmNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Mean SM activity from `from` until now; absent where too little time has gone by to tell.
+  std::optional<double> SmActivitySince(const TimedGpmSample& from)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Stretches overlap while the allocator has one peak: each reading is folded into every open
   // stretch.
@@ -52,6 +66,7 @@ class MachineMonitor final : public DeviceMonitor {
   const std::string gpu_name_;
   const std::unique_ptr<AllocatorProbe> allocator_;
   const std::unique_ptr<NvmlDevice> nvml_;
+  const Clock& clock_;
   const std::string cpu_name_;
 
   absl::Mutex mutex_;
@@ -59,7 +74,8 @@ class MachineMonitor final : public DeviceMonitor {
   // Start of the current interval of Sample(), whose CPU and SM figures are means since the call
   // before.
   std::optional<CpuTicks> last_ticks_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<GpmSample> last_gpm_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const TimedGpmSample> interval_gpm_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const TimedGpmSample> newest_gpm_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan

@@ -91,13 +91,11 @@ class RealNvmlDevice final : public NvmlDevice {
     GpuCounters counters;
     char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
     if (api_.name(device_, name, sizeof(name)) == NVML_SUCCESS) counters.name = name;
-    if (nvmlMemory_t memory; api_.memory(device_, &memory) == NVML_SUCCESS) {
-      counters.memory_used_bytes = memory.used;
-      counters.memory_total_bytes = memory.total;
+    if (const auto memory = ReadMemory()) {
+      counters.memory_used_bytes = memory->used;
+      counters.memory_total_bytes = memory->total;
     }
-    if (nvmlUtilization_t rates; api_.utilization(device_, &rates) == NVML_SUCCESS) {
-      counters.utilization_percent = rates.gpu;
-    }
+    counters.utilization_percent = ReadUtilizationPercent();
     unsigned int value = 0;
     if (api_.power(device_, &value) == NVML_SUCCESS) counters.power_watts = value / 1000.0;
     if (api_.temperature(device_, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS) {
@@ -108,6 +106,17 @@ class RealNvmlDevice final : public NvmlDevice {
       counters.memory_clock_mhz = value;
     }
     return counters;
+  }
+
+  std::optional<uint64_t> ReadMemoryUsedBytes() const override {
+    if (const auto memory = ReadMemory()) return memory->used;
+    return std::nullopt;
+  }
+
+  std::optional<double> ReadUtilizationPercent() const override {
+    nvmlUtilization_t rates;
+    if (api_.utilization(device_, &rates) != NVML_SUCCESS) return std::nullopt;
+    return rates.gpu;
   }
 
   std::unique_ptr<GpmSample> TakeGpmSample() const override {
@@ -133,6 +142,12 @@ class RealNvmlDevice final : public NvmlDevice {
   }
 
  private:
+  std::optional<nvmlMemory_t> ReadMemory() const {
+    nvmlMemory_t memory;
+    if (api_.memory(device_, &memory) != NVML_SUCCESS) return std::nullopt;
+    return memory;
+  }
+
   const NvmlApi& api_;
   const nvmlDevice_t device_;
   bool has_gpm_ = false;

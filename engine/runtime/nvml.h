@@ -20,20 +20,25 @@ struct GpuCounters {
   std::optional<double> memory_clock_mhz;
 };
 
-// Counters at one moment from which SM activity over a stretch is computed (GPM).
+// Counters at one moment from which SM activity over a stretch is computed (GPM). For one thread at
+// a time.
 class GpmSample {
  public:
   virtual ~GpmSample() = default;
 };
 
-// One GPU. Thread-safe.
+// One GPU. Thread-safe but for GPM, which is for one thread at a time.
 class NvmlDevice {
  public:
   virtual ~NvmlDevice() = default;
+  // Everything: a call to the driver for each.
   virtual GpuCounters Read() const = 0;
+  // These alone, for what is measured often.
+  virtual std::optional<uint64_t> ReadMemoryUsedBytes() const = 0;
+  virtual std::optional<double> ReadUtilizationPercent() const = 0;
   // Null where the card has no GPM (before Hopper).
   virtual std::unique_ptr<GpmSample> TakeGpmSample() const = 0;
-  // Mean SM activity between two samples in percent; absent if the stretch was too short to tell.
+  // Mean SM activity between two samples in percent. NVML asks for more than 100 ms between them.
   virtual std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const = 0;
 };
 

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/time.h"
+#include "tests/fakes/fake_clock.h"
+
 namespace wan {
 namespace {
 
@@ -45,6 +48,8 @@ class FakeNvml final : public NvmlDevice {
     counters.utilization_percent = 77;
     return counters;
   }
+  std::optional<uint64_t> ReadMemoryUsedBytes() const override { return 500; }
+  std::optional<double> ReadUtilizationPercent() const override { return 77; }
   std::unique_ptr<GpmSample> TakeGpmSample() const override {
     if (!has_gpm_) return nullptr;
     return std::make_unique<FakeGpmSample>(++taken_);
@@ -97,11 +102,48 @@ TEST(MachineMonitorTest, NestedStretchesEachHaveTheirOwnPeak) {
 }
 
 TEST(MachineMonitorTest, SmActivityIsTheStretchsOwn) {
-  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true));
+  fakes::FakeClock clock;
+  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
+  clock.Advance(absl::Milliseconds(30));
   const auto outer = monitor.StartProbe();
+  clock.Advance(absl::Milliseconds(30));
   const auto inner = monitor.StartProbe();
+  clock.Advance(absl::Milliseconds(100));
   EXPECT_EQ(inner->Finish().sm_activity_percent, 10.0);
+  clock.Advance(absl::Milliseconds(100));
   EXPECT_EQ(outer->Finish().sm_activity_percent, 30.0);
+}
+
+TEST(MachineMonitorTest, OfAShortStretchTheSmActivityIsUnknown) {
+  fakes::FakeClock clock;
+  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
+  const auto stretch = monitor.StartProbe();
+  clock.Advance(absl::Milliseconds(99));
+  const ResourceUsage usage = stretch->Finish();
+  EXPECT_FALSE(usage.sm_activity_percent.has_value());
+  EXPECT_EQ(usage.gpu_memory_used_bytes, 500u);
+}
+
+TEST(MachineMonitorTest, ManyStretchesShareAFewGpmSamples) {
+  fakes::FakeClock clock;
+  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
+  const auto whole = monitor.StartProbe();
+  for (int i = 0; i < 1000; ++i) {
+    monitor.StartProbe()->Finish();
+    clock.Advance(absl::Milliseconds(1));
+  }
+  // One at the start, then one every 26 ms.
+  EXPECT_EQ(whole->Finish().sm_activity_percent, 10.0 * 38);
+}
+
+TEST(MachineMonitorTest, SmActivityOfTheDeviceIsThatSinceTheSampleBefore) {
+  fakes::FakeClock clock;
+  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
+  EXPECT_FALSE(monitor.Sample()[1].sm_activity_percent.has_value());
+  clock.Advance(absl::Seconds(5));
+  EXPECT_EQ(monitor.Sample()[1].sm_activity_percent, 10.0);
+  clock.Advance(absl::Seconds(5));
+  EXPECT_EQ(monitor.Sample()[1].sm_activity_percent, 10.0);
 }
 
 TEST(MachineMonitorTest, WithoutGpmUtilisationStandsIn) {

@@ -24,8 +24,8 @@ namespace wan {
 
 struct UploadSettings {
   int threads = HostCopyThreads();
-  // Small enough that a thread's buffers stay in the caches between the file and the link.
-  int64_t chunk_bytes = int64_t{1} << 20;
+  // Beginning a copy takes a lock in the driver, which many threads with small chunks wait for.
+  int64_t chunk_bytes = int64_t{4} << 20;
   int buffers = 4;  // of each thread
 };
 

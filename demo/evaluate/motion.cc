@@ -19,7 +19,7 @@ constexpr double kStill = 5;
 constexpr double kInPlace = 10;
 // Growth shows in the radius, which changes less than a place does.
 constexpr double kGrowthWeight = 1.5;
-// A true spin is 3.2 to 4.4 radians.
+// A true spin is 3.4 to 3.8 radians.
 constexpr double kLeastTurn = 1.2;
 // Share of the angle's variance that a steady turn explains.
 constexpr double kSteadyTurn = 0.85;

@@ -153,8 +153,9 @@ class SceneSampler:
         height = pick((95, 120), (95, 120)).unsqueeze(-1)
         y = y + torch.where(is_["bounce"].unsqueeze(-1), height * (0.5 - 4 * hop * (1 - hop)), 0.0)
 
-        turn = torch.where(self._uniform(0, 1, batch, 2) < 0.5, -1.0, 1.0).unsqueeze(-1)
-        phase = self._uniform(0, 2 * math.pi, batch, 2).unsqueeze(-1) + turn * 2 * math.pi * s
+        # What turns does so clockwise, and an orbit begins at its top: where a caption leaves many ways open, the model
+        # draws something between them, which has no corners.
+        phase = self._uniform(-0.2, 0.2, batch, 2).unsqueeze(-1) + math.pi * (2 * s - 0.5)
         orbit = pick((44, 56), (22, 26)).unsqueeze(-1)
         x = x + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.cos(), 0.0)
         y = y + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.sin(), 0.0)
@@ -165,7 +166,7 @@ class SceneSampler:
         radius = base.unsqueeze(-1) * scale * exists
 
         tilt = self._uniform(-0.15, 0.15, batch, 2).unsqueeze(-1)
-        whirl = turn * self._uniform(3.2, 4.4, batch, 2).unsqueeze(-1) * s
+        whirl = self._uniform(3.4, 3.8, batch, 2).unsqueeze(-1) * s
         angle = tilt + torch.where(is_["spin"].unsqueeze(-1), whirl, 0.0)
         return x, y, radius, angle, size
 

@@ -51,7 +51,7 @@ TEST_F(ResidencyTest, WeightsAreOnTheDeviceOnlyWhileTheyWork) {
 }
 
 TEST_F(ResidencyTest, RandomRequestsOverRandomPoliciesGiveWhatResidentGives) {
-  constexpr int kRequests = 80;
+  constexpr int kRequests = 200;
   constexpr int kEngines = 12;
   constexpr Policy kPolicies[] = {Policy::kAuto, Policy::kResident, Policy::kHost, Policy::kStream,
                                   Policy::kCpu};

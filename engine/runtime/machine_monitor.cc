@@ -29,7 +29,6 @@ class MachineMonitor::Probe final : public ResourceProbe {
   ~Probe() override {
     absl::MutexLock lock(&monitor_.mutex_);
     monitor_.open_.erase(this);
-    gpm_.reset();  // under the lock, since it may be the last to hold the sample
   }
 
   ResourceUsage Finish() override {

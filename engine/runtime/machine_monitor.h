@@ -52,9 +52,8 @@ class MachineMonitor final : public DeviceMonitor {
   };
 
   // The last sample if it is young enough to stand for now, else a new one; null without GPM.
-  // Stages of small videos begin and end hundreds of times a second, and a driver (580.159.04,
-  // H200) was seen to end the process in nvmlGpmSampleGet, called that often while others used the
-  // card.
+  // Stages of small videos begin and end hundreds of times a second, and a sample is a call to the
+  // driver.
   std::shared_ptr<const TimedGpmSample> GpmNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Mean SM activity from `from` until now; absent where too little time has gone by to tell.
   std::optional<double> SmActivitySince(const TimedGpmSample& from)

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/base/const_init.h"
+#include "absl/synchronization/mutex.h"
+
 // nvmlDeviceGetTemperature is marked deprecated, but its successor needs a newer driver than the
 // oldest we run on.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -67,10 +70,17 @@ const NvmlApi* LoadNvml() {
   return api;
 }
 
+// Held in every GPM call of the process. Driver 580.159.04 was seen to end the process in
+// nvmlGpmSampleGet, always in a thread that ended a stage while another one began or ended its own.
+ABSL_CONST_INIT absl::Mutex gpm_mutex(absl::kConstInit);
+
 class RealGpmSample final : public GpmSample {
  public:
   RealGpmSample(const NvmlApi& api, nvmlGpmSample_t sample) : api_(api), sample_(sample) {}
-  ~RealGpmSample() override { api_.gpm_free(sample_); }
+  ~RealGpmSample() override {
+    const absl::MutexLock lock(&gpm_mutex);
+    api_.gpm_free(sample_);
+  }
   nvmlGpmSample_t get() const { return sample_; }
 
  private:
@@ -121,11 +131,16 @@ class RealNvmlDevice final : public NvmlDevice {
 
   std::unique_ptr<GpmSample> TakeGpmSample() const override {
     if (!has_gpm_) return nullptr;
-    nvmlGpmSample_t raw = nullptr;
-    if (api_.gpm_alloc(&raw) != NVML_SUCCESS) return nullptr;
-    auto sample = std::make_unique<RealGpmSample>(api_, raw);
-    if (api_.gpm_get(device_, raw) != NVML_SUCCESS) return nullptr;
-    return sample;
+    nvmlGpmSample_t sample = nullptr;
+    {
+      const absl::MutexLock lock(&gpm_mutex);
+      if (api_.gpm_alloc(&sample) != NVML_SUCCESS) return nullptr;
+      if (api_.gpm_get(device_, sample) != NVML_SUCCESS) {
+        api_.gpm_free(sample);
+        return nullptr;
+      }
+    }
+    return std::make_unique<RealGpmSample>(api_, sample);
   }
 
   std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const override {
@@ -135,7 +150,10 @@ class RealNvmlDevice final : public NvmlDevice {
     request.sample1 = static_cast<const RealGpmSample&>(from).get();
     request.sample2 = static_cast<const RealGpmSample&>(to).get();
     request.metrics[0].metricId = NVML_GPM_METRIC_SM_UTIL;
-    if (api_.gpm_metrics(&request) != NVML_SUCCESS) return std::nullopt;
+    {
+      const absl::MutexLock lock(&gpm_mutex);
+      if (api_.gpm_metrics(&request) != NVML_SUCCESS) return std::nullopt;
+    }
     const auto& metric = request.metrics[0];
     if (metric.nvmlReturn != NVML_SUCCESS || !std::isfinite(metric.value)) return std::nullopt;
     return metric.value;

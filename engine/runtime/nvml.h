@@ -20,14 +20,13 @@ struct GpuCounters {
   std::optional<double> memory_clock_mhz;
 };
 
-// Counters at one moment from which SM activity over a stretch is computed (GPM). For one thread at
-// a time.
+// Counters at one moment from which SM activity over a stretch is computed (GPM).
 class GpmSample {
  public:
   virtual ~GpmSample() = default;
 };
 
-// One GPU. Thread-safe but for GPM, which is for one thread at a time.
+// One GPU. Thread-safe.
 class NvmlDevice {
  public:
   virtual ~NvmlDevice() = default;

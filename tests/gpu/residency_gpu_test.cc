@@ -176,7 +176,8 @@ class ResidencyGpuTest : public testing::Test {
     if (sink != nullptr) sinks.push_back(sink);
     Recorder recorder(SystemClock(), engine.Monitor(), sinks);
     GenerationObserver observer;
-    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"}};
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"},
+                                             {OutputKind::kLosslessMkv, folder_ / "frames"}};
     absl::Status status = engine.Generate(*plan, outputs, recorder, observer, {});
     if (!status.ok()) return status;
     std::ifstream in(outputs[0].path, std::ios::binary);

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
 #include "engine/api/engine_factory.h"
 #include "engine/api/errors.h"
+#include "engine/api/recorder.h"
 #include "tests/fakes/fake_clock.h"
 
 namespace wan {
@@ -115,6 +117,23 @@ TEST_F(WanEngineTest, GeneratesEveryKindOfFileAndEveryStage) {
   std::vector<std::string> planned;
   for (const StagePlan& stage : plan->stages) planned.push_back(stage.stage);
   EXPECT_THAT(sink_.stages, testing::UnorderedElementsAreArray(planned));
+}
+
+TEST_F(WanEngineTest, DecodesWhereFramesAreAskedForAndInAWarmUp) {
+  Load();
+  const auto plan = engine_->Plan(SmallRequest());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const OutputFile latents = {OutputKind::kLatents, folder_ / "latents"};
+  const OutputFile video = {OutputKind::kLosslessMkv, folder_ / "video"};
+  const auto decodes = [&](const std::vector<OutputFile>& outputs) {
+    sink_.stages.clear();
+    GenerationObserver observer;
+    EXPECT_TRUE(engine_->Generate(*plan, outputs, *recorder_, observer, {}).ok());
+    return std::count(sink_.stages.begin(), sink_.stages.end(), kStageVaeDecoding) == 1;
+  };
+  EXPECT_FALSE(decodes({latents}));
+  EXPECT_TRUE(decodes({latents, video}));
+  EXPECT_TRUE(decodes({}));
 }
 
 TEST_F(WanEngineTest, SameSeedSameBytesOtherSeedOtherBytes) {

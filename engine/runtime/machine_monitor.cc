@@ -87,9 +87,9 @@ std::shared_ptr<const MachineMonitor::TimedGpmSample> MachineMonitor::GpmNow() {
 }
 
 std::optional<double> MachineMonitor::SmActivitySince(const TimedGpmSample& from) {
-  if (clock_.MonotonicNanos() - from.nanos < kGpmShortestNanos) return std::nullopt;
   const std::shared_ptr<const TimedGpmSample> now = GpmNow();
-  if (now == nullptr) return std::nullopt;
+  // Of the samples, which are both older than the ends of the stretch.
+  if (now == nullptr || now->nanos - from.nanos < kGpmShortestNanos) return std::nullopt;
   return nvml_->SmActivity(*from.sample, *now->sample);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/base/const_init.h"
 #include "absl/synchronization/mutex.h"
 

@@ -29,7 +29,7 @@ TEST(NvmlGpuTest, TheCardHasANameAndMemory) {
   EXPECT_LE(*device->ReadMemoryUsedBytes(), *counters.memory_total_bytes);
 }
 
-// The driver's own lock is not enough for this.
+// Without our lock a driver was seen to end the process where two threads did this.
 TEST(NvmlGpuTest, ManyThreadsMayTakeGpmSamples) {
   const auto device = OpenFirst();
   ASSERT_NE(device, nullptr);

@@ -124,6 +124,16 @@ TEST(MachineMonitorTest, OfAShortStretchTheSmActivityIsUnknown) {
   EXPECT_EQ(usage.gpu_memory_used_bytes, 500u);
 }
 
+TEST(MachineMonitorTest, SamplesThatAreTooCloseAreNotCompared) {
+  fakes::FakeClock clock;
+  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
+  const auto stretch = monitor.StartProbe();
+  clock.Advance(absl::Milliseconds(80));
+  const auto other = monitor.StartProbe();
+  clock.Advance(absl::Milliseconds(20));
+  EXPECT_FALSE(stretch->Finish().sm_activity_percent.has_value()) << "the last is 80 ms away";
+}
+
 TEST(MachineMonitorTest, ManyStretchesShareAFewGpmSamples) {
   fakes::FakeClock clock;
   MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);

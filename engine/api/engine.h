@@ -82,10 +82,9 @@ class Engine {
   // Checks a request against a resident model and decides everything. Every violation at once.
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
 
-  // Carries a plan out and writes every output file. Nothing is decoded where all of them are
-  // latents; without any the frames are thrown away. A stop request is looked at between steps and
-  // between decoded chunks and ends the call with CANCELLED. Half-written files are the caller's to
-  // remove.
+  // Carries a plan out, which says whether frames are made, and writes every output file. A stop
+  // request is looked at between steps and between decoded chunks and ends the call with CANCELLED.
+  // Half-written files are the caller's to remove.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
                                 std::stop_token stop) = 0;

@@ -1,6 +1,7 @@
 // A request, the plan made from it, and what comes out. No LibTorch, no protobuf.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -92,6 +93,12 @@ struct GenerationPlan {
   // Of the largest stage, weights of this model included; 0 where memory is not planned.
   uint64_t peak_device_bytes = 0;
   bool image_to_video = false;
+
+  // False where the request asks for latents alone: then no frame is made.
+  bool decodes() const {
+    return std::any_of(request.outputs.begin(), request.outputs.end(),
+                       [](OutputKind kind) { return kind != OutputKind::kLatents; });
+  }
 };
 
 // Where an artifact is to be written.

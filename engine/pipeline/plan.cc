@@ -273,9 +273,11 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
       SetMemory(memory->steps[ExpertIndex(model, plan.steps[step].expert)], stages.back());
     }
   }
-  stages.push_back({std::string(kStageVaeDecoding), {}});
-  if (memory.has_value()) SetMemory(memory->decoding, stages.back());
-  stages.push_back({std::string(kStageVideoEncoding), {}});
+  if (plan.decodes()) {
+    stages.push_back({std::string(kStageVaeDecoding), {}});
+    if (memory.has_value()) SetMemory(memory->decoding, stages.back());
+    stages.push_back({std::string(kStageVideoEncoding), {}});
+  }
   return stages;
 }
 

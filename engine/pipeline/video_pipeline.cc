@@ -128,13 +128,6 @@ absl::Status SendPreview(const DenoiseState& state, const GenerationPlan& plan,
       stop);
 }
 
-// False without outputs, where a warm-up or a measurement wants the whole job.
-bool OnlyLatents(std::span<const OutputFile> outputs) {
-  return !outputs.empty() &&
-         std::all_of(outputs.begin(), outputs.end(),
-                     [](const OutputFile& output) { return output.kind == OutputKind::kLatents; });
-}
-
 // Opens a writer for every output that holds frames.
 absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters(
     std::span<const OutputFile> outputs, const GenerationPlan& plan) {
@@ -249,7 +242,7 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
     if (output.kind != OutputKind::kLatents) continue;
     if (absl::Status status = WriteLatents(output.path, *latents); !status.ok()) return status;
   }
-  if (!taps.frames && OnlyLatents(outputs)) return absl::OkStatus();
+  if (!plan.decodes()) return absl::OkStatus();
   return DecodeToFiles(plan, model, *latents, outputs, recorder, stop, taps);
 }
 

@@ -119,21 +119,24 @@ TEST_F(WanEngineTest, GeneratesEveryKindOfFileAndEveryStage) {
   EXPECT_THAT(sink_.stages, testing::UnorderedElementsAreArray(planned));
 }
 
-TEST_F(WanEngineTest, DecodesWhereFramesAreAskedForAndInAWarmUp) {
+TEST_F(WanEngineTest, LatentsAloneAreNotDecoded) {
   Load();
-  const auto plan = engine_->Plan(SmallRequest());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  const OutputFile latents = {OutputKind::kLatents, folder_ / "latents"};
-  const OutputFile video = {OutputKind::kLosslessMkv, folder_ / "video"};
-  const auto decodes = [&](const std::vector<OutputFile>& outputs) {
+  const auto decodes = [&](const std::vector<OutputKind>& kinds) {
+    GenerationRequest request = SmallRequest();
+    request.outputs = kinds;
+    const auto plan = engine_->Plan(request);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    std::vector<std::string> planned;
+    for (const StagePlan& stage : plan->stages) planned.push_back(stage.stage);
     sink_.stages.clear();
     GenerationObserver observer;
-    EXPECT_TRUE(engine_->Generate(*plan, outputs, *recorder_, observer, {}).ok());
-    return std::count(sink_.stages.begin(), sink_.stages.end(), kStageVaeDecoding) == 1;
+    EXPECT_TRUE(engine_->Generate(*plan, {}, *recorder_, observer, {}).ok());
+    EXPECT_THAT(sink_.stages, testing::UnorderedElementsAreArray(planned));
+    return std::count(planned.begin(), planned.end(), kStageVaeDecoding) == 1;
   };
-  EXPECT_FALSE(decodes({latents}));
-  EXPECT_TRUE(decodes({latents, video}));
-  EXPECT_TRUE(decodes({}));
+  EXPECT_FALSE(decodes({OutputKind::kLatents}));
+  EXPECT_TRUE(decodes({OutputKind::kLatents, OutputKind::kLosslessMkv}));
+  EXPECT_TRUE(decodes({})) << "a video is the default";
 }
 
 TEST_F(WanEngineTest, SameSeedSameBytesOtherSeedOtherBytes) {

@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "engine/api/errors.h"
 #include "engine/models/component_weights.h"
 #include "engine/models/staged_upload.h"
+#include "tests/engine/engine_jobs.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/gpu/failing_cuda_allocator.h"
 
@@ -133,13 +132,6 @@ class ResidencyGpuTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  static std::vector<ComponentResidency> Everywhere(Policy policy) {
-    return {{"text_encoder", policy},
-            {"transformer", policy},
-            {"transformer_2", policy},
-            {"vae", policy}};
-  }
-
   std::unique_ptr<Engine> MakeEngine(Policy policy, const std::string& checkpoint,
                                      const std::string& dtype = "bf16") {
     EngineOptions options;
@@ -170,18 +162,9 @@ class ResidencyGpuTest : public testing::Test {
 
   absl::StatusOr<std::string> Latents(Engine& engine, const GenerationRequest& request,
                                       TelemetrySink* sink = nullptr) {
-    absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
-    if (!plan.ok()) return plan.status();
     std::vector<TelemetrySink*> sinks;
     if (sink != nullptr) sinks.push_back(sink);
-    Recorder recorder(SystemClock(), engine.Monitor(), sinks);
-    GenerationObserver observer;
-    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"},
-                                             {OutputKind::kLosslessMkv, folder_ / "frames"}};
-    absl::Status status = engine.Generate(*plan, outputs, recorder, observer, {});
-    if (!status.ok()) return status;
-    std::ifstream in(outputs[0].path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    return GenerateLatents(engine, request, folder_, sinks);
   }
 
   std::filesystem::path folder_;

@@ -17,6 +17,7 @@
 #include "engine/api/errors.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "tests/engine/checkpoint/files.h"
+#include "tests/engine/engine_jobs.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/lora_fixture.h"
@@ -88,19 +89,9 @@ class LoraEngineTest : public ::testing::Test {
 
   absl::StatusOr<std::string> Latents(Engine& engine, const GenerationRequest& request,
                                       TelemetrySink* sink = nullptr) {
-    absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
-    if (!plan.ok()) return plan.status();
     std::vector<TelemetrySink*> sinks;
     if (sink != nullptr) sinks.push_back(sink);
-    Recorder recorder(SystemClock(), engine.Monitor(), sinks);
-    GenerationObserver observer;
-    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, (folder_ / "out").string()}};
-    if (absl::Status status = engine.Generate(*plan, outputs, recorder, observer, {});
-        !status.ok()) {
-      return status;
-    }
-    std::ifstream in(outputs[0].path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    return GenerateLatents(engine, request, folder_.string(), sinks);
   }
 
   std::string MustGive(Engine& engine, const GenerationRequest& request,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/api/engine_factory.h"
+#include "tests/engine/engine_jobs.h"
 
 namespace wan {
 
@@ -29,13 +30,6 @@ class SampleSink final : public TelemetrySink {
 
 inline std::string CheckpointPath(const std::string& name) {
   return std::string(WAN_CHECKPOINT_DIR) + "/" + name + "/original";
-}
-
-inline std::vector<ComponentResidency> Everywhere(ResidencyPolicy policy) {
-  return {{"text_encoder", policy},
-          {"transformer", policy},
-          {"transformer_2", policy},
-          {"vae", policy}};
 }
 
 class ResidencyTest : public testing::Test {
@@ -79,18 +73,9 @@ class ResidencyTest : public testing::Test {
   // The bytes of the latents file.
   absl::StatusOr<std::string> Latents(Engine& engine, const GenerationRequest& request,
                                       TelemetrySink* sink = nullptr) {
-    absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
-    if (!plan.ok()) return plan.status();
     std::vector<TelemetrySink*> sinks = {&samples_};
     if (sink != nullptr) sinks.push_back(sink);
-    Recorder recorder(SystemClock(), engine.Monitor(), sinks);
-    GenerationObserver observer;
-    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"},
-                                             {OutputKind::kLosslessMkv, folder_ / "video.mkv"}};
-    absl::Status status = engine.Generate(*plan, outputs, recorder, observer, {});
-    if (!status.ok()) return status;
-    std::ifstream in(outputs[0].path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    return GenerateLatents(engine, request, folder_, sinks);
   }
 
   std::filesystem::path folder_;

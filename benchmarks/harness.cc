@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "engine/ops/cuda_plugin.h"
+#include "engine/device/plugin_loader.h"
 
 namespace wan {
 namespace {
@@ -28,7 +28,7 @@ std::optional<FrameSize> ParseSize(const std::string& text) {
 absl::StatusOr<at::Device> OpenDevice(const std::string& name) {
   const at::Device device(name);
   if (device.is_cpu()) return device;
-  if (absl::StatusOr<void*> plugin = OpenCudaPlugin(); !plugin.ok()) return plugin.status();
+  if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
   at::globalContext().lazyInitDevice(device.type());
   at::accelerator::setDeviceIndex(device.index());
   at::globalContext().setAllowTF32CuBLAS(false);

@@ -29,9 +29,9 @@
 #include "benchmarks/harness.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/checkpoint/mapped_file.h"
-#include "engine/models/staged_upload.h"
+#include "engine/formats/mapped_file.h"
 #include "engine/models/wan/transformer.h"
+#include "engine/weights/staged_upload.h"
 
 namespace wan {
 namespace {

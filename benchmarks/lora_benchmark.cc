@@ -19,8 +19,8 @@
 #include "benchmarks/harness.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/models/lora_patch.h"
 #include "engine/models/wan/transformer.h"
+#include "engine/weights/lora_patch.h"
 
 namespace wan {
 namespace {

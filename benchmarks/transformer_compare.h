@@ -5,8 +5,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "absl/status/status.h"
-#include "engine/models/component_weights.h"
 #include "engine/models/video_transformer.h"
+#include "engine/weights/component_weights.h"
 
 namespace wan {
 

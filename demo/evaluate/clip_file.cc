@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/checkpoint/safetensors.h"
+#include "engine/formats/safetensors.h"
 
 namespace wan::demo {
 namespace {

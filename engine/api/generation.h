@@ -67,7 +67,7 @@ struct StagePlan {
 };
 
 // Everything that is decided before the work starts: a pure function of request, model and device,
-// made by MakePlan (engine/pipeline/plan.h) behind Engine::Plan. Validation, admission, time left
+// made by MakePlan (engine/planning/plan.h) behind Engine::Plan. Validation, admission, time left
 // and the pipeline read it; nothing computes these a second time.
 struct GenerationPlan {
   GenerationRequest

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "engine/checkpoint/checkpoint_parts.h"
-#include "engine/checkpoint/file_errors.h"
+#include "engine/formats/file_errors.h"
 
 namespace wan {
 

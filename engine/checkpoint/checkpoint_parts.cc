@@ -9,14 +9,14 @@
 #include "engine/checkpoint/config_reader.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/few_step_config.h"
-#include "engine/checkpoint/file_errors.h"
 #include "engine/checkpoint/generation_defaults.h"
-#include "engine/checkpoint/json_text.h"
-#include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/synthetic_models.h"
-#include "engine/checkpoint/torch_archive.h"
 #include "engine/checkpoint/upstream_constants.h"
 #include "engine/checkpoint/weight_tables.h"
+#include "engine/formats/file_errors.h"
+#include "engine/formats/json_text.h"
+#include "engine/formats/safetensors.h"
+#include "engine/formats/torch_archive.h"
 
 namespace wan {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/model_config.h"
-#include "engine/checkpoint/tensor_file.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/formats/tensor_file.h"
 
 namespace wan {
 

@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/config_limits.h"
 #include "engine/checkpoint/config_reader.h"
-#include "engine/checkpoint/file_errors.h"
-#include "engine/checkpoint/json_text.h"
 #include "engine/checkpoint/upstream_constants.h"
+#include "engine/formats/file_errors.h"
+#include "engine/formats/json_text.h"
 
 namespace wan {
 namespace {

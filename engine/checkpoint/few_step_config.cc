@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/config_limits.h"
-#include "engine/checkpoint/file_errors.h"
-#include "engine/checkpoint/json_text.h"
+#include "engine/formats/file_errors.h"
+#include "engine/formats/json_text.h"
 
 namespace wan {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/checkpoint/file_errors.h"
-#include "engine/checkpoint/json_text.h"
+#include "engine/formats/file_errors.h"
+#include "engine/formats/json_text.h"
 
 namespace wan {
 namespace {

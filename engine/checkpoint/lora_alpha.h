@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/checkpoint/tensor_file.h"
+#include "engine/formats/tensor_file.h"
 
 namespace wan {
 

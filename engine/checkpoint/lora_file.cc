@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/checkpoint/file_errors.h"
 #include "engine/checkpoint/lora_alpha.h"
 #include "engine/checkpoint/lora_keys.h"
-#include "engine/checkpoint/safetensors.h"
+#include "engine/formats/file_errors.h"
+#include "engine/formats/safetensors.h"
 
 namespace wan {
 namespace {

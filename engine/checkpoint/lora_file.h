@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
-#include "engine/checkpoint/tensor_file.h"
+#include "engine/formats/tensor_file.h"
 
 namespace wan {
 

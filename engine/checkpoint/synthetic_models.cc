@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/checkpoint/file_errors.h"
 #include "engine/checkpoint/upstream_constants.h"
+#include "engine/formats/file_errors.h"
 
 namespace wan {
 namespace {

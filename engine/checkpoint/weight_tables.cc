@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/checkpoint/file_errors.h"
+#include "engine/formats/file_errors.h"
 
 namespace wan {
 namespace {

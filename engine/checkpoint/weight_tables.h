@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "engine/checkpoint/expected_tensors.h"
-#include "engine/checkpoint/tensor_file.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/formats/tensor_file.h"
 
 namespace wan {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/expected_tensors.h"
-#include "engine/media/safetensors_writer.h"
+#include "engine/formats/safetensors_writer.h"
 
 namespace wan {
 namespace {

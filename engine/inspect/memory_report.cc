@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/recorder.h"
-#include "engine/pipeline/device_budget.h"
-#include "engine/pipeline/planned_model.h"
+#include "engine/planning/device_budget.h"
+#include "engine/planning/planned_model.h"
 
 namespace wan {
 namespace {

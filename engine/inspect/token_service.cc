@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/checkpoint_parts.h"
-#include "engine/checkpoint/json_text.h"
+#include "engine/formats/json_text.h"
 #include "engine/text/cleaning.h"
 
 namespace wan {

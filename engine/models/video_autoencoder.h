@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
-#include "engine/models/component_weights.h"
+#include "engine/weights/component_weights.h"
 
 namespace wan {
 

@@ -1,4 +1,4 @@
-// The kernels of the transformer that the CUDA plug-in brings. Until it is loaded (cuda_plugin.h),
+// The kernels of the transformer that the CUDA plug-in brings. Until it is loaded (engine/device),
 // and where a kernel does not support its arguments, the operators use ATen.
 //
 // Every entry has the contract of the operator of the same name. It writes nothing and gives false

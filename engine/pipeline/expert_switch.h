@@ -10,7 +10,7 @@
 #include "engine/api/generation.h"
 #include "engine/api/recorder.h"
 #include "engine/pipeline/video_pipeline.h"
-#include "engine/pipeline/weight_lease.h"
+#include "engine/weights/weight_lease.h"
 
 namespace wan {
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
 #include "engine/models/video_autoencoder.h"
-#include "engine/pipeline/model_family.h"
+#include "engine/planning/model_family.h"
 
 namespace wan {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
-#include "engine/pipeline/plan.h"
+#include "engine/planning/plan.h"
 #include "engine/text/tokenizer.h"
 
 namespace wan {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "engine/pipeline/residency_plan.h"
+#include "engine/planning/residency_plan.h"
 
 namespace wan {
 namespace {

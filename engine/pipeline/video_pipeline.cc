@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "engine/api/recorder.h"
+#include "engine/device/torch_errors.h"
+#include "engine/formats/safetensors_writer.h"
 #include "engine/media/image_encode.h"
-#include "engine/media/safetensors_writer.h"
 #include "engine/pipeline/expert_switch.h"
 #include "engine/pipeline/frame_encoder.h"
-#include "engine/pipeline/planned_model.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/tiled_decode.h"
-#include "engine/pipeline/torch_errors.h"
-#include "engine/pipeline/weight_lease.h"
+#include "engine/planning/planned_model.h"
+#include "engine/weights/weight_lease.h"
 
 namespace wan {
 namespace {

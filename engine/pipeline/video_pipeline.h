@@ -14,15 +14,15 @@
 
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
-#include "engine/models/component_weights.h"
-#include "engine/models/lora_library.h"
 #include "engine/models/text_encoder.h"
 #include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
 #include "engine/pipeline/denoise_loop.h"
 #include "engine/pipeline/image_input.h"
-#include "engine/pipeline/plan.h"
+#include "engine/planning/plan.h"
 #include "engine/text/tokenizer.h"
+#include "engine/weights/component_weights.h"
+#include "engine/weights/lora_library.h"
 
 namespace wan {
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/pipeline/device_budget.h"
-#include "engine/runtime/cuda_plugin.h"
-#include "engine/runtime/machine_monitor.h"
+#include "engine/device/plugin_loader.h"
+#include "engine/monitor/machine_monitor.h"
+#include "engine/planning/device_budget.h"
 #include "engine/runtime/wan_engine.h"
 
 namespace wan {
@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   const std::string& name = options.device;
   absl::StatusOr<int> index = ParseCudaIndex(name);
   if (!index.ok()) return index.status();
-  if (absl::Status status = LoadCudaPlugin(); !status.ok()) return status;
+  if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
   if (const int count = CudaDeviceCount(); *index >= count) {
     return absl::UnavailableError(
         absl::StrCat("device ", name, " does not exist: the driver offers ", count, " GPUs"));

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/models/lora_weights.h"
+#include "engine/weights/lora_weights.h"
 
 namespace wan {
 namespace {

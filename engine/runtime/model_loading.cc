@@ -10,9 +10,9 @@
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
-#include "engine/pipeline/planned_model.h"
+#include "engine/monitor/proc_stats.h"
+#include "engine/planning/planned_model.h"
 #include "engine/runtime/lora_loading.h"
-#include "engine/runtime/proc_stats.h"
 
 namespace wan {
 namespace {

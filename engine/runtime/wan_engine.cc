@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/device/torch_errors.h"
 #include "engine/media/image_encode.h"
 #include "engine/pipeline/preprocess.h"
-#include "engine/pipeline/torch_errors.h"
 
 namespace wan {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/engine.h"
 #include "engine/api/engine_factory.h"
-#include "engine/runtime/machine_monitor.h"
+#include "engine/monitor/machine_monitor.h"
 #include "engine/runtime/model_loading.h"
 
 namespace wan {

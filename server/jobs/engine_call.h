@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/jobs/listener.h"
+#include "server/watch/listener.h"
 
 namespace wan::server {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "server/jobs/convert.h"
+#include "server/conversion/convert.h"
 #include "server/jobs/engine_call.h"
 
 namespace wan::server {

@@ -6,13 +6,13 @@
 #include "absl/status/statusor.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
-#include "server/jobs/artifact_store.h"
-#include "server/jobs/event_log.h"
 #include "server/jobs/job_sinks.h"
-#include "server/jobs/job_store.h"
 #include "server/jobs/job_table.h"
-#include "server/jobs/listener.h"
 #include "server/jobs/time_estimator.h"
+#include "server/store/artifact_store.h"
+#include "server/store/job_store.h"
+#include "server/watch/event_log.h"
+#include "server/watch/listener.h"
 
 namespace wan::server {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/jobs/convert.h"
+#include "server/conversion/convert.h"
 
 namespace wan::server {
 

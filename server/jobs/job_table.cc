@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/jobs/convert.h"
-#include "server/jobs/errors.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
 
 namespace wan::server {
 namespace {

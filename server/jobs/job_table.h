@@ -23,14 +23,14 @@
 #include "engine/api/clock.h"
 #include "engine/api/generation.h"
 #include "server/jobs/deadline_timer.h"
-#include "server/jobs/event_log.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/job_sinks.h"
-#include "server/jobs/job_store.h"
-#include "server/jobs/listener.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/stats.h"
 #include "server/jobs/time_estimator.h"
+#include "server/store/job_store.h"
+#include "server/watch/event_log.h"
+#include "server/watch/listener.h"
 
 namespace wan::server {
 

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
-#include "server/jobs/convert.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
 #include "server/jobs/engine_call.h"
-#include "server/jobs/errors.h"
-#include "server/jobs/names.h"
 
 namespace wan::server {
 namespace {

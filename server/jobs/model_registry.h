@@ -16,7 +16,7 @@
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/jobs/executor.h"
-#include "server/jobs/listener.h"
+#include "server/watch/listener.h"
 #include "wan/v1/model_management.pb.h"
 
 namespace wan::server {

@@ -1,8 +1,8 @@
 // Logs what jobs and models do: one line a change of state, and one a stage at level debug.
 #pragma once
 
-#include "server/jobs/listener.h"
 #include "server/logging/logger.h"
+#include "server/watch/listener.h"
 
 namespace wan::server {
 

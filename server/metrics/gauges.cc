@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "server/jobs/names.h"
+#include "server/conversion/names.h"
 #include "wan/v1/model_management.pb.h"
 
 namespace wan::server {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
-#include "server/jobs/convert.h"
-#include "server/jobs/names.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/names.h"
 #include "server/metrics/gauges.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"

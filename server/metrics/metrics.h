@@ -9,7 +9,7 @@
 
 #include "engine/api/device_monitor.h"
 #include "server/jobs/job_service.h"
-#include "server/jobs/listener.h"
+#include "server/watch/listener.h"
 
 namespace prometheus {
 class Collectable;

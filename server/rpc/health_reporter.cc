@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/jobs/names.h"
+#include "server/conversion/names.h"
 
 namespace wan::server {
 

@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/jobs/listener.h"
+#include "server/watch/listener.h"
 #include "wan/v1/model_management.pb.h"
 
 namespace wan::server {

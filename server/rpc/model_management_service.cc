@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/jobs/convert.h"
+#include "server/conversion/convert.h"
 #include "server/jobs/model_registry.h"
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"

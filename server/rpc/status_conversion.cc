@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "server/jobs/convert.h"
+#include "server/conversion/convert.h"
 
 namespace wan::server {
 namespace {

@@ -1,6 +1,6 @@
 // An absl::Status as the answer of an RPC: a grpc::Status whose details (grpc-status-details-bin)
-// are the google.rpc.Status that ToProto (server/jobs/convert.h) makes, the same as in Job.error
-// and Event.failed.
+// are the google.rpc.Status that ToProto (server/conversion/convert.h) makes, the same as in
+// Job.error and Event.failed.
 #pragma once
 
 #include "absl/status/status.h"

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
-#include "server/jobs/convert.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
 #include "server/jobs/deadline_timer.h"
-#include "server/jobs/errors.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"

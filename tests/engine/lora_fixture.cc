@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "engine/checkpoint/expected_tensors.h"
-#include "engine/media/safetensors_writer.h"
-#include "engine/models/weight_loader.h"
+#include "engine/formats/safetensors_writer.h"
+#include "engine/weights/weight_loader.h"
 #include "tests/engine/random_tensor.h"
 
 namespace wan {

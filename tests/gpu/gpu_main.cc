@@ -5,11 +5,11 @@
 
 #include <cstdio>
 
-#include "engine/ops/cuda_plugin.h"
+#include "engine/device/plugin_loader.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (const absl::StatusOr<void*> plugin = wan::OpenCudaPlugin(); !plugin.ok()) {
+  if (const auto plugin = wan::LoadCudaPlugin(); !plugin.ok()) {
     std::fprintf(stderr, "%s\n", plugin.status().ToString().c_str());
     return 1;
   }

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/runtime/cuda_plugin.h"
-#include "engine/runtime/nvml.h"
+#include "engine/device/plugin_loader.h"
+#include "engine/monitor/nvml.h"
 
 namespace wan {
 namespace {

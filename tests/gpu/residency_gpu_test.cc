@@ -17,8 +17,8 @@
 
 #include "engine/api/engine_factory.h"
 #include "engine/api/errors.h"
-#include "engine/models/component_weights.h"
-#include "engine/models/staged_upload.h"
+#include "engine/weights/component_weights.h"
+#include "engine/weights/staged_upload.h"
 #include "tests/engine/engine_jobs.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/gpu/failing_cuda_allocator.h"

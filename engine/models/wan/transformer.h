@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
-#include "engine/models/component_weights.h"
 #include "engine/models/video_transformer.h"
+#include "engine/weights/component_weights.h"
 
 namespace wan {
 

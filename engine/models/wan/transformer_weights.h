@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
-#include "engine/models/weight_loader.h"
+#include "engine/weights/weight_loader.h"
 
 namespace wan {
 

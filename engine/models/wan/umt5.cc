@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/models/wan/relative_position.h"
-#include "engine/models/weight_loader.h"
+#include "engine/weights/weight_loader.h"
 
 namespace wan {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "engine/models/wan/vae_decoder.h"
 #include "engine/models/wan/vae_encoder.h"
-#include "engine/models/weight_loader.h"
 #include "engine/ops/duplicate_up_3d.h"
+#include "engine/weights/weight_loader.h"
 
 namespace wan {
 namespace {

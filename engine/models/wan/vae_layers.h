@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
-#include "engine/models/weight_loader.h"
 #include "engine/ops/causal_conv3d.h"
 #include "engine/ops/convolution.h"
+#include "engine/weights/weight_loader.h"
 
 namespace wan {
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "demo/evaluate/commands.h"
-#include "engine/media/safetensors_writer.h"
+#include "engine/formats/safetensors_writer.h"
 #include "tests/client/fakes/temp_folder.h"
 #include "tests/demo/evaluate/scene_painter.h"
 

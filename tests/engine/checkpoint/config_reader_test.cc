@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/config_limits.h"
-#include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/synthetic_models.h"
-#include "engine/checkpoint/torch_archive.h"
 #include "engine/checkpoint/upstream_constants.h"
-#include "tests/engine/checkpoint/files.h"
+#include "engine/formats/safetensors.h"
+#include "engine/formats/torch_archive.h"
+#include "tests/engine/formats/files.h"
 
 namespace wan {
 namespace {

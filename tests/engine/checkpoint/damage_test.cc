@@ -14,9 +14,9 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/synthetic_models.h"
-#include "engine/checkpoint/zip_directory.h"
-#include "tests/engine/checkpoint/files.h"
-#include "tests/engine/checkpoint/state_dict.h"
+#include "engine/formats/zip_directory.h"
+#include "tests/engine/formats/files.h"
+#include "tests/engine/formats/state_dict.h"
 
 namespace wan {
 namespace {

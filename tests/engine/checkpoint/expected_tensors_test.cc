@@ -8,7 +8,7 @@
 
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/checkpoint/upstream_constants.h"
-#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/formats/files.h"
 
 namespace wan {
 namespace {

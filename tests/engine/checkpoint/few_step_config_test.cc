@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/checkpoint.h"
-#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/formats/files.h"
 
 namespace wan {
 namespace {

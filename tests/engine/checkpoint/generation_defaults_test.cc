@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
-#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/formats/files.h"
 
 namespace wan {
 namespace {

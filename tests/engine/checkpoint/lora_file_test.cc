@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/checkpoint/lora_keys.h"
-#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/formats/files.h"
 
 namespace wan {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/formats/files.h"
 
 namespace wan {
 namespace {

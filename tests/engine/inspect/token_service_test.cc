@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/formats/files.h"
 
 namespace wan {
 namespace {

@@ -14,7 +14,7 @@
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
 #include "engine/runtime/model_loading.h"
-#include "tests/engine/checkpoint/files.h"
+#include "tests/engine/formats/files.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"

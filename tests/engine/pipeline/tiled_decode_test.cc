@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/pipeline/residency_plan.h"
+#include "engine/planning/residency_plan.h"
 
 namespace wan {
 namespace {

@@ -11,9 +11,9 @@
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/jobs/convert.h"
-#include "server/jobs/errors.h"
-#include "server/jobs/names.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {

@@ -9,8 +9,8 @@
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/jobs/convert.h"
-#include "server/jobs/errors.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {

@@ -10,7 +10,7 @@
 #include "engine/api/errors.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "server/jobs/errors.h"
+#include "server/conversion/errors.h"
 #include "tests/support/rpc_errors.h"
 
 namespace wan::server {

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "server/jobs/convert.h"
+#include "server/conversion/convert.h"
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/rpc_errors.h"
 #include "wan/v1/telemetry.grpc.pb.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
-#include "server/jobs/digest.h"
+#include "server/store/digest.h"
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/rpc_errors.h"
 

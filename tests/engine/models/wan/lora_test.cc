@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/models/lora_patch.h"
 #include "engine/models/wan/transformer.h"
-#include "tests/engine/checkpoint/files.h"
+#include "engine/weights/lora_patch.h"
+#include "tests/engine/formats/files.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/lora_fixture.h"

@@ -1,0 +1,70 @@
+// The side of the table (plugin_abi.h) that is compiled into libwan_cuda.so.
+#include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+
+#include "engine/device/plugin_abi.h"
+
+namespace wan {
+namespace {
+
+int DeviceCount() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+int PciBusId(int device, char* out, int size) {
+  return cudaDeviceGetPCIBusId(out, size, device) == cudaSuccess ? 0 : -1;
+}
+
+int LimitMemory(int device, size_t bytes) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return -1;
+  const double fraction =
+      static_cast<double>(bytes) / static_cast<double>(properties.totalGlobalMem);
+  if (fraction > 1) return -1;
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction,
+                                                     static_cast<c10::DeviceIndex>(device));
+  return 0;
+}
+
+// Segments that grow and give single pages back: what a job needs is then what it holds, and no
+// memory is lost between blocks of one stage that the next cannot use. An operator who sets the
+// allocator up through LibTorch's environment variables is not overruled.
+void PrepareAllocator() {
+  if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr ||
+      std::getenv("PYTORCH_ALLOC_CONF") != nullptr) {
+    return;
+  }
+  c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
+}
+
+int LockHost(void* memory, size_t bytes) {
+  const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+  // The caller reports the error; the next one to ask CUDA for its last error must not find it.
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess ? 0 : -1;
+}
+
+int UnlockHost(void* memory) { return cudaHostUnregister(memory) == cudaSuccess ? 0 : -1; }
+
+}  // namespace
+}  // namespace wan
+
+extern "C" const wan::CudaPlugin* wan_cuda_plugin() {
+  static const wan::CudaPlugin plugin = [] {
+    wan::CudaPlugin table;
+    table.ops = &wan::GetCudaOps();
+    table.vae_ops = &wan::GetVaeCudaOps();
+    table.device_count = &wan::DeviceCount;
+    table.pci_bus_id = &wan::PciBusId;
+    table.limit_memory = &wan::LimitMemory;
+    table.prepare_allocator = &wan::PrepareAllocator;
+    table.lock_host = &wan::LockHost;
+    table.unlock_host = &wan::UnlockHost;
+    return table;
+  }();
+  return &plugin;
+}

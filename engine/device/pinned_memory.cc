@@ -1,0 +1,76 @@
+#include "engine/device/pinned_memory.h"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+#include "engine/device/plugin_loader.h"
+
+namespace wan {
+namespace {
+
+// Null without the plug-in, which an allocation for a CUDA device says.
+const CudaPlugin* Plugin() {
+  const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
+  return plugin.ok() ? *plugin : nullptr;
+}
+
+// Has the kernel hand out every page now, on many threads: locking memory asks for each of them,
+// one after the other.
+void Populate(std::byte* memory, int64_t bytes) {
+  constexpr int64_t kPart = int64_t{64} << 20;
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    for (int64_t first = next.fetch_add(kPart); first < bytes; first = next.fetch_add(kPart)) {
+      // Only a hint: where the kernel does not know it, the lock does the work.
+      madvise(memory + first, static_cast<size_t>(std::min(kPart, bytes - first)),
+              MADV_POPULATE_WRITE);
+    }
+  };
+  std::vector<std::thread> helpers;
+  const int64_t parts = (bytes + kPart - 1) / kPart;
+  for (int64_t i = 1; i < std::min<int64_t>(parts, HostCopyThreads()); ++i) {
+    helpers.emplace_back(work);
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace
+
+int HostCopyThreads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
+}
+
+at::Tensor AllocateHostMemory(int64_t bytes, at::Device device) {
+  const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  void* const memory =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  TORCH_CHECK_WITH(OutOfMemoryError, memory != MAP_FAILED, "no ", bytes,
+                   " bytes of host memory for weights");
+  const bool locked = device.is_cuda();
+  if (locked) {
+    madvise(memory, size, MADV_HUGEPAGE);
+    Populate(static_cast<std::byte*>(memory), static_cast<int64_t>(size));
+    if (Plugin() == nullptr || Plugin()->lock_host(memory, size) != 0) {
+      munmap(memory, size);
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "the driver does not lock ", bytes,
+                       " bytes of host memory for weights");
+    }
+  }
+  return at::from_blob(
+      memory, {bytes},
+      [size, locked](void* data) {
+        if (locked) Plugin()->unlock_host(data);
+        munmap(data, size);
+      },
+      at::TensorOptions().dtype(at::kByte));
+}
+
+}  // namespace wan

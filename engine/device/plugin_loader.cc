@@ -1,0 +1,86 @@
+#include "engine/device/plugin_loader.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace wan {
+namespace {
+
+constexpr char kLibrary[] = "libwan_cuda.so";
+
+std::vector<std::string> Candidates() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::vector<std::string> candidates;
+  // Tests lie one folder deeper than the programs.
+  for (std::filesystem::path folder = program.parent_path();
+       !error && candidates.size() < 4 && folder.has_relative_path();
+       folder = folder.parent_path()) {
+    candidates.push_back(folder / "lib" / kLibrary);
+  }
+  candidates.push_back(kLibrary);
+  return candidates;
+}
+
+absl::StatusOr<const CudaPlugin*> Load() {
+  std::string problems;
+  void* library = nullptr;
+  for (const std::string& candidate : Candidates()) {
+    // Global, so that LibTorch's CUDA half registers with the LibTorch already in the process.
+    library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (library != nullptr) break;
+    absl::StrAppend(&problems, "; ", dlerror());
+  }
+  if (library == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("no CUDA support: ", kLibrary,
+                     " could not be loaded (was the build made with a CUDA toolkit?)", problems));
+  }
+  const auto entry = reinterpret_cast<CudaPluginEntry>(dlsym(library, kCudaPluginSymbol));
+  const CudaPlugin* const plugin = entry == nullptr ? nullptr : entry();
+  if (plugin == nullptr || plugin->table_bytes != sizeof(CudaPlugin)) {
+    return absl::UnavailableError(
+        absl::StrCat(kLibrary, " belongs to another build of this program"));
+  }
+  GetCudaOps() = *plugin->ops;
+  GetVaeCudaOps() = *plugin->vae_ops;
+  plugin->prepare_allocator();
+  return plugin;
+}
+
+}  // namespace
+
+absl::StatusOr<const CudaPlugin*> LoadCudaPlugin() {
+  static const absl::StatusOr<const CudaPlugin*> plugin = Load();
+  return plugin;
+}
+
+int CudaDeviceCount() {
+  const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
+  return plugin.ok() ? (*plugin)->device_count() : 0;
+}
+
+absl::StatusOr<std::string> CudaPciBusId(int device) {
+  const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
+  if (!plugin.ok()) return plugin.status();
+  char text[64] = {};
+  if ((*plugin)->pci_bus_id(device, text, sizeof(text)) != 0) {
+    return absl::UnavailableError(absl::StrCat("no PCI bus id for GPU ", device));
+  }
+  return std::string(text);
+}
+
+absl::Status LimitCudaMemory(int device, uint64_t bytes) {
+  const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
+  if (!plugin.ok()) return plugin.status();
+  if ((*plugin)->limit_memory(device, bytes) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the memory of GPU ", device, " cannot be held to ", bytes, " bytes"));
+}
+
+}  // namespace wan

@@ -1,0 +1,65 @@
+#include "engine/formats/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/formats/file_errors.h"
+
+namespace wan {
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  // O_NONBLOCK: a pipe under a checkpoint's name must give an error, not a wait for its writer.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open"));
+  struct stat status {};
+  const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  const size_t size = regular ? static_cast<size_t>(status.st_size) : 0;
+  // A mapping of nothing is an error of mmap; an empty file is not an error here.
+  void* const address =
+      size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
+  const int map_errno = errno;
+  if (!regular || address == MAP_FAILED) ::close(descriptor);
+  if (!regular) return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
+  if (address == MAP_FAILED) {
+    return absl::ErrnoToStatus(map_errno, absl::StrCat(path, ": cannot map"));
+  }
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile(path, descriptor, {static_cast<const std::byte*>(address), size}));
+}
+
+MappedFile::MappedFile(std::string path, int descriptor, std::span<const std::byte> bytes)
+    : path_(std::move(path)), descriptor_(descriptor), bytes_(bytes) {}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  ::close(descriptor_);
+}
+
+absl::Status MappedFile::Read(std::span<const std::byte> part, std::byte* out) const {
+  const auto begin = static_cast<off_t>(part.data() - bytes_.data());
+  size_t done = 0;
+  while (done < part.size()) {
+    const off_t at = begin + static_cast<off_t>(done);
+    const ssize_t read = ::pread(descriptor_, out + done, part.size() - done, at);
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) {
+      return Damaged(path_, absl::StrCat("cannot read at byte ", at, ": ", std::strerror(errno)));
+    }
+    if (read == 0) {
+      return Damaged(path_, absl::StrCat("ends at byte ", at, ", was ", bytes_.size(),
+                                         " bytes long when it was opened"));
+    }
+    done += static_cast<size_t>(read);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace wan

@@ -1,0 +1,229 @@
+#include "engine/formats/safetensors.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/formats/byte_reader.h"
+#include "engine/formats/file_errors.h"
+#include "engine/formats/json_text.h"
+#include "engine/formats/mapped_file.h"
+
+namespace wan {
+namespace {
+
+using nlohmann::json;
+
+// The format's own limit.
+constexpr uint64_t kLongestHeader = 100'000'000;
+constexpr const char kMetadataKey[] = "__metadata__";
+
+absl::Status CheckMetadata(const json& metadata, const std::string& path) {
+  const bool good =
+      metadata.is_object() && std::all_of(metadata.begin(), metadata.end(),
+                                          [](const json& value) { return value.is_string(); });
+  return good ? absl::OkStatus() : Damaged(path, "__metadata__ is not an object of strings");
+}
+
+// The array of non-negative integers under `key`; nullopt if it is anything else.
+std::optional<std::vector<int64_t>> Extents(const json& entry, const char* key) {
+  const auto found = entry.find(key);
+  if (found == entry.end() || !found->is_array()) return std::nullopt;
+  std::vector<int64_t> extents;
+  for (const json& value : *found) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > INT64_MAX) return std::nullopt;
+    extents.push_back(value.get<int64_t>());
+  }
+  return extents;
+}
+
+absl::StatusOr<StoredTensor> ReadEntry(const std::string& name, const json& entry,
+                                       std::span<const std::byte> data, const std::string& path) {
+  const auto damaged = [&](std::string_view what) {
+    return Damaged(path, absl::StrCat("tensor ", Printable(name), " ", std::string(what)));
+  };
+  if (!entry.is_object() || entry.size() != 3) {
+    return damaged("has no header of dtype, shape and data_offsets");
+  }
+  const auto dtype_text = entry.find("dtype");
+  if (dtype_text == entry.end() || !dtype_text->is_string()) return damaged("has no dtype");
+  const std::optional<DType> dtype = DTypeFromName(dtype_text->get_ref<const std::string&>());
+  if (!dtype.has_value()) {
+    return damaged(absl::StrCat("has the unknown dtype ",
+                                Printable(dtype_text->get_ref<const std::string&>())));
+  }
+  std::optional<std::vector<int64_t>> shape = Extents(entry, "shape");
+  const std::optional<std::vector<int64_t>> offsets = Extents(entry, "data_offsets");
+  if (!shape.has_value()) return damaged("has no shape of non-negative integers");
+  if (!offsets.has_value() || offsets->size() != 2 || (*offsets)[0] > (*offsets)[1]) {
+    return damaged("has no data_offsets [begin, end]");
+  }
+  const uint64_t begin = (*offsets)[0], end = (*offsets)[1];
+  if (end > data.size()) {
+    return damaged(absl::StrCat("ends at byte ", end, " of the data, but there are only ",
+                                data.size(), ": the file was cut or its header changed"));
+  }
+  const std::optional<int64_t> elements = ElementCount(*shape);
+  int64_t bytes = 0;
+  if (!elements.has_value() ||
+      __builtin_mul_overflow(*elements, static_cast<int64_t>(DTypeSize(*dtype)), &bytes) ||
+      static_cast<uint64_t>(bytes) != end - begin) {
+    return damaged(absl::StrCat("has ", end - begin, " bytes, which is not ", ShapeText(*shape),
+                                " of ", std::string(DTypeName(*dtype))));
+  }
+  return StoredTensor{.name = name,
+                      .dtype = *dtype,
+                      .shape = *std::move(shape),
+                      .bytes = data.subspan(begin, end - begin)};
+}
+
+// Every byte of `data` belongs to exactly one tensor.
+absl::Status CheckCover(const std::vector<StoredTensor>& tensors, std::span<const std::byte> data,
+                        const std::string& path) {
+  std::vector<const StoredTensor*> in_order;
+  in_order.reserve(tensors.size());
+  for (const StoredTensor& tensor : tensors) in_order.push_back(&tensor);
+  const auto begin_of = [&](const StoredTensor& tensor) {
+    return static_cast<uint64_t>(tensor.bytes.data() - data.data());
+  };
+  std::sort(in_order.begin(), in_order.end(), [&](const StoredTensor* a, const StoredTensor* b) {
+    return std::pair(begin_of(*a), a->bytes.size()) < std::pair(begin_of(*b), b->bytes.size());
+  });
+  uint64_t covered = 0;
+  const StoredTensor* previous = nullptr;
+  for (const StoredTensor* tensor : in_order) {
+    const uint64_t begin = begin_of(*tensor);
+    if (begin < covered) {
+      return Damaged(path, absl::StrCat("tensors ", Printable(previous->name), " and ",
+                                        Printable(tensor->name), " overlap"));
+    }
+    if (begin > covered) {
+      return Damaged(path, absl::StrCat("a hole of ", begin - covered, " bytes before tensor ",
+                                        Printable(tensor->name)));
+    }
+    covered += tensor->bytes.size();
+    previous = tensor;
+  }
+  if (covered != data.size()) {
+    return Damaged(path, absl::StrCat(data.size() - covered, " bytes after the last tensor",
+                                      previous == nullptr ? "" : " ",
+                                      previous == nullptr ? "" : Printable(previous->name)));
+  }
+  return absl::OkStatus();
+}
+
+// Shard file name -> names of the tensors that the index says it has.
+using ShardContents = std::map<std::string, std::vector<std::string>>;
+
+absl::StatusOr<ShardContents> ReadIndex(const std::string& index_path) {
+  const absl::StatusOr<json> index = ReadJsonObject(index_path);
+  if (!index.ok()) return index.status();
+  const auto weight_map = index->find("weight_map");
+  if (weight_map == index->end() || !weight_map->is_object() || weight_map->empty()) {
+    return Damaged(index_path, "has no weight_map from tensor to shard");
+  }
+  ShardContents shards;
+  for (const auto& [tensor, shard] : weight_map->items()) {
+    const std::string file = shard.is_string() ? shard.get<std::string>() : "";
+    // Shards lie beside their index: a path could name any file of the machine.
+    if (!file.ends_with(".safetensors") ||
+        file.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
+      return Damaged(index_path, absl::StrCat("tensor ", Printable(tensor), " lies in \"",
+                                              Printable(file), "\", which is no shard's name"));
+    }
+    shards[file].push_back(tensor);
+  }
+  return shards;
+}
+
+absl::Status CheckShard(const TensorFile& shard, std::vector<std::string> indexed,
+                        const std::string& index_path) {
+  std::vector<std::string> stored;
+  stored.reserve(shard.tensors.size());
+  for (const StoredTensor& tensor : shard.tensors) stored.push_back(tensor.name);
+  std::sort(stored.begin(), stored.end());
+  std::sort(indexed.begin(), indexed.end());
+  std::vector<std::string> difference;
+  std::set_difference(indexed.begin(), indexed.end(), stored.begin(), stored.end(),
+                      std::back_inserter(difference));
+  if (!difference.empty()) {
+    return Absent(shard.path,
+                  absl::StrCat("tensor ", Printable(difference.front()), " is missing; by ",
+                               index_path, " it lies here (", difference.size(), " such)"));
+  }
+  std::set_difference(stored.begin(), stored.end(), indexed.begin(), indexed.end(),
+                      std::back_inserter(difference));
+  if (!difference.empty()) {
+    return Damaged(shard.path,
+                   absl::StrCat("tensor ", Printable(difference.front()), " lies here, but not by ",
+                                index_path, " (", difference.size(), " such)"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  ByteReader reader(bytes);
+  const auto header_length = reader.Read<uint64_t>();
+  if (reader.failed()) {
+    return Damaged(path, absl::StrCat("is ", bytes.size(), " bytes long, no safetensors file"));
+  }
+  if (header_length > kLongestHeader) {
+    return Damaged(path, absl::StrCat("claims a header of ", header_length, " bytes; at most ",
+                                      kLongestHeader, " are allowed"));
+  }
+  const std::string_view header_text = reader.ReadText(header_length);
+  if (reader.failed()) {
+    return Damaged(path, absl::StrCat("claims a header of ", header_length,
+                                      " bytes, but the file is ", bytes.size(), " bytes long"));
+  }
+  const absl::StatusOr<json> header = ParseJson(header_text, path);
+  if (!header.ok()) return header.status();
+  if (!header->is_object()) return Damaged(path, "header is not a JSON object");
+
+  TensorFile tensors{.path = path, .mapping = *file, .file = file->get()};
+  const std::span<const std::byte> data = bytes.subspan(reader.position());
+  for (const auto& [name, entry] : header->items()) {
+    if (name == kMetadataKey) {
+      if (absl::Status status = CheckMetadata(entry, path); !status.ok()) return status;
+      tensors.metadata = entry.get<std::map<std::string, std::string>>();
+      continue;
+    }
+    absl::StatusOr<StoredTensor> tensor = ReadEntry(name, entry, data, path);
+    if (!tensor.ok()) return tensor.status();
+    tensors.tensors.push_back(*std::move(tensor));
+  }
+  if (absl::Status status = CheckCover(tensors.tensors, data, path); !status.ok()) return status;
+  return tensors;
+}
+
+TensorFiles ReadShardedSafetensors(const std::string& index_path) {
+  TensorFiles result;
+  const absl::StatusOr<ShardContents> shards = ReadIndex(index_path);
+  if (!shards.ok()) {
+    result.problems.push_back(shards.status());
+    return result;
+  }
+  const std::filesystem::path folder = std::filesystem::path(index_path).parent_path();
+  for (const auto& [name, indexed] : *shards) {
+    absl::StatusOr<TensorFile> shard = ReadSafetensors((folder / name).string());
+    absl::Status status = shard.ok() ? CheckShard(*shard, indexed, index_path) : shard.status();
+    if (!status.ok()) {
+      result.problems.push_back(std::move(status));
+    } else {
+      result.files.push_back(*std::move(shard));
+    }
+  }
+  return result;
+}
+
+}  // namespace wan

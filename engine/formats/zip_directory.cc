@@ -1,0 +1,285 @@
+#include "engine/formats/zip_directory.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/formats/byte_reader.h"
+#include "engine/formats/file_errors.h"
+
+namespace wan {
+namespace {
+
+// Names and field widths are those of PKWARE's APPNOTE.TXT, section 4.3.
+constexpr uint32_t kLocalHeader = 0x04034b50;
+constexpr uint32_t kCentralHeader = 0x02014b50;
+constexpr uint32_t kEndRecord = 0x06054b50;
+constexpr uint32_t kEndRecord64 = 0x06064b50;
+constexpr uint32_t kEndLocator64 = 0x07064b50;
+constexpr uint64_t kEndRecordSize = 22;
+constexpr uint64_t kEndLocator64Size = 20;
+constexpr uint64_t kEndRecord64Size = 56;
+constexpr uint16_t kExtra64 = 0x0001;
+constexpr uint16_t kEncrypted = 0x0001;
+constexpr uint16_t kSizesFollow = 0x0008;
+// In a 32 or 16 bit field: the value stands in the zip64 record.
+constexpr uint32_t kIn64 = 0xffffffff;
+constexpr uint16_t kIn64Short = 0xffff;
+
+struct End {
+  uint64_t entries = 0;
+  uint64_t directory_offset = 0;
+  uint64_t directory_size = 0;
+};
+
+struct Entry {
+  std::string name;
+  uint16_t flags = 0;
+  uint32_t crc32 = 0;
+  uint64_t size = 0;
+  uint64_t header_offset = 0;
+};
+
+struct Extent {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  const std::string* name = nullptr;
+};
+
+class DirectoryReader {
+ public:
+  DirectoryReader(std::span<const std::byte> archive, std::string_view path)
+      : archive_(archive), path_(path) {}
+
+  absl::StatusOr<ZipDirectory> Read() {
+    const absl::StatusOr<End> end = ReadEnd();
+    if (!end.ok()) return end.status();
+    const absl::StatusOr<std::vector<Entry>> entries = ReadEntries(*end);
+    if (!entries.ok()) return entries.status();
+    ZipDirectory directory;
+    std::vector<Extent> extents;
+    for (const Entry& entry : *entries) {
+      absl::StatusOr<Extent> extent = ReadLocalHeader(entry, end->directory_offset);
+      if (!extent.ok()) return extent.status();
+      extents.push_back(*extent);
+      const ZipRecord record{.bytes = archive_.subspan(extent->end - entry.size, entry.size),
+                             .crc32 = entry.crc32};
+      if (!directory.emplace(entry.name, record).second) {
+        return Wrong(absl::StrCat("record ", Printable(entry.name), " occurs twice"));
+      }
+    }
+    std::sort(extents.begin(), extents.end(),
+              [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < extents.size(); ++i) {
+      if (extents[i].begin < extents[i - 1].end) {
+        return Wrong(absl::StrCat("records ", Printable(*extents[i - 1].name), " and ",
+                                  Printable(*extents[i].name), " overlap"));
+      }
+    }
+    return directory;
+  }
+
+ private:
+  absl::Status Wrong(std::string_view what) const { return Damaged(path_, what); }
+
+  absl::StatusOr<End> ReadEnd() const {
+    // The end record is the file's last, but for a comment, which torch.save does not write.
+    if (archive_.size() < kEndRecordSize) return Wrong("too short for a zip archive");
+    const uint64_t position = archive_.size() - kEndRecordSize;
+    ByteReader reader(archive_, position);
+    if (reader.Read<uint32_t>() != kEndRecord) {
+      return Wrong("does not end like a zip archive: cut off, or not written by torch.save");
+    }
+    const auto disk = reader.Read<uint16_t>();
+    const auto directory_disk = reader.Read<uint16_t>();
+    const auto entries_here = reader.Read<uint16_t>();
+    const auto entries = reader.Read<uint16_t>();
+    const auto size = reader.Read<uint32_t>();
+    const auto offset = reader.Read<uint32_t>();
+    const auto comment = reader.Read<uint16_t>();
+    if (disk != 0 || directory_disk != 0 || entries_here != entries || comment != 0) {
+      return Wrong("end record of the zip archive is damaged");
+    }
+    End end{.entries = entries, .directory_offset = offset, .directory_size = size};
+    uint64_t directory_end = position;
+    ByteReader locator(archive_, position < kEndLocator64Size ? 0 : position - kEndLocator64Size);
+    if (locator.Read<uint32_t>() == kEndLocator64) {
+      const auto locator_disk = locator.Read<uint32_t>();
+      directory_end = locator.Read<uint64_t>();
+      const auto disks = locator.Read<uint32_t>();
+      // Subtracting, as the sum could wrap.
+      if (locator_disk != 0 || disks != 1 ||
+          directory_end != position - kEndLocator64Size - kEndRecord64Size) {
+        return Wrong("zip64 locator is damaged");
+      }
+      absl::StatusOr<End> end64 = ReadEnd64(directory_end);
+      if (!end64.ok()) return end64;
+      const bool agree = (entries == kIn64Short || entries == end64->entries) &&
+                         (size == kIn64 || size == end64->directory_size) &&
+                         (offset == kIn64 || offset == end64->directory_offset);
+      if (!agree) return Wrong("end records of the zip archive contradict each other");
+      end = *end64;
+    }
+    if (end.directory_offset > directory_end ||
+        end.directory_size != directory_end - end.directory_offset) {
+      return Wrong("zip directory does not end where the end record begins");
+    }
+    return end;
+  }
+
+  absl::StatusOr<End> ReadEnd64(uint64_t position) const {
+    ByteReader reader(archive_, position);
+    const auto signature = reader.Read<uint32_t>();
+    const auto size_of_rest = reader.Read<uint64_t>();
+    reader.Take(4);  // versions
+    const auto disk = reader.Read<uint32_t>();
+    const auto directory_disk = reader.Read<uint32_t>();
+    const auto entries_here = reader.Read<uint64_t>();
+    End end;
+    end.entries = reader.Read<uint64_t>();
+    end.directory_size = reader.Read<uint64_t>();
+    end.directory_offset = reader.Read<uint64_t>();
+    if (reader.failed() || signature != kEndRecord64 || size_of_rest != kEndRecord64Size - 12 ||
+        disk != 0 || directory_disk != 0 || entries_here != end.entries) {
+      return Wrong("zip64 end record is damaged");
+    }
+    return end;
+  }
+
+  absl::StatusOr<std::vector<Entry>> ReadEntries(const End& end) const {
+    ByteReader reader(archive_.subspan(end.directory_offset, end.directory_size));
+    std::vector<Entry> entries;
+    while (!reader.AtEnd()) {
+      absl::StatusOr<Entry> entry = ReadCentralHeader(reader);
+      if (!entry.ok()) return entry.status();
+      entries.push_back(*std::move(entry));
+    }
+    if (entries.size() != end.entries) {
+      return Wrong(
+          absl::StrCat("zip directory has ", entries.size(), " records, expected ", end.entries));
+    }
+    return entries;
+  }
+
+  absl::StatusOr<Entry> ReadCentralHeader(ByteReader& reader) const {
+    const uint64_t position = reader.position();
+    const auto signature = reader.Read<uint32_t>();
+    reader.Take(4);  // versions
+    Entry entry;
+    entry.flags = reader.Read<uint16_t>();
+    const auto method = reader.Read<uint16_t>();
+    reader.Take(4);  // time
+    entry.crc32 = reader.Read<uint32_t>();
+    const auto stored_size = reader.Read<uint32_t>();
+    const auto size = reader.Read<uint32_t>();
+    const auto name_length = reader.Read<uint16_t>();
+    const auto extra_length = reader.Read<uint16_t>();
+    const auto comment_length = reader.Read<uint16_t>();
+    const auto disk = reader.Read<uint16_t>();
+    reader.Take(6);  // attributes
+    const auto header_offset = reader.Read<uint32_t>();
+    entry.name = std::string(reader.ReadText(name_length));
+    ByteReader extra(reader.Take(extra_length));
+    reader.Take(comment_length);
+    if (reader.failed() || signature != kCentralHeader) {
+      return Wrong(absl::StrCat("zip directory is damaged at its byte ", position));
+    }
+    const std::string record = absl::StrCat("record ", Printable(entry.name));
+    if (disk != 0) return Unsupported(path_, absl::StrCat(record, " lies in another part"));
+    if ((entry.flags & kEncrypted) != 0) {
+      return Unsupported(path_, absl::StrCat(record, " is encrypted"));
+    }
+    if (method != 0) {
+      return Unsupported(path_, absl::StrCat(record, " is compressed (method ", method,
+                                             "); torch.save stores records as they are"));
+    }
+    uint64_t stored_size64 = stored_size;
+    entry.size = size;
+    entry.header_offset = header_offset;
+    if (!ReadExtra64(extra, {&entry.size, &stored_size64, &entry.header_offset})) {
+      return Wrong(absl::StrCat(record, " has a damaged extra field"));
+    }
+    if (entry.size != stored_size64) {
+      return Wrong(absl::StrCat(record, " is stored, but has two sizes: ", entry.size, " and ",
+                                stored_size64));
+    }
+    return entry;
+  }
+
+  // Replaces those of `fields` (in the order of the format) whose value says that it stands in the
+  // zip64 extra field. False if one is not there or the fields are malformed.
+  static bool ReadExtra64(ByteReader& extra, std::initializer_list<uint64_t*> fields) {
+    std::optional<ByteReader> extra64;
+    while (!extra.AtEnd()) {
+      const auto id = extra.Read<uint16_t>();
+      const auto size = extra.Read<uint16_t>();
+      const std::span<const std::byte> content = extra.Take(size);
+      if (id == kExtra64) extra64.emplace(content);
+    }
+    if (extra.failed()) return false;
+    for (uint64_t* const field : fields) {
+      if (*field != kIn64) continue;
+      if (!extra64.has_value()) return false;
+      *field = extra64->Read<uint64_t>();
+    }
+    return !extra64.has_value() || !extra64->failed();
+  }
+
+  // The record's header and bytes.
+  absl::StatusOr<Extent> ReadLocalHeader(const Entry& entry, uint64_t limit) const {
+    const std::string record = absl::StrCat("record ", Printable(entry.name));
+    ByteReader reader(archive_.first(limit), entry.header_offset);
+    const auto signature = reader.Read<uint32_t>();
+    reader.Take(2);  // version
+    const auto flags = reader.Read<uint16_t>();
+    const auto method = reader.Read<uint16_t>();
+    reader.Take(8);  // time, crc32
+    const auto stored_size = reader.Read<uint32_t>();
+    const auto size = reader.Read<uint32_t>();
+    const auto name_length = reader.Read<uint16_t>();
+    const auto extra_length = reader.Read<uint16_t>();
+    const std::string_view name = reader.ReadText(name_length);
+    reader.Take(extra_length);
+    if (reader.failed() || signature != kLocalHeader) {
+      return Wrong(absl::StrCat(record, " has no header at byte ", entry.header_offset));
+    }
+    const auto agrees = [&](uint32_t value) { return value == kIn64 || value == entry.size; };
+    // With kSizesFollow a streaming writer left the sizes out here.
+    const bool sizes_agree = (flags & kSizesFollow) != 0 || (agrees(stored_size) && agrees(size));
+    if (name != entry.name || flags != entry.flags || method != 0 || !sizes_agree) {
+      return Wrong(absl::StrCat(record, ": header and directory of the archive disagree"));
+    }
+    reader.Take(entry.size);
+    if (reader.failed()) {
+      return Wrong(absl::StrCat(record, " with ", entry.size,
+                                " bytes does not end before the zip directory"));
+    }
+    return Extent{.begin = entry.header_offset, .end = reader.position(), .name = &entry.name};
+  }
+
+  const std::span<const std::byte> archive_;
+  const std::string_view path_;
+};
+
+}  // namespace
+
+absl::StatusOr<ZipDirectory> ReadZipDirectory(std::span<const std::byte> archive,
+                                              std::string_view path) {
+  return DirectoryReader(archive, path).Read();
+}
+
+absl::Status CheckZipRecord(std::string_view name, const ZipRecord& record, std::string_view path) {
+  // torch.save can be told not to compute checksums, and writes zero then.
+  if (record.crc32 == 0) return absl::OkStatus();
+  const auto found = static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(record.bytes.data()), record.bytes.size()));
+  if (found == record.crc32) return absl::OkStatus();
+  return Damaged(path, absl::StrCat("record ", Printable(name), " has another checksum than the ",
+                                    "archive says"));
+}
+
+}  // namespace wan

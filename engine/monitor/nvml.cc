@@ -1,0 +1,184 @@
+#include "engine/monitor/nvml.h"
+
+#include <dlfcn.h>
+#include <nvml.h>
+
+#include <cmath>
+#include <utility>
+
+#include "absl/base/attributes.h"
+#include "absl/base/const_init.h"
+#include "absl/synchronization/mutex.h"
+
+// nvmlDeviceGetTemperature is marked deprecated, but its successor needs a newer driver than the
+// oldest we run on.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace wan {
+namespace {
+
+// The entry points used, by the names nvml.h gives them (it renames some to versioned ones).
+struct NvmlApi {
+  void* library = nullptr;
+  decltype(&nvmlInit_v2) init = nullptr;
+  decltype(&nvmlDeviceGetHandleByPciBusId_v2) by_pci = nullptr;
+  decltype(&nvmlDeviceGetName) name = nullptr;
+  decltype(&nvmlDeviceGetMemoryInfo) memory = nullptr;
+  decltype(&nvmlDeviceGetUtilizationRates) utilization = nullptr;
+  decltype(&nvmlDeviceGetPowerUsage) power = nullptr;
+  decltype(&nvmlDeviceGetTemperature) temperature = nullptr;
+  decltype(&nvmlDeviceGetClockInfo) clock = nullptr;
+  // GPM came with driver 520: absent is fine.
+  decltype(&nvmlGpmQueryDeviceSupport) gpm_support = nullptr;
+  decltype(&nvmlGpmSampleAlloc) gpm_alloc = nullptr;
+  decltype(&nvmlGpmSampleFree) gpm_free = nullptr;
+  decltype(&nvmlGpmSampleGet) gpm_get = nullptr;
+  decltype(&nvmlGpmMetricsGet) gpm_metrics = nullptr;
+
+  bool has_gpm() const { return gpm_support && gpm_alloc && gpm_free && gpm_get && gpm_metrics; }
+};
+
+template <typename Function>
+bool Resolve(void* library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, symbol));
+  return function != nullptr;
+}
+
+// Null if the library or one of the basic entry points is missing. Stays loaded for the process's
+// life.
+const NvmlApi* LoadNvml() {
+  static const NvmlApi* const api = []() -> const NvmlApi* {
+    auto loaded = std::make_unique<NvmlApi>();
+    loaded->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (loaded->library == nullptr) return nullptr;
+    void* const library = loaded->library;
+    const bool complete = Resolve(library, "nvmlInit_v2", loaded->init) &&
+                          Resolve(library, "nvmlDeviceGetHandleByPciBusId_v2", loaded->by_pci) &&
+                          Resolve(library, "nvmlDeviceGetName", loaded->name) &&
+                          Resolve(library, "nvmlDeviceGetMemoryInfo", loaded->memory) &&
+                          Resolve(library, "nvmlDeviceGetUtilizationRates", loaded->utilization) &&
+                          Resolve(library, "nvmlDeviceGetPowerUsage", loaded->power) &&
+                          Resolve(library, "nvmlDeviceGetTemperature", loaded->temperature) &&
+                          Resolve(library, "nvmlDeviceGetClockInfo", loaded->clock);
+    if (!complete || loaded->init() != NVML_SUCCESS) return nullptr;
+    Resolve(library, "nvmlGpmQueryDeviceSupport", loaded->gpm_support);
+    Resolve(library, "nvmlGpmSampleAlloc", loaded->gpm_alloc);
+    Resolve(library, "nvmlGpmSampleFree", loaded->gpm_free);
+    Resolve(library, "nvmlGpmSampleGet", loaded->gpm_get);
+    Resolve(library, "nvmlGpmMetricsGet", loaded->gpm_metrics);
+    return loaded.release();
+  }();
+  return api;
+}
+
+// Held in every GPM call of the process. Driver 580.159.04 was seen to end the process in
+// nvmlGpmSampleGet, always in a thread that ended a stage while another one began or ended its own.
+ABSL_CONST_INIT absl::Mutex gpm_mutex(absl::kConstInit);
+
+class RealGpmSample final : public GpmSample {
+ public:
+  RealGpmSample(const NvmlApi& api, nvmlGpmSample_t sample) : api_(api), sample_(sample) {}
+  ~RealGpmSample() override {
+    const absl::MutexLock lock(&gpm_mutex);
+    api_.gpm_free(sample_);
+  }
+  nvmlGpmSample_t get() const { return sample_; }
+
+ private:
+  const NvmlApi& api_;
+  nvmlGpmSample_t sample_;
+};
+
+class RealNvmlDevice final : public NvmlDevice {
+ public:
+  RealNvmlDevice(const NvmlApi& api, nvmlDevice_t device) : api_(api), device_(device) {
+    if (!api.has_gpm()) return;
+    nvmlGpmSupport_t support = {};
+    support.version = NVML_GPM_SUPPORT_VERSION;
+    has_gpm_ = api.gpm_support(device, &support) == NVML_SUCCESS && support.isSupportedDevice != 0;
+  }
+
+  GpuCounters Read() const override {
+    GpuCounters counters;
+    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
+    if (api_.name(device_, name, sizeof(name)) == NVML_SUCCESS) counters.name = name;
+    if (const auto memory = ReadMemory()) {
+      counters.memory_used_bytes = memory->used;
+      counters.memory_total_bytes = memory->total;
+    }
+    counters.utilization_percent = ReadUtilizationPercent();
+    unsigned int value = 0;
+    if (api_.power(device_, &value) == NVML_SUCCESS) counters.power_watts = value / 1000.0;
+    if (api_.temperature(device_, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS) {
+      counters.temperature_celsius = value;
+    }
+    if (api_.clock(device_, NVML_CLOCK_SM, &value) == NVML_SUCCESS) counters.sm_clock_mhz = value;
+    if (api_.clock(device_, NVML_CLOCK_MEM, &value) == NVML_SUCCESS) {
+      counters.memory_clock_mhz = value;
+    }
+    return counters;
+  }
+
+  std::optional<uint64_t> ReadMemoryUsedBytes() const override {
+    if (const auto memory = ReadMemory()) return memory->used;
+    return std::nullopt;
+  }
+
+  std::optional<double> ReadUtilizationPercent() const override {
+    nvmlUtilization_t rates;
+    if (api_.utilization(device_, &rates) != NVML_SUCCESS) return std::nullopt;
+    return rates.gpu;
+  }
+
+  std::unique_ptr<GpmSample> TakeGpmSample() const override {
+    if (!has_gpm_) return nullptr;
+    nvmlGpmSample_t sample = nullptr;
+    {
+      const absl::MutexLock lock(&gpm_mutex);
+      if (api_.gpm_alloc(&sample) != NVML_SUCCESS) return nullptr;
+      if (api_.gpm_get(device_, sample) != NVML_SUCCESS) {
+        api_.gpm_free(sample);
+        return nullptr;
+      }
+    }
+    return std::make_unique<RealGpmSample>(api_, sample);
+  }
+
+  std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const override {
+    nvmlGpmMetricsGet_t request = {};
+    request.version = NVML_GPM_METRICS_GET_VERSION;
+    request.numMetrics = 1;
+    request.sample1 = static_cast<const RealGpmSample&>(from).get();
+    request.sample2 = static_cast<const RealGpmSample&>(to).get();
+    request.metrics[0].metricId = NVML_GPM_METRIC_SM_UTIL;
+    {
+      const absl::MutexLock lock(&gpm_mutex);
+      if (api_.gpm_metrics(&request) != NVML_SUCCESS) return std::nullopt;
+    }
+    const auto& metric = request.metrics[0];
+    if (metric.nvmlReturn != NVML_SUCCESS || !std::isfinite(metric.value)) return std::nullopt;
+    return metric.value;
+  }
+
+ private:
+  std::optional<nvmlMemory_t> ReadMemory() const {
+    nvmlMemory_t memory;
+    if (api_.memory(device_, &memory) != NVML_SUCCESS) return std::nullopt;
+    return memory;
+  }
+
+  const NvmlApi& api_;
+  const nvmlDevice_t device_;
+  bool has_gpm_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id) {
+  const NvmlApi* const api = LoadNvml();
+  nvmlDevice_t device = nullptr;
+  if (api == nullptr || api->by_pci(pci_bus_id.c_str(), &device) != NVML_SUCCESS) return nullptr;
+  return std::make_unique<RealNvmlDevice>(*api, device);
+}
+
+}  // namespace wan

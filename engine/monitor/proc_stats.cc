@@ -1,0 +1,163 @@
+#include "engine/monitor/proc_stats.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace wan {
+namespace {
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Bytes of a line "Name:   123 kB".
+std::optional<uint64_t> KilobytesField(const std::string& text, std::string_view name) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(name, 0) != 0) continue;
+    std::istringstream rest(line.substr(name.size()));
+    uint64_t kilobytes = 0;
+    if (rest >> kilobytes) return kilobytes * 1024;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> Number(const std::string& text) {
+  std::istringstream stream(text);
+  uint64_t number = 0;
+  return stream >> number ? std::optional(number) : std::nullopt;
+}
+
+// The value of a line "name 123".
+std::optional<uint64_t> StatField(const std::string& text, std::string_view name) {
+  std::istringstream lines(text);
+  std::string key;
+  for (uint64_t value = 0; lines >> key >> value;) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+// The folders of the process' control group and of those around it, which limit it as well. What a
+// container has mounted may begin anywhere on that way, so not all of them need exist.
+std::vector<std::string> GroupFolders(const std::string& proc_self_cgroup) {
+  std::vector<std::string> folders;
+  std::istringstream lines(proc_self_cgroup);
+  for (std::string line; std::getline(lines, line);) {
+    // "4:memory:/a/b" of version 1, whose controllers are mounted one by one; "0::/a/b" of 2.
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && controllers != "memory") continue;
+    const std::string mount = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    std::string group = line.substr(second + 1);
+    while (!group.empty() && group != "/") {
+      folders.push_back(mount + group);
+      group.resize(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
+    }
+    folders.push_back(mount);
+  }
+  return folders;
+}
+
+std::optional<SystemMemory> ReadGroupMemory(const std::string& folder) {
+  const std::string limit = ReadFile(folder + "/memory.max");
+  if (limit.empty()) {
+    return ParseGroupMemory(ReadFile(folder + "/memory.limit_in_bytes"),
+                            ReadFile(folder + "/memory.usage_in_bytes"),
+                            ReadFile(folder + "/memory.stat"));
+  }
+  return ParseGroupMemory(limit, ReadFile(folder + "/memory.current"),
+                          ReadFile(folder + "/memory.stat"));
+}
+
+}  // namespace
+
+std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat) {
+  std::istringstream line(proc_stat);
+  std::string label;
+  if (!(line >> label) || label != "cpu") return std::nullopt;
+  // user nice system idle iowait irq softirq steal; guest time is already in user.
+  std::vector<uint64_t> fields;
+  for (uint64_t value = 0; fields.size() < 8 && line >> value;) fields.push_back(value);
+  if (fields.size() < 8) return std::nullopt;
+  CpuTicks ticks;
+  for (const uint64_t value : fields) ticks.total += value;
+  ticks.busy = ticks.total - fields[3] - fields[4];
+  return ticks;
+}
+
+std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo) {
+  const auto total = KilobytesField(proc_meminfo, "MemTotal:");
+  const auto available = KilobytesField(proc_meminfo, "MemAvailable:");
+  if (!total || !available || *available > *total) return std::nullopt;
+  return SystemMemory{*total, *total - *available};
+}
+
+std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
+                                             const std::string& memory_stat) {
+  // Version 2 says "max" where there is none, version 1 a number beyond every machine's memory.
+  const std::optional<uint64_t> total = Number(limit);
+  const std::optional<uint64_t> charged = Number(usage);
+  if (!total || !charged) return std::nullopt;
+  uint64_t cached = 0;
+  for (const std::string name : {"active_file", "inactive_file"}) {
+    // Only version 1 has figures without the groups inside, and with them under another name.
+    const auto whole = StatField(memory_stat, "total_" + name);
+    cached += whole ? *whole : StatField(memory_stat, name).value_or(0);
+  }
+  return SystemMemory{*total, std::min(*total, *charged - std::min(cached, *charged))};
+}
+
+std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_status) {
+  const auto resident = KilobytesField(proc_self_status, "VmRSS:");
+  const auto peak = KilobytesField(proc_self_status, "VmHWM:");
+  if (!resident || !peak) return std::nullopt;
+  return ProcessMemory{*resident, *peak};
+}
+
+std::optional<CpuTicks> ReadCpuTicks() { return ParseCpuTicks(ReadFile("/proc/stat")); }
+
+std::optional<SystemMemory> ReadSystemMemory(const std::string& root) {
+  std::optional<SystemMemory> memory = ParseSystemMemory(ReadFile(root + "/proc/meminfo"));
+  if (!memory) return std::nullopt;
+  uint64_t available = memory->total_bytes - memory->used_bytes;
+  for (const std::string& folder : GroupFolders(ReadFile(root + "/proc/self/cgroup"))) {
+    const std::optional<SystemMemory> group = ReadGroupMemory(root + folder);
+    if (!group) continue;
+    available = std::min(available, group->total_bytes - group->used_bytes);
+    memory->total_bytes = std::min(memory->total_bytes, group->total_bytes);
+  }
+  memory->used_bytes = memory->total_bytes - std::min(available, memory->total_bytes);
+  return memory;
+}
+
+std::optional<ProcessMemory> ReadProcessMemory() {
+  return ParseProcessMemory(ReadFile("/proc/self/status"));
+}
+
+std::string ReadCpuName() {
+  std::istringstream lines(ReadFile("/proc/cpuinfo"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "";
+}
+
+std::optional<double> CpuPercent(const std::optional<CpuTicks>& from,
+                                 const std::optional<CpuTicks>& to) {
+  if (!from || !to || to->total <= from->total || to->busy < from->busy) return std::nullopt;
+  return 100.0 * static_cast<double>(to->busy - from->busy) /
+         static_cast<double>(to->total - from->total);
+}
+
+}  // namespace wan

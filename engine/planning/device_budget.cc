@@ -1,0 +1,26 @@
+#include "engine/planning/device_budget.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace wan {
+
+absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t limit) {
+  if (limit > 0 && limit < 2 * kOutsideAllocatorBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device_memory_limit is ", limit, " bytes; must be at least ", 2 * kOutsideAllocatorBytes,
+        ", of which the driver and its libraries take ", kOutsideAllocatorBytes));
+  }
+  DeviceBudget budget;
+  uint64_t usable = free_bytes - std::min(free_bytes, kLateKernelBytes);
+  if (limit > 0 && limit - kOutsideAllocatorBytes < usable) {
+    budget.allocator_bytes = limit - kOutsideAllocatorBytes;
+    usable = budget.allocator_bytes;
+  }
+  // What lies between the allocator's blocks. 0 would mean that nothing is known.
+  budget.job_bytes = std::max<uint64_t>(usable - usable / 50, 1);
+  return budget;
+}
+
+}  // namespace wan

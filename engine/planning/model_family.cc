@@ -1,0 +1,29 @@
+#include "engine/planning/model_family.h"
+
+#include <array>
+
+namespace wan {
+
+const std::string_view kUpstreamNegativePrompt =
+    "色调艳丽，过曝，静态，细节模糊不清，字幕，风格，作品，画作，画面，静止，整体发灰，最差质"
+    "量，低质量，"
+    "JPEG压缩残留，丑陋的，残缺的，多余的手指，画得不好的手部，画得不好的脸部，畸形的，毁容的"
+    "，形态畸形的肢体，"
+    "手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走";
+
+std::span<const std::string_view> ExpertNames(const ModelFamily& family) {
+  static constexpr std::array<std::string_view, 1> kOne = {"only"};
+  static constexpr std::array<std::string_view, 2> kTwo = {"high", "low"};
+  if (family.experts == 1) return kOne;
+  return kTwo;
+}
+
+const ModelFamily* FindModelFamily(std::string_view name) {
+  static const std::array kFamilies = {&Ti2v5bFamily(), &T2vA14bFamily(), &I2vA14bFamily()};
+  for (const ModelFamily* family : kFamilies) {
+    if (family->name == name) return family;
+  }
+  return nullptr;
+}
+
+}  // namespace wan

@@ -1,0 +1,367 @@
+#include "engine/planning/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/api/recorder.h"
+#include "engine/media/image_resize.h"
+#include "engine/planning/plan_memory.h"
+#include "engine/schedulers/flow_schedule.h"
+
+namespace wan {
+namespace {
+
+constexpr int kMaxSide = 4096;
+// Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
+constexpr int kMaxLatentFrames = 1024;
+
+// Collects violations; each Check names field, value and what would be right.
+class Violations {
+ public:
+  explicit Violations(std::vector<FieldViolation> found) : list_(std::move(found)) {}
+
+  void Add(std::string field, std::string description) {
+    list_.push_back({std::move(field), std::move(description)});
+  }
+
+  void CheckRange(const std::string& field, double value, double low, double high) {
+    // The negated form also catches NaN.
+    if (!(value >= low && value <= high)) {
+      Add(field, absl::StrCat("is ", value, "; must be from ", low, " to ", high));
+    }
+  }
+
+  const std::vector<FieldViolation>& list() const { return list_; }
+
+ private:
+  std::vector<FieldViolation> list_;
+};
+
+SamplingDefaults FewStepSampling(const FewStepConfig& few_step) {
+  return {.steps = static_cast<int>(few_step.timesteps.size()),
+          .guidance_scale = {1},
+          .shift = few_step.shift,
+          .solver = "euler",
+          .negative_prompt = ""};
+}
+
+// Fills every unset field with the model's default.
+GenerationRequest Resolve(GenerationRequest request, const PlannedModel& model,
+                          int64_t drawn_seed) {
+  const GenerationRequest defaults = model.Defaults();
+  if (!request.negative_prompt.has_value() || request.negative_prompt->empty()) {
+    request.negative_prompt = defaults.negative_prompt;
+  }
+  if (!request.width) request.width = defaults.width;
+  if (!request.height) request.height = defaults.height;
+  if (!request.num_frames) request.num_frames = defaults.num_frames;
+  if (!request.fps) request.fps = defaults.fps;
+  if (!request.steps) request.steps = defaults.steps;
+  if (request.guidance_scale.empty()) request.guidance_scale = defaults.guidance_scale;
+  if (!request.shift) request.shift = defaults.shift;
+  if (request.solver.empty()) request.solver = defaults.solver;
+  if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
+  if (request.outputs.empty()) request.outputs = defaults.outputs;
+  return request;
+}
+
+void CheckTexts(const InspectedRequest& inspected, int64_t limit, Violations& violations) {
+  const auto check = [&](const char* field, const std::optional<int64_t>& tokens) {
+    if (!tokens.has_value()) return;
+    if (*tokens <= 1) violations.Add(field, "is empty; must hold some text");
+    if (*tokens > limit) {
+      violations.Add(field, absl::StrCat("has ", *tokens, " tokens with the end mark; at most ",
+                                         limit, " fit"));
+    }
+  };
+  check("prompt", inspected.prompt_tokens);
+  check("negative_prompt", inspected.negative_prompt_tokens);
+}
+
+// The size of the video, or nullopt with the violations that forbid it.
+std::optional<VideoShape> DecideShape(const GenerationRequest& request, const PlannedModel& model,
+                                      const InspectedRequest& inspected, Violations& violations) {
+  const size_t before = violations.list().size();
+  const int stride = model.SpatialStride();
+  const int time_stride = static_cast<int>(model.vae.stride_temporal);
+  // As an area the size need not lie on the grid.
+  const bool on_grid = request.image == nullptr || request.size_is_exact;
+  const auto check_side = [&](const char* field, int value) {
+    if (value < stride || value > kMaxSide || (on_grid && value % stride != 0)) {
+      violations.Add(
+          field, absl::StrCat("is ", value, "; must be ",
+                              on_grid ? absl::StrCat("a multiple of ", stride, ", ") : "", "from ",
+                              stride, " to ", kMaxSide));
+    }
+  };
+  check_side("width", *request.width);
+  check_side("height", *request.height);
+  const int max_frames = (kMaxLatentFrames - 1) * time_stride + 1;
+  const int frames = *request.num_frames;
+  if (frames < 1 || frames > max_frames || (frames - 1) % time_stride != 0) {
+    const int below = std::clamp((frames - 1) / time_stride * time_stride + 1, 1, max_frames);
+    violations.Add("num_frames",
+                   absl::StrCat("is ", frames, "; must be ", time_stride, "n+1 from 1 to ",
+                                max_frames, ", for example ", below));
+  }
+  if (violations.list().size() != before) return std::nullopt;
+
+  VideoShape shape{*request.width, *request.height, frames};
+  if (inspected.image.has_value() && !request.size_is_exact) {
+    const auto size_rule =
+        model.family->image == ImageRole::kCondition ? FloorOutputSize : BestOutputSize;
+    const ImageSize size = size_rule(
+        inspected.image->width, inspected.image->height,
+        static_cast<int64_t>(*request.width) * static_cast<int64_t>(*request.height), stride);
+    if (size.width < stride || size.height < stride || size.width > kMaxSide ||
+        size.height > kMaxSide) {
+      violations.Add("image",
+                     absl::StrCat("is ", inspected.image->width, "x", inspected.image->height,
+                                  "; no video of the requested area has its shape: it "
+                                  "would be ",
+                                  size.width, "x", size.height, ", sides must be from ", stride,
+                                  " to ", kMaxSide));
+      return std::nullopt;
+    }
+    shape.width = size.width;
+    shape.height = size.height;
+  }
+  return shape;
+}
+
+void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
+                   Violations& violations) {
+  violations.CheckRange("fps", *request.fps, 1, 120);
+  violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
+  const auto experts = static_cast<size_t>(family.experts);
+  if (request.guidance_scale.size() > experts) {
+    violations.Add("guidance_scale", absl::StrCat("has ", request.guidance_scale.size(),
+                                                  " values; ", std::string(family.name), " takes ",
+                                                  experts == 1 ? "one" : "one or two"));
+  }
+  for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
+    violations.CheckRange(absl::StrCat("guidance_scale[", i, "]"), request.guidance_scale[i], 0,
+                          100);
+  }
+  violations.CheckRange("shift", *request.shift, kMinFlowShift, kMaxFlowShift);
+  const std::vector<std::string> solvers = FlowSolverNames();
+  if (std::find(solvers.begin(), solvers.end(), request.solver) == solvers.end()) {
+    violations.Add("solver", absl::StrCat("is '", request.solver, "'; must be one of ",
+                                          absl::StrJoin(solvers, ", ")));
+  }
+  if (request.preview_interval < 0) {
+    violations.Add("preview_interval",
+                   absl::StrCat("is ", request.preview_interval, "; must be 0 (none) or more"));
+  }
+}
+
+void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
+                Violations& violations) {
+  if (request.loras.size() > kMaxLorasOfRequest) {
+    violations.Add("loras", absl::StrCat("has ", request.loras.size(), " entries; at most ",
+                                         kMaxLorasOfRequest));
+  }
+  std::set<std::string_view> seen;
+  for (size_t i = 0; i < request.loras.size(); ++i) {
+    const LoraScale& lora = request.loras[i];
+    const std::string field = absl::StrCat("loras[", i, "]");
+    const auto same_name = [&](const PlannedLora& known) { return known.name == lora.name; };
+    if (std::none_of(model.loras.begin(), model.loras.end(), same_name)) {
+      const std::string known = absl::StrJoin(
+          model.loras, ", ",
+          [](std::string* out, const PlannedLora& entry) { out->append(entry.name); });
+      violations.Add(field + ".name",
+                     absl::StrCat("'", lora.name, "' is no LoRA of model '", request.model,
+                                  "'; it has ", known.empty() ? "none" : known));
+    } else if (!seen.insert(lora.name).second) {
+      violations.Add(field + ".name", absl::StrCat("'", lora.name, "' is named twice"));
+    }
+    violations.CheckRange(field + ".scale", lora.scale, -kMaxLoraScale, kMaxLoraScale);
+  }
+}
+
+// What a few-step checkpoint leaves no choice of: its distillation has fixed it.
+void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixed,
+                  Violations& violations) {
+  if (*request.steps != fixed.steps) {
+    violations.Add("steps", absl::StrCat("is ", *request.steps, "; this few-step model has ",
+                                         fixed.steps, ", no more and no less"));
+  }
+  if (request.solver != fixed.solver) {
+    violations.Add("solver",
+                   absl::StrCat("is '", request.solver, "'; this few-step model takes only ",
+                                std::string(fixed.solver)));
+  }
+  for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
+    if (request.guidance_scale[i] == 1) continue;
+    violations.Add(absl::StrCat("guidance_scale[", i, "]"),
+                   absl::StrCat("is ", request.guidance_scale[i],
+                                "; this few-step model runs without guidance: must be 1"));
+  }
+  if (!request.negative_prompt->empty()) {
+    violations.Add("negative_prompt", "must be empty: this few-step model runs without guidance");
+  }
+}
+
+absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
+                                          const PlannedModel& model) {
+  if (model.few_step.has_value()) {
+    return MakeEulerSchedule(model.few_step->timesteps, *request.shift);
+  }
+  return MakeFlowSchedule(request.solver, *request.steps, *request.shift);
+}
+
+// Which expert takes each step, and with how much guidance.
+std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const PlannedModel& model,
+                                const std::vector<double>& guidance_scale) {
+  constexpr double kTrainTimesteps = 1000;
+  const std::span<const std::string_view> experts = ExpertNames(*model.family);
+  std::vector<StepPlan> steps;
+  for (size_t i = 0; i < timesteps.size(); ++i) {
+    bool low_noise = true;
+    if (model.few_step.has_value() && model.few_step->boundary_step_index.has_value()) {
+      low_noise = static_cast<int>(i) >= *model.few_step->boundary_step_index;
+    } else if (model.expert_boundary.has_value()) {
+      low_noise = timesteps[i] < *model.expert_boundary * kTrainTimesteps;
+    }
+    // A single expert takes every step, and a single scale holds for both experts.
+    steps.push_back({timesteps[i], std::string(low_noise ? experts.back() : experts.front()),
+                     low_noise ? guidance_scale.front() : guidance_scale.back()});
+  }
+  return steps;
+}
+
+double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens) {
+  const double inner = static_cast<double>(config.num_heads * config.head_dim);
+  const double dim = static_cast<double>(config.dim);
+  const double per_token = 8 * dim * inner + 6 * dim * static_cast<double>(config.ffn_dim) +
+                           4 * static_cast<double>(tokens) * inner;
+  return static_cast<double>(config.num_layers * tokens) * per_token;
+}
+
+void SetMemory(const StageMemory& memory, StagePlan& stage) {
+  stage.weight_bytes = memory.weights;
+  stage.activation_bytes = memory.activations;
+}
+
+std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,
+                                  const InspectedRequest& inspected,
+                                  const std::optional<ResidencyChoice>& memory) {
+  std::vector<StagePlan> stages;
+  stages.push_back({PreprocessStage(model.family->name), {}});
+  const int64_t text_tokens =
+      inspected.prompt_tokens.value_or(0) + inspected.negative_prompt_tokens.value_or(0);
+  stages.push_back(
+      {std::string(kStageT5Encoding), TextEncoderFlops(model.text_encoder, text_tokens)});
+  if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
+  if (plan.image_to_video) {
+    stages.push_back({std::string(kStageVaeEncoding), {}});
+    if (memory.has_value()) SetMemory(memory->vae_encoding, stages.back());
+  }
+  const double step_flops =
+      (plan.guided ? 2 : 1) * TransformerForwardFlops(model.transformer, plan.tokens);
+  for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
+    stages.push_back({StepLoadingStage(step), {}});
+    stages.push_back({StepInferenceStage(step), step_flops});
+    if (memory.has_value()) {
+      SetMemory(memory->steps[ExpertIndex(model, plan.steps[step].expert)], stages.back());
+    }
+  }
+  if (plan.decodes()) {
+    stages.push_back({std::string(kStageVaeDecoding), {}});
+    if (memory.has_value()) SetMemory(memory->decoding, stages.back());
+    stages.push_back({std::string(kStageVideoEncoding), {}});
+  }
+  return stages;
+}
+
+}  // namespace
+
+GenerationRequest PlannedModel::Defaults() const {
+  const SamplingDefaults sampling =
+      few_step.has_value() ? FewStepSampling(*few_step) : family->sampling;
+  const GenerationDefaults own = generation_defaults.value_or(GenerationDefaults{});
+  GenerationRequest defaults;
+  defaults.negative_prompt = own.negative_prompt.value_or(std::string(sampling.negative_prompt));
+  defaults.width = own.width.value_or(family->shape.width);
+  defaults.height = own.height.value_or(family->shape.height);
+  defaults.num_frames = own.num_frames.value_or(family->shape.num_frames);
+  defaults.fps = own.fps.value_or(family->fps);
+  defaults.steps = own.steps.value_or(sampling.steps);
+  defaults.guidance_scale =
+      own.guidance_scale.empty() ? sampling.guidance_scale : own.guidance_scale;
+  defaults.shift = own.shift.value_or(sampling.shift);
+  defaults.solver = own.solver.value_or(std::string(sampling.solver));
+  defaults.outputs = {OutputKind::kMp4};
+  return defaults;
+}
+
+int PlannedModel::SpatialStride() const {
+  return static_cast<int>(vae.stride_spatial * transformer.patch_size[1]);
+}
+
+double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens) {
+  const double dim = static_cast<double>(config.dim);
+  const double n = static_cast<double>(tokens);
+  const double patch =
+      static_cast<double>(config.patch_size[0] * config.patch_size[1] * config.patch_size[2]);
+  // Self-attention's four products and cross-attention's two, the feed-forward's two, and both
+  // attentions.
+  const double layer = n * (12 * dim * dim + 4 * dim * static_cast<double>(config.ffn_dim)) +
+                       4 * n * n * dim + 4 * n * static_cast<double>(config.text_len) * dim;
+  const double ends =
+      2 * n * dim * patch * static_cast<double>(config.in_channels + config.out_channels);
+  return static_cast<double>(config.num_layers) * layer + ends;
+}
+
+absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
+                                        const InspectedRequest& inspected, int64_t drawn_seed,
+                                        const PlanLimits& limits) {
+  GenerationPlan plan;
+  plan.request = Resolve(request, model, drawn_seed);
+  plan.guided = !model.few_step.has_value();
+  plan.image_to_video = plan.request.image != nullptr;
+
+  Violations violations(inspected.violations);
+  CheckTexts(inspected, model.transformer.text_len, violations);
+  if (plan.image_to_video && model.family->image == ImageRole::kNone) {
+    violations.Add("image", absl::StrCat(std::string(model.family->name), " takes no image"));
+  }
+  if (!plan.image_to_video && !model.family->accepts_text_only) {
+    violations.Add("image", absl::StrCat(std::string(model.family->name), " needs an image"));
+  }
+  CheckSampling(plan.request, *model.family, violations);
+  CheckLoras(plan.request, model, violations);
+  if (model.few_step.has_value()) {
+    CheckFewStep(plan.request, FewStepSampling(*model.few_step), violations);
+  }
+  const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
+  if (shape.has_value()) {
+    plan.shape = *shape;
+    plan.latent_shape = LatentShape(model, *shape);
+    plan.tokens = CountTokens(model, plan.latent_shape);
+    plan.batched_guidance = plan.guided && plan.tokens <= kMaxTokensBatched;
+  }
+  if (!violations.list().empty()) return InvalidFields(violations.list());
+
+  plan.request.width = plan.shape.width;
+  plan.request.height = plan.shape.height;
+  plan.request.size_is_exact = true;
+  absl::StatusOr<FlowSchedule> schedule = MakeSchedule(plan.request, model);
+  if (!schedule.ok()) return schedule.status();
+  plan.steps = PlanSteps(schedule->timesteps, model, plan.request.guidance_scale);
+  plan.sigmas = std::move(schedule->sigmas);
+  absl::StatusOr<std::optional<ResidencyChoice>> memory =
+      PlanMemory(model, inspected, limits, plan);
+  if (!memory.ok()) return memory.status();
+  plan.stages = PlanStages(plan, model, inspected, *memory);
+  return plan;
+}
+
+}  // namespace wan

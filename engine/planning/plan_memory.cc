@@ -1,0 +1,162 @@
+#include "engine/planning/plan_memory.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace wan {
+namespace {
+
+// What merging the request's LoRAs takes, by expert.
+std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const PlannedModel& model) {
+  std::vector<std::vector<LoraFootprint>> footprints(model.family->experts);
+  for (const LoraScale& chosen : loras) {
+    for (const PlannedLora& lora : model.loras) {
+      if (lora.name != chosen.name) continue;
+      for (size_t expert = 0; expert < lora.experts.size(); ++expert) {
+        if (lora.experts[expert].has_value()) footprints[expert].push_back(*lora.experts[expert]);
+      }
+    }
+  }
+  std::vector<uint64_t> bytes;
+  for (const auto& expert : footprints) bytes.push_back(LoraMergingBytes(expert));
+  return bytes;
+}
+
+// The plan's job as it would be with a video of `shape`.
+MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
+                        const PlannedModel& model, const InspectedRequest& inspected) {
+  const std::vector<int64_t> latents = LatentShape(model, shape);
+  MemoryJob job{.transformer = model.transformer,
+                .text_encoder = model.text_encoder,
+                .vae = model.vae,
+                .element_bytes = model.element_bytes,
+                .latents = {latents[1], latents[2], latents[3]},
+                .tokens = CountTokens(model, latents),
+                .text_tokens = std::max(inspected.prompt_tokens.value_or(0),
+                                        inspected.negative_prompt_tokens.value_or(0)),
+                .guided = plan.guided,
+                .image = plan.image_to_video ? model.family->image : ImageRole::kNone,
+                .previews = plan.request.preview_interval > 0,
+                .expert_steps = std::vector<int>(model.family->experts),
+                .expert_merging_bytes = MergingBytes(plan.request.loras, model),
+                .most_tokens_batched = kMaxTokensBatched};
+  for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(model, step.expert)];
+  return job;
+}
+
+void SetResidency(const ResidencyChoice& choice, const PlannedModel& model, GenerationPlan& plan) {
+  for (size_t i = 0; i < choice.policies.size(); ++i) {
+    plan.residency.push_back({model.components[i].name, choice.policies[i]});
+  }
+  plan.batched_guidance = choice.batched_guidance;
+  plan.prefetch_experts = choice.prefetch_experts;
+  plan.decode_tiles = choice.decode_tiles;
+  plan.peak_device_bytes = choice.peak;
+}
+
+std::string GiB(uint64_t bytes) {
+  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+// The largest number from 0 to `limit` that `holds`, which is false from some number on and true
+// before; -1 if it never is.
+template <typename Predicate>
+int64_t LastThat(int64_t limit, const Predicate& holds) {
+  int64_t below = -1;
+  int64_t beyond = limit + 1;
+  while (below + 1 < beyond) {
+    const int64_t middle = below + (beyond - below) / 2;
+    (holds(middle) ? below : beyond) = middle;
+  }
+  return below;
+}
+
+// Why a job does not fit and what would.
+std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
+                             const PlannedModel& model, const InspectedRequest& inspected,
+                             const PlanLimits& limits) {
+  const auto fits = [&](const VideoShape& shape) {
+    return ChooseResidency(model.components, MakeMemoryJob(plan, shape, model, inspected),
+                           limits.device_memory_bytes)
+        .has_value();
+  };
+  const LeastDemand demand = FindLeastDemand(model.components, job);
+  std::string text =
+      absl::StrCat("a video of ", plan.shape.width, "x", plan.shape.height, ", ",
+                   plan.shape.num_frames, " frames needs ", GiB(demand.memory.total()),
+                   " of device memory in ", demand.stage, " (", GiB(demand.memory.weights),
+                   " of them weights); ", GiB(limits.device_memory_bytes), " are there.");
+
+  const int step = static_cast<int>(model.vae.stride_temporal);
+  const auto shorter = [&](int64_t steps) {
+    VideoShape shape = plan.shape;
+    shape.num_frames = 1 + static_cast<int>(steps) * step;
+    return shape;
+  };
+  const int stride = model.SpatialStride();
+  const auto smaller = [&](int64_t columns) {
+    VideoShape shape = plan.shape;
+    // The ratio stays, as near as the grid allows.
+    shape.width = static_cast<int>(columns) * stride;
+    shape.height = shape.width * plan.shape.height / plan.shape.width / stride * stride;
+    return shape;
+  };
+  const int64_t steps = LastThat((plan.shape.num_frames - 1) / step,
+                                 [&](int64_t count) { return fits(shorter(count)); });
+  const int64_t columns = LastThat(plan.shape.width / stride, [&](int64_t count) {
+    // Nothing is so small that it does not fit, but no video either.
+    return smaller(count).height < stride || fits(smaller(count));
+  });
+  const bool smaller_fits = columns > 0 && smaller(columns).height >= stride;
+  if (steps >= 0) {
+    absl::StrAppend(&text, " At this size ", shorter(steps).num_frames, " frames fit.");
+  }
+  if (smaller_fits) {
+    absl::StrAppend(&text, " With this many frames ", smaller(columns).width, "x",
+                    smaller(columns).height, " fits.");
+  }
+  if (steps < 0 && !smaller_fits) {
+    absl::StrAppend(&text, " No video of this model fits: its weights want ",
+                    "more frugal policies (host, stream) or a larger device.");
+  }
+  return text;
+}
+
+}  // namespace
+
+// [C, T, H, W]
+std::vector<int64_t> LatentShape(const PlannedModel& model, const VideoShape& shape) {
+  return {model.vae.z_dim, (shape.num_frames - 1) / model.vae.stride_temporal + 1,
+          shape.height / model.vae.stride_spatial, shape.width / model.vae.stride_spatial};
+}
+
+int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& latent_shape) {
+  const auto& patch = model.transformer.patch_size;
+  return latent_shape[1] / patch[0] * (latent_shape[2] / patch[1]) * (latent_shape[3] / patch[2]);
+}
+
+size_t ExpertIndex(const PlannedModel& model, std::string_view name) {
+  const std::span<const std::string_view> names = ExpertNames(*model.family);
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& model,
+                                                          const InspectedRequest& inspected,
+                                                          const PlanLimits& limits,
+                                                          GenerationPlan& plan) {
+  if (model.components.empty()) return std::nullopt;
+  const MemoryJob job = MakeMemoryJob(plan, plan.shape, model, inspected);
+  std::optional<ResidencyChoice> choice =
+      ChooseResidency(model.components, job, limits.device_memory_bytes);
+  if (!choice.has_value()) {
+    return InvalidFields({{"num_frames", DescribeShortage(plan, job, model, inspected, limits)}});
+  }
+  SetResidency(*choice, model, plan);
+  return choice;
+}
+
+}  // namespace wan

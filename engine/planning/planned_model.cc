@@ -1,0 +1,197 @@
+#include "engine/planning/planned_model.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "engine/checkpoint/expected_tensors.h"
+#include "engine/planning/allocator_rounding.h"
+
+namespace wan {
+namespace {
+
+constexpr int64_t kFp32 = 4;
+
+// Adds up a component's tensors in groups, as its loader enters them into ComponentWeights.
+class WeightSum {
+ public:
+  void BeginGroup() { groups_.push_back(0); }
+
+  void Add(int64_t elements, int64_t element_bytes) {
+    const int64_t bytes = elements * element_bytes;
+    apart_ += AllocatedBytes(bytes);
+    // In the memory of a group every tensor begins where the widest loads may.
+    constexpr int64_t kAlignment = 512;
+    groups_.back() += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  void AddLinear(int64_t out, int64_t in, int64_t element_bytes) {
+    Add(out * in, element_bytes);
+    Add(out, element_bytes);
+  }
+
+  PlannedComponent Result() const {
+    int64_t together = 0;
+    int64_t largest = 0;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      together += AllocatedBytes(groups_[i]);
+      if (i > 0) largest = std::max(largest, AllocatedBytes(groups_[i]));
+    }
+    PlannedComponent component;
+    // Each tensor for itself, as they are loaded, or each group, as they come back from the host.
+    component.bytes = static_cast<uint64_t>(std::max(apart_, together));
+    component.base_bytes = static_cast<uint64_t>(AllocatedBytes(groups_.front()));
+    component.group_bytes = static_cast<uint64_t>(largest);
+    return component;
+  }
+
+ private:
+  int64_t apart_ = 0;
+  std::vector<int64_t> groups_{0};
+};
+
+ResidencyPolicy PolicyIn(std::span<const ComponentResidency> residency,
+                         std::string_view component) {
+  for (const ComponentResidency& entry : residency) {
+    if (entry.component == component) return entry.policy;
+  }
+  return ResidencyPolicy::kAuto;
+}
+
+}  // namespace
+
+std::string_view TransformerComponent(int expert) {
+  return expert == 0 ? "transformer" : "transformer_2";
+}
+
+PlannedComponent TextEncoderWeights(const TextEncoderConfig& config, int64_t element_bytes) {
+  const int64_t inner = config.num_heads * config.head_dim;
+  WeightSum sum;
+  sum.Add(config.vocab_size * config.dim, element_bytes);
+  sum.Add(config.dim, kFp32);
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    sum.BeginGroup();
+    sum.Add(config.dim, kFp32);
+    sum.Add(3 * inner * config.dim, element_bytes);
+    sum.Add(config.dim * inner, element_bytes);
+    sum.Add(config.num_buckets * config.num_heads, element_bytes);
+    sum.Add(config.dim, kFp32);
+    sum.Add(2 * config.ffn_dim * config.dim, element_bytes);
+    sum.Add(config.dim * config.ffn_dim, element_bytes);
+  }
+  return sum.Result();
+}
+
+PlannedComponent TransformerWeights(const TransformerConfig& config, int64_t element_bytes) {
+  const int64_t dim = config.dim;
+  const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
+  WeightSum sum;
+  sum.AddLinear(dim, config.in_channels * patch, kFp32);
+  sum.AddLinear(dim, config.freq_dim, kFp32);
+  sum.AddLinear(dim, dim, kFp32);
+  sum.AddLinear(6 * dim, dim, kFp32);
+  sum.AddLinear(dim, config.text_dim, element_bytes);
+  sum.AddLinear(dim, dim, element_bytes);
+  sum.Add(2 * dim, kFp32);
+  sum.AddLinear(patch * config.out_channels, dim, kFp32);
+  // Keys and values of the text are groups of their own, before those of the steps.
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    sum.BeginGroup();
+    sum.AddLinear(2 * dim, dim, element_bytes);
+    sum.Add(dim, kFp32);
+  }
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    sum.BeginGroup();
+    sum.Add(6 * dim, kFp32);
+    sum.AddLinear(3 * dim, dim, element_bytes);
+    sum.Add(2 * dim, kFp32);
+    sum.AddLinear(dim, dim, element_bytes);
+    for (int norm = 0; norm < 3; ++norm) sum.Add(dim, kFp32);
+    for (int product = 0; product < 2; ++product) sum.AddLinear(dim, dim, element_bytes);
+    sum.AddLinear(config.ffn_dim, dim, element_bytes);
+    sum.AddLinear(dim, config.ffn_dim, element_bytes);
+  }
+  return sum.Result();
+}
+
+PlannedComponent VaeWeights(const VaeConfig& config) {
+  const std::vector<TensorSpec> tensors = ExpectedTensors(config);
+  WeightSum sum;
+  for (const bool encoder : {true, false}) {
+    sum.BeginGroup();
+    for (const TensorSpec& tensor : tensors) {
+      const bool of_encoder =
+          tensor.name.starts_with("encoder.") || tensor.name.starts_with("conv1.");
+      if (of_encoder == encoder) sum.Add(ElementCount(tensor.shape).value_or(0), kFp32);
+    }
+  }
+  return sum.Result();
+}
+
+absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
+                                            std::span<const ComponentResidency> residency) {
+  PlannedModel model;
+  model.family = FindModelFamily(checkpoint.model());
+  if (model.family == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(checkpoint.path(), " holds the model ",
+                                                 checkpoint.model(),
+                                                 ", which this server does not run"));
+  }
+  model.transformer = checkpoint.transformer_config();
+  model.text_encoder = checkpoint.text_encoder_config();
+  model.vae = checkpoint.vae_config();
+  model.expert_boundary = checkpoint.expert_boundary();
+  model.few_step = checkpoint.few_step();
+  model.generation_defaults = checkpoint.generation_defaults();
+  model.element_bytes = element_bytes;
+  const auto add = [&](std::string_view name, PlannedComponent component) {
+    component.name = std::string(name);
+    component.policy = PolicyIn(residency, name);
+    model.components.push_back(std::move(component));
+  };
+  add(kTextEncoderComponent, TextEncoderWeights(model.text_encoder, element_bytes));
+  for (int i = 0; i < checkpoint.num_experts(); ++i) {
+    add(TransformerComponent(i),
+        TransformerWeights(checkpoint.transformer_config(i), element_bytes));
+  }
+  add(kVaeComponent, VaeWeights(model.vae));
+  return model;
+}
+
+namespace {
+
+// Whether a component is an expert that some LoRA changes.
+bool HasLora(const PlannedModel& model, size_t component) {
+  return std::any_of(model.loras.begin(), model.loras.end(), [&](const PlannedLora& lora) {
+    return component > 0 && component <= lora.experts.size() &&
+           lora.experts[component - 1].has_value();
+  });
+}
+
+}  // namespace
+
+absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
+                             uint64_t available_bytes) {
+  constexpr double kGiB = 1 << 30;
+  uint64_t needed = 0;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < policies.size(); ++i) {
+    const bool computes_there = policies[i] == ResidencyPolicy::kCpu;
+    const bool waits_there = policies[i] != ResidencyPolicy::kResident && !computes_there;
+    const bool is_copied = waits_there || HasLora(model, i);
+    if (!computes_there && !is_copied) continue;
+    needed += model.components[i].bytes * (computes_there && is_copied ? 2 : 1);
+    names.push_back(model.components[i].name);
+  }
+  for (const PlannedLora& lora : model.loras) needed += lora.host_bytes;
+  if (needed <= available_bytes) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "weights of %s wait in host memory, %.1f GiB, and %.1f GiB of it are available: the machine "
+      "needs more memory, or the device does (docs/memory.md)",
+      absl::StrJoin(names, ", "), static_cast<double>(needed) / kGiB,
+      static_cast<double>(available_bytes) / kGiB));
+}
+
+}  // namespace wan

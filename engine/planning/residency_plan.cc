@@ -1,0 +1,293 @@
+#include "engine/planning/residency_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine/api/recorder.h"
+#include "engine/planning/plan.h"
+
+namespace wan {
+namespace {
+
+using Policies = std::vector<ResidencyPolicy>;
+
+constexpr int64_t kFp32 = 4;
+// What a streamed byte costs at least, of one that is moved while nothing computes.
+constexpr double kLeastStreamedShare = 0.05;
+// Operations that a card gets through while its link brings a byte, as the ones do that are slowest
+// to hide weights behind: an H100's 500 TFLOP/s and 50 GB/s, an A100's 250 and 25.
+constexpr double kFlopsPerLinkByte = 1e4;
+
+// Allocators round, and libraries take a little for themselves.
+uint64_t WithMargin(uint64_t bytes) { return bytes + bytes / 100; }
+
+// What the device holds from the noise to the last frame besides the stages' own: latents, noise,
+// flow and the solver's memory, texts, the image's channels.
+uint64_t JobBytes(const MemoryJob& job) {
+  const LatentSize& size = job.latents;
+  const int64_t latents = job.vae.z_dim * size.frames * size.height * size.width * kFp32;
+  const int64_t condition =
+      job.image == ImageRole::kCondition
+          ? 3 * job.transformer.in_channels * size.frames * size.height * size.width * kFp32
+          : 0;
+  const int64_t texts = 2 * job.transformer.text_len * job.text_encoder.dim * job.element_bytes;
+  return static_cast<uint64_t>(8 * latents + condition + texts);
+}
+
+// The activations of every stage, which no policy but kCpu changes.
+struct Activations {
+  uint64_t text_encoding = 0;
+  uint64_t vae_encoding = 0;
+  uint64_t step_single = 0;
+  uint64_t step_batched = 0;
+  uint64_t preview = 0;  // besides the texts that a step holds
+  uint64_t decoding = 0;
+};
+
+Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles) {
+  const uint64_t held = JobBytes(job) + kLibraryWorkspaceBytes;
+  const int64_t texts = job.guided ? 2 : 1;
+  const LatentSize tile = TileOf(job.latents, tiles);
+  const auto step = [&](int64_t batch) {
+    return WithMargin(
+        held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
+        std::max(TextPreparationBytes(job.transformer, batch, job.element_bytes),
+                 ForwardBytes(job.transformer, job.tokens, batch, job.element_bytes)));
+  };
+  Activations activations;
+  activations.text_encoding =
+      WithMargin(held + TextEncodingBytes(job.text_encoder, std::max<int64_t>(job.text_tokens, 1),
+                                          job.element_bytes));
+  if (job.image != ImageRole::kNone) {
+    LatentSize encoded = job.latents;
+    if (job.image == ImageRole::kFirstFrame) encoded.frames = 1;
+    activations.vae_encoding = WithMargin(held + EncodingBytes(job.vae, encoded, kFp32));
+  }
+  activations.step_single = step(1);
+  activations.step_batched = step(2);
+  if (job.previews) {
+    activations.preview =
+        WithMargin(held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
+                   DecodingBytes(job.vae, {1, tile.height, tile.width}, kFp32));
+  }
+  activations.decoding = WithMargin(held + DecodingBytes(job.vae, tile, kFp32));
+  return activations;
+}
+
+// Device memory of a component's weights while it works, or while it does not.
+uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bool in_use) {
+  switch (policy) {
+    case ResidencyPolicy::kAuto:
+    case ResidencyPolicy::kResident:
+      return component.bytes;
+    case ResidencyPolicy::kHost:
+      return in_use ? component.bytes : 0;
+    case ResidencyPolicy::kStream:
+      return in_use ? component.base_bytes + 2 * component.group_bytes : 0;
+    case ResidencyPolicy::kCpu:
+      return 0;
+  }
+  return component.bytes;
+}
+
+// Adds up stages for one set of policies.
+class Sums {
+ public:
+  Sums(const std::vector<PlannedComponent>& components, const MemoryJob& job,
+       const Policies& policies)
+      : components_(components), job_(job), policies_(policies) {}
+
+  ResidencyChoice Choose(const Activations& activations, const TileGrid& tiles, bool batched,
+                         bool prefetch) const {
+    const size_t vae = components_.size() - 1;
+    ResidencyChoice choice;
+    choice.policies = policies_;
+    choice.batched_guidance = batched;
+    choice.prefetch_experts = prefetch;
+    choice.decode_tiles = tiles;
+    choice.text_encoding = Stage({0}, activations.text_encoding, 0);
+    if (job_.image != ImageRole::kNone) {
+      choice.vae_encoding = Stage({vae}, activations.vae_encoding, vae);
+    }
+    for (size_t expert = 1; expert < vae; ++expert) {
+      std::vector<size_t> in_use{expert};
+      if (prefetch && expert + 1 < vae) in_use.push_back(expert + 1);
+      const uint64_t forward = batched ? activations.step_batched : activations.step_single;
+      StageMemory step = Stage(in_use, forward + MergingBytes(expert), expert);
+      if (job_.previews) {
+        in_use.push_back(vae);
+        const StageMemory preview = Stage(in_use, activations.preview, vae);
+        if (preview.total() > step.total()) step = preview;
+      }
+      choice.steps.push_back(step);
+    }
+    choice.decoding = Stage({vae}, activations.decoding, vae);
+    choice.peak = std::max(
+        {choice.text_encoding.total(), choice.vae_encoding.total(), choice.decoding.total()});
+    for (const StageMemory& step : choice.steps) choice.peak = std::max(choice.peak, step.total());
+    return choice;
+  }
+
+  // Bytes that a job moves while nothing computes.
+  double Cost() const {
+    double cost = 0;
+    for (size_t i = 0; i < components_.size(); ++i) {
+      const auto bytes = static_cast<double>(components_[i].bytes);
+      if (policies_[i] == ResidencyPolicy::kHost) cost += bytes;
+      if (policies_[i] == ResidencyPolicy::kStream) cost += bytes * StreamedPasses(i);
+    }
+    return cost;
+  }
+
+ private:
+  // How often a job that streams a component waits for the whole of it, in effect.
+  double StreamedPasses(size_t component) const {
+    const bool is_expert = component > 0 && component + 1 < components_.size();
+    if (!is_expert) return 2;  // of each text, or each half; short work hides nothing
+    const int steps = job_.expert_steps[component - 1];
+    const double hidden = TransformerForwardFlops(job_.transformer, job_.tokens) /
+                          (kFlopsPerLinkByte * static_cast<double>(components_[component].bytes));
+    return std::max(1.0, steps * (job_.guided ? 2 : 1) * std::max(kLeastStreamedShare, 1 - hidden));
+  }
+
+  uint64_t MergingBytes(size_t component) const {
+    const std::vector<uint64_t>& bytes = job_.expert_merging_bytes;
+    return bytes.empty() ? 0 : WithMargin(bytes[component - 1]);
+  }
+
+  StageMemory Stage(const std::vector<size_t>& in_use, uint64_t activations,
+                    size_t computing) const {
+    StageMemory stage;
+    for (size_t i = 0; i < components_.size(); ++i) {
+      const bool used = std::find(in_use.begin(), in_use.end(), i) != in_use.end();
+      stage.weights += HeldBytes(components_[i], policies_[i], used);
+    }
+    // What computes on the CPU has its activations there.
+    const bool on_device = policies_[computing] != ResidencyPolicy::kCpu;
+    stage.activations =
+        on_device ? activations : WithMargin(JobBytes(job_) + kLibraryWorkspaceBytes);
+    return stage;
+  }
+
+  const std::vector<PlannedComponent>& components_;
+  const MemoryJob& job_;
+  const Policies& policies_;
+};
+
+// Every way to replace kAuto, from `component` on.
+template <typename Visit>
+void ForEachPolicies(const std::vector<PlannedComponent>& components, Policies& policies,
+                     size_t component, const Visit& visit) {
+  if (component == components.size()) {
+    visit();
+    return;
+  }
+  if (components[component].policy != ResidencyPolicy::kAuto) {
+    policies[component] = components[component].policy;
+    ForEachPolicies(components, policies, component + 1, visit);
+    return;
+  }
+  for (const ResidencyPolicy policy :
+       {ResidencyPolicy::kResident, ResidencyPolicy::kHost, ResidencyPolicy::kStream}) {
+    policies[component] = policy;
+    ForEachPolicies(components, policies, component + 1, visit);
+  }
+}
+
+// One option more where there is room.
+void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
+            uint64_t device_bytes, ResidencyChoice& choice) {
+  const auto fits = [&](const ResidencyChoice& option) {
+    return device_bytes == 0 || option.peak <= device_bytes;
+  };
+  if (job.guided && job.tokens <= job.most_tokens_batched) {
+    const ResidencyChoice batched =
+        sums.Choose(activations, choice.decode_tiles, true, choice.prefetch_experts);
+    if (fits(batched)) choice = batched;
+  }
+  const bool next_is_away = std::any_of(
+      choice.policies.begin() + 2, choice.policies.end() - 1, [](ResidencyPolicy policy) {
+        return policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
+      });
+  if (next_is_away) {
+    const ResidencyChoice prefetching =
+        sums.Choose(activations, choice.decode_tiles, choice.batched_guidance, true);
+    if (fits(prefetching)) choice = prefetching;
+  }
+}
+
+}  // namespace
+
+LatentSize TileOf(const LatentSize& latents, const TileGrid& grid) {
+  const auto side = [](int64_t whole, int64_t count) {
+    return count == 1 ? whole : (whole + (count - 1) * kTileOverlap + count - 1) / count;
+  };
+  return {latents.frames, side(latents.height, grid.rows), side(latents.width, grid.columns)};
+}
+
+std::vector<TileGrid> TileGrids(const LatentSize& latents) {
+  std::vector<TileGrid> grids;
+  TileGrid grid;
+  while (true) {
+    // The longer side of the tile is cut next.
+    const LatentSize tile = TileOf(latents, grid);
+    const bool is_wide = tile.width >= tile.height;
+    (is_wide ? grid.columns : grid.rows) += 1;
+    const LatentSize cut = TileOf(latents, grid);
+    if ((is_wide ? cut.width : cut.height) < kSmallestTile) return grids;
+    grids.push_back(grid);
+  }
+}
+
+std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
+                                               const MemoryJob& job, uint64_t device_bytes) {
+  std::vector<TileGrid> grids{TileGrid{}};
+  if (device_bytes > 0) {
+    const std::vector<TileGrid> smaller = TileGrids(job.latents);
+    grids.insert(grids.end(), smaller.begin(), smaller.end());
+  }
+  for (const TileGrid& grid : grids) {
+    const Activations activations = ActivationsOf(job, grid);
+    std::optional<ResidencyChoice> best;
+    double best_cost = std::numeric_limits<double>::infinity();
+    Policies policies(components.size());
+    ForEachPolicies(components, policies, 0, [&] {
+      const Sums sums(components, job, policies);
+      ResidencyChoice choice = sums.Choose(activations, grid, false, false);
+      const double cost = sums.Cost();
+      if ((device_bytes == 0 || choice.peak <= device_bytes) && cost < best_cost) {
+        best = std::move(choice);
+        best_cost = cost;
+      }
+    });
+    if (!best.has_value()) continue;
+    const Policies chosen = best->policies;
+    Extend(Sums(components, job, chosen), activations, job, device_bytes, *best);
+    return best;
+  }
+  return std::nullopt;
+}
+
+LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, const MemoryJob& job) {
+  const std::vector<TileGrid> grids = TileGrids(job.latents);
+  const TileGrid grid = grids.empty() ? TileGrid{} : grids.back();
+  const Activations activations = ActivationsOf(job, grid);
+  std::optional<ResidencyChoice> least;
+  Policies policies(components.size());
+  ForEachPolicies(components, policies, 0, [&] {
+    ResidencyChoice choice =
+        Sums(components, job, policies).Choose(activations, grid, false, false);
+    if (!least.has_value() || choice.peak < least->peak) least = std::move(choice);
+  });
+  LeastDemand demand{std::string(kStageT5Encoding), least->text_encoding};
+  const auto consider = [&](std::string stage, const StageMemory& memory) {
+    if (memory.total() > demand.memory.total()) demand = {std::move(stage), memory};
+  };
+  consider(std::string(kStageVaeEncoding), least->vae_encoding);
+  for (const StageMemory& step : least->steps) consider(StageFamily(StepInferenceStage(0)), step);
+  consider(std::string(kStageVaeDecoding), least->decoding);
+  return demand;
+}
+
+}  // namespace wan

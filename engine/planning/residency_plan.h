@@ -1,0 +1,95 @@
+// Which policy each component gets for one job, and what every stage then holds of the device's
+// memory: a pure function of the model, the job and the device. memory_estimate.h has the numbers
+// that it adds up.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/residency.h"
+#include "engine/planning/memory_estimate.h"
+#include "engine/planning/model_family.h"
+
+namespace wan {
+
+// A component's weights as planning sees them, in bytes of device memory.
+struct PlannedComponent {
+  std::string name;                                     // as ComponentResidency::component
+  ResidencyPolicy policy = ResidencyPolicy::kResident;  // as configured
+  uint64_t bytes = 0;
+  // Where weights are streamed: what stays on the device while the component works, and the largest
+  // of the parts that come and go.
+  uint64_t base_bytes = 0;
+  uint64_t group_bytes = 0;
+};
+
+// What decides a job's activations.
+struct MemoryJob {
+  TransformerConfig transformer;
+  TextEncoderConfig text_encoder;
+  VaeConfig vae;
+  int64_t element_bytes = 4;  // of the compute dtype of transformers and text encoder
+  LatentSize latents;
+  int64_t tokens = 0;       // of one forward
+  int64_t text_tokens = 0;  // of the longer text
+  bool guided = true;
+  ImageRole image = ImageRole::kNone;
+  bool previews = false;
+  std::vector<int> expert_steps;  // how many steps each expert takes
+  // What merging the job's LoRAs into each expert takes while it computes; empty: there are none.
+  std::vector<uint64_t> expert_merging_bytes;
+  // Up to so many tokens a batch of two forwards is faster than one after the other.
+  int64_t most_tokens_batched = 0;
+};
+
+struct StageMemory {
+  uint64_t weights = 0;
+  uint64_t activations = 0;
+
+  uint64_t total() const { return weights + activations; }
+};
+
+struct ResidencyChoice {
+  std::vector<ResidencyPolicy> policies;  // of the components, none of them kAuto
+  bool batched_guidance = false;
+  // The next expert's weights come while the one before still computes.
+  bool prefetch_experts = false;
+  TileGrid decode_tiles;
+
+  StageMemory text_encoding;
+  StageMemory vae_encoding;
+  std::vector<StageMemory> steps;  // by expert
+  StageMemory decoding;
+  uint64_t peak = 0;  // of the largest stage
+};
+
+// `components` are the text encoder, the experts, and the autoencoder. `device_bytes` is what the
+// job may use, weights included; 0: as much as it wants, and then everything is resident.
+//
+// Of all choices that fit, the one that moves the fewest bytes in a job while nothing computes:
+// streamed ones hide behind a long video's forwards, and not behind a short one's. Whole frames are
+// decoded if any choice allows it. Nullopt if nothing fits.
+std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
+                                               const MemoryJob& job, uint64_t device_bytes);
+
+// The largest stage of the most frugal choice, for messages about jobs that do not fit.
+struct LeastDemand {
+  std::string stage;
+  StageMemory memory;
+};
+LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, const MemoryJob& job);
+
+// Latents that neighbouring tiles share at least, on each axis.
+inline constexpr int64_t kTileOverlap = 8;
+// A side that was cut is not smaller, so that no more than two tiles share a latent.
+inline constexpr int64_t kSmallestTile = 20;
+
+// The size of the largest tile of a grid.
+LatentSize TileOf(const LatentSize& latents, const TileGrid& grid);
+
+// The grids to try one after the other where whole frames do not fit: ever smaller tiles.
+std::vector<TileGrid> TileGrids(const LatentSize& latents);
+
+}  // namespace wan

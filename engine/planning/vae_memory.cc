@@ -1,0 +1,240 @@
+// The autoencoders' part of memory_estimate.h: their layers (engine/models/wan/vae_layers.cc,
+// vae_decoder.cc, vae_encoder.cc) with blocks of a MemoryWalk for tensors. The names are theirs.
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "engine/planning/memory_estimate.h"
+#include "engine/planning/memory_walk.h"
+
+namespace wan {
+namespace {
+
+constexpr int64_t kColors = 3;
+constexpr int64_t kHistory = 2;  // frames that a convolution over three looks back at
+
+// An activation.
+struct Feature {
+  int64_t channels = 0;
+  int64_t frames = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  MemoryWalk::Block block;
+};
+
+class VaeWalk {
+ public:
+  VaeWalk(const VaeConfig& config, int64_t element_bytes)
+      : config_(config), element_bytes_(element_bytes) {}
+
+  // The whole of Decode / Encode; chunks after the third repeat it.
+  void Decode(const LatentSize& size);
+  void Encode(const LatentSize& size);
+
+  uint64_t peak() const { return walk_.peak(); }
+
+ private:
+  int64_t Bytes(int64_t channels, int64_t frames, const Feature& like) const {
+    return channels * frames * like.height * like.width * element_bytes_;
+  }
+
+  Feature Make(int64_t channels, int64_t frames, int64_t height, int64_t width) {
+    return {channels, frames, height, width,
+            walk_.Take(channels * frames * height * width * element_bytes_)};
+  }
+  Feature MakeLike(const Feature& x, int64_t channels) {
+    return Make(channels, x.frames, x.height, x.width);
+  }
+
+  // A convolution's history is taken when it first runs and kept to the end of the video.
+  void Remember(int64_t frames, const Feature& x) {
+    SkipSlot();
+    MemoryWalk::Block& history = histories_[slot_ - 1];
+    if (!history.held()) history = walk_.Take(Bytes(x.channels, frames, x));
+  }
+
+  // Of a convolution that does not run in this chunk.
+  void SkipSlot() {
+    if (++slot_ > histories_.size()) histories_.emplace_back();
+  }
+
+  // CausalConv3d: what it reads with the frames before it, then its output. `x` is freed in between
+  // where the caller gives it away.
+  Feature CausalConv(const Feature& x, int64_t out, int64_t out_frames, int64_t history,
+                     MemoryWalk::Block* given = nullptr) {
+    const auto window = walk_.Take(Bytes(x.channels, x.frames + history, x));
+    if (given != nullptr) given->Free();
+    Remember(history, x);
+    return Make(out, out_frames, x.height, x.width);
+  }
+  Feature CausalConv(const Feature& x, int64_t out) {
+    return CausalConv(x, out, x.frames, kHistory);
+  }
+  // NormSiluConv3d of an input that is given away.
+  Feature CausalConvOf(Feature x, int64_t out) {
+    return CausalConv(x, out, x.frames, kHistory, &x.block);
+  }
+
+  Feature Residual(const Feature& x, int64_t out) {
+    Feature y = CausalConvOf(CausalConv(x, out), out);
+    if (x.channels != out) walk_.Touch(Bytes(out, x.frames, x));
+    return y;
+  }
+
+  Feature Attention(const Feature& x) {
+    const auto rows = walk_.Take(Bytes(x.channels, x.frames, x));
+    const auto qkv = walk_.Take(Bytes(3 * x.channels, x.frames, x));
+    // The attention takes queries, keys and values apart.
+    const auto apart = walk_.Take(Bytes(3 * x.channels, x.frames, x));
+    const auto attended = walk_.Take(Bytes(x.channels, x.frames, x));
+    return MakeLike(x, x.channels);
+  }
+
+  Feature Middle(const Feature& x) {
+    Feature first = Residual(x, x.channels);
+    const Feature attended = Attention(first);
+    first.block.Free();
+    return Residual(attended, x.channels);
+  }
+
+  // `out` of the two-dimensional convolution.
+  Feature Upsample(Feature x, bool temporal, int64_t out) {
+    int64_t time_factor = 1;
+    if (temporal && !first_chunk_) {
+      x = CausalConv(x, 2 * x.channels, x.frames, kHistory);
+      x.channels /= 2;
+      time_factor = 2;
+    } else if (temporal) {
+      SkipSlot();
+    }
+    x = Make(x.channels, x.frames * time_factor, 2 * x.height, 2 * x.width);
+    return MakeLike(x, out);
+  }
+
+  Feature Downsample(const Feature& x, bool temporal) {
+    auto bordered =
+        walk_.Take(x.channels * x.frames * (x.height + 1) * (x.width + 1) * element_bytes_);
+    Feature y = Make(x.channels, x.frames, x.height / 2, x.width / 2);
+    bordered.Free();
+    if (!temporal) return y;
+    if (!first_chunk_) return CausalConv(y, y.channels, y.frames / 2, /*history=*/1);
+    Remember(1, y);
+    return y;
+  }
+
+  Feature DecoderStage(Feature x, int64_t out, std::optional<bool> up);
+  Feature EncoderStage(const Feature& x, int64_t out, std::optional<bool> down);
+  void DecodeChunk(const LatentSize& size);
+  void EncodeChunk(int64_t frames, int64_t height, int64_t width);
+
+  bool HasShortcuts() const { return config_.kind == "2.2"; }
+
+  const VaeConfig& config_;
+  const int64_t element_bytes_;
+  MemoryWalk walk_;
+  std::deque<MemoryWalk::Block> histories_;
+  size_t slot_ = 0;
+  bool first_chunk_ = true;
+};
+
+Feature VaeWalk::DecoderStage(Feature x, int64_t out, std::optional<bool> up) {
+  MemoryWalk::Block shortcut;
+  for (int i = 0; i < config_.num_res_blocks + 1; ++i) {
+    Feature y = Residual(x, out);
+    // The stage's own input stays for the shortcut around it.
+    if (i == 0 && up.has_value() && HasShortcuts()) shortcut = std::move(x.block);
+    x = std::move(y);
+  }
+  if (!up.has_value()) return x;
+  // The older autoencoder has no shortcut and halves the width on the way up.
+  return Upsample(std::move(x), *up, HasShortcuts() ? out : out / 2);
+}
+
+void VaeWalk::DecodeChunk(const LatentSize& size) {
+  slot_ = 0;
+  const size_t stages = config_.dim_mult.size();
+  const int64_t innermost = config_.decoder_base_dim * config_.dim_mult.back();
+  Feature latents = Make(config_.z_dim, 1, size.height, size.width);
+  Feature x = CausalConv(latents, innermost);
+  latents.block.Free();
+  x = Middle(x);
+  for (size_t i = 0; i < stages; ++i) {
+    const int64_t out = config_.decoder_base_dim * config_.dim_mult[stages - 1 - i];
+    const std::optional<bool> up =
+        i + 1 == stages ? std::nullopt
+                        : std::optional<bool>(config_.temporal_downsample[stages - 2 - i]);
+    x = DecoderStage(std::move(x), out, up);
+  }
+  const int64_t patch = config_.patch_size * config_.patch_size;
+  x = CausalConvOf(std::move(x), kColors * patch);
+  const auto frames = walk_.Take(Bytes(kColors * patch, x.frames, x));
+  x.block.Free();
+  // On the way to the host: two copies, clamped and scaled, and two of 8 bits.
+  const auto scaled = walk_.Take(2 * Bytes(kColors * patch, x.frames, x));
+  walk_.Touch(Bytes(kColors * patch, x.frames, x));
+  first_chunk_ = false;
+}
+
+void VaeWalk::Decode(const LatentSize& size) {
+  for (int64_t chunk = 0; chunk < std::min<int64_t>(size.frames, 3); ++chunk) DecodeChunk(size);
+}
+
+Feature VaeWalk::EncoderStage(const Feature& x, int64_t out, std::optional<bool> down) {
+  Feature y;
+  for (int i = 0; i < config_.num_res_blocks; ++i) {
+    Feature next = Residual(i == 0 ? x : y, out);
+    y = std::move(next);
+  }
+  if (down.has_value()) y = Downsample(y, *down);
+  if (HasShortcuts()) {
+    // The averaged input, and its values sorted by what they are averaged over, to whole frames.
+    const int64_t most_frames = x.frames + x.frames % 2;
+    const auto sorted = walk_.Take(Bytes(x.channels, most_frames, x));
+    walk_.Touch(Bytes(out, y.frames, y));
+  }
+  return y;
+}
+
+void VaeWalk::EncodeChunk(int64_t frames, int64_t height, int64_t width) {
+  slot_ = 0;
+  const int64_t patch = config_.patch_size;
+  const auto pixels = walk_.Take(kColors * frames * height * width * 4);
+  Feature folded = Make(kColors * patch * patch, frames, height / patch, width / patch);
+  Feature x = CausalConv(folded, config_.base_dim);
+  folded.block.Free();
+  const size_t stages = config_.dim_mult.size();
+  for (size_t i = 0; i < stages; ++i) {
+    const std::optional<bool> down =
+        i + 1 == stages ? std::nullopt : std::optional<bool>(config_.temporal_downsample[i]);
+    x = EncoderStage(x, config_.base_dim * config_.dim_mult[i], down);
+  }
+  x = Middle(x);
+  x = CausalConvOf(std::move(x), 2 * config_.z_dim);
+  walk_.Touch(2 * Bytes(2 * config_.z_dim, x.frames, x));
+  first_chunk_ = false;
+}
+
+void VaeWalk::Encode(const LatentSize& size) {
+  const int64_t height = size.height * config_.stride_spatial;
+  const int64_t width = size.width * config_.stride_spatial;
+  for (int64_t chunk = 0; chunk < std::min<int64_t>(size.frames, 3); ++chunk) {
+    EncodeChunk(chunk == 0 ? 1 : config_.stride_temporal, height, width);
+  }
+}
+
+}  // namespace
+
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes) {
+  VaeWalk walk(config, element_bytes);
+  walk.Decode(size);
+  return walk.peak();
+}
+
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes) {
+  VaeWalk walk(config, element_bytes);
+  walk.Encode(size);
+  return walk.peak();
+}
+
+}  // namespace wan

@@ -1,0 +1,297 @@
+#include "engine/weights/component_weights.h"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace wan {
+namespace {
+
+// Where a tensor may begin: what the widest loads of kernels and libraries ask for.
+constexpr int64_t kAlignment = 512;
+
+int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// A tensor's own memory as bytes.
+at::Tensor BytesOf(const c10::Storage& storage) {
+  return at::from_blob(storage.mutable_data(), {static_cast<int64_t>(storage.nbytes())},
+                       at::TensorOptions(storage.device()).dtype(at::kByte));
+}
+
+}  // namespace
+
+ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home)
+    : mover_(std::move(mover)),
+      home_(home),
+      state_(home == Home::kDevice ? State::kUp : State::kParked),
+      groups_(1) {}
+
+ComponentWeights::~ComponentWeights() {
+  // A job that was stopped leaves copies behind that no computing waits for.
+  mover_->WaitFor(last_arrival_);
+}
+
+void ComponentWeights::BeginGroup() {
+  const absl::MutexLock lock(&mutex_);
+  CloseGroup();
+  groups_.emplace_back();
+}
+
+void ComponentWeights::Add(const at::Tensor& tensor) {
+  const absl::MutexLock lock(&mutex_);
+  Group& group = groups_.back();
+  group.tensors.push_back({tensor.storage(), group.bytes});
+  group.bytes += Aligned(static_cast<int64_t>(tensor.storage().nbytes()));
+}
+
+void ComponentWeights::Name(std::string_view name, const at::Tensor& view) {
+  const absl::MutexLock lock(&mutex_);
+  names_.emplace(name, NamedWeight{groups_.size() - 1, view});
+}
+
+void ComponentWeights::FinishBuilding() {
+  const absl::MutexLock lock(&mutex_);
+  CloseGroup();
+}
+
+void ComponentWeights::CloseGroup() {
+  if (home_ == Home::kDevice) return;
+  Group& group = groups_.back();
+  CopyToHost(group);
+  Unbind(group);
+}
+
+void ComponentWeights::BringUp() {
+  const absl::MutexLock lock(&mutex_);
+  if (state_ == State::kUp) return;
+  if (state_ == State::kStreaming) ParkLocked();
+  try {
+    std::vector<at::Tensor> memory;
+    for (const Group& group : groups_) memory.push_back(mover_->AllocateDevice(group.bytes));
+    const WeightMover::Mark after = mover_->MarkCompute();
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      groups_[i].device = memory[i];
+      Fetch(groups_[i], memory[i], after);
+    }
+  } catch (...) {
+    ParkLocked();
+    throw;
+  }
+  state_ = State::kUp;
+}
+
+void ComponentWeights::Stream() {
+  const absl::MutexLock lock(&mutex_);
+  if (state_ == State::kStreaming) return;
+  if (state_ == State::kUp) ParkLocked();
+  try {
+    int64_t largest = 0;
+    for (size_t i = 1; i < groups_.size(); ++i) largest = std::max(largest, groups_[i].bytes);
+    groups_[0].device = mover_->AllocateDevice(groups_[0].bytes);
+    for (Slot& slot : slots_) slot.memory = mover_->AllocateDevice(largest);
+    Fetch(groups_[0], groups_[0].device, mover_->MarkCompute());
+  } catch (...) {
+    ParkLocked();
+    throw;
+  }
+  state_ = State::kStreaming;
+}
+
+void ComponentWeights::Park() {
+  const absl::MutexLock lock(&mutex_);
+  if (state_ != State::kParked) ParkLocked();
+}
+
+void ComponentWeights::ParkLocked() {
+  // Copies first: if host memory ends, the weights are where they were.
+  for (Group& group : groups_) {
+    if (!group.host.defined()) CopyToHost(group);
+  }
+  for (Group& group : groups_) {
+    // The memory's next owner computes; a copy that is still on its way must not come after that.
+    Arrive(group);
+    Unbind(group);
+    group.device.reset();
+  }
+  slots_ = {};
+  state_ = State::kParked;
+}
+
+bool ComponentWeights::IsUp() const {
+  const absl::MutexLock lock(&mutex_);
+  return state_ == State::kUp;
+}
+
+WeightSizes ComponentWeights::Sizes() const {
+  const absl::MutexLock lock(&mutex_);
+  WeightSizes sizes;
+  sizes.base = groups_.front().bytes;
+  for (const Group& group : groups_) sizes.total += group.bytes;
+  for (size_t i = 1; i < groups_.size(); ++i) {
+    sizes.largest_group = std::max(sizes.largest_group, groups_[i].bytes);
+  }
+  return sizes;
+}
+
+int64_t ComponentWeights::DeviceBytes() const {
+  const absl::MutexLock lock(&mutex_);
+  if (state_ == State::kParked) return 0;
+  int64_t bytes = 0;
+  for (const Group& group : groups_) {
+    const bool in_slot = state_ == State::kStreaming && &group != &groups_.front();
+    if (!in_slot) bytes += group.bytes;
+  }
+  for (const Slot& slot : slots_) {
+    if (slot.memory.defined()) bytes += static_cast<int64_t>(slot.memory.nbytes());
+  }
+  return bytes;
+}
+
+std::optional<NamedWeight> ComponentWeights::Find(std::string_view name) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = names_.find(name);
+  return found == names_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void ComponentWeights::KeepHostCopy() {
+  const absl::MutexLock lock(&mutex_);
+  for (Group& group : groups_) {
+    if (!group.host.defined()) CopyToHost(group);
+  }
+}
+
+bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch) {
+  const absl::MutexLock lock(&mutex_);
+  patch_ = std::move(patch);
+  if (state_ == State::kParked) return false;
+  bool changes = false;
+  const WeightMover::Mark after = mover_->MarkCompute();
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (!groups_[i].bound) continue;
+    const bool restored = Restore(i, after);
+    changes = changes || restored || groups_[i].patch != PatchOf(i);
+  }
+  return changes;
+}
+
+void ComponentWeights::FinishPatch() {
+  const absl::MutexLock lock(&mutex_);
+  if (state_ != State::kUp) return;
+  for (size_t i = 0; i < groups_.size(); ++i) MakeReady(i);
+  mover_->WaitFor(mover_->MarkCompute());
+}
+
+void ComponentWeights::Use(size_t group, size_t next) {
+  const absl::MutexLock lock(&mutex_);
+  TORCH_CHECK(state_ != State::kParked, "weights are used while they are parked");
+  MakeReady(0);
+  if (state_ == State::kStreaming) {
+    // Everything that reads the slots so far has been queued before this point.
+    const WeightMover::Mark before = mover_->MarkCompute();
+    FetchIntoSlot(group, group, before);
+    MakeReady(group);
+    FetchIntoSlot(next, group, before);
+  } else {
+    MakeReady(group);
+  }
+}
+
+void ComponentWeights::UseAll() {
+  const absl::MutexLock lock(&mutex_);
+  TORCH_CHECK(state_ == State::kUp, "weights are used while not all of them are up");
+  for (size_t i = 0; i < groups_.size(); ++i) MakeReady(i);
+}
+
+std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const {
+  return patch_ != nullptr && patch_->Touches(group) ? patch_ : nullptr;
+}
+
+void ComponentWeights::MakeReady(size_t index) {
+  Group& group = groups_[index];
+  // The others have been restored by SetPatch.
+  if (group.torn) Restore(index, mover_->MarkCompute());
+  Arrive(group);
+  std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
+  if (group.patch == wanted) return;
+  if (!group.host.defined()) CopyToHost(group);
+  group.torn = true;
+  wanted->Apply(index);
+  group.torn = false;
+  group.patch = std::move(wanted);
+}
+
+bool ComponentWeights::Restore(size_t index, const WeightMover::Mark& after) {
+  Group& group = groups_[index];
+  const bool is_base = group.patch == nullptr && !group.torn;
+  if (is_base || (!group.torn && group.patch == PatchOf(index))) return false;
+  for (const Tensor& tensor : group.tensors) {
+    const at::Tensor device = BytesOf(tensor.storage);
+    group.arrival =
+        mover_->CopyToDevice(group.host.narrow(0, tensor.offset, device.numel()), device, after);
+    last_arrival_ = group.arrival;
+  }
+  group.patch = nullptr;
+  group.torn = false;
+  return true;
+}
+
+void ComponentWeights::CopyToHost(Group& group) {
+  const at::Tensor host = mover_->AllocateHost(group.bytes);
+  for (const Tensor& tensor : group.tensors) {
+    const at::Tensor bytes = BytesOf(tensor.storage);
+    mover_->CopyToHost(bytes, host.narrow(0, tensor.offset, bytes.numel()));
+  }
+  group.host = host;
+}
+
+void ComponentWeights::Fetch(Group& group, const at::Tensor& device,
+                             const WeightMover::Mark& after) {
+  if (group.bytes > 0) {
+    group.arrival = mover_->CopyToDevice(group.host, device.narrow(0, 0, group.bytes), after);
+    last_arrival_ = group.arrival;
+  }
+  Bind(group, device);
+}
+
+void ComponentWeights::Bind(Group& group, const at::Tensor& device) {
+  group.patch = nullptr;
+  group.torn = false;
+  auto* const base = static_cast<std::byte*>(device.mutable_data_ptr());
+  for (const Tensor& tensor : group.tensors) {
+    tensor.storage.unsafeGetStorageImpl()->set_data_ptr_noswap(
+        at::DataPtr(base + tensor.offset, tensor.storage.device()));
+  }
+  group.bound = true;
+}
+
+void ComponentWeights::Unbind(Group& group) {
+  for (const Tensor& tensor : group.tensors) {
+    tensor.storage.unsafeGetStorageImpl()->set_data_ptr_noswap(
+        at::DataPtr(nullptr, tensor.storage.device()));
+  }
+  group.bound = false;
+}
+
+void ComponentWeights::Arrive(Group& group) {
+  mover_->ComputeAfter(group.arrival);
+  group.arrival = nullptr;
+}
+
+void ComponentWeights::FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after) {
+  if (group == 0) return;  // it is up all the time
+  for (const Slot& slot : slots_) {
+    if (slot.group == group) return;
+  }
+  Slot& slot = slots_[0].group == keep ? slots_[1] : slots_[0];
+  if (slot.group != Slot::kNone) {
+    // It may have been fetched and never used.
+    Arrive(groups_[slot.group]);
+    Unbind(groups_[slot.group]);
+  }
+  slot.group = group;
+  Fetch(groups_[group], slot.memory, after);
+}
+
+}  // namespace wan

@@ -1,0 +1,163 @@
+// The weights of one component in groups (a transformer's blocks), and where they are: on the
+// device, in host memory, or on their way. Tensors of a component keep their identity through all
+// of it: what moves is the memory behind them.
+//
+//   weights->Use(1, /*next=*/2);      // the component, before it computes with group 1
+//   weights->BringUp();               // its owner, long before
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/weights/weight_mover.h"
+#include "engine/weights/weight_patch.h"
+
+namespace wan {
+
+// What the groups of a component weigh, in bytes of the device's memory.
+struct WeightSizes {
+  int64_t total = 0;
+  int64_t base = 0;           // the first group, needed all the time
+  int64_t largest_group = 0;  // of the others
+};
+
+// A tensor of a checkpoint where the component has it.
+struct NamedWeight {
+  size_t group = 0;
+  at::Tensor tensor;  // of the checkpoint's shape; a view, if the component packs several in one
+};
+
+// Thread-safe. What LibTorch throws passes through (c10::OutOfMemoryError where the device has no
+// room); the weights are parked then.
+class ComponentWeights {
+ public:
+  // Where a group goes when all of it is loaded.
+  enum class Home { kDevice, kHost };
+
+  ComponentWeights(std::unique_ptr<WeightMover> mover, Home home);
+  // Waits for what is on its way: its memory ends here.
+  ~ComponentWeights();
+  ComponentWeights(const ComponentWeights&) = delete;
+  ComponentWeights& operator=(const ComponentWeights&) = delete;
+
+  // What its weights travel with.
+  WeightMover& mover() { return *mover_; }
+  Home home() const { return home_; }
+
+  // --- Building, by the component's loader.
+
+  // Tensors added from here on are of the next group. The first group needs no call.
+  void BeginGroup();
+  // `tensor` covers its storage, which it shares with none but views of itself, and is complete
+  // when the group ends.
+  void Add(const at::Tensor& tensor);
+  // `view` is (a part of) a tensor of this group and holds what the checkpoint calls `name`.
+  void Name(std::string_view name, const at::Tensor& view);
+  // Ends the last group.
+  void FinishBuilding();
+
+  // --- Moving, by whoever decides where weights are.
+
+  // Queues what is not on the device yet, in the order of the groups, and returns at once.
+  void BringUp();
+  // Only the first group stays on the device; of the others the one in use and the next.
+  void Stream();
+  // To host memory; the device's is free when the call returns. The first time costs a copy.
+  void Park();
+  // True if all of it is on the device or on its way.
+  bool IsUp() const;
+  WeightSizes Sizes() const;
+  // Device memory held now.
+  int64_t DeviceBytes() const;
+
+  // --- Patching, by whoever decides what the weights are. Groups are patched on the device, when
+  // they have arrived and are used for the first time; the base's bits stay in host memory, and a
+  // group of another patch or none begins with them.
+
+  // Nullopt for a name that the component did not load.
+  std::optional<NamedWeight> Find(std::string_view name) const;
+  // What is not in host memory yet gets a copy there, so that no later SetPatch has to make it.
+  void KeepHostCopy();
+  // From here on the weights are the base's with `patch`, or without if it is null. Returns at
+  // once: what is on the device and has to change is on its way from host memory. True if there is
+  // such a thing.
+  bool SetPatch(std::shared_ptr<const WeightPatch> patch);
+  // Patches all of what is up, which Use would do later, and returns when the device has done it.
+  void FinishPatch();
+
+  // --- Using, by the component.
+
+  // What is computed from here on, until Use of another group, may read `group`; the first group
+  // may be read all the time between. `next` is the group that will be used then, and is fetched
+  // meanwhile if weights are streamed. Throws c10::Error if the weights are parked.
+  void Use(size_t group, size_t next);
+  // The same for all groups at once; for a component that is never streamed.
+  void UseAll();
+
+ private:
+  struct Tensor {
+    c10::Storage storage;
+    int64_t offset = 0;  // in the group's memory
+  };
+  struct Group {
+    std::vector<Tensor> tensors;
+    int64_t bytes = 0;
+    at::Tensor host;    // undefined until it was parked once
+    at::Tensor device;  // undefined while its tensors have memory of their own, or none
+    bool bound = true;  // its tensors have memory
+    WeightMover::Mark arrival;
+    // What the memory holds: the base's bits if null. Torn: neither, a patch did not end.
+    std::shared_ptr<const WeightPatch> patch;
+    bool torn = false;
+  };
+  // Device memory for one group at a time.
+  struct Slot {
+    static constexpr size_t kNone = ~size_t{0};
+    at::Tensor memory;
+    size_t group = kNone;
+  };
+  enum class State { kUp, kStreaming, kParked };
+
+  void CloseGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CopyToHost(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fetch(Group& group, const at::Tensor& device, const WeightMover::Mark& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Bind(Group& group, const at::Tensor& device);
+  static void Unbind(Group& group);
+  void Arrive(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Arrived, and patched as it is wanted.
+  void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const WeightPatch> PatchOf(size_t group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Queues the base's bits where another patch than the wanted one is. True if it did.
+  bool Restore(size_t group, const WeightMover::Mark& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ParkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::unique_ptr<WeightMover> mover_;
+  const Home home_;
+
+  mutable absl::Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
+  std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
+  // Of the copies to the device, which follow one another.
+  WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan

@@ -1,0 +1,62 @@
+#include "engine/weights/lora_weights.h"
+
+#include <cstring>
+#include <utility>
+
+#include "engine/weights/weight_loader.h"
+
+namespace wan {
+namespace {
+
+// Where a tensor may begin: fit for every dtype.
+constexpr int64_t kAlignment = 64;
+
+int64_t AlignedSize(const StoredTensor& tensor) {
+  const auto bytes = static_cast<int64_t>(tensor.bytes.size());
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Hands out one piece of memory from front to back.
+class Packer {
+ public:
+  explicit Packer(const at::Tensor& memory) : memory_(memory) {}
+
+  at::Tensor Pack(const StoredTensor& tensor, int64_t rows, int64_t columns) {
+    const auto bytes = static_cast<int64_t>(tensor.bytes.size());
+    const at::Tensor place = memory_.narrow(0, used_, bytes);
+    std::memcpy(place.mutable_data_ptr(), tensor.bytes.data(), tensor.bytes.size());
+    used_ += AlignedSize(tensor);
+    return place.view(ToScalarType(tensor.dtype)).view({rows, columns});
+  }
+
+ private:
+  const at::Tensor& memory_;
+  int64_t used_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, WeightMover& mover) {
+  int64_t bytes = 0;
+  for (const LoraTerm& term : file.terms) {
+    bytes += AlignedSize(term.up) + AlignedSize(term.down) + AlignedSize(term.difference);
+  }
+  std::shared_ptr<LoraWeights> weights(new LoraWeights);
+  weights->memory_ = mover.AllocateHost(bytes);
+  weights->rank_ = file.rank;
+  Packer packer(weights->memory_);
+  for (const LoraTerm& term : file.terms) {
+    Term& added = weights->terms_.emplace_back();
+    added.target = term.target;
+    added.factor = term.factor;
+    if (term.rank > 0) {
+      added.up = packer.Pack(term.up, term.rows, term.rank);
+      added.down = packer.Pack(term.down, term.rank, term.columns);
+    } else {
+      added.difference = packer.Pack(term.difference, term.rows, term.columns);
+    }
+  }
+  return weights;
+}
+
+}  // namespace wan

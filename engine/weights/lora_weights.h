@@ -1,0 +1,46 @@
+// A LoRA in memory, ready to be merged into the weights of a transformer.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/lora_file.h"
+#include "engine/weights/weight_mover.h"
+
+namespace wan {
+
+class LoraWeights {
+ public:
+  // An addition to the tensor `target`, as LoraTerm has it: factor * up down, or, if these are
+  // undefined, factor * difference. Matrices in host memory, in the file's dtypes.
+  struct Term {
+    std::string target;
+    at::Tensor up;          // [rows, rank]
+    at::Tensor down;        // [rank, columns]
+    at::Tensor difference;  // [rows, columns]
+    double factor = 1;
+  };
+
+  // Copies the file's tensors into host memory that the device of `mover` copies fast; neither is
+  // needed afterwards. Throws c10::OutOfMemoryError where there is none.
+  static std::shared_ptr<const LoraWeights> Load(const LoraFile& file, WeightMover& mover);
+
+  const std::vector<Term>& terms() const { return terms_; }
+  // The largest; 0 if there are differences alone.
+  int64_t rank() const { return rank_; }
+  // Host memory held.
+  int64_t bytes() const { return static_cast<int64_t>(memory_.nbytes()); }
+
+ private:
+  LoraWeights() = default;
+
+  at::Tensor memory_;
+  std::vector<Term> terms_;
+  int64_t rank_ = 0;
+};
+
+}  // namespace wan

@@ -1,0 +1,50 @@
+#include "engine/weights/weight_lease.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+namespace wan {
+
+ResidencyPolicy PolicyOf(const GenerationPlan& plan, std::string_view component) {
+  for (const ComponentResidency& entry : plan.residency) {
+    if (entry.component == component) return entry.policy;
+  }
+  return ResidencyPolicy::kResident;
+}
+
+WeightLease::WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy)
+    : weights_(std::move(weights)), policy_(policy) {
+  if (weights_ == nullptr) return;
+  if (policy == ResidencyPolicy::kStream) {
+    weights_->Stream();
+  } else {
+    weights_->BringUp();
+  }
+}
+
+WeightLease::~WeightLease() { End(); }
+
+WeightLease& WeightLease::operator=(WeightLease&& other) noexcept {
+  if (this != &other) {
+    End();
+    weights_ = std::move(other.weights_);
+    policy_ = other.policy_;
+  }
+  return *this;
+}
+
+void WeightLease::End() noexcept {
+  if (weights_ == nullptr) return;
+  if (policy_ == ResidencyPolicy::kHost || policy_ == ResidencyPolicy::kStream) {
+    try {
+      weights_->Park();
+    } catch (const c10::Error&) {
+      // The copies in host memory were made when the job began, so only a lost device refuses this.
+      // What lost it is on its way to the caller and must not become the end of the process here.
+    }
+  }
+  weights_ = nullptr;
+}
+
+}  // namespace wan

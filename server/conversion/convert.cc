@@ -1,0 +1,284 @@
+#include "server/conversion/convert.h"
+
+#include <array>
+#include <optional>
+
+#include "engine/api/errors.h"
+#include "google/rpc/error_details.pb.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace {
+
+struct OutputFacts {
+  OutputKind kind;
+  wan::v1::OutputKind proto;
+  std::string_view file;
+  std::string_view content_type;
+};
+
+constexpr std::array<OutputFacts, 3> kOutputs = {{
+    {OutputKind::kMp4, wan::v1::OUTPUT_KIND_MP4, "video.mp4", "video/mp4"},
+    {OutputKind::kLosslessMkv, wan::v1::OUTPUT_KIND_LOSSLESS_MKV, "video.mkv", "video/x-matroska"},
+    {OutputKind::kLatents, wan::v1::OUTPUT_KIND_LATENTS, "latents.safetensors",
+     "application/octet-stream"},
+}};
+
+const OutputFacts& FactsOf(OutputKind kind) {
+  for (const OutputFacts& facts : kOutputs) {
+    if (facts.kind == kind) return facts;
+  }
+  return kOutputs.front();
+}
+
+struct SolverName {
+  wan::v1::Solver proto;
+  std::string_view name;
+};
+
+constexpr std::array<SolverName, 3> kSolvers = {{
+    {wan::v1::SOLVER_UNIPC, "unipc"},
+    {wan::v1::SOLVER_DPMPP, "dpm++"},
+    {wan::v1::SOLVER_EULER, "euler"},
+}};
+
+// Copies a figure into the optional field of the same meaning, if it was measured.
+template <typename T, typename Message>
+void Set(Message& message, void (Message::*set)(T), const std::optional<T>& value) {
+  if (value.has_value()) (message.*set)(*value);
+}
+
+wan::v1::Lora ToProto(const LoraDescription& description) {
+  wan::v1::Lora lora;
+  lora.set_name(description.name);
+  for (const LoraPartDescription& part : description.parts) {
+    wan::v1::Lora::Part& added = *lora.add_parts();
+    added.set_expert(part.expert);
+    added.set_path(part.path);
+    added.set_rank(part.rank);
+    added.set_tensors(part.tensors);
+  }
+  lora.set_host_bytes(description.host_bytes);
+  return lora;
+}
+
+}  // namespace
+
+GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
+                                  std::shared_ptr<const std::string> image) {
+  GenerationRequest result;
+  result.model = request.model();
+  result.prompt = request.prompt();
+  if (request.has_negative_prompt()) result.negative_prompt = request.negative_prompt();
+  result.image = std::move(image);
+  if (request.has_width()) result.width = request.width();
+  if (request.has_height()) result.height = request.height();
+  if (request.has_num_frames()) result.num_frames = request.num_frames();
+  if (request.has_fps()) result.fps = request.fps();
+  if (request.has_steps()) result.steps = request.steps();
+  result.guidance_scale.assign(request.guidance_scale().begin(), request.guidance_scale().end());
+  if (request.has_shift()) result.shift = request.shift();
+  for (const SolverName& solver : kSolvers) {
+    if (solver.proto == request.solver()) result.solver = std::string(solver.name);
+  }
+  // A negative seed asks for a drawn one, as an unset one does.
+  if (request.has_seed() && request.seed() >= 0) result.seed = request.seed();
+  for (const int output : request.outputs()) {
+    for (const OutputFacts& facts : kOutputs) {
+      if (facts.proto == output) result.outputs.push_back(facts.kind);
+    }
+  }
+  result.preview_interval = request.preview_interval();
+  for (const wan::v1::LoraScale& lora : request.loras()) {
+    result.loras.push_back({lora.name(), lora.has_scale() ? lora.scale() : 1});
+  }
+  return result;
+}
+
+wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
+  wan::v1::GenerationRequest result;
+  result.set_model(request.model);
+  result.set_prompt(request.prompt);
+  if (request.negative_prompt) result.set_negative_prompt(*request.negative_prompt);
+  if (request.width) result.set_width(*request.width);
+  if (request.height) result.set_height(*request.height);
+  if (request.num_frames) result.set_num_frames(*request.num_frames);
+  if (request.fps) result.set_fps(*request.fps);
+  if (request.steps) result.set_steps(*request.steps);
+  result.mutable_guidance_scale()->Add(request.guidance_scale.begin(),
+                                       request.guidance_scale.end());
+  if (request.shift) result.set_shift(*request.shift);
+  for (const SolverName& solver : kSolvers) {
+    if (solver.name == request.solver) result.set_solver(solver.proto);
+  }
+  if (request.seed) result.set_seed(*request.seed);
+  for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
+  result.set_preview_interval(request.preview_interval);
+  for (const LoraScale& lora : request.loras) {
+    wan::v1::LoraScale& added = *result.add_loras();
+    added.set_name(lora.name);
+    added.set_scale(lora.scale);
+  }
+  return result;
+}
+
+wan::v1::OutputKind ToProto(OutputKind kind) { return FactsOf(kind).proto; }
+std::string_view ArtifactFileName(OutputKind kind) { return FactsOf(kind).file; }
+std::string_view ArtifactContentType(OutputKind kind) { return FactsOf(kind).content_type; }
+
+wan::v1::StageReport ToProto(const SpanRecord& record) {
+  using Report = wan::v1::StageReport;
+  Report report;
+  report.set_stage(record.stage);
+  *report.mutable_start_time() = ToProto(record.start);
+  report.set_seconds(record.seconds);
+  const ResourceUsage& usage = record.usage;
+  Set(report, &Report::set_gpu_memory_start_bytes, usage.gpu_memory_start_bytes);
+  Set(report, &Report::set_gpu_memory_end_bytes, usage.gpu_memory_end_bytes);
+  Set(report, &Report::set_gpu_memory_peak_bytes, usage.gpu_memory_peak_bytes);
+  Set(report, &Report::set_gpu_memory_used_bytes, usage.gpu_memory_used_bytes);
+  Set(report, &Report::set_cpu_percent, usage.cpu_percent);
+  Set(report, &Report::set_system_memory_used_bytes, usage.system_memory_used_bytes);
+  Set(report, &Report::set_process_memory_peak_bytes, usage.process_memory_peak_bytes);
+  Set(report, &Report::set_sm_activity_percent, usage.sm_activity_percent);
+  if (usage.sm_activity_percent) report.set_load(record.seconds * *usage.sm_activity_percent);
+  if (record.step) report.set_expert(record.step->expert);
+  if (!record.status.ok()) {
+    report.set_error(record.status.message().empty()
+                         ? absl::StatusCodeToString(record.status.code())
+                         : std::string(record.status.message()));
+  }
+  return report;
+}
+
+wan::v1::StepProgress ToStepProgress(const SpanRecord& record) {
+  wan::v1::StepProgress progress;
+  progress.set_seconds(record.seconds);
+  if (record.step) {
+    progress.set_step(record.step->step + 1);
+    progress.set_total(record.step->total);
+    progress.set_expert(record.step->expert);
+    progress.set_timestep(record.step->timestep);
+  }
+  using Progress = wan::v1::StepProgress;
+  Set(progress, &Progress::set_sm_activity_percent, record.usage.sm_activity_percent);
+  Set(progress, &Progress::set_gpu_memory_peak_bytes, record.usage.gpu_memory_peak_bytes);
+  return progress;
+}
+
+wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time) {
+  using Message = wan::v1::DeviceSample;
+  Message result;
+  result.set_device(sample.device);
+  result.set_name(sample.name);
+  *result.mutable_time() = ToProto(time);
+  Set(result, &Message::set_sm_activity_percent, sample.sm_activity_percent);
+  Set(result, &Message::set_memory_used_bytes, sample.memory_used_bytes);
+  Set(result, &Message::set_memory_total_bytes, sample.memory_total_bytes);
+  Set(result, &Message::set_allocator_bytes, sample.allocator_bytes);
+  Set(result, &Message::set_power_watts, sample.power_watts);
+  Set(result, &Message::set_temperature_celsius, sample.temperature_celsius);
+  Set(result, &Message::set_sm_clock_mhz, sample.sm_clock_mhz);
+  Set(result, &Message::set_memory_clock_mhz, sample.memory_clock_mhz);
+  Set(result, &Message::set_cpu_percent, sample.cpu_percent);
+  Set(result, &Message::set_process_memory_bytes, sample.process_memory_bytes);
+  Set(result, &Message::set_process_memory_peak_bytes, sample.process_memory_peak_bytes);
+  return result;
+}
+
+wan::v1::Model ToProto(const ModelDescription& description) {
+  wan::v1::Model model;
+  model.set_name("models/" + description.name);
+  model.set_path(description.path);
+  model.set_family(description.family);
+  model.set_layout(description.layout);
+  for (const ComponentDescription& component : description.components) {
+    wan::v1::ModelComponent& added = *model.add_components();
+    added.set_name(component.name);
+    added.set_bytes(component.bytes);
+    added.set_parameters(component.parameters);
+    added.set_device(component.device);
+    added.set_dtype(component.dtype);
+  }
+  for (const LoraDescription& lora : description.loras) *model.add_loras() = ToProto(lora);
+  for (const VideoShape& shape : description.warm_shapes) {
+    *model.add_warm_shapes() = ToProto(shape);
+  }
+  *model.mutable_defaults() = ToProto(description.defaults);
+  model.set_accepts_image(description.accepts_image);
+  model.set_spatial_stride(description.spatial_stride);
+  model.set_temporal_stride(description.temporal_stride);
+  return model;
+}
+
+ModelSpec ToModelSpec(const wan::v1::LoadModelRequest& request) {
+  ModelSpec spec{request.name(), request.path()};
+  for (const wan::v1::LoraSource& lora : request.loras()) {
+    spec.loras.push_back({lora.name(), lora.expert(), lora.path()});
+  }
+  return spec;
+}
+
+VideoShape ToVideoShape(const wan::v1::Shape& shape) {
+  return {shape.width(), shape.height(), shape.num_frames()};
+}
+
+wan::v1::Shape ToProto(const VideoShape& shape) {
+  wan::v1::Shape result;
+  result.set_width(shape.width);
+  result.set_height(shape.height);
+  result.set_num_frames(shape.num_frames);
+  return result;
+}
+
+google::protobuf::Timestamp ToProto(absl::Time time) {
+  const int64_t seconds = absl::ToUnixSeconds(time);  // rounds down
+  google::protobuf::Timestamp timestamp;
+  timestamp.set_seconds(seconds);
+  timestamp.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
+  return timestamp;
+}
+
+absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {
+  return absl::FromUnixSeconds(timestamp.seconds()) + absl::Nanoseconds(timestamp.nanos());
+}
+
+google::rpc::Status ToProto(const absl::Status& status) {
+  google::rpc::Status result;
+  result.set_code(static_cast<int>(status.code()));
+  result.set_message(std::string(status.message()));
+  if (status.ok()) return result;
+
+  google::rpc::ErrorInfo info;
+  info.set_domain(std::string(kErrorDomain));
+  const std::string reason = ReasonOf(status);
+  info.set_reason(reason.empty() ? absl::StatusCodeToString(status.code()) : reason);
+  result.add_details()->PackFrom(info);
+
+  const std::vector<FieldViolation> violations = FieldViolationsOf(status);
+  if (!violations.empty()) {
+    google::rpc::BadRequest bad_request;
+    for (const FieldViolation& violation : violations) {
+      auto& added = *bad_request.add_field_violations();
+      added.set_field(violation.field);
+      added.set_description(violation.description);
+    }
+    result.add_details()->PackFrom(bad_request);
+  }
+  if (const std::optional<absl::Duration> delay = RetryDelayOf(status)) {
+    google::rpc::RetryInfo retry;
+    const int64_t seconds = absl::ToInt64Seconds(*delay);
+    retry.mutable_retry_delay()->set_seconds(seconds);
+    retry.mutable_retry_delay()->set_nanos(
+        static_cast<int32_t>(absl::ToInt64Nanoseconds(*delay - absl::Seconds(seconds))));
+    result.add_details()->PackFrom(retry);
+  }
+  return result;
+}
+
+absl::Status ToStatus(const google::rpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.code()), status.message());
+}
+
+}  // namespace wan::server

@@ -1,0 +1,51 @@
+#include "server/conversion/errors.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
+constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(5);
+
+}  // namespace
+
+absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
+  status.SetPayload(kRetryDelayUrl, absl::Cord(absl::StrCat(absl::ToInt64Nanoseconds(delay))));
+  return status;
+}
+
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryDelayUrl);
+  int64_t nanos = 0;
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &nanos)) return std::nullopt;
+  return absl::Nanoseconds(nanos);
+}
+
+absl::Status QueueFullError(int capacity, absl::Duration retry_delay) {
+  return WithRetryDelay(
+      WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                     "the queue is full: ", capacity, " jobs wait, as many as may; try again in ",
+                     absl::FormatDuration(retry_delay))),
+                 kReasonQueueFull),
+      retry_delay);
+}
+
+absl::Status JobNotFoundError(std::string_view job_name) {
+  return WithReason(absl::NotFoundError(absl::StrCat("there is no ", std::string(job_name))),
+                    kReasonJobNotFound);
+}
+
+absl::Status ServerStoppingError() {
+  return WithRetryDelay(
+      WithReason(absl::UnavailableError("the server is stopping"), kReasonServerStopping),
+      kStoppingRetryDelay);
+}
+
+}  // namespace wan::server

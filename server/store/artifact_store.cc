@@ -1,0 +1,210 @@
+#include "server/store/artifact_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
+#include "server/store/digest.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kStaging[] = "staging";
+constexpr char kArtifacts[] = "artifacts";
+constexpr size_t kHashBytes = size_t{1} << 20;
+
+absl::Status ErrnoError(const std::string& what, int error) {
+  return absl::ErrnoToStatus(error, what);
+}
+
+absl::Status FileError(const std::string& what, const std::error_code& error) {
+  return ErrnoError(what, error.value());
+}
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+absl::Status Sync(const fs::path& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return ErrnoError(absl::StrCat("opening ", path.string()), errno);
+  if (fsync(file.get()) != 0) return ErrnoError(absl::StrCat("syncing ", path.string()), errno);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadAt(int fd, uint64_t offset, size_t max_bytes) {
+  std::string data(max_bytes, '\0');
+  for (;;) {
+    const ssize_t count = pread(fd, data.data(), data.size(), static_cast<off_t>(offset));
+    if (count >= 0) {
+      data.resize(static_cast<size_t>(count));
+      return data;
+    }
+    if (errno != EINTR) return ErrnoError("reading an artifact", errno);
+  }
+}
+
+absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFile& output) {
+  const Descriptor file(open(output.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    return absl::InternalError(absl::StrCat("the engine did not write ", output.path));
+  }
+  Sha256 hash;
+  uint64_t size = 0;
+  for (;;) {
+    absl::StatusOr<std::string> data = ReadAt(file.get(), size, kHashBytes);
+    if (!data.ok()) return data.status();
+    if (data->empty()) break;
+    hash.Update(*data);
+    size += data->size();
+  }
+  wan::v1::Artifact artifact;
+  artifact.set_name(ArtifactName(job, ArtifactFileName(output.kind)));
+  artifact.set_kind(ToProto(output.kind));
+  artifact.set_size_bytes(size);
+  artifact.set_sha256(hash.FinishHex());
+  artifact.set_content_type(std::string(ArtifactContentType(output.kind)));
+  return artifact;
+}
+
+}  // namespace
+
+ArtifactReader::ArtifactReader(ArtifactReader&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), offset_(other.offset_) {}
+
+ArtifactReader::~ArtifactReader() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<std::string> ArtifactReader::Read(size_t max_bytes) {
+  absl::StatusOr<std::string> data = ReadAt(fd_, offset_, max_bytes);
+  if (data.ok()) offset_ += data->size();
+  return data;
+}
+
+absl::StatusOr<ArtifactStore> ArtifactStore::Open(const fs::path& root) {
+  for (const char* folder : {kStaging, kArtifacts}) {
+    std::error_code error;
+    fs::create_directories(root / folder, error);
+    if (error) return FileError(absl::StrCat("making ", (root / folder).string()), error);
+  }
+  return ArtifactStore(root);
+}
+
+fs::path ArtifactStore::StagingFolder(std::string_view job, int attempt) const {
+  return root_ / kStaging / absl::StrCat(std::string(JobIdOf(job)), "-", attempt);
+}
+
+fs::path ArtifactStore::ArtifactFolder(std::string_view job) const {
+  return root_ / kArtifacts / std::string(JobIdOf(job));
+}
+
+absl::StatusOr<std::vector<OutputFile>> ArtifactStore::Stage(
+    std::string_view job, int attempt, std::span<const OutputKind> kinds) const {
+  Discard(job, attempt);
+  const fs::path folder = StagingFolder(job, attempt);
+  std::error_code error;
+  fs::create_directory(folder, error);
+  if (error) return FileError(absl::StrCat("making ", folder.string()), error);
+  std::vector<OutputFile> outputs;
+  for (const OutputKind kind : kinds) {
+    outputs.push_back({kind, (folder / std::string(ArtifactFileName(kind))).string()});
+  }
+  return outputs;
+}
+
+absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
+    std::string_view job, int attempt, std::span<const OutputFile> outputs) const {
+  std::vector<wan::v1::Artifact> artifacts;
+  for (const OutputFile& output : outputs) {
+    absl::StatusOr<wan::v1::Artifact> artifact = Describe(job, output);
+    if (!artifact.ok()) return artifact.status();
+    artifacts.push_back(*std::move(artifact));
+    absl::Status synced = Sync(output.path);
+    if (!synced.ok()) return synced;
+  }
+  const fs::path from = StagingFolder(job, attempt);
+  const fs::path to = ArtifactFolder(job);
+  absl::Status status = Sync(from);
+  if (!status.ok()) return status;
+  Remove(job);  // an attempt that ended between its rename and its last event may have left it
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
+  status = Sync(root_ / kArtifacts);
+  if (!status.ok()) return status;
+  return artifacts;
+}
+
+void ArtifactStore::Discard(std::string_view job, int attempt) const {
+  std::error_code ignored;  // RemoveLeftovers tries again
+  fs::remove_all(StagingFolder(job, attempt), ignored);
+}
+
+void ArtifactStore::Remove(std::string_view job) const {
+  std::error_code ignored;  // RemoveLeftovers tries again
+  fs::remove_all(ArtifactFolder(job), ignored);
+}
+
+absl::Status ArtifactStore::RemoveLeftovers(
+    const std::function<bool(const std::string& job)>& keep) const {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kStaging, error)) {
+    leftovers.push_back(entry.path());
+  }
+  if (error) return FileError(absl::StrCat("listing ", (root_ / kStaging).string()), error);
+  for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kArtifacts, error)) {
+    if (!keep("jobs/" + entry.path().filename().string())) leftovers.push_back(entry.path());
+  }
+  if (error) return FileError(absl::StrCat("listing ", (root_ / kArtifacts).string()), error);
+  for (const fs::path& leftover : leftovers) {
+    fs::remove_all(leftover, error);
+    if (error) return FileError(absl::StrCat("removing ", leftover.string()), error);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ArtifactReader> ArtifactStore::OpenForReading(std::string_view artifact_name,
+                                                             uint64_t offset) const {
+  const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(artifact_name, "name");
+  if (!ref.ok()) return ref.status();
+  Descriptor file(open((ArtifactFolder(ref->job) / ref->file).c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts = {};
+  if (file.get() < 0 || fstat(file.get(), &facts) != 0) {
+    return WithReason(
+        absl::NotFoundError(absl::StrCat("there is no file ", std::string(artifact_name))),
+        kReasonArtifactNotFound);
+  }
+  const auto size = static_cast<uint64_t>(facts.st_size);
+  if (offset > size) {
+    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " is past the end: ",
+                                              std::string(artifact_name), " has ", size, " bytes"));
+  }
+  return ArtifactReader(file.release(), offset);
+}
+
+}  // namespace wan::server

@@ -1,0 +1,350 @@
+#include "server/watch/event_log.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace internal {
+
+// One reader, as the log sees it. All but `notify` is guarded by the stream's mutex.
+struct CursorState {
+  std::function<void()> notify;
+  bool armed = false;  // the reader was told kPending and waits to be notified
+  bool gone = false;
+  bool running = false;  // `notify` is being called, by `runner`
+  std::thread::id runner;
+  std::shared_ptr<const wan::v1::Event> preview;  // not fetched yet
+};
+
+// The events of one job that this process has seen.
+struct EventStream {
+  absl::Mutex mutex;
+  // Sequence of events[0]; what is older, the store has.
+  int64_t first ABSL_GUARDED_BY(mutex) = 1;
+  std::vector<std::shared_ptr<const wan::v1::Event>> events ABSL_GUARDED_BY(mutex);
+  bool ended ABSL_GUARDED_BY(mutex) = false;   // the job's last event is there
+  bool closed ABSL_GUARDED_BY(mutex) = false;  // the server is stopping
+  std::vector<std::shared_ptr<CursorState>> cursors ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace internal
+
+namespace {
+
+using internal::CursorState;
+using internal::EventStream;
+
+constexpr absl::Duration kRewriteDelay = absl::Seconds(1);
+constexpr int kPageEvents = 256;
+// `first` of a stream whose events all lie in the store.
+constexpr int64_t kAllStored = std::numeric_limits<int64_t>::max();
+
+// Changes a stream, then notifies the cursors that wait, with no lock held.
+template <typename Change>
+void ChangeAndNotify(EventStream& stream, const Change& change) {
+  std::vector<std::shared_ptr<CursorState>> waiting;
+  {
+    absl::MutexLock lock(&stream.mutex);
+    change(stream);
+    for (const auto& cursor : stream.cursors) {
+      if (std::exchange(cursor->armed, false)) waiting.push_back(cursor);
+    }
+  }
+  for (const auto& cursor : waiting) {
+    {
+      absl::MutexLock lock(&stream.mutex);
+      if (cursor->gone) continue;
+      cursor->running = true;
+      cursor->runner = std::this_thread::get_id();
+    }
+    cursor->notify();
+    absl::MutexLock lock(&stream.mutex);
+    cursor->running = false;
+  }
+}
+
+}  // namespace
+
+EventCursor::EventCursor(JobStore& store, std::string job, std::shared_ptr<EventStream> stream,
+                         int64_t after_sequence, std::function<void()> notify)
+    : store_(store),
+      job_(std::move(job)),
+      stream_(std::move(stream)),
+      state_(std::make_shared<CursorState>()),
+      next_(after_sequence + 1) {
+  state_->notify = std::move(notify);
+  absl::MutexLock lock(&stream_->mutex);
+  stream_->cursors.push_back(state_);
+}
+
+EventCursor::~EventCursor() {
+  absl::MutexLock lock(&stream_->mutex);
+  state_->gone = true;
+  std::erase(stream_->cursors, state_);
+  if (state_->runner == std::this_thread::get_id()) return;
+  const auto idle = [this] { return !state_->running; };
+  stream_->mutex.Await(absl::Condition(&idle));
+}
+
+EventCursor::Next EventCursor::TryNext(wan::v1::Event* event) {
+  for (;;) {
+    if (page_position_ < page_.size()) {
+      *event = std::move(page_[page_position_++]);
+      next_ = event->sequence() + 1;
+      return Next::kEvent;
+    }
+    int64_t first = 0;
+    {
+      absl::MutexLock lock(&stream_->mutex);
+      first = stream_->first;
+      if (next_ >= first) {
+        const auto index = static_cast<size_t>(next_ - first);
+        if (index < stream_->events.size()) {
+          *event = *stream_->events[index];
+          ++next_;
+          return Next::kEvent;
+        }
+        if (stream_->ended) return Next::kEnd;
+        if (state_->preview != nullptr) {
+          *event = *std::exchange(state_->preview, nullptr);
+          return Next::kEvent;
+        }
+        if (stream_->closed) {
+          status_ = ServerStoppingError();
+          return Next::kEnd;
+        }
+        state_->armed = true;
+        return Next::kPending;
+      }
+    }
+    status_ = ReadPage(first);
+    if (!status_.ok()) return Next::kEnd;
+  }
+}
+
+absl::Status EventCursor::ReadPage(int64_t stream_first) {
+  absl::StatusOr<std::vector<wan::v1::Event>> page = store_.Events(job_, next_ - 1, kPageEvents);
+  if (!page.ok()) return page.status();
+  page_ = *std::move(page);
+  page_position_ = 0;
+  // Events that were stored after the cursor was made belong to the stream.
+  while (!page_.empty() && page_.back().sequence() >= stream_first) page_.pop_back();
+  if (page_.empty()) next_ = stream_first;
+  return absl::OkStatus();
+}
+
+EventLog::EventLog(JobStore& store, Clock& clock,
+                   std::function<void(const absl::Status&)> on_problem)
+    : store_(store),
+      clock_(clock),
+      on_problem_(std::move(on_problem)),
+      writer_([this] { WriterLoop(); }) {}
+
+EventLog::~EventLog() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+  }
+  writer_.join();
+}
+
+void EventLog::Open(const std::string& job, int64_t last_sequence) {
+  OpenLog log;
+  log.stream = std::make_shared<EventStream>();
+  log.assigned = last_sequence;
+  absl::MutexLock lock(&mutex_);
+  {
+    absl::MutexLock stream_lock(&log.stream->mutex);
+    log.stream->first = last_sequence + 1;
+    log.stream->closed = closed_;
+  }
+  open_.emplace(job, std::move(log));
+}
+
+void EventLog::Forget(const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  open_.erase(job);
+}
+
+void EventLog::Append(JobChange change, std::function<void()> stored) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = open_.find(change.job);
+  if (found == open_.end() || found->second.ended) return;
+  OpenLog& log = found->second;
+  log.ended = change.row.has_value() && IsFinal(change.row->state());
+  for (wan::v1::Event& event : change.events) {
+    event.set_sequence(++log.assigned);
+    event.set_job(change.job);
+    if (!event.has_time()) *event.mutable_time() = ToProto(clock_.Now());
+  }
+  pending_.changes.push_back(std::move(change));
+  pending_.stored.push_back(std::move(stored));
+  ++appended_;
+}
+
+void EventLog::Broadcast(const std::string& job, wan::v1::Event preview) {
+  preview.set_job(job);
+  preview.set_sequence(0);
+  if (!preview.has_time()) *preview.mutable_time() = ToProto(clock_.Now());
+  absl::MutexLock lock(&mutex_);
+  previews_[job] = std::move(preview);
+}
+
+absl::Status EventLog::Flush() {
+  absl::MutexLock lock(&mutex_);
+  if (std::this_thread::get_id() != writer_.get_id()) {
+    const uint64_t target = appended_;
+    const auto done = [this, target]()
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return attempted_ >= target; };
+    mutex_.Await(absl::Condition(&done));
+  }
+  return write_status_;
+}
+
+std::unique_ptr<EventCursor> EventLog::Watch(const std::string& job, int64_t after_sequence,
+                                             std::function<void()> notify) {
+  std::shared_ptr<EventStream> stream = FindStream(job);
+  if (stream == nullptr) {
+    stream = std::make_shared<EventStream>();
+    absl::MutexLock lock(&stream->mutex);
+    stream->first = kAllStored;
+    stream->ended = true;
+  }
+  return std::unique_ptr<EventCursor>(new EventCursor(
+      store_, job, std::move(stream), std::min(after_sequence, kAllStored - 1), std::move(notify)));
+}
+
+int64_t EventLog::LastSequence(const std::string& job) const {
+  const std::shared_ptr<EventStream> stream = FindStream(job);
+  if (stream == nullptr) return 0;
+  absl::MutexLock lock(&stream->mutex);
+  return stream->first + static_cast<int64_t>(stream->events.size()) - 1;
+}
+
+void EventLog::Close() {
+  absl::MutexLock lock(&mutex_);
+  closing_ = true;
+}
+
+std::shared_ptr<EventStream> EventLog::FindStream(const std::string& job) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = open_.find(job);
+  return found == open_.end() ? nullptr : found->second.stream;
+}
+
+void EventLog::AwaitWork(bool refused) {
+  const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !pending_.changes.empty() || !previews_.empty() || stop_ || closing_ != closed_;
+  };
+  if (refused) {
+    clock_.AwaitUntil(mutex_, absl::Condition(&work), clock_.Now() + kRewriteDelay);
+  } else {
+    mutex_.Await(absl::Condition(&work));
+  }
+}
+
+void EventLog::WriterLoop() {
+  Batch refused;  // shown, but not stored yet
+  for (;;) {
+    Batch batch = std::exchange(refused, {});
+    const size_t shown = batch.changes.size();
+    std::unordered_map<std::string, wan::v1::Event> previews;
+    std::vector<std::shared_ptr<EventStream>> closing;
+    uint64_t appended = 0;
+    bool stop = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      AwaitWork(shown > 0);
+      std::move(pending_.changes.begin(), pending_.changes.end(),
+                std::back_inserter(batch.changes));
+      std::move(pending_.stored.begin(), pending_.stored.end(), std::back_inserter(batch.stored));
+      pending_ = {};
+      previews.swap(previews_);
+      appended = appended_;
+      stop = stop_;
+      if (closing_ && !closed_) {
+        closed_ = true;
+        for (const auto& [job, log] : open_) closing.push_back(log.stream);
+      }
+    }
+
+    const std::vector<absl::Status> results = Write(batch.changes);
+    absl::Status first_error;
+    for (size_t i = 0; i < batch.changes.size(); ++i) {
+      if (i >= shown) Show(batch.changes[i]);
+      if (results[i].ok()) {
+        FinishStored(batch.changes[i], batch.stored[i]);
+        continue;
+      }
+      first_error.Update(results[i]);
+      refused.changes.push_back(std::move(batch.changes[i]));
+      refused.stored.push_back(std::move(batch.stored[i]));
+    }
+    if (shown == 0 && !first_error.ok()) on_problem_(first_error);
+
+    for (auto& [job, preview] : previews) {
+      const std::shared_ptr<EventStream> stream = FindStream(job);
+      if (stream == nullptr) continue;
+      const auto shared = std::make_shared<const wan::v1::Event>(std::move(preview));
+      ChangeAndNotify(*stream, [&](EventStream& held) {
+        held.mutex.AssertHeld();
+        for (const auto& cursor : held.cursors) cursor->preview = shared;
+      });
+    }
+    for (const auto& stream : closing) {
+      ChangeAndNotify(*stream, [](EventStream& held) {
+        held.mutex.AssertHeld();
+        held.closed = true;
+      });
+    }
+
+    absl::MutexLock lock(&mutex_);
+    attempted_ = appended;
+    write_status_ = first_error;
+    if (stop && pending_.changes.empty()) return;
+  }
+}
+
+std::vector<absl::Status> EventLog::Write(const std::vector<JobChange>& changes) {
+  if (changes.empty() || store_.Apply(changes).ok()) {
+    return std::vector<absl::Status>(changes.size());
+  }
+  // One by one, so that a change which the store can never take holds up its own job only.
+  std::vector<absl::Status> results;
+  std::unordered_map<std::string, absl::Status> refused_jobs;
+  for (const JobChange& change : changes) {
+    const auto refused = refused_jobs.find(change.job);
+    results.push_back(refused != refused_jobs.end() ? refused->second
+                                                    : store_.Apply(std::span(&change, 1)));
+    if (!results.back().ok()) refused_jobs.emplace(change.job, results.back());
+  }
+  return results;
+}
+
+void EventLog::Show(const JobChange& change) {
+  const std::shared_ptr<EventStream> stream = FindStream(change.job);
+  if (stream == nullptr) return;
+  const bool ended = change.row.has_value() && IsFinal(change.row->state());
+  if (change.events.empty() && !ended) return;
+  ChangeAndNotify(*stream, [&](EventStream& held) {
+    held.mutex.AssertHeld();
+    for (const wan::v1::Event& event : change.events) {
+      held.events.push_back(std::make_shared<const wan::v1::Event>(event));
+    }
+    held.ended = held.ended || ended;
+  });
+}
+
+void EventLog::FinishStored(const JobChange& change, const std::function<void()>& stored) {
+  if (stored != nullptr) stored();
+  if (change.row.has_value() && IsFinal(change.row->state())) {
+    absl::MutexLock lock(&mutex_);
+    open_.erase(change.job);
+  }
+}
+
+}  // namespace wan::server

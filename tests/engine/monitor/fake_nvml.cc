@@ -1,0 +1,115 @@
+#include "tests/engine/monitor/fake_nvml.h"
+
+#include <nvml.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+struct nvmlGpmSample_st {
+  int number = 0;
+};
+
+namespace wan {
+namespace {
+
+std::atomic<int> inside = 0;
+std::atomic<int> overlaps = 0;
+std::atomic<int> samples = 0;
+std::atomic<int> last_number = 0;
+int gpu = 0;
+
+// A GPM call: long enough that another thread's would fall into it.
+class Call {
+ public:
+  Call() {
+    if (inside.fetch_add(1) != 0) ++overlaps;
+    std::this_thread::yield();
+  }
+  ~Call() { --inside; }
+};
+
+}  // namespace
+
+int FakeNvmlOverlaps() { return overlaps; }
+int FakeNvmlSamples() { return samples; }
+
+}  // namespace wan
+
+extern "C" {
+
+nvmlReturn_t nvmlInit_v2() { return NVML_SUCCESS; }
+
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* device) {
+  if (std::strcmp(id, wan::kFakeGpu) != 0) return NVML_ERROR_NOT_FOUND;
+  *device = reinterpret_cast<nvmlDevice_t>(&wan::gpu);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char* name, unsigned int size) {
+  std::strncpy(name, "Fake GPU", size);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
+  memory->total = 1000;
+  memory->free = 400;
+  memory->used = 600;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t* rates) {
+  rates->gpu = 55;
+  rates->memory = 5;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned int* milliwatts) {
+  *milliwatts = 432'100;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t, nvmlTemperatureSensors_t, unsigned int*) {
+  return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t, nvmlClockType_t type, unsigned int* clock) {
+  *clock = type == NVML_CLOCK_SM ? 1980 : 3201;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t, nvmlGpmSupport_t* support) {
+  support->isSupportedDevice = 1;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t* sample) {
+  const wan::Call call;
+  *sample = new nvmlGpmSample_st;
+  ++wan::samples;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample) {
+  const wan::Call call;
+  delete sample;
+  --wan::samples;
+  return NVML_SUCCESS;
+}
+
+// Every fourth sample cannot be had.
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t, nvmlGpmSample_t sample) {
+  const wan::Call call;
+  sample->number = ++wan::last_number;
+  return sample->number % 4 == 0 ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t* request) {
+  const wan::Call call;
+  nvmlGpmMetric_t& metric = request->metrics[0];
+  metric.nvmlReturn = NVML_SUCCESS;
+  metric.value = request->sample2->number - request->sample1->number;
+  return NVML_SUCCESS;
+}
+
+}  // extern "C"

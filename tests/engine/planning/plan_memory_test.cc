@@ -1,0 +1,406 @@
+// What a plan says about memory: which policies fit a card, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/checkpoint/synthetic_models.h"
+#include "engine/planning/planned_model.h"
+
+namespace wan {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+using Policy = ResidencyPolicy;
+
+// A model at its real dimensions in bf16, with what its weights weigh there.
+PlannedModel Published(const std::string& name) {
+  const auto checkpoint = Checkpoint::Open("synthetic:" + name);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  return *PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
+}
+
+PlannedModel RealModel() { return Published("ti2v-5b"); }
+PlannedModel TwoExperts() { return Published("t2v-a14b"); }
+
+GenerationRequest Request(int width, int height, int frames) {
+  GenerationRequest request;
+  request.model = "m";
+  request.prompt = "a cat";
+  request.width = width;
+  request.height = height;
+  request.num_frames = frames;
+  return request;
+}
+
+InspectedRequest GoodTexts() {
+  InspectedRequest inspected;
+  inspected.prompt_tokens = 4;
+  inspected.negative_prompt_tokens = 139;
+  return inspected;
+}
+
+absl::StatusOr<GenerationPlan> PlanOn(const PlannedModel& model, const GenerationRequest& request,
+                                      uint64_t device_bytes) {
+  return MakePlan(request, model, GoodTexts(), 0, {device_bytes});
+}
+
+Policy PolicyIn(const GenerationPlan& plan, const std::string& component) {
+  for (const ComponentResidency& entry : plan.residency) {
+    if (entry.component == component) return entry.policy;
+  }
+  ADD_FAILURE() << component;
+  return Policy::kAuto;
+}
+
+const StagePlan& Stage(const GenerationPlan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.stages.begin(), plan.stages.end(),
+                                  [&](const StagePlan& stage) { return stage.stage == name; });
+  EXPECT_NE(found, plan.stages.end()) << name;
+  return *found;
+}
+
+// Peaks that an H200's allocator reported (docs/gpu.md): 24.52 GiB in a step and 33.95 GiB while
+// decoding, of which 22.64 GiB weights.
+TEST(PlanMemoryTest, TheEstimateOfTheRealModelIsWhatWasMeasured) {
+  const auto plan = PlanOn(RealModel(), Request(1280, 704, 121), 0);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const StagePlan& step = Stage(*plan, "Step_0_Inference");
+  EXPECT_GE(step.activation_bytes, static_cast<uint64_t>(1.82 * kGiB));
+  EXPECT_LE(step.activation_bytes + step.weight_bytes, static_cast<uint64_t>(1.05 * 24.52 * kGiB));
+  const StagePlan& decoding = Stage(*plan, "VAE_Decoding");
+  EXPECT_GE(decoding.activation_bytes, static_cast<uint64_t>(11.25 * kGiB));
+  EXPECT_LE(decoding.activation_bytes, static_cast<uint64_t>(1.05 * 11.25 * kGiB));
+  EXPECT_EQ(plan->peak_device_bytes, decoding.activation_bytes + decoding.weight_bytes);
+}
+
+TEST(PlanMemoryTest, WithoutALimitEverythingIsResident) {
+  const auto plan = PlanOn(RealModel(), Request(1280, 704, 121), 0);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const ComponentResidency& entry : plan->residency) {
+    EXPECT_EQ(entry.policy, Policy::kResident) << entry.component;
+  }
+  EXPECT_TRUE(plan->decode_tiles.IsWhole());
+}
+
+TEST(PlanMemoryTest, NeverPlansMoreThanThereIs) {
+  for (const PlannedModel& model : {RealModel(), TwoExperts()}) {
+    for (uint64_t gib = 4; gib <= 144; gib += 4) {
+      for (const VideoShape& shape : {VideoShape{256, 256, 33}, VideoShape{832, 480, 81},
+                                      VideoShape{1280, 704, 121}, VideoShape{1280, 704, 161}}) {
+        const auto plan =
+            PlanOn(model, Request(shape.width, shape.height, shape.num_frames), gib * kGiB);
+        if (!plan.ok()) continue;
+        EXPECT_LE(plan->peak_device_bytes, gib * kGiB);
+        for (const StagePlan& stage : plan->stages) {
+          EXPECT_LE(stage.weight_bytes + stage.activation_bytes, plan->peak_device_bytes);
+        }
+        for (const ComponentResidency& entry : plan->residency) {
+          EXPECT_NE(entry.policy, Policy::kAuto);
+          EXPECT_NE(entry.policy, Policy::kCpu) << "never on its own account";
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanMemoryTest, ASmallerCardMovesTheCheapestWeightsFirst) {
+  const GenerationRequest request = Request(1280, 704, 121);
+  // Everything needs 34 GiB.
+  const auto large = PlanOn(RealModel(), request, 36 * kGiB);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_EQ(PolicyIn(*large, "text_encoder"), Policy::kResident);
+  EXPECT_EQ(PolicyIn(*large, "transformer"), Policy::kResident);
+  const auto medium = PlanOn(RealModel(), request, 26 * kGiB);
+  ASSERT_TRUE(medium.ok()) << medium.status();
+  EXPECT_EQ(PolicyIn(*medium, "transformer"), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*medium, "text_encoder"), Policy::kResident);
+  const auto small = PlanOn(RealModel(), request, 22 * kGiB);
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(PolicyIn(*small, "text_encoder"), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*small, "transformer"), Policy::kHost);
+  EXPECT_TRUE(small->decode_tiles.IsWhole());
+}
+
+TEST(PlanMemoryTest, TilesAreTheLastResort) {
+  const GenerationRequest request = Request(1280, 704, 121);
+  const auto whole = PlanOn(RealModel(), request, 15 * kGiB);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(whole->decode_tiles.IsWhole());
+  const auto tiled = PlanOn(RealModel(), request, 12 * kGiB);
+  ASSERT_TRUE(tiled.ok()) << tiled.status();
+  EXPECT_FALSE(tiled->decode_tiles.IsWhole());
+}
+
+TEST(PlanMemoryTest, ConfiguredPoliciesHold) {
+  PlannedModel model = RealModel();
+  for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kCpu}) {
+    model.components[0].policy = policy;
+    const auto plan = PlanOn(model, Request(832, 480, 81), 141 * kGiB);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(PolicyIn(*plan, "text_encoder"), policy);
+    EXPECT_EQ(PolicyIn(*plan, "transformer"), Policy::kResident);
+  }
+}
+
+TEST(PlanMemoryTest, WhatStagesHoldFollowsThePolicies) {
+  PlannedModel model = RealModel();
+  for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
+  model.components[1].policy = Policy::kStream;
+  const auto plan = PlanOn(model, Request(832, 480, 81), 141 * kGiB);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::vector<PlannedComponent>& parts = model.components;
+  EXPECT_EQ(Stage(*plan, "T5_Encoding").weight_bytes, parts[0].bytes);
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes,
+            parts[1].base_bytes + 2 * parts[1].group_bytes);
+  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes, parts[2].bytes);
+}
+
+TEST(PlanMemoryTest, OnTheCpuAComponentHoldsNothingOfTheDevice) {
+  PlannedModel model = RealModel();
+  const auto before = PlanOn(model, Request(1280, 704, 121), 0);
+  model.components[2].policy = Policy::kCpu;
+  const auto plan = PlanOn(model, Request(1280, 704, 121), 0);
+  ASSERT_TRUE(plan.ok() && before.ok());
+  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes,
+            model.components[0].bytes + model.components[1].bytes);
+  EXPECT_LT(Stage(*plan, "VAE_Decoding").activation_bytes, kGiB);
+}
+
+TEST(PlanMemoryTest, TheNextExpertIsPrefetchedWhereBothFit) {
+  const GenerationRequest request = Request(832, 480, 81);
+  PlannedModel model = TwoExperts();
+  model.components[1].policy = Policy::kHost;
+  model.components[2].policy = Policy::kHost;
+  const auto wide = PlanOn(model, request, 80 * kGiB);
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_TRUE(wide->prefetch_experts);
+  EXPECT_GE(Stage(*wide, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
+  const auto narrow = PlanOn(model, request, 40 * kGiB);
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  EXPECT_FALSE(narrow->prefetch_experts);
+  EXPECT_LT(Stage(*narrow, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
+}
+
+TEST(PlanMemoryTest, APrefetchedExpertCountsWhateverItsPolicy) {
+  const GenerationRequest request = Request(832, 480, 81);
+  PlannedModel model = TwoExperts();
+  for (PlannedComponent& component : model.components) component.policy = Policy::kStream;
+  const uint64_t one = model.components[1].base_bytes + 2 * model.components[1].group_bytes;
+  const auto wide = PlanOn(model, request, 80 * kGiB);
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_TRUE(wide->prefetch_experts);
+  EXPECT_EQ(Stage(*wide, "Step_0_Inference").weight_bytes, 2 * one);
+  EXPECT_EQ(Stage(*wide, "Step_39_Inference").weight_bytes, one) << "nothing comes after it";
+}
+
+TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
+  GenerationRequest request = Request(832, 480, 81);
+  PlannedModel model = TwoExperts();
+  for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
+  // So large that a step with a preview holds more than the step itself.
+  model.components[3].bytes = 20 * kGiB;
+  request.preview_interval = 1;
+  const auto plan = PlanOn(model, request, 141 * kGiB);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->prefetch_experts);
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes,
+            2 * model.components[1].bytes + 20 * kGiB);
+}
+
+TEST(PlanMemoryTest, ExpertsOnASmallCardAreStreamed) {
+  const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 22 * kGiB);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(PolicyIn(*plan, "transformer"), Policy::kStream);
+  EXPECT_EQ(PolicyIn(*plan, "transformer_2"), Policy::kStream);
+}
+
+TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
+  PlannedModel model = RealModel();
+  const GenerationRequest request = Request(512, 512, 57);
+  const auto single = PlanOn(model, request, 0);
+  ASSERT_TRUE(single.ok());
+  EXPECT_TRUE(single->batched_guidance);
+  const uint64_t batched = Stage(*single, "Step_0_Inference").activation_bytes;
+  // A card that holds one forward but not two, if the weights take nearly all of it.
+  for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
+  model.components[1].policy = Policy::kResident;
+  model.components[1].bytes = 60 * kGiB;
+  model.components[2].policy = Policy::kCpu;
+  model.components[0].policy = Policy::kCpu;
+  const auto tight = PlanOn(model, request, 60 * kGiB + batched - kMiB);
+  ASSERT_TRUE(tight.ok()) << tight.status();
+  EXPECT_FALSE(tight->batched_guidance);
+  const auto roomy = PlanOn(model, request, 60 * kGiB + batched);
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  EXPECT_TRUE(roomy->batched_guidance);
+}
+
+TEST(PlanMemoryTest, ExpertsAreStreamedOnlyWhereForwardsAreLongEnoughToHideThem) {
+  // Room for one expert and a little more.
+  const PlannedModel model = TwoExperts();
+  const auto large = PlanOn(model, Request(832, 480, 81), 42 * kGiB);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_TRUE(PolicyIn(*large, "transformer") == Policy::kStream ||
+              PolicyIn(*large, "transformer_2") == Policy::kStream);
+  const auto small = PlanOn(model, Request(256, 256, 17), 42 * kGiB);
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(PolicyIn(*small, "transformer"), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*small, "transformer_2"), Policy::kHost);
+}
+
+TEST(PlanMemoryTest, WhatIsThereAnywayIsNotPrefetched) {
+  const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 141 * kGiB);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(PolicyIn(*plan, "transformer_2"), Policy::kResident);
+  EXPECT_FALSE(plan->prefetch_experts);
+}
+
+std::string Refusal(const absl::StatusOr<GenerationPlan>& plan) {
+  const auto violations = FieldViolationsOf(plan.status());
+  EXPECT_EQ(violations.size(), 1u) << plan.status();
+  if (violations.size() != 1) return "";
+  EXPECT_EQ(violations[0].field, "num_frames");
+  return violations[0].description;
+}
+
+TEST(PlanMemoryTest, WhatCannotFitIsRefusedWithWhatWould) {
+  PlannedModel model = RealModel();
+  const uint64_t card = 11 * kGiB;
+  const auto refused = PlanOn(model, Request(4096, 4096, 1021), card);
+  const std::string text = Refusal(refused);
+  EXPECT_THAT(text, HasSubstr("a video of 4096x4096, 1021 frames needs "));
+  EXPECT_THAT(text, HasSubstr("11.0 GiB are there"));
+  // What it names does fit, and a step more does not.
+  int frames = 0;
+  const size_t at = text.find("At this size ");
+  ASSERT_NE(at, std::string::npos) << text;
+  ASSERT_EQ(std::sscanf(text.c_str() + at, "At this size %d frames fit.", &frames), 1);
+  EXPECT_TRUE(PlanOn(model, Request(4096, 4096, frames), card).ok());
+  EXPECT_FALSE(PlanOn(model, Request(4096, 4096, frames + 4), card).ok());
+  int width = 0;
+  int height = 0;
+  const size_t with = text.find("With this many frames ");
+  ASSERT_NE(with, std::string::npos) << text;
+  ASSERT_EQ(std::sscanf(text.c_str() + with, "With this many frames %dx%d fits.", &width, &height),
+            2);
+  EXPECT_TRUE(PlanOn(model, Request(width, height, 1021), card).ok());
+  EXPECT_FALSE(PlanOn(model, Request(width + 32, height + 32, 1021), card).ok());
+}
+
+TEST(PlanMemoryTest, WeightsAloneMayBeTooMuch) {
+  PlannedModel model = RealModel();
+  model.components[1].policy = Policy::kResident;
+  const std::string text = Refusal(PlanOn(model, Request(256, 256, 33), 4 * kGiB));
+  EXPECT_THAT(text, HasSubstr("No video of this model fits"));
+}
+
+// A LoRA of rank 32 for all linear layers of an A14B's expert, in bf16: the largest term is the
+// feed-forward's.
+LoraFootprint Rank32() {
+  constexpr int64_t kRank = 32;
+  return {.factor_elements = kRank * (5120 + 13824),
+          .factor_bytes = 2 * kRank * (5120 + 13824),
+          .part_elements = int64_t{1} << 24};
+}
+
+TEST(LoraMemoryTest, MergingTakesAPartOfATensorAndTheFactors) {
+  EXPECT_EQ(LoraMergingBytes({}), 0u);
+  const std::vector<LoraFootprint> one = {Rank32()};
+  // 64 MiB in fp32 of the tensor, 2.3 MiB of the factors.
+  EXPECT_EQ(LoraMergingBytes(one), 64 * kMiB + 4 * 32 * (5120 + 13824));
+  std::vector<LoraFootprint> both = {Rank32(), Rank32()};
+  EXPECT_EQ(LoraMergingBytes(both), 64 * kMiB + 2 * 4 * 32 * (5120 + 13824));
+  both[1].difference_bytes = 2 << 24;
+  EXPECT_EQ(LoraMergingBytes(both), (64 + 64 + 32) * kMiB + 2 * 4 * 32 * (5120 + 13824));
+}
+
+TEST(LoraMemoryTest, TheFootprintIsOfTheLargestTerm) {
+  const std::vector<std::byte> bytes(3 * 5 * 2);
+  const auto stored = [&](std::vector<int64_t> shape, size_t count) {
+    return StoredTensor{.dtype = DType::kBFloat16,
+                        .shape = std::move(shape),
+                        .bytes = std::span(bytes).first(count * 2)};
+  };
+  LoraFile file;
+  file.terms.push_back({.target = "a",
+                        .rows = 3,
+                        .columns = 4,
+                        .rank = 1,
+                        .up = stored({3, 1}, 3),
+                        .down = stored({1, 4}, 4)});
+  file.terms.push_back({.target = "b", .rows = 3, .columns = 5, .difference = stored({3, 5}, 15)});
+  const LoraFootprint footprint = FootprintOf(file);
+  EXPECT_EQ(footprint.factor_elements, 7);
+  EXPECT_EQ(footprint.factor_bytes, 14);
+  EXPECT_EQ(footprint.part_elements, 15);
+  EXPECT_EQ(footprint.difference_bytes, 30);
+}
+
+TEST(PlanMemoryTest, MergingCountsInTheStepsOfTheExpertThatIsChanged) {
+  PlannedModel model = TwoExperts();
+  model.loras = {{"low", {std::nullopt, Rank32()}}};
+  GenerationRequest request = Request(832, 480, 81);
+  const auto plan = [&] { return MakePlan(request, model, GoodTexts(), 0, {}).value(); };
+  const auto steps = [](const GenerationPlan& planned) {
+    std::vector<uint64_t> bytes;
+    for (const StagePlan& stage : planned.stages) {
+      if (stage.stage.ends_with("_Inference")) bytes.push_back(stage.activation_bytes);
+    }
+    return bytes;
+  };
+  const std::vector<uint64_t> without = steps(plan());
+  request.loras = {{"low", 1}};
+  const GenerationPlan with = plan();
+  const std::vector<uint64_t> merged = steps(with);
+  const std::vector<LoraFootprint> one = {Rank32()};
+  ASSERT_EQ(merged.size(), without.size());
+  for (size_t i = 0; i < merged.size(); ++i) {
+    const bool changed = with.steps[i].expert == "low";
+    EXPECT_EQ(merged[i] - without[i],
+              changed ? LoraMergingBytes(one) + LoraMergingBytes(one) / 100 : 0)
+        << "step " << i;
+  }
+}
+
+TEST(TileGridTest, TilesShrinkDownToLittleMoreThanTheirOverlap) {
+  const LatentSize latents{31, 44, 80};
+  LatentSize last = latents;
+  for (const TileGrid& grid : TileGrids(latents)) {
+    const LatentSize tile = TileOf(latents, grid);
+    EXPECT_LE(tile.height * tile.width, last.height * last.width);
+    EXPECT_GE(std::min(tile.height, tile.width), kSmallestTile);
+    // All of the frame is covered.
+    EXPECT_GE(grid.rows * tile.height - (grid.rows - 1) * kTileOverlap, latents.height);
+    EXPECT_GE(grid.columns * tile.width - (grid.columns - 1) * kTileOverlap, latents.width);
+    last = tile;
+  }
+  EXPECT_GE(TileGrids(latents).size(), 4u);
+  EXPECT_TRUE(TileGrids({31, 8, 8}).empty());
+}
+
+TEST(MemoryEstimateTest, GrowsWithEverySize) {
+  const SyntheticModel real = *FindSyntheticModel("ti2v-5b");
+  EXPECT_LT(ForwardBytes(real.transformer, 1000, 1, 2), ForwardBytes(real.transformer, 1000, 2, 2));
+  EXPECT_LT(ForwardBytes(real.transformer, 1000, 1, 2), ForwardBytes(real.transformer, 1000, 1, 4));
+  EXPECT_LT(DecodingBytes(real.vae, {1, 44, 80}, 4), DecodingBytes(real.vae, {2, 44, 80}, 4));
+  EXPECT_EQ(DecodingBytes(real.vae, {3, 44, 80}, 4), DecodingBytes(real.vae, {31, 44, 80}, 4))
+      << "the decoder's memory does not grow with the video's length";
+  EXPECT_LT(DecodingBytes(real.vae, {3, 22, 40}, 4), DecodingBytes(real.vae, {3, 44, 80}, 4));
+  EXPECT_LT(EncodingBytes(real.vae, {1, 44, 80}, 4), EncodingBytes(real.vae, {2, 44, 80}, 4));
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,0 +1,216 @@
+#include "engine/planning/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/engine/planning/plan_support.h"
+
+namespace wan {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(PlanTest, UnsetFieldsTakeUpstreamsDefaults) {
+  const auto plan = Plan(TextRequest());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->shape, (VideoShape{1280, 704, 121}));
+  EXPECT_EQ(plan->request.steps, 50);
+  EXPECT_EQ(plan->request.fps, 24);
+  EXPECT_EQ(plan->request.guidance_scale, std::vector<double>{5.0});
+  EXPECT_EQ(plan->request.shift, 5.0);
+  EXPECT_EQ(plan->request.solver, "unipc");
+  EXPECT_EQ(plan->request.seed, 77);
+  EXPECT_EQ(*plan->request.negative_prompt, kUpstreamNegativePrompt);
+  EXPECT_THAT(plan->latent_shape, ElementsAre(48, 31, 44, 80));
+  EXPECT_EQ(plan->tokens, 27280);
+  EXPECT_FALSE(plan->image_to_video);
+}
+
+TEST(PlanTest, ACheckpointsOwnDefaultsComeBeforeItsFamilys) {
+  PlannedModel model = RealModel();
+  model.generation_defaults = GenerationDefaults{256, 128, 33, 16, 20, {4}, 3.0, "euler", "grey"};
+  const auto plan = MakePlan(TextRequest(), model, GoodTexts(), 77, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->shape, (VideoShape{256, 128, 33}));
+  EXPECT_EQ(plan->request.fps, 16);
+  EXPECT_EQ(plan->request.steps, 20);
+  EXPECT_EQ(plan->request.guidance_scale, std::vector<double>{4.0});
+  EXPECT_EQ(plan->request.shift, 3.0);
+  EXPECT_EQ(plan->request.solver, "euler");
+  EXPECT_EQ(plan->request.negative_prompt, "grey");
+
+  // The request still wins, and what the checkpoint leaves open is the family's.
+  GenerationRequest request = TextRequest();
+  request.steps = 7;
+  model.generation_defaults = GenerationDefaults{};
+  model.generation_defaults->steps = 20;
+  const auto asked = MakePlan(request, model, GoodTexts(), 77, {});
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->request.steps, 7);
+  EXPECT_EQ(asked->shape, (VideoShape{1280, 704, 121}));
+}
+
+// DIFFERENCES 9: upstream replaces an empty negative prompt by its default text.
+TEST(PlanTest, EmptyNegativePromptIsTheDefaultOne) {
+  GenerationRequest request = TextRequest();
+  request.negative_prompt = "";
+  EXPECT_EQ(*Plan(request)->request.negative_prompt, kUpstreamNegativePrompt);
+  request.negative_prompt = "grey";
+  EXPECT_EQ(*Plan(request)->request.negative_prompt, "grey");
+}
+
+TEST(PlanTest, NegativeSeedIsDrawn) {
+  GenerationRequest request = TextRequest();
+  request.seed = -1;
+  EXPECT_EQ(Plan(request)->request.seed, 77);
+  request.seed = 0;
+  EXPECT_EQ(Plan(request)->request.seed, 0);
+}
+
+TEST(PlanTest, EveryViolationIsNamedAtOnce) {
+  GenerationRequest request = TextRequest();
+  request.width = 100;
+  request.height = 8192;
+  request.num_frames = 6;
+  request.fps = 0;
+  request.steps = 1001;
+  request.guidance_scale = {std::numeric_limits<double>::quiet_NaN(), 3};
+  request.shift = 0;
+  request.solver = "heun";
+  request.preview_interval = -1;
+  request.loras = {{"style", 1}, {"style", 11}, {"nobody", std::nan("")}};
+  PlannedModel model = RealModel();
+  model.loras = {{"light", {std::nullopt}}, {"style", {LoraFootprint{}}}};
+  InspectedRequest inspected;
+  inspected.prompt_tokens = 1;
+  inspected.negative_prompt_tokens = 600;
+  const auto plan = PlanOn(model, request, inspected);
+  ASSERT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(FieldsOf(plan.status()),
+              testing::UnorderedElementsAre(
+                  "prompt", "negative_prompt", "width", "height", "num_frames", "fps", "steps",
+                  "guidance_scale", "guidance_scale[0]", "shift", "solver", "preview_interval",
+                  "loras[1].name", "loras[1].scale", "loras[2].name", "loras[2].scale"));
+  EXPECT_THAT(std::string(plan.status().message()),
+              testing::HasSubstr("'nobody' is no LoRA of model 'm'; it has light, style"));
+}
+
+TEST(PlanTest, LorasStayAsTheyWereAskedFor) {
+  PlannedModel model = RealModel();
+  GenerationRequest request = TextRequest();
+  for (size_t i = 0; i <= kMaxLorasOfRequest; ++i) {
+    model.loras.push_back({"l" + std::to_string(i), {LoraFootprint{}}});
+    request.loras.push_back({model.loras.back().name, -10});
+  }
+  EXPECT_THAT(FieldsOf(PlanOn(model, request).status()), testing::ElementsAre("loras"));
+  request.loras.pop_back();
+  const auto plan = PlanOn(model, request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->request.loras, request.loras);
+  EXPECT_THAT(FieldsOf(Plan(request).status()), testing::SizeIs(kMaxLorasOfRequest))
+      << "of a model without LoRAs";
+}
+
+TEST(PlanTest, ViolationsSayWhatWouldBeRight) {
+  GenerationRequest request = TextRequest();
+  request.width = 100;
+  request.num_frames = 8;
+  const auto violations = FieldViolationsOf(Plan(request).status());
+  ASSERT_EQ(violations.size(), 2u);
+  EXPECT_THAT(violations[0].description, HasSubstr("is 100; must be a multiple of 32"));
+  EXPECT_THAT(violations[1].description, HasSubstr("is 8; must be 4n+1 from 1 to 4093"));
+  EXPECT_THAT(violations[1].description, HasSubstr("for example 5"));
+}
+
+TEST(PlanTest, ProblemsFoundWhileReadingArePassedOn) {
+  GenerationRequest request = TextRequest();
+  request.image = std::make_shared<const std::string>("broken");
+  InspectedRequest inspected = GoodTexts();
+  inspected.violations = {{"image", "is not a PNG or JPEG file"}};
+  EXPECT_THAT(FieldsOf(Plan(request, inspected).status()), ElementsAre("image"));
+}
+
+// DIFFERENCES 15: upstream does not repair a frame count, and neither is a wrong one accepted.
+TEST(PlanTest, FrameCountIsNeverRepaired) {
+  for (const int frames : {0, -3, 2, 3, 4, 6, 7, 8, 4094, 4097}) {
+    GenerationRequest request = TextRequest();
+    request.num_frames = frames;
+    EXPECT_THAT(FieldsOf(Plan(request).status()), Contains("num_frames")) << frames;
+  }
+  for (const int frames : {1, 5, 9, 4093}) {
+    GenerationRequest request = TextRequest();
+    request.num_frames = frames;
+    EXPECT_EQ(Plan(request)->shape.num_frames, frames);
+    EXPECT_EQ(Plan(request)->latent_shape[1], (frames - 1) / 4 + 1);
+  }
+}
+
+// DIFFERENCES 16: sizes are multiples of 32 and are never rounded.
+TEST(PlanTest, SizeIsNeverRounded) {
+  for (const int side : {0, -32, 16, 31, 33, 48, 4128}) {
+    GenerationRequest request = TextRequest();
+    request.width = side;
+    EXPECT_THAT(FieldsOf(Plan(request).status()), Contains("width")) << side;
+  }
+}
+
+// DIFFERENCES 11: with an image only the area counts; its ratio chooses the size.
+TEST(PlanTest, ImageChoosesTheSizeFromTheArea) {
+  GenerationRequest request = TextRequest();
+  request.image = std::make_shared<const std::string>("image bytes");
+  request.width = 96;
+  request.height = 64;
+  request.num_frames = 9;
+  InspectedRequest inspected = GoodTexts();
+  inspected.image = VideoShape{70, 100, 1};
+  const auto plan = Plan(request, inspected);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->image_to_video);
+  EXPECT_EQ(plan->shape, (VideoShape{64, 96, 9}));
+  EXPECT_EQ(plan->request.width, 64);
+  EXPECT_EQ(plan->request.height, 96);
+}
+
+TEST(PlanTest, AnImageTooNarrowForTheAreaIsRefused) {
+  GenerationRequest request = TextRequest();
+  request.image = std::make_shared<const std::string>("image bytes");
+  request.width = 64;
+  request.height = 64;
+  InspectedRequest inspected = GoodTexts();
+  inspected.image = VideoShape{10000, 10, 1};
+  EXPECT_THAT(FieldsOf(Plan(request, inspected).status()), ElementsAre("image"));
+}
+
+TEST(PlanTest, StagesFollowTheBenchmarkInOrder) {
+  GenerationRequest request = TextRequest();
+  request.steps = 2;
+  const auto plan = Plan(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<std::string> names;
+  for (const StagePlan& stage : plan->stages) names.push_back(stage.stage);
+  EXPECT_THAT(names,
+              ElementsAre("TI2V_Preprocess", "T5_Encoding", "Step_0_Loading", "Step_0_Inference",
+                          "Step_1_Loading", "Step_1_Inference", "VAE_Decoding", "Video_Encoding"));
+}
+
+// The count that the performance notes of the project use: 517 TFLOP at 27,280 tokens.
+TEST(PlanTest, ForwardFlopsOfTheRealModel) {
+  EXPECT_NEAR(TransformerForwardFlops(RealModel().transformer, 27280) / 1e12, 517, 5);
+}
+
+TEST(PlanTest, SmallVideosAreGuidedInOneBatch) {
+  GenerationRequest request = TextRequest();
+  EXPECT_FALSE(Plan(request)->batched_guidance);
+  request.width = 256;
+  request.height = 256;
+  request.num_frames = 33;
+  EXPECT_TRUE(Plan(request)->batched_guidance);
+}
+
+}  // namespace
+}  // namespace wan

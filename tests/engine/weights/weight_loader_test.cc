@@ -1,0 +1,141 @@
+#include "engine/weights/weight_loader.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/weight_tables.h"
+#include "engine/formats/safetensors.h"
+#include "tests/engine/formats/files.h"
+#include "tests/engine/in_memory_weights.h"
+#include "tests/engine/weights/slow_mover.h"
+
+namespace wan {
+namespace {
+
+const std::vector<TensorSpec> kSpecs = {{"a.weight", "a.weight", {64, 100}},
+                                        {"b.weight", "b.weight", {64, 100}},
+                                        {"norm.weight", "norm.weight", {100}}};
+
+at::Tensor Load(const char* name, uint64_t seed = 0) {
+  const auto source = MakeSyntheticWeights(kSpecs, DType::kFloat32, "synthetic:x", seed);
+  WeightLoader loader(*source, at::kCPU, at::kFloat);
+  at::Tensor tensor = loader.Get(name, source->Find(name)->shape);
+  EXPECT_TRUE(loader.status().ok()) << loader.status();
+  EXPECT_EQ(loader.bytes(), static_cast<int64_t>(tensor.nbytes()));
+  return tensor;
+}
+
+TEST(SyntheticWeightsTest, DependOnNameAndSeedAlone) {
+  EXPECT_TRUE(at::equal(Load("a.weight"), Load("a.weight")));
+  EXPECT_FALSE(at::equal(Load("a.weight"), Load("b.weight")));
+  // Two experts have the same names.
+  EXPECT_FALSE(at::equal(Load("a.weight", 0), Load("a.weight", 1)));
+}
+
+TEST(SyntheticWeightsTest, KeepActivationsInRange) {
+  // Columns are the inputs: 1 / sqrt(100).
+  EXPECT_NEAR(Load("a.weight").std().item<double>(), 0.1, 0.005);
+  EXPECT_TRUE(at::equal(Load("norm.weight"), at::ones({100})));
+}
+
+TEST(WeightLoaderTest, KeepsTheFirstProblemAndGivesZeros) {
+  const auto source = MakeSyntheticWeights(kSpecs, DType::kFloat32, "synthetic:x");
+  WeightLoader loader(*source, at::kCPU, at::kFloat);
+  const at::Tensor wrong = loader.Get("a.weight", {64, 101});
+  EXPECT_EQ(wrong.sizes(), at::IntArrayRef({64, 101}));
+  EXPECT_FALSE(wrong.any().item<bool>());
+  loader.Get("missing", {1});
+  EXPECT_EQ(loader.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(loader.status().message()), ::testing::HasSubstr("a.weight"));
+}
+
+// Values that are no symmetric pattern in any order.
+void PutTensor(InMemoryWeights& weights, const std::string& name, DType dtype,
+               const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  std::string bytes(static_cast<size_t>(count) * DTypeSize(dtype), '\0');
+  // Every other byte, so that no number is infinite or none.
+  for (size_t i = 0; i < bytes.size(); i += 2) bytes[i] = static_cast<char>(i * 31 + i / 257);
+  const size_t size = bytes.size();
+  weights.Put({.name = name, .dtype = dtype, .shape = shape, .bytes = size, .file = "memory"},
+              std::move(bytes));
+}
+
+InMemoryWeights MixedWeights() {
+  InMemoryWeights weights;
+  PutTensor(weights, "same", DType::kBFloat16, {300, 70});
+  PutTensor(weights, "other_dtype", DType::kFloat32, {300, 70});
+  PutTensor(weights, "part_0", DType::kFloat16, {11, 30});
+  PutTensor(weights, "part_1", DType::kFloat16, {11, 30});
+  PutTensor(weights, "kernel", DType::kBFloat16, {4, 6, 3, 3});
+  PutTensor(weights, "changed", DType::kFloat32, {6, 10});
+  return weights;
+}
+
+// Of two groups; the tensors as `loader` has them when it has finished.
+std::vector<at::Tensor> LoadMixed(WeightLoader& loader) {
+  const std::vector<std::string> parts = {"part_0", "part_1"};
+  std::vector<at::Tensor> got = {loader.Get("same", {300, 70}),
+                                 loader.Get("other_dtype", {300, 70}),
+                                 loader.GetStacked(parts, {11, 30}, at::kFloat)};
+  loader.BeginGroup();
+  got.push_back(loader.GetKernel("kernel", {4, 6, 3, 3}, at::MemoryFormat::ChannelsLast));
+  got.push_back(loader.Get("changed", {6, 10}, at::kFloat));
+  loader.Change([table = got.back()] { table.select(0, 1).add_(1); });
+  loader.Change([table = got.back()] { table.select(0, 1).mul_(2); });
+  return got;
+}
+
+// What a device gets later by way of a second queue is what a CPU has at once.
+TEST(WeightLoaderTest, UploadsGiveWhatACpuReads) {
+  const InMemoryWeights source = MixedWeights();
+  WeightLoader direct(source, at::kCPU, at::kBFloat16);
+  const std::vector<at::Tensor> expected = LoadMixed(direct);
+  ASSERT_TRUE(direct.status().ok()) << direct.status();
+  for (const auto home : {ComponentWeights::Home::kDevice, ComponentWeights::Home::kHost}) {
+    const auto weights = std::make_shared<ComponentWeights>(std::make_unique<SlowMover>(), home);
+    WeightLoader loader(source, at::kCPU, at::kBFloat16, weights);
+    const std::vector<at::Tensor> got = LoadMixed(loader);
+    EXPECT_EQ(loader.Finish(), weights);
+    ASSERT_TRUE(loader.status().ok()) << loader.status();
+    weights->BringUp();
+    weights->UseAll();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(got[i].strides(), expected[i].strides()) << i;
+      EXPECT_TRUE(at::equal(got[i], expected[i])) << i;
+    }
+  }
+}
+
+TEST(WeightLoaderTest, AnUploadThatFailsIsSaidWhenTheLoadingEnds) {
+  const testing::TempFolder folder;
+  const std::string path = folder / "a.safetensors";
+  testing::WriteFile(path, testing::SafetensorsBytes(
+                               R"({"a":{"dtype":"F32","shape":[2000],"data_offsets":[0,8000]}})",
+                               std::string(8000, '\1')));
+  TensorFiles files;
+  files.files.push_back(*ReadSafetensors(path));
+  std::vector<absl::Status> problems;
+  const auto source =
+      MakeFileWeights(files, {{"a", "a", {2000}}}, Naming::kUpstream, path, problems);
+  ASSERT_TRUE(problems.empty());
+  std::filesystem::resize_file(path, 1000);
+  const auto weights = std::make_shared<ComponentWeights>(std::make_unique<SlowMover>(),
+                                                          ComponentWeights::Home::kDevice);
+  WeightLoader loader(*source, at::kCPU, at::kBFloat16, weights);
+  loader.Get("a", {2000});
+  loader.Finish();
+  EXPECT_EQ(loader.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(loader.status().message()), ::testing::HasSubstr(path));
+}
+
+}  // namespace
+}  // namespace wan

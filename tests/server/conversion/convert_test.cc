@@ -1,0 +1,214 @@
+#include "server/conversion/convert.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/api/errors.h"
+#include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "gtest/gtest.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(ConvertTest, FullRequestGoesThereAndBack) {
+  wan::v1::GenerationRequest request;
+  request.set_model("m");
+  request.set_prompt("p");
+  request.set_negative_prompt("n");
+  request.set_width(64);
+  request.set_height(32);
+  request.set_num_frames(9);
+  request.set_fps(12);
+  request.set_steps(7);
+  request.add_guidance_scale(3.5);
+  request.add_guidance_scale(4.5);
+  request.set_shift(8);
+  request.set_solver(wan::v1::SOLVER_DPMPP);
+  request.set_seed(99);
+  request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+  request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
+  request.set_preview_interval(2);
+  request.add_loras()->set_name("style");
+  request.mutable_loras(0)->set_scale(-0.5);
+  request.add_loras()->set_name("none");
+  request.mutable_loras(1)->set_scale(0);
+  const auto image = std::make_shared<const std::string>("image");
+  const GenerationRequest engine = ToEngineRequest(request, image);
+  EXPECT_EQ(engine.image, image);
+  EXPECT_EQ(engine.solver, "dpm++");
+  EXPECT_THAT(engine.outputs, ElementsAre(OutputKind::kLatents, OutputKind::kLosslessMkv));
+  EXPECT_EQ(ToProto(engine).DebugString(), request.DebugString());
+}
+
+TEST(ConvertTest, ALoraWithoutAScaleIsTakenAsItIs) {
+  wan::v1::GenerationRequest request;
+  request.add_loras()->set_name("style");
+  EXPECT_THAT(ToEngineRequest(request, nullptr).loras, ElementsAre(LoraScale{"style", 1}));
+}
+
+TEST(ConvertTest, ModelsShowTheirLoras) {
+  ModelDescription description;
+  description.name = "m";
+  description.loras = {{"pair", {{"high", "/h", 32, 400}, {"low", "/l", 16, 300}}, 1000}};
+  const wan::v1::Model model = ToProto(description);
+  ASSERT_EQ(model.loras_size(), 1);
+  EXPECT_EQ(model.loras(0).name(), "pair");
+  EXPECT_EQ(model.loras(0).host_bytes(), 1000u);
+  ASSERT_EQ(model.loras(0).parts_size(), 2);
+  const wan::v1::Lora::Part& low = model.loras(0).parts(1);
+  EXPECT_EQ(low.expert(), "low");
+  EXPECT_EQ(low.path(), "/l");
+  EXPECT_EQ(low.rank(), 16);
+  EXPECT_EQ(low.tensors(), 300);
+
+  wan::v1::LoadModelRequest load;
+  load.set_name("models/m");
+  load.set_path("/ckpt");
+  wan::v1::LoraSource& source = *load.add_loras();
+  source.set_name("pair");
+  source.set_expert("low");
+  source.set_path("/l");
+  const ModelSpec spec = ToModelSpec(load);
+  EXPECT_EQ(spec.name, "models/m");
+  EXPECT_EQ(spec.path, "/ckpt");
+  EXPECT_THAT(spec.loras, ElementsAre(LoraSource{"pair", "low", "/l"}));
+}
+
+TEST(ConvertTest, UnsetFieldsStayUnset) {
+  const GenerationRequest engine = ToEngineRequest({}, nullptr);
+  EXPECT_FALSE(engine.negative_prompt || engine.width || engine.height || engine.num_frames ||
+               engine.fps || engine.steps || engine.shift || engine.seed);
+  EXPECT_TRUE(engine.solver.empty() && engine.outputs.empty() && engine.guidance_scale.empty());
+  EXPECT_EQ(ToProto(engine).DebugString(), "");
+}
+
+TEST(ConvertTest, EverySolverHasAName) {
+  for (const auto& [solver, name] :
+       {std::pair(wan::v1::SOLVER_UNIPC, "unipc"), std::pair(wan::v1::SOLVER_DPMPP, "dpm++"),
+        std::pair(wan::v1::SOLVER_EULER, "euler")}) {
+    wan::v1::GenerationRequest request;
+    request.set_solver(solver);
+    EXPECT_EQ(ToEngineRequest(request, nullptr).solver, name);
+  }
+}
+
+TEST(ConvertTest, NegativeSeedIsNoSeed) {
+  wan::v1::GenerationRequest request;
+  request.set_seed(-1);
+  EXPECT_EQ(ToEngineRequest(request, nullptr).seed, std::nullopt);
+  request.set_seed(0);
+  EXPECT_EQ(ToEngineRequest(request, nullptr).seed, 0);
+}
+
+TEST(ConvertTest, EveryOutputKindHasAFileAndAType) {
+  EXPECT_EQ(ArtifactFileName(OutputKind::kMp4), "video.mp4");
+  EXPECT_EQ(ArtifactFileName(OutputKind::kLosslessMkv), "video.mkv");
+  EXPECT_EQ(ArtifactFileName(OutputKind::kLatents), "latents.safetensors");
+  EXPECT_EQ(ArtifactContentType(OutputKind::kLosslessMkv), "video/x-matroska");
+}
+
+TEST(ConvertTest, StageReportHasWhatWasMeasuredAndNothingElse) {
+  SpanRecord record;
+  record.stage = "Step_2_Inference";
+  record.start = absl::FromUnixMillis(1'500);
+  record.seconds = 2;
+  record.usage.sm_activity_percent = 75;
+  record.usage.gpu_memory_peak_bytes = 10;
+  record.step = std::make_shared<const StepFacts>(StepFacts{2, 5, 600, "high"});
+  const wan::v1::StageReport report = ToProto(record);
+  EXPECT_EQ(report.stage(), "Step_2_Inference");
+  EXPECT_EQ(report.start_time().seconds(), 1);
+  EXPECT_EQ(report.start_time().nanos(), 500'000'000);
+  EXPECT_EQ(report.load(), 150);
+  EXPECT_EQ(report.gpu_memory_peak_bytes(), 10);
+  EXPECT_EQ(report.expert(), "high");
+  EXPECT_EQ(report.error(), "");
+  EXPECT_FALSE(report.has_gpu_memory_start_bytes());
+  EXPECT_FALSE(report.has_cpu_percent());
+  const wan::v1::StepProgress progress = ToStepProgress(record);
+  EXPECT_EQ(progress.step(), 3);
+  EXPECT_EQ(progress.total(), 5);
+  EXPECT_EQ(progress.timestep(), 600);
+  EXPECT_EQ(progress.sm_activity_percent(), 75);
+  EXPECT_FALSE(progress.has_eta_seconds());
+
+  record.usage = {};
+  record.status = absl::CancelledError("");
+  EXPECT_FALSE(ToProto(record).has_load());
+  EXPECT_EQ(ToProto(record).error(), "CANCELLED");
+}
+
+TEST(ConvertTest, TimesGoThereAndBack) {
+  for (const absl::Time time : {absl::FromUnixNanos(1'234'567'890'123'456'789),
+                                absl::FromUnixNanos(-1), absl::UnixEpoch()}) {
+    const google::protobuf::Timestamp timestamp = ToProto(time);
+    EXPECT_GE(timestamp.nanos(), 0);
+    EXPECT_EQ(ToTime(timestamp), time);
+  }
+}
+
+TEST(ConvertTest, StatusCarriesItsDetails) {
+  const google::rpc::Status full = ToProto(QueueFullError(3, absl::Milliseconds(2500)));
+  EXPECT_EQ(full.code(), 8);
+  ASSERT_EQ(full.details_size(), 2);
+  google::rpc::ErrorInfo info;
+  google::rpc::RetryInfo retry;
+  ASSERT_TRUE(full.details(0).UnpackTo(&info) && full.details(1).UnpackTo(&retry));
+  EXPECT_EQ(info.reason(), "QUEUE_FULL");
+  EXPECT_EQ(info.domain(), "wanserve");
+  EXPECT_EQ(retry.retry_delay().seconds(), 2);
+  EXPECT_EQ(retry.retry_delay().nanos(), 500'000'000);
+
+  const google::rpc::Status fields = ToProto(InvalidFields({{"width", "bad"}, {"steps", "worse"}}));
+  google::rpc::BadRequest bad;
+  ASSERT_EQ(fields.details_size(), 2);
+  ASSERT_TRUE(fields.details(0).UnpackTo(&info) && fields.details(1).UnpackTo(&bad));
+  EXPECT_EQ(info.reason(), "INVALID_ARGUMENT");
+  ASSERT_EQ(bad.field_violations_size(), 2);
+  EXPECT_EQ(bad.field_violations(1).field(), "steps");
+  EXPECT_EQ(bad.field_violations(1).description(), "worse");
+
+  EXPECT_EQ(ToProto(absl::OkStatus()).DebugString(), "");
+  EXPECT_EQ(ToStatus(fields), absl::InvalidArgumentError("width: bad; steps: worse"));
+}
+
+TEST(ConvertTest, ModelDescription) {
+  ModelDescription description;
+  description.name = "m";
+  description.family = "ti2v-5b";
+  description.components = {{"vae", 12, 6, "cpu", "fp32"}};
+  description.warm_shapes = {{64, 32, 5}};
+  description.defaults.steps = 50;
+  description.accepts_image = true;
+  description.spatial_stride = 32;
+  description.temporal_stride = 4;
+  const wan::v1::Model model = ToProto(description);
+  EXPECT_EQ(model.name(), "models/m");
+  EXPECT_EQ(model.components(0).bytes(), 12);
+  EXPECT_EQ(model.components(0).parameters(), 6);
+  EXPECT_EQ(model.warm_shapes(0).num_frames(), 5);
+  EXPECT_EQ(model.defaults().steps(), 50);
+  EXPECT_TRUE(model.accepts_image());
+  EXPECT_EQ(model.spatial_stride(), 32);
+  EXPECT_EQ(model.temporal_stride(), 4);
+  EXPECT_EQ(ToVideoShape(model.warm_shapes(0)), (VideoShape{64, 32, 5}));
+}
+
+TEST(ConvertTest, DeviceSampleLeavesOutWhatIsNotMeasured) {
+  DeviceSample sample;
+  sample.device = "cpu";
+  sample.cpu_percent = 12;
+  const wan::v1::DeviceSample message = ToProto(sample, absl::UnixEpoch());
+  EXPECT_EQ(message.cpu_percent(), 12);
+  EXPECT_FALSE(message.has_sm_activity_percent());
+  EXPECT_FALSE(message.has_allocator_bytes());
+  EXPECT_TRUE(message.has_time());
+}
+
+}  // namespace
+}  // namespace wan::server

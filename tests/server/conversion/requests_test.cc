@@ -1,0 +1,156 @@
+// What the contract's texts and fields may be: names, page tokens, validation.
+#include <string>
+#include <vector>
+
+#include "engine/api/errors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/names.h"
+#include "server/conversion/page_token.h"
+#include "server/conversion/validation.h"
+
+namespace wan::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using wan::v1::GenerationRequest;
+using wan::v1::JOB_STATE_FAILED;
+using wan::v1::JOB_STATE_QUEUED;
+
+TEST(NamesTest, NewNamesAreValidAndDiffer) {
+  const std::string name = NewJobName();
+  EXPECT_TRUE(CheckJobName(name, "name").ok()) << name;
+  EXPECT_EQ(JobIdOf(name).size(), 20u);
+  EXPECT_NE(NewJobName(), name);
+}
+
+TEST(NamesTest, ArtifactNames) {
+  EXPECT_EQ(ArtifactName("jobs/a-1", "video.mp4"), "jobs/a-1/artifacts/video.mp4");
+  const auto ref = ParseArtifactName("jobs/a-1/artifacts/video.mp4", "name");
+  ASSERT_TRUE(ref.ok());
+  EXPECT_EQ(ref->job, "jobs/a-1");
+  EXPECT_EQ(ref->file, "video.mp4");
+  for (const char* bad :
+       {"", "jobs/a", "jobs/a/artifacts/", "jobs/a/artifacts/..", "jobs/a/artifacts/.x",
+        "jobs/a/artifacts/x/y", "jobs/../artifacts/x", "jobs//artifacts/x", "a/artifacts/x"}) {
+    const auto violations = FieldViolationsOf(ParseArtifactName(bad, "field").status());
+    ASSERT_EQ(violations.size(), 1u) << bad;
+    EXPECT_EQ(violations[0].field, "field");
+  }
+}
+
+TEST(NamesTest, ModelNames) {
+  EXPECT_EQ(BareModelName("models/ti2v-5b"), "ti2v-5b");
+  EXPECT_EQ(BareModelName("ti2v-5b"), "ti2v-5b");
+}
+
+TEST(PageTokenTest, BelongsToItsStates) {
+  const std::string token = MakePageToken(42, {JOB_STATE_QUEUED, JOB_STATE_FAILED});
+  EXPECT_EQ(*ParsePageToken(token, {JOB_STATE_FAILED, JOB_STATE_QUEUED}), 42);
+  EXPECT_FALSE(ParsePageToken(token, {JOB_STATE_QUEUED}).ok());
+  EXPECT_FALSE(ParsePageToken(token, {}).ok());
+}
+
+TEST(PageTokenTest, NonsenseIsAViolation) {
+  for (const char* token : {"x", "42", "!!", "MSwwLDA", "MiwxLDA", "MSwxLDAsMA"}) {
+    EXPECT_EQ(FieldViolationsOf(ParsePageToken(token, {}).status()).at(0).field, "page_token")
+        << token;
+  }
+}
+
+struct Case {
+  std::string name;
+  std::string field;  // the only violation; empty: none
+  std::function<void(GenerationRequest&)> change;
+};
+
+class ValidationTest : public testing::TestWithParam<Case> {};
+
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+
+TEST_P(ValidationTest, Fields) {
+  GenerationRequest request;
+  request.set_model("m");
+  GetParam().change(request);
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : ValidateRequest(request, kNow)) {
+    fields.push_back(violation.field);
+    EXPECT_FALSE(violation.description.empty());
+  }
+  if (GetParam().field.empty()) {
+    EXPECT_THAT(fields, IsEmpty());
+  } else {
+    EXPECT_THAT(fields, ElementsAre(GetParam().field));
+  }
+}
+
+std::string Repeat(const std::string& text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+void SetDeadline(GenerationRequest& request, int64_t seconds, int nanos) {
+  request.mutable_deadline()->set_seconds(seconds);
+  request.mutable_deadline()->set_nanos(nanos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ValidationTest,
+    testing::Values(
+        Case{"Plain", "", [](auto&) {}},  //
+        Case{"NoModel", "model", [](auto& r) { r.clear_model(); }},
+        Case{"LowestPriority", "", [](auto& r) { r.set_priority(-100); }},
+        Case{"HighestPriority", "", [](auto& r) { r.set_priority(100); }},
+        Case{"TooLowPriority", "priority", [](auto& r) { r.set_priority(-101); }},
+        Case{"TooHighPriority", "priority", [](auto& r) { r.set_priority(101); }},
+        Case{"DeadlineAhead", "", [](auto& r) { SetDeadline(r, 1000, 1); }},
+        Case{"DeadlineNow", "deadline", [](auto& r) { SetDeadline(r, 1000, 0); }},
+        Case{"DeadlinePast", "deadline", [](auto& r) { SetDeadline(r, -5, 0); }},
+        Case{"DeadlineNanos", "deadline", [](auto& r) { SetDeadline(r, 2000, 1'000'000'000); }},
+        Case{"DeadlineYear10000", "deadline", [](auto& r) { SetDeadline(r, 253'402'300'800, 0); }},
+        Case{"LongestId", "", [](auto& r) { r.set_request_id(Repeat("\u00e9", 128)); }},
+        Case{"TooLongId", "request_id", [](auto& r) { r.set_request_id(Repeat("x", 129)); }},
+        Case{"UnknownSolver", "solver",
+             [](auto& r) { r.set_solver(static_cast<wan::v1::Solver>(9)); }},
+        Case{"AllOutputs", "",
+             [](auto& r) {
+               r.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+               r.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
+               r.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+             }},
+        Case{"UnspecifiedOutput", "outputs[0]",
+             [](auto& r) { r.add_outputs(wan::v1::OUTPUT_KIND_UNSPECIFIED); }},
+        Case{"UnknownOutput", "outputs[1]",
+             [](auto& r) {
+               r.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+               r.add_outputs(static_cast<wan::v1::OutputKind>(9));
+             }},
+        Case{"OutputTwice", "outputs[1]",
+             [](auto& r) {
+               r.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+               r.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+             }},
+        Case{"ManyLabels", "",
+             [](auto& r) {
+               for (int i = 0; i < 64; ++i) (*r.mutable_labels())[std::to_string(i)] = "";
+             }},
+        Case{"TooManyLabels", "labels",
+             [](auto& r) {
+               for (int i = 0; i < 65; ++i) (*r.mutable_labels())[std::to_string(i)] = "";
+             }},
+        Case{"LongestLabel", "",
+             [](auto& r) { (*r.mutable_labels())[Repeat("k", 63)] = Repeat("v", 255); }},
+        Case{"EmptyLabelKey", "labels[]", [](auto& r) { (*r.mutable_labels())[""] = "v"; }},
+        Case{"TooLongLabelKey", "labels[" + Repeat("k", 63) + "]",
+             [](auto& r) { (*r.mutable_labels())[Repeat("k", 64)] = "v"; }},
+        Case{"TooLongLabelValue", "labels[k]",
+             [](auto& r) { (*r.mutable_labels())["k"] = Repeat("v", 256); }},
+        Case{"NegativePreviewInterval", "preview_interval",
+             [](auto& r) { r.set_preview_interval(-1); }}),
+    [](const auto& value) { return value.param.name; });
+
+}  // namespace
+}  // namespace wan::server

@@ -1,0 +1,133 @@
+#include "server/store/artifact_store.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "engine/api/errors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/conversion/errors.h"
+#include "tests/server/jobs/test_support.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr OutputKind kKinds[] = {OutputKind::kMp4, OutputKind::kLatents};
+
+class ArtifactStoreTest : public testing::Test {
+ protected:
+  std::vector<OutputFile> StageAndWrite(int attempt, const std::string& text) {
+    auto outputs = store_.Stage("jobs/a", attempt, kKinds);
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    for (const OutputFile& output : *outputs) std::ofstream(output.path) << text;
+    return *outputs;
+  }
+
+  std::string ReadAll(const std::string& name, uint64_t offset = 0) {
+    auto reader = store_.OpenForReading(name, offset);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    return reader.ok() ? *reader->Read(1000) : "";
+  }
+
+  TempFolder folder_;
+  const fs::path root_ = folder_.path() / "data";
+  ArtifactStore store_ = *ArtifactStore::Open(root_);
+};
+
+TEST_F(ArtifactStoreTest, PublishesAllFilesWithTheirFacts) {
+  const auto outputs = StageAndWrite(1, "abc");
+  EXPECT_FALSE(store_.OpenForReading("jobs/a/artifacts/video.mp4", 0).ok());
+  const auto artifacts = store_.Publish("jobs/a", 1, outputs);
+  ASSERT_TRUE(artifacts.ok()) << artifacts.status();
+  ASSERT_EQ(artifacts->size(), 2u);
+  const wan::v1::Artifact& video = artifacts->at(0);
+  EXPECT_EQ(video.name(), "jobs/a/artifacts/video.mp4");
+  EXPECT_EQ(video.kind(), wan::v1::OUTPUT_KIND_MP4);
+  EXPECT_EQ(video.size_bytes(), 3);
+  // The digest of "abc" in FIPS 180-2.
+  EXPECT_EQ(video.sha256(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(video.content_type(), "video/mp4");
+  EXPECT_EQ(artifacts->at(1).name(), "jobs/a/artifacts/latents.safetensors");
+  EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "abc");
+  EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4", 1), "bc");
+  EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4", 3), "");
+  EXPECT_TRUE(fs::is_empty(root_ / "staging"));
+}
+
+TEST_F(ArtifactStoreTest, DigestOfAFileOfManyBlocks) {
+  const auto outputs = StageAndWrite(1, std::string(5'000'000, 'x'));
+  const auto artifacts = store_.Publish("jobs/a", 1, outputs);
+  ASSERT_TRUE(artifacts.ok());
+  EXPECT_EQ(artifacts->at(0).size_bytes(), 5'000'000);
+  EXPECT_EQ(artifacts->at(0).sha256(),
+            "03a7bd518f3e4ecac11f2e77f7437928ba5d80ac0b2b26a523d90e7628bfd59b");
+}
+
+TEST_F(ArtifactStoreTest, MissingFileIsNamedAndNothingIsPublished) {
+  auto outputs = StageAndWrite(1, "abc");
+  fs::remove(outputs[1].path);
+  const auto artifacts = store_.Publish("jobs/a", 1, outputs);
+  EXPECT_EQ(artifacts.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(artifacts.status().message()), HasSubstr("latents.safetensors"));
+  EXPECT_TRUE(fs::is_empty(root_ / "artifacts"));
+}
+
+TEST_F(ArtifactStoreTest, LaterAttemptReplacesWhatAnEarlierLeft) {
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "one")).ok());
+  ASSERT_TRUE(store_.Publish("jobs/a", 2, StageAndWrite(2, "two")).ok());
+  EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "two");
+}
+
+TEST_F(ArtifactStoreTest, StagingStartsEmptyAndCanBeDiscarded) {
+  const auto outputs = StageAndWrite(1, "half");
+  const fs::path staging = fs::path(outputs[0].path).parent_path();
+  ASSERT_TRUE(store_.Stage("jobs/a", 1, kKinds).ok());
+  EXPECT_TRUE(fs::is_empty(staging));
+  store_.Discard("jobs/a", 1);
+  EXPECT_FALSE(fs::exists(staging));
+  store_.Discard("jobs/a", 1);  // nothing there
+}
+
+TEST_F(ArtifactStoreTest, LeftoversGo) {
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "done")).ok());
+  fs::create_directory(root_ / "artifacts" / "b");
+  StageAndWrite(2, "half");
+  std::vector<std::string> asked;
+  ASSERT_TRUE(store_
+                  .RemoveLeftovers([&](const std::string& job) {
+                    asked.push_back(job);
+                    return job == "jobs/a";
+                  })
+                  .ok());
+  EXPECT_THAT(asked, testing::UnorderedElementsAre("jobs/a", "jobs/b"));
+  EXPECT_TRUE(fs::is_empty(root_ / "staging"));
+  EXPECT_FALSE(fs::exists(root_ / "artifacts" / "b"));
+  EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "done");
+  store_.Remove("jobs/a");
+  EXPECT_TRUE(fs::is_empty(root_ / "artifacts"));
+}
+
+TEST_F(ArtifactStoreTest, ReadingErrors) {
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "abc")).ok());
+  EXPECT_EQ(store_.OpenForReading("jobs/a/artifacts/video.mp4", 4).status().code(),
+            absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ReasonOf(store_.OpenForReading("jobs/a/artifacts/video.mkv", 0).status()),
+            kReasonArtifactNotFound);
+  EXPECT_EQ(store_.OpenForReading("jobs/a/artifacts/../../x", 0).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ArtifactStoreTest, AFolderThatCannotBeMadeIsNamed) {
+  std::ofstream(folder_.path() / "file") << "x";
+  const auto store = ArtifactStore::Open(folder_.path() / "file");
+  EXPECT_FALSE(store.ok());
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr("file"));
+}
+
+}  // namespace
+}  // namespace wan::server

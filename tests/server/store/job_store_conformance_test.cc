@@ -1,0 +1,279 @@
+// What every JobStore does. An implementation joins by one line at the end.
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/store/job_store.h"
+#include "server/store/sqlite_job_store.h"
+#include "tests/server/jobs/test_support.h"
+
+namespace wan::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using wan::v1::JOB_STATE_CANCELLED;
+using wan::v1::JOB_STATE_COMPLETED;
+using wan::v1::JOB_STATE_FAILED;
+using wan::v1::JOB_STATE_QUEUED;
+using wan::v1::JOB_STATE_RUNNING;
+
+struct Implementation {
+  std::string name;
+  // An empty store, in `folder` if it needs one.
+  std::function<absl::StatusOr<std::unique_ptr<JobStore>>(const std::filesystem::path& folder)>
+      open;
+};
+
+StoredJob NewJob(const std::string& name, const std::string& request_id = "") {
+  StoredJob stored;
+  stored.job.set_name(name);
+  stored.job.set_state(JOB_STATE_QUEUED);
+  stored.job.mutable_request()->set_prompt("prompt of " + name);
+  stored.job.mutable_request()->set_request_id(request_id);
+  stored.request_digest = "digest of " + name;
+  stored.tied_to_caller = name == "jobs/tied";
+  return stored;
+}
+
+wan::v1::Event NewEvent(int64_t sequence) {
+  wan::v1::Event event;
+  event.set_sequence(sequence);
+  event.mutable_stage_started()->set_stage(absl::StrCat("stage ", sequence));
+  return event;
+}
+
+JobChange NewState(const StoredJob& stored, wan::v1::JobState state, int64_t sequence = 0) {
+  JobChange change;
+  change.job = stored.job.name();
+  change.row = stored.job;
+  change.row->set_state(state);
+  if (sequence != 0) change.events.push_back(NewEvent(sequence));
+  return change;
+}
+
+class JobStoreTest : public testing::TestWithParam<Implementation> {
+ protected:
+  JobStoreTest() {
+    auto opened = GetParam().open(folder_.path());
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    store_ = *std::move(opened);
+  }
+
+  absl::Status Insert(const StoredJob& job, const std::string& image = "") {
+    const wan::v1::Event first = NewEvent(1);
+    return store_->Insert(job, image, std::span(&first, 1));
+  }
+
+  absl::Status Apply(const JobChange& change) { return store_->Apply(std::span(&change, 1)); }
+
+  std::vector<int64_t> Sequences(const std::string& job, int64_t after = 0, int limit = 100) {
+    const auto events = store_->Events(job, after, limit);
+    EXPECT_TRUE(events.ok()) << events.status();
+    std::vector<int64_t> sequences;
+    for (const wan::v1::Event& event : *events) sequences.push_back(event.sequence());
+    return sequences;
+  }
+
+  std::vector<std::string> Names(const JobPage& page) {
+    std::vector<std::string> names;
+    for (const StoredJob& stored : page.jobs) names.push_back(stored.job.name());
+    return names;
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<JobStore> store_;
+};
+
+TEST_P(JobStoreTest, InsertedJobIsThereWithItsFirstEvent) {
+  StoredJob job = NewJob("jobs/tied", "key");
+  ASSERT_TRUE(Insert(job, "image").ok());
+  const auto found = store_->Get("jobs/tied");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->tied_to_caller);
+  EXPECT_EQ(found->request_digest, "digest of jobs/tied");
+  EXPECT_EQ(found->job.last_sequence(), 1);
+  job.job.set_last_sequence(1);
+  EXPECT_EQ(found->job.SerializeAsString(), job.job.SerializeAsString());
+  EXPECT_EQ(store_->Events("jobs/tied", 0, 10)->at(0).SerializeAsString(),
+            NewEvent(1).SerializeAsString());
+  EXPECT_EQ(*store_->Image("jobs/tied"), "image");
+  EXPECT_EQ(store_->FindByRequestId("key")->job.name(), "jobs/tied");
+}
+
+TEST_P(JobStoreTest, MomentaryFieldsAreNotKept) {
+  StoredJob job = NewJob("jobs/a");
+  job.job.set_queue_position(3);
+  job.job.mutable_progress()->set_step(2);
+  job.job.set_last_sequence(99);
+  ASSERT_TRUE(Insert(job).ok());
+  const auto expect_bare = [&] {
+    const wan::v1::Job found = store_->Get("jobs/a")->job;
+    EXPECT_FALSE(found.has_queue_position());
+    EXPECT_FALSE(found.has_progress());
+    EXPECT_EQ(found.last_sequence(), 1);
+  };
+  expect_bare();
+  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());
+  expect_bare();
+}
+
+TEST_P(JobStoreTest, NameAndRequestIdAreTakenOnce) {
+  ASSERT_TRUE(Insert(NewJob("jobs/a", "key")).ok());
+  EXPECT_EQ(Insert(NewJob("jobs/a")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Insert(NewJob("jobs/b", "key")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(absl::IsNotFound(store_->Get("jobs/b").status()));
+  EXPECT_THAT(Sequences("jobs/b"), IsEmpty());
+  EXPECT_TRUE(Insert(NewJob("jobs/c")).ok());
+  EXPECT_TRUE(Insert(NewJob("jobs/d")).ok());  // no request_id is no key
+  ASSERT_TRUE(Apply(NewState(NewJob("jobs/a", "key"), JOB_STATE_FAILED)).ok());
+  EXPECT_EQ(Insert(NewJob("jobs/e", "key")).code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_P(JobStoreTest, ManyThreadsWithOneRequestIdInsertOneJob) {
+  std::vector<absl::Status> results(16);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < results.size(); ++i) {
+    threads.emplace_back([&, i] { results[i] = Insert(NewJob(absl::StrCat("jobs/t", i), "key")); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int inserted = 0;
+  for (const absl::Status& result : results) {
+    inserted += result.ok() ? 1 : 0;
+    EXPECT_TRUE(result.ok() || absl::IsAlreadyExists(result)) << result;
+  }
+  EXPECT_EQ(inserted, 1);
+  EXPECT_THAT(store_->List({})->jobs, SizeIs(1));
+}
+
+TEST_P(JobStoreTest, UnknownJobs) {
+  EXPECT_TRUE(absl::IsNotFound(store_->Get("jobs/a").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("key").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->Report("jobs/a").status()));
+  EXPECT_EQ(*store_->Image("jobs/a"), "");
+  EXPECT_THAT(Sequences("jobs/a"), IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(Apply(NewState(NewJob("jobs/a"), JOB_STATE_FAILED))));
+}
+
+TEST_P(JobStoreTest, ChangesReplaceRowAndReportAndAppendEvents) {
+  const StoredJob job = NewJob("jobs/a");
+  ASSERT_TRUE(Insert(job).ok());
+  JobChange change = NewState(job, JOB_STATE_RUNNING, 2);
+  change.row->set_attempt(1);
+  change.report.emplace().set_attempt(1);
+  ASSERT_TRUE(Apply(change).ok());
+  EXPECT_EQ(store_->Get("jobs/a")->job.state(), JOB_STATE_RUNNING);
+  EXPECT_EQ(store_->Get("jobs/a")->job.attempt(), 1);
+  EXPECT_EQ(store_->Get("jobs/a")->job.last_sequence(), 2);
+  EXPECT_EQ(store_->Get("jobs/a")->request_digest, job.request_digest);
+  EXPECT_EQ(store_->Report("jobs/a")->attempt(), 1);
+  change = {"jobs/a", std::nullopt, {NewEvent(3), NewEvent(4)}, std::nullopt};
+  change.report.emplace().set_attempt(2);
+  ASSERT_TRUE(Apply(change).ok());
+  EXPECT_EQ(store_->Get("jobs/a")->job.state(), JOB_STATE_RUNNING);
+  EXPECT_EQ(store_->Report("jobs/a")->attempt(), 2);
+  EXPECT_THAT(Sequences("jobs/a"), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_P(JobStoreTest, ChangesAreAllOrNothing) {
+  const StoredJob job = NewJob("jobs/a");
+  ASSERT_TRUE(Insert(job).ok());
+  const std::vector<JobChange> changes = {NewState(job, JOB_STATE_RUNNING, 2),
+                                          NewState(NewJob("jobs/none"), JOB_STATE_RUNNING, 1)};
+  EXPECT_TRUE(absl::IsNotFound(store_->Apply(changes)));
+  EXPECT_EQ(store_->Get("jobs/a")->job.state(), JOB_STATE_QUEUED);
+  EXPECT_THAT(Sequences("jobs/a"), ElementsAre(1));
+  // A sequence that is taken is refused, and nothing of its change is kept.
+  EXPECT_FALSE(Apply(NewState(job, JOB_STATE_RUNNING, 1)).ok());
+  EXPECT_EQ(store_->Get("jobs/a")->job.state(), JOB_STATE_QUEUED);
+  EXPECT_TRUE(store_->Apply(std::span(changes.data(), 1)).ok());
+}
+
+TEST_P(JobStoreTest, ImageGoesWhenTheJobHasEnded) {
+  for (const wan::v1::JobState state :
+       {JOB_STATE_COMPLETED, JOB_STATE_FAILED, JOB_STATE_CANCELLED}) {
+    const StoredJob job = NewJob(absl::StrCat("jobs/", static_cast<int>(state)));
+    const std::string image("\0binary\xff", 8);
+    ASSERT_TRUE(Insert(job, image).ok());
+    ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());
+    EXPECT_EQ(*store_->Image(job.job.name()), image);
+    ASSERT_TRUE(Apply(NewState(job, state)).ok());
+    EXPECT_EQ(*store_->Image(job.job.name()), "");
+  }
+}
+
+TEST_P(JobStoreTest, EventsFromAnySequenceInPages) {
+  const StoredJob job = NewJob("jobs/a");
+  ASSERT_TRUE(Insert(job).ok());
+  ASSERT_TRUE(Insert(NewJob("jobs/b")).ok());
+  JobChange change{"jobs/a", std::nullopt, {}, std::nullopt};
+  for (int64_t sequence = 2; sequence <= 10; ++sequence) {
+    change.events.push_back(NewEvent(sequence));
+  }
+  ASSERT_TRUE(Apply(change).ok());
+  EXPECT_THAT(Sequences("jobs/a", 0, 3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Sequences("jobs/a", 3, 3), ElementsAre(4, 5, 6));
+  EXPECT_THAT(Sequences("jobs/a", 9, 3), ElementsAre(10));
+  EXPECT_THAT(Sequences("jobs/a", 10, 3), IsEmpty());
+  EXPECT_THAT(Sequences("jobs/b"), ElementsAre(1));
+}
+
+TEST_P(JobStoreTest, ListsTheNewestFirstInPages) {
+  for (const char* name : {"jobs/c", "jobs/a", "jobs/d", "jobs/b"}) {
+    ASSERT_TRUE(Insert(NewJob(name)).ok());
+  }
+  JobQuery query;
+  query.limit = 3;
+  auto page = store_->List(query);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(Names(*page), ElementsAre("jobs/b", "jobs/d", "jobs/a"));
+  ASSERT_TRUE(Insert(NewJob("jobs/e")).ok());
+  query.before = page->next;
+  page = store_->List(query);
+  EXPECT_THAT(Names(*page), ElementsAre("jobs/c"));
+  EXPECT_EQ(page->next, 0);
+  query.before = 0;
+  query.limit = 5;
+  EXPECT_EQ(store_->List(query)->next, 0);  // the last page, though it is full
+}
+
+TEST_P(JobStoreTest, ListsByState) {
+  const std::vector<wan::v1::JobState> states = {JOB_STATE_QUEUED, JOB_STATE_RUNNING,
+                                                 JOB_STATE_COMPLETED, JOB_STATE_QUEUED};
+  for (size_t i = 0; i < states.size(); ++i) {
+    const StoredJob job = NewJob(absl::StrCat("jobs/", i));
+    ASSERT_TRUE(Insert(job).ok());
+    ASSERT_TRUE(Apply(NewState(job, states[i])).ok());
+  }
+  JobQuery query;
+  query.states = {JOB_STATE_QUEUED, JOB_STATE_COMPLETED};
+  EXPECT_THAT(Names(*store_->List(query)), ElementsAre("jobs/3", "jobs/2", "jobs/0"));
+  query.limit = 1;
+  query.states = {JOB_STATE_QUEUED};
+  query.before = store_->List(query)->next;
+  EXPECT_THAT(Names(*store_->List(query)), ElementsAre("jobs/0"));
+  const auto unfinished = store_->Unfinished();
+  ASSERT_TRUE(unfinished.ok());
+  std::vector<std::string> names;
+  for (const StoredJob& stored : *unfinished) names.push_back(stored.job.name());
+  EXPECT_THAT(names, ElementsAre("jobs/0", "jobs/1", "jobs/3"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, JobStoreTest,
+    testing::Values(
+        Implementation{"SqliteFile",
+                       [](const auto& folder) { return OpenSqliteJobStore(folder / "jobs.db"); }},
+        Implementation{"SqliteMemory", [](const auto&) { return OpenInMemoryJobStore(); }}),
+    [](const auto& implementation) { return implementation.param.name; });
+
+}  // namespace
+}  // namespace wan::server

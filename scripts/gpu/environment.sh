@@ -18,6 +18,6 @@ for archive in "$WAN_GOLDEN_DIR"/checkpoints/*.tar.xz; do
   [ -d "$WAN_CHECKPOINT_DIR/$(basename "$archive" .tar.xz)" ] || tar -xJf "$archive" -C "$WAN_CHECKPOINT_DIR"
 done
 {
-  nvidia-smi --query-gpu=name,driver_version,power.limit,memory.total --format=csv,noheader
-  python3 -c 'import torch; print("torch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'
+  nvidia-smi --query-gpu=name,driver_version,power.limit,memory.total --format=csv,noheader || echo 'no GPU here'
+  python3 -c 'import torch; print("torch", torch.__version__, "cuDNN", torch.backends.cudnn.version())' || true
 } | tee "$OUT/machine.txt"

@@ -1,4 +1,4 @@
-// Time as an injected interface, so that tests of queues, deadlines and reports never wait.
+// Time is an injected interface, so that tests of queues, deadlines and reports never wait.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,27 @@
 
 namespace wan {
 
+// Every method may be called by any thread at any time.
 class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Wall-clock time: for what people and other machines read.
+  // Returns the wall-clock time. Use it for timestamps that people and other machines read; it may
+  // jump when the machine's clock is set.
   virtual absl::Time Now() const = 0;
 
-  // Nanoseconds of a clock that never jumps: for durations.
+  // Returns the nanoseconds of a clock that never jumps. Only differences mean anything; use it for
+  // durations.
   virtual int64_t MonotonicNanos() const = 0;
 
-  // Blocks until `condition` holds or Now() reaches `deadline`; true if the condition holds. The
-  // caller holds `mutex`, which is released while waiting, as in absl::Mutex::AwaitWithDeadline.
+  // Blocks until `condition` holds or Now() reaches `deadline`, and returns whether the condition
+  // holds. The caller must hold `mutex`; it is released during the wait and held again on return,
+  // as with absl::Mutex::AwaitWithDeadline.
   virtual bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
                           absl::Time deadline) = 0;
 };
 
-// The machine's clocks. Lives as long as the process.
+// Returns the clock that reads the machine's time. It lives as long as the process.
 Clock& SystemClock();
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// Counters of the machine and its GPU. A figure that cannot be measured is absent, never 0.
+// Counters of the machine and its GPUs. A figure that cannot be measured is absent, never 0.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace wan {
 
-// State of one device at one moment. Bytes, percent 0 to 100, watts, degrees Celsius, MHz.
+// The state of one device at one moment. Percentages run from 0 to 100.
 struct DeviceSample {
-  std::string device;  // "cpu" or "cuda:0"
+  std::string device;  // "cpu" or "cuda:N"
   std::string name;    // for example "NVIDIA H200"
   std::optional<double> sm_activity_percent;
   std::optional<uint64_t> memory_used_bytes;
@@ -26,32 +26,37 @@ struct DeviceSample {
   std::optional<uint64_t> process_memory_peak_bytes;
 };
 
-// What a stretch of time used.
+// The resources that the process used between the start of a probe and its Finish(). Percentages
+// run from 0 to 100.
 struct ResourceUsage {
-  std::optional<uint64_t> gpu_memory_start_bytes;  // allocator
+  // The first three are the allocator's view: memory that tensors of this process held.
+  std::optional<uint64_t> gpu_memory_start_bytes;
   std::optional<uint64_t> gpu_memory_end_bytes;
   std::optional<uint64_t> gpu_memory_peak_bytes;
-  std::optional<uint64_t> gpu_memory_used_bytes;  // NVML, whole card, at the end
-  std::optional<double> cpu_percent;              // mean over all cores of the machine
+  // NVML's view at the end: the whole card, with all of its processes.
+  std::optional<uint64_t> gpu_memory_used_bytes;
+  std::optional<double> cpu_percent;  // mean over all cores of the machine
   std::optional<uint64_t> system_memory_used_bytes;
   std::optional<uint64_t> process_memory_peak_bytes;
   std::optional<double> sm_activity_percent;
 };
 
-// Open measurement; stretches may nest and overlap, also across threads.
+// A running measurement. Measurements may nest and overlap, on one thread and across threads.
 class ResourceProbe {
  public:
   virtual ~ResourceProbe() = default;
-  // Usage since the probe was started. Called once.
+  // Ends the measurement and returns the usage since the probe was started. Call it at most once;
+  // any thread may do so.
   virtual ResourceUsage Finish() = 0;
 };
 
-// Thread-safe.
+// All methods are thread-safe.
 class DeviceMonitor {
  public:
   virtual ~DeviceMonitor() = default;
+  // Starts a measurement. The monitor must outlive the probe.
   virtual std::unique_ptr<ResourceProbe> StartProbe() = 0;
-  // One entry a device; the CPU first.
+  // Reads the counters now. Returns one entry for each device, the CPU first.
   virtual std::vector<DeviceSample> Sample() = 0;
 };
 

@@ -1,5 +1,5 @@
-// The engine as the server sees it. Implementation: engine/runtime/wan_engine.h; fake for tests:
-// tests/fakes/fake_engine.h.
+// The engine as the server sees it. engine/runtime/wan_engine.h implements it;
+// tests/fakes/fake_engine.h is the fake that server tests use.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace wan {
 
 // A model to serve.
 struct ModelSpec {
-  std::string name;  // as requests call it
+  std::string name;  // the name that requests use
   std::string path;  // directory of a checkpoint, or "synthetic:ti2v-5b"
   std::vector<LoraSource> loras = {};
 };
@@ -33,7 +33,7 @@ struct ComponentDescription {
   std::string dtype;   // of the weights in memory: "fp32", "bf16"
 };
 
-// What a resident model is and what its requests default to.
+// Describes a resident model and the defaults of its requests.
 struct ModelDescription {
   std::string name;
   std::string path;
@@ -42,11 +42,11 @@ struct ModelDescription {
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
   std::vector<VideoShape> warm_shapes;
-  GenerationRequest defaults;  // every optional set but seed and image
+  GenerationRequest defaults;  // every optional field is set, except seed and image
   bool accepts_image = false;
   int spatial_stride = 0;   // width and height are multiples of this
-  int temporal_stride = 0;  // num_frames is this * n + 1
-  int experts = 1;
+  int temporal_stride = 0;  // num_frames is a multiple of this, plus 1
+  int experts = 1;          // transformers that share the steps: 1 or 2
 };
 
 struct DeviceDescription {
@@ -55,43 +55,52 @@ struct DeviceDescription {
   std::string dtype;   // compute dtype: "fp32", "bf16"
 };
 
-// Receives what a generation produces besides telemetry. Called on the engine's threads.
+// Receives the results that a generation hands out before it ends. The engine calls it on its own
+// threads, one call at a time. An implementation must return quickly, because the work waits for
+// it, and must not throw.
 class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
   virtual void OnPreview(const Preview&) {}
 };
 
-// One device group's models. LoadModel, UnloadModel, Warmup and Generate are called by one thread
-// at a time (the group's executor); the const methods and Monitor() by any thread at any time.
+// Owns the models of one device group. LoadModel, UnloadModel, Warmup and Generate may be called by
+// one thread at a time (the group's executor calls them); any thread may call the const methods and
+// Monitor() at any time.
 //
-// Statuses: INVALID_ARGUMENT (with FieldViolationsOf) for requests; NOT_FOUND for unknown models;
-// FAILED_PRECONDITION for models not resident; DATA_LOSS or INVALID_ARGUMENT naming file and tensor
-// for damaged checkpoints and LoRA files; CANCELLED after a stop request; RESOURCE_EXHAUSTED for
-// out of memory; INTERNAL for what a library threw.
+// A method that fails returns one of these statuses: INVALID_ARGUMENT for a wrong request (the
+// violations are in FieldViolationsOf); NOT_FOUND for an unknown model; FAILED_PRECONDITION for a
+// model that is not resident; DATA_LOSS or INVALID_ARGUMENT, naming file and tensor, for a damaged
+// checkpoint or LoRA file; CANCELLED after a stop request; RESOURCE_EXHAUSTED when memory runs out;
+// INTERNAL when a library throws anything else.
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Reads, checks and makes resident (span Model_Initialization). On failure nothing stays behind.
+  // Reads and checks the checkpoint and makes the model resident, in the span
+  // Model_Initialization. After a failure nothing of the model is left in memory.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) = 0;
+  // Frees the model's memory. NOT_FOUND if no resident model has this name.
   virtual absl::Status UnloadModel(std::string_view name) = 0;
-  // Runs the model at each shape once, discarding the result. Empty: a small shape.
+  // Runs the model once at each shape and discards the results, so that the first job of such a
+  // shape is as quick as later ones. An empty list means one small shape.
   virtual absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes) = 0;
 
-  // Checks a request against a resident model and decides everything. Every violation at once.
+  // Checks a request against a resident model and decides everything about the job: sizes, steps,
+  // stages and where weights live. INVALID_ARGUMENT carries every violation, not only the first.
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
 
-  // Carries a plan out, which says whether frames are made, and writes every output file. A stop
-  // request is looked at between steps and between decoded chunks and ends the call with CANCELLED.
-  // Half-written files are the caller's to remove.
+  // Carries a plan out and writes every output file; frames are decoded only if plan.decodes().
+  // The engine looks at the stop token between steps and between decoded chunks; after a stop
+  // request the call returns CANCELLED. After a failure the caller removes half-written files.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
                                 std::stop_token stop) = 0;
 
-  // Resident models.
+  // Describes the models that are resident now.
   virtual std::vector<ModelDescription> Models() const = 0;
   virtual DeviceDescription Device() const = 0;
+  // The counters of the engine's device; valid as long as the engine lives.
   virtual DeviceMonitor& Monitor() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Makes the engine that runs real models. The only door from the server into the implementation.
+// Makes the engine that runs real models. The server reaches the implementation only through here.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,17 @@ namespace wan {
 struct EngineOptions {
   std::string device = "cpu";  // "cpu" or "cuda:N"
   std::string dtype;           // "fp32" or "bf16"; empty: fp32 on the CPU, bf16 on a GPU
-  int cpu_threads = 0;         // threads of one operator on the CPU; 0: one a core
-  // Where weights live; components that are not named choose for themselves (kAuto).
+  int cpu_threads = 0;         // threads of one operator on the CPU; 0: one per core
+  // Where weights live. A component that is not named here has the policy kAuto.
   std::vector<ComponentResidency> residency;
-  // The process uses no more of the device than this, in bytes, as if the card were smaller; 0: all
-  // that is free when it starts.
+  // The most device memory, in bytes, that the process uses, as if the card were smaller. 0: all
+  // memory that is free when the engine starts.
   uint64_t device_memory_limit = 0;
 };
 
-// Brings the device up. UNAVAILABLE or INVALID_ARGUMENT names what is missing (no such device,
-// driver, libwan_cuda.so).
+// Initialises the device and returns an engine without models. INVALID_ARGUMENT names an option
+// that is wrong; UNAVAILABLE names the part that is missing (the device, the driver,
+// libwan_cuda.so).
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options);
 
 }  // namespace wan

@@ -1,5 +1,6 @@
-// Typed errors that cross the engine's boundary as absl::Status payloads. The server turns them
-// into google.rpc details; nothing else needs to know how they are carried.
+// Typed errors cross the engine's boundary as payloads of an absl::Status. The server turns them
+// into google.rpc details; no other code needs to know how they are stored. All functions are
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -10,26 +11,27 @@
 
 namespace wan {
 
-// One wrong field of a request.
+// Describes one wrong field of a request.
 struct FieldViolation {
-  // Path in the request's terms, for example "width" or "guidance_scale[1]".
+  // The field's path in the request's terms, for example "width" or "guidance_scale[1]".
   std::string field;
-  // What is wrong and what would be right, with the offending value.
+  // Says what is wrong, with the offending value, and what would be right.
   std::string description;
 
   friend bool operator==(const FieldViolation&, const FieldViolation&) = default;
 };
 
-// INVALID_ARGUMENT that carries every violation; `violations` must not be empty.
+// Returns an INVALID_ARGUMENT that carries every violation; `violations` must not be empty.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
-// The violations of a status made by InvalidFields; empty for any other status.
+// Returns the violations of a status that InvalidFields made; none for any other status.
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 
-// Attaches a machine-readable reason (UPPER_SNAKE_CASE, for example "MODEL_NOT_READY").
+// Returns `status`, which must not be OK, with a machine-readable reason attached
+// (UPPER_SNAKE_CASE, for example "MODEL_NOT_READY").
 absl::Status WithReason(absl::Status status, std::string_view reason);
 
-// The reason of a status; empty if it has none.
+// Returns the reason that WithReason attached, or an empty string.
 std::string ReasonOf(const absl::Status& status);
 
 }  // namespace wan

@@ -1,4 +1,5 @@
-// A request, the plan made from it, and what comes out. No LibTorch, no protobuf.
+// A request, the plan that is made from it, and the results. This header is free of LibTorch and of
+// protobuf.
 #pragma once
 
 #include <algorithm>
@@ -15,30 +16,31 @@ namespace wan {
 
 enum class OutputKind { kMp4, kLosslessMkv, kLatents };
 
-// What a caller asks for; unset fields take the model's defaults.
+// A caller's request. A field that is not set takes the model's default.
 struct GenerationRequest {
   std::string model;
   std::string prompt;                          // UTF-8
   std::optional<std::string> negative_prompt;  // unset or empty: the model's default
   std::shared_ptr<const std::string> image;    // bytes of a PNG or JPEG file; null: text to video
-  // Pixels. With an image they are an area, from which the model's rule and the image's ratio make
-  // the size; unless `size_is_exact`, as in the request of a plan, where that has been done.
+  // The size in pixels. With an image, width times height is only an area: the model's rule and the
+  // image's aspect ratio turn it into a size. Where `size_is_exact` is true (as in the request of a
+  // plan) this has been done already, and the size is used as it is.
   std::optional<int> width;
   std::optional<int> height;
   bool size_is_exact = false;
   std::optional<int> num_frames;
   std::optional<int> fps;
   std::optional<int> steps;
-  std::vector<double> guidance_scale;  // one, or (low noise, high noise)
+  std::vector<double> guidance_scale;  // one value, or two: low noise, then high noise
   std::optional<double> shift;
   std::string solver;  // "unipc", "dpm++", "euler"; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
-  int preview_interval = 0;      // steps between previews; 0: none
-  std::vector<LoraScale> loras;  // of the model's own; merged in this order
+  int preview_interval = 0;      // steps between previews; 0: no previews
+  std::vector<LoraScale> loras;  // registered with the model; merged in this order
 };
 
-// Size of a video in pixels and frames.
+// The size of a video in pixels and frames.
 struct VideoShape {
   int width = 0;
   int height = 0;
@@ -47,69 +49,73 @@ struct VideoShape {
   friend auto operator<=>(const VideoShape&, const VideoShape&) = default;
 };
 
-// One denoising step as planned.
+// One planned denoising step.
 struct StepPlan {
   double timestep = 0;  // 0 to 1000
   std::string expert;   // "only", "high", "low"
   double guidance_scale = 0;
 };
 
-// One stage of the job with the work it holds.
+// One stage of the job, with its work and its memory.
 struct StagePlan {
-  std::string stage;  // name of its span
-  // Floating-point operations, multiply and add counted as two; absent where they are not what
-  // takes time.
+  std::string stage;  // the name of its span
+  // Floating-point operations; a multiplication with an addition counts as two. Absent for a stage
+  // whose time does not depend on them.
   std::optional<double> flops;
-  // What it holds of the device's memory at most: an estimate that is not exceeded. 0 where memory
-  // is not planned, and for stages that use none of the device.
+  // The most device memory that the stage holds: an upper bound, in bytes. Both are 0 where memory
+  // is not planned, and for a stage that uses no device memory.
   uint64_t weight_bytes = 0;
-  uint64_t activation_bytes = 0;  // and workspace
+  uint64_t activation_bytes = 0;  // activations and workspaces
 };
 
-// Everything that is decided before the work starts: a pure function of request, model and device,
-// made by MakePlan (engine/planning/plan.h) behind Engine::Plan. Validation, admission, time left
-// and the pipeline read it; nothing computes these a second time.
+// Everything that is decided before the work starts. It is a pure function of request, model and
+// device; MakePlan (engine/planning/plan.h) makes it for Engine::Plan. Validation, admission, the
+// estimate of the time left and the pipeline read it; no other code computes any of it again.
 struct GenerationPlan {
-  GenerationRequest
-      request;  // resolved: every optional set, seed drawn, the size exact; plans the same again
-  VideoShape shape;                   // of the video that comes out
+  // The request with every optional field set, the seed drawn and the size exact. Planning it once
+  // more gives the same plan.
+  GenerationRequest request;
+  VideoShape shape;                   // the size of the finished video
   std::vector<int64_t> latent_shape;  // [C, T, H, W]
-  int64_t tokens = 0;                 // transformer tokens of one forward
-  // Conditional and unconditional forward in one batch of two: for small videos, where one forward
-  // does not fill the device.
+  int64_t tokens = 0;                 // the transformer's tokens in one forward pass
+  // Whether the conditional and the unconditional forward pass run as one batch of two. This pays
+  // for small videos, where one pass does not fill the device.
   bool batched_guidance = false;
-  // False for few-step checkpoints, which have learnt the guidance: one forward a step, with the
-  // prompt alone.
+  // Whether a step runs an unconditional pass besides the conditional one. False for few-step
+  // checkpoints, whose weights have learnt the guidance: a step runs one pass, with the prompt.
   bool guided = true;
   std::vector<StepPlan> steps;
-  // Noise levels: that of each step's input, falling, and 0 behind the last.
+  // The noise level of each step's input: strictly decreasing; one more entry than steps, the last
+  // of which is 0.
   std::vector<float> sigmas;
-  std::vector<StagePlan> stages;  // in the order of their start
-  // Where every component's weights are while the job runs; none of them kAuto.
+  std::vector<StagePlan> stages;  // in the order in which they start
+  // Where every component's weights live while the job runs; never kAuto.
   std::vector<ComponentResidency> residency;
-  // The weights of the expert that takes over come while the one before computes its last step.
+  // Whether the next expert's weights are copied to the device while the expert before it computes
+  // its last step.
   bool prefetch_experts = false;
   TileGrid decode_tiles;
-  // Of the largest stage, weights of this model included; 0 where memory is not planned.
+  // The device memory, in bytes, of the largest stage, with the weights of this model; 0 where
+  // memory is not planned.
   uint64_t peak_device_bytes = 0;
   bool image_to_video = false;
 
-  // False where the request asks for latents alone: then no frame is made.
+  // Returns whether frames are decoded. A request that asks only for latents needs none.
   bool decodes() const {
     return std::any_of(request.outputs.begin(), request.outputs.end(),
                        [](OutputKind kind) { return kind != OutputKind::kLatents; });
   }
 };
 
-// Where an artifact is to be written.
+// Names the file that an artifact is written to.
 struct OutputFile {
   OutputKind kind = OutputKind::kMp4;
   std::string path;
 };
 
-// A JPEG of the first frame of the current estimate.
+// A JPEG file that shows the first frame of the current estimate of the video.
 struct Preview {
-  int step = 0;  // steps done
+  int step = 0;  // the number of finished steps
   std::string jpeg;
 };
 

@@ -1,5 +1,5 @@
-// LoRAs: what an operator registers with a model, what a request takes of them, and what they are
-// once loaded. docs/lora.md is the manual.
+// LoRAs: how an operator registers one with a model, how a request uses it, and how a loaded one is
+// described. docs/lora.md is the manual.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,12 @@
 
 namespace wan {
 
-// A file of a model's LoRA. Two files of one name are a pair, one for each of two experts.
+// One file of a LoRA that an operator registers with a model. Two files with the same name form a
+// pair, one for each of two experts.
 struct LoraSource {
-  std::string name;    // as requests call it
+  std::string name;    // the name that requests use
   std::string expert;  // "high" or "low"; empty: every expert of the model
-  std::string path;    // a safetensors file, or a folder as PEFT writes it
+  std::string path;    // a safetensors file, or a folder that PEFT wrote
 
   friend bool operator==(const LoraSource&, const LoraSource&) = default;
 };
@@ -20,7 +21,7 @@ struct LoraSource {
 inline constexpr double kMaxLoraScale = 10;
 inline constexpr size_t kMaxLorasOfRequest = 8;
 
-// A request's use of a LoRA: scale * alpha / rank * B A is added to the weights.
+// A request's use of a LoRA: scale * alpha / rank * B A is added to the model's weights.
 struct LoraScale {
   std::string name;
   double scale = 1;  // -kMaxLoraScale to kMaxLoraScale; 0 changes nothing
@@ -28,18 +29,19 @@ struct LoraScale {
   friend bool operator==(const LoraScale&, const LoraScale&) = default;
 };
 
-// What one expert has of a loaded LoRA.
+// Describes the part of a loaded LoRA that changes one expert.
 struct LoraPartDescription {
   std::string expert;   // "only", or "high" and "low"
-  std::string path;     // as registered
-  int64_t rank = 0;     // the largest; 0: it adds whole tensors alone
-  int64_t tensors = 0;  // that it changes
+  std::string path;     // the path it was registered with
+  int64_t rank = 0;     // its largest rank; 0: it only adds whole tensors
+  int64_t tensors = 0;  // the number of weights that it changes
 };
 
+// Describes a LoRA of a resident model.
 struct LoraDescription {
   std::string name;
   std::vector<LoraPartDescription> parts;
-  uint64_t host_bytes = 0;  // host memory held, by all parts
+  uint64_t host_bytes = 0;  // host memory that all parts together hold
 };
 
 }  // namespace wan

@@ -1,5 +1,5 @@
-// The one source of telemetry. Code opens spans and records samples; sinks (streamed events, the
-// stored report, Prometheus, logs) receive them. No stage is timed anywhere else.
+// All telemetry passes through the Recorder. Code opens spans and records samples; sinks (streamed
+// events, the stored report, Prometheus, logs) receive them. No stage is timed anywhere else.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace wan {
 
-// Stage names of the benchmark reports.
+// The stage names of the benchmark reports.
 inline constexpr std::string_view kStageModelInitialization = "Model_Initialization";
-// Inside of Step_N_Loading: weights on the device become those with the job's LoRAs, or without the
-// last job's.
+// This stage lies inside Step_N_Loading: the job's LoRAs are merged into the weights on the device,
+// or those of the previous job are taken out.
 inline constexpr std::string_view kStageLoraMerging = "LoRA_Merging";
 inline constexpr std::string_view kStageT5Encoding = "T5_Encoding";
 inline constexpr std::string_view kStageVaeEncoding = "VAE_Encoding";
@@ -27,25 +27,28 @@ inline constexpr std::string_view kStageVaeDecoding = "VAE_Decoding";
 inline constexpr std::string_view kStageVideoEncoding = "Video_Encoding";
 inline constexpr std::string_view kStageQueueWait = "Queue_Wait";
 inline constexpr std::string_view kStageTotalExecution = "Total_Execution";
-// "TI2V_Preprocess" for family "ti2v-5b", "T2V_..." for "t2v-...", "I2V_..." for "i2v-...".
+// Returns "TI2V_Preprocess" for the family "ti2v-5b", "T2V_Preprocess" for "t2v-..." and
+// "I2V_Preprocess" for "i2v-...".
 std::string PreprocessStage(std::string_view family);
 std::string StepLoadingStage(int step);    // "Step_3_Loading"
 std::string StepInferenceStage(int step);  // "Step_3_Inference"
-// The name with the step number dropped: "Step_3_Inference" -> "Step_Inference". For metric labels.
+// Returns the name without the step number: "Step_Inference" for "Step_3_Inference". Metrics use it
+// as a label.
 std::string StageFamily(std::string_view stage);
 
-// Facts about a denoising step that belong to its span.
+// Facts about a denoising step, carried by the step's spans.
 struct StepFacts {
-  int step = 0;  // 0 is the first
-  int total = 0;
-  double timestep = 0;
-  std::string expert;  // "only", "high", "low"
+  int step = 0;         // 0 is the first
+  int total = 0;        // the number of steps of the job
+  double timestep = 0;  // 0 to 1000
+  std::string expert;   // "only", "high", "low"
 };
 
+// A span that has just been opened.
 struct SpanStart {
   std::string stage;
   absl::Time start;
-  std::shared_ptr<const StepFacts> step;  // null outside of step inference and loading
+  std::shared_ptr<const StepFacts> step;  // null except in Step_N_Loading and Step_N_Inference
 };
 
 // A finished span.
@@ -55,17 +58,18 @@ struct SpanRecord {
   double seconds = 0;
   ResourceUsage usage;
   std::shared_ptr<const StepFacts> step;
-  absl::Status status;  // how it ended
+  absl::Status status;  // the result with which it was closed
 };
 
-// One value at one moment, for example bytes of a model's component.
+// One value at one moment, for example the bytes of a model's component.
 struct Sample {
-  std::string name;  // in Prometheus terms, without the prefix: "component_memory_bytes"
+  std::string name;  // the Prometheus name without the prefix: "component_memory_bytes"
   double value = 0;
   std::map<std::string, std::string> labels;
 };
 
-// Called from any thread, one call at a time per Recorder. Must return quickly and must not throw.
+// Receives telemetry. A Recorder calls its sinks from any thread, one call at a time. An
+// implementation must return quickly, because the work waits for it, and must not throw.
 class TelemetrySink {
  public:
   virtual ~TelemetrySink() = default;
@@ -76,20 +80,24 @@ class TelemetrySink {
 
 class Span;
 
-// Thread-safe. One per job (or per model load); clock, monitor and sinks must outlive it.
+// Thread-safe. Each job and each model load has a Recorder of its own. Clock, monitor and sinks
+// must outlive it.
 class Recorder {
  public:
   Recorder(Clock& clock, DeviceMonitor& monitor, std::vector<TelemetrySink*> sinks);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Opens a span, closed by its destructor or Finish.
+  // Opens a span. Span::Finish closes it; the span's destructor does so with CANCELLED if nobody
+  // called Finish. `step` belongs to spans of a denoising step.
   [[nodiscard]] Span StartSpan(std::string_view stage,
                                std::shared_ptr<const StepFacts> step = nullptr);
 
-  // A span that began in the past and ends now, such as Queue_Wait: it has a duration but no usage.
+  // Records a span that began in the past and ends now, such as Queue_Wait. It has a duration but
+  // no resource usage.
   void RecordPast(std::string_view stage, absl::Time start);
 
+  // Hands one value to every sink.
   void Record(const Sample& sample);
 
  private:
@@ -99,17 +107,17 @@ class Recorder {
   Clock& clock_;
   DeviceMonitor& monitor_;
   const std::vector<TelemetrySink*> sinks_;
-  absl::Mutex mutex_;  // one sink call at a time
+  absl::Mutex mutex_;  // serialises the calls of sinks
 };
 
-// Movable handle of an open span.
+// The movable handle of an open span. The Recorder must outlive it.
 class Span {
  public:
   Span(Span&&) noexcept;
   Span& operator=(Span&&) = delete;
   ~Span();
 
-  // Closes the span with a status; later calls do nothing. Returns the status for chaining.
+  // Closes the span with a status and returns this status. Later calls change nothing.
   absl::Status Finish(absl::Status status = absl::OkStatus());
 
  private:
@@ -117,7 +125,7 @@ class Span {
   Span(Recorder* recorder, SpanRecord record, int64_t start_nanos,
        std::unique_ptr<ResourceProbe> probe);
 
-  Recorder* recorder_;  // null once closed or moved from
+  Recorder* recorder_;  // null after the span was closed or moved from
   SpanRecord record_;
   int64_t start_nanos_;
   std::unique_ptr<ResourceProbe> probe_;

@@ -1,4 +1,4 @@
-// Where the weights of a model's components live. docs/memory.md tells when which policy pays.
+// Where the weights of a model's components live. docs/memory.md says when each policy pays.
 #pragma once
 
 #include <optional>
@@ -9,32 +9,32 @@
 namespace wan {
 
 enum class ResidencyPolicy {
-  kAuto,      // one of the first three below, decided for each request
+  kAuto,      // the plan of each request picks kResident, kHost or kStream
   kResident,  // on the device all the time
-  kHost,      // in locked host memory; on the device while the component works
-  kStream,  // in locked host memory; block by block on the device, the next one while one computes
-  kCpu,     // in host memory, and computed there
+  kHost,      // in locked host memory; copied to the device while the component works
+  kStream,    // in locked host memory; copied block by block, each while the one before computes
+  kCpu,       // in host memory; the CPU computes the component
 };
 
-// "auto", "resident", "host", "stream", "cpu".
+// Returns "auto", "resident", "host", "stream" or "cpu".
 std::string_view ResidencyPolicyName(ResidencyPolicy policy);
-// Nullopt for any other text.
+// The inverse of ResidencyPolicyName; returns nullopt for any other text.
 std::optional<ResidencyPolicy> ParseResidencyPolicy(std::string_view name);
 
-// One component's.
+// The policy of one component.
 struct ComponentResidency {
-  // "text_encoder", "transformer" and "transformer_2" (the experts in the checkpoint's order: high
-  // noise, low noise), "vae".
+  // "text_encoder", "transformer", "transformer_2" or "vae". Of two experts "transformer" is the
+  // one for high noise and "transformer_2" the one for low noise, as checkpoints order them.
   std::string component;
   ResidencyPolicy policy = ResidencyPolicy::kAuto;
 
   friend bool operator==(const ComponentResidency&, const ComponentResidency&) = default;
 };
 
-// "vae=host". Nullopt for a component or a policy that does not exist.
+// Parses text such as "vae=host"; returns nullopt for a component or a policy that does not exist.
 std::optional<ComponentResidency> ParseComponentResidency(std::string_view text);
 
-// Tiles that a decoder cuts every frame into; one is the whole frame.
+// The tiles into which the decoder cuts every frame. A grid of one tile is the whole frame.
 struct TileGrid {
   int rows = 1;
   int columns = 1;

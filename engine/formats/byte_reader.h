@@ -1,4 +1,4 @@
-// A bounds-checked cursor over little-endian bytes of an untrusted file.
+// A bounds-checked cursor over the little-endian bytes of a file that is not trusted.
 #pragma once
 
 #include <bit>
@@ -10,13 +10,15 @@
 
 namespace wan {
 
-// Reading past the end gives zeros and empty views and sets failed() for good, so that a record is
-// read field by field and checked once.
+// A read past the end returns zero or an empty view, and failed() stays true from then on. So the
+// caller reads all fields of a record and checks failed() once. The bytes must outlive the reader
+// and every view that it returns. Not thread-safe.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes, uint64_t position = 0)
       : bytes_(bytes), position_(position), failed_(position > bytes.size()) {}
 
+  // Returns the next integer.
   template <typename Integer>
   Integer Read() {
     static_assert(std::endian::native == std::endian::little);
@@ -26,12 +28,14 @@ class ByteReader {
     return value;
   }
 
+  // Returns the next `size` bytes as text.
   std::string_view ReadText(uint64_t size) {
     const std::span<const std::byte> raw = Take(size);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
 
-  // Up to the next newline, which is consumed but not returned.
+  // Returns the text up to the next newline, and consumes the newline as well. Fails if there is
+  // none.
   std::string_view ReadLine() {
     const std::string_view rest = {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
     const size_t end = failed_ ? std::string_view::npos : rest.find('\n', position_);
@@ -44,6 +48,7 @@ class ByteReader {
     return line;
   }
 
+  // Returns the next `size` bytes.
   std::span<const std::byte> Take(uint64_t size) {
     if (failed_ || size > bytes_.size() - position_) {
       failed_ = true;

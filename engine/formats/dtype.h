@@ -1,4 +1,5 @@
-// Element types and shapes of tensors as files have them. No LibTorch.
+// The element types and shapes of tensors in files. This header is free of LibTorch. All functions
+// are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -25,20 +26,20 @@ enum class DType {
   kFloat8E5M2,
 };
 
-// Bytes of one element.
+// Returns the number of bytes of one element.
 size_t DTypeSize(DType dtype);
 
-// The name that safetensors headers use, for example "BF16".
+// Returns the name that safetensors headers use, for example "BF16".
 std::string_view DTypeName(DType dtype);
 
-// Inverse of DTypeName; nullopt for any other text.
+// The inverse of DTypeName; returns nullopt for any other text.
 std::optional<DType> DTypeFromName(std::string_view name);
 
-// Elements of a tensor of that shape (1 for a scalar's empty shape); nullopt if a dimension is
-// negative or the product does not fit.
+// Returns the number of elements of a tensor with this shape; 1 for the empty shape of a scalar.
+// Returns nullopt if a dimension is negative or the product does not fit into 64 bits.
 std::optional<int64_t> ElementCount(std::span<const int64_t> shape);
 
-// "[64, 64]", for messages.
+// Returns the shape as messages show it: "[64, 64]".
 std::string ShapeText(std::span<const int64_t> shape);
 
 }  // namespace wan

@@ -1,4 +1,5 @@
-// Messages about files, all in one form: "path: what is wrong".
+// Errors about files. Every message has the form "PATH: WHAT IS WRONG". All functions are
+// thread-safe.
 #pragma once
 
 #include <span>
@@ -9,20 +10,21 @@
 
 namespace wan {
 
-// DATA_LOSS: the file's content contradicts itself or its format.
+// Returns DATA_LOSS. The content of the file contradicts itself or its format.
 absl::Status Damaged(std::string_view file, std::string_view what);
 
-// NOT_FOUND.
+// Returns NOT_FOUND. The file, or a part of it, does not exist.
 absl::Status Absent(std::string_view file, std::string_view what);
 
-// UNIMPLEMENTED: sound, as far as one can see, but nothing that we serve.
+// Returns UNIMPLEMENTED. The file seems to be sound, but the engine does not support its content.
 absl::Status Unsupported(std::string_view file, std::string_view what);
 
-// One status for several, at least one: the first's code, and the messages of the first few.
+// Returns one status for all `problems`, of which there must be at least one: it has the code of
+// the first problem, the messages of the first three and the number of the others.
 absl::Status Summarise(std::span<const absl::Status> problems);
 
-// Text out of a file that may be damaged, fit for a message: control characters and bytes that are
-// not ASCII escaped, long texts cut.
+// Makes text from a file that is not trusted fit for a message: escapes control characters and
+// bytes that are not ASCII, and cuts text that is longer than 120 bytes.
 std::string Printable(std::string_view untrusted);
 
 }  // namespace wan

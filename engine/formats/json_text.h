@@ -1,4 +1,4 @@
-// JSON out of files that may be damaged.
+// Reads JSON from files that may be damaged.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,26 @@
 
 namespace wan {
 
-// DATA_LOSS with the position for text that is no JSON, for a key that occurs twice in an object
-// and for nesting beyond 64 levels. `file` is for messages.
+// Parses `text`. DATA_LOSS, with the position, if the text is not JSON, if a key occurs twice in an
+// object or if objects and arrays are nested more than 64 levels deep. Messages name `file`.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view file);
 
-// As ParseJson; errors of opening the file besides. The root must be an object.
+// Reads a file and parses it as ParseJson does. DATA_LOSS as well if the root is not an object. A
+// file that cannot be opened gives the errors of MappedFile::Open.
 absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path);
 
-// Reads typed fields of an object; every problem is kept, so that one pass finds them all. A field
-// that is absent, null, of another type or out of range gives the type's zero value.
+// Reads typed fields of an object and keeps every problem, so that one pass finds all of them. A
+// field that is absent, null, of another type or out of range reads as the zero value of its type
+// and adds a problem. Not thread-safe.
 class JsonFields {
  public:
-  // Both must outlive the reader.
+  // Messages name `file`. Both arguments must outlive the reader.
   JsonFields(const nlohmann::json& object, const std::string& file);
 
-  bool Has(std::string_view key) const;  // present and not null
+  // Returns whether the field is present and not null.
+  bool Has(std::string_view key) const;
 
+  // `min` and `max` are the smallest and the largest value that is accepted.
   int64_t Integer(std::string_view key, int64_t min, int64_t max);
   double Number(std::string_view key);
   bool Bool(std::string_view key);
@@ -36,9 +40,10 @@ class JsonFields {
   std::vector<double> Numbers(std::string_view key);
   std::vector<bool> Bools(std::string_view key);
 
-  // DATA_LOSS: what the caller found wrong about the fields.
+  // Adds a problem that the caller found: DATA_LOSS, the fields contradict each other or the
+  // format.
   void AddProblem(std::string_view what);
-  // UNIMPLEMENTED: what the caller cannot work with.
+  // Adds a problem that the caller found: UNIMPLEMENTED, the engine does not support the value.
   void Refuse(std::string_view what);
 
   const std::vector<absl::Status>& problems() const { return problems_; }

@@ -1,4 +1,5 @@
-// A file in memory, read on demand by the kernel, or in pieces into memory of the caller.
+// A file that is mapped into memory, where the kernel reads pages on demand; pieces of it can also
+// be read into the caller's memory.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,11 @@
 
 namespace wan {
 
+// Immutable, and safe for use by several threads at once.
 class MappedFile {
  public:
-  // NOT_FOUND, PERMISSION_DENIED, or FAILED_PRECONDITION for what is no regular file.
+  // Opens and maps `path`. NOT_FOUND or PERMISSION_DENIED if the system says so;
+  // FAILED_PRECONDITION if `path` is not a regular file.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
 
   ~MappedFile();
@@ -23,9 +26,9 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // out := `part`, a part of bytes(), by way of the file: no page of the mapping is touched, which
-  // for gigabytes is cheaper, and a file that has become shorter is DATA_LOSS rather than SIGBUS.
-  // For any thread.
+  // Copies `part`, which must lie inside bytes(), to `out` with system calls. This touches no page
+  // of the mapping, which is cheaper for gigabytes; and where somebody has shortened the file it
+  // returns DATA_LOSS, while a look into the mapping would end the process with SIGBUS.
   absl::Status Read(std::span<const std::byte> part, std::byte* out) const;
 
  private:

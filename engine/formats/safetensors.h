@@ -1,5 +1,5 @@
-// The safetensors format: a length, a JSON header, the tensors' bytes.
-// https://huggingface.co/docs/safetensors
+// Reads the safetensors format: the length of the header, a JSON header, the bytes of the tensors.
+// All functions are thread-safe. https://huggingface.co/docs/safetensors
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace wan {
 
-// Maps and checks one file: the header fits and is JSON, dtypes are known, no name occurs twice,
-// and the tensors fill the rest of the file exactly, without overlap or hole, each with as many
-// bytes as its shape and dtype ask for. DATA_LOSS, naming file and tensor, if not.
+// Maps one file and checks it: the header fits into the file and is JSON, every dtype is known, no
+// name occurs twice, every tensor has as many bytes as its shape and dtype need, and the tensors
+// fill the rest of the file exactly, without overlap or hole. Otherwise DATA_LOSS, naming file and
+// tensor.
 absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path);
 
-// The shards that an index file ("*.safetensors.index.json") names, from the folder it lies in. The
-// index and the shards must agree about which tensor lies where. Reads all of them, whatever is
-// wrong with one.
+// Reads the shards that an index file ("*.safetensors.index.json") names, from the folder of the
+// index. Index and shards must agree about the shard of each tensor. A problem with one shard does
+// not keep the others from being read.
 TensorFiles ReadShardedSafetensors(const std::string& index_path);
 
 }  // namespace wan

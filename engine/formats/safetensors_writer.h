@@ -1,4 +1,4 @@
-// Writes the .safetensors format (an 8-byte header length, a JSON header, the tensors' bytes).
+// Writes the safetensors format: an 8-byte header length, a JSON header, the bytes of the tensors.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,11 @@ struct SafetensorsTensor {
   std::span<const std::byte> bytes;  // row-major, little-endian
 };
 
-// Creates (or overwrites) `path`; tensors lie in the order given. INVALID_ARGUMENT, naming the
-// tensor, for an unknown dtype, a size that is not the shape's, a name that is empty, twice there,
-// reserved ("__metadata__") or not UTF-8; system errors as absl::ErrnoToStatus maps them
-// (RESOURCE_EXHAUSTED for a full disk), naming the path.
+// Creates or overwrites `path`; the file holds the tensors in the given order. INVALID_ARGUMENT,
+// naming the tensor, if a dtype is unknown, if a tensor has more or fewer bytes than its shape
+// needs, or if a name is empty, used twice, reserved ("__metadata__") or not UTF-8. System errors
+// are mapped by absl::ErrnoToStatus (a full disk is RESOURCE_EXHAUSTED) and name the path; a part
+// of the file may then be there. Any thread may call it.
 absl::Status WriteSafetensors(const std::string& path,
                               const std::vector<SafetensorsTensor>& tensors,
                               const std::map<std::string, std::string>& metadata = {});

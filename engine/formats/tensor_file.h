@@ -1,4 +1,5 @@
-// What a reader of a file format hands over: the tensors of one file, under the names it uses.
+// The tensors of one file, under the names that the file uses. Every reader of a file format
+// returns them.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +17,21 @@
 namespace wan {
 
 struct StoredTensor {
-  std::string name;  // as the file has it; unique in the file
+  std::string name;  // as in the file; unique there
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;  // contiguous; as many as shape and dtype ask for
+  std::span<const std::byte> bytes;  // contiguous; exactly as many as shape and dtype need
 };
 
 struct TensorFile {
   std::string path;
   std::shared_ptr<const void> mapping;  // keeps every StoredTensor::bytes valid
-  const MappedFile* file = nullptr;     // that these bytes are parts of; `mapping` keeps it
+  const MappedFile* file = nullptr;     // the file that holds these bytes; `mapping` keeps it
   std::vector<StoredTensor> tensors;
-  std::map<std::string, std::string> metadata;  // what the writer said besides; safetensors only
+  std::map<std::string, std::string> metadata;  // the header's __metadata__; safetensors only
 };
 
-// The files of one component. Files with problems are left out.
+// The files of one component. A file with a problem is left out, and its problem is listed.
 struct TensorFiles {
   std::vector<TensorFile> files;
   std::vector<absl::Status> problems;

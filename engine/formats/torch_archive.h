@@ -1,4 +1,4 @@
-// State dicts as torch.save writes them (".pth"): a zip archive of a pickle and one record per
+// Reads state dicts that torch.save wrote (".pth"): a zip archive with a pickle and one record per
 // storage.
 #pragma once
 
@@ -10,10 +10,10 @@
 namespace wan {
 
 // Maps the archive and reads its pickle, which must be a dict (or OrderedDict) from names to
-// tensors. DATA_LOSS, naming file and record, global or tensor, for anything that does not fit: see
-// zip_directory.h and pickle.h; besides, storages of another size than the pickle says or of no
-// tensor, tensors beyond their storage, and names that occur twice. UNIMPLEMENTED for big-endian
-// archives and for tensors that are not contiguous.
+// tensors. DATA_LOSS, naming file and record, global or tensor, for everything that zip_directory.h
+// and pickle.h refuse, and if a storage does not have the size that the pickle says or belongs to
+// no tensor, if a tensor reaches beyond its storage, or if a name occurs twice. UNIMPLEMENTED for
+// big-endian archives and for tensors that are not contiguous. Thread-safe.
 absl::StatusOr<TensorFile> ReadTorchArchive(const std::string& path);
 
 }  // namespace wan

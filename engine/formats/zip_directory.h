@@ -1,5 +1,6 @@
-// The directory of a zip archive as torch.save writes it: records are stored, not compressed, so
-// that a mapped archive gives their bytes without a copy.
+// Reads the directory of a zip archive that torch.save wrote. Its records are stored without
+// compression, so the bytes of a record are a view of the mapped archive. All functions are
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,15 @@ struct ZipRecord {
 
 using ZipDirectory = std::map<std::string, ZipRecord, std::less<>>;
 
-// Finds all records, zip64 included. DATA_LOSS unless everything agrees: end record, central
-// directory and each record's own header, all in range, names unique, records disjoint.
-// UNIMPLEMENTED for compressed and encrypted records and for archives of several parts. `path` is
-// for messages; the records are views of `archive`.
+// Finds all records, also in a zip64 archive. The records are views of `archive`, which must
+// outlive them; messages name `path`. DATA_LOSS unless the end record, the central directory and
+// each record's own header agree, everything lies inside the archive, names are unique and records
+// do not overlap. UNIMPLEMENTED for compressed and encrypted records and for archives of several
+// parts.
 absl::StatusOr<ZipDirectory> ReadZipDirectory(std::span<const std::byte> archive,
                                               std::string_view path);
 
-// DATA_LOSS if the record's bytes do not have the checksum of the directory.
+// Compares the checksum of the record's bytes with that of the directory; DATA_LOSS if they differ.
 absl::Status CheckZipRecord(std::string_view name, const ZipRecord& record, std::string_view path);
 
 }  // namespace wan

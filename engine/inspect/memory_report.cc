@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/api/recorder.h"
 #include "engine/planning/device_budget.h"
+#include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
 
 namespace wan {

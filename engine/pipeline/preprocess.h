@@ -8,7 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
-#include "engine/planning/plan.h"
+#include "engine/planning/inspected_request.h"
+#include "engine/planning/planned_model.h"
 #include "engine/text/tokenizer.h"
 
 namespace wan {

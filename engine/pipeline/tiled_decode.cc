@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "engine/planning/residency_plan.h"
+#include "engine/planning/tile_geometry.h"
 
 namespace wan {
 namespace {

@@ -19,6 +19,7 @@
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/tiled_decode.h"
 #include "engine/planning/planned_model.h"
+#include "engine/planning/tile_geometry.h"
 #include "engine/weights/weight_lease.h"
 
 namespace wan {

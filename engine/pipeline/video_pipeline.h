@@ -19,7 +19,7 @@
 #include "engine/models/video_transformer.h"
 #include "engine/pipeline/denoise_loop.h"
 #include "engine/pipeline/image_input.h"
-#include "engine/planning/plan.h"
+#include "engine/planning/planned_model.h"
 #include "engine/text/tokenizer.h"
 #include "engine/weights/component_weights.h"
 #include "engine/weights/lora_library.h"

@@ -1,8 +1,9 @@
+#include "engine/planning/lora_memory.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "engine/planning/memory_estimate.h"
 #include "engine/planning/memory_walk.h"
 #include "engine/weights/weight_patch.h"
 

@@ -80,4 +80,18 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   return walk.peak();
 }
 
+double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens) {
+  const double dim = static_cast<double>(config.dim);
+  const double n = static_cast<double>(tokens);
+  const double patch =
+      static_cast<double>(config.patch_size[0] * config.patch_size[1] * config.patch_size[2]);
+  // Self-attention's four products and cross-attention's two, the feed-forward's two, and both
+  // attentions.
+  const double layer = n * (12 * dim * dim + 4 * dim * static_cast<double>(config.ffn_dim)) +
+                       4 * n * n * dim + 4 * n * static_cast<double>(config.text_len) * dim;
+  const double ends =
+      2 * n * dim * patch * static_cast<double>(config.in_channels + config.out_channels);
+  return static_cast<double>(config.num_layers) * layer + ends;
+}
+
 }  // namespace wan

@@ -5,10 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
-#include "engine/checkpoint/lora_file.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/planning/tile_geometry.h"
 
 namespace wan {
 
@@ -30,30 +29,14 @@ uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
 uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                       int64_t element_bytes);
 
-// What decides the memory that merging a LoRA into one transformer takes: the largest of its terms.
-struct LoraFootprint {
-  int64_t factor_elements = 0;   // of both factors of a term
-  int64_t factor_bytes = 0;      // the same in the file's dtype
-  int64_t part_elements = 0;     // of a changed tensor, as many as are changed at a time
-  int64_t difference_bytes = 0;  // of a whole tensor's addition, as many, in the file's dtype
-};
-LoraFootprint FootprintOf(const LoraFile& file);
-
-// WeightPatch::Apply (engine/weights/lora_patch.cc) of these LoRAs at once; 0 for none. It is taken
-// and given back while a group of weights is merged: nothing of a LoRA stays on the device.
-uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras);
-
-// Sizes of a video as the autoencoder's code counts them.
-struct LatentSize {
-  int64_t frames = 0;
-  int64_t height = 0;
-  int64_t width = 0;
-};
-
 // VideoAutoencoder::Decode, what the frames' way to the host takes included.
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
 
 // VideoAutoencoder::Encode of the video that has latents of `size`.
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
+
+// Floating-point operations of one transformer forward for `tokens` video tokens, batch 1, without
+// the text keys and values (computed once a job).
+double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens);
 
 }  // namespace wan

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/api/recorder.h"
 #include "engine/media/image_resize.h"
+#include "engine/planning/memory_estimate.h"
 #include "engine/planning/plan_memory.h"
 #include "engine/schedulers/flow_schedule.h"
 
@@ -42,14 +43,6 @@ class Violations {
  private:
   std::vector<FieldViolation> list_;
 };
-
-SamplingDefaults FewStepSampling(const FewStepConfig& few_step) {
-  return {.steps = static_cast<int>(few_step.timesteps.size()),
-          .guidance_scale = {1},
-          .shift = few_step.shift,
-          .solver = "euler",
-          .negative_prompt = ""};
-}
 
 // Fills every unset field with the model's default.
 GenerationRequest Resolve(GenerationRequest request, const PlannedModel& model,
@@ -282,43 +275,6 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
 }
 
 }  // namespace
-
-GenerationRequest PlannedModel::Defaults() const {
-  const SamplingDefaults sampling =
-      few_step.has_value() ? FewStepSampling(*few_step) : family->sampling;
-  const GenerationDefaults own = generation_defaults.value_or(GenerationDefaults{});
-  GenerationRequest defaults;
-  defaults.negative_prompt = own.negative_prompt.value_or(std::string(sampling.negative_prompt));
-  defaults.width = own.width.value_or(family->shape.width);
-  defaults.height = own.height.value_or(family->shape.height);
-  defaults.num_frames = own.num_frames.value_or(family->shape.num_frames);
-  defaults.fps = own.fps.value_or(family->fps);
-  defaults.steps = own.steps.value_or(sampling.steps);
-  defaults.guidance_scale =
-      own.guidance_scale.empty() ? sampling.guidance_scale : own.guidance_scale;
-  defaults.shift = own.shift.value_or(sampling.shift);
-  defaults.solver = own.solver.value_or(std::string(sampling.solver));
-  defaults.outputs = {OutputKind::kMp4};
-  return defaults;
-}
-
-int PlannedModel::SpatialStride() const {
-  return static_cast<int>(vae.stride_spatial * transformer.patch_size[1]);
-}
-
-double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens) {
-  const double dim = static_cast<double>(config.dim);
-  const double n = static_cast<double>(tokens);
-  const double patch =
-      static_cast<double>(config.patch_size[0] * config.patch_size[1] * config.patch_size[2]);
-  // Self-attention's four products and cross-attention's two, the feed-forward's two, and both
-  // attentions.
-  const double layer = n * (12 * dim * dim + 4 * dim * static_cast<double>(config.ffn_dim)) +
-                       4 * n * n * dim + 4 * n * static_cast<double>(config.text_len) * dim;
-  const double ends =
-      2 * n * dim * patch * static_cast<double>(config.in_channels + config.out_channels);
-  return static_cast<double>(config.num_layers) * layer + ends;
-}
 
 absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
                                         const InspectedRequest& inspected, int64_t drawn_seed,

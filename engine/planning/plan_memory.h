@@ -9,7 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/planning/plan.h"
+#include "engine/api/generation.h"
+#include "engine/planning/inspected_request.h"
+#include "engine/planning/plan_limits.h"
+#include "engine/planning/planned_model.h"
+#include "engine/planning/residency_plan.h"
 
 namespace wan {
 

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/planning/allocator_rounding.h"
 
@@ -61,6 +59,37 @@ ResidencyPolicy PolicyIn(std::span<const ComponentResidency> residency,
 }
 
 }  // namespace
+
+SamplingDefaults FewStepSampling(const FewStepConfig& few_step) {
+  return {.steps = static_cast<int>(few_step.timesteps.size()),
+          .guidance_scale = {1},
+          .shift = few_step.shift,
+          .solver = "euler",
+          .negative_prompt = ""};
+}
+
+GenerationRequest PlannedModel::Defaults() const {
+  const SamplingDefaults sampling =
+      few_step.has_value() ? FewStepSampling(*few_step) : family->sampling;
+  const GenerationDefaults own = generation_defaults.value_or(GenerationDefaults{});
+  GenerationRequest defaults;
+  defaults.negative_prompt = own.negative_prompt.value_or(std::string(sampling.negative_prompt));
+  defaults.width = own.width.value_or(family->shape.width);
+  defaults.height = own.height.value_or(family->shape.height);
+  defaults.num_frames = own.num_frames.value_or(family->shape.num_frames);
+  defaults.fps = own.fps.value_or(family->fps);
+  defaults.steps = own.steps.value_or(sampling.steps);
+  defaults.guidance_scale =
+      own.guidance_scale.empty() ? sampling.guidance_scale : own.guidance_scale;
+  defaults.shift = own.shift.value_or(sampling.shift);
+  defaults.solver = own.solver.value_or(std::string(sampling.solver));
+  defaults.outputs = {OutputKind::kMp4};
+  return defaults;
+}
+
+int PlannedModel::SpatialStride() const {
+  return static_cast<int>(vae.stride_spatial * transformer.patch_size[1]);
+}
 
 std::string_view TransformerComponent(int expert) {
   return expert == 0 ? "transformer" : "transformer_2";
@@ -158,40 +187,6 @@ absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_
   }
   add(kVaeComponent, VaeWeights(model.vae));
   return model;
-}
-
-namespace {
-
-// Whether a component is an expert that some LoRA changes.
-bool HasLora(const PlannedModel& model, size_t component) {
-  return std::any_of(model.loras.begin(), model.loras.end(), [&](const PlannedLora& lora) {
-    return component > 0 && component <= lora.experts.size() &&
-           lora.experts[component - 1].has_value();
-  });
-}
-
-}  // namespace
-
-absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
-                             uint64_t available_bytes) {
-  constexpr double kGiB = 1 << 30;
-  uint64_t needed = 0;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < policies.size(); ++i) {
-    const bool computes_there = policies[i] == ResidencyPolicy::kCpu;
-    const bool waits_there = policies[i] != ResidencyPolicy::kResident && !computes_there;
-    const bool is_copied = waits_there || HasLora(model, i);
-    if (!computes_there && !is_copied) continue;
-    needed += model.components[i].bytes * (computes_there && is_copied ? 2 : 1);
-    names.push_back(model.components[i].name);
-  }
-  for (const PlannedLora& lora : model.loras) needed += lora.host_bytes;
-  if (needed <= available_bytes) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "weights of %s wait in host memory, %.1f GiB, and %.1f GiB of it are available: the machine "
-      "needs more memory, or the device does (docs/memory.md)",
-      absl::StrJoin(names, ", "), static_cast<double>(needed) / kGiB,
-      static_cast<double>(available_bytes) / kGiB));
 }
 
 }  // namespace wan

@@ -1,19 +1,58 @@
-// A checkpoint as planning sees it, before any of it is loaded: dimensions, policies, and what each
-// component's weights will take of a device. Pure functions of the dimensions.
+// A model as planning sees it, before or after it is loaded: dimensions, defaults, policies, and
+// what each component's weights take of a device.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/api/generation.h"
 #include "engine/api/residency.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/planning/plan.h"
+#include "engine/planning/lora_memory.h"
+#include "engine/planning/model_family.h"
+#include "engine/planning/planned_component.h"
 
 namespace wan {
+
+// A LoRA of a resident model.
+struct PlannedLora {
+  std::string name;
+  // By expert, in the checkpoint's order; absent for one that it does not change.
+  std::vector<std::optional<LoraFootprint>> experts;
+  uint64_t host_bytes = 0;  // host memory that it holds
+};
+
+// A resident model as planning sees it.
+struct PlannedModel {
+  const ModelFamily* family = nullptr;
+  TransformerConfig transformer;
+  TextEncoderConfig text_encoder;
+  VaeConfig vae;
+  // Of two experts the high-noise one takes the timesteps from this fraction of 1000 on.
+  std::optional<double> expert_boundary;
+  std::optional<FewStepConfig> few_step;
+  std::optional<GenerationDefaults> generation_defaults;
+  // Text encoder, experts, autoencoder; empty: memory is not planned, and all of it is resident.
+  std::vector<PlannedComponent> components;
+  int64_t element_bytes = 4;  // of what transformers and text encoder compute in
+  std::vector<PlannedLora> loras;
+
+  // What a request takes where it says nothing, size and frames included: the checkpoint's own
+  // defaults, else those of a few-step one (Euler through its timesteps, unguided), else the
+  // family's. Without model, prompt and seed.
+  GenerationRequest Defaults() const;
+
+  // Pixels that one transformer token is wide and high: VAE stride times patch size.
+  int SpatialStride() const;
+};
+
+// The sampling of a few-step checkpoint: its distillation has fixed it.
+SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
 // Names of the components, as ComponentResidency has them.
 inline constexpr std::string_view kTextEncoderComponent = "text_encoder";
@@ -31,12 +70,5 @@ PlannedComponent VaeWeights(const VaeConfig& config);
 // All of it. What `residency` does not name is kAuto. UNIMPLEMENTED for a model of no known family.
 absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                                             std::span<const ComponentResidency> residency);
-
-// Whether the host has room for the weights that wait or compute there and for LoRAs, with the copy
-// of the experts' weights from where a job's end restores them, `policies` being where each
-// component is loaded to: locked memory is not swapped, and to ask for more than there is ends
-// processes. FAILED_PRECONDITION says how much is missing.
-absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
-                             uint64_t available_bytes);
 
 }  // namespace wan

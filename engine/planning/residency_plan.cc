@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/api/recorder.h"
-#include "engine/planning/plan.h"
+#include "engine/planning/memory_estimate.h"
 
 namespace wan {
 namespace {
@@ -218,27 +218,6 @@ void Extend(const Sums& sums, const Activations& activations, const MemoryJob& j
 }
 
 }  // namespace
-
-LatentSize TileOf(const LatentSize& latents, const TileGrid& grid) {
-  const auto side = [](int64_t whole, int64_t count) {
-    return count == 1 ? whole : (whole + (count - 1) * kTileOverlap + count - 1) / count;
-  };
-  return {latents.frames, side(latents.height, grid.rows), side(latents.width, grid.columns)};
-}
-
-std::vector<TileGrid> TileGrids(const LatentSize& latents) {
-  std::vector<TileGrid> grids;
-  TileGrid grid;
-  while (true) {
-    // The longer side of the tile is cut next.
-    const LatentSize tile = TileOf(latents, grid);
-    const bool is_wide = tile.width >= tile.height;
-    (is_wide ? grid.columns : grid.rows) += 1;
-    const LatentSize cut = TileOf(latents, grid);
-    if ((is_wide ? cut.width : cut.height) < kSmallestTile) return grids;
-    grids.push_back(grid);
-  }
-}
 
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, uint64_t device_bytes) {

@@ -9,21 +9,12 @@
 #include <vector>
 
 #include "engine/api/residency.h"
-#include "engine/planning/memory_estimate.h"
+#include "engine/checkpoint/model_config.h"
 #include "engine/planning/model_family.h"
+#include "engine/planning/planned_component.h"
+#include "engine/planning/tile_geometry.h"
 
 namespace wan {
-
-// A component's weights as planning sees them, in bytes of device memory.
-struct PlannedComponent {
-  std::string name;                                     // as ComponentResidency::component
-  ResidencyPolicy policy = ResidencyPolicy::kResident;  // as configured
-  uint64_t bytes = 0;
-  // Where weights are streamed: what stays on the device while the component works, and the largest
-  // of the parts that come and go.
-  uint64_t base_bytes = 0;
-  uint64_t group_bytes = 0;
-};
 
 // What decides a job's activations.
 struct MemoryJob {
@@ -80,16 +71,5 @@ struct LeastDemand {
   StageMemory memory;
 };
 LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, const MemoryJob& job);
-
-// Latents that neighbouring tiles share at least, on each axis.
-inline constexpr int64_t kTileOverlap = 8;
-// A side that was cut is not smaller, so that no more than two tiles share a latent.
-inline constexpr int64_t kSmallestTile = 20;
-
-// The size of the largest tile of a grid.
-LatentSize TileOf(const LatentSize& latents, const TileGrid& grid);
-
-// The grids to try one after the other where whole frames do not fit: ever smaller tiles.
-std::vector<TileGrid> TileGrids(const LatentSize& latents);
 
 }  // namespace wan

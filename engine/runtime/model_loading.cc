@@ -11,6 +11,8 @@
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
 #include "engine/monitor/proc_stats.h"
+#include "engine/planning/host_memory.h"
+#include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
 #include "engine/runtime/lora_loading.h"
 
@@ -33,7 +35,8 @@ ComponentDescription DescribeComponent(std::string name, const WeightSource& sou
           DTypeLabel(dtype)};
 }
 
-// The plan of a request that leaves everything to the defaults, with texts as long as they may be.
+// The plan of a request that leaves everything to the defaults, with texts as long as they may
+// be.
 absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const PlanLimits& limits) {
   GenerationRequest request;
   request.size_is_exact = true;
@@ -117,8 +120,8 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
   return description;
 }
 
-// Each Load function names file and tensor of what is wrong; this adds the component and moves the
-// result.
+// Each Load function names file and tensor of what is wrong; this adds the component and moves
+// the result.
 template <typename Part>
 absl::Status Take(const char* component, absl::StatusOr<std::unique_ptr<Part>> loaded,
                   std::unique_ptr<Part>& slot) {

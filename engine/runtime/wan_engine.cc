@@ -12,6 +12,7 @@
 #include "engine/device/torch_errors.h"
 #include "engine/media/image_encode.h"
 #include "engine/pipeline/preprocess.h"
+#include "engine/planning/plan.h"
 
 namespace wan {
 namespace {

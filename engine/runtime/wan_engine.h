@@ -13,6 +13,7 @@
 #include "engine/api/engine.h"
 #include "engine/api/engine_factory.h"
 #include "engine/monitor/machine_monitor.h"
+#include "engine/planning/plan_limits.h"
 #include "engine/runtime/model_loading.h"
 
 namespace wan {

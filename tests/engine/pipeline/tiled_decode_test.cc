@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/planning/residency_plan.h"
+#include "engine/planning/tile_geometry.h"
 
 namespace wan {
 namespace {

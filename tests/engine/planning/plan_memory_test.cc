@@ -12,7 +12,11 @@
 #include <vector>
 
 #include "engine/checkpoint/synthetic_models.h"
+#include "engine/planning/lora_memory.h"
+#include "engine/planning/memory_estimate.h"
+#include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
+#include "engine/planning/tile_geometry.h"
 
 namespace wan {
 namespace {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/planning/memory_estimate.h"
 #include "tests/engine/planning/plan_support.h"
 
 namespace wan {

@@ -11,6 +11,7 @@
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
 #include "engine/planning/allocator_rounding.h"
+#include "engine/planning/host_memory.h"
 #include "engine/weights/component_weights.h"
 
 namespace wan {

@@ -1,0 +1,23 @@
+// One component of a model as planning sees it: what its weights take, and where the operator wants
+// them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/api/residency.h"
+
+namespace wan {
+
+// A component's weights, in bytes of device memory.
+struct PlannedComponent {
+  std::string name;                                     // as ComponentResidency::component
+  ResidencyPolicy policy = ResidencyPolicy::kResident;  // as configured
+  uint64_t bytes = 0;
+  // Where weights are streamed: what stays on the device while the component works, and the largest
+  // of the parts that come and go.
+  uint64_t base_bytes = 0;
+  uint64_t group_bytes = 0;
+};
+
+}  // namespace wan

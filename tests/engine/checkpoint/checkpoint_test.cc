@@ -10,8 +10,8 @@
 #include "engine/checkpoint/checkpoint_parts.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/synthetic_models.h"
+#include "tests/engine/checkpoint/state_dict.h"
 #include "tests/engine/formats/files.h"
-#include "tests/engine/formats/state_dict.h"
 
 namespace wan {
 namespace {

@@ -15,8 +15,8 @@
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/formats/zip_directory.h"
+#include "tests/engine/checkpoint/state_dict.h"
 #include "tests/engine/formats/files.h"
-#include "tests/engine/formats/state_dict.h"
 
 namespace wan {
 namespace {

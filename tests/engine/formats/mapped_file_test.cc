@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/formats/safetensors.h"
 #include "tests/engine/formats/files.h"
 
 namespace wan {
@@ -59,23 +58,6 @@ TEST_F(MappedFileTest, ReadsWhatWasOpenedWhenTheFileIsReplaced) {
   std::string out = "......";
   EXPECT_TRUE(file->Read(file->bytes(), reinterpret_cast<std::byte*>(out.data())).ok());
   EXPECT_EQ(out, "before");
-}
-
-// Readers of a format say where their bytes can be read without the mapping.
-TEST_F(MappedFileTest, TensorsAreReadFromTheirFile) {
-  testing::WriteFile(
-      path_, testing::SafetensorsBytes(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
-                                       "\x01\x02\x03\x04"));
-  const absl::StatusOr<TensorFile> file = ReadSafetensors(path_);
-  ASSERT_TRUE(file.ok()) << file.status();
-  ASSERT_NE(file->file, nullptr);
-  const StoredTensor& tensor = file->tensors.at(0);
-  const TensorBytes bytes = {.bytes = tensor.bytes, .owner = file->mapping, .file = file->file};
-  std::array<std::byte, 2> out;
-  ASSERT_TRUE(bytes.Read(1, out).ok());
-  EXPECT_EQ(out, (std::array{std::byte{2}, std::byte{3}}));
-  std::filesystem::resize_file(path_, 10);
-  EXPECT_EQ(bytes.Read(1, out).code(), absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace wan {
 namespace {
 
@@ -31,6 +33,7 @@ ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home
 ComponentWeights::~ComponentWeights() {
   // A job that was stopped leaves copies behind that no computing waits for.
   mover_->WaitFor(last_arrival_);
+  mover_->WaitFor(applied_until_);
 }
 
 void ComponentWeights::BeginGroup() {
@@ -217,9 +220,25 @@ void ComponentWeights::MakeReady(size_t index) {
   if (group.patch == wanted) return;
   if (!group.host.defined()) CopyToHost(group);
   group.torn = true;
-  wanted->Apply(index);
+  Apply(wanted, index);
   group.torn = false;
   group.patch = std::move(wanted);
+}
+
+void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, size_t group) {
+  if (applied_ != patch) {
+    mover_->WaitFor(applied_until_);
+    applied_ = patch;
+  }
+  // Also where the patch throws: what it queued before that goes on.
+  const absl::Cleanup mark = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    try {
+      applied_until_ = mover_->MarkCompute();
+    } catch (const c10::Error&) {
+      // A lost device reads nothing any more.
+    }
+  };
+  patch->Apply(group);
 }
 
 bool ComponentWeights::Restore(size_t index, const WeightMover::Mark& after) {

@@ -141,6 +141,9 @@ class ComponentWeights {
   void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const WeightPatch> PatchOf(size_t group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Queues the patch's work on a group, and keeps the patch until the device has done it.
+  void Apply(const std::shared_ptr<const WeightPatch>& patch, size_t group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Queues the base's bits where another patch than the wanted one is. True if it did.
   bool Restore(size_t group, const WeightMover::Mark& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
@@ -158,6 +161,10 @@ class ComponentWeights {
   WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
+  // The last patch that was applied, and the point in the computing queue behind it: until the
+  // device is past that, it reads the patch's factors from host memory.
+  std::shared_ptr<const WeightPatch> applied_ ABSL_GUARDED_BY(mutex_);
+  WeightMover::Mark applied_until_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan

@@ -18,7 +18,8 @@ class WeightPatch {
   virtual bool Touches(size_t group) const = 0;
 
   // The group's tensors hold the base's bits and get the patched ones, by work in the computing
-  // queue.
+  // queue. That work may read host memory of the patch after the call has returned or thrown: the
+  // caller keeps the patch alive until the queue is past it.
   virtual void Apply(size_t group) const = 0;
 };
 

@@ -20,15 +20,21 @@ namespace {
 using Home = ComponentWeights::Home;
 constexpr size_t kGroups = 4;
 
-// Adds a number to vectors.
+// Adds a number to vectors, with factors of its own that the device reads meanwhile.
 class AddingPatch final : public WeightPatch {
  public:
-  AddingPatch(double addend, std::map<size_t, at::Tensor> targets)
-      : addend_(addend), targets_(std::move(targets)) {}
+  AddingPatch(LateMover& device, double addend, std::map<size_t, at::Tensor> targets)
+      : device_(device), addend_(addend), targets_(std::move(targets)) {}
+  ~AddingPatch() override {
+    if (watched) {
+      EXPECT_GE(device_.computed(), last_use_) << "the device still reads the patch's factors";
+    }
+  }
 
   bool Touches(size_t group) const override { return targets_.contains(group); }
   void Apply(size_t group) const override {
     ++applied;
+    last_use_ = device_.ComputeWith(targets_.at(group));
     targets_.at(group).narrow(0, 0, 1).add_(addend_);
     TORCH_CHECK_WITH(OutOfMemoryError, fail_after-- != 0, "no room");
     targets_.at(group).narrow(0, 1, 4).add_(addend_);
@@ -36,8 +42,12 @@ class AddingPatch final : public WeightPatch {
 
   mutable int applied = 0;
   mutable int fail_after = -1;
+  // At its end the host must have waited for all that it queued.
+  bool watched = false;
 
  private:
+  LateMover& device_;
+  mutable uint64_t last_use_ = 0;
   const double addend_;
   const std::map<size_t, at::Tensor> targets_;
 };
@@ -59,13 +69,14 @@ struct Weights {
   std::shared_ptr<AddingPatch> Patch(double addend, const std::set<size_t>& groups) const {
     std::map<size_t, at::Tensor> targets;
     for (const size_t g : groups) targets[g] = vectors[g];
-    return std::make_shared<AddingPatch>(addend, std::move(targets));
+    return std::make_shared<AddingPatch>(*late, addend, std::move(targets));
   }
 
   // The groups hold these numbers when they are used.
   void ExpectValues(const std::vector<double>& values) {
     for (size_t g = 0; g < kGroups; ++g) {
       component->Use(g, (g + 1) % kGroups);
+      late->ComputeWith(vectors[g]);
       EXPECT_EQ(vectors[g].min().item<double>(), values[g]) << "group " << g;
       EXPECT_EQ(vectors[g].max().item<double>(), values[g]) << "group " << g;
     }
@@ -174,6 +185,35 @@ TEST(ComponentPatchTest, FinishedPatchesWaitForNothing) {
   weights.component->FinishPatch();
   EXPECT_EQ(weights.vectors[2].sum().item<double>(), 5 * 2.0);
   EXPECT_EQ(weights.late->copies_to_host, 4) << "there were copies";
+}
+
+// A job that is cancelled leaves copies of the factors in the computing queue; when its model is
+// unloaded nothing else waits for them.
+TEST(ComponentPatchTest, APatchStaysUntilTheDeviceHasReadIt) {
+  enum class End { kUnload, kOtherPatch, kParkAndUnload, kFailure };
+  for (const End end : {End::kUnload, End::kOtherPatch, End::kParkAndUnload, End::kFailure}) {
+    SCOPED_TRACE(static_cast<int>(end));
+    Weights weights(Home::kDevice);
+    std::shared_ptr<AddingPatch> patch = weights.Patch(10, {1, 2});
+    patch->watched = true;
+    if (end == End::kFailure) patch->fail_after = 0;
+    const std::weak_ptr<AddingPatch> alive = patch;
+    weights.component->SetPatch(std::move(patch));
+    if (end == End::kFailure) {
+      EXPECT_THROW(weights.component->Use(1, 2), c10::OutOfMemoryError);
+    } else {
+      weights.component->Use(1, 2);
+    }
+    weights.component->SetPatch(nullptr);
+    if (end == End::kOtherPatch) {
+      weights.component->SetPatch(weights.Patch(100, {1}));
+      weights.component->Use(1, 2);
+      EXPECT_TRUE(alive.expired()) << "nothing reads it any more";
+    }
+    if (end == End::kParkAndUnload) weights.component->Park();
+    weights.component.reset();
+    EXPECT_TRUE(alive.expired());
+  }
 }
 
 TEST(ComponentPatchTest, NamesLeadToGroupAndView) {

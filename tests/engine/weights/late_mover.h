@@ -6,6 +6,9 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -14,8 +17,11 @@
 
 namespace wan {
 
-// A device whose copies happen as late as they may: when the computing waits for them. Until then
-// its memory holds rubbish, and after the allocations of `fail_after` it has none.
+// A device with two queues in logical time. Its copies happen as late as they may: when the
+// computing or the host waits for them; until then its memory holds rubbish. Its computing is as
+// far behind: what the host said it reads (ComputeWith) counts as unread until somebody waits for
+// a mark that was taken later, and a copy into memory that is still to be read is an error of the
+// test. After the allocations of `fail_after` it has no memory left.
 class LateMover final : public WeightMover {
  public:
   ~LateMover() override {
@@ -27,25 +33,42 @@ class LateMover final : public WeightMover {
   at::Tensor AllocateDevice(int64_t bytes) override {
     TORCH_CHECK_WITH(OutOfMemoryError, fail_after-- != 0, "no room");
     allocated += bytes;
-    return Bytes(bytes);
+    at::Tensor memory = Bytes(bytes);
+    ComputeWith(memory);  // by whoever had it before
+    return memory;
   }
-  // No copies lie before it.
-  Mark MarkCompute() override { return std::make_shared<size_t>(0); }
+  Mark MarkCompute() override { return std::make_shared<Point>(Point{0, queued_}); }
   Mark CopyToDevice(const at::Tensor& host, const at::Tensor& device, const Mark& after) override {
     EXPECT_NE(after, nullptr) << "a copy must wait for whoever had the memory before";
+    if (after != nullptr) {
+      EXPECT_GE(PointOf(after).computed, LastUse(device))
+          << "a copy overwrites memory that queued computing still reads";
+    }
     copied += host.numel();
     queue_.push_back([host, device] { device.copy_(host); });
-    return std::make_shared<size_t>(queue_.size());
+    return std::make_shared<Point>(Point{queue_.size(), 0});
   }
   void ComputeAfter(const Mark& copy) override {
-    if (copy == nullptr) return;
-    for (; done_ < *static_cast<const size_t*>(copy.get()); ++done_) queue_[done_]();
+    if (copy != nullptr) RunCopies(PointOf(copy).copies);
   }
-  void WaitFor(const Mark& copy) noexcept override { ComputeAfter(copy); }
+  void WaitFor(const Mark& mark) noexcept override {
+    if (mark == nullptr) return;
+    RunCopies(PointOf(mark).copies);
+    computed_ = std::max(computed_, PointOf(mark).computed);
+  }
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {
     ++copies_to_host;
     host.copy_(device);
   }
+
+  // Queues computing that reads or writes `memory`; gives its place in the computing queue.
+  uint64_t ComputeWith(const at::Tensor& memory) {
+    const auto* const begin = static_cast<const std::byte*>(memory.storage().data());
+    uses_.push_back({begin, begin + memory.storage().nbytes(), ++queued_});
+    return queued_;
+  }
+  // The place in the computing queue up to which the host has waited.
+  uint64_t computed() const { return computed_; }
 
   int fail_after = -1;
   int64_t allocated = 0;
@@ -53,11 +76,39 @@ class LateMover final : public WeightMover {
   int copies_to_host = 0;
 
  private:
+  // All copies and all computing before it. Marks of one queue say nothing about the other.
+  struct Point {
+    size_t copies = 0;
+    uint64_t computed = 0;
+  };
+  struct Use {
+    const std::byte* begin = nullptr;
+    const std::byte* end = nullptr;
+    uint64_t place = 0;
+  };
+
+  static const Point& PointOf(const Mark& mark) { return *static_cast<const Point*>(mark.get()); }
   static at::Tensor Bytes(int64_t bytes) {
     return at::full({bytes}, 0xEE, at::TensorOptions().dtype(at::kByte));
   }
+  void RunCopies(size_t end) {
+    for (; done_ < end; ++done_) queue_[done_]();
+  }
+  uint64_t LastUse(const at::Tensor& memory) const {
+    const auto* const begin = static_cast<const std::byte*>(memory.const_data_ptr());
+    const auto* const end = begin + memory.nbytes();
+    uint64_t last = 0;
+    for (const Use& use : uses_) {
+      if (use.begin < end && begin < use.end) last = std::max(last, use.place);
+    }
+    return last;
+  }
+
   std::vector<std::function<void()>> queue_;
   size_t done_ = 0;
+  std::vector<Use> uses_;
+  uint64_t queued_ = 0;
+  uint64_t computed_ = 0;
 };
 
 }  // namespace wan

@@ -1,5 +1,5 @@
 // The two shapes of a call, unary and server-streaming, over Connection::Call. Private to this
-// library: it brings gRPC's headers.
+// library, because it includes gRPC's headers.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -8,7 +8,6 @@
 
 #include <memory>
 #include <stop_token>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,38 +15,42 @@
 
 namespace wan::client {
 
-// `method` is a stub's unary method.
-template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> CallUnary(const Connection& connection, const std::stop_token& stop,
-                                   Stub& stub,
-                                   grpc::Status (Stub::*method)(grpc::ClientContext*,
-                                                                const Request&, Response*),
-                                   const Request& request) {
+// `Service` is a generated service class, `method` a unary method of its stub.
+template <typename Service, typename Request, typename Response>
+absl::StatusOr<Response> CallUnary(
+    const Connection& connection, const std::stop_token& stop,
+    grpc::Status (Service::StubInterface::*method)(grpc::ClientContext*, const Request&, Response*),
+    const Request& request) {
   Response response;
-  const absl::Status status = connection.Call(stop, [&](grpc::ClientContext& context) {
-    return (stub.*method)(&context, request, &response);
-  });
+  const absl::Status status = connection.Call(
+      stop, [&](const std::shared_ptr<grpc::Channel>& channel, grpc::ClientContext& context) {
+        const auto stub = Service::NewStub(channel);
+        return (*stub.*method)(&context, request, &response);
+      });
   if (!status.ok()) return status;
   return response;
 }
 
-// Gives every message to `on_message`; an error that it returns ends the call and is the outcome.
-// `open` starts the call: ClientContext* -> std::unique_ptr<grpc::ClientReaderInterface<Message>>.
-template <typename Message, typename Open, typename OnMessage>
+// Opens a stream with `open`, which is (Service::StubInterface&, ClientContext*) ->
+// std::unique_ptr<grpc::ClientReaderInterface<Message>>, and passes every message to `on_message`.
+// An error that `on_message` returns ends the call and is the outcome.
+template <typename Service, typename Message, typename Open, typename OnMessage>
 absl::Status CallStream(const Connection& connection, const std::stop_token& stop, Open open,
                         OnMessage on_message) {
   absl::Status refused;
-  const absl::Status outcome = connection.Call(stop, [&](grpc::ClientContext& context) {
-    std::unique_ptr<grpc::ClientReaderInterface<Message>> reader = open(&context);
-    Message message;
-    while (reader->Read(&message)) {
-      // What was under way when the call was cancelled is read and dropped.
-      if (!refused.ok()) continue;
-      refused = on_message(message);
-      if (!refused.ok()) context.TryCancel();
-    }
-    return reader->Finish();
-  });
+  const absl::Status outcome = connection.Call(
+      stop, [&](const std::shared_ptr<grpc::Channel>& channel, grpc::ClientContext& context) {
+        const auto stub = Service::NewStub(channel);
+        std::unique_ptr<grpc::ClientReaderInterface<Message>> reader = open(*stub, &context);
+        Message message;
+        while (reader->Read(&message)) {
+          // Messages that were under way when the call was cancelled are read and dropped.
+          if (!refused.ok()) continue;
+          refused = on_message(message);
+          if (!refused.ok()) context.TryCancel();
+        }
+        return reader->Finish();
+      });
   return refused.ok() ? outcome : refused;
 }
 

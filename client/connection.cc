@@ -7,7 +7,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "client/error.h"
 
 namespace wan::client {
@@ -15,18 +14,17 @@ namespace {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
   grpc::ChannelArguments arguments;
-  // gRPC's own limit, 4 MiB, is less than a page of a thousand jobs may need.
+  // A page of a thousand jobs may be longer than gRPC's default limit of 4 MiB.
   arguments.SetMaxReceiveMessageSize(64 << 20);
-  // Many field violations are longer than gRPC's 8 KiB for trailers.
+  // A hundred field violations are longer than gRPC's default limit of 8 KiB for trailers.
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 64 << 10);
-  // In gRPC this is also the time that an attempt to connect may take.
+  // gRPC takes this value for the limit of one attempt to connect, too.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(options.connect_timeout)));
-  // The retries of this library have their own back-off; gRPC's would only make them fail unseen.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // Finds out about a peer that vanished without a word. More often than every five minutes is what
-  // gRPC servers by default take for abuse.
+  // Otherwise a new channel would share the failed connection, and its back-off, of the one before.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Notices a peer that vanished without closing the connection. Pings that come more often than
+  // every five minutes count as abuse for gRPC servers and proxies with default settings.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310 * 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * 1000);
   return grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments);
@@ -37,8 +35,25 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
 Connection::Connection(ConnectionOptions options)
     : options_(std::move(options)), channel_(MakeChannel(options_)) {}
 
-absl::Status Connection::Call(const std::stop_token& stop,
-                              const std::function<grpc::Status(grpc::ClientContext&)>& call) const {
+Connection::~Connection() = default;
+
+// A channel that has failed to connect waits before it tries again, and refuses calls meanwhile.
+// With a synchronous call as the only user nobody even polls its socket then, except for a timer of
+// gRPC's that fires every 5 s, so that it can miss a server that has been back for a long time.
+// A new channel connects for its first call, and resolves the server's name again.
+std::shared_ptr<grpc::Channel> Connection::ChannelForCall() const {
+  const absl::MutexLock lock(&mutex_);
+  if (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    channel_ = MakeChannel(options_);
+  }
+  return channel_;
+}
+
+absl::Status Connection::Call(
+    const std::stop_token& stop,
+    const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&, grpc::ClientContext&)>&
+        call) const {
+  const std::shared_ptr<grpc::Channel> channel = ChannelForCall();
   grpc::ClientContext context;
   if (options_.deadline != absl::InfiniteFuture()) {
     context.set_deadline(absl::ToChronoTime(options_.deadline));
@@ -46,12 +61,12 @@ absl::Status Connection::Call(const std::stop_token& stop,
   grpc::Status outcome;
   {
     std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-    outcome = call(context);
+    outcome = call(channel, context);
   }
   if (outcome.ok()) return absl::OkStatus();
   if (outcome.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
-      channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
-    return absl::UnavailableError(absl::StrCat("no connection within the given time"));
+      channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
+    return absl::UnavailableError("no connection within the given time");
   }
   return FromTrailer(outcome.error_code(), outcome.error_message(), outcome.error_details());
 }

@@ -6,7 +6,9 @@
 #include <stop_token>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace grpc {
@@ -18,37 +20,41 @@ class Status;
 namespace wan::client {
 
 struct ConnectionOptions {
-  // "HOST:PORT"; an IPv6 address in brackets.
+  // "HOST:PORT"; an IPv6 address stands in brackets.
   std::string server;
-  // How long an attempt to connect may take.
+  // Limit of one attempt to connect.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // Every call ends by then (DEADLINE_EXCEEDED).
+  // A call that has not ended by then ends with DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
 };
 
-// Thread-safe. Connects at the first call, and again at a later one if the connection broke; calls
-// that were under way then end with UNAVAILABLE. Plain text: TLS, where it is wanted, is for a
-// proxy.
+// Thread-safe. The first call connects. When the connection breaks, the calls that are under way
+// end with UNAVAILABLE, and the next call connects again: a call never fails because an earlier one
+// could not connect. Plain text only; where TLS is wanted, a proxy in front of the server ends it.
 class Connection {
  public:
   explicit Connection(ConnectionOptions options);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+  ~Connection();
 
   const std::string& server() const { return options_.server; }
 
-  // For the clients on top of it.
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-
-  // Makes one call: prepares its context, cancels it when `stop` is requested, and turns its
-  // outcome into a status. `call` runs in this thread and blocks until the call has ended. Without
+  // Makes one call, for the clients on top of this class: prepares its context, cancels it when
+  // `stop` is requested, and turns its outcome into a status. `call` runs in the caller's thread,
+  // makes the call over the channel that it is given, and blocks until the call has ended. Without
   // a connection the outcome is UNAVAILABLE, even if the deadline came before connect_timeout.
   absl::Status Call(const std::stop_token& stop,
-                    const std::function<grpc::Status(grpc::ClientContext&)>& call) const;
+                    const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
+                                                     grpc::ClientContext&)>& call) const;
 
  private:
+  // The channel for the next call; a new one if the present one has failed to connect.
+  std::shared_ptr<grpc::Channel> ChannelForCall() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   const ConnectionOptions options_;
-  const std::shared_ptr<grpc::Channel> channel_;
+  mutable absl::Mutex mutex_;
+  mutable std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan::client

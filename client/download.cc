@@ -1,6 +1,11 @@
 #include "client/download.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <string>
+#include <system_error>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -15,9 +20,31 @@ std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
   return path;
 }
 
+absl::Status CheckDestination(const std::filesystem::path& destination) {
+  const std::filesystem::path folder =
+      destination.has_parent_path() ? destination.parent_path() : std::filesystem::path(".");
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no folder ", folder.string()));
+  }
+  if (absl::Status status = CheckReplaceable(destination); !status.ok()) return status;
+  // Only an attempt tells: permissions, a read-only disk and the length of names all play a part.
+  std::filesystem::path probe = destination;
+  probe += absl::StrCat(".", absl::Hex(getpid(), absl::kZeroPad12), ".part");
+  const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot write ", destination.string(), ": ",
+                                                   std::generic_category().message(errno)));
+  }
+  close(fd);
+  unlink(probe.c_str());
+  return absl::OkStatus();
+}
+
 absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifact,
                       const std::filesystem::path& destination, const DownloadProgress& progress,
                       const std::stop_token& stop) {
+  if (absl::Status status = CheckReplaceable(destination); !status.ok()) return status;
   absl::StatusOr<PartFile> part = PartFile::Open(PartPath(artifact, destination));
   if (!part.ok()) return part.status();
   if (part->size() > artifact.size_bytes()) {

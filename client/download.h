@@ -1,4 +1,4 @@
-// A whole artifact as a file.
+// Downloads a whole artifact into a file.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,25 @@
 
 namespace wan::client {
 
-// Called with bytes there and bytes in all, after every chunk.
+// Receives the bytes downloaded so far and the artifact's size, after every chunk, in the thread
+// that called Download.
 using DownloadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-// Where the bytes of `destination` lie until they are complete: in the same folder, with a name
-// that holds the start of the artifact's checksum, so that an interrupted download goes on only
-// with bytes of the same artifact.
+// The file that holds the bytes of `destination` until they are complete. It is in the same folder,
+// and its name holds the start of the artifact's checksum, so that an interrupted download can only
+// continue with bytes of the same artifact.
 std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
                                const std::filesystem::path& destination);
 
-// Writes the artifact to `destination`, which appears, or is replaced, only once it is complete and
-// its checksum is right. It goes on where an earlier download stopped; when the connection breaks
-// it waits as the client's retry policy says and goes on. DATA_LOSS: the bytes do not have the
-// artifact's size and checksum; they are removed.
+// Says whether Download could write to `destination`: OK if its folder can be written to and
+// nothing, or a regular file, has its name. INVALID_ARGUMENT says what is in the way. Leaves no
+// trace. Call it before the work whose result is to be downloaded.
+absl::Status CheckDestination(const std::filesystem::path& destination);
+
+// Writes the artifact to `destination`. The file appears, or replaces a regular file, only once it
+// is complete and its checksum is right. Continues where an earlier download stopped, also when the
+// connection breaks, as the client's retry policy says. DATA_LOSS: the bytes do not have the
+// artifact's size and checksum, and have been removed. INVALID_ARGUMENT: as CheckDestination says.
 absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifact,
                       const std::filesystem::path& destination,
                       const DownloadProgress& progress = nullptr, const std::stop_token& stop = {});

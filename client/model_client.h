@@ -1,7 +1,7 @@
-// wan.v1.ModelManagement: which models are resident. Functions behave as those of VideoClient.
+// wan.v1.ModelManagement: lists, loads, unloads and warms up the server's models. Blocking,
+// threads, stopping and errors are as in VideoClient; nothing is tried again.
 #pragma once
 
-#include <memory>
 #include <stop_token>
 
 #include "absl/status/statusor.h"
@@ -12,13 +12,12 @@ namespace wan::client {
 
 class ModelClient {
  public:
-  // `connection` must outlive it.
+  // `connection` must outlive this object.
   explicit ModelClient(const Connection& connection);
-  ~ModelClient();
 
   absl::StatusOr<wan::v1::ListModelsResponse> ListModels(const std::stop_token& stop = {}) const;
 
-  // These answer when the work is done, which may take minutes.
+  // These return when the server has done the work, which may take minutes.
   absl::StatusOr<wan::v1::Model> LoadModel(const wan::v1::LoadModelRequest& request,
                                            const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::Model> UnloadModel(const wan::v1::UnloadModelRequest& request,
@@ -27,10 +26,7 @@ class ModelClient {
                                              const std::stop_token& stop = {}) const;
 
  private:
-  struct Stub;
-
   const Connection& connection_;
-  const std::unique_ptr<Stub> stub_;
 };
 
 }  // namespace wan::client

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,27 @@ absl::Status FileError(std::string_view what, const std::filesystem::path& path,
 
 }  // namespace
 
+absl::Status CheckReplaceable(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::symlink_status(path, error);
+  switch (status.type()) {
+    case std::filesystem::file_type::not_found:
+    case std::filesystem::file_type::regular:
+      return absl::OkStatus();
+    case std::filesystem::file_type::directory:
+      return absl::InvalidArgumentError(absl::StrCat(path.string(), " is a folder"));
+    case std::filesystem::file_type::symlink:
+      return absl::InvalidArgumentError(
+          absl::StrCat(path.string(), " is a symbolic link; name the file that it leads to"));
+    case std::filesystem::file_type::none:
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot look at ", path.string(), ": ", error.message()));
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat(path.string(), " exists and is not a regular file"));
+  }
+}
+
 PartFile::PartFile(int fd, std::filesystem::path path)
     : fd_(fd), path_(std::move(path)), hash_(std::make_unique<Sha256>()) {}
 
@@ -34,14 +56,20 @@ PartFile::PartFile(PartFile&& other) noexcept
 
 PartFile::~PartFile() {
   if (fd_ < 0) return;
-  // Nothing worth going on with.
+  // An empty file is of no use to the next attempt.
   if (size_ == 0) unlink(path_.c_str());
   close(fd_);
 }
 
 absl::StatusOr<PartFile> PartFile::Open(const std::filesystem::path& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  // Without blocking, because opening a FIFO would.
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd < 0) return FileError("open", path, errno);
+  struct stat file_stat;
+  if (fstat(fd, &file_stat) != 0 || !S_ISREG(file_stat.st_mode)) {
+    close(fd);
+    return absl::InternalError(absl::StrCat(path.string(), " is not a regular file"));
+  }
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     close(fd);
@@ -94,6 +122,7 @@ absl::Status PartFile::Publish(uint64_t size, std::string_view sha256,
                                             size, " bytes with ",
                                             absl::string_view(sha256.data(), sha256.size())));
   }
+  if (absl::Status status = CheckReplaceable(destination); !status.ok()) return status;
   if (fsync(fd_) != 0) return FileError("write", path_, errno);
   if (rename(path_.c_str(), destination.c_str()) != 0) {
     return FileError("write", destination, errno);

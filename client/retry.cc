@@ -36,7 +36,9 @@ bool Backoff::ShouldRetry(const absl::Status& status) {
   const absl::Duration exponential =
       policy_.initial_delay * std::pow(policy_.multiplier, retries_++);
   const absl::Duration wanted = DetailsOf(status).retry_delay.value_or(absl::ZeroDuration());
-  clock_.Wait(std::max(std::min(exponential, policy_.max_delay), wanted), stop_);
+  const absl::Duration delay = std::max(std::min(exponential, policy_.max_delay), wanted);
+  if (policy_.on_retry) policy_.on_retry(retries_, delay);
+  clock_.Wait(delay, stop_);
   return !stop_.stop_requested();
 }
 

@@ -1,4 +1,4 @@
-// SHA-256 of bytes as they come.
+// SHA-256 of a sequence of bytes that arrives in pieces. For one thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ class Sha256 {
 
   void Update(std::string_view bytes);
 
-  // Lower-case hex of everything so far; nothing may follow.
+  // Returns the digest of all bytes in lower-case hex. No other call may follow.
   std::string Finish();
 
  private:

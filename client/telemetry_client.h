@@ -1,8 +1,8 @@
-// wan.v1.Telemetry: the server and its devices. Functions behave as those of VideoClient.
+// wan.v1.Telemetry: facts about the server and samples of its devices. Blocking, threads, stopping
+// and errors are as in VideoClient; nothing is tried again.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <stop_token>
 
 #include "absl/status/status.h"
@@ -14,11 +14,11 @@ namespace wan::client {
 
 class TelemetryClient {
  public:
-  // `connection` must outlive it.
+  // `connection` must outlive this object.
   explicit TelemetryClient(const Connection& connection);
-  ~TelemetryClient();
 
-  // One call of `on_samples` a round; request.count rounds, or until `stop` is requested.
+  // Calls `on_samples` in the caller's thread once for each round of samples, until request.count
+  // rounds have come (0: without end) or `stop` is requested, which ends it with CANCELLED.
   absl::Status WatchDevices(
       const wan::v1::WatchDevicesRequest& request,
       const std::function<void(const wan::v1::WatchDevicesResponse&)>& on_samples,
@@ -27,10 +27,7 @@ class TelemetryClient {
   absl::StatusOr<wan::v1::ServerInfo> GetServerInfo(const std::stop_token& stop = {}) const;
 
  private:
-  struct Stub;
-
   const Connection& connection_;
-  const std::unique_ptr<Stub> stub_;
 };
 
 }  // namespace wan::client

@@ -10,12 +10,13 @@ namespace wan::client {
 namespace {
 
 using wan::v1::Event;
-using Service = wan::v1::VideoGeneration::StubInterface;
+using Service = wan::v1::VideoGeneration;
+using Stub = Service::StubInterface;
 
-// What a call that follows a job returns once its stream has ended.
+// The result of a call that follows a job, once its stream has ended with `outcome`.
 absl::StatusOr<Event> EndOfJob(const absl::Status& outcome, Event last,
                                const std::stop_token& stop) {
-  // The end of the job counts, however the stream ended after it.
+  // How the stream ended does not matter once the job's last event is there.
   if (EndsJob(last)) return last;
   if (stop.stop_requested()) return absl::CancelledError("the caller stopped");
   if (!outcome.ok()) return outcome;
@@ -25,21 +26,12 @@ absl::StatusOr<Event> EndOfJob(const absl::Status& outcome, Event last,
 
 }  // namespace
 
-struct VideoClient::Stub {
-  std::unique_ptr<Service> service;
-};
-
 bool EndsJob(const Event& event) {
   return event.has_completed() || event.has_failed() || event.has_cancelled();
 }
 
 VideoClient::VideoClient(const Connection& connection, RetryPolicy retries, BackoffClock& clock)
-    : connection_(connection),
-      retries_(retries),
-      clock_(clock),
-      stub_(new Stub{wan::v1::VideoGeneration::NewStub(connection.channel())}) {}
-
-VideoClient::~VideoClient() = default;
+    : connection_(connection), retries_(std::move(retries)), clock_(clock) {}
 
 Backoff VideoClient::NewBackoff(const std::stop_token& stop) const {
   return Backoff(retries_, clock_, stop);
@@ -51,9 +43,9 @@ absl::StatusOr<Event> VideoClient::Generate(const wan::v1::GenerationRequest& re
   wan::v1::GenerateRequest message;
   *message.mutable_request() = request;
   Event last;
-  const absl::Status outcome = CallStream<Event>(
+  const absl::Status outcome = CallStream<Service, Event>(
       connection_, stop,
-      [&](grpc::ClientContext* context) { return stub_->service->Generate(context, message); },
+      [&](Stub& stub, grpc::ClientContext* context) { return stub.Generate(context, message); },
       [&](const Event& event) {
         if (!event.has_preview()) last = event;
         on_event(event);
@@ -72,9 +64,9 @@ absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t aft
   Event last;
   absl::Status outcome;
   do {
-    outcome = CallStream<Event>(
+    outcome = CallStream<Service, Event>(
         connection_, stop,
-        [&](grpc::ClientContext* context) { return stub_->service->WatchJob(context, message); },
+        [&](Stub& stub, grpc::ClientContext* context) { return stub.WatchJob(context, message); },
         [&](const Event& event) {
           // Previews are not part of the log and have no sequence.
           if (!event.has_preview()) {
@@ -93,33 +85,33 @@ absl::StatusOr<wan::v1::Job> VideoClient::CreateJob(const wan::v1::GenerationReq
                                                     const std::stop_token& stop) const {
   wan::v1::CreateJobRequest message;
   *message.mutable_request() = request;
-  return CallUnary(connection_, stop, *stub_->service, &Service::CreateJob, message);
+  return CallUnary<Service>(connection_, stop, &Stub::CreateJob, message);
 }
 
 absl::StatusOr<wan::v1::Job> VideoClient::GetJob(const std::string& name,
                                                  const std::stop_token& stop) const {
   wan::v1::GetJobRequest message;
   message.set_name(name);
-  return CallUnary(connection_, stop, *stub_->service, &Service::GetJob, message);
+  return CallUnary<Service>(connection_, stop, &Stub::GetJob, message);
 }
 
 absl::StatusOr<wan::v1::ListJobsResponse> VideoClient::ListJobs(
     const wan::v1::ListJobsRequest& request, const std::stop_token& stop) const {
-  return CallUnary(connection_, stop, *stub_->service, &Service::ListJobs, request);
+  return CallUnary<Service>(connection_, stop, &Stub::ListJobs, request);
 }
 
 absl::StatusOr<wan::v1::Job> VideoClient::CancelJob(const std::string& name,
                                                     const std::stop_token& stop) const {
   wan::v1::CancelJobRequest message;
   message.set_name(name);
-  return CallUnary(connection_, stop, *stub_->service, &Service::CancelJob, message);
+  return CallUnary<Service>(connection_, stop, &Stub::CancelJob, message);
 }
 
 absl::StatusOr<wan::v1::JobReport> VideoClient::GetReport(const std::string& name,
                                                           const std::stop_token& stop) const {
   wan::v1::GetReportRequest message;
   message.set_job(name);
-  return CallUnary(connection_, stop, *stub_->service, &Service::GetReport, message);
+  return CallUnary<Service>(connection_, stop, &Stub::GetReport, message);
 }
 
 absl::Status VideoClient::ReadArtifact(
@@ -129,10 +121,10 @@ absl::Status VideoClient::ReadArtifact(
   wan::v1::DownloadArtifactRequest message;
   message.set_name(name);
   message.set_offset(offset);
-  return CallStream<wan::v1::DownloadArtifactResponse>(
+  return CallStream<Service, wan::v1::DownloadArtifactResponse>(
       connection_, stop,
-      [&](grpc::ClientContext* context) {
-        return stub_->service->DownloadArtifact(context, message);
+      [&](Stub& stub, grpc::ClientContext* context) {
+        return stub.DownloadArtifact(context, message);
       },
       on_chunk);
 }

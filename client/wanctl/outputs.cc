@@ -30,15 +30,8 @@ const char* Ending(wan::v1::OutputKind kind) {
 
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs) {
   for (const OutputFile& output : outputs) {
-    const fs::path path(output.path);
-    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    std::error_code ignored;
-    if (!fs::is_directory(folder, ignored)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--output: there is no folder ", folder.string()));
-    }
-    if (fs::is_directory(path, ignored)) {
-      return absl::InvalidArgumentError(absl::StrCat("--output: ", output.path, " is a folder"));
+    if (const absl::Status status = CheckDestination(output.path); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--output: ", status.message()));
     }
   }
   return absl::OkStatus();

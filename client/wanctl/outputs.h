@@ -14,7 +14,7 @@
 
 namespace wan::client {
 
-// An error if a file could not be written for lack of its folder: known before any work is done.
+// INVALID_ARGUMENT if one of the files could not be written. Call it before any work is done.
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs);
 
 // Downloads the artifact of each output and prints the file's name. A kind that `artifacts` lack is

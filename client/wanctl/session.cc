@@ -11,9 +11,9 @@
 namespace wan::client {
 namespace {
 
-// A reason of the server's (docs/api.md).
+// One of the server's reasons (docs/api.md).
 constexpr std::string_view kModelLoading = "MODEL_LOADING";
-// Where it does not say when to come back.
+// The delay if the server does not name one.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
 }  // namespace
@@ -24,7 +24,13 @@ Session::Session(const Environment& environment, const GlobalFlags& flags)
       deadline_(environment.now() + flags.timeout),
       connection_({.server = flags.server, .deadline = deadline_}) {}
 
-VideoClient Session::Videos() { return VideoClient(connection_, RetryPolicy(), clock_); }
+VideoClient Session::Videos() {
+  RetryPolicy policy;
+  policy.on_retry = [this](int retry, absl::Duration) {
+    if (retry == 1) Say(absl::StrCat("no connection to ", flags_.server, ", connecting again"));
+  };
+  return VideoClient(connection_, policy, environment_.clock);
+}
 
 void Session::Show(const google::protobuf::Message& message, std::string_view text) {
   // Flushed, so that a program at the other end of a pipe sees each line as it comes.
@@ -36,7 +42,7 @@ void Session::Show(const google::protobuf::Message& message, std::string_view te
 }
 
 void Session::Say(std::string_view text) {
-  // A bar may stand in this line.
+  // A progress bar may be in this line.
   if (console().err_columns > 0) console().err << "\r\x1b[K";
   console().err << "wanctl: " << text << '\n' << std::flush;
 }
@@ -68,12 +74,6 @@ bool Session::IsModelLoading(const absl::Status& status) {
 void Session::AwaitRetry(const absl::Status& status) {
   const absl::Duration wanted = DetailsOf(status).retry_delay.value_or(kRetryDelay);
   environment_.clock.Wait(std::min(wanted, deadline_ - Now()), stop());
-}
-
-void Session::TellingClock::Wait(absl::Duration delay, const std::stop_token& stop) {
-  session_.Say(absl::StrCat("no connection to ", session_.flags_.server, ", trying again in ",
-                            absl::FormatDuration(delay)));
-  session_.environment_.clock.Wait(delay, stop);
 }
 
 }  // namespace wan::client

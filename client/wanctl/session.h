@@ -1,4 +1,5 @@
-// What every command of wanctl works with: where it writes, whom it asks, and how it ends badly.
+// What all commands of wanctl share: the streams they write to, the server they ask, and the way
+// they report errors.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,7 @@ namespace wan::client {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  // Width of the terminal that each writes to; 0: it is no terminal.
+  // Width of the terminal that each stream writes to; 0 if it is not a terminal.
   int out_columns = 0;
   int err_columns = 0;
 };
@@ -31,9 +32,9 @@ struct Console {
 // The world outside the command line.
 struct Environment {
   Console console;
-  // Server without --server.
+  // The server to ask when there is no --server.
   std::string default_server = "localhost:50051";
-  // Requested by Ctrl-C.
+  // Ctrl-C requests it.
   std::stop_token stop = {};
   // How retries wait.
   BackoffClock& clock = SystemBackoffClock();
@@ -42,7 +43,7 @@ struct Environment {
 
 class Session {
  public:
-  // `environment` must outlive it.
+  // `environment` must outlive this object.
   Session(const Environment& environment, const GlobalFlags& flags);
 
   const Connection& connection() const { return connection_; }
@@ -51,12 +52,12 @@ class Session {
   absl::Time Now() const { return environment_.now(); }
   bool json() const { return flags_.json; }
 
-  // Retries are told to the user.
+  // A client that tells the user when it begins to try again.
   VideoClient Videos();
 
-  // Makes a call that needs a model: `call` is () -> absl::StatusOr<T>. While the server answers
-  // that the model is being loaded, says so once, waits as long as the server asks, and calls
-  // again.
+  // Makes a call that needs a model; `call` is () -> absl::StatusOr<T>. As long as the server
+  // answers that the model is being loaded, tells the user so once, waits for the time the server
+  // asks for, and calls again.
   template <typename Call>
   auto OnceLoaded(const Call& call) -> decltype(call()) {
     auto result = call();
@@ -69,39 +70,28 @@ class Session {
     return result;
   }
 
-  // A message of the server: itself as JSON, or `text`.
+  // Prints a message of the server: as a line of JSON with --json, else `text`.
   void Show(const google::protobuf::Message& message, std::string_view text);
 
-  // One line on stderr, begun with the program's name.
+  // Prints a line on stderr that begins with the program's name.
   void Say(std::string_view text);
 
-  // Says why a call ended, and a note if there is one; with --json the google.rpc.Status follows as
-  // the last line of stderr. Returns the exit code. `accepted` as in ExitCodeOf.
+  // Prints why a call failed, and a note if there is one; with --json the google.rpc.Status follows
+  // as the last line of stderr. Returns the exit code. `accepted` is as in ExitCodeOf.
   ExitCode Fail(const absl::Status& status, bool accepted = false, std::string_view note = "");
 
-  // Says what is wrong with a file that the command line names.
+  // Prints why a file that the command line names cannot be used.
   ExitCode RefuseUsage(const absl::Status& status);
 
  private:
-  // Says that it waits before it does.
-  class TellingClock final : public BackoffClock {
-   public:
-    explicit TellingClock(Session& session) : session_(session) {}
-    void Wait(absl::Duration delay, const std::stop_token& stop) override;
-
-   private:
-    Session& session_;
-  };
-
   static bool IsModelLoading(const absl::Status& status);
-  // Until the server wants to be asked again, --timeout has passed, or Ctrl-C.
+  // Waits until the server wants to be asked again, but not longer than --timeout or until Ctrl-C.
   void AwaitRetry(const absl::Status& status);
 
   const Environment& environment_;
   const GlobalFlags flags_;
   const absl::Time deadline_;
   const Connection connection_;
-  TellingClock clock_{*this};
 };
 
 }  // namespace wan::client

@@ -12,7 +12,9 @@ namespace wan::server {
 namespace {
 
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
-constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(5);
+// A watcher should be back within 2 s of a restarted server, and an attempt to connect costs
+// nothing.
+constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
 
 }  // namespace
 

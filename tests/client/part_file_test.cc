@@ -1,6 +1,7 @@
 #include "client/part_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 
@@ -84,6 +85,32 @@ TEST(PartFileTest, StartsOver) {
   ASSERT_TRUE(part->Append("hello, world").ok());
   EXPECT_TRUE(part->Publish(12, kHelloWorld, folder / "file").ok());
   EXPECT_EQ(ReadFile(folder / "file"), "hello, world");
+}
+
+TEST(PartFileTest, OnlyARegularFileIsReplaced) {
+  const TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  fs::create_symlink(folder / "file", folder / "link");
+  fs::create_directory(folder / "folder");
+  for (const char* name : {"fifo", "link", "folder"}) {
+    absl::StatusOr<PartFile> part = PartFile::Open(folder / "part");
+    ASSERT_TRUE(part->Append("hello, world").ok());
+    EXPECT_EQ(part->Publish(12, kHelloWorld, folder / name).code(),
+              absl::StatusCode::kInvalidArgument);
+    ASSERT_TRUE(part->Restart().ok());
+  }
+  EXPECT_TRUE(fs::is_fifo(folder / "fifo"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_FALSE(fs::exists(folder / "file"));
+}
+
+TEST(PartFileTest, APartIsARegularFile) {
+  const TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "part").c_str(), 0600), 0);
+  EXPECT_EQ(PartFile::Open(folder / "part").status().code(), absl::StatusCode::kInternal);
+  fs::create_symlink(folder / "file", folder / "link");
+  EXPECT_EQ(PartFile::Open(folder / "link").status().code(), absl::StatusCode::kInternal);
+  EXPECT_FALSE(fs::exists(folder / "file"));
 }
 
 TEST(PartFileTest, OnlyOneAtATime) {

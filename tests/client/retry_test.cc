@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "client/error.h"
 #include "google/rpc/error_details.pb.h"
@@ -61,6 +63,22 @@ TEST(BackoffTest, TheServersDelayIsTheLeast) {
   Backoff backoff(kPolicy, clock, {});
   EXPECT_TRUE(backoff.ShouldRetry(FromProto(stopping)));
   EXPECT_THAT(clock.delays, ElementsAre(absl::Seconds(30)));
+}
+
+TEST(BackoffTest, TellsOfEveryRetryBeforeItWaits) {
+  fakes::RecordingBackoffClock clock;
+  RetryPolicy policy = kPolicy;
+  std::vector<std::pair<int, absl::Duration>> told;
+  policy.on_retry = [&](int retry, absl::Duration delay) { told.emplace_back(retry, delay); };
+  clock.on_wait = [&] { EXPECT_EQ(told.size(), clock.delays.size()); };
+  Backoff backoff(policy, clock, {});
+  EXPECT_TRUE(backoff.ShouldRetry(absl::UnavailableError("gone")));
+  EXPECT_TRUE(backoff.ShouldRetry(absl::UnavailableError("gone")));
+  backoff.Reset();
+  EXPECT_TRUE(backoff.ShouldRetry(absl::UnavailableError("gone")));
+  EXPECT_FALSE(backoff.ShouldRetry(absl::NotFoundError("gone")));
+  EXPECT_THAT(told,
+              ElementsAre(std::pair(1, Ms(100)), std::pair(2, Ms(200)), std::pair(1, Ms(100))));
 }
 
 TEST(BackoffTest, AStopEndsIt) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -202,6 +205,50 @@ TEST_F(VideoClientTest, WatchSurvivesABrokenConnection) {
   });
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_THAT(sequences_, ElementsAre(1, 2, 3, 4, 5));
+}
+
+// Nothing but the attempts counts here: no time passes on the clock.
+TEST_F(VideoClientTest, TheFirstAttemptAfterTheServersReturnConnects) {
+  server_.scripts.watch_job = [](const wan::v1::WatchJobRequest& request) {
+    if (request.after_sequence() == 1) return Stream<Event>{{Completed(2)}};
+    return Stream<Event>{.messages = {Queued(1)}, .hold = true};
+  };
+  constexpr int kAttemptsWithoutServer = 20;
+  const VideoClient videos(connection_, {.max_retries = 100}, clock_);
+  clock_.on_wait = [this] {
+    if (clock_.delays.size() == kAttemptsWithoutServer) server_.Restart();
+  };
+  std::thread stopper;
+  const absl::StatusOr<Event> end = videos.WatchJob("jobs/a1", 0, [&](const Event& event) {
+    sequences_.push_back(event.sequence());
+    if (event.sequence() == 1) stopper = std::thread([this] { server_.Stop(); });
+  });
+  stopper.join();
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_THAT(sequences_, ElementsAre(1, 2));
+  EXPECT_EQ(clock_.delays.size(), kAttemptsWithoutServer);
+}
+
+// The bound on the time until a client is back: the longest delay, and the attempt itself.
+TEST_F(VideoClientTest, ByDefaultNoRetryWaitsForMoreThanASecond) {
+  server_.scripts.watch_job = [](const auto&) {
+    return Stream<Event>{{}, grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone")};
+  };
+  const VideoClient videos(connection_, {}, clock_);
+  EXPECT_EQ(videos.WatchJob("jobs/a1", 0, Remember()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_LE(*std::max_element(clock_.delays.begin(), clock_.delays.end()), absl::Seconds(1));
+  // A restart takes its time: a client does not give up before it is over.
+  EXPECT_GE(std::accumulate(clock_.delays.begin(), clock_.delays.end(), absl::ZeroDuration()),
+            absl::Seconds(90));
+}
+
+TEST_F(VideoClientTest, ACallDoesNotFailBecauseAnEarlierOneDid) {
+  server_.scripts.get_job = [](const auto&, wan::v1::Job*) { return grpc::Status::OK; };
+  server_.Stop();
+  EXPECT_EQ(videos_.GetJob("jobs/a").status().code(), absl::StatusCode::kUnavailable);
+  server_.Restart();
+  EXPECT_TRUE(videos_.GetJob("jobs/a").ok());
 }
 
 TEST_F(VideoClientTest, EveryUnaryMethodReachesItsOwn) {

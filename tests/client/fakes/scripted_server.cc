@@ -192,9 +192,11 @@ struct ScriptedServer::Services {
   std::unique_ptr<grpc::Server> server;
 };
 
-ScriptedServer::ScriptedServer() : services_(std::make_unique<Services>(scripts)) {
+ScriptedServer::ScriptedServer() : services_(std::make_unique<Services>(scripts)) { Listen(); }
+
+void ScriptedServer::Listen() {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+  builder.AddListeningPort(address(), grpc::InsecureServerCredentials(), &port_);
   builder.SetMaxReceiveMessageSize(64 << 20);
   builder.RegisterService(&services_->video);
   builder.RegisterService(&services_->model);
@@ -202,10 +204,17 @@ ScriptedServer::ScriptedServer() : services_(std::make_unique<Services>(scripts)
   services_->server = builder.BuildAndStart();
 }
 
-ScriptedServer::~ScriptedServer() {
+ScriptedServer::~ScriptedServer() { Stop(); }
+
+void ScriptedServer::Stop() {
+  if (services_->server == nullptr) return;
   // Calls that still hold end at once.
   services_->server->Shutdown(std::chrono::system_clock::now());
+  services_->server->Wait();
+  services_->server.reset();
 }
+
+void ScriptedServer::Restart() { Listen(); }
 
 std::string ScriptedServer::address() const { return "127.0.0.1:" + std::to_string(port_); }
 

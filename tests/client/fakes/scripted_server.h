@@ -101,6 +101,11 @@ class ScriptedServer {
   ScriptedServer();
   ~ScriptedServer();
 
+  // Ends all calls and connections, and listens no more.
+  void Stop();
+  // After Stop: listens on the same port again.
+  void Restart();
+
   int port() const { return port_; }
   // "127.0.0.1:PORT".
   std::string address() const;
@@ -109,6 +114,8 @@ class ScriptedServer {
 
  private:
   struct Services;
+
+  void Listen();
 
   int port_ = 0;
   std::unique_ptr<Services> services_;

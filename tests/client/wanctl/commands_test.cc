@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -47,6 +48,55 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
   EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a", "--image", "/none.png"}), 2);
   EXPECT_EQ(Run({"download", "a1", "--output", "/none/a.mp4"}), 2);
   EXPECT_EQ(generate_requests_.All().size(), 0u);
+}
+
+TEST_F(WanctlTest, AnOutputThatCannotBeWrittenIsRefusedBeforeTheJob) {
+  Script({Completed(1)});
+  const std::string fifo = (folder_ / "fifo.mp4").string();
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::string link = (folder_ / "link.mp4").string();
+  std::filesystem::create_symlink("/dev/null", link);
+  const std::string dangling = (folder_ / "dangling.mp4").string();
+  std::filesystem::create_symlink(folder_ / "nowhere", dangling);
+  const std::string file = (folder_ / "file").string();
+  fakes::WriteFile(file, "");
+  const struct {
+    std::string path;
+    std::string says;
+  } table[] = {
+      {fifo, "--output: " + fifo + " exists and is not a regular file\n"},
+      {link, "--output: " + link + " is a symbolic link; name the file that it leads to\n"},
+      {dangling, "--output: " + dangling + " is a symbolic link"},
+      {file + "/a.mp4", "--output: there is no folder " + file},
+      // Its name has room for the ending, but not for that of the part.
+      {(folder_ / (std::string(245, 'a') + ".mp4")).string(), "File name too long"},
+      // Nobody can create a file there, not even root.
+      {"/proc/a.mp4", "--output: cannot write /proc/a.mp4: "},
+  };
+  for (const auto& row : table) {
+    SCOPED_TRACE(row.path);
+    EXPECT_EQ(Run({"generate", "--model", "5b", "--prompt", "a", "--output", row.path}), 2);
+    EXPECT_THAT(err_, HasSubstr(row.says));
+    EXPECT_EQ(Run({"download", "a1", "--output", row.path}), 2);
+    EXPECT_THAT(err_, HasSubstr(row.says));
+  }
+  EXPECT_EQ(generate_requests_.All().size(), 0u);
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
+TEST_F(WanctlTest, ARefusedOutputLeavesNoTrace) {
+  Script({}, grpc::Status(grpc::StatusCode::NOT_FOUND, "no such model"));
+  EXPECT_EQ(Generate(), 3);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(WanctlTest, AFileThatExistsIsReplaced) {
+  const auto mp4 = Serve(wan::v1::OUTPUT_KIND_MP4, "video.mp4", "mp4 bytes");
+  fakes::WriteFile(folder_ / "a.mp4", "old");
+  Script({CompletedWith(1, {mp4})});
+  EXPECT_EQ(Generate(), 0);
+  EXPECT_EQ(ReadFile(folder_ / "a.mp4"), "mp4 bytes");
 }
 
 TEST_F(WanctlTest, SubmitWaitsForAModelThatIsBeingLoaded) {

@@ -8,21 +8,30 @@
 namespace wan {
 namespace {
 
+// The limits of cuDNN's attention. It also refuses a single query and a single key.
 constexpr int64_t kLargestCudnnHead = 128;
-
-// cuDNN has no attention of a single query or key.
-bool SuitsCudnn(const at::Tensor& query, const at::Tensor& key) {
-  return query.is_cuda() && query.scalar_type() == at::kBFloat16 && query.size(3) % 8 == 0 &&
-         query.size(3) <= kLargestCudnnHead && query.size(1) > 1 && key.size(1) > 1;
-}
+constexpr int64_t kCudnnHeadMultiple = 8;
 
 }  // namespace
+
+AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem) {
+  const bool cudnn = problem.device == at::kCUDA && problem.dtype == at::kBFloat16 &&
+                     problem.head_dim % kCudnnHeadMultiple == 0 &&
+                     problem.head_dim <= kLargestCudnnHead && problem.queries > 1 &&
+                     problem.keys > 1;
+  return cudnn ? AttentionKernel::kCudnn : AttentionKernel::kLibTorch;
+}
 
 at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   const at::Tensor q = query.transpose(1, 2);
   const at::Tensor k = key.transpose(1, 2);
   const at::Tensor v = value.transpose(1, 2);
-  if (SuitsCudnn(query, key)) {
+  const AttentionKernel kernel = ChooseAttentionKernel({.device = query.device().type(),
+                                                        .dtype = query.scalar_type(),
+                                                        .queries = query.size(1),
+                                                        .keys = key.size(1),
+                                                        .head_dim = query.size(3)});
+  if (kernel == AttentionKernel::kCudnn) {
     return std::get<0>(at::_scaled_dot_product_cudnn_attention(q, k, v, /*attn_bias=*/std::nullopt,
                                                                /*compute_log_sumexp=*/false))
         .transpose(1, 2);

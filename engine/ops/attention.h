@@ -3,14 +3,35 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace wan {
 
-// query [B, n, heads, head_dim], key and value [B, m, heads, head_dim], of one dtype and device,
-// contiguous in the last dimension and otherwise strided at will -> [B, n, heads, head_dim]. Scores
-// are scaled by 1 / sqrt(head_dim); the softmax is fp32.
-//
-// On CUDA in bf16 with head_dim <= 128 it is cuDNN's, the fastest there (1.8 times FlashAttention 2
-// on a Hopper GPU); otherwise whatever LibTorch chooses.
+// Returns the attention of `query` [B, n, heads, head_dim] to `key` and `value` [B, m, heads,
+// head_dim]; the result is [B, n, heads, head_dim]. All three have one dtype and device; they must
+// be contiguous in the last dimension, the other strides are free. Scores are scaled by
+// 1 / sqrt(head_dim), and the softmax is computed in fp32.
 at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
+
+// The implementations that Attention can call.
+enum class AttentionKernel {
+  // cuDNN's: on a Hopper GPU 1.8 times as fast as FlashAttention 2.
+  kCudnn,
+  // The one that LibTorch's own rules choose.
+  kLibTorch,
+};
+
+// What the choice depends on.
+struct AttentionProblem {
+  at::DeviceType device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t head_dim = 0;
+};
+
+// Returns kCudnn where cuDNN has a kernel: on CUDA in bf16, for heads of at most 128 channels, a
+// multiple of 8, and for more than one query and key.
+AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem);
 
 }  // namespace wan

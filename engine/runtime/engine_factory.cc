@@ -4,12 +4,13 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 
-#include <charconv>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/device_name.h"
 #include "engine/device/plugin_loader.h"
 #include "engine/monitor/machine_monitor.h"
 #include "engine/planning/device_budget.h"
@@ -17,8 +18,6 @@
 
 namespace wan {
 namespace {
-
-constexpr std::string_view kCudaPrefix = "cuda:";
 
 // LibTorch's caching allocator of one GPU.
 class TorchAllocatorProbe final : public AllocatorProbe {
@@ -49,17 +48,6 @@ absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu)
   return absl::InvalidArgumentError(absl::StrCat("dtype is '", dtype, "'; must be fp32 or bf16"));
 }
 
-absl::StatusOr<int> ParseCudaIndex(std::string_view device) {
-  const std::string_view digits = device.substr(kCudaPrefix.size());
-  int index = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (error != std::errc() || end != digits.data() + digits.size() || index < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device is '", std::string(device), "'; must be cpu or cuda:N"));
-  }
-  return index;
-}
-
 std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarType dtype) {
   PlanLimits limits;
   if (const auto memory = ReadSystemMemory()) limits.device_memory_bytes = memory->total_bytes;
@@ -85,24 +73,19 @@ absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   return budget->job_bytes;
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options,
+absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options, int gpu,
                                                        at::ScalarType dtype) {
   const std::string& name = options.device;
-  absl::StatusOr<int> index = ParseCudaIndex(name);
-  if (!index.ok()) return index.status();
   if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
-  if (const int count = CudaDeviceCount(); *index >= count) {
-    return absl::UnavailableError(
-        absl::StrCat("device ", name, " does not exist: the driver offers ", count, " GPUs"));
-  }
+  if (absl::Status status = CheckGpuExists(gpu, CudaDeviceCount()); !status.ok()) return status;
   at::globalContext().lazyInitDevice(at::kCUDA);
-  const auto device_index = static_cast<c10::DeviceIndex>(*index);
+  const auto device_index = static_cast<c10::DeviceIndex>(gpu);
   at::accelerator::setDeviceIndex(device_index);
   // fp32 means fp32: products in TF32 only where the engine computes in bf16 anyway.
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
   std::unique_ptr<NvmlDevice> nvml;
-  if (absl::StatusOr<std::string> bus_id = CudaPciBusId(*index); bus_id.ok()) {
+  if (absl::StatusOr<std::string> bus_id = CudaPciBusId(gpu); bus_id.ok()) {
     nvml = OpenNvmlDevice(*bus_id);
   }
   const absl::StatusOr<uint64_t> memory = ClaimMemory(device_index, options.device_memory_limit);
@@ -118,16 +101,13 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
-  const bool on_gpu = options.device.rfind(kCudaPrefix, 0) == 0;
-  if (!on_gpu && options.device != "cpu") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device is '", options.device, "'; must be cpu or cuda:N"));
-  }
-  absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, on_gpu);
+  const absl::StatusOr<std::optional<int>> gpu = ParseDeviceName(options.device);
+  if (!gpu.ok()) return gpu.status();
+  const absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, gpu->has_value());
   if (!dtype.ok()) return dtype.status();
   if (options.cpu_threads > 0) at::set_num_threads(options.cpu_threads);
   try {
-    if (on_gpu) return MakeCudaEngine(options, *dtype);
+    if (gpu->has_value()) return MakeCudaEngine(options, **gpu, *dtype);
     return MakeCpuEngine(options, *dtype);
   } catch (const std::exception& error) {
     return absl::UnavailableError(

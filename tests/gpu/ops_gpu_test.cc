@@ -1,14 +1,18 @@
 // Every kernel of the transformer against its ATen reference on the CPU, over shapes and dtypes.
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "engine/ops/attention.h"
@@ -205,7 +209,8 @@ TEST(Fallback, TakesMemoryThatIsNotAlignedForVectors) {
 // Attention against ATen on the CPU in fp32: self-attention out of a packed product, and few keys.
 TEST(Attention, EqualsTheCpu) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    for (const int64_t head_dim : {32, 128}) {
+    // Heads that cuDNN takes, and two that it does not take.
+    for (const int64_t head_dim : {32, 128, 36, 192}) {
       for (const int64_t tokens : {1, 4, 27, 1000}) {
         const at::Tensor packed = RandomTensor({2, tokens, 3, 4, head_dim}, tokens, dtype);
         const at::Tensor text = RandomTensor({2, 512, 2, 4, head_dim}, 3, dtype);
@@ -228,6 +233,36 @@ TEST(Attention, EqualsTheCpu) {
       }
     }
   }
+}
+
+// cuDNN's kernel gives the same bits whoever calls it, and other bits than FlashAttention, which
+// LibTorch takes where cuDNN is switched off; so the bits tell which of them ran.
+TEST(Attention, RunsTheKernelThatWasChosen) {
+  const bool before = at::globalContext().userEnabledCuDNNSDP();
+  at::globalContext().setSDPUseCuDNN(false);
+  const auto bits_of = [](const at::Tensor& t) { return t.contiguous().cpu(); };
+  for (const int64_t head_dim : {32, 128, 192}) {
+    const at::Tensor packed = Gpu(RandomTensor({1, 1000, 3, 4, head_dim}, 8, at::kBFloat16));
+    const at::Tensor query = packed.select(2, 0);
+    const at::Tensor key = packed.select(2, 1);
+    const at::Tensor value = packed.select(2, 2);
+    const at::Tensor q = query.transpose(1, 2);
+    const at::Tensor k = key.transpose(1, 2);
+    const at::Tensor v = value.transpose(1, 2);
+    const at::Tensor out = bits_of(Attention(query, key, value));
+    const at::Tensor flash = bits_of(at::scaled_dot_product_attention(q, k, v).transpose(1, 2));
+    if (head_dim > 128) {
+      EXPECT_TRUE(at::equal(out, flash)) << head_dim;
+      continue;
+    }
+    const at::Tensor cudnn = bits_of(
+        std::get<0>(at::_scaled_dot_product_cudnn_attention(q, k, v, /*attn_bias=*/std::nullopt,
+                                                            /*compute_log_sumexp=*/false))
+            .transpose(1, 2));
+    EXPECT_TRUE(at::equal(out, cudnn)) << head_dim;
+    EXPECT_FALSE(at::equal(out, flash)) << head_dim;
+  }
+  at::globalContext().setSDPUseCuDNN(before);
 }
 
 // The epilogue's GELU is the one with tanh, and applied to the sum in fp32: around -2.2 the

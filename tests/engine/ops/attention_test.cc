@@ -78,5 +78,37 @@ TEST(Attention, RoundsOnlyInputsAndResultInBf16) {
   EXPECT_LE(RelativeError(out, Plain(q, k, v)), 5e-3);
 }
 
+// That cuDNN's kernel really runs, and runs right, is seen on a GPU: tests/gpu/ops_gpu_test.cc.
+TEST(Attention, ChoosesCudnnWhereItHasAKernel) {
+  const AttentionProblem a14b{
+      .device = at::kCUDA, .dtype = at::kBFloat16, .queries = 75600, .keys = 512, .head_dim = 128};
+  EXPECT_EQ(ChooseAttentionKernel(a14b), AttentionKernel::kCudnn);
+
+  const auto chosen = [&](auto change) {
+    AttentionProblem problem = a14b;
+    change(problem);
+    return ChooseAttentionKernel(problem);
+  };
+  using Problem = AttentionProblem;
+  for (const auto change : {
+           +[](Problem& p) { p.head_dim = 8; },
+           +[](Problem& p) { p.queries = 2; },
+           +[](Problem& p) { p.keys = 2; },
+       }) {
+    EXPECT_EQ(chosen(change), AttentionKernel::kCudnn);
+  }
+  for (const auto change : {
+           +[](Problem& p) { p.device = at::kCPU; },
+           +[](Problem& p) { p.dtype = at::kFloat; },
+           +[](Problem& p) { p.dtype = at::kHalf; },
+           +[](Problem& p) { p.head_dim = 136; },
+           +[](Problem& p) { p.head_dim = 100; },
+           +[](Problem& p) { p.queries = 1; },
+           +[](Problem& p) { p.keys = 1; },
+       }) {
+    EXPECT_EQ(chosen(change), AttentionKernel::kLibTorch);
+  }
+}
+
 }  // namespace
 }  // namespace wan

@@ -1,0 +1,19 @@
+// The names of devices: "cpu" and "cuda:N".
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace wan {
+
+// Returns N for "cuda:N", and nullopt for "cpu". INVALID_ARGUMENT for any other text. Thread-safe.
+absl::StatusOr<std::optional<int>> ParseDeviceName(std::string_view name);
+
+// Returns UNAVAILABLE, naming the GPUs that exist, if `gpu` is not one of the `count` GPUs that the
+// driver offers. Thread-safe.
+absl::Status CheckGpuExists(int gpu, int count);
+
+}  // namespace wan

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -55,6 +56,14 @@ struct DeviceDescription {
   std::string dtype;   // compute dtype: "fp32", "bf16"
 };
 
+// What a small computation gave on the device. The same card with the same libraries gives the same
+// bits each time; a card that does not is broken.
+struct DeviceCanary {
+  // What else decides the bits: card, driver, libraries, version of the computation.
+  std::string setup;
+  std::string digest;
+};
+
 // Receives the results that a generation hands out before it ends. The engine calls it on its own
 // threads, one call at a time. An implementation must return quickly, because the work waits for
 // it, and must not throw.
@@ -72,10 +81,16 @@ class GenerationObserver {
 // violations are in FieldViolationsOf); NOT_FOUND for an unknown model; FAILED_PRECONDITION for a
 // model that is not resident; DATA_LOSS or INVALID_ARGUMENT, naming file and tensor, for a damaged
 // checkpoint or LoRA file; CANCELLED after a stop request; RESOURCE_EXHAUSTED when memory runs out;
+// UNAVAILABLE (IsDeviceLost) when the device works no more, after which every call fails so;
 // INTERNAL when a library throws anything else.
 class Engine {
  public:
   virtual ~Engine() = default;
+
+  // Runs the small computation and compares it with the CPU's. Nullopt for a device that needs no
+  // such check; UNAVAILABLE (DEVICE_LOST) for one that computes wrongly or not at all. For the
+  // thread of LoadModel, before the first model.
+  virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
   // Reads and checks the checkpoint and makes the model resident, in the span
   // Model_Initialization. After a failure nothing of the model is left in memory.

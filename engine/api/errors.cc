@@ -53,4 +53,22 @@ std::string ReasonOf(const absl::Status& status) {
   return payload.has_value() ? std::string(*payload) : std::string();
 }
 
+absl::Status OutOfMemoryError(std::string_view message) {
+  return WithReason(absl::ResourceExhaustedError(absl::string_view(message.data(), message.size())),
+                    kReasonOutOfMemory);
+}
+
+bool IsOutOfMemory(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && ReasonOf(status) == kReasonOutOfMemory;
+}
+
+absl::Status DeviceLostError(std::string_view message) {
+  return WithReason(absl::UnavailableError(absl::string_view(message.data(), message.size())),
+                    kReasonDeviceLost);
+}
+
+bool IsDeviceLost(const absl::Status& status) {
+  return absl::IsUnavailable(status) && ReasonOf(status) == kReasonDeviceLost;
+}
+
 }  // namespace wan

@@ -3,6 +3,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "engine/device/plugin_abi.h"
@@ -41,14 +42,51 @@ void PrepareAllocator() {
   c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
 }
 
-int LockHost(void* memory, size_t bytes) {
+int LockHost(int device, void* memory, size_t bytes) {
+  if (cudaSetDevice(device) != cudaSuccess) return -1;
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
   // The caller reports the error; the next one to ask CUDA for its last error must not find it.
   if (error != cudaSuccess) cudaGetLastError();
   return error == cudaSuccess ? 0 : -1;
 }
 
-int UnlockHost(void* memory) { return cudaHostUnregister(memory) == cudaSuccess ? 0 : -1; }
+int UnlockHost(int device, void* memory) {
+  if (cudaSetDevice(device) != cudaSuccess) return -1;
+  return cudaHostUnregister(memory) == cudaSuccess ? 0 : -1;
+}
+
+int FindProblem(int device, char* out, int size) {
+  cudaError_t error = cudaSetDevice(device);
+  if (error == cudaSuccess) {
+    // The first call gives errors of what was queued, also those that do not last.
+    cudaDeviceSynchronize();
+    cudaGetLastError();
+    error = cudaDeviceSynchronize();
+  }
+  if (error == cudaSuccess) return 0;
+  std::snprintf(out, static_cast<size_t>(size), "%s (%s)", cudaGetErrorName(error),
+                cudaGetErrorString(error));
+  return -1;
+}
+
+int MemoryInfo(int device, size_t* free_bytes, size_t* total_bytes) {
+  if (cudaSetDevice(device) != cudaSuccess) return -1;
+  return cudaMemGetInfo(free_bytes, total_bytes) == cudaSuccess ? 0 : -1;
+}
+
+int Describe(int device, char* out, int size) {
+  cudaDeviceProp properties;
+  int driver = 0;
+  int runtime = 0;
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess ||
+      cudaDriverGetVersion(&driver) != cudaSuccess ||
+      cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
+    return -1;
+  }
+  std::snprintf(out, static_cast<size_t>(size), "%s with %d multiprocessors, driver %d, CUDA %d",
+                properties.name, properties.multiProcessorCount, driver, runtime);
+  return 0;
+}
 
 }  // namespace
 }  // namespace wan
@@ -64,6 +102,9 @@ extern "C" const wan::CudaPlugin* wan_cuda_plugin() {
     table.prepare_allocator = &wan::PrepareAllocator;
     table.lock_host = &wan::LockHost;
     table.unlock_host = &wan::UnlockHost;
+    table.find_problem = &wan::FindProblem;
+    table.memory_info = &wan::MemoryInfo;
+    table.describe = &wan::Describe;
     return table;
   }();
   return &plugin;

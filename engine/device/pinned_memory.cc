@@ -58,7 +58,7 @@ at::Tensor AllocateHostMemory(int64_t bytes, at::Device device) {
   if (locked) {
     madvise(memory, size, MADV_HUGEPAGE);
     Populate(static_cast<std::byte*>(memory), static_cast<int64_t>(size));
-    if (Plugin() == nullptr || Plugin()->lock_host(memory, size) != 0) {
+    if (Plugin() == nullptr || Plugin()->lock_host(device.index(), memory, size) != 0) {
       munmap(memory, size);
       TORCH_CHECK_WITH(OutOfMemoryError, false, "the driver does not lock ", bytes,
                        " bytes of host memory for weights");
@@ -66,8 +66,8 @@ at::Tensor AllocateHostMemory(int64_t bytes, at::Device device) {
   }
   return at::from_blob(
       memory, {bytes},
-      [size, locked](void* data) {
-        if (locked) Plugin()->unlock_host(data);
+      [size, locked, device](void* data) {
+        if (locked) Plugin()->unlock_host(device.index(), data);
         munmap(data, size);
       },
       at::TensorOptions().dtype(at::kByte));

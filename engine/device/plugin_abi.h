@@ -27,9 +27,18 @@ struct CudaPlugin {
   int (*limit_memory)(int device, size_t bytes) = nullptr;
   // Sets up LibTorch's caching allocator; to be called before anything is allocated.
   void (*prepare_allocator)() = nullptr;
-  // Locks pages of host memory for copies of every GPU, and unlocks them.
-  int (*lock_host)(void* memory, size_t bytes) = nullptr;
-  int (*unlock_host)(void* memory) = nullptr;
+  // Locks pages of host memory for copies of every GPU, and unlocks them. The calls go through the
+  // context of `device`; without it CUDA would make one on GPU 0, which costs 518 MiB there.
+  int (*lock_host)(int device, void* memory, size_t bytes) = nullptr;
+  int (*unlock_host)(int device, void* memory) = nullptr;
+  // Waits for the GPU and gives 0 if it still works. Otherwise writes the driver's words, with
+  // their end, into `out`, which holds `size` bytes. Errors that do not last are forgotten.
+  int (*find_problem)(int device, char* out, int size) = nullptr;
+  // What the driver has left of a GPU for anybody, and what it has in all.
+  int (*memory_info)(int device, size_t* free_bytes, size_t* total_bytes) = nullptr;
+  // Writes what decides a kernel's bits besides its input: the card's name, its number of
+  // multiprocessors, and the versions of driver and CUDA.
+  int (*describe)(int device, char* out, int size) = nullptr;
 };
 
 // The plug-in's only exported C function; it never returns null.

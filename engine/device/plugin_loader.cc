@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -12,6 +13,8 @@ namespace wan {
 namespace {
 
 constexpr char kLibrary[] = "libwan_cuda.so";
+
+std::atomic<const CudaPlugin*> loaded_plugin = nullptr;
 
 std::vector<std::string> Candidates() {
   std::error_code error;
@@ -50,6 +53,7 @@ absl::StatusOr<const CudaPlugin*> Load() {
   GetCudaOps() = *plugin->ops;
   GetVaeCudaOps() = *plugin->vae_ops;
   plugin->prepare_allocator();
+  loaded_plugin = plugin;
   return plugin;
 }
 
@@ -59,6 +63,8 @@ absl::StatusOr<const CudaPlugin*> LoadCudaPlugin() {
   static const absl::StatusOr<const CudaPlugin*> plugin = Load();
   return plugin;
 }
+
+const CudaPlugin* LoadedCudaPlugin() { return loaded_plugin; }
 
 int CudaDeviceCount() {
   const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();

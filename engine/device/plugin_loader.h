@@ -19,6 +19,10 @@ namespace wan {
 // Call it before the first operator on a CUDA device: the operators' tables are not guarded.
 absl::StatusOr<const CudaPlugin*> LoadCudaPlugin();
 
+// The table if LoadCudaPlugin has loaded it; null before that, and on machines without it. Never
+// loads anything.
+const CudaPlugin* LoadedCudaPlugin();
+
 // GPUs that the driver offers; 0 where the plug-in cannot be loaded.
 int CudaDeviceCount();
 

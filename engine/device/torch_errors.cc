@@ -4,52 +4,101 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/device/device_probe.h"
 
 namespace wan {
 namespace {
 
-constexpr std::string_view kOutOfMemory = "OUT_OF_MEMORY";
+// cudaErrorMemoryAllocation, as LibTorch hands it on.
+constexpr int32_t kCudaOutOfMemory = 2;
+
+template <size_t n>
+bool HasOneOf(std::string_view message, const std::array<std::string_view, n>& texts) {
+  return std::any_of(texts.begin(), texts.end(), [&](std::string_view text) {
+    return message.find(text) != std::string_view::npos;
+  });
+}
+
+// Words that mean nothing else.
+bool SaysOutOfMemory(std::string_view message) {
+  static constexpr std::array<std::string_view, 5> kTexts = {
+      "can't allocate memory",  // LibTorch's allocator of the CPU
+      "out of memory",          // CUDA's runtime and driver
+      "ALLOC_FAILED",           // cuBLAS, and cuDNN up to 8
+      "ALLOCATION_FAILED",      // cuDNN from 9 on: of the device and of the host
+      "std::bad_alloc",         // rethrown by LibTorch
+  };
+  return HasOneOf(message, kTexts);
+}
+
+// Errors of libraries that have no room, but also of libraries that have other reasons: a handle
+// that could not be made, a convolution of which every plan wanted more workspace than there was.
+bool MayMeanOutOfMemory(std::string_view message) {
+  static constexpr std::array<std::string_view, 5> kTexts = {
+      "CUBLAS_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_INTERNAL_ERROR", "CUDNN_STATUS_",
+      "unable to find an engine", "CUSOLVER_STATUS_"};
+  return HasOneOf(message, kTexts);
+}
 
 absl::Status OutOfMemory(const std::string& message) {
-  return WithReason(absl::ResourceExhaustedError(message), kOutOfMemory);
+  const std::string memory = CurrentDeviceProbe().DescribeMemory();
+  return OutOfMemoryError(memory.empty() ? message : absl::StrCat(message, " (", memory, ")"));
+}
+
+// The status of an exception that is none of memory's own types.
+absl::Status Diagnose(const std::string& prefix, const std::string& message, bool out_of_memory,
+                      int64_t refused_before) {
+  DeviceProbe& probe = CurrentDeviceProbe();
+  if (const std::optional<std::string> problem = probe.FindProblem()) {
+    return DeviceLostError(
+        absl::StrCat(prefix, "the device works no more: ", *problem, "; seen as: ", message));
+  }
+  if (out_of_memory || SaysOutOfMemory(message) ||
+      (MayMeanOutOfMemory(message) &&
+       (probe.RefusedAllocations() > refused_before || probe.MemoryIsShort()))) {
+    return OutOfMemory(absl::StrCat(prefix, "out of memory: ", message));
+  }
+  return absl::InternalError(prefix + message);
 }
 
 }  // namespace
 
 absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::Status()>& work) {
   const std::string prefix = absl::StrCat(std::string(doing), ": ");
+  const int64_t refused = CurrentDeviceProbe().RefusedAllocations();
   try {
     const c10::InferenceMode inference_mode;
     return work();
   } catch (const c10::OutOfMemoryError& error) {
     return OutOfMemory(absl::StrCat(prefix, "out of memory: ", error.what_without_backtrace()));
+  } catch (const c10::AcceleratorError& error) {
+    return Diagnose(prefix, error.what_without_backtrace(),
+                    error.get_error_code() == kCudaOutOfMemory, refused);
   } catch (const c10::Error& error) {
-    const std::string message = error.what_without_backtrace();
-    // The CPU allocator, and libraries with allocators of their own, report it as a plain error.
-    if (message.find("can't allocate memory") != std::string::npos ||
-        message.find("ALLOC_FAILED") != std::string::npos) {
-      return OutOfMemory(prefix + message);
-    }
-    return absl::InternalError(prefix + message);
+    return Diagnose(prefix, error.what_without_backtrace(), false, refused);
   } catch (const std::bad_alloc&) {
-    return OutOfMemory(prefix + "out of memory");
+    return OutOfMemory(absl::StrCat(prefix, "out of memory: the host has no more"));
   } catch (const std::exception& error) {
-    return absl::InternalError(prefix + error.what());
+    return Diagnose(prefix, error.what(), false, refused);
   }
 }
 
-bool IsOutOfMemory(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && ReasonOf(status) == kOutOfMemory;
-}
-
-void ReleaseCachedMemory(const c10::Device& device) {
-  if (!device.is_cpu()) at::accelerator::emptyCache();
+void ReleaseCachedMemory(const c10::Device& device) noexcept {
+  if (device.is_cpu()) return;
+  try {
+    at::accelerator::emptyCache();
+  } catch (const c10::Error&) {
+    // Only a lost device refuses, and whoever computes next is told so.
+  }
 }
 
 }  // namespace wan

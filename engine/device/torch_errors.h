@@ -7,19 +7,23 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "engine/api/errors.h"  // what the statuses are
 
 namespace wan {
 
-// Runs `work` without autograd. What it throws becomes a status that begins with `doing`:
-// RESOURCE_EXHAUSTED with the reason OUT_OF_MEMORY where memory ends, of the device or the host,
-// INTERNAL for everything else.
+// Runs `work` without autograd. What it throws becomes a status whose message begins with `doing`:
+//
+//   RESOURCE_EXHAUSTED (OUT_OF_MEMORY)  memory ended, of the device or the host, whoever noticed:
+//                                       an allocator, a kernel that was loaded late, cuBLAS, cuDNN
+//   UNAVAILABLE (DEVICE_LOST)           the device works no more for this process; the device
+//                                       itself was asked, no text decides it
+//   INTERNAL                            everything else
+//
+// Call it on the thread that computes: the questions go to that thread's device.
 absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::Status()>& work);
 
-// True for a status of CatchTorchErrors that says that memory ended.
-bool IsOutOfMemory(const absl::Status& status);
-
 // Gives blocks that nobody uses back to the device, so that whoever comes next can have them in any
-// size.
-void ReleaseCachedMemory(const c10::Device& device);
+// size. Does nothing on a lost device.
+void ReleaseCachedMemory(const c10::Device& device) noexcept;
 
 }  // namespace wan

@@ -9,10 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/errors.h"
+#include "engine/device/thread_device.h"
 #include "engine/device/torch_errors.h"
 #include "engine/media/image_encode.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/planning/plan.h"
+#include "engine/runtime/canary.h"
 
 namespace wan {
 namespace {
@@ -31,6 +34,13 @@ WanEngine::WanEngine(LoadOptions load_options, DeviceDescription device, PlanLim
       device_(std::move(device)),
       limits_(limits),
       monitor_(std::move(monitor)) {}
+
+absl::Status WanEngine::EnterDevice() const {
+  return CatchTorchErrors("entering the device", [&] {
+    UseDeviceInThread(load_options_.device);
+    return absl::OkStatus();
+  });
+}
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Find(std::string_view name) const {
   absl::MutexLock lock(&mutex_);
@@ -60,6 +70,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& sp
 }
 
 absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
+  if (absl::Status status = EnterDevice(); !status.ok()) return status;
   Span span = recorder.StartSpan(kStageModelInitialization);
   absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
@@ -80,7 +91,17 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
   return span.Finish();
 }
 
+absl::StatusOr<std::optional<DeviceCanary>> WanEngine::RunCanary() {
+  if (load_options_.device.is_cpu()) return std::nullopt;
+  if (absl::Status status = EnterDevice(); !status.ok()) return status;
+  absl::StatusOr<DeviceCanary> canary = RunDeviceCanary(load_options_.device, load_options_.dtype);
+  ReleaseCachedMemory(load_options_.device);
+  if (!canary.ok()) return canary.status();
+  return *std::move(canary);
+}
+
 absl::Status WanEngine::UnloadModel(std::string_view name) {
+  if (absl::Status status = EnterDevice(); !status.ok()) return status;
   std::shared_ptr<LoadedModel> model;
   {
     absl::MutexLock lock(&mutex_);
@@ -228,6 +249,7 @@ absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedMo
 absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                  Recorder& recorder, GenerationObserver& observer,
                                  std::stop_token stop) {
+  if (absl::Status entered = EnterDevice(); !entered.ok()) return entered;
   absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(plan.request.model);
   if (!model.ok()) return model.status();
   absl::Status status = PrepareDevice(plan, **model);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ class WanEngine final : public Engine {
   WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
             std::unique_ptr<MachineMonitor> monitor);
 
+  absl::StatusOr<std::optional<DeviceCanary>> RunCanary() override;
   absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) override;
   absl::Status UnloadModel(std::string_view name) override;
   absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes) override;
@@ -35,6 +37,9 @@ class WanEngine final : public Engine {
   DeviceMonitor& Monitor() override { return *monitor_; }
 
  private:
+  // Makes the device the calling thread's. The executor is a thread of the server's, and CUDA would
+  // put what it does on GPU 0.
+  absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec);
   // What a job of a model may hold of the device: all but what other models never give back.

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "engine/device/pinned_memory.h"
+#include "engine/device/thread_device.h"
 
 namespace wan {
 namespace {
@@ -35,22 +36,24 @@ class CpuMover final : public WeightMover {
 
 class StreamMover final : public WeightMover {
  public:
-  explicit StreamMover(at::Device device)
-      : device_(device),
-        stream_(c10::impl::VirtualGuardImpl(device.type())
-                    .getStreamFromGlobalPool(device, /*isHighPriority=*/true)) {}
+  explicit StreamMover(at::Device device) : device_(Entered(device)), stream_(MakeStream(device)) {}
 
   bool DeviceIsHost() const override { return false; }
 
   at::Tensor AllocateHost(int64_t bytes) override { return AllocateHostMemory(bytes, device_); }
 
   at::Tensor AllocateDevice(int64_t bytes) override {
+    UseDeviceInThread(device_);
     return at::empty({bytes}, at::TensorOptions(device_).dtype(at::kByte));
   }
 
-  Mark MarkCompute() override { return Record(ComputeStream()); }
+  Mark MarkCompute() override {
+    UseDeviceInThread(device_);
+    return Record(ComputeStream());
+  }
 
   Mark CopyToDevice(const at::Tensor& host, const at::Tensor& device, const Mark& after) override {
+    UseDeviceInThread(device_);
     const c10::InferenceMode inference;
     if (after != nullptr) EventOf(after).block(stream_);
     const c10::StreamGuard guard(stream_);
@@ -59,12 +62,15 @@ class StreamMover final : public WeightMover {
   }
 
   void ComputeAfter(const Mark& copy) override {
-    if (copy != nullptr) EventOf(copy).block(ComputeStream());
+    if (copy == nullptr) return;
+    UseDeviceInThread(device_);
+    EventOf(copy).block(ComputeStream());
   }
 
   void WaitFor(const Mark& mark) noexcept override {
     if (mark == nullptr) return;
     try {
+      UseDeviceInThread(device_);
       EventOf(mark).synchronize();
     } catch (const c10::Error&) {
       // Errors of the device stay with it, and nothing travels any more.
@@ -72,11 +78,23 @@ class StreamMover final : public WeightMover {
   }
 
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {
+    UseDeviceInThread(device_);
     const c10::InferenceMode inference;
     host.copy_(device);
   }
 
  private:
+  // Copies are queued by threads of their own (StagedUpload), which nobody else gives a device.
+  static at::Device Entered(at::Device device) {
+    UseDeviceInThread(device);
+    return device;
+  }
+
+  static c10::Stream MakeStream(at::Device device) {
+    return c10::impl::VirtualGuardImpl(device.type())
+        .getStreamFromGlobalPool(device, /*isHighPriority=*/true);
+  }
+
   c10::Stream ComputeStream() const { return at::accelerator::getCurrentStream(device_.index()); }
 
   static const c10::Event& EventOf(const Mark& mark) {

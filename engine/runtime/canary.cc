@@ -1,0 +1,156 @@
+#include "engine/runtime/canary.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/sin.h>
+#include <torch/version.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/api/errors.h"
+#include "engine/device/plugin_loader.h"
+#include "engine/device/torch_errors.h"
+#include "engine/ops/attention.h"
+#include "engine/ops/causal_conv3d.h"
+#include "engine/ops/layer_norm_modulate.h"
+#include "engine/ops/rms_norm_rope.h"
+#include "engine/ops/rotary_table.h"
+
+namespace wan {
+namespace {
+
+// Other numbers here, or other operators, are another canary: raise it, so that digests of the old
+// one are not compared with.
+constexpr int kCanaryVersion = 1;
+
+constexpr std::array<int64_t, 3> kGrid = {2, 8, 16};
+constexpr int64_t kTokens = 2 * 8 * 16;
+constexpr int64_t kHeads = 4;
+constexpr int64_t kHeadDim = 128;
+constexpr int64_t kDim = kHeads * kHeadDim;
+constexpr double kEpsilon = 1e-6;
+
+// Relative errors that rounding explains: bf16 rounds at 4e-3 a number, TF32 at 5e-4.
+constexpr double kToleranceBf16 = 3e-2;
+constexpr double kToleranceFp32 = 3e-3;
+
+// The same numbers on every device, made on the CPU: a wave that no shape divides.
+at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double amplitude) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return at::arange(count, at::TensorOptions().dtype(at::kDouble))
+      .mul_(frequency)
+      .sin_()
+      .mul_(amplitude)
+      .to(at::kFloat)
+      .view(shape);
+}
+
+std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
+
+// FNV-1a: a fingerprint of bits, not a protection.
+std::string DigestOf(const at::Tensor& values) {
+  const at::Tensor host = values.to(at::kCPU).contiguous();
+  const auto* const bytes = static_cast<const uint8_t*>(host.const_data_ptr());
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < host.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  return Hex(hash);
+}
+
+absl::StatusOr<std::string> SetupOf(at::Device device, at::ScalarType dtype) {
+  std::array<char, 256> card{};
+  const CudaPlugin* const plugin = LoadedCudaPlugin();
+  if (plugin != nullptr && plugin->describe(device.index(), card.data(), card.size()) != 0) {
+    return DeviceLostError(absl::StrCat("the driver does not describe ", device.str()));
+  }
+  return absl::StrCat(card.data(), ", LibTorch ", TORCH_VERSION, ", cuDNN ",
+                      plugin == nullptr ? 0 : at::detail::getCUDAHooks().versionCuDNN(), ", ",
+                      c10::toString(dtype), ", canary ", kCanaryVersion);
+}
+
+}  // namespace
+
+at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype) {
+  const auto weight = [&](const std::vector<int64_t>& shape, double frequency) {
+    return Wave(shape, frequency, 0.05).to(device, dtype);
+  };
+  const auto floats = [&](const std::vector<int64_t>& shape, double frequency, double amplitude) {
+    return Wave(shape, frequency, amplitude).to(device);
+  };
+  at::Tensor x = floats({kTokens, kDim}, 0.7311, 1);
+
+  at::Tensor normed = at::empty({kTokens, kDim}, x.options().dtype(dtype));
+  LayerNormModulate(x, floats({1, kDim}, 1.137, 1), floats({1, kDim}, 0.371, 0.2), {}, kEpsilon,
+                    normed);
+  at::Tensor qkv = at::linear(normed, weight({3 * kDim, kDim}, 1.9173));
+  at::Tensor query_key = qkv.narrow(1, 0, 2 * kDim);
+  RmsNormRope(query_key, floats({2, kDim}, 0.533, 1), kEpsilon,
+              RotaryTable(kGrid, kHeadDim, device));
+  const at::Tensor parts = qkv.view({1, kTokens, 3, kHeads, kHeadDim});
+  const at::Tensor attended =
+      Attention(parts.select(2, 0), parts.select(2, 1), parts.select(2, 2)).view({kTokens, kDim});
+  x = x + at::linear(attended, weight({kDim, kDim}, 2.371)).to(at::kFloat);
+  const at::Tensor hidden = at::gelu(at::linear(x.to(dtype), weight({2 * kDim, kDim}, 0.9417)),
+                                     /*approximate=*/"tanh");
+  x = x + at::linear(hidden, weight({kDim, 2 * kDim}, 1.291)).to(at::kFloat);
+
+  // As the autoencoder's: fp32, in TF32 where the rest is not fp32.
+  const CausalConv3d convolution(floats({32, kDim, 3, 3, 3}, 1.617, 0.02), floats({32}, 0.3, 0.1),
+                                 /*time_stride=*/1, /*allow_tf32=*/dtype != at::kFloat);
+  at::Tensor history;
+  const at::Tensor video = x.view({1, kGrid[0], kGrid[1], kGrid[2], kDim}).permute({0, 4, 1, 2, 3});
+  const at::Tensor convolved = convolution(video, history);
+  return at::cat({x.flatten(), convolved.contiguous().flatten()});
+}
+
+absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tensor& second,
+                                        const at::Tensor& expected, at::ScalarType dtype) {
+  const at::Tensor result = first.to(at::kCPU);
+  const std::string digest = DigestOf(result);
+  if (const std::string other = DigestOf(second); other != digest) {
+    return DeviceLostError(
+        absl::StrCat("the device computes the same thing in two ways: ", digest, " and ", other));
+  }
+  const double tolerance = dtype == at::kFloat ? kToleranceFp32 : kToleranceBf16;
+  const double error =
+      (at::linalg_vector_norm(result - expected, 2) / at::linalg_vector_norm(expected, 2))
+          .item<double>();
+  if (error <= tolerance) return digest;
+  // Also where it is no number.
+  return DeviceLostError(absl::StrCat("the device computes wrongly: its result is ", error,
+                                      " from the CPU's, relatively; rounding explains at most ",
+                                      tolerance));
+}
+
+absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType dtype) {
+  DeviceCanary canary;
+  absl::Status status = CatchTorchErrors("checking the device", [&]() -> absl::Status {
+    absl::StatusOr<std::string> setup = SetupOf(device, dtype);
+    if (!setup.ok()) return setup.status();
+    canary.setup = *std::move(setup);
+    const at::Tensor first = ComputeCanary(device, dtype);
+    const at::Tensor second = ComputeCanary(device, dtype);
+    absl::StatusOr<std::string> digest =
+        JudgeCanary(first, second, ComputeCanary(at::kCPU, at::kFloat), dtype);
+    if (!digest.ok()) return digest.status();
+    canary.digest = *std::move(digest);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return canary;
+}
+
+}  // namespace wan

@@ -1,5 +1,7 @@
 #include "engine/api/errors.h"
 
+#include <algorithm>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -18,11 +20,16 @@ constexpr char kRecordSeparator = '\x1e';
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   std::string payload;
   std::string message;
-  for (const FieldViolation& violation : violations) {
+  const auto add = [&](const FieldViolation& violation) {
     absl::StrAppend(&payload, violation.field, std::string(1, kUnitSeparator),
                     violation.description, std::string(1, kRecordSeparator));
-    absl::StrAppend(&message, message.empty() ? "" : "; ", violation.field, ": ",
-                    violation.description);
+    absl::StrAppend(&message, message.empty() ? "" : "; ", violation.field,
+                    violation.field.empty() ? "" : ": ", violation.description);
+  };
+  const size_t kept = std::min(violations.size(), kMaxViolations);
+  for (size_t i = 0; i < kept; ++i) add(violations[i]);
+  if (violations.size() > kept) {
+    add({"", absl::StrCat("and ", violations.size() - kept, " more violations")});
   }
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kViolationsUrl, absl::Cord(payload));

@@ -3,6 +3,7 @@
 // thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,11 @@ struct FieldViolation {
   friend bool operator==(const FieldViolation&, const FieldViolation&) = default;
 };
 
-// Returns an INVALID_ARGUMENT that carries every violation; `violations` must not be empty.
+// InvalidFields keeps this many violations, so that an answer stays small whatever was asked.
+inline constexpr size_t kMaxViolations = 100;
+
+// Returns an INVALID_ARGUMENT that carries the first kMaxViolations of `violations`, which must not
+// be empty, and, if there are more, one last violation without a field that says how many.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
 // Returns the violations of a status that InvalidFields made; none for any other status.

@@ -44,6 +44,8 @@ struct ServerConfig {
   std::vector<ComponentResidency> residency_policies;
   // Most jobs that may wait.
   int queue_capacity = 100;
+  // How many attempts a job may lose with the process or the device before it ends as FAILED.
+  int max_attempts = 3;
   // Run each model once after loading it, before it counts as ready.
   bool warm_up = true;
   // Sizes of that run; empty: one small video.

@@ -305,6 +305,10 @@ std::vector<Setting> MakeSettings() {
        "stream, cpu; unset: auto",
        Setting::Form::kMap, SetResidency, GetResidency},
       Integer("queue_capacity", "most jobs that may wait", &C::queue_capacity, 1, 1'000'000),
+      Integer("max_attempts",
+              "end a job as FAILED after this many attempts that took the process or device with "
+              "them",
+              &C::max_attempts, 1, 100),
       Choice<bool>("warm_up", "true|false", "run each model once before it counts as ready",
                    Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
       {"warm_up_shapes", "WxHxFRAMES", "sizes of that run; unset: one small video",

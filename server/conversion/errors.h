@@ -26,6 +26,12 @@ inline constexpr std::string_view kReasonArtifactNotFound = "ARTIFACT_NOT_FOUND"
 inline constexpr std::string_view kReasonReportNotFound = "REPORT_NOT_FOUND";
 // ALREADY_EXISTS: the request_id belongs to another request.
 inline constexpr std::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
+// DATA_LOSS: the job's row in the store cannot be read.
+inline constexpr std::string_view kReasonJobDamaged = "JOB_DAMAGED";
+// The data folder is full, read-only or gone. UNAVAILABLE with a retry delay to callers.
+inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILABLE";
+// INTERNAL, as a job's error: as many of its attempts as may took the process or device with them.
+inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
 // UNAVAILABLE with a retry delay.
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
 

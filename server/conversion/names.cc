@@ -15,9 +15,14 @@ constexpr std::string_view kArtifacts = "/artifacts/";
 constexpr std::string_view kModels = "models/";
 constexpr size_t kIdBytes = 10;
 constexpr size_t kMaxIdLength = 63;
+constexpr size_t kMaxQuotedBytes = 200;
 
+// For messages: escaped, and cut where it is longer than any name.
 std::string Quoted(std::string_view text) {
-  return absl::StrCat("'", absl::CHexEscape(absl::string_view(text.data(), text.size())), "'");
+  const bool cut = text.size() > kMaxQuotedBytes;
+  text = text.substr(0, kMaxQuotedBytes);
+  return absl::StrCat("'", absl::CHexEscape(absl::string_view(text.data(), text.size())),
+                      cut ? "...'" : "'");
 }
 
 bool IsId(std::string_view id) {

@@ -12,6 +12,7 @@ namespace wan::server {
 namespace {
 
 constexpr absl::string_view kVersion = "1";
+constexpr size_t kMaxTokenBytes = 128;
 
 // One bit a state, so that order and repetition do not matter.
 uint32_t MaskOf(const std::vector<wan::v1::JobState>& states) {
@@ -33,7 +34,7 @@ absl::StatusOr<int64_t> ParsePageToken(const std::string& token,
   std::string text;
   int64_t before = 0;
   uint32_t mask = 0;
-  if (absl::WebSafeBase64Unescape(token, &text)) {
+  if (token.size() <= kMaxTokenBytes && absl::WebSafeBase64Unescape(token, &text)) {
     const std::vector<std::string> parts = absl::StrSplit(text, ',');
     if (parts.size() == 3 && parts[0] == kVersion && absl::SimpleAtoi(parts[1], &before) &&
         before > 0 && absl::SimpleAtoi(parts[2], &mask)) {

@@ -1,11 +1,13 @@
 #include "server/conversion/validation.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/lora.h"
 #include "server/conversion/convert.h"
 
 namespace wan::server {
@@ -16,6 +18,18 @@ constexpr size_t kMaxRequestId = 128;
 constexpr int kMaxLabels = 64;
 constexpr size_t kMaxLabelKey = 63;
 constexpr size_t kMaxLabelValue = 255;
+constexpr size_t kMostBytesOfCharacter = 4;  // in UTF-8
+// All of a request's labels.
+constexpr size_t kMaxLabelBytes =
+    kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
+constexpr size_t kMaxModelBytes = 256;
+constexpr size_t kMaxTextBytes = size_t{64} << 10;
+constexpr size_t kMaxImageBytes = size_t{32} << 20;
+constexpr size_t kMaxLoraNameBytes = 1024;
+// A model has one or two experts.
+constexpr size_t kMaxGuidanceScales = 2;
+// Each kind once.
+constexpr size_t kMaxOutputs = wan::v1::OutputKind_ARRAYSIZE - 1;
 // What google.protobuf.Timestamp may hold: years 1 to 9999.
 constexpr int64_t kMinTimestampSeconds = -62'135'596'800;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
@@ -44,10 +58,6 @@ void CheckDeadline(const google::protobuf::Timestamp& deadline, absl::Time now,
 
 void CheckLabels(const wan::v1::GenerationRequest& request,
                  std::vector<FieldViolation>& violations) {
-  if (request.labels_size() > kMaxLabels) {
-    violations.push_back(
-        {"labels", absl::StrCat("must be at most ", kMaxLabels, ", got ", request.labels_size())});
-  }
   // A map's order differs from run to run; the answer must not.
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
   for (const auto& [key, value] : labels) {
@@ -55,8 +65,7 @@ void CheckLabels(const wan::v1::GenerationRequest& request,
     if (key.empty() || Characters(key) > kMaxLabelKey) {
       violations.push_back({field, absl::StrCat("the key must have 1 to ", kMaxLabelKey,
                                                 " characters, got ", Characters(key))});
-    }
-    if (Characters(value) > kMaxLabelValue) {
+    } else if (Characters(value) > kMaxLabelValue) {
       violations.push_back({field, absl::StrCat("the value must have at most ", kMaxLabelValue,
                                                 " characters, got ", Characters(value))});
     }
@@ -81,7 +90,54 @@ void CheckOutputs(const wan::v1::GenerationRequest& request,
   }
 }
 
+void CheckCount(std::string_view field, size_t count, size_t most,
+                std::vector<FieldViolation>& violations) {
+  if (count <= most) return;
+  violations.push_back(
+      {std::string(field), absl::StrCat("has ", count, " entries; must have at most ", most)});
+}
+
+void CheckBytes(std::string_view field, size_t bytes, size_t most,
+                std::vector<FieldViolation>& violations) {
+  if (bytes <= most) return;
+  violations.push_back(
+      {std::string(field), absl::StrCat("has ", bytes, " bytes; must have at most ", most)});
+}
+
+size_t LabelBytes(const wan::v1::GenerationRequest& request) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : request.labels()) bytes += key.size() + value.size();
+  return bytes;
+}
+
+size_t LongestLoraName(const wan::v1::GenerationRequest& request) {
+  size_t bytes = 0;
+  for (const wan::v1::LoraScale& lora : request.loras())
+    bytes = std::max(bytes, lora.name().size());
+  return bytes;
+}
+
 }  // namespace
+
+std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& request) {
+  std::vector<FieldViolation> violations;
+  const auto count = [](const auto& repeated) { return static_cast<size_t>(repeated.size()); };
+  CheckBytes("model", request.model().size(), kMaxModelBytes, violations);
+  CheckBytes("prompt", request.prompt().size(), kMaxTextBytes, violations);
+  CheckBytes("negative_prompt", request.negative_prompt().size(), kMaxTextBytes, violations);
+  CheckBytes("image", request.image().size(), kMaxImageBytes, violations);
+  CheckCount("guidance_scale", count(request.guidance_scale()), kMaxGuidanceScales, violations);
+  CheckCount("outputs", count(request.outputs()), kMaxOutputs, violations);
+  CheckBytes("request_id", request.request_id().size(), kMaxRequestId * kMostBytesOfCharacter,
+             violations);
+  CheckCount("labels", count(request.labels()), kMaxLabels, violations);
+  CheckCount("loras", count(request.loras()), kMaxLorasOfRequest, violations);
+  if (violations.empty()) {
+    CheckBytes("labels", LabelBytes(request), kMaxLabelBytes, violations);
+    CheckBytes("loras", LongestLoraName(request), kMaxLoraNameBytes, violations);
+  }
+  return violations;
+}
 
 std::vector<FieldViolation> ValidateRequestId(const wan::v1::GenerationRequest& request) {
   const size_t characters = Characters(request.request_id());

@@ -35,6 +35,9 @@ bool JobRunner::RunNext() {
   const std::optional<Attempt> attempt = parts_.table.BeginNext();
   if (!attempt.has_value()) return false;
   const std::string& name = attempt->job.name();
+  // The store must know of the attempt before the engine can take the process with it. If the disk
+  // refuses, listeners have heard of it.
+  parts_.log.Flush().IgnoreError();
   const absl::StatusOr<std::vector<wan::v1::Artifact>> result = Measure(*attempt);
   const wan::v1::JobState state = parts_.table.End(name, result);
   parts_.artifacts.Discard(name, attempt->job.attempt());

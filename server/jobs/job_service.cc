@@ -30,18 +30,33 @@ namespace {
 constexpr char kDatabaseFile[] = "jobs.db";
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
+// More than there are, for callers that name one twice.
+constexpr int kMaxListedStates = 16;
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
 
-// The same for equal requests: a map's order in plain serialisation is not.
+// Hashes what is serialised into it, so that a request with a large image is not copied for that.
+class HashingStream final : public google::protobuf::io::CopyingOutputStream {
+ public:
+  bool Write(const void* data, int size) override {
+    hash_.Update({static_cast<const char*>(data), static_cast<size_t>(size)});
+    return true;
+  }
+  std::string FinishHex() { return hash_.FinishHex(); }
+
+ private:
+  Sha256 hash_;
+};
+
+// Equal requests have equal digests: the order of a map's entries is fixed for it.
 std::string DigestOf(const wan::v1::GenerationRequest& request) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
+  HashingStream hash;
   {
+    google::protobuf::io::CopyingOutputStreamAdaptor stream(&hash);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true);
     request.SerializeToCodedStream(&coded);
   }
-  return Sha256Hex(bytes);
+  return hash.FinishHex();
 }
 
 // Lets one thread at a time create a job of a request_id, so that retries find it instead of
@@ -105,7 +120,8 @@ struct JobService::Parts {
         models(engine, executor, clock,
                {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners}),
         table({*store, *log, models, timer, estimator, clock, engine.Device().device,
-               engine.Device().dtype, options.queue_capacity, options.listeners}),
+               engine.Device().dtype, options.queue_capacity, options.max_attempts,
+               options.listeners}),
         runner({engine, *store, table, *log, artifacts, estimator, clock, options.sinks}) {}
 
   // The log's last writes report to the table.
@@ -131,8 +147,11 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
                                                              Engine& engine, Clock& clock) {
   absl::StatusOr<ArtifactStore> artifacts = ArtifactStore::Open(options.data_dir);
   if (!artifacts.ok()) return artifacts.status();
+  const auto tell = [listeners = options.listeners](const absl::Status& problem) {
+    for (StateListener* listener : listeners) listener->OnProblem(problem);
+  };
   absl::StatusOr<std::unique_ptr<JobStore>> store =
-      OpenSqliteJobStore(options.data_dir / kDatabaseFile);
+      OpenSqliteJobStore(options.data_dir / kDatabaseFile, tell);
   if (!store.ok()) return store.status();
   // Videos of jobs that this database does not know stay: it may be a fresh one.
   absl::Status status = artifacts->RemoveLeftovers([&](const std::string& job) {
@@ -163,6 +182,8 @@ JobStats JobService::Stats() const { return parts_->table.Stats(); }
 
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& request,
                                                        bool tied_to_caller) {
+  const std::vector<FieldViolation> too_large = ValidateSizes(request);
+  if (!too_large.empty()) return InvalidFields(too_large);
   const std::string digest = DigestOf(request);
   const std::string& key = request.request_id();
   if (key.empty() || !ValidateRequestId(request).empty()) {
@@ -241,12 +262,18 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
     violations.push_back({"page_size", absl::StrCat("must be 1 to ", kMaxPageSize, ", or 0 for ",
                                                     kDefaultPageSize, "; got ", query.limit)});
   }
+  if (request.states_size() > kMaxListedStates) {
+    violations.push_back(
+        {"states", absl::StrCat("has ", request.states_size(), " entries; must have at most ",
+                                kMaxListedStates)});
+    return InvalidFields(violations);
+  }
   for (int i = 0; i < request.states_size(); ++i) {
     const int state = request.states(i);
     if (state == wan::v1::JOB_STATE_UNSPECIFIED || !wan::v1::JobState_IsValid(state)) {
       violations.push_back(
           {absl::StrCat("states[", i, "]"), absl::StrCat("must be a job's state, got ", state)});
-    } else {
+    } else if (std::find(query.states.begin(), query.states.end(), state) == query.states.end()) {
       query.states.push_back(request.states(i));
     }
   }
@@ -330,6 +357,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   if (parts_->stopped) return;
   parts_->stopped = true;
   parts_->table.Drain();
+  parts_->log->Flush().IgnoreError();  // from here on a kill does not count against the job
   if (mode == StopMode::kFinish) parts_->table.AwaitIdle(parts_->clock.Now() + grace);
   parts_->table.RequeueRunning();
   parts_->executor.Stop();

@@ -31,6 +31,8 @@ struct JobServiceOptions {
   std::filesystem::path data_dir;
   // Most jobs that may wait.
   int queue_capacity = 100;
+  // How many attempts a job may lose with the process or the device before it ends as FAILED.
+  int max_attempts = 3;
   // Warm up as part of loading a model, and with which shapes (empty: a small one).
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;

@@ -23,6 +23,9 @@ constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 // jobs then costs some log N events a job, not N.
 constexpr int kNearPosition = 4;
 
+// Stored events that are read at once.
+constexpr int kPageEvents = 256;
+
 bool WorthAnnouncing(int before, int now) {
   if (before == now) return false;
   return std::min(before, now) < kNearPosition || now <= before / 2 || now >= before * 2;
@@ -41,6 +44,11 @@ JobTable::JobTable(Parts parts) : parts_(std::move(parts)), queue_(parts_.queue_
 absl::Status JobTable::Recover() {
   absl::StatusOr<std::vector<StoredJob>> unfinished = parts_.store.Unfinished();
   if (!unfinished.ok()) return unfinished.status();
+  std::unordered_map<std::string, AttemptTrace> lost;
+  for (const StoredJob& stored : *unfinished) {
+    if (stored.job.state() != wan::v1::JOB_STATE_RUNNING) continue;
+    lost.emplace(stored.job.name(), StoredTrace(stored.job));
+  }
   {
     absl::MutexLock lock(&mutex_);
     std::vector<LiveJob*> recovered;
@@ -51,6 +59,7 @@ absl::Status JobTable::Recover() {
       LiveJob& live = live_[name];
       live.age = next_age_++;
       live.queued_since = ToTime(stored.job.create_time());
+      live.trace = lost[name];
       live.stored = std::move(stored);
       recovered.push_back(&live);
     }
@@ -62,7 +71,7 @@ absl::Status JobTable::Recover() {
       if (live->stored.tied_to_caller) {
         FinishCancelled(*live, StopCause::kCancelled, kCallerLostInRestart);
       } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
-        Requeue(*live, kRestarted);
+        RequeueLost(*live, kRestarted);
       } else {
         live->announced_position = Enqueue(*live);
       }
@@ -132,6 +141,8 @@ std::optional<Attempt> JobTable::BeginNext() {
   wan::v1::Job& job = live.stored.job;
   job.set_attempt(job.attempt() + 1);
   *job.mutable_start_time() = ToProto(parts_.clock.Now());
+  EnterAttempt(job);
+  live.trace = AttemptTrace();
   wan::v1::JobReport header;
   header.set_job(job.name());
   header.set_attempt(job.attempt());
@@ -152,7 +163,9 @@ std::optional<Attempt> JobTable::BeginNext() {
 void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                            const std::optional<wan::v1::StepProgress>& progress) {
   absl::MutexLock lock(&mutex_);
-  if (progress.has_value()) *live_.at(job).stored.job.mutable_progress() = *progress;
+  LiveJob& live = live_.at(job);
+  if (progress.has_value()) *live.stored.job.mutable_progress() = *progress;
+  for (const wan::v1::Event& event : events) live.trace.Add(event);
   parts_.log.Append({job, std::nullopt, std::move(events), std::nullopt});
 }
 
@@ -163,6 +176,7 @@ wan::v1::JobState JobTable::End(const std::string& job,
   running_.clear();
   wan::v1::Job& row = live.stored.job;
   row.clear_progress();
+  ClearAttempt(row);
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
   } else if (result.ok()) {
@@ -182,6 +196,21 @@ wan::v1::JobState JobTable::End(const std::string& job,
     Finish(live, wan::v1::JOB_STATE_FAILED, result.status(), std::move(event));
   }
   return row.state();
+}
+
+wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view reason) {
+  absl::MutexLock lock(&mutex_);
+  LiveJob& live = live_.at(job);
+  running_.clear();
+  live.stored.job.clear_progress();
+  if (live.stop_cause.has_value()) {
+    FinishCancelled(live, *live.stop_cause, live.stop_reason);
+  } else if (live.stored.tied_to_caller) {
+    FinishCancelled(live, StopCause::kCancelled, reason);
+  } else {
+    RequeueLost(live, reason);
+  }
+  return live.stored.job.state();
 }
 
 void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view reason) {
@@ -240,6 +269,10 @@ JobStats JobTable::Stats() const {
 void JobTable::Drain() {
   absl::MutexLock lock(&mutex_);
   draining_ = true;
+  if (running_.empty()) return;
+  wan::v1::Job& job = live_.at(running_).stored.job;
+  ClearAttempt(job);
+  parts_.log.Append({job.name(), job, {}, std::nullopt});
 }
 
 bool JobTable::AwaitIdle(absl::Time deadline) {
@@ -325,6 +358,31 @@ absl::Duration JobTable::RetryDelay() const {
   return std::clamp(absl::Seconds(*seconds), kShortestRetry, kLongestRetry);
 }
 
+AttemptTrace JobTable::StoredTrace(const wan::v1::Job& job) const {
+  AttemptTrace trace;
+  int64_t after = 0;
+  for (;;) {
+    const absl::StatusOr<std::vector<wan::v1::Event>> page =
+        parts_.store.Events(job.name(), after, kPageEvents);
+    // Damaged events end the job's log for its watchers; the job itself can still run.
+    if (!page.ok() || page->empty()) return trace;
+    for (const wan::v1::Event& event : *page) {
+      if (event.attempt() == job.attempt()) trace.Add(event);
+    }
+    after = page->back().sequence();
+  }
+}
+
+void JobTable::RequeueLost(LiveJob& live, std::string_view reason) {
+  wan::v1::Job& job = live.stored.job;
+  if (HasOpenAttempt(job)) LoseAttempt(job, live.trace);
+  if (job.lost_attempts_size() < parts_.max_attempts) return Requeue(live, reason);
+  const absl::Status error = AttemptsExhaustedError(job);
+  wan::v1::Event event = NewEvent(job.attempt());
+  *event.mutable_failed()->mutable_status() = ToProto(error);
+  Finish(live, wan::v1::JOB_STATE_FAILED, error, std::move(event));
+}
+
 void JobTable::Requeue(LiveJob& live, std::string_view reason) {
   wan::v1::Job& job = live.stored.job;
   wan::v1::Event requeued = NewEvent(job.attempt());
@@ -352,6 +410,7 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
                       wan::v1::Event event) {
   wan::v1::Job& job = live.stored.job;
   const std::string name = job.name();
+  ClearAttempt(job);
   *job.mutable_end_time() = ToProto(parts_.clock.Now());
   if (!error.ok()) *job.mutable_error() = ToProto(error);
   SetState(live, state);
@@ -377,6 +436,7 @@ void JobTable::SetState(LiveJob& live, wan::v1::JobState state) {
 
 wan::v1::Job JobTable::View(const LiveJob& live) const {
   wan::v1::Job job = live.stored.job;
+  ClearAttempt(job);  // only the store needs to know of one that runs
   const std::optional<int> position = queue_.Position(job.name());
   if (position.has_value()) job.set_queue_position(*position);
   job.set_last_sequence(parts_.log.LastSequence(job.name()));

@@ -2,7 +2,7 @@
 //
 //   Accept --> QUEUED --BeginNext--> RUNNING --End--> COMPLETED, FAILED, CANCELLED
 //                ^  \--Cancel--> CANCELLED      \--> QUEUED again (the server stops)
-//             Recover (from the store; RUNNING becomes QUEUED)
+//             Recover (from the store; RUNNING becomes QUEUED, or FAILED after max_attempts)
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/generation.h"
+#include "server/jobs/attempts.h"
 #include "server/jobs/deadline_timer.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/job_sinks.h"
@@ -61,6 +62,8 @@ class JobTable {
     std::string device;
     std::string dtype;
     int queue_capacity = 0;
+    // How many lost attempts (server/jobs/attempts.h) end a job.
+    int max_attempts = 3;
     std::vector<StateListener*> listeners;
   };
   explicit JobTable(Parts parts);
@@ -86,6 +89,11 @@ class JobTable {
   wan::v1::JobState End(const std::string& job,
                         const absl::StatusOr<std::vector<wan::v1::Artifact>>& result);
 
+  // Ends the running attempt, whose device was lost: it counts as one that took the process with
+  // it. The job goes back to the queue, or ends: FAILED (ATTEMPTS_EXHAUSTED), or CANCELLED if it
+  // was stopped or is tied to its caller, for whom nothing runs again. Returns its new state.
+  wan::v1::JobState EndLost(const std::string& job, std::string_view reason);
+
   // Ends a queued job at once and asks a running one to stop. Others stay as they are.
   void Cancel(const std::string& job, StopCause cause, std::string_view reason);
 
@@ -94,7 +102,8 @@ class JobTable {
   std::optional<wan::v1::JobReport> FindReport(const std::string& job) const;
   JobStats Stats() const;
 
-  // From now on Accept refuses (SERVER_STOPPING) and BeginNext finds nothing.
+  // From now on Accept refuses (SERVER_STOPPING) and BeginNext finds nothing. A running attempt
+  // does not count as lost any more, however the process ends.
   void Drain();
   // Waits until no job runs; false if one still does at `deadline`.
   bool AwaitIdle(absl::Time deadline);
@@ -116,6 +125,7 @@ class JobTable {
     std::string stop_reason;
     // Of the latest attempt in this process.
     std::shared_ptr<ReportSink> report;
+    AttemptTrace trace;
   };
   using LiveJobs = std::unordered_map<std::string, LiveJob>;
 
@@ -131,6 +141,10 @@ class JobTable {
   std::optional<double> SecondsUntil(int position) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Reads from the store where the latest attempt stood, as far as its events can be read.
+  AttemptTrace StoredTrace(const wan::v1::Job& job) const;
+  // Requeues a job whose attempt was lost, or ends it if that was the last it may lose.
+  void RequeueLost(LiveJob& live, std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts a RUNNING job back into the queue.
   void Requeue(LiveJob& live, std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishCancelled(LiveJob& live, StopCause cause, std::string_view reason)

@@ -99,6 +99,7 @@ absl::Status Server::Parts::OpenJobs() {
   JobServiceOptions options;
   options.data_dir = config.data_dir;
   options.queue_capacity = config.queue_capacity;
+  options.max_attempts = config.max_attempts;
   options.warm_up_on_load = config.warm_up;
   options.warm_up_shapes = config.warm_up_shapes;
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};

@@ -35,9 +35,9 @@ struct JobChange {
 };
 
 struct JobQuery {
-  std::vector<wan::v1::JobState> states;  // empty: all
-  int limit = 50;
-  int64_t before = 0;  // JobPage::next of the page before; 0: from the newest
+  std::vector<wan::v1::JobState> states;  // each once; empty: all
+  int limit = 50;                         // a page of very large jobs may have fewer
+  int64_t before = 0;                     // JobPage::next of the page before; 0: from the newest
 };
 
 struct JobPage {
@@ -48,8 +48,12 @@ struct JobPage {
 // Thread-safe. A call that changes something has done all of it, durably, when it returns OK, and
 // none of it when it returns an error; it must outlive a kill -9 and a power cut.
 //
-// Statuses: NOT_FOUND for unknown jobs; DATA_LOSS for a damaged store; RESOURCE_EXHAUSTED for a
-// full disk; INTERNAL for anything else the storage refuses.
+// Statuses: NOT_FOUND for unknown jobs; DATA_LOSS (JOB_DAMAGED) for a job whose row cannot be read,
+// which List and Unfinished leave out; RESOURCE_EXHAUSTED, UNAVAILABLE or PERMISSION_DENIED with
+// the reason STORAGE_UNAVAILABLE for a disk that is full, fails, or takes no writes; INTERNAL for
+// anything else the storage refuses.
+//
+// A call holds the store's lock for a bounded amount of work, however many jobs there are.
 class JobStore {
  public:
   virtual ~JobStore() = default;
@@ -69,8 +73,11 @@ class JobStore {
   // QUEUED and RUNNING jobs, oldest first.
   virtual absl::StatusOr<std::vector<StoredJob>> Unfinished() = 0;
 
+  // OK if the storage takes writes now. Changes nothing.
+  virtual absl::Status CheckWritable() = 0;
+
   // Events with a sequence greater than `after`, in order, at most `limit`. Empty for an unknown
-  // job.
+  // job; DATA_LOSS if one of them is missing or cannot be read.
   virtual absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                              int limit) = 0;
   // NOT_FOUND if there is none.

@@ -1,85 +1,70 @@
 #include "server/store/sqlite_job_store.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <sqlite3.h>
 
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/store/sqlite_schema.h"
 
 namespace wan::server {
 namespace {
 
-// Step N of the list takes a database from version N to N + 1. A released step never changes.
-constexpr const char* kMigrations[] = {
-    R"sql(
-CREATE TABLE jobs (
-  number INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of acceptance
-  name TEXT NOT NULL UNIQUE,                 -- jobs/ID
-  state INTEGER NOT NULL,                    -- wan.v1.JobState
-  request_id TEXT UNIQUE,                    -- NULL: none
-  request_digest TEXT NOT NULL,              -- SHA-256 of the request as asked for
-  tied_to_caller INTEGER NOT NULL,
-  job BLOB NOT NULL                          -- wan.v1.Job
-);
-CREATE INDEX jobs_by_state ON jobs (state, number);
-CREATE TABLE events (
-  job INTEGER NOT NULL REFERENCES jobs (number),
-  sequence INTEGER NOT NULL,
-  event BLOB NOT NULL,                       -- wan.v1.Event
-  PRIMARY KEY (job, sequence)
-) WITHOUT ROWID;
-CREATE TABLE reports (
-  job INTEGER PRIMARY KEY REFERENCES jobs (number),
-  report BLOB NOT NULL                       -- wan.v1.JobReport, of the latest attempt
-);
-CREATE TABLE images (
-  job INTEGER PRIMARY KEY REFERENCES jobs (number),
-  image BLOB NOT NULL                        -- PNG or JPEG file, until the job has ended
-);
-)sql"};
-constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
-
 constexpr char kSelectJob[] =
-    "SELECT number, job, request_digest, tied_to_caller, "
-    "(SELECT MAX(sequence) FROM events WHERE events.job = jobs.number) FROM jobs ";
+    "SELECT number, name, state, job, request_digest, tied_to_caller, "
+    "(SELECT MAX(sequence) FROM events WHERE events.job = jobs.number), "
+    "EXISTS (SELECT 1 FROM events WHERE events.job = jobs.number AND sequence = 1) FROM jobs ";
 
-absl::Status ToStatus(const SQLite::Exception& error, const std::string& where) {
-  const std::string what = absl::StrCat(where, ": ", error.what());
-  switch (error.getErrorCode()) {
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-      return absl::DataLossError(
-          absl::StrCat(what,
-                       "; the file is damaged: restore a copy of it, or move it away to "
-                       "start with no jobs (videos stay where they are)"));
-    case SQLITE_FULL:
-      return absl::ResourceExhaustedError(what);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return absl::UnavailableError(absl::StrCat(what, "; another process uses the file"));
-    case SQLITE_CANTOPEN:
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-      return absl::PermissionDeniedError(
-          absl::StrCat(what, "; the server must be able to write the file and its folder"));
-    default:
-      return absl::InternalError(what);
-  }
+// Rows that are read while the lock is held once.
+constexpr int kRowsAtOnce = 64;
+// A page of jobs ends early when it has grown so large; gRPC's clients take 4 MiB by default.
+constexpr size_t kMaxPageBytes = size_t{3} << 20;
+constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
+
+// A row of kSelectJob as it lies in the file.
+struct JobRow {
+  int64_t number = 0;
+  std::string name;
+  int state = 0;
+  std::string job;
+  std::string request_digest;
+  bool tied_to_caller = false;
+  int64_t last_sequence = 0;  // 0: no event
+  bool has_first_event = false;
+};
+
+JobRow ReadRow(SQLite::Statement& select) {
+  return {select.getColumn(0).getInt64(),   select.getColumn(1).getString(),
+          select.getColumn(2).getInt(),     select.getColumn(3).getString(),
+          select.getColumn(4).getString(),  select.getColumn(5).getInt() != 0,
+          select.getColumn(6).getInt64(),  // NULL reads as 0
+          select.getColumn(7).getInt() != 0};
 }
 
-template <typename Message>
-absl::StatusOr<Message> Parse(const SQLite::Column& column, const std::string& where) {
-  Message message;
-  if (!message.ParseFromArray(column.getBlob(), column.getBytes())) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": a row holds no ", Message::descriptor()->full_name()));
+// What is wrong with a row, which cannot be a job's then; empty if nothing is.
+std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed) {
+  if (!is_parsed) return "its bytes are no wan.v1.Job";
+  if (parsed.name() != row.name) {
+    return absl::StrCat("its bytes are of the job '", absl::CHexEscape(parsed.name()), "'");
   }
-  return message;
+  if (!wan::v1::JobState_IsValid(row.state) || row.state == wan::v1::JOB_STATE_UNSPECIFIED) {
+    return absl::StrCat("its state is ", row.state, ", which is none");
+  }
+  if (parsed.state() != row.state) {
+    return absl::StrCat("its state is ", row.state, ", but ", static_cast<int>(parsed.state()),
+                        " in its bytes");
+  }
+  if (!row.has_first_event) return "its first event is missing";
+  return "";
 }
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes) {
@@ -96,30 +81,19 @@ std::string RowOf(wan::v1::Job job) {
 
 class SqliteJobStore final : public JobStore {
  public:
-  SqliteJobStore(std::unique_ptr<SQLite::Database> database, const std::string& where)
-      : where_(where), database_(std::move(database)) {}
+  SqliteJobStore(std::unique_ptr<SQLite::Database> database, const std::string& where,
+                 std::function<void(const absl::Status&)> on_problem)
+      : where_(where), on_problem_(std::move(on_problem)), database_(std::move(database)) {}
 
   absl::Status Prepare() {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      SQLite::Database& db = *database_;
-      db.exec("PRAGMA locking_mode = EXCLUSIVE");
-      db.exec("PRAGMA journal_mode = WAL");
-      db.exec("PRAGMA synchronous = FULL");
-      SQLite::Statement check(db, "PRAGMA quick_check(1)");
-      if (!check.executeStep() || check.getColumn(0).getString() != "ok") {
-        return ToStatus(SQLite::Exception("quick_check failed", SQLITE_CORRUPT), where_);
-      }
-      const int version = db.execAndGet("PRAGMA user_version").getInt();
-      if (version > kSchemaVersion) {
-        return absl::FailedPreconditionError(
-            absl::StrCat(where_, ": schema version ", version, ", but this server knows up to ",
-                         kSchemaVersion, "; start the newer server that wrote it"));
-      }
-      // Also with nothing to migrate: the write takes the exclusive lock now.
-      SQLite::Transaction transaction(db);
-      for (int step = version; step < kSchemaVersion; ++step) db.exec(kMigrations[step]);
-      db.exec(absl::StrCat("PRAGMA user_version = ", kSchemaVersion));
-      transaction.commit();
+      return PrepareDatabase(*database_, where_);
+    });
+  }
+
+  absl::Status CheckWritable() override {
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      WriteNothing(*database_);
       return absl::OkStatus();
     });
   }
@@ -130,7 +104,9 @@ class SqliteJobStore final : public JobStore {
       SQLite::Database& db = *database_;
       SQLite::Transaction transaction(db);
       const wan::v1::Job& job = stored.job;
-      SQLite::Statement taken(db, "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2");
+      SQLite::Statement taken(db,
+                              "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
+                              "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
       taken.bind(1, job.name());
       if (!job.request().request_id().empty()) taken.bind(2, job.request().request_id());
       if (taken.executeStep()) {
@@ -173,88 +149,103 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::StatusOr<StoredJob> Get(std::string_view job) override {
-    return FindJob("WHERE name = ?", job, JobNotFoundError(job));
+    return FindJob("name", job, JobNotFoundError(job));
   }
 
   absl::StatusOr<StoredJob> FindByRequestId(std::string_view request_id) override {
-    return FindJob("WHERE request_id = ?", request_id,
-                   absl::NotFoundError("no job has this request_id"));
+    return FindJob("request_id", request_id, absl::NotFoundError("no job has this request_id"));
   }
 
   absl::StatusOr<JobPage> List(const JobQuery& query) override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<JobPage> {
-      std::vector<int> states(query.states.begin(), query.states.end());
-      SQLite::Statement select(
-          *database_, absl::StrCat(kSelectJob, "WHERE (?1 = 0 OR number < ?1)",
-                                   states.empty() ? ""
-                                                  : absl::StrCat(" AND state IN (",
-                                                                 absl::StrJoin(states, ","), ")"),
-                                   " ORDER BY number DESC LIMIT ?2"));
-      select.bind(1, query.before);
-      select.bind(2, query.limit + 1);  // one more tells whether another page follows
-      JobPage page;
-      int64_t last = 0;
-      while (select.executeStep()) {
-        if (static_cast<int>(page.jobs.size()) == query.limit) {
-          page.next = last;
-          break;
+    JobPage page;
+    size_t bytes = 0;
+    int64_t before = query.before == 0 ? kNewest : query.before;
+    for (;;) {
+      // One more than fits, to know whether another page follows.
+      const int wanted =
+          std::min(kRowsAtOnce, query.limit + 1 - static_cast<int>(page.jobs.size()));
+      const absl::StatusOr<std::vector<JobRow>> rows = ReadRows(query.states, before, wanted);
+      if (!rows.ok()) return rows.status();
+      for (const JobRow& row : *rows) {
+        if (static_cast<int>(page.jobs.size()) == query.limit || bytes >= kMaxPageBytes) {
+          page.next = before;
+          return page;
         }
-        absl::StatusOr<StoredJob> job = ReadJob(select);
-        if (!job.ok()) return job.status();
+        before = row.number;
+        absl::StatusOr<StoredJob> job = ToJob(row);
+        if (!job.ok()) continue;  // it was set aside and told
+        bytes += row.job.size();
         page.jobs.push_back(*std::move(job));
-        last = select.getColumn(0).getInt64();
       }
-      return page;
-    });
+      if (static_cast<int>(rows->size()) < wanted) return page;
+    }
   }
 
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override {
-    return Guard(
-        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<std::vector<StoredJob>> {
-          SQLite::Statement select(
-              *database_, absl::StrCat(kSelectJob, "WHERE state IN (?, ?) ORDER BY number"));
-          select.bind(1, static_cast<int>(wan::v1::JOB_STATE_QUEUED));
-          select.bind(2, static_cast<int>(wan::v1::JOB_STATE_RUNNING));
-          std::vector<StoredJob> jobs;
-          while (select.executeStep()) {
-            absl::StatusOr<StoredJob> job = ReadJob(select);
-            if (!job.ok()) return job.status();
-            jobs.push_back(*std::move(job));
-          }
-          return jobs;
-        });
+    std::vector<StoredJob> jobs;
+    for (int64_t before = kNewest;;) {
+      const absl::StatusOr<std::vector<JobRow>> rows =
+          ReadRows({wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING}, before, kRowsAtOnce);
+      if (!rows.ok()) return rows.status();
+      for (const JobRow& row : *rows) {
+        before = row.number;
+        absl::StatusOr<StoredJob> job = ToJob(row);
+        if (job.ok()) jobs.push_back(*std::move(job));
+      }
+      if (static_cast<int>(rows->size()) < kRowsAtOnce) break;
+    }
+    std::reverse(jobs.begin(), jobs.end());
+    return jobs;
   }
 
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                     mutex_) -> absl::StatusOr<std::vector<wan::v1::Event>> {
-      SQLite::Statement select(
-          *database_,
-          "SELECT event FROM events WHERE job = (SELECT number FROM jobs WHERE name = ?) "
-          "AND sequence > ? ORDER BY sequence LIMIT ?");
-      select.bind(1, std::string(job));
-      select.bind(2, after);
-      select.bind(3, limit);
-      std::vector<wan::v1::Event> events;
-      while (select.executeStep()) {
-        absl::StatusOr<wan::v1::Event> event = Parse<wan::v1::Event>(select.getColumn(0), where_);
-        if (!event.ok()) return event.status();
-        events.push_back(*std::move(event));
+    using Rows = std::vector<std::pair<int64_t, std::string>>;
+    const absl::StatusOr<Rows> rows =
+        Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
+          SQLite::Statement select(
+              *database_,
+              "SELECT sequence, event FROM events WHERE job = (SELECT number FROM jobs WHERE name "
+              "= ?) AND sequence > ? ORDER BY sequence LIMIT ?");
+          select.bind(1, std::string(job));
+          select.bind(2, after);
+          select.bind(3, limit);
+          Rows read;
+          while (select.executeStep()) {
+            read.emplace_back(select.getColumn(0).getInt64(), select.getColumn(1).getString());
+          }
+          return read;
+        });
+    if (!rows.ok()) return rows.status();
+    std::vector<wan::v1::Event> events;
+    for (const auto& [sequence, bytes] : *rows) {
+      wan::v1::Event event;
+      if (sequence != after + 1) {
+        return DamagedError(job, absl::StrCat("its event ", after + 1, " is missing"));
       }
-      return events;
-    });
+      if (!event.ParseFromString(bytes) || event.sequence() != sequence) {
+        return DamagedError(job, absl::StrCat("its event ", sequence, " cannot be read"));
+      }
+      after = sequence;
+      events.push_back(std::move(event));
+    }
+    return events;
   }
 
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<wan::v1::JobReport> {
-      SQLite::Statement select(
-          *database_,
-          "SELECT report FROM reports WHERE job = (SELECT number FROM jobs WHERE name = ?)");
-      select.bind(1, std::string(job));
-      if (!select.executeStep()) return absl::NotFoundError("the job has no report");
-      return Parse<wan::v1::JobReport>(select.getColumn(0), where_);
-    });
+    const absl::StatusOr<std::string> bytes =
+        Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<std::string> {
+          SQLite::Statement select(
+              *database_,
+              "SELECT report FROM reports WHERE job = (SELECT number FROM jobs WHERE name = ?)");
+          select.bind(1, std::string(job));
+          if (!select.executeStep()) return absl::NotFoundError("the job has no report");
+          return select.getColumn(0).getString();
+        });
+    if (!bytes.ok()) return bytes.status();
+    wan::v1::JobReport report;
+    if (!report.ParseFromString(*bytes)) return DamagedError(job, "its report cannot be read");
+    return report;
   }
 
   absl::StatusOr<std::string> Image(std::string_view job) override {
@@ -276,30 +267,112 @@ class SqliteJobStore final : public JobStore {
     try {
       return body();
     } catch (const SQLite::Exception& error) {
-      return ToStatus(error, where_);
+      return SqliteStatus(error, where_);
     }
   }
 
-  absl::StatusOr<StoredJob> FindJob(const char* condition, std::string_view key,
+  // The job whose column `key` has this value. DATA_LOSS for one that is damaged.
+  absl::StatusOr<StoredJob> FindJob(const char* key, std::string_view value,
                                     const absl::Status& missing) {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<StoredJob> {
-      SQLite::Statement select(*database_, absl::StrCat(kSelectJob, condition));
-      select.bind(1, std::string(key));
-      if (!select.executeStep()) return missing;
-      return ReadJob(select);
+    const absl::StatusOr<JobRow> row =
+        Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<JobRow> {
+          SQLite::Statement select(*database_, absl::StrCat(kSelectJob, "WHERE ", key, " = ?"));
+          select.bind(1, std::string(value));
+          if (select.executeStep()) return ReadRow(select);
+          SQLite::Statement damaged(
+              *database_,
+              absl::StrCat("SELECT name, reason FROM damaged_jobs WHERE ", key, " = ?"));
+          damaged.bind(1, std::string(value));
+          if (!damaged.executeStep()) return missing;
+          return DamagedError(damaged.getColumn(0).getString(), damaged.getColumn(1).getString());
+        });
+    if (!row.ok()) return row.status();
+    return ToJob(*row);
+  }
+
+  // At most `limit` rows with a number below `before`, newest first. The work is bounded by
+  // `limit`, however many jobs there are: each state has an index in this order.
+  absl::StatusOr<std::vector<JobRow>> ReadRows(const std::vector<wan::v1::JobState>& states,
+                                               int64_t before, int limit) {
+    using Rows = std::vector<JobRow>;
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
+      SQLite::Database& db = *database_;
+      std::vector<int64_t> numbers;
+      const auto read_numbers = [&](SQLite::Statement& select) {
+        while (select.executeStep()) numbers.push_back(select.getColumn(0).getInt64());
+      };
+      if (states.empty()) {
+        SQLite::Statement select(
+            db, "SELECT number FROM jobs WHERE number < ? ORDER BY number DESC LIMIT ?");
+        select.bind(1, before);
+        select.bind(2, limit);
+        read_numbers(select);
+      }
+      for (const wan::v1::JobState state : states) {
+        SQLite::Statement select(db,
+                                 "SELECT number FROM jobs WHERE state = ? AND number < ? "
+                                 "ORDER BY number DESC LIMIT ?");
+        select.bind(1, static_cast<int>(state));
+        select.bind(2, before);
+        select.bind(3, limit);
+        read_numbers(select);
+      }
+      std::sort(numbers.begin(), numbers.end(), std::greater<>());
+      if (numbers.size() > static_cast<size_t>(limit)) numbers.resize(static_cast<size_t>(limit));
+      Rows rows;
+      SQLite::Statement select(db, absl::StrCat(kSelectJob, "WHERE number = ?"));
+      for (const int64_t number : numbers) {
+        select.bind(1, number);
+        if (select.executeStep()) rows.push_back(ReadRow(select));
+        select.reset();
+      }
+      return rows;
     });
   }
 
-  // A row of kSelectJob.
-  absl::StatusOr<StoredJob> ReadJob(SQLite::Statement& select) const {
-    absl::StatusOr<wan::v1::Job> job = Parse<wan::v1::Job>(select.getColumn(1), where_);
-    if (!job.ok()) return job.status();
+  // Reads a row with no lock held. DATA_LOSS for a damaged one, which is set aside.
+  absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
-    stored.job = *std::move(job);
-    stored.request_digest = select.getColumn(2).getString();
-    stored.tied_to_caller = select.getColumn(3).getInt() != 0;
-    stored.job.set_last_sequence(select.getColumn(4).getInt64());  // NULL reads as 0
+    const bool parsed = stored.job.ParseFromString(row.job);
+    if (std::string damage = DamageOf(row, stored.job, parsed); !damage.empty()) {
+      return SetAside(row, damage);
+    }
+    stored.request_digest = row.request_digest;
+    stored.tied_to_caller = row.tied_to_caller;
+    stored.job.set_last_sequence(row.last_sequence);
     return stored;
+  }
+
+  // Moves a damaged row out of the way of all others, and tells of it once.
+  absl::Status SetAside(const JobRow& row, const std::string& damage) {
+    absl::Status damaged = DamagedError(row.name, damage);
+    bool first = false;
+    Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      first = told_.insert(row.number).second;
+      SQLite::Database& db = *database_;
+      SQLite::Transaction transaction(db);
+      SQLite::Statement copy(db,
+                             "INSERT INTO damaged_jobs SELECT number, name, state, request_id, "
+                             "request_digest, tied_to_caller, job, ? FROM jobs WHERE number = ?");
+      copy.bind(1, damage);
+      copy.bind(2, row.number);
+      copy.exec();
+      SQLite::Statement remove(db, "DELETE FROM jobs WHERE number = ?");
+      remove.bind(1, row.number);
+      remove.exec();
+      transaction.commit();
+      return absl::OkStatus();
+    }).IgnoreError();  // on a disk that takes no writes it stays where it is, and is passed over
+    if (first && on_problem_ != nullptr) on_problem_(damaged);
+    return damaged;
+  }
+
+  absl::Status DamagedError(std::string_view job, std::string_view damage) const {
+    return WithReason(
+        absl::DataLossError(absl::StrCat(
+            std::string(job), " is damaged: ", std::string(damage), " (", where_,
+            "); a damaged row is kept in the table damaged_jobs, and all other jobs are served")),
+        kReasonJobDamaged);
   }
 
   void InsertEvents(int64_t number, std::span<const wan::v1::Event> events)
@@ -345,19 +418,23 @@ class SqliteJobStore final : public JobStore {
   }
 
   const std::string where_;  // the file, for messages
+  const std::function<void(const absl::Status&)> on_problem_;
   absl::Mutex mutex_;
+  // Numbers of damaged rows that were told of.
+  std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<SQLite::Database> database_ ABSL_PT_GUARDED_BY(mutex_);
 };
 
-absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::string& file,
-                                                    const std::string& where) {
+absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
+    const std::string& file, const std::string& where,
+    std::function<void(const absl::Status&)> on_problem) {
   std::unique_ptr<SqliteJobStore> store;
   try {
     store = std::make_unique<SqliteJobStore>(
         std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE),
-        where);
+        where, std::move(on_problem));
   } catch (const SQLite::Exception& error) {
-    return ToStatus(error, where);
+    return SqliteStatus(error, where);
   }
   absl::Status prepared = store->Prepare();
   if (!prepared.ok()) return prepared;
@@ -366,12 +443,14 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::string& file,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(const std::filesystem::path& file) {
-  return OpenStore(file.string(), absl::StrCat("job database ", file.string()));
+absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
+    const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem) {
+  return OpenStore(file.string(), absl::StrCat("job database ", file.string()),
+                   std::move(on_problem));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore() {
-  return OpenStore(":memory:", "job database in memory");
+  return OpenStore(":memory:", "job database in memory", nullptr);
 }
 
 }  // namespace wan::server

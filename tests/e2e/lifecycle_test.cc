@@ -240,6 +240,33 @@ TEST(LifecycleTest, TwoServersDoNotShareADataFolder) {
   EXPECT_THAT(second.err, HasSubstr(folder.path()));
 }
 
+TEST(LifecycleTest, AJobThatIsKilledTooOftenFailsAndTheNextOneRuns) {
+  const TemporaryFolder folder;
+  const ServerOptions options = {.data_dir = folder.path(), .flags = {"--max-attempts", "2"}};
+  std::string poison;
+  std::string next;
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    TestServer server(options);
+    if (attempt == 1) {
+      poison = server.Submit(LongRequest()).name();
+      next = server.Submit(TinyRequest()).name();
+    }
+    server.Watch(poison, 0, [&](const Event& event) {
+      return event.attempt() == attempt && Reaches("Step_1_Inference")(event);
+    });
+    server.Kill();
+  }
+  TestServer server(options);
+  const wan::v1::Job job = server.Get(poison);
+  EXPECT_EQ(job.state(), wan::v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.lost_attempts_size(), 2);
+  EXPECT_THAT(job.error().message(), HasSubstr("attempt 2 was last heard of at 20"));
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(job.error().details(0).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), "ATTEMPTS_EXHAUSTED");
+  EXPECT_EQ(server.Await(next).state(), wan::v1::JOB_STATE_COMPLETED);
+}
+
 // kill -9 at each stage; the 20 kills of the plan are the rows below.
 class KillTest : public testing::TestWithParam<std::string> {};
 

@@ -16,6 +16,15 @@ TEST(ErrorsTest, EveryViolationSurvivesTheStatus) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("guidance_scale[1]: is -1"));
 }
 
+TEST(ErrorsTest, AtMost100ViolationsAreKeptAndTheRestIsCounted) {
+  const std::vector<FieldViolation> violations(250, {"outputs[0]", "is 9"});
+  const absl::Status status = InvalidFields(violations);
+  const std::vector<FieldViolation> kept = FieldViolationsOf(status);
+  ASSERT_EQ(kept.size(), kMaxViolations + 1);
+  EXPECT_EQ(kept.back(), (FieldViolation{"", "and 150 more violations"}));
+  EXPECT_THAT(std::string(status.message()), testing::EndsWith("; and 150 more violations"));
+}
+
 TEST(ErrorsTest, OtherStatusesHaveNoViolations) {
   EXPECT_TRUE(FieldViolationsOf(absl::InvalidArgumentError("x")).empty());
   EXPECT_TRUE(FieldViolationsOf(absl::OkStatus()).empty());

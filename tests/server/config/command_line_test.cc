@@ -108,6 +108,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "vae=host",
                                           "--queue-capacity",
                                           "3",
+                                          "--max-attempts",
+                                          "4",
                                           "--warm-up",
                                           "false",
                                           "--warm-up-shape",

@@ -39,6 +39,7 @@ residency_policies:
   text_encoder: cpu
   transformer: stream
 queue_capacity: 7
+max_attempts: 5
 warm_up: false
 warm_up_shapes: [1280x704x121, 64x32x5]
 shutdown_mode: requeue
@@ -71,6 +72,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
               ElementsAre(ComponentResidency{"text_encoder", ResidencyPolicy::kCpu},
                           ComponentResidency{"transformer", ResidencyPolicy::kStream}));
   EXPECT_EQ(config.queue_capacity, 7);
+  EXPECT_EQ(config.max_attempts, 5);
   EXPECT_FALSE(config.warm_up);
   EXPECT_THAT(config.warm_up_shapes,
               ElementsAre(VideoShape{1280, 704, 121}, VideoShape{64, 32, 5}));

@@ -1,4 +1,6 @@
 // What ends a job, or brings it back: cancel, deadline, stop, kill -9.
+#include <SQLiteCpp/SQLiteCpp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
@@ -284,6 +287,7 @@ TEST_F(LifecycleTest, KillLeavesQueuedJobsInTheirOrder) {
 }
 
 TEST_F(LifecycleTest, AttemptsCountOverManyKills) {
+  options_.max_attempts = 100;
   Open();
   std::string name = CreateHeld("Step_1_Inference");
   for (int attempt = 2; attempt <= 5; ++attempt) {
@@ -295,6 +299,86 @@ TEST_F(LifecycleTest, AttemptsCountOverManyKills) {
   }
   engine_->Release("Step_1_Inference");
   ExpectNoHoles(RunToEnd(name));
+}
+
+TEST_F(LifecycleTest, AJobThatTakesTheProcessWithItThreeTimesFailsAndTheNextOneRuns) {
+  Open();
+  const std::string poison = CreateHeld("Step_1_Inference");
+  const std::string next = Create(Request("next"));
+  std::vector<std::string> times;
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    times.push_back(absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_.Now(), absl::UTCTimeZone()));
+    EXPECT_EQ(Get(poison).lost_attempts_size(), attempt - 1) << "one that runs is not lost";
+    KillAndRestart(/*load=*/false);
+    clock_.Advance(absl::Seconds(10));
+    if (attempt == 3) break;
+    engine_->Hold("Step_1_Inference");
+    LoadModel("m");
+    engine_->AwaitHeld("Step_1_Inference");
+  }
+  const wan::v1::Job job = Get(poison);
+  EXPECT_EQ(job.state(), wan::v1::JOB_STATE_FAILED);
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(job.error().details(0).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), "ATTEMPTS_EXHAUSTED");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(job.error().message(), testing::HasSubstr(absl::StrCat(
+                                           "attempt ", i + 1, " was last heard of at ",
+                                           times[static_cast<size_t>(i)], " in Step_1_Inference")));
+  }
+  const std::vector<wan::v1::Event> events = RunToEnd(poison);
+  ExpectNoHoles(events);
+  EXPECT_TRUE(events.back().has_failed());
+  LoadModel("m");
+  EXPECT_EQ(Brief(RunToEnd(next).back()), "completed");
+}
+
+TEST_F(LifecycleTest, AServerThatIsToldToStopCountsAgainstNoJob) {
+  options_.max_attempts = 1;
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  for (int attempt = 2; attempt <= 4; ++attempt) {
+    service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
+    Close();
+    Open();
+    engine_->AwaitHeld("Step_1_Inference");
+    EXPECT_EQ(Get(name).attempt(), attempt);
+    EXPECT_EQ(Get(name).lost_attempts_size(), 0);
+  }
+  engine_->Release("Step_1_Inference");
+  EXPECT_EQ(Brief(RunToEnd(name).back()), "completed");
+}
+
+// The supervisor's patience may end before the grace time does.
+TEST_F(LifecycleTest, AKillAfterTheStopBeganCountsAgainstNoJob) {
+  options_.max_attempts = 1;
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  std::thread stopper([&] { service_->Stop(StopMode::kFinish, absl::Hours(1)); });
+  while (service_->Create(Request(), false).ok()) {
+  }
+  ASSERT_TRUE(service_->List({}).ok());  // waits until the log is written
+  const fs::path copy = folder_.path() / "killed_in_grace";
+  CopyFolder(options_.data_dir, copy);
+  engine_->Release("Step_1_Inference");
+  stopper.join();
+  Close();
+  OpenIn(copy);
+  EXPECT_EQ(Brief(RunToEnd(name).back()), "completed");
+  EXPECT_EQ(Get(name).lost_attempts_size(), 0);
+}
+
+TEST_F(LifecycleTest, AnAttemptIsDurableBeforeTheEngineIsCalled) {
+  options_.max_attempts = 1;
+  Open();
+  const std::string name = CreateHeld("TI2V_Preprocess");
+  // Nothing is waited for: the row was written before the engine got the job.
+  const fs::path copy = folder_.path() / "killed_at_once";
+  CopyFolder(options_.data_dir, copy);
+  Close();
+  engine_->Release("TI2V_Preprocess");
+  OpenIn(copy, /*load=*/false);
+  EXPECT_EQ(Get(name).state(), wan::v1::JOB_STATE_FAILED);
 }
 
 TEST_F(LifecycleTest, KillBetweenRenameAndCompletedLeavesNoStrayFile) {
@@ -373,6 +457,49 @@ TEST_F(LifecycleTest, JobsOfModelsThatAreNotLoadedWait) {
   EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED);
   LoadModel("n");
   EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
+}
+
+class ProblemListener final : public StateListener {
+ public:
+  void OnProblem(const absl::Status& problem) override {
+    absl::MutexLock lock(&mutex_);
+    problems_.emplace_back(problem.message());
+  }
+  std::vector<std::string> problems() {
+    absl::MutexLock lock(&mutex_);
+    return problems_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<std::string> problems_;
+};
+
+TEST_F(LifecycleTest, ADamagedRowIsNamedAndAllElseWorks) {
+  ProblemListener listener;
+  options_.listeners = {&listener};
+  Open();
+  const std::string done = Create();
+  RunToEnd(done);
+  CreateHeld("T5_Encoding");
+  const std::string damaged = Create();
+  const std::string waiting = Create();
+  ASSERT_TRUE(service_->List({}).ok());
+  const fs::path copy = folder_.path() / "damaged";
+  CopyFolder(options_.data_dir, copy);
+  Close();
+  engine_->Release("T5_Encoding");
+  SQLite::Database((copy / "jobs.db").string(), SQLite::OPEN_READWRITE)
+      .exec(absl::StrCat("UPDATE jobs SET job = x'ff' WHERE name = '", damaged, "'"));
+  OpenIn(copy);
+  EXPECT_THAT(listener.problems(), ElementsAre(testing::HasSubstr(damaged + " is damaged")));
+  EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
+  EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
+  EXPECT_THAT(service_->List({})->jobs(), SizeIs(3));
+  const absl::Status status = service_->Get(damaged).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(damaged));
+  Close();
 }
 
 // --- stop ---

@@ -47,6 +47,31 @@ TEST_F(JobRequestsTest, CreateTellsEveryViolationAtOnce) {
   EXPECT_EQ(service_->Stats().queued_total, 0);
 }
 
+TEST_F(JobRequestsTest, WhatIsTooLargeIsRefusedBeforeAnythingElse) {
+  Open();
+  const int plans = engine_->Plans();
+  wan::v1::GenerationRequest request = Request("");
+  request.set_priority(101);
+  for (int i = 0; i < 1000; ++i) request.add_outputs(static_cast<wan::v1::OutputKind>(9));
+  for (int i = 0; i < 1000; ++i) request.add_loras();
+  EXPECT_THAT(FieldsOf(service_->Create(request, false).status()), ElementsAre("outputs", "loras"));
+  EXPECT_EQ(engine_->Plans(), plans);
+}
+
+TEST_F(JobRequestsTest, ListTakesAStateOnceAndOnlySoMany) {
+  Open();
+  RunToEnd(Create());
+  Create();
+  wan::v1::ListJobsRequest request;
+  for (int i = 0; i < 16; ++i) request.add_states(JOB_STATE_COMPLETED);
+  request.set_page_size(1);
+  const auto page = service_->List(request);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(page->jobs(), SizeIs(1));
+  for (int i = 0; i < 1000; ++i) request.add_states(static_cast<wan::v1::JobState>(77));
+  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("states"));
+}
+
 TEST_F(JobRequestsTest, UnknownModelIsAViolationAmongTheOthers) {
   Open();
   wan::v1::GenerationRequest request = Request();

@@ -267,6 +267,52 @@ TEST_P(JobStoreTest, ListsByState) {
   EXPECT_THAT(names, ElementsAre("jobs/0", "jobs/1", "jobs/3"));
 }
 
+TEST_P(JobStoreTest, APageOfVeryLargeJobsEndsEarly) {
+  for (int i = 0; i < 8; ++i) {
+    StoredJob job = NewJob(absl::StrCat("jobs/", i));
+    job.job.mutable_request()->set_prompt(std::string(size_t{1} << 20, 'p'));
+    ASSERT_TRUE(Insert(job).ok());
+  }
+  JobQuery query;
+  query.limit = 100;
+  std::vector<std::string> names;
+  int pages = 0;
+  do {
+    const auto page = store_->List(query);
+    ASSERT_TRUE(page.ok()) << page.status();
+    EXPECT_LE(page->jobs.size(), 4u);
+    for (const std::string& name : Names(*page)) names.push_back(name);
+    query.before = page->next;
+    ++pages;
+  } while (query.before != 0);
+  EXPECT_THAT(names, ElementsAre("jobs/7", "jobs/6", "jobs/5", "jobs/4", "jobs/3", "jobs/2",
+                                 "jobs/1", "jobs/0"));
+  EXPECT_EQ(pages, 3);
+}
+
+TEST_P(JobStoreTest, ListsManyJobsInOnePage) {
+  for (int i = 0; i < 200; ++i) {
+    const StoredJob job = NewJob(absl::StrCat("jobs/", i));
+    ASSERT_TRUE(Insert(job).ok());
+    if (i % 2 == 0) {
+      ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());
+    }
+  }
+  JobQuery query;
+  query.limit = 150;
+  query.states = {JOB_STATE_QUEUED, JOB_STATE_RUNNING};
+  const auto page = store_->List(query);
+  ASSERT_TRUE(page.ok());
+  ASSERT_THAT(page->jobs, SizeIs(150));
+  for (int i = 0; i < 150; ++i) {
+    EXPECT_EQ(page->jobs[static_cast<size_t>(i)].job.name(), absl::StrCat("jobs/", 199 - i));
+  }
+  query.before = page->next;
+  EXPECT_THAT(store_->List(query)->jobs, SizeIs(50));
+}
+
+TEST_P(JobStoreTest, SaysThatItTakesWrites) { EXPECT_TRUE(store_->CheckWritable().ok()); }
+
 INSTANTIATE_TEST_SUITE_P(
     All, JobStoreTest,
     testing::Values(

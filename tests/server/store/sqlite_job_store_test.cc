@@ -8,14 +8,19 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/conversion/errors.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 class SqliteJobStoreTest : public testing::Test {
  protected:
@@ -25,6 +30,7 @@ class SqliteJobStoreTest : public testing::Test {
       stored.job.set_name(absl::StrCat("jobs/", i));
       stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
       stored.job.mutable_request()->set_prompt(std::string(500, 'p'));
+      stored.job.mutable_request()->set_request_id(absl::StrCat("request ", i));
       wan::v1::Event event;
       event.set_sequence(1);
       const absl::Status status = store.Insert(stored, "image", std::span(&event, 1));
@@ -115,17 +121,118 @@ TEST_F(SqliteJobStoreTest, ACutFileIsFoundAtOpen) {
   EXPECT_EQ(OpenSqliteJobStore(file_).status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(SqliteJobStoreTest, ARowThatIsNoJobIsDataLoss) {
+struct Damage {
+  std::string name;
+  std::string sql;
+  std::string told;  // part of what is said of it
+};
+
+class DamagedRowTest : public SqliteJobStoreTest, public testing::WithParamInterface<Damage> {
+ protected:
+  // Three jobs, of which jobs/1 is damaged.
+  void SetUp() override {
+    {
+      auto store = OpenSqliteJobStore(file_);
+      ASSERT_TRUE(store.ok());
+      ASSERT_TRUE(Fill(**store, 3).ok());
+    }
+    SQLite::Database(file_.string(), SQLite::OPEN_READWRITE).exec(GetParam().sql);
+  }
+
+  std::unique_ptr<JobStore> Open() {
+    auto store = OpenSqliteJobStore(
+        file_, [this](const absl::Status& problem) { problems_.push_back(problem); });
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *std::move(store);
+  }
+
+  static std::vector<std::string> Names(const std::vector<StoredJob>& jobs) {
+    std::vector<std::string> names;
+    for (const StoredJob& stored : jobs) names.push_back(stored.job.name());
+    return names;
+  }
+
+  std::vector<absl::Status> problems_;
+};
+
+TEST_P(DamagedRowTest, CostsItsOwnJobOnly) {
+  for (const bool again : {false, true}) {
+    problems_.clear();
+    const std::unique_ptr<JobStore> store = Open();
+    EXPECT_THAT(Names(*store->Unfinished()), ElementsAre("jobs/0", "jobs/2"));
+    EXPECT_THAT(Names(store->List({})->jobs), ElementsAre("jobs/2", "jobs/0"));
+    EXPECT_TRUE(store->Get("jobs/2").ok());
+    const absl::Status damaged = store->Get("jobs/1").status();
+    EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(ReasonOf(damaged), kReasonJobDamaged);
+    EXPECT_THAT(
+        std::string(damaged.message()),
+        AllOf(HasSubstr("jobs/1 is damaged: " + GetParam().told), HasSubstr(file_.string())));
+    EXPECT_THAT(problems_, SizeIs(again ? 0 : 1)) << "told once, when it is found";
+    // Its keys stay taken.
+    EXPECT_EQ(store->FindByRequestId("request 1").status().code(), absl::StatusCode::kDataLoss);
+    StoredJob retry;
+    retry.job.set_name("jobs/retry");
+    retry.job.set_state(wan::v1::JOB_STATE_QUEUED);
+    retry.job.mutable_request()->set_request_id("request 1");
+    EXPECT_EQ(store->Insert(retry, "", {}).code(), absl::StatusCode::kAlreadyExists);
+  }
+  SQLite::Database database(file_.string());
+  EXPECT_EQ(database.execAndGet("SELECT number FROM damaged_jobs").getInt(), 2);
+}
+
+TEST_P(DamagedRowTest, IsFoundByWhicheverCallComesUponIt) {
+  const std::unique_ptr<JobStore> store = Open();
+  JobQuery query;
+  query.limit = 1;
+  query.before = store->List(query)->next;
+  const auto page = store->List(query);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(Names(page->jobs), ElementsAre("jobs/0")) << "a page does not end at it";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, DamagedRowTest,
+    testing::Values(Damage{"Bytes", "UPDATE jobs SET job = x'ff' WHERE name = 'jobs/1'",
+                           "its bytes are no wan.v1.Job"},
+                    Damage{"Null", "UPDATE jobs SET job = '' WHERE name = 'jobs/1'",
+                           "its bytes are of the job ''"},
+                    Damage{"Other",
+                           "UPDATE jobs SET job = (SELECT job FROM jobs WHERE name = 'jobs/2') "
+                           "WHERE name = 'jobs/1'",
+                           "its bytes are of the job 'jobs/2'"},
+                    Damage{"State", "UPDATE jobs SET state = 77 WHERE name = 'jobs/1'",
+                           "its state is 77, which is none"},
+                    Damage{"OtherState", "UPDATE jobs SET state = 2 WHERE name = 'jobs/1'",
+                           "its state is 2, but 1 in its bytes"},
+                    Damage{"FirstEvent", "DELETE FROM events WHERE job = 2",
+                           "its first event is missing"}),
+    [](const auto& damage) { return damage.param.name; });
+
+TEST_F(SqliteJobStoreTest, AMissingOrDamagedEventIsNamed) {
   {
     auto store = OpenSqliteJobStore(file_);
     ASSERT_TRUE(store.ok());
     ASSERT_TRUE(Fill(**store, 1).ok());
+    JobChange change{"jobs/0", std::nullopt, {}, std::nullopt};
+    for (int sequence = 2; sequence <= 5; ++sequence) {
+      change.events.emplace_back().set_sequence(sequence);
+    }
+    ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
   }
-  SQLite::Database(file_.string(), SQLite::OPEN_READWRITE).exec("UPDATE jobs SET job = x'ff'");
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    database.exec("DELETE FROM events WHERE sequence = 3");
+    database.exec("UPDATE events SET event = x'ff' WHERE sequence = 5");
+  }
   auto store = OpenSqliteJobStore(file_);
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ((*store)->Unfinished().status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ((*store)->Get("jobs/0").status().code(), absl::StatusCode::kDataLoss);
+  ASSERT_TRUE(store.ok());
+  EXPECT_TRUE((*store)->Get("jobs/0").ok());
+  EXPECT_THAT(std::string((*store)->Events("jobs/0", 0, 10).status().message()),
+              HasSubstr("jobs/0 is damaged: its event 3 is missing"));
+  EXPECT_THAT(std::string((*store)->Events("jobs/0", 4, 10).status().message()),
+              HasSubstr("jobs/0 is damaged: its event 5 cannot be read"));
+  EXPECT_EQ((*store)->Events("jobs/0", 3, 1)->size(), 1u);
 }
 
 TEST_F(SqliteJobStoreTest, ANewerSchemaIsRefused) {

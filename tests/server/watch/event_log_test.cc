@@ -65,6 +65,7 @@ class FaultyStore final : public JobStore {
     return store_->FindByRequestId(id);
   }
   absl::StatusOr<JobPage> List(const JobQuery& query) override { return store_->List(query); }
+  absl::Status CheckWritable() override { return store_->CheckWritable(); }
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override { return store_->Unfinished(); }
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override {

@@ -1,0 +1,134 @@
+#include "server/store/sqlite_schema.h"
+
+#include <sqlite3.h>
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace {
+
+// Step N of the list takes a database from version N to N + 1. A released step never changes.
+constexpr const char* kMigrations[] = {
+    R"sql(
+CREATE TABLE jobs (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of acceptance
+  name TEXT NOT NULL UNIQUE,                 -- jobs/ID
+  state INTEGER NOT NULL,                    -- wan.v1.JobState
+  request_id TEXT UNIQUE,                    -- NULL: none
+  request_digest TEXT NOT NULL,              -- SHA-256 of the request as asked for
+  tied_to_caller INTEGER NOT NULL,
+  job BLOB NOT NULL                          -- wan.v1.Job
+);
+CREATE INDEX jobs_by_state ON jobs (state, number);
+CREATE TABLE events (
+  job INTEGER NOT NULL REFERENCES jobs (number),
+  sequence INTEGER NOT NULL,
+  event BLOB NOT NULL,                       -- wan.v1.Event
+  PRIMARY KEY (job, sequence)
+) WITHOUT ROWID;
+CREATE TABLE reports (
+  job INTEGER PRIMARY KEY REFERENCES jobs (number),
+  report BLOB NOT NULL                       -- wan.v1.JobReport, of the latest attempt
+);
+CREATE TABLE images (
+  job INTEGER PRIMARY KEY REFERENCES jobs (number),
+  image BLOB NOT NULL                        -- PNG or JPEG file, until the job has ended
+);
+)sql",
+    R"sql(
+CREATE TABLE damaged_jobs (                  -- rows of jobs that could not be read, as they were
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  state,
+  request_id UNIQUE,
+  request_digest,
+  tied_to_caller,
+  job,
+  reason TEXT NOT NULL                       -- what is wrong with it
+);
+)sql"};
+constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
+
+bool RefusesWrites(const SQLite::Exception& error) {
+  switch (error.getErrorCode()) {
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& where) {
+  const std::string what = absl::StrCat(where, ": ", error.what());
+  switch (error.getErrorCode()) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::DataLossError(
+          absl::StrCat(what,
+                       "; the file is damaged: restore a copy of it, or move it away to "
+                       "start with no jobs (videos stay where they are)"));
+    case SQLITE_FULL:
+      return WithReason(absl::ResourceExhaustedError(
+                            absl::StrCat(what, "; the disk must have room for more jobs")),
+                        kReasonStorageUnavailable);
+    case SQLITE_IOERR:
+      return WithReason(
+          absl::UnavailableError(absl::StrCat(what, "; the disk must take reads and writes")),
+          kReasonStorageUnavailable);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(absl::StrCat(what, "; another process uses the file"));
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      return WithReason(absl::PermissionDeniedError(absl::StrCat(
+                            what, "; the server must be able to write the file and its folder")),
+                        kReasonStorageUnavailable);
+    default:
+      return absl::InternalError(what);
+  }
+}
+
+absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
+  db.exec("PRAGMA locking_mode = EXCLUSIVE");
+  db.exec("PRAGMA journal_mode = WAL");
+  db.exec("PRAGMA synchronous = FULL");
+  SQLite::Statement check(db, "PRAGMA quick_check(1)");
+  if (!check.executeStep() || check.getColumn(0).getString() != "ok") {
+    return SqliteStatus(SQLite::Exception("quick_check failed", SQLITE_CORRUPT), where);
+  }
+  const int version = db.execAndGet("PRAGMA user_version").getInt();
+  if (version > kSchemaVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(where, ": schema version ", version, ", but this server knows up to ",
+                     kSchemaVersion, "; start the newer server that wrote it"));
+  }
+  try {
+    // Also with nothing to migrate: the write takes the exclusive lock now.
+    SQLite::Transaction transaction(db);
+    for (int step = version; step < kSchemaVersion; ++step) db.exec(kMigrations[step]);
+    db.exec(absl::StrCat("PRAGMA user_version = ", kSchemaVersion));
+    transaction.commit();
+  } catch (const SQLite::Exception& error) {
+    if (version != kSchemaVersion || !RefusesWrites(error)) throw;
+  }
+  return absl::OkStatus();
+}
+
+void WriteNothing(SQLite::Database& db) {
+  SQLite::Transaction transaction(db);
+  db.exec(absl::StrCat("PRAGMA user_version = ", kSchemaVersion));
+  transaction.commit();
+}
+
+}  // namespace wan::server

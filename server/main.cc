@@ -18,6 +18,7 @@
 #include "server/config/default_models.h"
 #include "server/config/yaml_config.h"
 #include "server/logging/logger.h"
+#include "server/rpc/descriptors.h"
 #include "server/rpc/server.h"
 
 namespace wan::server {
@@ -61,8 +62,9 @@ int Serve(const ServerConfig& config) {
   // A reader that went away is an error of a write, not the end of the server.
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t stop_signals = BlockStopSignals();
+  RaiseDescriptorLimit();
   static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());
-  RouteGrpcLogs(logger);
+  RouteLibraryLogs(logger, SystemClock());
 
   auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
                                config.residency_policies, config.device_memory_limit});

@@ -5,7 +5,7 @@ BUILD_PACKAGES=(
   build-essential ca-certificates ccache cmake mold ninja-build pkg-config python3 python3-pip unzip
   grpc-proto libabsl-dev libc-ares-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libre2-dev
   libssl-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev
-  libcli11-dev libcpp-httplib-dev libcurl4-openssl-dev libicu-dev libsqlite3-dev libsqlitecpp-dev libyaml-cpp-dev
+  libboost-dev libcli11-dev libcpp-httplib-dev libcurl4-openssl-dev libicu-dev libsqlite3-dev libsqlitecpp-dev libyaml-cpp-dev
   nlohmann-json3-dev prometheus-cpp-dev
   libavcodec-dev libavformat-dev libavutil-dev libjpeg-dev libpng-dev
   libswscale-dev

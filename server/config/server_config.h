@@ -42,6 +42,11 @@ struct ServerConfig {
   uint64_t device_memory_limit = 0;
   // Where the weights of each component live; one that is not named chooses for itself.
   std::vector<ComponentResidency> residency_policies;
+  // Connections of the gRPC port that may be open; 0: three quarters of the descriptors that the
+  // process may have.
+  int max_connections = 0;
+  // The same from one address; never more than half of all, so that one caller leaves room.
+  int max_connections_per_address = 4096;
   // Most jobs that may wait.
   int queue_capacity = 100;
   // How many attempts a job may lose with the process or the device before it ends as FAILED.

@@ -75,6 +75,37 @@ void Logger::Log(LogLevel level, std::string_view message, std::initializer_list
   writer_(line);
 }
 
+LimitedLog::LimitedLog(Logger& logger, const Clock& clock, std::string source, int most,
+                       absl::Duration window)
+    : logger_(logger),
+      clock_(clock),
+      source_(std::move(source)),
+      most_(most),
+      window_nanos_(absl::ToInt64Nanoseconds(window)) {}
+
+void LimitedLog::Log(LogLevel level, std::string_view message, std::string_view file, int line) {
+  int64_t left_out = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    const int64_t now = clock_.MonotonicNanos();
+    if (in_window_ == 0 || now >= window_end_) {
+      window_end_ = now + window_nanos_;
+      in_window_ = 0;
+      left_out = std::exchange(left_out_, 0);
+    }
+    if (in_window_ == most_) {
+      ++left_out_;
+      return;
+    }
+    ++in_window_;
+  }
+  if (left_out > 0) {
+    logger_.Log(LogLevel::kWarning, "messages left out",
+                {{"source", source_}, {"count", left_out}});
+  }
+  logger_.Log(level, message, {{"source", source_}, {"file", file}, {"line", line}});
+}
+
 Logger::Writer StandardError() {
   return [](std::string_view line) {
     // One write an entry where possible, so that lines of other processes on the same descriptor

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "engine/api/clock.h"
 
 namespace wan::server {
@@ -62,8 +63,33 @@ class Logger {
 // Writes lines to the process' standard error.
 Logger::Writer StandardError();
 
-// Sends what gRPC itself logs (port already in use, broken handshakes) through `logger`, for the
-// rest of the process; the logger must live as long.
-void RouteGrpcLogs(Logger& logger);
+// Lets a bounded number of entries through, for messages that callers can cause at will.
+// Thread-safe.
+class LimitedLog {
+ public:
+  // At most `most` entries in each `window`, which begins with its first entry. What is left out is
+  // counted, and told in an entry of its own before the first one of the next window. Logger and
+  // clock must outlive the log; `source` names whose messages they are.
+  LimitedLog(Logger& logger, const Clock& clock, std::string source, int most = 20,
+             absl::Duration window = absl::Seconds(10));
+
+  void Log(LogLevel level, std::string_view message, std::string_view file, int line);
+
+ private:
+  Logger& logger_;
+  const Clock& clock_;
+  const std::string source_;
+  const int most_;
+  const int64_t window_nanos_;
+  absl::Mutex mutex_;
+  int64_t window_end_ ABSL_GUARDED_BY(mutex_) = 0;
+  int in_window_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Sends what gRPC and protobuf log themselves (broken handshakes, text that is not UTF-8) through
+// `logger`, a bounded number of entries of each, for the rest of the process; logger and clock must
+// live as long. Called once.
+void RouteLibraryLogs(Logger& logger, const Clock& clock);
 
 }  // namespace wan::server

@@ -2,6 +2,7 @@
 
 #include <prometheus/metric_family.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -73,6 +74,46 @@ void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famili
   }
   length.MoveTo(families);
   seconds.MoveTo(families);
+}
+
+MetricFamily Counter(std::string name, std::string help,
+                     const std::map<std::string, int64_t>& by_reason) {
+  MetricFamily family;
+  family.name = std::move(name);
+  family.help = std::move(help);
+  family.type = prometheus::MetricType::Counter;
+  for (const auto& [reason, count] : by_reason) {
+    ClientMetric metric;
+    metric.label = {{"reason", reason}};
+    metric.counter.value = static_cast<double>(count);
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
+  const struct {
+    const char* name;
+    const char* help;
+    int64_t value;
+    bool known;
+  } gauges[] = {
+      {"wan_grpc_connections", "Open connections of the gRPC port.", wire.connections, true},
+      {"wan_grpc_connections_limit", "Most connections of the gRPC port.", wire.connections_limit,
+       true},
+      {"wan_process_descriptors", "Open file descriptors of the process.", wire.descriptors,
+       wire.descriptors > 0},
+      {"wan_process_descriptors_limit", "Most file descriptors of the process.",
+       wire.descriptors_limit, wire.descriptors_limit > 0},
+  };
+  for (const auto& row : gauges) {
+    Gauge gauge(row.name, row.help);
+    if (row.known) gauge.Add({}, static_cast<double>(row.value));
+    gauge.MoveTo(families);
+  }
+  families.push_back(Counter("wan_grpc_refused_connections_total",
+                             "Connections that were closed at once, by reason.",
+                             wire.refused_connections));
 }
 
 void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
@@ -159,6 +200,7 @@ void AddDevices(const std::vector<DeviceSample>& samples, Devices which, const T
 std::vector<MetricFamily> GaugesOf(const MetricsSnapshot& snapshot) {
   std::vector<MetricFamily> families;
   AddQueue(snapshot, families);
+  AddWire(snapshot.wire, families);
   AddModels(snapshot, families);
   AddDevices(snapshot.devices, Devices::kGpus, kGpuRates, families);
   AddDevices(snapshot.devices, Devices::kGpus, kGpuBytes, families);

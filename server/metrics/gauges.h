@@ -1,5 +1,5 @@
-// Gauges of a moment, as Prometheus' families. A figure that is absent has no sample; a family
-// without samples is left out.
+// Gauges of a moment, and counters that others keep, as Prometheus' families. A figure that is
+// absent has no sample; a family without samples is left out.
 #pragma once
 
 #include <vector>

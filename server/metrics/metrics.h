@@ -9,6 +9,7 @@
 
 #include "engine/api/device_monitor.h"
 #include "server/jobs/job_service.h"
+#include "server/metrics/wire_stats.h"
 #include "server/watch/listener.h"
 
 namespace prometheus {
@@ -22,6 +23,7 @@ struct MetricsSnapshot {
   JobStats jobs;
   std::vector<wan::v1::Model> models;
   std::vector<DeviceSample> devices;
+  WireStats wire;
 };
 
 // Thread-safe.

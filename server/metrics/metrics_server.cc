@@ -1,10 +1,19 @@
 #include "server/metrics/metrics_server.h"
 
-#include <httplib.h>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -13,54 +22,168 @@
 namespace wan::server {
 namespace {
 
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
 constexpr char kPath[] = "/metrics";
 constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
-// Two: a scraper that reads slowly does not block the next.
-constexpr int kThreads = 2;
+// How long the server waits after it could not accept a connection, for lack of descriptors.
+constexpr std::chrono::milliseconds kAcceptAgain{100};
+
+// One request and its answer; the connection is closed after it.
+class Connection final : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, const prometheus::Collectable& metrics,
+             const MetricsServerLimits& limits)
+      : stream_(std::move(socket)),
+        buffer_(2 * limits.header_bytes),
+        metrics_(metrics),
+        limits_(limits) {
+    parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
+    // A body of any announced size is answered (405) and never read. (No limit at all would refuse
+    // every body in Boost 1.74, which compares the size with the missing limit.)
+    parser_.body_limit(std::numeric_limits<uint64_t>::max());
+  }
+
+  void Start() {
+    // One limit for the whole header: bytes that trickle in do not extend it.
+    stream_.expires_after(limits_.header_time);
+    http::async_read_header(stream_, buffer_, parser_,
+                            [self = shared_from_this()](error_code error, size_t) {
+                              if (!error) self->Answer();
+                            });
+  }
+
+  // Ends it. What is under way fails, and the last reference goes with it.
+  void Close() { stream_.close(); }
+
+ private:
+  void Answer() {
+    Fill(parser_.get());
+    stream_.expires_after(limits_.answer_time);
+    http::async_write(stream_, response_, [self = shared_from_this()](error_code, size_t) {
+      error_code ignored;
+      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    });
+  }
+
+  void Fill(const http::request<http::empty_body>& request) {
+    response_.version(request.version());
+    response_.keep_alive(false);
+    response_.set(http::field::content_type, "text/plain; charset=utf-8");
+    const bool head = request.method() == http::verb::head;
+    if (!head && request.method() != http::verb::get) {
+      response_.result(http::status::method_not_allowed);
+      response_.set(http::field::allow, "GET, HEAD");
+      response_.body() = absl::StrCat("only GET and HEAD of ", kPath, " are answered here\n");
+    } else if (const beast::string_view target = request.target();
+               target.substr(0, target.find('?')) != kPath) {
+      response_.result(http::status::not_found);
+      response_.body() = absl::StrCat("only ", kPath, " is served here\n");
+    } else {
+      response_.result(http::status::ok);
+      response_.set(http::field::content_type, kContentType);
+      response_.body() = prometheus::TextSerializer().Serialize(metrics_.Collect());
+    }
+    response_.prepare_payload();
+    if (head) response_.body().clear();
+  }
+
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+  http::request_parser<http::empty_body> parser_;
+  http::response<http::string_body> response_;
+  const prometheus::Collectable& metrics_;
+  const MetricsServerLimits& limits_;
+};
+
+// Binds and listens; an error if the address cannot be had.
+error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
+  error_code error;
+  tcp::resolver resolver(acceptor.get_executor());
+  const auto found =
+      resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, error);
+  if (error) return error;
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor.open(endpoint.protocol(), error);
+  if (error) return error;
+  acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (error) return error;
+  acceptor.bind(endpoint, error);
+  if (error) return error;
+  acceptor.listen(asio::socket_base::max_listen_connections, error);
+  return error;
+}
 
 }  // namespace
 
 struct MetricsServer::Parts {
+  Parts(std::shared_ptr<const prometheus::Collectable> collectable,
+        const MetricsServerLimits& server_limits)
+      : metrics(std::move(collectable)), limits(server_limits) {}
+
+  void Accept() {
+    acceptor.async_accept([this](error_code error, tcp::socket socket) {
+      if (error) {
+        AcceptLater();
+        return;
+      }
+      MakeRoom();
+      auto connection = std::make_shared<Connection>(std::move(socket), *metrics, limits);
+      connections.push_back(connection);
+      connection->Start();
+      Accept();
+    });
+  }
+
+  void AcceptLater() {
+    accept_again.expires_after(kAcceptAgain);
+    accept_again.async_wait([this](error_code) { Accept(); });
+  }
+
+  // Forgets the connections that have ended, and closes the oldest if there is no room for one
+  // more.
+  void MakeRoom() {
+    connections.remove_if([](const std::weak_ptr<Connection>& gone) { return gone.expired(); });
+    while (connections.size() >= limits.connections) {
+      if (const auto oldest = connections.front().lock()) oldest->Close();
+      connections.pop_front();
+    }
+  }
+
+  const std::shared_ptr<const prometheus::Collectable> metrics;
+  const MetricsServerLimits limits;
+  std::list<std::weak_ptr<Connection>> connections;  // the oldest first
   HostPort address;
-  httplib::Server http;
+  // Goes before the members above: the handlers that it still holds refer to them.
+  asio::io_context io{1};
+  tcp::acceptor acceptor{io};
+  asio::steady_timer accept_again{io};
   std::thread thread;
 };
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics) {
-  auto parts = std::make_unique<Parts>();
-  httplib::Server& http = parts->http;
-  http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  // A connection that is kept open would hold up the end of the server.
-  http.set_keep_alive_max_count(1);
-  // The library's default would let two servers share a port.
-  http.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  });
-  http.Get(kPath, [metrics = std::move(metrics)](const httplib::Request&,
-                                                 httplib::Response& response) {
-    response.set_content(prometheus::TextSerializer().Serialize(metrics->Collect()), kContentType);
-  });
-  const int port = address.port == 0 ? http.bind_to_any_port(address.host)
-                   : http.bind_to_port(address.host, address.port) ? address.port
-                                                                   : -1;
-  if (port <= 0) {
+    const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
+    const MetricsServerLimits& limits) {
+  auto parts = std::make_unique<Parts>(std::move(metrics), limits);
+  if (const error_code error = Listen(parts->acceptor, address)) {
     return absl::UnavailableError(
         absl::StrCat("metrics_listen: cannot listen on ", ToString(address),
                      ": the port is taken, or the host is no address of this machine"));
   }
-  parts->address = {address.host, port};
-  parts->thread = std::thread([&http] { http.listen_after_bind(); });
-  // Before it runs, it cannot be stopped.
-  while (!http.is_running()) std::this_thread::yield();
+  parts->address = {address.host, parts->acceptor.local_endpoint().port()};
+  parts->Accept();
+  parts->thread = std::thread([&io = parts->io] { io.run(); });
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(parts)));
 }
 
 MetricsServer::MetricsServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 MetricsServer::~MetricsServer() {
-  parts_->http.stop();
+  parts_->io.stop();
   parts_->thread.join();
 }
 

@@ -22,6 +22,12 @@ void HealthReporter::Stop() {
   publish_ = nullptr;
 }
 
+void HealthReporter::SetAccepting(bool accepting) {
+  absl::MutexLock lock(&mutex_);
+  accepting_ = accepting;
+  Publish();
+}
+
 void HealthReporter::OnModelState(const wan::v1::Model& model) {
   const std::string name(BareModelName(model.name()));
   absl::MutexLock lock(&mutex_);
@@ -40,7 +46,9 @@ void HealthReporter::OnModelState(const wan::v1::Model& model) {
   Publish();
 }
 
-bool HealthReporter::Serving() const { return !stopped_ && loading_.empty() && !ready_.empty(); }
+bool HealthReporter::Serving() const {
+  return !stopped_ && accepting_ && loading_.empty() && !ready_.empty();
+}
 
 void HealthReporter::Publish() {
   if (publish_) publish_(Serving());

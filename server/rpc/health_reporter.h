@@ -13,8 +13,9 @@
 
 namespace wan::server {
 
-// SERVING while the loading of every configured model has ended, one way or the other, and at least
-// one model is READY; NOT_SERVING before, between, and from Stop on. Thread-safe.
+// SERVING while the loading of every configured model has ended, one way or the other, at least one
+// model is READY, and new connections are accepted; NOT_SERVING before, between, and from Stop on.
+// Thread-safe.
 class HealthReporter final : public StateListener {
  public:
   // `configured` are bare names.
@@ -27,6 +28,9 @@ class HealthReporter final : public StateListener {
   // Publishes NOT_SERVING for good. Without effect before Start.
   void Stop();
 
+  // Whether new connections are accepted; they are until this says otherwise.
+  void SetAccepting(bool accepting);
+
   void OnModelState(const wan::v1::Model& model) override;
 
  private:
@@ -36,6 +40,7 @@ class HealthReporter final : public StateListener {
   absl::Mutex mutex_;
   std::set<std::string> loading_ ABSL_GUARDED_BY(mutex_);  // configured, and not ended
   std::set<std::string> ready_ ABSL_GUARDED_BY(mutex_);
+  bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<void(bool)> publish_ ABSL_GUARDED_BY(mutex_);
 };

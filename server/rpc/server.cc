@@ -1,7 +1,6 @@
 #include "server/rpc/server.h"
 
 #include <google/protobuf/stubs/common.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/security/server_credentials.h>
@@ -9,6 +8,7 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/version_info.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <stop_token>
@@ -20,7 +20,10 @@
 #include "server/logging/activity_log.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
+#include "server/rpc/connection_acceptor.h"
+#include "server/rpc/descriptors.h"
 #include "server/rpc/health_reporter.h"
+#include "server/rpc/reflection_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/worker_pool.h"
 
@@ -36,6 +39,8 @@ constexpr int kMaxRequestBytes = 64 << 20;
 constexpr int kKeepaliveMillis = 20'000;
 constexpr int kKeepaliveTimeoutMillis = 10'000;
 constexpr int kShortestPingMillis = 5'000;
+// How long a connection may take to begin as HTTP/2 does. One that says nothing is closed then.
+constexpr int kHandshakeMillis = 10'000;
 // For calls that are still being answered when everything else has stopped.
 constexpr std::chrono::seconds kLastCalls{2};
 
@@ -52,6 +57,15 @@ ServerFacts FactsOf(Clock& clock, std::map<std::string, std::string> libraries) 
   libraries["grpc"] = GRPC_CPP_VERSION_STRING;
   libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
   return {WAN_VERSION, std::move(libraries), clock.Now()};
+}
+
+ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
+  ConnectionLimits limits;
+  limits.total =
+      config.max_connections > 0 ? config.max_connections : ConnectionsFor(DescriptorsNow().limit);
+  limits.per_address = std::min(config.max_connections_per_address, std::max(1, limits.total / 2));
+  limits.unacknowledged = std::chrono::milliseconds(kKeepaliveTimeoutMillis);
+  return limits;
 }
 
 StopMode StopModeOf(ShutdownMode mode) {
@@ -73,9 +87,11 @@ struct Server::Parts {
         metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype}) {}
 
   absl::Status OpenJobs();
+  absl::Status TakePort();
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(ServerFacts facts);
   absl::Status LoadModels();
+  WireStats WireNow();
 
   const ServerConfig config;
   Engine& engine;
@@ -91,6 +107,9 @@ struct Server::Parts {
   // Goes before the services: what it runs last may hold the last of a stream.
   WorkerPool pool{kWorkers};
   std::unique_ptr<grpc::Server> grpc_server;
+  // gRPC's door for connections, and who brings them there.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door;
+  std::unique_ptr<ConnectionAcceptor> acceptor;
   HostPort grpc_address;
   std::once_flag stopped;
 };
@@ -108,9 +127,33 @@ absl::Status Server::Parts::OpenJobs() {
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);
   metrics.SetSource([this] {
-    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), engine.Monitor().Sample()};
+    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), engine.Monitor().Sample(),
+                           WireNow()};
   });
   return absl::OkStatus();
+}
+
+absl::Status Server::Parts::TakePort() {
+  absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> taken =
+      ConnectionAcceptor::Listen(config.listen, ConnectionLimitsOf(config));
+  if (!taken.ok()) return taken.status();
+  acceptor = *std::move(taken);
+  grpc_address = {config.listen.host, acceptor->port()};
+  return absl::OkStatus();
+}
+
+WireStats Server::Parts::WireNow() {
+  const ConnectionStats connections = acceptor->Stats();
+  const DescriptorUse descriptors = DescriptorsNow();
+  WireStats wire;
+  wire.connections = connections.open;
+  wire.connections_limit = connections.limit;
+  wire.refused_connections = {{"address", connections.refused_address},
+                              {"total", connections.refused_total},
+                              {"descriptors", connections.refused_descriptors}};
+  wire.descriptors = descriptors.open;
+  wire.descriptors_limit = descriptors.limit;
+  return wire;
 }
 
 absl::Status Server::Parts::ListenForScrapes() {
@@ -126,31 +169,39 @@ absl::Status Server::Parts::ListenForCalls(ServerFacts facts) {
   services.push_back(MakeModelManagementService(jobs->models(), pool));
   services.push_back(
       MakeTelemetryService(std::move(facts), engine, clock, *jobs, pool, stopping.get_token()));
+  for (auto& service : MakeReflectionServices()) services.push_back(std::move(service));
 
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  // Otherwise a second server on the same port would take half of the calls instead of failing.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kShortestPingMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  int port = 0;
-  builder.AddListeningPort(ToString(config.listen), grpc::InsecureServerCredentials(), &port);
+  door = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   for (const auto& service : services) builder.RegisterService(service.get());
   grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("listen: cannot listen on ", ToString(config.listen),
-                     ": the port is taken, or the host is no address of this machine"));
-  }
-  grpc_address = {config.listen.host, port};
+  if (grpc_server == nullptr) return absl::InternalError("gRPC's server could not be started");
   health.Start([service = grpc_server->GetHealthCheckService()](bool serving) {
     for (const char* const name : kServiceNames) service->SetServingStatus(name, serving);
   });
+  acceptor->Start(
+      [this](int socket) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.fd = socket;
+        door->HandleNewConnection(&connection);
+      },
+      [this](bool accepting) {
+        logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,
+                   accepting ? "connections are accepted again"
+                             : "no connection is accepted: there are too many, or no descriptors",
+                   {{"connections", acceptor->Stats().open}});
+        health.SetAccepting(accepting);
+      });
   return absl::OkStatus();
 }
 
@@ -175,6 +226,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   // From here on an early return stops what has been started.
   std::unique_ptr<Server> server(new Server(std::move(parts)));
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
+  if (absl::Status status = started.TakePort(); !status.ok()) return status;
   if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
   if (absl::Status status = started.ListenForCalls(FactsOf(clock, std::move(libraries)));
       !status.ok()) {
@@ -200,6 +252,8 @@ void Server::Stop() {
                        absl::Seconds(parts.config.shutdown_grace_seconds));
     }
     parts.stopping.request_stop();
+    // gRPC forgets to close what is handed over after its shutdown.
+    if (parts.acceptor != nullptr) parts.acceptor->Stop();
     if (parts.grpc_server != nullptr) {
       parts.grpc_server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
     }

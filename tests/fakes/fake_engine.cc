@@ -128,6 +128,11 @@ void FakeEngine::TakeTime(std::string_view stage_family, absl::Duration duration
   durations_[std::string(stage_family)] = duration;
 }
 
+void FakeEngine::PadOutputs(size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  output_bytes_ = bytes;
+}
+
 void FakeEngine::SkipOutput(OutputKind kind) {
   absl::MutexLock lock(&mutex_);
   skipped_.insert(kind);
@@ -279,11 +284,13 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     if (!status.ok()) return status;
   }
   for (const OutputFile& output : outputs) {
+    std::string text = absl::StrCat(std::string(NameOf(output.kind)), " seed ", *plan.request.seed);
     {
       absl::MutexLock lock(&mutex_);
       if (skipped_.contains(output.kind)) continue;
+      if (text.size() < output_bytes_) text.resize(output_bytes_, ' ');
     }
-    std::ofstream(output.path) << NameOf(output.kind) << " seed " << *plan.request.seed;
+    std::ofstream(output.path) << text;
   }
   return absl::OkStatus();
 }

@@ -52,6 +52,8 @@ class FakeEngine final : public Engine {
   void ThrowAt(std::string_view stage, std::string what);
   // Every later span of the stage (StageFamily: "Step_Inference") moves the clock by this.
   void TakeTime(std::string_view stage_family, absl::Duration duration);
+  // Every later artifact is filled up with spaces to at least so many bytes.
+  void PadOutputs(size_t bytes);
   // Leaves the named output kind unwritten.
   void SkipOutput(OutputKind kind);
 
@@ -91,6 +93,7 @@ class FakeEngine final : public Engine {
   mutable std::map<std::string, absl::Status, std::less<>> failures_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration, std::less<>> durations_ ABSL_GUARDED_BY(mutex_);
+  size_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);

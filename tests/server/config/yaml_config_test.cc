@@ -38,6 +38,8 @@ device_memory_limit: 24GiB
 residency_policies:
   text_encoder: cpu
   transformer: stream
+max_connections: 300
+max_connections_per_address: 20
 queue_capacity: 7
 max_attempts: 5
 warm_up: false
@@ -71,6 +73,8 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_THAT(config.residency_policies,
               ElementsAre(ComponentResidency{"text_encoder", ResidencyPolicy::kCpu},
                           ComponentResidency{"transformer", ResidencyPolicy::kStream}));
+  EXPECT_EQ(config.max_connections, 300);
+  EXPECT_EQ(config.max_connections_per_address, 20);
   EXPECT_EQ(config.queue_capacity, 7);
   EXPECT_EQ(config.max_attempts, 5);
   EXPECT_FALSE(config.warm_up);

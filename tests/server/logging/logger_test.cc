@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "tests/fakes/fake_clock.h"
+#include "wan/v1/video_generation.pb.h"
 
 namespace wan::server {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class LoggerTest : public ::testing::Test {
@@ -59,6 +61,42 @@ TEST_F(LoggerTest, EntriesBelowTheLevelAreDropped) {
   logger.Log(LogLevel::kWarning, "yes");
   logger.Log(LogLevel::kError, "yes");
   EXPECT_EQ(lines_.size(), 2u);
+}
+
+TEST_F(LoggerTest, ALimitedLogLetsItsNumberThroughAndTellsHowManyItLeftOut) {
+  Logger logger(LogLevel::kInfo, LogFormat::kJson, clock_, Writer());
+  LimitedLog log(logger, clock_, "grpc", 2, absl::Seconds(10));
+  for (int i = 0; i < 5; ++i) log.Log(LogLevel::kError, "broken", "tcp.cc", 7);
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_THAT(lines_[1], HasSubstr("\"source\":\"grpc\",\"file\":\"tcp.cc\",\"line\":7}"));
+  clock_.Advance(absl::Seconds(9));
+  log.Log(LogLevel::kError, "broken", "tcp.cc", 7);
+  EXPECT_EQ(lines_.size(), 2u) << "the window has not ended";
+  clock_.Advance(absl::Seconds(1));
+  log.Log(LogLevel::kError, "broken", "tcp.cc", 7);
+  ASSERT_EQ(lines_.size(), 4u);
+  EXPECT_THAT(lines_[2], HasSubstr("\"messages left out\",\"source\":\"grpc\",\"count\":4}"));
+  clock_.Advance(absl::Seconds(10));
+  log.Log(LogLevel::kError, "broken", "tcp.cc", 7);
+  EXPECT_EQ(lines_.size(), 5u) << "nothing was left out in between";
+}
+
+// The process has one handler of protobuf's messages, so this is the one test that sets it.
+TEST_F(LoggerTest, WhatProtobufComplainsOfComesAsEntriesAndIsLimited) {
+  // Both live as long as the process, as RouteLibraryLogs asks.
+  static auto* const clock = new fakes::FakeClock;
+  static auto* const lines = new std::vector<std::string>;
+  static auto* const logger = new Logger(LogLevel::kInfo, LogFormat::kJson, *clock,
+                                         [](std::string_view line) { lines->emplace_back(line); });
+  RouteLibraryLogs(*logger, *clock);
+  wan::v1::GetJobRequest request;
+  request.set_name("\xff");
+  for (int i = 0; i < 1000; ++i) request.SerializeAsString();
+  ASSERT_EQ(lines->size(), 20u);
+  const auto parsed = nlohmann::json::parse(lines->front());
+  EXPECT_EQ(parsed["source"], "protobuf");
+  EXPECT_EQ(parsed["level"], "warning");
+  EXPECT_THAT(parsed["message"].get<std::string>(), HasSubstr("invalid UTF-8"));
 }
 
 }  // namespace

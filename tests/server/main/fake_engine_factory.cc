@@ -7,13 +7,17 @@
 
 namespace wan {
 
-// Environment variable WAN_FAKE_HOLD names a stage at which the engine stops for good.
+// Environment variables: WAN_FAKE_HOLD names a stage at which the engine stops for good;
+// WAN_FAKE_OUTPUT_BYTES is the least size of an artifact.
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
   if (options.device != "cpu") {
     return absl::UnavailableError("device '" + options.device + "': there is none");
   }
   auto engine = std::make_unique<fakes::FakeEngine>();
   if (const char* const stage = std::getenv("WAN_FAKE_HOLD")) engine->Hold(stage);
+  if (const char* const bytes = std::getenv("WAN_FAKE_OUTPUT_BYTES")) {
+    engine->PadOutputs(std::strtoull(bytes, nullptr, 10));
+  }
   return engine;
 }
 

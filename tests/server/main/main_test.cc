@@ -1,14 +1,24 @@
 // What others rely on of the program itself: its one line on stdout, signals and exit codes.
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <list>
 #include <string>
 #include <vector>
 
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/e2e/process.h"
+#include "tests/support/http_get.h"
+#include "tests/support/prometheus_text.h"
+#include "tests/support/tcp_client.h"
+#include "wan/v1/telemetry.grpc.pb.h"
 
 namespace wan::server {
 namespace {
@@ -33,8 +43,8 @@ class MainTest : public ::testing::Test {
   }
 
   // The gRPC address of the line that a server prints.
-  static std::string AddressOf(const std::string& line) {
-    const std::string before = "\"grpc\":\"";
+  static std::string AddressOf(const std::string& line, const std::string& name = "grpc") {
+    const std::string before = "\"" + name + "\":\"";
     const size_t begin = line.find(before) + before.size();
     return line.substr(begin, line.find('"', begin) - begin);
   }
@@ -143,6 +153,101 @@ TEST_F(MainTest, HelpAndVersionGoToStdout) {
     EXPECT_THAT(result.out, HasSubstr("wanserve"));
     EXPECT_THAT(result.err, IsEmpty());
   }
+}
+
+// A server that may have `descriptors`, with one model that is ready.
+class DescriptorsTest : public MainTest {
+ protected:
+  void Start(const std::string& ulimit) {
+    std::vector<std::string> command = {"sh", "-c", "ulimit " + ulimit + "; exec \"$@\"", "sh"};
+    for (std::string& word : Command({"--model", "m=synthetic:ti2v-5b"})) {
+      command.push_back(std::move(word));
+    }
+    server_ = std::make_unique<Process>(command, folder_.File("log"));
+    const std::string line = server_->ReadLine();
+    grpc_ = AddressOf(line);
+    metrics_ = AddressOf(line, "metrics");
+    ASSERT_THAT(grpc_, StartsWith("127.0.0.1:")) << Log();
+  }
+
+  int Port() const { return std::atoi(grpc_.substr(grpc_.rfind(':') + 1).c_str()); }
+
+  std::shared_ptr<grpc::Channel> Connect() const {
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(grpc_, grpc::InsecureChannelCredentials(), own);
+  }
+
+  // Whether a call over a new connection is answered.
+  bool IsAnswered() const {
+    const auto stub = wan::v1::Telemetry::NewStub(Connect());
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+    wan::v1::ServerInfo info;
+    return stub->GetServerInfo(&context, {}, &info).ok();
+  }
+
+  support::PrometheusText Scrape() const {
+    const auto answer = support::HttpGet(
+        "127.0.0.1", std::atoi(metrics_.substr(metrics_.rfind(':') + 1).c_str()), "/metrics");
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    auto parsed = support::PrometheusText::Parse(answer.ok() ? answer->body : "");
+    return parsed.ok() ? *std::move(parsed) : support::PrometheusText();
+  }
+
+  // Connects and waits until the server has let them in or closed them.
+  void OpenIdle(int count, const std::string& source) {
+    for (int i = 0; i < count; ++i) idle_.emplace_back(Port(), source);
+  }
+
+  std::unique_ptr<Process> server_;
+  std::string grpc_, metrics_;
+  std::list<support::TcpClient> idle_;
+};
+
+TEST_F(DescriptorsTest, TheSoftLimitIsRaisedToTheHardOne) {
+  Start("-Sn 200");
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(Scrape().Value("wan_process_descriptors_limit"), static_cast<double>(limit.rlim_max));
+}
+
+TEST_F(DescriptorsTest, AcceptingGoesOnAfterMoreConnectionsThanDescriptors) {
+  Start("-n 256");
+  EXPECT_EQ(Scrape().Value("wan_grpc_connections_limit"), 192);
+  OpenIdle(400, "127.0.0.1");
+  // An address has half of all.
+  while (Scrape().Value("wan_grpc_refused_connections_total", {{"reason", "address"}}) < 304) {
+  }
+  EXPECT_EQ(Scrape().Value("wan_grpc_connections"), 96);
+  EXPECT_FALSE(IsAnswered()) << "this address has all that it may have";
+  idle_.clear();
+  const auto closed = std::chrono::steady_clock::now();
+  while (!IsAnswered()) {
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - closed, std::chrono::seconds(2));
+  EXPECT_EQ(Scrape().Value("wan_grpc_refused_connections_total", {{"reason", "descriptors"}}), 0);
+}
+
+TEST_F(DescriptorsTest, HealthTellsWhileNobodyIsLetIn) {
+  Start("-n 256");
+  const auto health = grpc::health::v1::Health::NewStub(Connect());
+  grpc::ClientContext context;
+  const auto watch = health->Watch(&context, {});
+  grpc::health::v1::HealthCheckResponse response;
+  using Response = grpc::health::v1::HealthCheckResponse;
+  const auto await = [&](Response::ServingStatus wanted) {
+    while (watch->Read(&response)) {
+      if (response.status() == wanted) return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(await(Response::SERVING));
+  for (const char* const source : {"127.0.0.1", "127.0.0.2", "127.0.0.3"}) OpenIdle(100, source);
+  EXPECT_TRUE(await(Response::NOT_SERVING));
+  idle_.clear();
+  EXPECT_TRUE(await(Response::SERVING));
+  context.TryCancel();
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <list>
+
 #include "tests/support/http_get.h"
 #include "tests/support/prometheus_text.h"
+#include "tests/support/tcp_client.h"
 
 namespace wan::server {
 namespace {
@@ -69,6 +72,108 @@ TEST(MetricsServerTest, ThePortIsFreeAgainAfterwards) {
   const HostPort address = (*server)->address();
   server->reset();
   EXPECT_TRUE(MetricsServer::Start(address, std::make_shared<OneGauge>()).ok());
+}
+
+// What callers may do to the port, at and past its edges.
+class MetricsServerLimitsTest : public ::testing::Test {
+ protected:
+  void Start(const MetricsServerLimits& limits) {
+    auto started = MetricsServer::Start({"127.0.0.1", 0}, std::make_shared<OneGauge>(), limits);
+    ASSERT_TRUE(started.ok()) << started.status();
+    server_ = *std::move(started);
+  }
+  int port() const { return server_->address().port; }
+  int ScrapeStatus() const {
+    const auto answer = support::HttpGet("127.0.0.1", port(), "/metrics");
+    return answer.ok() ? answer->status : 0;
+  }
+
+  // No limit of time that a test could reach.
+  static MetricsServerLimits Patient() {
+    MetricsServerLimits limits;
+    limits.header_time = std::chrono::hours(1);
+    return limits;
+  }
+
+  std::unique_ptr<MetricsServer> server_;
+};
+
+TEST_F(MetricsServerLimitsTest, AnswersBesideManyWhoNeverEndTheirHeader) {
+  Start(Patient());
+  std::list<support::TcpClient> slow;
+  for (int i = 0; i < 300; ++i) {
+    slow.emplace_back(port());
+    slow.back().Send("GET /metrics HTTP/1.1\r\nX-Slow: ");
+    if (i % 50 == 0) EXPECT_EQ(ScrapeStatus(), 200) << i;
+  }
+  EXPECT_EQ(ScrapeStatus(), 200);
+}
+
+TEST_F(MetricsServerLimitsTest, OneConnectionMoreClosesTheOldest) {
+  MetricsServerLimits limits = Patient();
+  limits.connections = 2;
+  Start(limits);
+  support::TcpClient first(port());
+  support::TcpClient second(port());
+  // The first still has its place: it is answered.
+  ASSERT_TRUE(first.Send("GET /metrics HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(first.ReadToEnd(), StartsWith("HTTP/1.1 200"));
+  support::TcpClient third(port());
+  support::TcpClient fourth(port());
+  EXPECT_TRUE(second.AwaitByteOrEnd()) << "the oldest one is closed";
+  for (support::TcpClient* const kept : {&third, &fourth}) {
+    ASSERT_TRUE(kept->Send("GET /metrics HTTP/1.1\r\n\r\n"));
+    EXPECT_THAT(kept->ReadToEnd(), StartsWith("HTTP/1.1 200"));
+  }
+}
+
+TEST_F(MetricsServerLimitsTest, AHeaderThatDoesNotEndInItsTimeIsClosed) {
+  MetricsServerLimits limits;
+  limits.header_time = std::chrono::milliseconds(20);
+  Start(limits);
+  support::TcpClient client(port());
+  // Bytes that trickle in do not extend the time: sending goes on until the server has closed.
+  ASSERT_TRUE(client.Send("GET /metrics HTTP/1.1\r\nX-Slow: "));
+  EXPECT_EQ(client.ReadToEnd(), "");
+  EXPECT_EQ(ScrapeStatus(), 200);
+}
+
+TEST_F(MetricsServerLimitsTest, AHeaderMayHaveItsBytesAndNoMore) {
+  Start(Patient());
+  const std::string line = "GET /metrics HTTP/1.1\r\n";
+  const std::string name = "X-Long: ";
+  const std::string end = "\r\n\r\n";
+  const size_t most = MetricsServerLimits().header_bytes - name.size() - end.size();
+  support::TcpClient fits(port());
+  ASSERT_TRUE(fits.Send(line + name + std::string(most, 'x') + end));
+  EXPECT_THAT(fits.ReadToEnd(), StartsWith("HTTP/1.1 200"));
+  support::TcpClient too_long(port());
+  too_long.Send(line + name + std::string(most + 1, 'x') + end);
+  EXPECT_EQ(too_long.ReadToEnd(), "");
+}
+
+TEST_F(MetricsServerLimitsTest, ABodyIsRefusedUnread) {
+  Start(Patient());
+  support::TcpClient client(port());
+  ASSERT_TRUE(client.Send("POST /metrics HTTP/1.1\r\nContent-Length: 300000000\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 405"));
+}
+
+TEST_F(MetricsServerLimitsTest, HeadHasTheSizeAndNoBody) {
+  Start(Patient());
+  support::TcpClient client(port());
+  ASSERT_TRUE(client.Send("HEAD /metrics HTTP/1.1\r\n\r\n"));
+  const std::string answer = client.ReadToEnd();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: "));
+  EXPECT_THAT(answer, ::testing::EndsWith("\r\n\r\n"));
+}
+
+TEST_F(MetricsServerLimitsTest, EndsWithOpenConnections) {
+  Start(Patient());
+  support::TcpClient silent(port());
+  server_.reset();
+  EXPECT_TRUE(silent.AwaitByteOrEnd());
 }
 
 }  // namespace

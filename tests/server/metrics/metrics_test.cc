@@ -95,6 +95,7 @@ class MetricsTest : public ::testing::Test {
     cpu.process_memory_bytes = 7;
     cpu.process_memory_peak_bytes = 8;
     snapshot.devices = {cpu};
+    snapshot.wire = {3, 4, {{"address", 5}, {"total", 0}}, 6, 7};
     return snapshot;
   }
 
@@ -213,6 +214,12 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_system_memory_total_bytes"), 6);
   EXPECT_EQ(text.Value("wan_process_memory_bytes"), 7);
   EXPECT_EQ(text.Value("wan_process_memory_peak_bytes"), 8);
+  EXPECT_EQ(text.Value("wan_grpc_connections"), 3);
+  EXPECT_EQ(text.Value("wan_grpc_connections_limit"), 4);
+  EXPECT_EQ(text.Value("wan_grpc_refused_connections_total", {{"reason", "address"}}), 5);
+  EXPECT_EQ(text.Value("wan_grpc_refused_connections_total", {{"reason", "total"}}), 0);
+  EXPECT_EQ(text.Value("wan_process_descriptors"), 6);
+  EXPECT_EQ(text.Value("wan_process_descriptors_limit"), 7);
 
   snapshot.jobs.running_total = 0;
   EXPECT_EQ(Scrape().Value("wan_jobs", {{"state", "running"}}), 0);
@@ -223,9 +230,11 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
 TEST_F(MetricsTest, WhatIsNotMeasuredIsAbsent) {
   MetricsSnapshot snapshot = Snapshot();
   snapshot.devices[0].cpu_percent.reset();
+  snapshot.wire.descriptors = 0;
   metrics_.SetSource([&] { return snapshot; });
   const PrometheusText text = Scrape();
   EXPECT_EQ(text.Find("wan_cpu_percent"), nullptr);
+  EXPECT_EQ(text.Find("wan_process_descriptors"), nullptr);
   for (const auto& [name, family] : text.families()) {
     EXPECT_EQ(name.find("wan_gpu_"), std::string::npos) << name << " without a GPU";
   }

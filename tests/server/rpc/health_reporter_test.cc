@@ -65,6 +65,17 @@ TEST_F(HealthReporterTest, WhatHappenedBeforeTheStartCounts) {
   EXPECT_THAT(published_, ElementsAre(true));
 }
 
+TEST_F(HealthReporterTest, DoesNotServeWhileNoConnectionIsAccepted) {
+  HealthReporter health({"a"});
+  health.Start(Publish());
+  health.SetAccepting(false);
+  health.OnModelState(Model("a", wan::v1::MODEL_STATE_READY));
+  EXPECT_THAT(published_, ElementsAre(false));
+  health.SetAccepting(true);
+  health.SetAccepting(false);
+  EXPECT_THAT(published_, ElementsAre(false, true, false));
+}
+
 TEST_F(HealthReporterTest, StopIsForGood) {
   HealthReporter health({"a"});
   health.Start(Publish());

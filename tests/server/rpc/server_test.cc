@@ -2,6 +2,8 @@
 #include "server/rpc/server.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -80,12 +82,25 @@ TEST_F(WholeServerTest, OneDamagedModelOfTwoLeavesTheOtherServing) {
   EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
 }
 
-TEST_F(WholeServerTest, ReflectionListsTheServices) {
+TEST_F(WholeServerTest, ReflectionKnowsEveryServiceThatItLists) {
   StartServing();
-  const std::string listed = ListServices(channel_);
-  for (const char* const service : {"wan.v1.VideoGeneration", "wan.v1.ModelManagement",
-                                    "wan.v1.Telemetry", "grpc.health.v1.Health"}) {
-    EXPECT_THAT(listed, HasSubstr(service));
+  for (const ReflectionVersion version : {ReflectionVersion::kV1, ReflectionVersion::kV1Alpha}) {
+    const std::vector<std::string> listed = ListServices(channel_, version);
+    EXPECT_THAT(listed, ::testing::UnorderedElementsAre(
+                            "wan.v1.VideoGeneration", "wan.v1.ModelManagement", "wan.v1.Telemetry",
+                            "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                            "grpc.reflection.v1alpha.ServerReflection"));
+    for (const std::string& service : listed) {
+      // What a client builds from the answer is complete: every import is there, before its user.
+      google::protobuf::DescriptorPool pool;
+      for (const std::string& file : FilesOf(channel_, service, version)) {
+        google::protobuf::FileDescriptorProto proto;
+        ASSERT_TRUE(proto.ParseFromString(file));
+        ASSERT_NE(pool.BuildFile(proto), nullptr) << proto.name();
+      }
+      EXPECT_NE(pool.FindServiceByName(service), nullptr) << service;
+    }
+    EXPECT_THAT(FilesOf(channel_, "wan.v1.Nothing", version), ::testing::IsEmpty());
   }
 }
 

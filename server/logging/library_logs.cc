@@ -1,0 +1,62 @@
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
+
+#include <atomic>
+#include <string>
+
+#include "server/logging/logger.h"
+
+namespace wan::server {
+namespace {
+
+// The libraries call plain functions.
+std::atomic<LimitedLog*> grpc_log{nullptr};
+std::atomic<LimitedLog*> protobuf_log{nullptr};
+
+LogLevel LevelOf(gpr_log_severity severity) {
+  switch (severity) {
+    case GPR_LOG_SEVERITY_DEBUG:
+      return LogLevel::kDebug;
+    case GPR_LOG_SEVERITY_INFO:
+      return LogLevel::kInfo;
+    case GPR_LOG_SEVERITY_ERROR:
+      return LogLevel::kError;
+  }
+  return LogLevel::kError;
+}
+
+// What protobuf calls an error is a request that cannot be read: its caller's affair. It ends the
+// process itself after a fatal one.
+LogLevel LevelOf(google::protobuf::LogLevel level) {
+  switch (level) {
+    case google::protobuf::LOGLEVEL_INFO:
+      return LogLevel::kInfo;
+    case google::protobuf::LOGLEVEL_WARNING:
+    case google::protobuf::LOGLEVEL_ERROR:
+      return LogLevel::kWarning;
+    case google::protobuf::LOGLEVEL_FATAL:
+      return LogLevel::kError;
+  }
+  return LogLevel::kError;
+}
+
+void LogOfGrpc(gpr_log_func_args* args) {
+  grpc_log.load()->Log(LevelOf(args->severity), args->message, args->file, args->line);
+}
+
+void LogOfProtobuf(google::protobuf::LogLevel level, const char* file, int line,
+                   const std::string& message) {
+  protobuf_log.load()->Log(LevelOf(level), message, file, line);
+}
+
+}  // namespace
+
+void RouteLibraryLogs(Logger& logger, const Clock& clock) {
+  // Never freed: the libraries may log while the process ends.
+  grpc_log = new LimitedLog(logger, clock, "grpc");
+  protobuf_log = new LimitedLog(logger, clock, "protobuf");
+  gpr_set_log_function(LogOfGrpc);
+  google::protobuf::SetLogHandler(LogOfProtobuf);
+}
+
+}  // namespace wan::server

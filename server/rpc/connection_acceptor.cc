@@ -1,0 +1,294 @@
+#include "server/rpc/connection_acceptor.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace wan::server {
+namespace {
+
+// How soon the acceptor looks for room again after a refusal.
+constexpr int kLookAgainMillis = 200;
+constexpr uint64_t kNoSocket = 0;
+
+int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+// A socket's inode: no other open socket has it.
+uint64_t IdentityOf(int socket) {
+  struct stat facts = {};
+  if (fstat(socket, &facts) != 0 || !S_ISSOCK(facts.st_mode)) return kNoSocket;
+  return facts.st_ino;
+}
+
+// What connections are counted by.
+std::string AddressOf(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer);
+    return std::string(reinterpret_cast<const char*>(&v4.sin_addr), sizeof(v4.sin_addr));
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer);
+  const auto* const bytes = reinterpret_cast<const char*>(v6.sin6_addr.s6_addr);
+  constexpr size_t kMappedAt = 12;
+  constexpr size_t kNetworkBytes = 8;
+  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return std::string(bytes + kMappedAt, 4);
+  return std::string(bytes, kNetworkBytes);
+}
+
+struct Candidate {
+  sockaddr_storage address = {};
+  socklen_t size = 0;
+};
+
+Candidate Wildcard6() {
+  Candidate candidate;
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(candidate.address);
+  v6.sin6_family = AF_INET6;
+  v6.sin6_addr = in6addr_any;
+  candidate.size = sizeof(v6);
+  return candidate;
+}
+
+std::vector<Candidate> Resolve(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), "0", &hints, &found) != 0) return {};
+  std::vector<Candidate> candidates;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    Candidate candidate;
+    std::memcpy(&candidate.address, entry->ai_addr, entry->ai_addrlen);
+    candidate.size = entry->ai_addrlen;
+    candidates.push_back(candidate);
+  }
+  freeaddrinfo(found);
+  return candidates;
+}
+
+bool SetOption(int socket, int level, int option, int value) {
+  return setsockopt(socket, level, option, &value, sizeof(value)) == 0;
+}
+
+// A listening socket, or -1. Accepted sockets inherit its options.
+int ListenOn(Candidate candidate, int port, const ConnectionLimits& limits) {
+  auto* const address = reinterpret_cast<sockaddr*>(&candidate.address);
+  const bool v6 = candidate.address.ss_family == AF_INET6;
+  if (v6) {
+    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = htons(static_cast<uint16_t>(port));
+  } else {
+    reinterpret_cast<sockaddr_in*>(address)->sin_port = htons(static_cast<uint16_t>(port));
+  }
+  const int socket =
+      ::socket(candidate.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (socket < 0) return -1;
+  const bool listening = SetOption(socket, SOL_SOCKET, SO_REUSEADDR, 1) &&
+                         (!v6 || SetOption(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0)) &&
+                         SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1) &&
+                         bind(socket, address, candidate.size) == 0 &&
+                         listen(socket, SOMAXCONN) == 0;
+  if (!listening) {
+    close(socket);
+    return -1;
+  }
+  // Only a help: gRPC's keepalive notices a vanished peer, too.
+  SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(limits.unacknowledged.count()));
+  return socket;
+}
+
+int PortOf(int socket) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+bool OutOfDescriptors(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(
+    const HostPort& address, const ConnectionLimits& limits) {
+  std::vector<int> listeners;
+  int port = address.port;
+  const auto add = [&](const Candidate& candidate) {
+    const int socket = ListenOn(candidate, port, limits);
+    if (socket < 0) return false;
+    listeners.push_back(socket);
+    port = PortOf(socket);
+    return true;
+  };
+  const bool wildcard = address.host == "0.0.0.0" || address.host == "::";
+  // One socket for both families, where the machine has IPv6.
+  if (!wildcard || !add(Wildcard6())) {
+    for (const Candidate& candidate : Resolve(address.host)) add(candidate);
+  }
+  if (listeners.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("listen: cannot listen on ", ToString(address),
+                     ": the port is taken, or the host is no address of this machine"));
+  }
+  return std::unique_ptr<ConnectionAcceptor>(
+      new ConnectionAcceptor(std::move(listeners), port, limits));
+}
+
+ConnectionAcceptor::ConnectionAcceptor(std::vector<int> listeners, int port,
+                                       const ConnectionLimits& limits)
+    : listeners_(std::move(listeners)),
+      port_(port),
+      limits_(limits),
+      stop_event_(eventfd(0, EFD_CLOEXEC)),
+      reserve_(OpenReserve()) {}
+
+ConnectionAcceptor::~ConnectionAcceptor() {
+  Stop();
+  for (const int listener : listeners_) close(listener);
+  close(stop_event_);
+  if (reserve_ >= 0) close(reserve_);
+}
+
+void ConnectionAcceptor::Start(std::function<void(int socket)> hand_over,
+                               std::function<void(bool)> accepting) {
+  hand_over_ = std::move(hand_over);
+  on_accepting_ = std::move(accepting);
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void ConnectionAcceptor::Stop() {
+  const uint64_t one = 1;
+  if (write(stop_event_, &one, sizeof(one)) < 0) return;
+  if (thread_.joinable()) thread_.join();
+  // Whoever has not been accepted is told now, not when the process ends.
+  for (const int listener : listeners_) shutdown(listener, SHUT_RDWR);
+}
+
+ConnectionStats ConnectionAcceptor::Stats() {
+  absl::MutexLock lock(&mutex_);
+  Sweep();
+  ConnectionStats stats = refused_;
+  stats.open = static_cast<int>(open_.size());
+  stats.limit = limits_.total;
+  return stats;
+}
+
+void ConnectionAcceptor::Loop() {
+  std::vector<pollfd> waited = {{stop_event_, POLLIN, 0}};
+  for (const int listener : listeners_) waited.push_back({listener, POLLIN, 0});
+  for (;;) {
+    // Without the reserve nobody who waits could be refused: poll would return at once, again and
+    // again.
+    if (reserve_ < 0) reserve_ = OpenReserve();
+    const nfds_t count = reserve_ < 0 ? 1 : waited.size();
+    for (pollfd& entry : waited) entry.revents = 0;
+    poll(waited.data(), count, accepting_ && reserve_ >= 0 ? -1 : kLookAgainMillis);
+    if (waited.front().revents != 0) return;
+    for (size_t i = 1; i < waited.size(); ++i) {
+      if (waited[i].revents == 0) continue;
+      while (AcceptOne(waited[i].fd)) {
+      }
+    }
+    if (!accepting_ && HasRoom()) SetAccepting(true);
+  }
+}
+
+bool ConnectionAcceptor::AcceptOne(int listener) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  const int socket =
+      accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (socket < 0) {
+    if (OutOfDescriptors(errno)) {
+      RefuseOne(listener);
+      SetAccepting(false);
+      return false;
+    }
+    // What else accept reports is about the one connection (it was reset, its network is down).
+    return errno != EAGAIN && errno != EWOULDBLOCK && errno != EBADF && errno != EINVAL;
+  }
+  if (Admit(socket, peer)) {
+    hand_over_(socket);
+  } else {
+    close(socket);
+  }
+  return true;
+}
+
+void ConnectionAcceptor::RefuseOne(int listener) {
+  close(reserve_);
+  const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  if (socket >= 0) close(socket);
+  reserve_ = OpenReserve();
+  absl::MutexLock lock(&mutex_);
+  ++refused_.refused_descriptors;
+}
+
+bool ConnectionAcceptor::Admit(int socket, const sockaddr_storage& peer) {
+  std::string address = AddressOf(peer);
+  bool full = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    Forget(socket);  // whoever had this descriptor has closed it
+    const auto too_many = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const auto found = by_address_.find(address);
+      full = static_cast<int>(open_.size()) >= limits_.total;
+      return full || (found != by_address_.end() && found->second >= limits_.per_address);
+    };
+    if (too_many()) Sweep();
+    if (!too_many()) {
+      ++by_address_[address];
+      open_[socket] = {std::move(address), IdentityOf(socket)};
+      return true;
+    }
+    ++(full ? refused_.refused_total : refused_.refused_address);
+  }
+  if (full) SetAccepting(false);
+  return false;
+}
+
+void ConnectionAcceptor::Sweep() {
+  std::vector<int> closed;
+  for (const auto& [socket, connection] : open_) {
+    if (IdentityOf(socket) != connection.identity) closed.push_back(socket);
+  }
+  for (const int socket : closed) Forget(socket);
+}
+
+void ConnectionAcceptor::Forget(int socket) {
+  const auto found = open_.find(socket);
+  if (found == open_.end()) return;
+  const auto counted = by_address_.find(found->second.address);
+  if (--counted->second == 0) by_address_.erase(counted);
+  open_.erase(found);
+}
+
+void ConnectionAcceptor::SetAccepting(bool accepting) {
+  if (std::exchange(accepting_, accepting) != accepting) on_accepting_(accepting);
+}
+
+bool ConnectionAcceptor::HasRoom() {
+  // A descriptor beside the reserve.
+  const int probe = OpenReserve();
+  if (probe < 0) return false;
+  close(probe);
+  absl::MutexLock lock(&mutex_);
+  Sweep();
+  return static_cast<int>(open_.size()) < limits_.total;
+}
+
+}  // namespace wan::server

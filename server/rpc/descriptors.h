@@ -1,0 +1,24 @@
+// The process' file descriptors: how many it may have, and how many it has.
+#pragma once
+
+#include <cstdint>
+
+namespace wan::server {
+
+struct DescriptorUse {
+  int64_t open = 0;   // 0: not known
+  int64_t limit = 0;  // 0: not known
+};
+
+// Raises the soft limit (RLIMIT_NOFILE) to the hard one, as far as the system lets it. Called once,
+// at the start of the process, before anything listens.
+void RaiseDescriptorLimit();
+
+// Any thread. Reads /proc.
+DescriptorUse DescriptorsNow();
+
+// How many connections a process with this limit of descriptors may hold: three quarters of them,
+// so that files, databases and devices have the rest, and never more than 16,384.
+int ConnectionsFor(int64_t descriptor_limit);
+
+}  // namespace wan::server

@@ -104,7 +104,9 @@ TEST_F(MetricsServerLimitsTest, AnswersBesideManyWhoNeverEndTheirHeader) {
   for (int i = 0; i < 300; ++i) {
     slow.emplace_back(port());
     slow.back().Send("GET /metrics HTTP/1.1\r\nX-Slow: ");
-    if (i % 50 == 0) EXPECT_EQ(ScrapeStatus(), 200) << i;
+    if (i % 50 == 0) {
+      EXPECT_EQ(ScrapeStatus(), 200) << i;
+    }
   }
   EXPECT_EQ(ScrapeStatus(), 200);
 }

@@ -144,7 +144,7 @@ absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const Generati
     const std::string family = StageFamily(stage.stage);
     size_t like = 0;
     if (family == steps_family) {
-      const std::string& expert = few->steps[step++].expert;
+      const ExpertRole expert = few->steps[step++].expert;
       while (plan.steps[like].expert != expert) ++like;
     }
     stage.weight_bytes = stages.at(family)[like].weight_bytes;

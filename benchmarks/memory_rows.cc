@@ -34,7 +34,8 @@ Json ToJson(const MemoryRow& row) {
     return json;
   }
   for (const ComponentResidency& entry : row.plan.residency) {
-    json["policies"][entry.component] = std::string(ResidencyPolicyName(entry.policy));
+    json["policies"][std::string(NameOf(entry.component))] =
+        std::string(ResidencyPolicyName(entry.policy));
   }
   json["decode_tiles"] = TilesLabel(row.plan);
   json["batched_guidance"] = row.plan.batched_guidance;
@@ -109,7 +110,7 @@ void PrintRow(const MemoryRow& row) {
     return;
   }
   for (const ComponentResidency& entry : row.plan.residency) {
-    std::printf(" %s=%s", entry.component.c_str(),
+    std::printf(" %s=%s", std::string(NameOf(entry.component)).c_str(),
                 std::string(ResidencyPolicyName(entry.policy)).c_str());
   }
   std::printf(", tiles %s%s%s\n", TilesLabel(row.plan).c_str(),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/api/lora.h"
+#include "engine/api/model_parts.h"
 #include "engine/api/residency.h"
 
 namespace wan {
@@ -52,7 +53,7 @@ struct VideoShape {
 // One planned denoising step.
 struct StepPlan {
   double timestep = 0;  // 0 to 1000
-  std::string expert;   // "only", "high", "low"
+  ExpertRole expert = ExpertRole::kOnly;
   double guidance_scale = 0;
 };
 

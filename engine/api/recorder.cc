@@ -8,8 +8,9 @@
 
 namespace wan {
 
-std::string PreprocessStage(std::string_view family) {
-  const std::string kind(family.substr(0, family.find('-')));
+std::string PreprocessStage(FamilyId family) {
+  const std::string_view name = NameOf(family);
+  const std::string kind(name.substr(0, name.find('-')));
   return absl::StrCat(absl::AsciiStrToUpper(kind), "_Preprocess");
 }
 

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
+#include "engine/api/model_parts.h"
 
 namespace wan {
 
@@ -27,9 +28,8 @@ inline constexpr std::string_view kStageVaeDecoding = "VAE_Decoding";
 inline constexpr std::string_view kStageVideoEncoding = "Video_Encoding";
 inline constexpr std::string_view kStageQueueWait = "Queue_Wait";
 inline constexpr std::string_view kStageTotalExecution = "Total_Execution";
-// Returns "TI2V_Preprocess" for the family "ti2v-5b", "T2V_Preprocess" for "t2v-..." and
-// "I2V_Preprocess" for "i2v-...".
-std::string PreprocessStage(std::string_view family);
+// Returns "TI2V_Preprocess", "T2V_Preprocess" or "I2V_Preprocess".
+std::string PreprocessStage(FamilyId family);
 std::string StepLoadingStage(int step);    // "Step_3_Loading"
 std::string StepInferenceStage(int step);  // "Step_3_Inference"
 // Returns the name without the step number: "Step_Inference" for "Step_3_Inference". Metrics use it
@@ -41,7 +41,7 @@ struct StepFacts {
   int step = 0;         // 0 is the first
   int total = 0;        // the number of steps of the job
   double timestep = 0;  // 0 to 1000
-  std::string expert;   // "only", "high", "low"
+  ExpertRole expert = ExpertRole::kOnly;
 };
 
 // A span that has just been opened.

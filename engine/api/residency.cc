@@ -32,17 +32,12 @@ std::optional<ResidencyPolicy> ParseResidencyPolicy(std::string_view name) {
 }
 
 std::optional<ComponentResidency> ParseComponentResidency(std::string_view text) {
-  static constexpr std::array<std::string_view, 4> kComponents{"text_encoder", "transformer",
-                                                               "transformer_2", "vae"};
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
-  const std::string_view component = text.substr(0, equals);
+  const std::optional<ModelComponent> component = ParseComponent(text.substr(0, equals));
   const std::optional<ResidencyPolicy> policy = ParseResidencyPolicy(text.substr(equals + 1));
-  if (std::find(kComponents.begin(), kComponents.end(), component) == kComponents.end() ||
-      !policy.has_value()) {
-    return std::nullopt;
-  }
-  return ComponentResidency{std::string(component), *policy};
+  if (!component.has_value() || !policy.has_value()) return std::nullopt;
+  return ComponentResidency{*component, *policy};
 }
 
 }  // namespace wan

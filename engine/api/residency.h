@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/api/model_parts.h"
+
 namespace wan {
 
 enum class ResidencyPolicy {
@@ -23,9 +25,7 @@ std::optional<ResidencyPolicy> ParseResidencyPolicy(std::string_view name);
 
 // The policy of one component.
 struct ComponentResidency {
-  // "text_encoder", "transformer", "transformer_2" or "vae". Of two experts "transformer" is the
-  // one for high noise and "transformer_2" the one for low noise, as checkpoints order them.
-  std::string component;
+  ModelComponent component = ModelComponent::kTextEncoder;
   ResidencyPolicy policy = ResidencyPolicy::kAuto;
 
   friend bool operator==(const ComponentResidency&, const ComponentResidency&) = default;

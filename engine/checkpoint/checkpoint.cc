@@ -36,7 +36,7 @@ const std::string& Checkpoint::path() const { return parts_->path; }
 
 Layout Checkpoint::layout() const { return *parts_->layout; }
 
-const std::string& Checkpoint::model() const { return parts_->model; }
+FamilyId Checkpoint::family() const { return *parts_->family; }
 
 int Checkpoint::num_experts() const { return static_cast<int>(parts_->transformers.size()); }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "engine/api/model_parts.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/weight_source.h"
 
@@ -43,8 +44,7 @@ class Checkpoint {
 
   const std::string& path() const;
   Layout layout() const;
-  // "ti2v-5b", "t2v-a14b" or "i2v-a14b": the architecture, not the size.
-  const std::string& model() const;
+  FamilyId family() const;
 
   // 1, or 2 for the A14B models: expert 0 is for high noise, expert 1 for low noise.
   int num_experts() const;

@@ -25,9 +25,6 @@ namespace fs = std::filesystem;
 using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kSyntheticScheme = "synthetic:";
-constexpr std::string_view kTi2v = "ti2v-5b";
-constexpr std::string_view kT2v = "t2v-a14b";
-constexpr std::string_view kI2v = "i2v-a14b";
 // Of the safetensors files of transformers and of diffusers' VAE.
 constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
 
@@ -78,6 +75,14 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   }
 }
 
+// Nullopt for a combination that is none of Wan2.2's.
+std::optional<FamilyId> FamilyOfType(std::string_view type, size_t experts) {
+  if (type == "ti2v" && experts == 1) return FamilyId::kTi2v5b;
+  if (type == "t2v" && experts == 2) return FamilyId::kT2vA14b;
+  if (type == "i2v" && experts == 2) return FamilyId::kI2vA14b;
+  return std::nullopt;
+}
+
 void ReadOriginal(CheckpointParts& parts) {
   const fs::path root = parts.path;
   parts.layout = Layout::kOriginal;
@@ -96,31 +101,29 @@ void ReadOriginal(CheckpointParts& parts) {
     const std::optional<TransformerConfig>& config = parts.transformers.back().config;
     if (!config.has_value()) continue;
     const std::string& type = config->model_type;
-    const std::string_view model = type == "ti2v" && single   ? kTi2v
-                                   : type == "t2v" && !single ? kT2v
-                                   : type == "i2v" && !single ? kI2v
-                                                              : "";
-    if (model.empty()) {
+    const std::optional<FamilyId> family = FamilyOfType(type, folders.size());
+    if (!family.has_value()) {
       parts.problems.push_back(Unsupported(
           config_path, absl::StrCat("model_type \"", Printable(type), "\" with ", folders.size(),
                                     " expert(s) is none of Wan2.2's ti2v, t2v and i2v")));
-    } else if (parts.model.empty()) {
-      parts.model = model;
+    } else if (!parts.family.has_value()) {
+      parts.family = family;
     }
   }
   const std::string text_path = (root / "models_t5_umt5-xxl-enc-bf16.pth").string();
   parts.text_encoder =
       Assemble<TextEncoderConfig>("text_encoder", text_path, OneFile(ReadTorchArchive(text_path)),
                                   Naming::kUpstream, ReadOriginalTextEncoder);
-  const std::string_view kind = single ? "2.2" : "2.1";
-  const std::string vae_path = (root / absl::StrCat("Wan", std::string(kind), "_VAE.pth")).string();
+  const VaeKind kind = single ? VaeKind::kWan22 : VaeKind::kWan21;
+  const std::string vae_path =
+      (root / absl::StrCat("Wan", std::string(NameOf(kind)), "_VAE.pth")).string();
   parts.vae = Assemble<VaeConfig>(
       "vae", vae_path, OneFile(ReadTorchArchive(vae_path)), Naming::kUpstream,
       [&](const TensorFiles& tensors, const std::string& file, Problems& problems) {
         return ReadOriginalVae(kind, tensors, file, problems);
       });
   SetTokenizer(parts, root / "google" / "umt5-xxl" / "spiece.model");
-  parts.expert_boundary = UpstreamExpertBoundary(parts.model);
+  if (parts.family.has_value()) parts.expert_boundary = UpstreamExpertBoundary(*parts.family);
   parts.few_step = ReadOriginalFewStep((root / "few_step.json").string(), parts.problems);
 }
 
@@ -172,17 +175,19 @@ void ReadDiffusers(CheckpointParts& parts) {
 
   const std::optional<TransformerConfig>& config = parts.transformers.front().config;
   if (!two_experts) {
-    if (expand_timesteps) parts.model = kTi2v;
+    if (expand_timesteps) parts.family = FamilyId::kTi2v5b;
   } else if (config.has_value()) {
     // The condition image of i2v is appended to the input's channels.
-    parts.model = config->in_channels == config->out_channels ? kT2v : kI2v;
+    parts.family =
+        config->in_channels == config->out_channels ? FamilyId::kT2vA14b : FamilyId::kI2vA14b;
   }
   for (Component<TransformerConfig>& transformer : parts.transformers) {
-    if (!transformer.config.has_value()) continue;
-    transformer.config->model_type = parts.model.substr(0, parts.model.find('-'));
+    if (!transformer.config.has_value() || !parts.family.has_value()) continue;
+    const std::string_view name = NameOf(*parts.family);
+    transformer.config->model_type = name.substr(0, name.find('-'));
   }
-  if (!parts.expert_boundary.has_value()) {
-    parts.expert_boundary = UpstreamExpertBoundary(parts.model);
+  if (!parts.expert_boundary.has_value() && parts.family.has_value()) {
+    parts.expert_boundary = UpstreamExpertBoundary(*parts.family);
   }
   auto [text_where, text_files] = ReadSafetensorsFolder(root / "text_encoder", "model");
   parts.text_encoder = Assemble<TextEncoderConfig>(
@@ -216,8 +221,8 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
     component.config = config;
     component.weights = MakeSyntheticWeights(ExpectedTensors(config), dtype, parts.path, seed);
   };
-  parts.model = model->model;
-  parts.expert_boundary = UpstreamExpertBoundary(parts.model);
+  parts.family = model->family;
+  parts.expert_boundary = UpstreamExpertBoundary(model->family);
   fill(parts.transformers.emplace_back(), "transformer", model->transformer,
        model->transformer_dtype);
   if (parts.expert_boundary.has_value()) {
@@ -241,9 +246,12 @@ void CheckTogether(CheckpointParts& parts) {
   const auto require = [&](const std::string& where, bool holds, const std::string& what) {
     if (!holds) parts.problems.push_back(Damaged(where, what));
   };
-  const bool needs_22 = parts.model == kTi2v;
-  require(parts.vae.where, parts.model.empty() || (vae.kind == "2.2") == needs_22,
-          absl::StrCat("is a ", vae.kind, " VAE, which ", parts.model, " does not have"));
+  if (parts.family.has_value()) {
+    const bool needs_22 = parts.family == FamilyId::kTi2v5b;
+    require(parts.vae.where, (vae.kind == VaeKind::kWan22) == needs_22,
+            absl::StrCat("is a ", std::string(NameOf(vae.kind)), " VAE, which ",
+                         std::string(NameOf(*parts.family)), " does not have"));
+  }
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     if (!transformer.config.has_value()) continue;
     const TransformerConfig& config = *transformer.config;
@@ -253,7 +261,8 @@ void CheckTogether(CheckpointParts& parts) {
     require(transformer.where, config.out_channels == vae.z_dim,
             absl::StrCat("gives ", config.out_channels, " channels, but the VAE has ", vae.z_dim));
     // i2v appends the image's latents and a mask with one channel per frame of a latent.
-    const int64_t condition = parts.model == kI2v ? vae.z_dim + vae.stride_temporal : 0;
+    const int64_t condition =
+        parts.family == FamilyId::kI2vA14b ? vae.z_dim + vae.stride_temporal : 0;
     require(
         transformer.where, config.in_channels == vae.z_dim + condition,
         absl::StrCat("takes ", config.in_channels, " channels, expected ", vae.z_dim + condition));

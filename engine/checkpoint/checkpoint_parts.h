@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/api/model_parts.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/weight_source.h"
@@ -28,7 +29,7 @@ struct Component {
 struct CheckpointParts {
   std::string path;
   std::optional<Layout> layout;
-  std::string model;  // empty if it could not be made out
+  std::optional<FamilyId> family;  // absent if it could not be made out
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;

@@ -88,7 +88,7 @@ std::vector<std::string> Contradictions(const VaeConfig& config) {
   findings.Require(std::all_of(config.latents_std.begin(), config.latents_std.end(),
                                [](double std) { return std > 0; }),
                    "latents_std is not positive everywhere");
-  if (config.kind == "2.1") {
+  if (config.kind == VaeKind::kWan21) {
     findings.Require(config.decoder_base_dim == config.base_dim && config.patch_size == 1,
                      "decoder_base_dim or patch_size differ from what the 2.1 VAE has");
     findings.Require(config.base_dim % 2 == 0,

@@ -28,8 +28,7 @@ std::optional<TransformerConfig> ReadOriginalTransformer(const std::string& conf
 std::optional<TextEncoderConfig> ReadOriginalTextEncoder(const TensorFiles& files,
                                                          const std::string& where,
                                                          std::vector<absl::Status>& problems);
-// `kind` is "2.1" or "2.2".
-std::optional<VaeConfig> ReadOriginalVae(std::string_view kind, const TensorFiles& files,
+std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,
                                          const std::string& where,
                                          std::vector<absl::Status>& problems);
 

@@ -118,7 +118,7 @@ std::optional<VaeConfig> ReadDiffusersVae(const std::string& config_path, Proble
     CheckClass(fields, "AutoencoderKLWan");
     // The 2.1 VAE's published config is from before these fields.
     const bool is_residual = fields.Has("is_residual") && fields.Bool("is_residual");
-    config.kind = is_residual ? "2.2" : "2.1";
+    config.kind = is_residual ? VaeKind::kWan22 : VaeKind::kWan21;
     config.z_dim = fields.Integer("z_dim", 1, kMaxWidth);
     config.base_dim = fields.Integer("base_dim", 1, kMaxWidth);
     config.decoder_base_dim = fields.Has("decoder_base_dim")

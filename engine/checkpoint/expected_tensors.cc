@@ -74,7 +74,7 @@ class VaeSpecs {
   }
 
  private:
-  bool IsNested() const { return config_.kind == "2.2"; }
+  bool IsNested() const { return config_.kind == VaeKind::kWan22; }
   size_t Stages() const { return config_.dim_mult.size(); }
 
   void AddEncoder(const Module& encoder) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace wan {
@@ -43,9 +44,15 @@ struct TextEncoderConfig {
   friend bool operator==(const TextEncoderConfig&, const TextEncoderConfig&) = default;
 };
 
+// The two autoencoders: 2.1 is that of the A14B models, 2.2 that of ti2v-5b.
+enum class VaeKind { kWan21, kWan22 };
+
+// Returns "2.1" or "2.2".
+constexpr std::string_view NameOf(VaeKind kind) { return kind == VaeKind::kWan21 ? "2.1" : "2.2"; }
+
 // The video autoencoder.
 struct VaeConfig {
-  std::string kind;               // "2.1" (the A14B models' Wan2.1 VAE) or "2.2" (ti2v-5b's)
+  VaeKind kind = VaeKind::kWan22;
   int64_t z_dim = 0;              // latent channels
   int64_t base_dim = 0;           // width of the encoder's first stage at multiplier 1
   int64_t decoder_base_dim = 0;   // the same of the decoder; equals base_dim in 2.1

@@ -135,7 +135,7 @@ std::optional<TextEncoderConfig> ReadOriginalTextEncoder(const TensorFiles& file
   return Checked(config, where, problems);
 }
 
-std::optional<VaeConfig> ReadOriginalVae(std::string_view kind, const TensorFiles& files,
+std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,
                                          const std::string& where, Problems& problems) {
   VaeConfig config = UpstreamVae(kind);
   Shapes shapes(files, where, problems);

@@ -11,7 +11,7 @@
 namespace wan {
 namespace {
 
-VaeConfig Vae(std::string_view kind, int64_t z_dim, int64_t base_dim, int64_t decoder_base_dim) {
+VaeConfig Vae(VaeKind kind, int64_t z_dim, int64_t base_dim, int64_t decoder_base_dim) {
   VaeConfig config = UpstreamVae(kind);
   config.z_dim = z_dim;
   config.base_dim = base_dim;
@@ -32,9 +32,9 @@ TransformerConfig Transformer(std::string_view type, int64_t in_channels, int64_
 }
 
 // One of upstream's: UMT5-XXL and bf16 are common to them.
-SyntheticModel Published(std::string_view name, TransformerConfig transformer, VaeConfig vae) {
-  SyntheticModel model{.name = std::string(name),
-                       .model = std::string(name),
+SyntheticModel Published(FamilyId family, TransformerConfig transformer, VaeConfig vae) {
+  SyntheticModel model{.name = std::string(NameOf(family)),
+                       .family = family,
                        .transformer = std::move(transformer),
                        .text_encoder = {.dim = 4096,
                                         .ffn_dim = 10240,
@@ -57,21 +57,22 @@ SyntheticModel Ti2v5b() {
   transformer.ffn_dim = 14336;
   transformer.num_heads = 24;
   transformer.num_layers = 30;
-  return Published("ti2v-5b", transformer, Vae("2.2", 48, 160, 256));
+  return Published(FamilyId::kTi2v5b, transformer, Vae(VaeKind::kWan22, 48, 160, 256));
 }
 
-SyntheticModel A14b(std::string_view type, int64_t in_channels) {
+SyntheticModel A14b(FamilyId family, int64_t in_channels) {
+  const std::string_view type = family == FamilyId::kT2vA14b ? "t2v" : "i2v";
   TransformerConfig transformer = Transformer(type, in_channels, 16);
   transformer.dim = 5120;
   transformer.ffn_dim = 13824;
   transformer.num_heads = 40;
   transformer.num_layers = 40;
-  return Published(absl::StrCat(std::string(type), "-a14b"), transformer, Vae("2.1", 16, 96, 96));
+  return Published(family, transformer, Vae(VaeKind::kWan21, 16, 96, 96));
 }
 
 SyntheticModel Ti2vTiny() {
   SyntheticModel tiny{.name = "ti2v-tiny",
-                      .model = "ti2v-5b",
+                      .family = FamilyId::kTi2v5b,
                       .transformer = Transformer("ti2v", 48, 48),
                       .text_encoder = {.dim = 64,
                                        .ffn_dim = 128,
@@ -80,7 +81,7 @@ SyntheticModel Ti2vTiny() {
                                        .num_layers = 2,
                                        .num_buckets = 32,
                                        .vocab_size = 960},
-                      .vae = Vae("2.2", 48, 8, 12)};
+                      .vae = Vae(VaeKind::kWan22, 48, 8, 12)};
   tiny.transformer.dim = 64;
   tiny.transformer.ffn_dim = 160;
   tiny.transformer.num_heads = 2;
@@ -92,7 +93,8 @@ SyntheticModel Ti2vTiny() {
 std::vector<SyntheticModel> SyntheticModels() {
   constexpr int64_t kLatents = 16;
   constexpr int64_t kMask = 4;  // one channel per frame of a latent
-  return {Ti2v5b(), A14b("t2v", kLatents), A14b("i2v", 2 * kLatents + kMask), Ti2vTiny()};
+  return {Ti2v5b(), A14b(FamilyId::kT2vA14b, kLatents),
+          A14b(FamilyId::kI2vA14b, 2 * kLatents + kMask), Ti2vTiny()};
 }
 
 }  // namespace

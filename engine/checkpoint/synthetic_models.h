@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "engine/api/model_parts.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/weight_source.h"
 
@@ -13,7 +14,7 @@ namespace wan {
 
 struct SyntheticModel {
   std::string name;
-  std::string model;
+  FamilyId family = FamilyId::kTi2v5b;
   TransformerConfig transformer;  // of each expert
   TextEncoderConfig text_encoder;
   VaeConfig vae;

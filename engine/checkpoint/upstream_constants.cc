@@ -42,14 +42,14 @@ const std::vector<double>& Std22() {
 
 }  // namespace
 
-std::optional<double> UpstreamExpertBoundary(std::string_view model) {
-  if (model == "t2v-a14b") return 0.875;
-  if (model == "i2v-a14b") return 0.9;
+std::optional<double> UpstreamExpertBoundary(FamilyId family) {
+  if (family == FamilyId::kT2vA14b) return 0.875;
+  if (family == FamilyId::kI2vA14b) return 0.9;
   return std::nullopt;
 }
 
-VaeConfig UpstreamVae(std::string_view kind) {
-  const bool is_22 = kind == "2.2";
+VaeConfig UpstreamVae(VaeKind kind) {
+  const bool is_22 = kind == VaeKind::kWan22;
   VaeConfig config;
   config.kind = kind;
   config.dim_mult = {1, 2, 4, 4};

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
+#include "engine/api/model_parts.h"
 #include "engine/checkpoint/model_config.h"
 
 namespace wan {
@@ -12,11 +12,11 @@ namespace wan {
 inline constexpr int64_t kTextLength = 512;  // wan/configs/shared_config.py
 
 // wan/configs/wan_{t2v,i2v}_A14B.py; nullopt for a model with one expert.
-std::optional<double> UpstreamExpertBoundary(std::string_view model);
+std::optional<double> UpstreamExpertBoundary(FamilyId family);
 
-// What is fixed for a kind of VAE, "2.1" or "2.2" (wan/modules/vae2_1.py, vae2_2.py): stages,
+// What is fixed for a kind of VAE (wan/modules/vae2_1.py, vae2_2.py): stages,
 // patches, and the statistics of its 16 or 48 latent channels. Widths and strides are left at 0.
-VaeConfig UpstreamVae(std::string_view kind);
+VaeConfig UpstreamVae(VaeKind kind);
 
 // Sets both strides, which follow from patches and stages.
 void SetStrides(VaeConfig& config);

@@ -46,7 +46,7 @@ Json Dimensions(const TextEncoderConfig& config) {
 }
 
 Json Dimensions(const VaeConfig& config) {
-  return {{"kind", config.kind},
+  return {{"kind", std::string(NameOf(config.kind))},
           {"z_dim", config.z_dim},
           {"base_dim", config.base_dim},
           {"decoder_base_dim", config.decoder_base_dim},
@@ -199,7 +199,8 @@ Json InspectCheckpoint(const std::string& path) {
   Json report = {{"path", parts.path},
                  {"ok", AllProblems(parts).empty()},
                  {"layout", nullptr},
-                 {"model", NullIfEmpty(parts.model)},
+                 {"model", parts.family.has_value() ? Json(std::string(NameOf(*parts.family)))
+                                                    : Json(nullptr)},
                  {"expert_boundary", nullptr},
                  {"few_step", nullptr},
                  {"generation_defaults", nullptr},

@@ -97,7 +97,7 @@ Json ConfigOf(const TextEncoderConfig& config) {
 
 Json ConfigOf(const VaeConfig& config) {
   const int64_t pixels = 3 * config.patch_size * config.patch_size;
-  const bool residual = config.kind == "2.2";
+  const bool residual = config.kind == VaeKind::kWan22;
   Json json = {{"_class_name", "AutoencoderKLWan"},
                {"attn_scales", Json::array()},
                {"base_dim", config.base_dim},
@@ -130,7 +130,7 @@ Json Scheduler(const Checkpoint& checkpoint) {
     return json;
   }
   double shift = 5;  // of TI2V-5B and I2V-A14B upstream
-  if (checkpoint.model() == "t2v-a14b") shift = 12;
+  if (checkpoint.family() == FamilyId::kT2vA14b) shift = 12;
   const std::optional<GenerationDefaults>& defaults = checkpoint.generation_defaults();
   if (defaults.has_value()) shift = defaults->shift.value_or(shift);
   return {{"_class_name", "UniPCMultistepScheduler"},
@@ -145,7 +145,7 @@ Json Scheduler(const Checkpoint& checkpoint) {
 Json ModelIndex(const Checkpoint& checkpoint, const std::string& scheduler) {
   const bool two = checkpoint.num_experts() == 2;
   const Json transformer = {"diffusers", "WanTransformer3DModel"};
-  const bool image = checkpoint.model() == "i2v-a14b";
+  const bool image = checkpoint.family() == FamilyId::kI2vA14b;
   return {{"_class_name", image ? "WanImageToVideoPipeline" : "WanPipeline"},
           {"boundary_ratio", two ? Json(*checkpoint.expert_boundary()) : Json(nullptr)},
           {"expand_timesteps", !two},

@@ -27,15 +27,17 @@ std::string ShapeLabel(const VideoShape& shape) {
 // Steps of one expert need the same: one entry for all of them.
 Json DescribeStages(const GenerationPlan& plan) {
   Json stages = Json::array();
-  std::set<std::string> experts;
+  std::set<ExpertRole> experts;
   size_t step = 0;
   for (const StagePlan& stage : plan.stages) {
     const std::string family = StageFamily(stage.stage);
     std::string name = stage.stage;
     if (family == StageFamily(StepInferenceStage(0))) {
-      const std::string& expert = plan.steps[step++].expert;
+      const ExpertRole expert = plan.steps[step++].expert;
       if (!experts.insert(expert).second) continue;
-      name = expert == "only" ? family : absl::StrCat(family, " (", expert, " noise)");
+      name = expert == ExpertRole::kOnly
+                 ? family
+                 : absl::StrCat(family, " (", std::string(NameOf(expert)), " noise)");
     }
     if (stage.weight_bytes + stage.activation_bytes == 0) continue;
     stages.push_back({{"stage", name},
@@ -73,7 +75,8 @@ Json DescribeVideo(const PlannedModel& model, const VideoShape& shape, bool imag
   uint64_t host_bytes = 0;
   for (size_t i = 0; i < plan->residency.size(); ++i) {
     const ComponentResidency& entry = plan->residency[i];
-    video["policies"][entry.component] = std::string(ResidencyPolicyName(entry.policy));
+    video["policies"][std::string(NameOf(entry.component))] =
+        std::string(ResidencyPolicyName(entry.policy));
     if (entry.policy != ResidencyPolicy::kResident) host_bytes += model.components[i].bytes;
   }
   video["decode_tiles"] = absl::StrCat(plan->decode_tiles.rows, "x", plan->decode_tiles.columns);
@@ -119,9 +122,7 @@ void AppendVideo(const Json& video, std::string& text) {
 absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
   const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(question.path);
   if (!checkpoint.ok()) return checkpoint.status();
-  const absl::StatusOr<PlannedModel> model =
-      PlanCheckpoint(**checkpoint, kBf16Bytes, question.residency);
-  if (!model.ok()) return model.status();
+  const PlannedModel model = PlanCheckpoint(**checkpoint, kBf16Bytes, question.residency);
   uint64_t job_bytes = 0;
   if (question.device_memory_limit > 0) {
     const absl::StatusOr<DeviceBudget> budget =
@@ -130,22 +131,23 @@ absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
     job_bytes = budget->job_bytes;
   }
   Json report = {{"path", question.path},
-                 {"model", std::string(model->family->name)},
+                 {"model", std::string(NameOf(model.family->id))},
                  {"device_memory_limit", question.device_memory_limit},
                  {"job_memory", job_bytes},
                  {"components", Json::array()},
                  {"fits", true},
                  {"videos", Json::array()}};
-  for (const PlannedComponent& component : model->components) {
-    report["components"].push_back({{"name", component.name}, {"bytes", component.bytes}});
+  for (const PlannedComponent& component : model.components) {
+    report["components"].push_back(
+        {{"name", std::string(NameOf(component.component))}, {"bytes", component.bytes}});
   }
   std::vector<VideoShape> shapes = question.shapes;
   if (shapes.empty()) {
-    const GenerationRequest defaults = model->Defaults();
+    const GenerationRequest defaults = model.Defaults();
     shapes.push_back({*defaults.width, *defaults.height, *defaults.num_frames});
   }
   for (const VideoShape& shape : shapes) {
-    Json video = DescribeVideo(*model, shape, question.image, job_bytes);
+    Json video = DescribeVideo(model, shape, question.image, job_bytes);
     if (!video["fits"].get<bool>()) report["fits"] = false;
     report["videos"].push_back(std::move(video));
   }

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,12 +30,12 @@ class GuidedFlow {
  public:
   explicit GuidedFlow(const DenoiseInputs& inputs) : inputs_(inputs) {}
 
-  // Makes `expert`, called `name`, the one that computes; it projects the texts when it is new.
-  absl::Status Use(VideoTransformer& expert, std::string_view name) {
+  // Makes `expert` the one that computes; it projects the texts when its role is new.
+  absl::Status Use(VideoTransformer& expert, ExpertRole role) {
     expert_ = &expert;
-    if (name == name_) return absl::OkStatus();
+    if (role == role_) return absl::OkStatus();
     texts_.clear();  // the other expert's are not needed any more
-    name_ = name;
+    role_ = role;
     const std::array both = {inputs_.prompt_embeds, inputs_.negative_prompt_embeds};
     const std::span<const at::Tensor> texts(both);
     if (!inputs_.plan.guided) return Project(texts.first(1));
@@ -84,7 +85,7 @@ class GuidedFlow {
 
   const DenoiseInputs& inputs_;
   VideoTransformer* expert_ = nullptr;
-  std::string name_;
+  std::optional<ExpertRole> role_;
   // Both texts in one batch, one after the other, or the prompt alone.
   std::vector<std::shared_ptr<const TextConditioning>> texts_;
 };

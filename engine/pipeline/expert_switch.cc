@@ -34,9 +34,9 @@ absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
     Merge(**expert);
   }
   if (plan_.prefetch_experts && steps_taken_ < plan_.steps.size()) {
-    const std::string& name = plan_.steps[steps_taken_].expert;
-    if (name != current_->name) {
-      absl::StatusOr<const Expert*> next = Find(name);
+    const ExpertRole role = plan_.steps[steps_taken_].expert;
+    if (role != current_->role) {
+      absl::StatusOr<const Expert*> next = Find(role);
       if (!next.ok()) return next.status();
       next_lease_.emplace(Lease(**next));
       next_ = *next;
@@ -45,11 +45,11 @@ absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
   return current_->transformer.get();
 }
 
-absl::StatusOr<const Expert*> ExpertSwitch::Find(std::string_view name) const {
+absl::StatusOr<const Expert*> ExpertSwitch::Find(ExpertRole role) const {
   for (const Expert& expert : model_.experts) {
-    if (expert.name == name) return &expert;
+    if (expert.role == role) return &expert;
   }
-  return absl::InternalError("the model has no expert '" + std::string(name) + "'");
+  return absl::InternalError("the model has no expert '" + std::string(NameOf(role)) + "'");
 }
 
 void ExpertSwitch::Finish() {

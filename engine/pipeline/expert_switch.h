@@ -35,7 +35,7 @@ class ExpertSwitch {
   void Finish();
 
  private:
-  absl::StatusOr<const Expert*> Find(std::string_view name) const;
+  absl::StatusOr<const Expert*> Find(ExpertRole role) const;
   WeightLease Lease(const Expert& expert) const;
   void Merge(const Expert& expert);
 

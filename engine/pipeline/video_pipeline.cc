@@ -74,7 +74,7 @@ FlowSchedule ScheduleOf(const GenerationPlan& plan) {
 }
 
 WeightLease LeaseVae(const GenerationPlan& plan, const PipelineModel& model) {
-  return WeightLease(model.vae_weights, PolicyOf(plan, kVaeComponent));
+  return WeightLease(model.vae_weights, PolicyOf(plan, ModelComponent::kVae));
 }
 
 // Runs `work` inside the span `stage` and closes it with its status.
@@ -194,13 +194,14 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
                               GenerationObserver& observer, std::stop_token stop,
                               const PipelineTaps& taps) {
   ExpertSwitch experts(plan, model, recorder);
-  const auto prepared = InStage(recorder, PreprocessStage(model.planned.family->name),
+  const auto prepared = InStage(recorder, PreprocessStage(model.planned.family->id),
                                 [&] { return Preprocess(plan, model); });
   if (!prepared.ok()) return prepared.status();
   if (stop.stop_requested()) return absl::CancelledError("stopped before the text encoder");
 
   const auto texts = InStage(recorder, kStageT5Encoding, [&] {
-    const WeightLease lease(model.text_encoder_weights, PolicyOf(plan, kTextEncoderComponent));
+    const WeightLease lease(model.text_encoder_weights,
+                            PolicyOf(plan, ModelComponent::kTextEncoder));
     return EncodeTexts(*prepared, *model.text_encoder);
   });
   if (!texts.ok()) return texts.status();

@@ -28,8 +28,8 @@ namespace wan {
 
 // One of a model's transformers.
 struct Expert {
-  std::string name;       // StepPlan::expert: "only", or "high" and "low"
-  std::string component;  // ComponentResidency::component
+  ExpertRole role = ExpertRole::kOnly;
+  ModelComponent component = ModelComponent::kTransformer;
   std::unique_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
   std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none

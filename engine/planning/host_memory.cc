@@ -31,7 +31,7 @@ absl::Status CheckHostMemory(const PlannedModel& model, std::span<const Residenc
     const bool is_copied = waits_there || HasLora(model, i);
     if (!computes_there && !is_copied) continue;
     needed += model.components[i].bytes * (computes_there && is_copied ? 2 : 1);
-    names.push_back(model.components[i].name);
+    names.emplace_back(NameOf(model.components[i].component));
   }
   for (const PlannedLora& lora : model.loras) needed += lora.host_bytes;
   if (needed <= available_bytes) return absl::OkStatus();

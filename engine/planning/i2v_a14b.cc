@@ -6,7 +6,7 @@ namespace wan {
 
 const ModelFamily& I2vA14bFamily() {
   static const ModelFamily family = {
-      .name = "i2v-a14b",
+      .id = FamilyId::kI2vA14b,
       .accepts_text_only = false,
       .image = ImageRole::kCondition,
       .experts = 2,

@@ -11,19 +11,23 @@ const std::string_view kUpstreamNegativePrompt =
     "，形态畸形的肢体，"
     "手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走";
 
-std::span<const std::string_view> ExpertNames(const ModelFamily& family) {
-  static constexpr std::array<std::string_view, 1> kOne = {"only"};
-  static constexpr std::array<std::string_view, 2> kTwo = {"high", "low"};
+std::span<const ExpertRole> ExpertRoles(const ModelFamily& family) {
+  static constexpr std::array kOne = {ExpertRole::kOnly};
+  static constexpr std::array kTwo = {ExpertRole::kHighNoise, ExpertRole::kLowNoise};
   if (family.experts == 1) return kOne;
   return kTwo;
 }
 
-const ModelFamily* FindModelFamily(std::string_view name) {
-  static const std::array kFamilies = {&Ti2v5bFamily(), &T2vA14bFamily(), &I2vA14bFamily()};
-  for (const ModelFamily* family : kFamilies) {
-    if (family->name == name) return family;
+const ModelFamily& FindModelFamily(FamilyId id) {
+  switch (id) {
+    case FamilyId::kTi2v5b:
+      return Ti2v5bFamily();
+    case FamilyId::kT2vA14b:
+      return T2vA14bFamily();
+    case FamilyId::kI2vA14b:
+      return I2vA14bFamily();
   }
-  return nullptr;
+  return Ti2v5bFamily();
 }
 
 }  // namespace wan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/api/generation.h"
+#include "engine/api/model_parts.h"
 
 namespace wan {
 
@@ -28,7 +29,7 @@ struct SamplingDefaults {
 };
 
 struct ModelFamily {
-  std::string_view name;  // as Checkpoint::model() says it: "ti2v-5b"
+  FamilyId id = FamilyId::kTi2v5b;
   bool accepts_text_only = false;
   ImageRole image = ImageRole::kNone;
   int experts = 1;  // 2: one for high noise, one for low
@@ -41,11 +42,11 @@ struct ModelFamily {
 // The negative prompt that all of upstream's models share (wan/configs/shared_config.py).
 extern const std::string_view kUpstreamNegativePrompt;
 
-// The experts' names in StepPlan::expert, in the checkpoint's order: "only", or "high" and "low".
-std::span<const std::string_view> ExpertNames(const ModelFamily& family);
+// The family's experts in the checkpoint's order.
+std::span<const ExpertRole> ExpertRoles(const ModelFamily& family);
 
-// Null for an unknown name.
-const ModelFamily* FindModelFamily(std::string_view name);
+// The description of a family; it lives for as long as the process.
+const ModelFamily& FindModelFamily(FamilyId id);
 
 // One function a family, each in the file of its name.
 const ModelFamily& Ti2v5bFamily();

@@ -135,8 +135,8 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   const auto experts = static_cast<size_t>(family.experts);
   if (request.guidance_scale.size() > experts) {
     violations.Add("guidance_scale", absl::StrCat("has ", request.guidance_scale.size(),
-                                                  " values; ", std::string(family.name), " takes ",
-                                                  experts == 1 ? "one" : "one or two"));
+                                                  " values; ", std::string(NameOf(family.id)),
+                                                  " takes ", experts == 1 ? "one" : "one or two"));
   }
   for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
     violations.CheckRange(absl::StrCat("guidance_scale[", i, "]"), request.guidance_scale[i], 0,
@@ -214,7 +214,7 @@ absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
 std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const PlannedModel& model,
                                 const std::vector<double>& guidance_scale) {
   constexpr double kTrainTimesteps = 1000;
-  const std::span<const std::string_view> experts = ExpertNames(*model.family);
+  const std::span<const ExpertRole> experts = ExpertRoles(*model.family);
   std::vector<StepPlan> steps;
   for (size_t i = 0; i < timesteps.size(); ++i) {
     bool low_noise = true;
@@ -224,7 +224,7 @@ std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const Plan
       low_noise = timesteps[i] < *model.expert_boundary * kTrainTimesteps;
     }
     // A single expert takes every step, and a single scale holds for both experts.
-    steps.push_back({timesteps[i], std::string(low_noise ? experts.back() : experts.front()),
+    steps.push_back({timesteps[i], low_noise ? experts.back() : experts.front(),
                      low_noise ? guidance_scale.front() : guidance_scale.back()});
   }
   return steps;
@@ -247,7 +247,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
                                   const InspectedRequest& inspected,
                                   const std::optional<ResidencyChoice>& memory) {
   std::vector<StagePlan> stages;
-  stages.push_back({PreprocessStage(model.family->name), {}});
+  stages.push_back({PreprocessStage(model.family->id), {}});
   const int64_t text_tokens =
       inspected.prompt_tokens.value_or(0) + inspected.negative_prompt_tokens.value_or(0);
   stages.push_back(
@@ -263,7 +263,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
     stages.push_back({StepLoadingStage(step), {}});
     stages.push_back({StepInferenceStage(step), step_flops});
     if (memory.has_value()) {
-      SetMemory(memory->steps[ExpertIndex(model, plan.steps[step].expert)], stages.back());
+      SetMemory(memory->steps[ExpertIndex(plan.steps[step].expert)], stages.back());
     }
   }
   if (plan.decodes()) {
@@ -287,10 +287,10 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
   Violations violations(inspected.violations);
   CheckTexts(inspected, model.transformer.text_len, violations);
   if (plan.image_to_video && model.family->image == ImageRole::kNone) {
-    violations.Add("image", absl::StrCat(std::string(model.family->name), " takes no image"));
+    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)), " takes no image"));
   }
   if (!plan.image_to_video && !model.family->accepts_text_only) {
-    violations.Add("image", absl::StrCat(std::string(model.family->name), " needs an image"));
+    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)), " needs an image"));
   }
   CheckSampling(plan.request, *model.family, violations);
   CheckLoras(plan.request, model, violations);

@@ -44,13 +44,13 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .expert_steps = std::vector<int>(model.family->experts),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .most_tokens_batched = kMaxTokensBatched};
-  for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(model, step.expert)];
+  for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
   return job;
 }
 
 void SetResidency(const ResidencyChoice& choice, const PlannedModel& model, GenerationPlan& plan) {
   for (size_t i = 0; i < choice.policies.size(); ++i) {
-    plan.residency.push_back({model.components[i].name, choice.policies[i]});
+    plan.residency.push_back({model.components[i].component, choice.policies[i]});
   }
   plan.batched_guidance = choice.batched_guidance;
   plan.prefetch_experts = choice.prefetch_experts;
@@ -139,10 +139,7 @@ int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& laten
   return latent_shape[1] / patch[0] * (latent_shape[2] / patch[1]) * (latent_shape[3] / patch[2]);
 }
 
-size_t ExpertIndex(const PlannedModel& model, std::string_view name) {
-  const std::span<const std::string_view> names = ExpertNames(*model.family);
-  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
+size_t ExpertIndex(ExpertRole expert) { return expert == ExpertRole::kLowNoise ? 1 : 0; }
 
 absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& model,
                                                           const InspectedRequest& inspected,

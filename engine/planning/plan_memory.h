@@ -27,7 +27,7 @@ std::vector<int64_t> LatentShape(const PlannedModel& model, const VideoShape& sh
 int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& latent_shape);
 
 // The place of StepPlan::expert among the model's experts.
-size_t ExpertIndex(const PlannedModel& model, std::string_view name);
+size_t ExpertIndex(ExpertRole expert);
 
 // Decides the members of `plan` that are about memory; request, shape and steps are decided
 // already. Nullopt if the model's components are not known. INVALID_ARGUMENT, with what would fit,

@@ -3,15 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
+#include "engine/api/model_parts.h"
 #include "engine/api/residency.h"
 
 namespace wan {
 
 // A component's weights, in bytes of device memory.
 struct PlannedComponent {
-  std::string name;                                     // as ComponentResidency::component
+  ModelComponent component = ModelComponent::kTransformer;
   ResidencyPolicy policy = ResidencyPolicy::kResident;  // as configured
   uint64_t bytes = 0;
   // Where weights are streamed: what stays on the device while the component works, and the largest

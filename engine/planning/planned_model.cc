@@ -4,7 +4,6 @@
 #include <initializer_list>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/planning/allocator_rounding.h"
 
@@ -50,8 +49,7 @@ class WeightSum {
   std::vector<int64_t> groups_{0};
 };
 
-ResidencyPolicy PolicyIn(std::span<const ComponentResidency> residency,
-                         std::string_view component) {
+ResidencyPolicy PolicyIn(std::span<const ComponentResidency> residency, ModelComponent component) {
   for (const ComponentResidency& entry : residency) {
     if (entry.component == component) return entry.policy;
   }
@@ -89,10 +87,6 @@ GenerationRequest PlannedModel::Defaults() const {
 
 int PlannedModel::SpatialStride() const {
   return static_cast<int>(vae.stride_spatial * transformer.patch_size[1]);
-}
-
-std::string_view TransformerComponent(int expert) {
-  return expert == 0 ? "transformer" : "transformer_2";
 }
 
 PlannedComponent TextEncoderWeights(const TextEncoderConfig& config, int64_t element_bytes) {
@@ -159,15 +153,10 @@ PlannedComponent VaeWeights(const VaeConfig& config) {
   return sum.Result();
 }
 
-absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
-                                            std::span<const ComponentResidency> residency) {
+PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
+                            std::span<const ComponentResidency> residency) {
   PlannedModel model;
-  model.family = FindModelFamily(checkpoint.model());
-  if (model.family == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(checkpoint.path(), " holds the model ",
-                                                 checkpoint.model(),
-                                                 ", which this server does not run"));
-  }
+  model.family = &FindModelFamily(checkpoint.family());
   model.transformer = checkpoint.transformer_config();
   model.text_encoder = checkpoint.text_encoder_config();
   model.vae = checkpoint.vae_config();
@@ -175,17 +164,17 @@ absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_
   model.few_step = checkpoint.few_step();
   model.generation_defaults = checkpoint.generation_defaults();
   model.element_bytes = element_bytes;
-  const auto add = [&](std::string_view name, PlannedComponent component) {
-    component.name = std::string(name);
-    component.policy = PolicyIn(residency, name);
-    model.components.push_back(std::move(component));
+  const auto add = [&](ModelComponent id, PlannedComponent component) {
+    component.component = id;
+    component.policy = PolicyIn(residency, id);
+    model.components.push_back(component);
   };
-  add(kTextEncoderComponent, TextEncoderWeights(model.text_encoder, element_bytes));
+  add(ModelComponent::kTextEncoder, TextEncoderWeights(model.text_encoder, element_bytes));
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     add(TransformerComponent(i),
         TransformerWeights(checkpoint.transformer_config(i), element_bytes));
   }
-  add(kVaeComponent, VaeWeights(model.vae));
+  add(ModelComponent::kVae, VaeWeights(model.vae));
   return model;
 }
 

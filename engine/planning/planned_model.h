@@ -6,10 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "engine/api/generation.h"
 #include "engine/api/residency.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -54,21 +52,15 @@ struct PlannedModel {
 // The sampling of a few-step checkpoint: its distillation has fixed it.
 SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
-// Names of the components, as ComponentResidency has them.
-inline constexpr std::string_view kTextEncoderComponent = "text_encoder";
-inline constexpr std::string_view kVaeComponent = "vae";
-// Of the checkpoint's experts, in its order: "transformer", "transformer_2".
-std::string_view TransformerComponent(int expert);
-
 // What the weights take where they are loaded to: the tensors that the components' loaders ask for
 // (engine/models/wan), in their groups, as the allocator rounds them. `element_bytes` is the size
-// of the compute dtype. Name and policy are the caller's.
+// of the compute dtype. Component and policy are the caller's.
 PlannedComponent TextEncoderWeights(const TextEncoderConfig& config, int64_t element_bytes);
 PlannedComponent TransformerWeights(const TransformerConfig& config, int64_t element_bytes);
 PlannedComponent VaeWeights(const VaeConfig& config);
 
-// All of it. What `residency` does not name is kAuto. UNIMPLEMENTED for a model of no known family.
-absl::StatusOr<PlannedModel> PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
-                                            std::span<const ComponentResidency> residency);
+// All of it. What `residency` does not name is kAuto.
+PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
+                            std::span<const ComponentResidency> residency);
 
 }  // namespace wan

@@ -6,7 +6,7 @@ namespace wan {
 
 const ModelFamily& T2vA14bFamily() {
   static const ModelFamily family = {
-      .name = "t2v-a14b",
+      .id = FamilyId::kT2vA14b,
       .accepts_text_only = true,
       .image = ImageRole::kNone,
       .experts = 2,

@@ -6,7 +6,7 @@ namespace wan {
 
 const ModelFamily& Ti2v5bFamily() {
   static const ModelFamily family = {
-      .name = "ti2v-5b",
+      .id = FamilyId::kTi2v5b,
       .accepts_text_only = true,
       .image = ImageRole::kFirstFrame,
       .shape = {.width = 1280, .height = 704, .num_frames = 121},

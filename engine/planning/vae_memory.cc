@@ -128,7 +128,7 @@ class VaeWalk {
   void DecodeChunk(const LatentSize& size);
   void EncodeChunk(int64_t frames, int64_t height, int64_t width);
 
-  bool HasShortcuts() const { return config_.kind == "2.2"; }
+  bool HasShortcuts() const { return config_.kind == VaeKind::kWan22; }
 
   const VaeConfig& config_;
   const int64_t element_bytes_;

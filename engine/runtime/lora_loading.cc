@@ -20,9 +20,9 @@ absl::Status Named(const LoraSource& source, const absl::Status& status) {
 
 absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sources,
                                               const Checkpoint& checkpoint,
-                                              std::vector<std::string> expert_names) {
+                                              std::span<const ExpertRole> experts) {
   OpenedLoras opened;
-  opened.expert_names_ = std::move(expert_names);
+  for (const ExpertRole expert : experts) opened.expert_names_.emplace_back(NameOf(expert));
   const std::vector<std::string>& names = opened.expert_names_;
   for (const LoraSource& source : sources) {
     if (!source.expert.empty() &&

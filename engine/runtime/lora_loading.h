@@ -18,12 +18,12 @@ namespace wan {
 // weights are needed for that, so that a bad file is told before a model is loaded for minutes.
 class OpenedLoras {
  public:
-  // `expert_names` are the experts' in the checkpoint's order. INVALID_ARGUMENT for an expert that
+  // `experts` are in the checkpoint's order. INVALID_ARGUMENT for an expert that
   // the model has not, or a name that has two files for one expert; for the files what ReadLoraFile
   // says of them. All messages name the LoRA.
   static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
                                           const Checkpoint& checkpoint,
-                                          std::vector<std::string> expert_names);
+                                          std::span<const ExpertRole> experts);
 
   // By name.
   std::vector<PlannedLora> Plan() const;

@@ -98,19 +98,19 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
   ModelDescription description;
   description.name = spec.name;
   description.path = spec.path;
-  description.family = std::string(family.name);
+  description.family = std::string(NameOf(family.id));
   description.layout = std::string(LayoutName(checkpoint.layout()));
-  description.components = {
-      DescribeComponent(std::string(kTextEncoderComponent), checkpoint.text_encoder(),
-                        model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
+  description.components = {DescribeComponent(
+      std::string(NameOf(ModelComponent::kTextEncoder)), checkpoint.text_encoder(),
+      model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     description.components.push_back(DescribeComponent(
-        model.experts[i].component, checkpoint.transformer(i),
+        std::string(NameOf(model.experts[i].component)), checkpoint.transformer(i),
         model.experts[i].transformer->WeightBytes(), places[i + 1].device, options.dtype));
   }
-  description.components.push_back(DescribeComponent(std::string(kVaeComponent), checkpoint.vae(),
-                                                     model.vae->WeightBytes(), places.back().device,
-                                                     at::kFloat));
+  description.components.push_back(DescribeComponent(std::string(NameOf(ModelComponent::kVae)),
+                                                     checkpoint.vae(), model.vae->WeightBytes(),
+                                                     places.back().device, at::kFloat));
   description.defaults = model.planned.Defaults();
   description.defaults.model = spec.name;
   description.accepts_image = family.image != ImageRole::kNone;
@@ -123,11 +123,11 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
 // Each Load function names file and tensor of what is wrong; this adds the component and moves
 // the result.
 template <typename Part>
-absl::Status Take(const char* component, absl::StatusOr<std::unique_ptr<Part>> loaded,
+absl::Status Take(std::string_view component, absl::StatusOr<std::unique_ptr<Part>> loaded,
                   std::unique_ptr<Part>& slot) {
   if (!loaded.ok()) {
     return absl::Status(loaded.status().code(),
-                        absl::StrCat(component, ": ", loaded.status().message()));
+                        absl::StrCat(std::string(component), ": ", loaded.status().message()));
   }
   slot = *std::move(loaded);
   return absl::OkStatus();
@@ -146,16 +146,13 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   auto model = std::make_shared<LoadedModel>();
   PipelineModel& pipeline = model->pipeline;
   pipeline.device = options.device;
-  absl::StatusOr<PlannedModel> described = PlanCheckpoint(
-      checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)), options.residency);
-  if (!described.ok()) return described.status();
   PlannedModel& planned = pipeline.planned;
-  planned = *std::move(described);
+  planned = PlanCheckpoint(checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)),
+                           options.residency);
   if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
 
-  const std::span<const std::string_view> expert_names = ExpertNames(*pipeline.planned.family);
-  const absl::StatusOr<OpenedLoras> loras =
-      OpenedLoras::Open(spec.loras, checkpoint, {expert_names.begin(), expert_names.end()});
+  const std::span<const ExpertRole> roles = ExpertRoles(*pipeline.planned.family);
+  const absl::StatusOr<OpenedLoras> loras = OpenedLoras::Open(spec.loras, checkpoint, roles);
   if (!loras.ok()) return loras.status();
   pipeline.planned.loras = loras->Plan();
 
@@ -190,11 +187,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     const Place& place = places[i + 1];
     Expert& expert = pipeline.experts.emplace_back();
-    expert.name = expert_names[i];
+    expert.role = roles[i];
     expert.component = TransformerComponent(i);
     expert.weights = place.weights;
     if (absl::Status status =
-            Take(expert.component.c_str(),
+            Take(NameOf(expert.component),
                  LoadWanTransformer(checkpoint.transformer(i), checkpoint.transformer_config(i),
                                     {place.device, options.dtype, place.weights}),
                  expert.transformer);

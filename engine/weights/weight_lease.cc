@@ -6,7 +6,7 @@
 
 namespace wan {
 
-ResidencyPolicy PolicyOf(const GenerationPlan& plan, std::string_view component) {
+ResidencyPolicy PolicyOf(const GenerationPlan& plan, ModelComponent component) {
   for (const ComponentResidency& entry : plan.residency) {
     if (entry.component == component) return entry.policy;
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "engine/api/generation.h"
 #include "engine/weights/component_weights.h"
@@ -10,7 +9,7 @@
 namespace wan {
 
 // The policy of a component in a plan; kResident if the plan does not say.
-ResidencyPolicy PolicyOf(const GenerationPlan& plan, std::string_view component);
+ResidencyPolicy PolicyOf(const GenerationPlan& plan, ModelComponent component);
 
 class WeightLease {
  public:

@@ -258,7 +258,8 @@ absl::Status SetResidency(const Values& values, ServerConfig& config) {
     }
     for (const ComponentResidency& other : policies) {
       if (other.component == entry->component) {
-        return absl::InvalidArgumentError(absl::StrCat("names ", entry->component, " twice"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("names ", std::string(NameOf(entry->component)), " twice"));
       }
     }
     policies.push_back(*entry);
@@ -270,8 +271,8 @@ absl::Status SetResidency(const Values& values, ServerConfig& config) {
 Values GetResidency(const ServerConfig& config) {
   Values values;
   for (const ComponentResidency& entry : config.residency_policies) {
-    values.push_back(
-        absl::StrCat(entry.component, "=", std::string(ResidencyPolicyName(entry.policy))));
+    values.push_back(absl::StrCat(std::string(NameOf(entry.component)), "=",
+                                  std::string(ResidencyPolicyName(entry.policy))));
   }
   return values;
 }

@@ -142,7 +142,7 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
   Set(report, &Report::set_process_memory_peak_bytes, usage.process_memory_peak_bytes);
   Set(report, &Report::set_sm_activity_percent, usage.sm_activity_percent);
   if (usage.sm_activity_percent) report.set_load(record.seconds * *usage.sm_activity_percent);
-  if (record.step) report.set_expert(record.step->expert);
+  if (record.step) report.set_expert(std::string(NameOf(record.step->expert)));
   if (!record.status.ok()) {
     report.set_error(record.status.message().empty()
                          ? absl::StatusCodeToString(record.status.code())
@@ -157,7 +157,7 @@ wan::v1::StepProgress ToStepProgress(const SpanRecord& record) {
   if (record.step) {
     progress.set_step(record.step->step + 1);
     progress.set_total(record.step->total);
-    progress.set_expert(record.step->expert);
+    progress.set_expert(std::string(NameOf(record.step->expert)));
     progress.set_timestep(record.step->timestep);
   }
   using Progress = wan::v1::StepProgress;

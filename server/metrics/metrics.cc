@@ -88,7 +88,8 @@ class Metrics::StageSink final : public TelemetrySink {
     families_.stage_seconds.Add({{"stage", stage}, {"model", model_}}, kSeconds)
         .Observe(record.seconds);
     if (stage == kStepInference && record.step != nullptr) {
-      families_.step_seconds.Add({{"model", model_}, {"expert", record.step->expert}}, kSeconds)
+      families_.step_seconds
+          .Add({{"model", model_}, {"expert", std::string(NameOf(record.step->expert))}}, kSeconds)
           .Observe(record.seconds);
     }
   }

@@ -16,10 +16,10 @@ namespace wan {
 
 // One policy for every component that a model may have.
 inline std::vector<ComponentResidency> Everywhere(ResidencyPolicy policy) {
-  return {{"text_encoder", policy},
-          {"transformer", policy},
-          {"transformer_2", policy},
-          {"vae", policy}};
+  return {{ModelComponent::kTextEncoder, policy},
+          {ModelComponent::kTransformer, policy},
+          {ModelComponent::kTransformer2, policy},
+          {ModelComponent::kVae, policy}};
 }
 
 // The bytes of the latents file of a request; what else it leaves lies in `folder`, too.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kWarmup[] = "Warmup";
 constexpr char kPlan[] = "Plan";
-constexpr char kFamily[] = "ti2v-5b";
+constexpr FamilyId kFamily = FamilyId::kTi2v5b;
 constexpr char kImageMark[] = "PNG";
 // Work of each stage: a forward that takes as long per operation as the rest.
 constexpr double kStageFlops = 1e9;
@@ -173,7 +173,7 @@ absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
   ModelDescription model;
   model.name = spec.name;
   model.path = spec.path;
-  model.family = kFamily;
+  model.family = std::string(NameOf(kFamily));
   model.layout = "synthetic";
   model.components = {{"text_encoder", 300, 150, "cpu", "fp32"},
                       {"transformer", 500, 250, "cpu", "fp32"},
@@ -242,7 +242,7 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   if (plan.image_to_video) add(kStageVaeEncoding);
   const int steps = *plan.request.steps;
   for (int step = 0; step < steps; ++step) {
-    plan.steps.push_back({1000.0 * (steps - step) / steps, "only", 5.0});
+    plan.steps.push_back({1000.0 * (steps - step) / steps, ExpertRole::kOnly, 5.0});
     add(StepLoadingStage(step));
     add(StepInferenceStage(step));
   }

@@ -62,9 +62,6 @@ absl::Status CheckHalving(const VaeConfig& config) {
 }
 
 absl::Status CheckConfig(const VaeConfig& config) {
-  if (config.kind != "2.1" && config.kind != "2.2") {
-    return Wrong("kind is ", config.kind, ", neither 2.1 nor 2.2");
-  }
   if (config.z_dim <= 0 || config.base_dim <= 0 || config.decoder_base_dim <= 0 ||
       config.patch_size <= 0 || config.num_res_blocks <= 0 || config.dim_mult.empty()) {
     return Wrong("z_dim, base_dim, decoder_base_dim, patch_size, num_res_blocks and the number of ",
@@ -90,7 +87,8 @@ absl::Status CheckConfig(const VaeConfig& config) {
       return Wrong("dim_mult[", i, "] is ", config.dim_mult[i], ", not positive");
     }
   }
-  absl::Status widths = config.kind == "2.2" ? CheckShortcuts(config) : CheckHalving(config);
+  absl::Status widths =
+      config.kind == VaeKind::kWan22 ? CheckShortcuts(config) : CheckHalving(config);
   if (!widths.ok()) return widths;
   if (config.latents_mean.size() != static_cast<size_t>(config.z_dim) ||
       config.latents_std.size() != static_cast<size_t>(config.z_dim)) {

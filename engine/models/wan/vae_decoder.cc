@@ -17,7 +17,7 @@ int64_t InnermostWidth(const VaeConfig& config) {
 
 // Channels behind a step up from `width`: 2.1 halves them where it doubles the pixels.
 int64_t UpsampledWidth(const VaeConfig& config, int64_t width) {
-  return config.kind == "2.1" ? width / 2 : width;
+  return config.kind == VaeKind::kWan21 ? width / 2 : width;
 }
 
 // [1, 3 p p, n, h, w] -> [3, n, h * p, w * p], contiguous. A channel is a color, a column and a row
@@ -51,7 +51,7 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
   if (index == last) return;
   // Undoes the encoder's step last - 1 - index.
   const bool temporal = config.temporal_downsample[last - 1 - index];
-  has_shortcut_ = config.kind == "2.2";
+  has_shortcut_ = config.kind == VaeKind::kWan22;
   time_factor_ = temporal ? 2 : 1;
   up_.emplace(factory, name(config.num_res_blocks + 1), UpsampledWidth(config, out), out, temporal);
 }

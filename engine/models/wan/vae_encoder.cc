@@ -24,7 +24,8 @@ at::Tensor FoldPatches(const at::Tensor& frames, int64_t p) {
 }  // namespace
 
 VaeEncoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index)
-    : averages_(config.kind == "2.2"), out_channels_(config.base_dim * config.dim_mult[index]) {
+    : averages_(config.kind == VaeKind::kWan22),
+      out_channels_(config.base_dim * config.dim_mult[index]) {
   const auto name = [&](int layer) {
     return StageLayerName(config, "encoder.downsamples", index, config.num_res_blocks + 1, layer);
   };

@@ -25,7 +25,7 @@ at::Tensor BatchAsFrames(const at::Tensor& x) { return x.transpose(0, 1).unsquee
 
 std::string StageLayerName(const VaeConfig& config, const std::string& list, size_t stage,
                            int layers, int layer) {
-  if (config.kind == "2.1") {
+  if (config.kind == VaeKind::kWan21) {
     return absl::StrCat(list, ".", static_cast<int>(stage) * layers + layer);
   }
   const std::string inner = list.substr(list.find('.') + 1);

@@ -102,8 +102,8 @@ TEST_F(RecorderTest, PastSpanHasItsDuration) {
 }
 
 TEST(StageNamesTest, FollowTheBenchmark) {
-  EXPECT_EQ(PreprocessStage("ti2v-5b"), "TI2V_Preprocess");
-  EXPECT_EQ(PreprocessStage("t2v-a14b"), "T2V_Preprocess");
+  EXPECT_EQ(PreprocessStage(FamilyId::kTi2v5b), "TI2V_Preprocess");
+  EXPECT_EQ(PreprocessStage(FamilyId::kT2vA14b), "T2V_Preprocess");
   EXPECT_EQ(StepInferenceStage(12), "Step_12_Inference");
   EXPECT_EQ(StageFamily("Step_12_Inference"), "Step_Inference");
   EXPECT_EQ(StageFamily("Step_0_Loading"), "Step_Loading");

@@ -55,8 +55,8 @@ TEST_P(GoldenCheckpointTest, BothLayoutsAreTheSameModel) {
   ASSERT_TRUE(original != nullptr && diffusers != nullptr);
   EXPECT_EQ(original->layout(), Layout::kOriginal);
   EXPECT_EQ(diffusers->layout(), Layout::kDiffusers);
-  EXPECT_EQ(original->model(), GetParam());
-  EXPECT_EQ(diffusers->model(), GetParam());
+  EXPECT_EQ(NameOf(original->family()), GetParam());
+  EXPECT_EQ(NameOf(diffusers->family()), GetParam());
   EXPECT_EQ(original->expert_boundary(), diffusers->expert_boundary());
   ASSERT_EQ(original->num_experts(), diffusers->num_experts());
   for (int expert = 0; expert < original->num_experts(); ++expert) {
@@ -92,7 +92,7 @@ TEST_P(GoldenCheckpointTest, DimensionsAreThoseOfTheCases) {
   EXPECT_EQ(text.num_layers, golden["umt5"]["layers"]);
   EXPECT_EQ(text.vocab_size, golden["vocabulary_rows"]);
   EXPECT_EQ(checkpoint->vae_config().base_dim, golden["vae"]["base"]);
-  EXPECT_EQ(checkpoint->vae_config().kind, golden["vae"]["kind"]);
+  EXPECT_EQ(NameOf(checkpoint->vae_config().kind), golden["vae"]["kind"].get<std::string>());
   const nlohmann::json& boundary = golden["boundary_ratio"];
   EXPECT_EQ(checkpoint->expert_boundary(),
             boundary.is_null() ? std::nullopt : std::optional<double>(boundary));
@@ -129,7 +129,7 @@ TEST(CheckpointTest, SyntheticModelsHaveTheTensorsOfRealOnes) {
   const auto golden = Open(Golden("ti2v-5b/original"));
   ASSERT_TRUE(tiny != nullptr && golden != nullptr);
   EXPECT_EQ(tiny->layout(), Layout::kSynthetic);
-  EXPECT_EQ(tiny->model(), "ti2v-5b");
+  EXPECT_EQ(tiny->family(), FamilyId::kTi2v5b);
   EXPECT_EQ(tiny->tokenizer_path(), "");
   EXPECT_EQ(tiny->transformer_config(), golden->transformer_config());
   EXPECT_EQ(tiny->text_encoder_config(), golden->text_encoder_config());
@@ -161,7 +161,7 @@ TEST(CheckpointTest, SyntheticExpertsHaveNumbersOfTheirOwn) {
   for (const char* name : {"t2v-a14b", "i2v-a14b"}) {
     const auto model = Open(std::string("synthetic:") + name);
     ASSERT_TRUE(model != nullptr);
-    EXPECT_EQ(model->model(), name);
+    EXPECT_EQ(NameOf(model->family()), name);
     ASSERT_EQ(model->num_experts(), 2);
     EXPECT_EQ(model->expert_boundary(), Open(Golden(name) + "/original")->expert_boundary());
     EXPECT_NE(model->transformer(0).SyntheticSeed(), model->transformer(1).SyntheticSeed());

@@ -56,7 +56,7 @@ TEST_F(ConfigReaderTest, BothLayoutsGiveTheGoldenDimensions) {
   EXPECT_EQ(ReadOriginalTextEncoder(text, text_path, problems_), tiny.text_encoder);
   const std::string vae_path = std::string(kOriginal) + "/Wan2.2_VAE.pth";
   const TensorFiles vae{.files = {ReadTorchArchive(vae_path).value()}, .problems = {}};
-  EXPECT_EQ(ReadOriginalVae("2.2", vae, vae_path, problems_), tiny.vae);
+  EXPECT_EQ(ReadOriginalVae(VaeKind::kWan22, vae, vae_path, problems_), tiny.vae);
 
   const std::string diffusers = kDiffusers;
   auto transformer = ReadDiffusersTransformer(diffusers + "/transformer/config.json", problems_);
@@ -70,7 +70,7 @@ TEST_F(ConfigReaderTest, BothLayoutsGiveTheGoldenDimensions) {
 }
 
 TEST_F(ConfigReaderTest, UpstreamsStatisticsOfBothVaesAreThoseOfDiffusers) {
-  VaeConfig vae21 = UpstreamVae("2.1");
+  VaeConfig vae21 = UpstreamVae(VaeKind::kWan21);
   vae21.z_dim = 16;
   vae21.base_dim = vae21.decoder_base_dim = 8;
   SetStrides(vae21);
@@ -162,11 +162,11 @@ TEST_F(ConfigReaderTest, OtherArchitecturesAreRefused) {
 
 TEST_F(ConfigReaderTest, MissingTensorsAreNamedUnlessAFileIsUnreadable) {
   TensorFiles files;
-  EXPECT_EQ(ReadOriginalVae("2.2", files, "vae.pth", problems_), std::nullopt);
+  EXPECT_EQ(ReadOriginalVae(VaeKind::kWan22, files, "vae.pth", problems_), std::nullopt);
   EXPECT_THAT(Texts(problems_), Contains("vae.pth: tensor conv2.weight is missing"));
   problems_.clear();
   files.problems.push_back(absl::DataLossError("vae.pth: cut"));
-  EXPECT_EQ(ReadOriginalVae("2.2", files, "vae.pth", problems_), std::nullopt);
+  EXPECT_EQ(ReadOriginalVae(VaeKind::kWan22, files, "vae.pth", problems_), std::nullopt);
   EXPECT_THAT(problems_, IsEmpty());
   const TensorFiles flat{
       .files = {{.path = "t5.pth",
@@ -208,7 +208,7 @@ TEST(ConfigLimitsTest, DimensionsMustMakeSense) {
   EXPECT_THAT(After(tiny.vae, [](V& c) { c.temporal_downsample.pop_back(); }), SizeIs(1));
   EXPECT_THAT(After(tiny.vae, [](V& c) { c.dim_mult.assign(9, 1); }), SizeIs(1));
   EXPECT_THAT(After(tiny.vae, [](V& c) { c.dim_mult.clear(); }), SizeIs(1));
-  EXPECT_THAT(After(tiny.vae, [](V& c) { c.kind = "2.1"; }), SizeIs(1));
+  EXPECT_THAT(After(tiny.vae, [](V& c) { c.kind = VaeKind::kWan21; }), SizeIs(1));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(ExpectedTensorsTest, NamesAreThoseOfTheKeyMap) {
   EXPECT_EQ(NamesOf(Tiny().transformer), GoldenNames("transformer"));
   EXPECT_EQ(NamesOf(Tiny().text_encoder), GoldenNames("text_encoder"));
   EXPECT_EQ(NamesOf(Tiny().vae), GoldenNames("vae2.2"));
-  VaeConfig vae21 = UpstreamVae("2.1");
+  VaeConfig vae21 = UpstreamVae(VaeKind::kWan21);
   vae21.z_dim = 16;
   vae21.base_dim = vae21.decoder_base_dim = 8;
   EXPECT_EQ(NamesOf(vae21), GoldenNames("vae2.1"));

@@ -42,7 +42,7 @@ TEST_P(DiffusersLayoutTest, EveryTensorAndDimensionIsTheSame) {
   const auto got = Checkpoint::Open(To());
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ((*got)->layout(), Layout::kDiffusers);
-  EXPECT_EQ((*got)->model(), (*want)->model());
+  EXPECT_EQ((*got)->family(), (*want)->family());
   EXPECT_EQ((*got)->expert_boundary(), (*want)->expert_boundary());
   ASSERT_EQ((*got)->num_experts(), (*want)->num_experts());
   EXPECT_EQ((*got)->text_encoder_config(), (*want)->text_encoder_config());

@@ -25,7 +25,7 @@ Json Report(const MemoryQuestion& question) {
 TEST(MemoryReportTest, TellsWhereWeightsLiveAndWhatEachStageTakes) {
   const Json report = Report({.path = "synthetic:t2v-a14b",
                               .device_memory_limit = 24 * kGiB,
-                              .residency = {{"vae", ResidencyPolicy::kHost}},
+                              .residency = {{ModelComponent::kVae, ResidencyPolicy::kHost}},
                               .shapes = {{832, 480, 81}, {3840, 2176, 241}}});
   EXPECT_EQ(report["model"], "t2v-a14b");
   EXPECT_LT(report["job_memory"].get<uint64_t>(), 23 * kGiB);

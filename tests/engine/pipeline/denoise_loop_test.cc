@@ -71,7 +71,8 @@ class DenoiseLoopTest : public testing::Test {
   DenoiseLoopTest() {
     plan_.latent_shape = {2, 3, 2, 2};
     plan_.tokens = 6;
-    for (const double timestep : {1000.0, 750.0}) plan_.steps.push_back({timestep, "only", 3.0});
+    for (const double timestep : {1000.0, 750.0})
+      plan_.steps.push_back({timestep, ExpertRole::kOnly, 3.0});
   }
 
   absl::StatusOr<at::Tensor> Run(std::stop_token stop = {}) {
@@ -82,9 +83,9 @@ class DenoiseLoopTest : public testing::Test {
                                first_frame_,
                                condition_};
     const auto expert_for = [&](const StepPlan& step) -> absl::StatusOr<VideoTransformer*> {
-      experts_asked_.push_back(step.expert);
+      experts_asked_.emplace_back(NameOf(step.expert));
       if (!expert_status_.ok()) return expert_status_;
-      return step.expert == "low" ? &low_ : &transformer_;
+      return step.expert == ExpertRole::kLowNoise ? &low_ : &transformer_;
     };
     auto solver = MakeFlowSolver("euler", static_cast<int>(plan_.steps.size()), 1.0);
     Recorder recorder(clock_, monitor_, {});
@@ -163,7 +164,9 @@ TEST_F(DenoiseLoopTest, Item21TextToVideoHasOneTimestep) {
 }
 
 TEST_F(DenoiseLoopTest, EveryStepRunsOnItsExpertWithTextsOfItsOwn) {
-  plan_.steps = {{1000, "high", 3}, {900, "high", 3}, {800, "low", 2}, {400, "low", 2}};
+  constexpr ExpertRole kHigh = ExpertRole::kHighNoise;
+  constexpr ExpertRole kLow = ExpertRole::kLowNoise;
+  plan_.steps = {{1000, kHigh, 3}, {900, kHigh, 3}, {800, kLow, 2}, {400, kLow, 2}};
   low_.own_flow = 10;
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(experts_asked_, ElementsAre("high", "high", "low", "low"));

@@ -18,10 +18,10 @@ using Policy = ResidencyPolicy;
 class ExpertSwitchTest : public testing::Test {
  protected:
   ExpertSwitchTest() {
-    for (const char* const name : {"high", "low"}) {
+    for (const ExpertRole role : {ExpertRole::kHighNoise, ExpertRole::kLowNoise}) {
       Expert& expert = model_.experts.emplace_back();
-      expert.name = name;
-      expert.component = name == std::string("high") ? "transformer" : "transformer_2";
+      expert.role = role;
+      expert.component = TransformerComponent(role == ExpertRole::kLowNoise ? 1 : 0);
       expert.weights = std::make_shared<ComponentWeights>(MakeWeightMover(at::kCPU),
                                                           ComponentWeights::Home::kDevice);
       expert.weights->Add(at::ones({100}, at::kFloat));
@@ -31,8 +31,9 @@ class ExpertSwitchTest : public testing::Test {
 
   void Plan(const std::vector<std::string>& experts, Policy policy, bool prefetch) {
     plan_.steps.clear();
-    for (const std::string& expert : experts) plan_.steps.push_back({0, expert, 1});
-    plan_.residency = {{"transformer", policy}, {"transformer_2", policy}};
+    for (const std::string& expert : experts) plan_.steps.push_back({0, *ParseExpert(expert), 1});
+    plan_.residency = {{ModelComponent::kTransformer, policy},
+                       {ModelComponent::kTransformer2, policy}};
     plan_.prefetch_experts = prefetch;
     for (Expert& expert : model_.experts) {
       if (policy != Policy::kResident) expert.weights->Park();
@@ -43,7 +44,7 @@ class ExpertSwitchTest : public testing::Test {
   std::string Up() const {
     std::string up;
     for (const Expert& expert : model_.experts) {
-      if (expert.weights->DeviceBytes() > 0) up += expert.name.substr(0, 1);
+      if (expert.weights->DeviceBytes() > 0) up += NameOf(expert.role).substr(0, 1);
     }
     return up;
   }

@@ -13,6 +13,7 @@
 
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
+#include "engine/planning/plan.h"
 #include "engine/runtime/model_loading.h"
 #include "tests/engine/formats/files.h"
 #include "tests/engine/golden_tensors.h"

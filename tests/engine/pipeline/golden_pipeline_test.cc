@@ -19,6 +19,7 @@
 
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
+#include "engine/planning/plan.h"
 #include "engine/runtime/model_loading.h"
 #include "nlohmann/json.hpp"
 #include "tests/engine/golden_tensors.h"
@@ -137,7 +138,7 @@ TEST_P(GoldenPipelineTest, EqualsUpstream) {
   std::vector<std::string> experts;
   for (const StepPlan& step : plan.steps) {
     timesteps.push_back(step.timestep);
-    experts.push_back(step.expert);
+    experts.emplace_back(NameOf(step.expert));
   }
   EXPECT_EQ(timesteps, record_["timesteps"].get<std::vector<double>>());
   EXPECT_EQ(experts, record_["experts_by_step"].get<std::vector<std::string>>());

@@ -33,7 +33,7 @@ using Policy = ResidencyPolicy;
 PlannedModel Published(const std::string& name) {
   const auto checkpoint = Checkpoint::Open("synthetic:" + name);
   EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  return *PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
+  return PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
 }
 
 PlannedModel RealModel() { return Published("ti2v-5b"); }
@@ -61,11 +61,11 @@ absl::StatusOr<GenerationPlan> PlanOn(const PlannedModel& model, const Generatio
   return MakePlan(request, model, GoodTexts(), 0, {device_bytes});
 }
 
-Policy PolicyIn(const GenerationPlan& plan, const std::string& component) {
+Policy PolicyIn(const GenerationPlan& plan, ModelComponent component) {
   for (const ComponentResidency& entry : plan.residency) {
     if (entry.component == component) return entry.policy;
   }
-  ADD_FAILURE() << component;
+  ADD_FAILURE() << NameOf(component);
   return Policy::kAuto;
 }
 
@@ -94,7 +94,7 @@ TEST(PlanMemoryTest, WithoutALimitEverythingIsResident) {
   const auto plan = PlanOn(RealModel(), Request(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok()) << plan.status();
   for (const ComponentResidency& entry : plan->residency) {
-    EXPECT_EQ(entry.policy, Policy::kResident) << entry.component;
+    EXPECT_EQ(entry.policy, Policy::kResident) << NameOf(entry.component);
   }
   EXPECT_TRUE(plan->decode_tiles.IsWhole());
 }
@@ -125,16 +125,16 @@ TEST(PlanMemoryTest, ASmallerCardMovesTheCheapestWeightsFirst) {
   // Everything needs 34 GiB.
   const auto large = PlanOn(RealModel(), request, 36 * kGiB);
   ASSERT_TRUE(large.ok()) << large.status();
-  EXPECT_EQ(PolicyIn(*large, "text_encoder"), Policy::kResident);
-  EXPECT_EQ(PolicyIn(*large, "transformer"), Policy::kResident);
+  EXPECT_EQ(PolicyIn(*large, ModelComponent::kTextEncoder), Policy::kResident);
+  EXPECT_EQ(PolicyIn(*large, ModelComponent::kTransformer), Policy::kResident);
   const auto medium = PlanOn(RealModel(), request, 26 * kGiB);
   ASSERT_TRUE(medium.ok()) << medium.status();
-  EXPECT_EQ(PolicyIn(*medium, "transformer"), Policy::kHost);
-  EXPECT_EQ(PolicyIn(*medium, "text_encoder"), Policy::kResident);
+  EXPECT_EQ(PolicyIn(*medium, ModelComponent::kTransformer), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*medium, ModelComponent::kTextEncoder), Policy::kResident);
   const auto small = PlanOn(RealModel(), request, 22 * kGiB);
   ASSERT_TRUE(small.ok()) << small.status();
-  EXPECT_EQ(PolicyIn(*small, "text_encoder"), Policy::kHost);
-  EXPECT_EQ(PolicyIn(*small, "transformer"), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*small, ModelComponent::kTextEncoder), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*small, ModelComponent::kTransformer), Policy::kHost);
   EXPECT_TRUE(small->decode_tiles.IsWhole());
 }
 
@@ -154,8 +154,8 @@ TEST(PlanMemoryTest, ConfiguredPoliciesHold) {
     model.components[0].policy = policy;
     const auto plan = PlanOn(model, Request(832, 480, 81), 141 * kGiB);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_EQ(PolicyIn(*plan, "text_encoder"), policy);
-    EXPECT_EQ(PolicyIn(*plan, "transformer"), Policy::kResident);
+    EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTextEncoder), policy);
+    EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer), Policy::kResident);
   }
 }
 
@@ -227,8 +227,8 @@ TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
 TEST(PlanMemoryTest, ExpertsOnASmallCardAreStreamed) {
   const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 22 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(PolicyIn(*plan, "transformer"), Policy::kStream);
-  EXPECT_EQ(PolicyIn(*plan, "transformer_2"), Policy::kStream);
+  EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer), Policy::kStream);
+  EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer2), Policy::kStream);
 }
 
 TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
@@ -257,18 +257,18 @@ TEST(PlanMemoryTest, ExpertsAreStreamedOnlyWhereForwardsAreLongEnoughToHideThem)
   const PlannedModel model = TwoExperts();
   const auto large = PlanOn(model, Request(832, 480, 81), 42 * kGiB);
   ASSERT_TRUE(large.ok()) << large.status();
-  EXPECT_TRUE(PolicyIn(*large, "transformer") == Policy::kStream ||
-              PolicyIn(*large, "transformer_2") == Policy::kStream);
+  EXPECT_TRUE(PolicyIn(*large, ModelComponent::kTransformer) == Policy::kStream ||
+              PolicyIn(*large, ModelComponent::kTransformer2) == Policy::kStream);
   const auto small = PlanOn(model, Request(256, 256, 17), 42 * kGiB);
   ASSERT_TRUE(small.ok()) << small.status();
-  EXPECT_EQ(PolicyIn(*small, "transformer"), Policy::kHost);
-  EXPECT_EQ(PolicyIn(*small, "transformer_2"), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*small, ModelComponent::kTransformer), Policy::kHost);
+  EXPECT_EQ(PolicyIn(*small, ModelComponent::kTransformer2), Policy::kHost);
 }
 
 TEST(PlanMemoryTest, WhatIsThereAnywayIsNotPrefetched) {
   const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 141 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(PolicyIn(*plan, "transformer_2"), Policy::kResident);
+  EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer2), Policy::kResident);
   EXPECT_FALSE(plan->prefetch_experts);
 }
 
@@ -372,7 +372,7 @@ TEST(PlanMemoryTest, MergingCountsInTheStepsOfTheExpertThatIsChanged) {
   const std::vector<LoraFootprint> one = {Rank32()};
   ASSERT_EQ(merged.size(), without.size());
   for (size_t i = 0; i < merged.size(); ++i) {
-    const bool changed = with.steps[i].expert == "low";
+    const bool changed = with.steps[i].expert == ExpertRole::kLowNoise;
     EXPECT_EQ(merged[i] - without[i],
               changed ? LoraMergingBytes(one) + LoraMergingBytes(one) / 100 : 0)
         << "step " << i;

@@ -8,7 +8,7 @@ namespace wan {
 
 PlannedModel RealModel() {
   PlannedModel model;
-  model.family = FindModelFamily("ti2v-5b");
+  model.family = &FindModelFamily(FamilyId::kTi2v5b);
   model.transformer.dim = 3072;
   model.transformer.ffn_dim = 14336;
   model.transformer.num_heads = 24;
@@ -30,14 +30,14 @@ PlannedModel RealModel() {
   return model;
 }
 
-PlannedModel RealA14b(std::string_view name, double boundary) {
+PlannedModel RealA14b(FamilyId family, double boundary) {
   PlannedModel model = RealModel();
-  model.family = FindModelFamily(name);
+  model.family = &FindModelFamily(family);
   model.transformer.dim = 5120;
   model.transformer.ffn_dim = 13824;
   model.transformer.num_heads = 40;
   model.transformer.num_layers = 40;
-  model.transformer.in_channels = name == "i2v-a14b" ? 36 : 16;
+  model.transformer.in_channels = family == FamilyId::kI2vA14b ? 36 : 16;
   model.transformer.out_channels = 16;
   model.vae.z_dim = 16;
   model.vae.decoder_base_dim = 96;
@@ -47,8 +47,8 @@ PlannedModel RealA14b(std::string_view name, double boundary) {
   return model;
 }
 
-PlannedModel RealT2v() { return RealA14b("t2v-a14b", 0.875); }
-PlannedModel RealI2v() { return RealA14b("i2v-a14b", 0.9); }
+PlannedModel RealT2v() { return RealA14b(FamilyId::kT2vA14b, 0.875); }
+PlannedModel RealI2v() { return RealA14b(FamilyId::kI2vA14b, 0.9); }
 
 PlannedModel FewStepT2v() {
   PlannedModel model = RealT2v();
@@ -94,7 +94,7 @@ InspectedRequest ImageOf(int width, int height) {
 
 std::vector<std::string> ExpertsOf(const GenerationPlan& plan) {
   std::vector<std::string> experts;
-  for (const StepPlan& step : plan.steps) experts.push_back(step.expert);
+  for (const StepPlan& step : plan.steps) experts.emplace_back(NameOf(step.expert));
   return experts;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/planning/plan.h"
@@ -12,7 +11,7 @@ namespace wan {
 // TI2V-5B at its real dimensions.
 PlannedModel RealModel();
 // The A14B models at theirs.
-PlannedModel RealA14b(std::string_view name, double boundary);
+PlannedModel RealA14b(FamilyId family, double boundary);
 PlannedModel RealT2v();
 PlannedModel RealI2v();
 // T2V-A14B distilled for 1000, 750, 500, 250 at shift 5.

@@ -67,10 +67,10 @@ TEST(A14bPlanTest, Item8TheBoundaryItselfIsHighNoise) {
   PlannedModel model = RealT2v();
   const auto at_boundary = PlanOn(model, request);
   ASSERT_EQ(at_boundary->steps[1].timestep, 875);
-  EXPECT_EQ(at_boundary->steps[1].expert, "high");
-  EXPECT_EQ(at_boundary->steps[2].expert, "low");
+  EXPECT_EQ(at_boundary->steps[1].expert, ExpertRole::kHighNoise);
+  EXPECT_EQ(at_boundary->steps[2].expert, ExpertRole::kLowNoise);
   model.expert_boundary = 0.876;
-  EXPECT_EQ(PlanOn(model, request)->steps[1].expert, "low");
+  EXPECT_EQ(PlanOn(model, request)->steps[1].expert, ExpertRole::kLowNoise);
 }
 
 TEST(A14bPlanTest, BoundariesOfTheTwoModelsDiffer) {
@@ -110,7 +110,7 @@ TEST(A14bPlanTest, Item10TheImageChoosesTheSizeByRoundingDown) {
 // The rules do not give the same size twice: 48x80 has another area than what was asked for.
 TEST(A14bPlanTest, APlansRequestKeepsItsSize) {
   for (const PlannedModel& model : {RealI2v(), RealModel()}) {
-    SCOPED_TRACE(model.family->name);
+    SCOPED_TRACE(NameOf(model.family->id));
     for (const VideoShape& area : {VideoShape{1280, 720, 1}, VideoShape{832, 480, 1}}) {
       GenerationRequest request = ImageRequest();
       request.width = area.width;

@@ -56,7 +56,7 @@ class LoraEngineTest : public ::testing::Test {
                                             const std::string& dtype = "fp32") {
     EngineOptions options;
     options.dtype = dtype;
-    for (const char* const component : {"text_encoder", "transformer", "transformer_2", "vae"}) {
+    for (const ModelComponent component : kModelComponents) {
       options.residency.push_back({component, policy});
     }
     absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
@@ -176,7 +176,7 @@ TEST_F(LoraEngineTest, RandomChoicesOverRandomPoliciesGiveWhatResidentGives) {
   std::vector<std::unique_ptr<Engine>> engines;
   for (int i = 0; i < kEngines; ++i) {
     EngineOptions options;
-    for (const char* const component : {"text_encoder", "transformer", "transformer_2", "vae"}) {
+    for (const ModelComponent component : kModelComponents) {
       options.residency.push_back({component, kPolicies[pick(5)]});
     }
     engines.push_back(MakeWanEngine(options).value());

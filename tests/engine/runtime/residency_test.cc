@@ -37,9 +37,9 @@ TEST_F(ResidencyTest, EveryPolicyGivesTheSameLatents) {
 }
 
 TEST_F(ResidencyTest, WeightsAreOnTheDeviceOnlyWhileTheyWork) {
-  const auto engine = MakeEngine({{"text_encoder", Policy::kHost},
-                                  {"transformer", Policy::kStream},
-                                  {"vae", Policy::kResident}});
+  const auto engine = MakeEngine({{ModelComponent::kTextEncoder, Policy::kHost},
+                                  {ModelComponent::kTransformer, Policy::kStream},
+                                  {ModelComponent::kVae, Policy::kResident}});
   Load(*engine, "m", "ti2v-5b");
   for (int job = 0; job < 2; ++job) {
     EXPECT_EQ(samples_.bytes["m/text_encoder"], 0);

@@ -27,7 +27,7 @@ class StageSink final : public TelemetrySink {
  public:
   void OnSpanEnd(const SpanRecord& record) override {
     stages.push_back(record.stage);
-    if (record.step != nullptr) experts.push_back(record.step->expert);
+    if (record.step != nullptr) experts.emplace_back(NameOf(record.step->expert));
   }
   void OnSample(const Sample& sample) override { samples.push_back(sample); }
   std::vector<std::string> stages;

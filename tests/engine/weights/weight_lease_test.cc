@@ -101,9 +101,9 @@ TEST_F(WeightLeaseTest, WhatLostTheDeviceReachesTheCaller) {
 
 TEST_F(WeightLeaseTest, APolicyThatIsNotPlannedIsToStay) {
   GenerationPlan plan;
-  plan.residency = {{"vae", Policy::kStream}};
-  EXPECT_EQ(PolicyOf(plan, "vae"), Policy::kStream);
-  EXPECT_EQ(PolicyOf(plan, "transformer"), Policy::kResident);
+  plan.residency = {{ModelComponent::kVae, Policy::kStream}};
+  EXPECT_EQ(PolicyOf(plan, ModelComponent::kVae), Policy::kStream);
+  EXPECT_EQ(PolicyOf(plan, ModelComponent::kTransformer), Policy::kResident);
 }
 
 }  // namespace

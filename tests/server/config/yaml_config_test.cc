@@ -70,9 +70,10 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.dtype, "fp32");
   EXPECT_EQ(config.cpu_threads, 3);
   EXPECT_EQ(config.device_memory_limit, uint64_t{24} << 30);
-  EXPECT_THAT(config.residency_policies,
-              ElementsAre(ComponentResidency{"text_encoder", ResidencyPolicy::kCpu},
-                          ComponentResidency{"transformer", ResidencyPolicy::kStream}));
+  EXPECT_THAT(
+      config.residency_policies,
+      ElementsAre(ComponentResidency{ModelComponent::kTextEncoder, ResidencyPolicy::kCpu},
+                  ComponentResidency{ModelComponent::kTransformer, ResidencyPolicy::kStream}));
   EXPECT_EQ(config.max_connections, 300);
   EXPECT_EQ(config.max_connections_per_address, 20);
   EXPECT_EQ(config.queue_capacity, 7);

@@ -119,7 +119,7 @@ TEST(ConvertTest, StageReportHasWhatWasMeasuredAndNothingElse) {
   record.seconds = 2;
   record.usage.sm_activity_percent = 75;
   record.usage.gpu_memory_peak_bytes = 10;
-  record.step = std::make_shared<const StepFacts>(StepFacts{2, 5, 600, "high"});
+  record.step = std::make_shared<const StepFacts>(StepFacts{2, 5, 600, ExpertRole::kHighNoise});
   const wan::v1::StageReport report = ToProto(record);
   EXPECT_EQ(report.stage(), "Step_2_Inference");
   EXPECT_EQ(report.start_time().seconds(), 1);

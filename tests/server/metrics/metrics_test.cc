@@ -44,7 +44,7 @@ class MetricsTest : public ::testing::Test {
       auto facts = std::make_shared<StepFacts>();
       facts->step = step;
       facts->total = 3;
-      facts->expert = step < 1 ? "high" : "low";
+      facts->expert = step < 1 ? ExpertRole::kHighNoise : ExpertRole::kLowNoise;
       RecordSpan(recorder, StepLoadingStage(step), absl::Milliseconds(1), facts);
       RecordSpan(recorder, StepInferenceStage(step), absl::Seconds(2), facts);
     }

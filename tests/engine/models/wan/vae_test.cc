@@ -376,7 +376,6 @@ TEST_P(BadConfigTest, IsAnInvalidArgument) {
 INSTANTIATE_TEST_SUITE_P(
     Each, BadConfigTest,
     testing::Values(
-        BadConfig{"kind", [](VaeConfig& c) { c.kind = "2.3"; }, "kind is 2.3, neither 2.1 nor 2.2"},
         BadConfig{"z_dim", [](VaeConfig& c) { c.z_dim = 0; }, "must be positive"},
         BadConfig{"stages", [](VaeConfig& c) { c.dim_mult.clear(); }, "must be positive"},
         BadConfig{"steps", [](VaeConfig& c) { c.temporal_downsample.pop_back(); },

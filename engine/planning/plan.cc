@@ -18,6 +18,9 @@
 namespace wan {
 namespace {
 
+// Of the video. Its decoder's largest activations have 12.9e9 elements there; operators take more than
+// 2^31 of them, in pieces where a library does not (engine/ops/convolution.h), which
+// tests/gpu/large_sizes_gpu_test.cc holds against parts.
 constexpr int kMaxSide = 4096;
 // Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
 constexpr int kMaxLatentFrames = 1024;

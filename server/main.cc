@@ -1,12 +1,17 @@
 // wanserve: reads the settings, starts the server, and stops it when it is told to.
 //
-// Exit codes: 0 stopped as asked, 1 could not start, 2 wrong flags or configuration; a second
-// signal ends the process at once with 128 + its number.
+// Exit codes: 0 stopped as asked, 1 could not start, 2 wrong flags or configuration, 75 the device
+// was lost and another process must go on; a second signal ends the process at once with 128 + its
+// number.
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -27,6 +32,10 @@ namespace {
 constexpr int kStopped = 0;
 constexpr int kCouldNotStart = 1;
 constexpr int kUsage = 2;
+constexpr int kDeviceLost = 75;  // EX_TEMPFAIL
+
+// What ends with a lost device may hang in its driver.
+constexpr std::chrono::seconds kLongestLostStop{20};
 
 // The signals that stop the server, blocked in this thread and all that it will start.
 sigset_t BlockStopSignals() {
@@ -42,6 +51,24 @@ int AwaitSignal(const sigset_t& signals) {
   int signal = 0;
   sigwait(&signals, &signal);
   return signal;
+}
+
+// Ends a process whose device is lost, after `grace` or a signal to stop. Objects on the device are
+// not destroyed: the driver would refuse every call.
+[[noreturn]] void EndWithoutDevice(const sigset_t& stop_signals, double grace, Server& server,
+                                   Logger& logger) {
+  logger.Log(LogLevel::kError, "ending without a device", {{"after_seconds", grace}});
+  timespec left{};
+  left.tv_sec = static_cast<time_t>(grace);
+  left.tv_nsec = static_cast<long>((grace - std::floor(grace)) * 1e9);
+  sigtimedwait(&stop_signals, nullptr, &left);
+  std::thread([] {
+    std::this_thread::sleep_for(kLongestLostStop);
+    _exit(kDeviceLost);
+  }).detach();
+  server.Stop();
+  logger.Log(LogLevel::kInfo, "stopped");
+  _exit(kDeviceLost);
 }
 
 void PrintListening(const Server& server) {
@@ -69,7 +96,12 @@ int Serve(const ServerConfig& config) {
   auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
                                config.residency_policies, config.device_memory_limit});
   if (!engine.ok()) return CouldNotStart(logger, engine.status());
-  auto server = Server::Start(config, **engine, SystemClock(), logger);
+  // The main thread waits for signals: a lost device is one more that it gets.
+  static std::atomic<bool> device_lost = false;
+  auto server = Server::Start(config, **engine, SystemClock(), logger, {}, [] {
+    device_lost = true;
+    kill(getpid(), SIGTERM);
+  });
   if (!server.ok()) return CouldNotStart(logger, server.status());
   logger.Log(LogLevel::kInfo, "listening",
              {{"grpc", ToString((*server)->grpc_address())},
@@ -79,7 +111,11 @@ int Serve(const ServerConfig& config) {
               {"dtype", config.dtype}});
   PrintListening(**server);
 
-  logger.Log(LogLevel::kInfo, "stopping", {{"signal", AwaitSignal(stop_signals)}});
+  const int signal = AwaitSignal(stop_signals);
+  if (device_lost) {
+    EndWithoutDevice(stop_signals, config.device_lost_grace_seconds, **server, logger);
+  }
+  logger.Log(LogLevel::kInfo, "stopping", {{"signal", signal}});
   // Whoever asks twice means now. Everything accepted is on disk; a running job runs again after
   // the restart.
   std::thread([stop_signals] { _exit(128 + AwaitSignal(stop_signals)); }).detach();

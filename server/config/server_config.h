@@ -58,6 +58,8 @@ struct ServerConfig {
   ShutdownMode shutdown_mode = ShutdownMode::kFinish;
   // How long kFinish waits.
   double shutdown_grace_seconds = 25;
+  // How long a server that has lost its device still answers before the process ends.
+  double device_lost_grace_seconds = 10;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kJson;
 };

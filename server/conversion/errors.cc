@@ -15,6 +15,8 @@ constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
 // A watcher should be back within 2 s of a restarted server, and an attempt to connect costs
 // nothing.
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
+// What it takes to start a process and load a model.
+constexpr absl::Duration kDeviceLostRetryDelay = absl::Seconds(30);
 
 }  // namespace
 
@@ -42,6 +44,13 @@ absl::Status QueueFullError(int capacity, absl::Duration retry_delay) {
 absl::Status JobNotFoundError(std::string_view job_name) {
   return WithReason(absl::NotFoundError(absl::StrCat("there is no ", std::string(job_name))),
                     kReasonJobNotFound);
+}
+
+absl::Status DeviceGoneError() {
+  return WithRetryDelay(
+      DeviceLostError("the server has lost its device and ends soon; its jobs run again after the "
+                      "restart"),
+      kDeviceLostRetryDelay);
 }
 
 absl::Status ServerStoppingError() {

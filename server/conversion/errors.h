@@ -47,6 +47,10 @@ absl::Status QueueFullError(int capacity, absl::Duration retry_delay);
 // NOT_FOUND, JOB_NOT_FOUND.
 absl::Status JobNotFoundError(std::string_view job_name);
 
+// UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay: for calls that come after the
+// server has lost its device.
+absl::Status DeviceGoneError();
+
 // UNAVAILABLE, SERVER_STOPPING.
 absl::Status ServerStoppingError();
 

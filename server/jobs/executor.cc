@@ -30,7 +30,7 @@ void Executor::Wake() {
   wake_ = true;
 }
 
-void Executor::Stop() {
+void Executor::Halt() {
   std::deque<Task> dropped;
   {
     absl::MutexLock lock(&mutex_);
@@ -38,6 +38,10 @@ void Executor::Stop() {
     dropped.swap(tasks_);
   }
   for (const Task& task : dropped) task.dropped();
+}
+
+void Executor::Stop() {
+  Halt();
   absl::MutexLock lock(&join_mutex_);
   if (thread_.joinable()) thread_.join();
 }

@@ -38,7 +38,12 @@ class Executor {
   // Looks for jobs again: one came, or a model became ready.
   void Wake();
 
-  // Waits for the task or job that runs, begins no other, and joins the thread. Idempotent.
+  // Begins no other task or job; what was posted is dropped, also later. Unlike Stop it waits for
+  // nothing, so that what runs may call it.
+  void Halt();
+
+  // Halts, waits for the task or job that runs, and joins the thread. Idempotent. Not for the
+  // executor's own thread.
   void Stop();
 
  private:

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/api/errors.h"
 #include "server/conversion/convert.h"
 #include "server/jobs/engine_call.h"
 
@@ -39,9 +40,13 @@ bool JobRunner::RunNext() {
   // refuses, listeners have heard of it.
   parts_.log.Flush().IgnoreError();
   const absl::StatusOr<std::vector<wan::v1::Artifact>> result = Measure(*attempt);
-  const wan::v1::JobState state = parts_.table.End(name, result);
+  const bool lost = IsDeviceLost(result.status());
+  const wan::v1::JobState state =
+      lost ? parts_.table.EndLost(name, std::string(result.status().message()))
+           : parts_.table.End(name, result);
   parts_.artifacts.Discard(name, attempt->job.attempt());
   if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) parts_.artifacts.Remove(name);
+  if (lost) parts_.on_device_lost(result.status());
   return true;
 }
 

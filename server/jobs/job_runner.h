@@ -1,6 +1,7 @@
 // One attempt of one job, from the queue to its artifacts.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,10 +30,13 @@ class JobRunner {
     TimeEstimator& estimator;
     Clock& clock;
     std::vector<SinkFactory> sinks;
+    // Hears of a job that ended because the device is lost; the job is back in the queue by then.
+    std::function<void(const absl::Status&)> on_device_lost;
   };
   explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
 
-  // Runs the next job to its end, whatever that is; false if none can run now.
+  // Runs the next job to its end, whatever that is. A job whose device is lost counts one lost
+  // attempt and goes back to the queue. Returns false if none can run now.
   bool RunNext();
 
  private:

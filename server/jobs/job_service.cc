@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/api/errors.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/conversion/convert.h"
@@ -21,6 +22,7 @@
 #include "server/jobs/job_runner.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/time_estimator.h"
+#include "server/store/canary_record.h"
 #include "server/store/digest.h"
 #include "server/store/sqlite_job_store.h"
 
@@ -118,14 +120,34 @@ struct JobService::Parts {
             })),
         timer(clock),
         models(engine, executor, clock,
-               {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners}),
+               {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners,
+                [this](const absl::Status& problem) { LoseDevice(problem); }}),
         table({*store, *log, models, timer, estimator, clock, engine.Device().device,
                engine.Device().dtype, options.queue_capacity, options.max_attempts,
                options.listeners}),
-        runner({engine, *store, table, *log, artifacts, estimator, clock, options.sinks}) {}
+        runner({engine, *store, table, *log, artifacts, estimator, clock, options.sinks,
+                [this](const absl::Status& problem) { LoseDevice(problem); }}),
+        listeners(options.listeners) {}
 
   // The log's last writes report to the table.
   ~Parts() { log.reset(); }
+
+  // The executor ends its work with what runs now. On the executor's thread.
+  void LoseDevice(const absl::Status& problem) {
+    table.LoseDevice();
+    for (StateListener* listener : listeners) listener->OnDeviceLost(problem);
+    executor.Halt();
+  }
+
+  // The first thing that the executor does: no model is loaded on a device that computes wrongly.
+  void CheckDevice(const std::filesystem::path& data_dir) {
+    const auto canary = CallEngine([&] { return engine.RunCanary(); });
+    absl::Status status = canary.status();
+    if (canary.ok() && canary->has_value()) status = CompareCanary(data_dir, **canary);
+    if (status.ok()) return;
+    if (IsDeviceLost(status)) return LoseDevice(status);
+    for (StateListener* listener : listeners) listener->OnProblem(status);
+  }
 
   Engine& engine;
   Clock& clock;
@@ -138,6 +160,7 @@ struct JobService::Parts {
   ModelRegistry models;
   JobTable table;
   JobRunner runner;
+  const std::vector<StateListener*> listeners;
   KeyLock request_ids;
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
@@ -168,6 +191,8 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
   parts->timer.Start([&table](const std::string& job) {
     table.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
   });
+  parts->executor.Post(
+      {[parts = parts.get(), folder = options.data_dir] { parts->CheckDevice(folder); }, [] {}});
   parts->executor.Start([runner = &parts->runner] { return runner->RunNext(); });
   return std::unique_ptr<JobService>(new JobService(std::move(parts)));
 }

@@ -91,6 +91,7 @@ absl::StatusOr<wan::v1::Job> JobTable::Accept(
   {
     absl::MutexLock lock(&mutex_);
     if (draining_) return ServerStoppingError();
+    if (device_lost_) return DeviceGoneError();
     if (queue_.Full()) return QueueFullError(queue_.capacity(), RetryDelay());
     const absl::Time now = parts_.clock.Now();
     stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
@@ -133,7 +134,7 @@ absl::StatusOr<wan::v1::Job> JobTable::Accept(
 
 std::optional<Attempt> JobTable::BeginNext() {
   absl::MutexLock lock(&mutex_);
-  if (draining_) return std::nullopt;
+  if (draining_ || device_lost_) return std::nullopt;
   const std::optional<QueueEntry> entry = queue_.TakeFirst(
       [this](const QueueEntry& candidate) { return parts_.models.IsReady(candidate.model); });
   if (!entry.has_value()) return std::nullopt;
@@ -273,6 +274,11 @@ void JobTable::Drain() {
   wan::v1::Job& job = live_.at(running_).stored.job;
   ClearAttempt(job);
   parts_.log.Append({job.name(), job, {}, std::nullopt});
+}
+
+void JobTable::LoseDevice() {
+  absl::MutexLock lock(&mutex_);
+  device_lost_ = true;
 }
 
 bool JobTable::AwaitIdle(absl::Time deadline) {

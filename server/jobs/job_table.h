@@ -105,6 +105,9 @@ class JobTable {
   // From now on Accept refuses (SERVER_STOPPING) and BeginNext finds nothing. A running attempt
   // does not count as lost any more, however the process ends.
   void Drain();
+  // From now on Accept refuses (DEVICE_LOST) and BeginNext finds nothing: no job can run in this
+  // process. Jobs stay as they are.
+  void LoseDevice();
   // Waits until no job runs; false if one still does at `deadline`.
   bool AwaitIdle(absl::Time deadline);
   // Asks the running job to stop and be requeued.
@@ -162,6 +165,7 @@ class JobTable {
   uint64_t next_age_ ABSL_GUARDED_BY(mutex_) = 1;
   std::string running_ ABSL_GUARDED_BY(mutex_);  // empty: none
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<wan::v1::JobState, int64_t> ended_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -111,6 +111,10 @@ void ModelRegistry::Load(ModelSpec spec, const Done& done) {
                   [this, spec] { FinishLoad(spec.name, ServerStoppingError()); }});
 }
 
+void ModelRegistry::Hear(const absl::Status& status) const {
+  if (IsDeviceLost(status)) options_.on_device_lost(status);
+}
+
 ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done, bool* begin) {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(spec.name);
@@ -157,6 +161,7 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
   absl::Status warm =
       CallEngine([&] { return engine_.Warmup(spec.name, options_.warm_up_shapes); });
   if (warm.ok()) return warm;
+  if (IsDeviceLost(warm)) return warm;
   // A model that cannot run must not look ready, nor hold memory. Its warm-up's error is the one
   // that tells.
   CallEngine([&] { return engine_.UnloadModel(spec.name); }).IgnoreError();
@@ -164,6 +169,7 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
 }
 
 void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& status) {
+  Hear(status);
   std::vector<Done> waiters;
   wan::v1::Model model;
   {
@@ -228,6 +234,7 @@ void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes
   if (!ready.ok()) return done(ready);
   executor_.Post({[this, bare, shapes = std::move(shapes), done] {
                     absl::Status status = CallEngine([&] { return engine_.Warmup(bare, shapes); });
+                    Hear(status);
                     done(status.ok() ? Get(bare) : status);
                   },
                   [done] { done(ServerStoppingError()); }});

@@ -28,6 +28,8 @@ struct ModelRegistryOptions {
   std::vector<VideoShape> warm_up_shapes;
   std::vector<SinkFactory> sinks;
   std::vector<StateListener*> listeners;
+  // Hears of a task that ended because the device is lost; called on the executor's thread.
+  std::function<void(const absl::Status&)> on_device_lost = [](const absl::Status&) {};
 };
 
 // Thread-safe. Names are bare ("ti2v-5b") or resource names ("models/ti2v-5b"). The calls with a
@@ -89,6 +91,8 @@ class ModelRegistry {
   // caller has to `begin` unless it is on its way.
   Answer JoinLoad(ModelSpec& spec, const Done& done, bool* begin);
   absl::Status RunLoad(const ModelSpec& spec);
+  // Tells options_.on_device_lost if that is why a task failed.
+  void Hear(const absl::Status& status) const;
   void FinishLoad(const std::string& name, const absl::Status& status);
   Answer BeginUnload(const std::string& name);
   absl::Status CheckReady(const std::string& name) const;

@@ -85,6 +85,10 @@ void ActivityLog::OnProblem(const absl::Status& problem) {
       {{"code", absl::StatusCodeToString(problem.code())}, {"error", Text(problem.message())}});
 }
 
+void ActivityLog::OnDeviceLost(const absl::Status& problem) {
+  logger_.Log(LogLevel::kError, "device lost", {{"error", Text(problem.message())}});
+}
+
 SinkFactory ActivityLog::StageSinks() {
   return
       [this](const SinkContext& context) { return std::make_unique<StageLog>(logger_, context); };

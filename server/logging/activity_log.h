@@ -15,6 +15,7 @@ class ActivityLog final : public StateListener {
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
   void OnModelState(const wan::v1::Model& model) override;
   void OnProblem(const absl::Status& problem) override;
+  void OnDeviceLost(const absl::Status& problem) override;
 
   // Sinks that log every stage with its seconds.
   SinkFactory StageSinks();

@@ -46,8 +46,14 @@ void HealthReporter::OnModelState(const wan::v1::Model& model) {
   Publish();
 }
 
+void HealthReporter::OnDeviceLost(const absl::Status&) {
+  absl::MutexLock lock(&mutex_);
+  device_lost_ = true;
+  Publish();
+}
+
 bool HealthReporter::Serving() const {
-  return !stopped_ && accepting_ && loading_.empty() && !ready_.empty();
+  return !stopped_ && !device_lost_ && accepting_ && loading_.empty() && !ready_.empty();
 }
 
 void HealthReporter::Publish() {

@@ -14,8 +14,8 @@
 namespace wan::server {
 
 // SERVING while the loading of every configured model has ended, one way or the other, at least one
-// model is READY, and new connections are accepted; NOT_SERVING before, between, and from Stop on.
-// Thread-safe.
+// model is READY, and new connections are accepted; NOT_SERVING before, between, after the device
+// is lost, and from Stop on. Thread-safe.
 class HealthReporter final : public StateListener {
  public:
   // `configured` are bare names.
@@ -32,6 +32,7 @@ class HealthReporter final : public StateListener {
   void SetAccepting(bool accepting);
 
   void OnModelState(const wan::v1::Model& model) override;
+  void OnDeviceLost(const absl::Status& problem) override;
 
  private:
   bool Serving() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -41,6 +42,7 @@ class HealthReporter final : public StateListener {
   std::set<std::string> loading_ ABSL_GUARDED_BY(mutex_);  // configured, and not ended
   std::set<std::string> ready_ ABSL_GUARDED_BY(mutex_);
   bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
+  bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<void(bool)> publish_ ABSL_GUARDED_BY(mutex_);
 };

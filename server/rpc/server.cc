@@ -68,6 +68,17 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
   return limits;
 }
 
+// Tells whoever started the server.
+class DeviceLossListener final : public StateListener {
+ public:
+  explicit DeviceLossListener(std::function<void()> tell) : tell_(std::move(tell)) {}
+  void OnDeviceLost(const absl::Status&) override { std::call_once(told_, tell_); }
+
+ private:
+  const std::function<void()> tell_;
+  std::once_flag told_;
+};
+
 StopMode StopModeOf(ShutdownMode mode) {
   return mode == ShutdownMode::kFinish ? StopMode::kFinish : StopMode::kRequeue;
 }
@@ -77,13 +88,14 @@ StopMode StopModeOf(ShutdownMode mode) {
 // In the order of their making; they go in the reverse one.
 struct Server::Parts {
   Parts(const ServerConfig& server_config, Engine& server_engine, Clock& server_clock,
-        Logger& server_logger)
+        Logger& server_logger, std::function<void()> on_device_lost)
       : config(server_config),
         engine(server_engine),
         clock(server_clock),
         logger(server_logger),
         activity(server_logger),
         health(NamesOf(server_config.models)),
+        device_loss(std::move(on_device_lost)),
         metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype}) {}
 
   absl::Status OpenJobs();
@@ -99,6 +111,7 @@ struct Server::Parts {
   Logger& logger;
   ActivityLog activity;
   HealthReporter health;
+  DeviceLossListener device_loss;
   Metrics metrics;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<MetricsServer> metrics_server;
@@ -122,7 +135,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.warm_up_on_load = config.warm_up;
   options.warm_up_shapes = config.warm_up_shapes;
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
-  options.listeners = {&metrics, &activity, &health};
+  options.listeners = {&metrics, &activity, &health, &device_loss};
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);
@@ -218,10 +231,11 @@ absl::Status Server::Parts::LoadModels() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(
-    const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
-    std::map<std::string, std::string> libraries) {
-  auto parts = std::make_unique<Parts>(config, engine, clock, logger);
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config, Engine& engine,
+                                                      Clock& clock, Logger& logger,
+                                                      std::map<std::string, std::string> libraries,
+                                                      std::function<void()> on_device_lost) {
+  auto parts = std::make_unique<Parts>(config, engine, clock, logger, std::move(on_device_lost));
   Parts& started = *parts;
   // From here on an early return stops what has been started.
   std::unique_ptr<Server> server(new Server(std::move(parts)));

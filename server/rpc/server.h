@@ -1,6 +1,7 @@
 // The whole server: jobs, services, health, reflection and metrics around one engine.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,9 +24,15 @@ class Server {
   // UNAVAILABLE if an address is taken or another server has the folder; else JobService::Open's
   // errors. What is passed in must outlive the server. `libraries` is for GetServerInfo, beside
   // what the server itself links.
+  //
+  // When the engine's device is lost, health says NOT_SERVING, no job or model task begins any
+  // more, new jobs are refused (DEVICE_LOST), and everything else is answered as before. The server
+  // then calls `on_device_lost`, once, on a thread of its own; whoever started the server ends the
+  // process.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
-      std::map<std::string, std::string> libraries = {});
+      std::map<std::string, std::string> libraries = {},
+      std::function<void()> on_device_lost = [] {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   // Stops.

@@ -22,6 +22,8 @@ class StateListener {
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
   // Something that no caller is told: a write that the store refused, a file that stays behind.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
+  // The engine's device works no more. No job runs in this process from here on.
+  virtual void OnDeviceLost(const absl::Status& /*problem*/) {}
 };
 
 // Whose telemetry a sink will see.

@@ -118,6 +118,21 @@ void FakeEngine::FailAt(std::string_view stage, absl::Status status) {
   failures_[std::string(stage)] = std::move(status);
 }
 
+void FakeEngine::LoseDeviceAt(std::string_view stage) {
+  absl::MutexLock lock(&mutex_);
+  losing_stage_ = std::string(stage);
+}
+
+void FakeEngine::SetCanary(absl::StatusOr<std::optional<DeviceCanary>> canary) {
+  absl::MutexLock lock(&mutex_);
+  canary_ = std::move(canary);
+}
+
+absl::StatusOr<std::optional<DeviceCanary>> FakeEngine::RunCanary() {
+  absl::MutexLock lock(&mutex_);
+  return canary_;
+}
+
 void FakeEngine::ThrowAt(std::string_view stage, std::string what) {
   absl::MutexLock lock(&mutex_);
   throws_[std::string(stage)] = std::move(what);
@@ -321,6 +336,8 @@ absl::Status FakeEngine::Act(std::string_view stage, const std::stop_token& stop
     }
     const auto found = durations_.find(StageFamily(stage));
     if (found != durations_.end()) duration = found->second;
+    if (stage == losing_stage_) device_lost_ = true;
+    if (device_lost_ && stage != kPlan) return DeviceLostError("the fake device is lost");
     what = Take(throws_, stage);
     failure = Take(failures_, stage);
   }

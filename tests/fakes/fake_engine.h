@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <stop_token>
@@ -48,6 +49,11 @@ class FakeEngine final : public Engine {
 
   // The next span of `stage` ends with `status` (and Generate, LoadModel or Warmup with it).
   void FailAt(std::string_view stage, absl::Status status);
+  // The next span of `stage` ends with DEVICE_LOST, and from then on every call that needs the
+  // device does.
+  void LoseDeviceAt(std::string_view stage);
+  // What RunCanary gives; nothing unless told.
+  void SetCanary(absl::StatusOr<std::optional<DeviceCanary>> canary);
   // The next span of `stage` throws std::runtime_error(what).
   void ThrowAt(std::string_view stage, std::string what);
   // Every later span of the stage (StageFamily: "Step_Inference") moves the clock by this.
@@ -67,6 +73,7 @@ class FakeEngine final : public Engine {
 
   FakeDeviceMonitor& monitor() { return monitor_; }
 
+  absl::StatusOr<std::optional<DeviceCanary>> RunCanary() override;
   absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) override;
   absl::Status UnloadModel(std::string_view name) override;
   absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes) override;
@@ -94,6 +101,9 @@ class FakeEngine final : public Engine {
   mutable std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration, std::less<>> durations_ ABSL_GUARDED_BY(mutex_);
   size_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string losing_stage_ ABSL_GUARDED_BY(mutex_);
+  mutable bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::StatusOr<std::optional<DeviceCanary>> canary_ ABSL_GUARDED_BY(mutex_) = std::nullopt;
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);

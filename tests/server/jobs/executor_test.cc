@@ -114,5 +114,26 @@ TEST(ExecutorTest, StopWaitsForWhatRunsAndDropsTheRest) {
   executor.Stop();
 }
 
+TEST(ExecutorTest, WhatRunsMayHaltIt) {
+  Executor executor;
+  std::atomic<int> dropped = 0;
+  absl::Notification halted;
+  executor.Post({[&] {
+                   executor.Post({[] { ADD_FAILURE() << "began after Halt"; }, [&] { ++dropped; }});
+                   executor.Halt();
+                   halted.Notify();
+                 },
+                 [] {}});
+  executor.Start([] {
+    ADD_FAILURE() << "a job began after Halt";
+    return false;
+  });
+  halted.WaitForNotification();
+  EXPECT_EQ(dropped, 1);
+  executor.Post({[] { ADD_FAILURE() << "began after Halt"; }, [&] { ++dropped; }});
+  EXPECT_EQ(dropped, 2);
+  executor.Stop();
+}
+
 }  // namespace
 }  // namespace wan::server

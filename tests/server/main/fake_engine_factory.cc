@@ -8,7 +8,8 @@
 namespace wan {
 
 // Environment variables: WAN_FAKE_HOLD names a stage at which the engine stops for good;
-// WAN_FAKE_OUTPUT_BYTES is the least size of an artifact.
+// WAN_FAKE_LOSE_DEVICE names one at which its device is lost; WAN_FAKE_OUTPUT_BYTES is the least
+// size of an artifact.
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
   if (options.device != "cpu") {
     return absl::UnavailableError("device '" + options.device + "': there is none");
@@ -18,6 +19,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& optio
   if (const char* const bytes = std::getenv("WAN_FAKE_OUTPUT_BYTES")) {
     engine->PadOutputs(std::strtoull(bytes, nullptr, 10));
   }
+  if (const char* const stage = std::getenv("WAN_FAKE_LOSE_DEVICE")) engine->LoseDeviceAt(stage);
   return engine;
 }
 

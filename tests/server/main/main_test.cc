@@ -86,6 +86,27 @@ TEST_F(MainTest, ASecondSignalEndsItAtOnce) {
   EXPECT_EQ(server.Wait(), 128 + SIGINT);
 }
 
+TEST_F(MainTest, ALostDeviceEndsItWithACodeOfItsOwn) {
+  ASSERT_EQ(setenv("WAN_FAKE_LOSE_DEVICE", "Model_Initialization", 1), 0);
+  Process server(Command({"--model", "m=synthetic:ti2v-5b", "--device-lost-grace-seconds", "0"}),
+                 folder_.File("log"));
+  ASSERT_EQ(unsetenv("WAN_FAKE_LOSE_DEVICE"), 0);
+  EXPECT_EQ(server.Wait(), 75) << Log();
+  EXPECT_THAT(Log(), HasSubstr("\"device lost\""));
+}
+
+TEST_F(MainTest, ALostDeviceLeavesTimeToRead) {
+  ASSERT_EQ(setenv("WAN_FAKE_LOSE_DEVICE", "Model_Initialization", 1), 0);
+  Process server(Command({"--model", "m=synthetic:ti2v-5b", "--device-lost-grace-seconds", "3600"}),
+                 folder_.File("log"));
+  ASSERT_EQ(unsetenv("WAN_FAKE_LOSE_DEVICE"), 0);
+  ASSERT_THAT(server.ReadLine(), HasSubstr("listening"));
+  while (Log().find("\"ending without a device\"") == std::string::npos) {
+  }
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 75) << "also when it is told to stop meanwhile";
+}
+
 TEST_F(MainTest, SigpipeIsIgnored) {
   Process server(Command(), folder_.File("log"));
   ASSERT_THAT(server.ReadLine(), HasSubstr("listening"));

@@ -43,6 +43,16 @@ TEST_F(HealthReporterTest, ServesWhenEveryLoadHasEndedAndOneModelIsReady) {
   EXPECT_THAT(published_, ElementsAre(false, true, false, true));
 }
 
+TEST_F(HealthReporterTest, DoesNotServeWithoutADevice) {
+  HealthReporter health({"a"});
+  health.Start(Publish());
+  health.OnModelState(Model("a", wan::v1::MODEL_STATE_READY));
+  EXPECT_THAT(published_, ElementsAre(false, true));
+  health.OnDeviceLost(absl::UnavailableError("lost"));
+  health.OnModelState(Model("b", wan::v1::MODEL_STATE_READY));
+  EXPECT_THAT(published_, ElementsAre(false, true, false)) << "for good";
+}
+
 TEST_F(HealthReporterTest, DoesNotServeWithFailedModelsOnly) {
   HealthReporter health({"a"});
   health.Start(Publish());

@@ -67,6 +67,9 @@ struct StagePlan {
   // is not planned, and for a stage that uses no device memory.
   uint64_t weight_bytes = 0;
   uint64_t activation_bytes = 0;  // activations and workspaces
+  // The host memory that the job adds in this stage: weights that it has parked there, frames on
+  // their way to the files, activations of what computes on the CPU. 0 where it is not planned.
+  uint64_t host_bytes = 0;
 };
 
 // Everything that is decided before the work starts. It is a pure function of request, model and
@@ -99,6 +102,8 @@ struct GenerationPlan {
   // The device memory, in bytes, of the largest stage, with the weights of this model; 0 where
   // memory is not planned.
   uint64_t peak_device_bytes = 0;
+  // The most host memory that the job adds in any stage; 0 where memory is not planned.
+  uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
 
   // Returns whether frames are decoded. A request that asks only for latents needs none.

@@ -244,6 +244,7 @@ double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens) {
 void SetMemory(const StageMemory& memory, StagePlan& stage) {
   stage.weight_bytes = memory.weights;
   stage.activation_bytes = memory.activations;
+  stage.host_bytes = memory.host;
 }
 
 std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,

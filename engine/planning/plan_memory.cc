@@ -26,6 +26,12 @@ std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const Pl
   return bytes;
 }
 
+int CountWriters(const std::vector<OutputKind>& outputs) {
+  return static_cast<int>(std::count_if(outputs.begin(), outputs.end(), [](OutputKind kind) {
+    return kind != OutputKind::kLatents;
+  }));
+}
+
 // The plan's job as it would be with a video of `shape`.
 MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                         const PlannedModel& model, const InspectedRequest& inspected) {
@@ -41,6 +47,10 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .guided = plan.guided,
                 .image = plan.image_to_video ? model.family->image : ImageRole::kNone,
                 .previews = plan.request.preview_interval > 0,
+                .decodes = plan.decodes(),
+                .frame_pixels = int64_t{shape.width} * shape.height,
+                .frames = shape.num_frames,
+                .writers = CountWriters(plan.request.outputs),
                 .expert_steps = std::vector<int>(model.family->experts),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .most_tokens_batched = kMaxTokensBatched};
@@ -56,6 +66,7 @@ void SetResidency(const ResidencyChoice& choice, const PlannedModel& model, Gene
   plan.prefetch_experts = choice.prefetch_experts;
   plan.decode_tiles = choice.decode_tiles;
   plan.peak_device_bytes = choice.peak;
+  plan.peak_host_bytes = choice.host_peak;
 }
 
 std::string GiB(uint64_t bytes) {
@@ -80,16 +91,22 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
                              const PlannedModel& model, const InspectedRequest& inspected,
                              const PlanLimits& limits) {
   const auto fits = [&](const VideoShape& shape) {
-    return ChooseResidency(model.components, MakeMemoryJob(plan, shape, model, inspected),
-                           limits.device_memory_bytes)
+    return ChooseResidency(model.components, MakeMemoryJob(plan, shape, model, inspected), limits)
         .has_value();
   };
-  const LeastDemand demand = FindLeastDemand(model.components, job);
-  std::string text =
-      absl::StrCat("a video of ", plan.shape.width, "x", plan.shape.height, ", ",
-                   plan.shape.num_frames, " frames needs ", GiB(demand.memory.total()),
-                   " of device memory in ", demand.stage, " (", GiB(demand.memory.weights),
-                   " of them weights); ", GiB(limits.device_memory_bytes), " are there.");
+  const LeastDemand demand = FindLeastDemand(model.components, job, limits);
+  const uint64_t needed = demand.of_host ? demand.memory.host : demand.memory.total();
+  std::string text = absl::StrCat("a video of ", plan.shape.width, "x", plan.shape.height, ", ",
+                                  plan.shape.num_frames, " frames needs ", GiB(needed), " of ",
+                                  demand.of_host ? "host" : "device", " memory in ", demand.stage);
+  if (demand.of_host) {
+    absl::StrAppend(&text, " (", GiB(demand.memory.host_pinned),
+                    " of them weights that wait there); ", GiB(limits.host.available_bytes),
+                    " is available to this process.");
+  } else {
+    absl::StrAppend(&text, " (", GiB(demand.memory.weights), " of them weights); ",
+                    GiB(limits.device_memory_bytes), " are there.");
+  }
 
   const int step = static_cast<int>(model.vae.stride_temporal);
   const auto shorter = [&](int64_t steps) {
@@ -120,8 +137,12 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
                     smaller(columns).height, " fits.");
   }
   if (steps < 0 && !smaller_fits) {
-    absl::StrAppend(&text, " No video of this model fits: its weights want ",
-                    "more frugal policies (host, stream) or a larger device.");
+    absl::StrAppend(&text, " No video of this model fits: ",
+                    demand.of_host
+                        ? "the host, or the limit of its container, must have more memory, or the "
+                          "device must hold more of the weights."
+                        : "its weights want more frugal policies (host, stream) or a larger "
+                          "device.");
   }
   return text;
 }
@@ -147,8 +168,7 @@ absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& mo
                                                           GenerationPlan& plan) {
   if (model.components.empty()) return std::nullopt;
   const MemoryJob job = MakeMemoryJob(plan, plan.shape, model, inspected);
-  std::optional<ResidencyChoice> choice =
-      ChooseResidency(model.components, job, limits.device_memory_bytes);
+  std::optional<ResidencyChoice> choice = ChooseResidency(model.components, job, limits);
   if (!choice.has_value()) {
     return InvalidFields({{"num_frames", DescribeShortage(plan, job, model, inspected, limits)}});
   }

@@ -18,6 +18,9 @@ constexpr double kLeastStreamedShare = 0.05;
 // Operations that a card gets through while its link brings a byte, as the ones do that are slowest
 // to hide weights behind: an H100's 500 TFLOP/s and 50 GB/s, an A100's 250 and 25.
 constexpr double kFlopsPerLinkByte = 1e4;
+// Host memory that an encoder holds for a pixel of its frames: H.264 looks 30 frames ahead and has
+// a frame in work for every thread.
+constexpr int64_t kEncoderPixelBytes = 320;
 
 // Allocators round, and libraries take a little for themselves.
 uint64_t WithMargin(uint64_t bytes) { return bytes + bytes / 100; }
@@ -71,7 +74,7 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles) {
         WithMargin(held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
                    DecodingBytes(job.vae, {1, tile.height, tile.width}, kFp32));
   }
-  activations.decoding = WithMargin(held + DecodingBytes(job.vae, tile, kFp32));
+  if (job.decodes) activations.decoding = WithMargin(held + DecodingBytes(job.vae, tile, kFp32));
   return activations;
 }
 
@@ -91,12 +94,28 @@ uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bo
   return component.bytes;
 }
 
+// Whether a component that is not in use waits in host memory.
+bool WaitsOnHost(ResidencyPolicy policy) {
+  return policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
+}
+
+// Host memory that frames hold on their way to the files: the encoder's queue and a decoded chunk
+// in 8 bits, what each encoder keeps of the past and the future, and, where frames are decoded in
+// tiles, the whole video in fp32.
+uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
+  constexpr int64_t kColors = 3;
+  constexpr int64_t kQueuedFrames = 8 + 2 * 4;
+  int64_t bytes = job.frame_pixels * (kQueuedFrames * kColors + job.writers * kEncoderPixelBytes);
+  if (!tiles.IsWhole()) bytes += job.frame_pixels * job.frames * kColors * kFp32;
+  return static_cast<uint64_t>(bytes);
+}
+
 // Adds up stages for one set of policies.
 class Sums {
  public:
   Sums(const std::vector<PlannedComponent>& components, const MemoryJob& job,
-       const Policies& policies)
-      : components_(components), job_(job), policies_(policies) {}
+       const Policies& policies, const PlanLimits& limits)
+      : components_(components), job_(job), policies_(policies), limits_(limits) {}
 
   ResidencyChoice Choose(const Activations& activations, const TileGrid& tiles, bool batched,
                          bool prefetch) const {
@@ -122,10 +141,24 @@ class Sums {
       }
       choice.steps.push_back(step);
     }
-    choice.decoding = Stage({vae}, activations.decoding, vae);
+    if (job_.decodes) {
+      choice.decoding = Stage({vae}, activations.decoding, vae);
+      choice.decoding.host += FrameBytes(job_, tiles);
+    }
     choice.peak = std::max(
         {choice.text_encoding.total(), choice.vae_encoding.total(), choice.decoding.total()});
     for (const StageMemory& step : choice.steps) choice.peak = std::max(choice.peak, step.total());
+    // Other models leave the device before the job begins.
+    const uint64_t others = ParkedForRoom(choice.peak);
+    const auto add = [&](StageMemory& stage) {
+      stage.host += others;
+      stage.host_pinned += others;
+      choice.host_peak = std::max(choice.host_peak, stage.host);
+    };
+    add(choice.text_encoding);
+    if (job_.image != ImageRole::kNone) add(choice.vae_encoding);
+    for (StageMemory& step : choice.steps) add(step);
+    if (job_.decodes) add(choice.decoding);
     return choice;
   }
 
@@ -167,13 +200,62 @@ class Sums {
     const bool on_device = policies_[computing] != ResidencyPolicy::kCpu;
     stage.activations =
         on_device ? activations : WithMargin(JobBytes(job_) + kLibraryWorkspaceBytes);
+    const HostLimits& host = limits_.host;
+    for (size_t i = 0; i < components_.size(); ++i) {
+      const uint64_t copy = i < host.copies.size() ? host.copies[i] : 0;
+      if (WaitsOnHost(policies_[i])) {
+        stage.host_pinned += components_[i].bytes - std::min(copy, components_[i].bytes);
+      }
+    }
+    stage.host = stage.host_pinned;
+    if (!on_device) stage.host += activations;
+    if (host.is_device) {
+      stage.host += stage.total() - std::min(host.weights_on_device, stage.total());
+    }
     return stage;
+  }
+
+  // Host memory that other models' weights take when they make room for a job of this size.
+  uint64_t ParkedForRoom(uint64_t peak) const {
+    // On a CPU they only change their place.
+    if (limits_.device_memory_bytes == 0 || limits_.host.is_device) return 0;
+    const uint64_t room = limits_.device_memory_bytes - std::min(peak, limits_.device_memory_bytes);
+    uint64_t held = 0;
+    for (const MovableWeights& other : limits_.host.others) held += other.device_bytes;
+    uint64_t pinned = 0;
+    for (const MovableWeights& other : limits_.host.others) {
+      if (held <= room) break;
+      held -= other.device_bytes;
+      pinned += other.pinned_bytes;
+    }
+    return pinned;
   }
 
   const std::vector<PlannedComponent>& components_;
   const MemoryJob& job_;
   const Policies& policies_;
+  const PlanLimits& limits_;
 };
+
+bool FitsDevice(const ResidencyChoice& choice, const PlanLimits& limits) {
+  return limits.device_memory_bytes == 0 || choice.peak <= limits.device_memory_bytes;
+}
+
+bool Fits(const ResidencyChoice& choice, const PlanLimits& limits) {
+  const uint64_t host = limits.host.available_bytes;
+  return FitsDevice(choice, limits) && (host == 0 || choice.host_peak <= host);
+}
+
+// The grids that a job may be decoded in, whole frames first.
+std::vector<TileGrid> GridsOf(const MemoryJob& job, bool limited) {
+  std::vector<TileGrid> grids{TileGrid{}};
+  // Without frames there is nothing to cut.
+  if (limited && (job.decodes || job.previews)) {
+    const std::vector<TileGrid> smaller = TileGrids(job.latents);
+    grids.insert(grids.end(), smaller.begin(), smaller.end());
+  }
+  return grids;
+}
 
 // Every way to replace kAuto, from `component` on.
 template <typename Visit>
@@ -197,75 +279,76 @@ void ForEachPolicies(const std::vector<PlannedComponent>& components, Policies& 
 
 // One option more where there is room.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
-            uint64_t device_bytes, ResidencyChoice& choice) {
-  const auto fits = [&](const ResidencyChoice& option) {
-    return device_bytes == 0 || option.peak <= device_bytes;
-  };
+            const PlanLimits& limits, ResidencyChoice& choice) {
   if (job.guided && job.tokens <= job.most_tokens_batched) {
     const ResidencyChoice batched =
         sums.Choose(activations, choice.decode_tiles, true, choice.prefetch_experts);
-    if (fits(batched)) choice = batched;
+    if (Fits(batched, limits)) choice = batched;
   }
-  const bool next_is_away = std::any_of(
-      choice.policies.begin() + 2, choice.policies.end() - 1, [](ResidencyPolicy policy) {
-        return policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
-      });
+  const bool next_is_away = std::any_of(choice.policies.begin() + 2, choice.policies.end() - 1,
+                                        [](ResidencyPolicy policy) { return WaitsOnHost(policy); });
   if (next_is_away) {
     const ResidencyChoice prefetching =
         sums.Choose(activations, choice.decode_tiles, choice.batched_guidance, true);
-    if (fits(prefetching)) choice = prefetching;
+    if (Fits(prefetching, limits)) choice = prefetching;
   }
 }
 
 }  // namespace
 
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
-                                               const MemoryJob& job, uint64_t device_bytes) {
-  std::vector<TileGrid> grids{TileGrid{}};
-  if (device_bytes > 0) {
-    const std::vector<TileGrid> smaller = TileGrids(job.latents);
-    grids.insert(grids.end(), smaller.begin(), smaller.end());
-  }
-  for (const TileGrid& grid : grids) {
+                                               const MemoryJob& job, const PlanLimits& limits) {
+  for (const TileGrid& grid : GridsOf(job, limits.device_memory_bytes > 0)) {
     const Activations activations = ActivationsOf(job, grid);
     std::optional<ResidencyChoice> best;
     double best_cost = std::numeric_limits<double>::infinity();
     Policies policies(components.size());
     ForEachPolicies(components, policies, 0, [&] {
-      const Sums sums(components, job, policies);
+      const Sums sums(components, job, policies, limits);
       ResidencyChoice choice = sums.Choose(activations, grid, false, false);
       const double cost = sums.Cost();
-      if ((device_bytes == 0 || choice.peak <= device_bytes) && cost < best_cost) {
+      if (Fits(choice, limits) && cost < best_cost) {
         best = std::move(choice);
         best_cost = cost;
       }
     });
     if (!best.has_value()) continue;
     const Policies chosen = best->policies;
-    Extend(Sums(components, job, chosen), activations, job, device_bytes, *best);
+    Extend(Sums(components, job, chosen, limits), activations, job, limits, *best);
     return best;
   }
   return std::nullopt;
 }
 
-LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, const MemoryJob& job) {
-  const std::vector<TileGrid> grids = TileGrids(job.latents);
-  const TileGrid grid = grids.empty() ? TileGrid{} : grids.back();
-  const Activations activations = ActivationsOf(job, grid);
+LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, const MemoryJob& job,
+                            const PlanLimits& limits) {
   std::optional<ResidencyChoice> least;
-  Policies policies(components.size());
-  ForEachPolicies(components, policies, 0, [&] {
-    ResidencyChoice choice =
-        Sums(components, job, policies).Choose(activations, grid, false, false);
-    if (!least.has_value() || choice.peak < least->peak) least = std::move(choice);
-  });
-  LeastDemand demand{std::string(kStageT5Encoding), least->text_encoding};
-  const auto consider = [&](std::string stage, const StageMemory& memory) {
-    if (memory.total() > demand.memory.total()) demand = {std::move(stage), memory};
+  std::optional<ResidencyChoice> least_host;
+  for (const TileGrid& grid : GridsOf(job, /*limited=*/true)) {
+    const Activations activations = ActivationsOf(job, grid);
+    Policies policies(components.size());
+    ForEachPolicies(components, policies, 0, [&] {
+      ResidencyChoice choice =
+          Sums(components, job, policies, limits).Choose(activations, grid, false, false);
+      if (FitsDevice(choice, limits) &&
+          (!least_host.has_value() || choice.host_peak < least_host->host_peak)) {
+        least_host = choice;
+      }
+      if (!least.has_value() || choice.peak < least->peak) least = std::move(choice);
+    });
+  }
+  const bool of_host = least_host.has_value();
+  const ResidencyChoice& choice = of_host ? *least_host : *least;
+  const auto size = [&](const StageMemory& memory) {
+    return of_host ? memory.host : memory.total();
   };
-  consider(std::string(kStageVaeEncoding), least->vae_encoding);
-  for (const StageMemory& step : least->steps) consider(StageFamily(StepInferenceStage(0)), step);
-  consider(std::string(kStageVaeDecoding), least->decoding);
+  LeastDemand demand{std::string(kStageT5Encoding), choice.text_encoding, of_host};
+  const auto consider = [&](std::string stage, const StageMemory& memory) {
+    if (size(memory) > size(demand.memory)) demand = {std::move(stage), memory, of_host};
+  };
+  consider(std::string(kStageVaeEncoding), choice.vae_encoding);
+  for (const StageMemory& step : choice.steps) consider(StageFamily(StepInferenceStage(0)), step);
+  consider(std::string(kStageVaeDecoding), choice.decoding);
   return demand;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/api/residency.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/planning/model_family.h"
+#include "engine/planning/plan_limits.h"
 #include "engine/planning/planned_component.h"
 #include "engine/planning/tile_geometry.h"
 
@@ -28,6 +29,11 @@ struct MemoryJob {
   bool guided = true;
   ImageRole image = ImageRole::kNone;
   bool previews = false;
+  bool decodes = true;  // false: the job ends with latents, and no frame is made
+  // Of the video, for what waits in host memory on its way to the files.
+  int64_t frame_pixels = 0;
+  int64_t frames = 0;
+  int writers = 1;                // files that frames are encoded into
   std::vector<int> expert_steps;  // how many steps each expert takes
   // What merging the job's LoRAs into each expert takes while it computes; empty: there are none.
   std::vector<uint64_t> expert_merging_bytes;
@@ -38,6 +44,8 @@ struct MemoryJob {
 struct StageMemory {
   uint64_t weights = 0;
   uint64_t activations = 0;
+  uint64_t host = 0;         // host memory that the job adds
+  uint64_t host_pinned = 0;  // of that, weights that it parks
 
   uint64_t total() const { return weights + activations; }
 };
@@ -53,23 +61,28 @@ struct ResidencyChoice {
   StageMemory vae_encoding;
   std::vector<StageMemory> steps;  // by expert
   StageMemory decoding;
-  uint64_t peak = 0;  // of the largest stage
+  uint64_t peak = 0;       // of the largest stage
+  uint64_t host_peak = 0;  // of the stage that adds most to the host
 };
 
-// `components` are the text encoder, the experts, and the autoencoder. `device_bytes` is what the
-// job may use, weights included; 0: as much as it wants, and then everything is resident.
+// `components` are the text encoder, the experts, and the autoencoder. Where the limits know no
+// device memory, everything is resident.
 //
 // Of all choices that fit, the one that moves the fewest bytes in a job while nothing computes:
 // streamed ones hide behind a long video's forwards, and not behind a short one's. Whole frames are
 // decoded if any choice allows it. Nullopt if nothing fits.
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
-                                               const MemoryJob& job, uint64_t device_bytes);
+                                               const MemoryJob& job, const PlanLimits& limits);
 
-// The largest stage of the most frugal choice, for messages about jobs that do not fit.
+// The largest stage of the most frugal choice, for messages about jobs that do not fit. `of_host`:
+// nothing is wrong with the device, and it is the choice and the stage by host memory, among the
+// choices that fit the device.
 struct LeastDemand {
   std::string stage;
   StageMemory memory;
+  bool of_host = false;
 };
-LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, const MemoryJob& job);
+LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, const MemoryJob& job,
+                            const PlanLimits& limits);
 
 }  // namespace wan

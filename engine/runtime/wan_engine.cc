@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "engine/device/thread_device.h"
 #include "engine/device/torch_errors.h"
 #include "engine/media/image_encode.h"
+#include "engine/monitor/proc_stats.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/planning/plan.h"
 #include "engine/runtime/canary.h"
@@ -26,14 +28,26 @@ int64_t DrawSeed() {
   return static_cast<int64_t>(bits >> 1);
 }
 
+// Host memory that parking these weights takes.
+uint64_t UncopiedBytes(const ComponentWeights& weights) {
+  return static_cast<uint64_t>(weights.Sizes().total - weights.HostBytes());
+}
+
 }  // namespace
 
+uint64_t AvailableHostMemory() {
+  const std::optional<SystemMemory> memory = ReadSystemMemory();
+  // Never 0: that would mean that nothing is known.
+  return memory.has_value() ? std::max<uint64_t>(memory->total_bytes - memory->used_bytes, 1) : 0;
+}
+
 WanEngine::WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
-                     std::unique_ptr<MachineMonitor> monitor)
+                     std::unique_ptr<MachineMonitor> monitor, HostMemoryProbe host_memory)
     : load_options_(load_options),
       device_(std::move(device)),
       limits_(limits),
-      monitor_(std::move(monitor)) {}
+      monitor_(std::move(monitor)),
+      host_memory_(std::move(host_memory)) {}
 
 absl::Status WanEngine::EnterDevice() const {
   return CatchTorchErrors("entering the device", [&] {
@@ -168,7 +182,8 @@ absl::StatusOr<GenerationPlan> WanEngine::Plan(const GenerationRequest& request)
   const PipelineModel& pipeline = (*model)->pipeline;
   const InspectedRequest inspected =
       InspectRequest(request, pipeline.planned, pipeline.tokenizer.get());
-  return MakePlan(request, pipeline.planned, inspected, DrawSeed(), {MemoryFor(request.model)});
+  return MakePlan(request, pipeline.planned, inspected, DrawSeed(),
+                  LimitsFor(request.model, **model));
 }
 
 uint64_t WanEngine::MemoryFor(std::string_view name) const {
@@ -183,6 +198,71 @@ uint64_t WanEngine::MemoryFor(std::string_view name) const {
   }
   // 0 would mean that nothing is known.
   return taken < limits_.device_memory_bytes ? limits_.device_memory_bytes - taken : 1;
+}
+
+uint64_t WanEngine::HeldOnHost() const {
+  const bool device_is_host = load_options_.device.is_cpu();
+  uint64_t held = 0;
+  for (const auto& [name, model] : models_) {
+    for (const std::shared_ptr<ComponentWeights>& weights : model->weights) {
+      if (weights == nullptr) continue;
+      held += static_cast<uint64_t>(weights->HostBytes());
+      if (device_is_host) held += static_cast<uint64_t>(weights->DeviceBytes());
+    }
+  }
+  return held;
+}
+
+PlanLimits WanEngine::LimitsFor(std::string_view name, const LoadedModel& model) const {
+  PlanLimits limits{MemoryFor(name), {}};
+  HostLimits& host = limits.host;
+  host.is_device = load_options_.device.is_cpu();
+  for (const std::shared_ptr<ComponentWeights>& weights : model.weights) {
+    host.copies.push_back(weights == nullptr ? 0 : static_cast<uint64_t>(weights->HostBytes()));
+    if (host.is_device && weights != nullptr) {
+      host.weights_on_device += static_cast<uint64_t>(weights->DeviceBytes());
+    }
+  }
+  const uint64_t now = host_memory_();
+  // Asked without the lock: a component answers when its move has ended.
+  std::vector<std::pair<std::shared_ptr<ComponentWeights>, uint64_t>> movable;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [other_name, other] : models_) {
+      if (other_name == name || host.is_device) continue;
+      for (size_t i = 0; i < other->weights.size(); ++i) {
+        const PlannedComponent& component = other->pipeline.planned.components[i];
+        if (component.policy == ResidencyPolicy::kResident) continue;
+        if (other->weights[i] != nullptr) movable.emplace_back(other->weights[i], component.bytes);
+      }
+    }
+  }
+  for (const auto& [weights, bytes] : movable) {
+    const auto copied = static_cast<uint64_t>(weights->HostBytes());
+    host.others.push_back(
+        {static_cast<uint64_t>(weights->DeviceBytes()), bytes - std::min(copied, bytes)});
+  }
+  absl::MutexLock lock(&mutex_);
+  host.available_bytes = now;
+  if (host_before_.has_value() && now > 0) {
+    const uint64_t total = host_before_->available + host_before_->held;
+    const uint64_t held = HeldOnHost();
+    host.available_bytes = std::max(now, total > held ? total - held : 1);
+  }
+  return limits;
+}
+
+absl::Status WanEngine::CheckRoomToPark(uint64_t bytes) const {
+  if (bytes == 0) return absl::OkStatus();
+  const uint64_t available = host_memory_();
+  if (available == 0 || bytes <= available) return absl::OkStatus();
+  constexpr double kGiB = 1 << 30;
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrFormat(
+          "weights that must leave the device take %.1f GiB of host memory, and %.1f GiB is "
+          "available to this process; it needs a higher limit, or fewer models",
+          static_cast<double>(bytes) / kGiB, static_cast<double>(available) / kGiB)),
+      "HOST_MEMORY_EXHAUSTED");
 }
 
 absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_bytes) {
@@ -202,9 +282,12 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
       }
     }
   }
-  return CatchTorchErrors("making room for another model", [&] {
+  return CatchTorchErrors("making room for another model", [&]() -> absl::Status {
     for (const std::shared_ptr<ComponentWeights>& weights : movable) {
       if (held + needed_bytes <= limits_.device_memory_bytes) break;
+      if (absl::Status status = CheckRoomToPark(UncopiedBytes(*weights)); !status.ok()) {
+        return status;
+      }
       held -= static_cast<uint64_t>(weights->DeviceBytes());
       weights->Park();
     }
@@ -236,11 +319,15 @@ void WanEngine::RecordMemory(Recorder& recorder) const {
 
 absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedModel& model) {
   if (absl::Status status = ParkOthers(&model, plan.peak_device_bytes); !status.ok()) return status;
-  return CatchTorchErrors("making room", [&] {
+  return CatchTorchErrors("making room", [&]() -> absl::Status {
     for (size_t i = 0; i < plan.residency.size(); ++i) {
       const ResidencyPolicy policy = plan.residency[i].policy;
       const bool moves = policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
-      if (moves && model.weights[i] != nullptr) model.weights[i]->Park();
+      if (!moves || model.weights[i] == nullptr) continue;
+      if (absl::Status status = CheckRoomToPark(UncopiedBytes(*model.weights[i])); !status.ok()) {
+        return status;
+      }
+      model.weights[i]->Park();
     }
     return absl::OkStatus();
   });
@@ -252,11 +339,21 @@ absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const Out
   if (absl::Status entered = EnterDevice(); !entered.ok()) return entered;
   absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(plan.request.model);
   if (!model.ok()) return model.status();
+  {
+    const uint64_t available = host_memory_();
+    absl::MutexLock lock(&mutex_);
+    host_before_ = {available, HeldOnHost()};
+  }
   absl::Status status = PrepareDevice(plan, **model);
-  if (!status.ok()) return status;
-  status = CatchTorchErrors("generating", [&] {
-    return RunVideoPipeline(plan, (*model)->pipeline, outputs, recorder, observer, stop);
-  });
+  if (status.ok()) {
+    status = CatchTorchErrors("generating", [&] {
+      return RunVideoPipeline(plan, (*model)->pipeline, outputs, recorder, observer, stop);
+    });
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    host_before_.reset();
+  }
   if (IsOutOfMemory(status)) ReleaseCachedMemory(load_options_.device);
   RecordMemory(recorder);
   return status;

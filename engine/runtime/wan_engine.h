@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,10 +20,18 @@
 
 namespace wan {
 
+// Returns the host memory that this process may still take, in bytes; 0 if that is unknown. Called
+// from any thread.
+using HostMemoryProbe = std::function<uint64_t()>;
+
+// What the control group leaves, or the machine where that is less.
+uint64_t AvailableHostMemory();
+
 class WanEngine final : public Engine {
  public:
   WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
-            std::unique_ptr<MachineMonitor> monitor);
+            std::unique_ptr<MachineMonitor> monitor,
+            HostMemoryProbe host_memory = AvailableHostMemory);
 
   absl::StatusOr<std::optional<DeviceCanary>> RunCanary() override;
   absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) override;
@@ -44,6 +53,12 @@ class WanEngine final : public Engine {
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec);
   // What a job of a model may hold of the device: all but what other models never give back.
   uint64_t MemoryFor(std::string_view name) const;
+  // The memory that a job of `model`, called `name`, may count on now, on the device and the host.
+  PlanLimits LimitsFor(std::string_view name, const LoadedModel& model) const;
+  // Bytes of weights that the models hold in host memory.
+  uint64_t HeldOnHost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // RESOURCE_EXHAUSTED if parking `bytes` of weights would take more host memory than there is.
+  absl::Status CheckRoomToPark(uint64_t bytes) const;
   // Weights of models other than `model` leave the device, as many as must so that `needed_bytes`
   // fit.
   absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes);
@@ -57,9 +72,17 @@ class WanEngine final : public Engine {
   const DeviceDescription device_;
   const PlanLimits limits_;
   const std::unique_ptr<MachineMonitor> monitor_;
+  const HostMemoryProbe host_memory_;
 
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<LoadedModel>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+  // The host as it was before the job that runs: what the job takes for a while is there again for
+  // one that is planned meanwhile.
+  struct HostBefore {
+    uint64_t available = 0;
+    uint64_t held = 0;
+  };
+  std::optional<HostBefore> host_before_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan

@@ -263,6 +263,7 @@ void ComponentWeights::CopyToHost(Group& group) {
     mover_->CopyToHost(bytes, host.narrow(0, tensor.offset, bytes.numel()));
   }
   group.host = host;
+  host_bytes_ += group.bytes;
 }
 
 void ComponentWeights::Fetch(Group& group, const at::Tensor& device,

@@ -10,6 +10,7 @@
 #include <c10/core/Storage.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -81,6 +82,9 @@ class ComponentWeights {
   WeightSizes Sizes() const;
   // Device memory held now.
   int64_t DeviceBytes() const;
+  // Host memory that copies of the weights hold, in bytes; it never shrinks. Any thread; does not
+  // wait for a move.
+  int64_t HostBytes() const { return host_bytes_; }
 
   // --- Patching, by whoever decides what the weights are. Groups are patched on the device, when
   // they have arrived and are used for the first time; the base's bits stay in host memory, and a
@@ -151,6 +155,7 @@ class ComponentWeights {
   void ParkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<WeightMover> mover_;
+  std::atomic<int64_t> host_bytes_ = 0;
   const Home home_;
 
   mutable absl::Mutex mutex_;

@@ -1,0 +1,193 @@
+// What a job adds to the host's memory is part of its plan, and more than there is is refused.
+#include "engine/planning/host_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "engine/api/errors.h"
+#include "engine/planning/plan.h"
+
+namespace wan {
+namespace {
+
+using testing::HasSubstr;
+using Policy = ResidencyPolicy;
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+PlannedModel Published(const std::string& name) {
+  const auto checkpoint = Checkpoint::Open("synthetic:" + name);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  return PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
+}
+
+GenerationRequest Request(int width, int height, int frames) {
+  GenerationRequest request;
+  request.model = "m";
+  request.prompt = "a cat";
+  request.width = width;
+  request.height = height;
+  request.num_frames = frames;
+  return request;
+}
+
+absl::StatusOr<GenerationPlan> PlanOn(const PlannedModel& model, const GenerationRequest& request,
+                                      const PlanLimits& limits) {
+  InspectedRequest inspected;
+  inspected.prompt_tokens = 4;
+  inspected.negative_prompt_tokens = 139;
+  return MakePlan(request, model, inspected, 0, limits);
+}
+
+PlanLimits Limits(uint64_t device_bytes, uint64_t host_bytes) {
+  PlanLimits limits{device_bytes, {}};
+  limits.host.available_bytes = host_bytes;
+  return limits;
+}
+
+const StagePlan& Stage(const GenerationPlan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.stages.begin(), plan.stages.end(),
+                                  [&](const StagePlan& stage) { return stage.stage == name; });
+  EXPECT_NE(found, plan.stages.end()) << name;
+  return *found;
+}
+
+std::string Refusal(const absl::StatusOr<GenerationPlan>& plan) {
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << plan.status();
+  const auto violations = FieldViolationsOf(plan.status());
+  return violations.size() == 1 ? violations[0].description : "";
+}
+
+// Seen: the kernel ended a server in a container of 30 GiB that parked two experts.
+TEST(HostMemoryTest, AJobThatWouldParkMoreThanTheContainerLeavesIsRefusedWithWhatFits) {
+  const PlannedModel model = Published("t2v-a14b");
+  const PlanLimits container = Limits(76 * kGiB, 8 * kGiB);
+  const GenerationRequest large = Request(1920, 1088, 81);
+  const auto roomy = PlanOn(model, large, Limits(76 * kGiB, 200 * kGiB));
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  EXPECT_GT(roomy->peak_host_bytes, 20 * kGiB) << "two experts do not fit the card beside it";
+
+  // Less of it is enough where other components wait there.
+  const auto modest = PlanOn(model, large, Limits(76 * kGiB, 20 * kGiB));
+  ASSERT_TRUE(modest.ok()) << modest.status();
+  EXPECT_LE(modest->peak_host_bytes, 20 * kGiB);
+
+  const std::string text = Refusal(PlanOn(model, large, container));
+  EXPECT_THAT(text, HasSubstr("a video of 1920x1088, 81 frames needs "));
+  EXPECT_THAT(text, HasSubstr(" of host memory in "));
+  EXPECT_THAT(text, HasSubstr("of them weights that wait there); 8.0 GiB is available"));
+  int frames = 0;
+  const size_t at = text.find("At this size ");
+  ASSERT_NE(at, std::string::npos) << text;
+  ASSERT_EQ(std::sscanf(text.c_str() + at, "At this size %d frames fit.", &frames), 1);
+  EXPECT_TRUE(PlanOn(model, Request(1920, 1088, frames), container).ok());
+  EXPECT_FALSE(PlanOn(model, Request(1920, 1088, frames + 4), container).ok());
+}
+
+TEST(HostMemoryTest, CopiesThatAreThereCostNothing) {
+  PlannedModel model = Published("t2v-a14b");
+  for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
+  const GenerationRequest request = Request(832, 480, 81);
+  PlanLimits limits = Limits(76 * kGiB, 8 * kGiB);
+  EXPECT_FALSE(PlanOn(model, request, limits).ok());
+  for (const PlannedComponent& component : model.components) {
+    limits.host.copies.push_back(component.bytes);
+  }
+  const auto plan = PlanOn(model, request, limits);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").host_bytes, 0u);
+  // The frames on their way to the file remain.
+  EXPECT_GT(plan->peak_host_bytes, uint64_t{832 * 480 * 3});
+  EXPECT_EQ(plan->peak_host_bytes, Stage(*plan, "VAE_Decoding").host_bytes);
+}
+
+TEST(HostMemoryTest, OtherModelsThatMakeRoomCount) {
+  PlannedModel model = Published("ti2v-5b");
+  for (PlannedComponent& component : model.components) component.policy = Policy::kResident;
+  const GenerationRequest request = Request(832, 480, 81);
+  PlanLimits limits = Limits(40 * kGiB, 20 * kGiB);
+  const auto alone = PlanOn(model, request, limits);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  // Two models: one leaves the device and that is enough.
+  limits.host.others = {{16 * kGiB, 15 * kGiB}, {1 * kGiB, 1 * kGiB}};
+  const auto beside = PlanOn(model, request, limits);
+  ASSERT_TRUE(beside.ok()) << beside.status();
+  EXPECT_EQ(Stage(*beside, "Step_0_Inference").host_bytes,
+            Stage(*alone, "Step_0_Inference").host_bytes + 15 * kGiB);
+  limits.host.available_bytes = 15 * kGiB;
+  EXPECT_FALSE(PlanOn(model, request, limits).ok());
+}
+
+// Abuse d: 1024x1024x121 in a control group of 650 MB was accepted and killed.
+TEST(HostMemoryTest, OnACpuTheWholeJobIsHostMemory) {
+  PlannedModel model = Published("ti2v-tiny");
+  const GenerationRequest request = Request(1024, 1024, 121);
+  PlanLimits limits = Limits(64 * kGiB, 0);
+  limits.host.is_device = true;
+  const auto plan = PlanOn(model, request, limits);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const StagePlan& decoding = Stage(*plan, "VAE_Decoding");
+  EXPECT_GE(decoding.host_bytes, decoding.weight_bytes + decoding.activation_bytes);
+  limits.host.weights_on_device = decoding.weight_bytes;
+  const auto loaded = PlanOn(model, request, limits);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(Stage(*loaded, "VAE_Decoding").host_bytes, decoding.host_bytes - decoding.weight_bytes);
+
+  limits.host.available_bytes = loaded->peak_host_bytes / 8;
+  EXPECT_THAT(Refusal(PlanOn(model, request, limits)), HasSubstr("of host memory in "));
+}
+
+TEST(HostMemoryTest, AVideoThatIsDecodedInTilesWaitsOnTheHost) {
+  PlannedModel model = Published("ti2v-5b");
+  const GenerationRequest request = Request(1280, 704, 121);
+  const auto tiled = PlanOn(model, request, Limits(8 * kGiB, 400 * kGiB));
+  ASSERT_TRUE(tiled.ok()) << tiled.status();
+  ASSERT_FALSE(tiled->decode_tiles.IsWhole());
+  const auto whole = PlanOn(model, request, Limits(40 * kGiB, 400 * kGiB));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_TRUE(whole->decode_tiles.IsWhole());
+  constexpr uint64_t kVideo = uint64_t{1280} * 704 * 121 * 12;
+  EXPECT_EQ(Stage(*tiled, "VAE_Decoding").host_bytes - Stage(*tiled, "T5_Encoding").host_bytes,
+            Stage(*whole, "VAE_Decoding").host_bytes + kVideo);
+}
+
+TEST(HostMemoryTest, WhatComputesOnTheCpuHasItsActivationsThere) {
+  PlannedModel model = Published("ti2v-5b");
+  model.components[0].policy = Policy::kCpu;
+  const auto plan = PlanOn(model, Request(832, 480, 81), Limits(60 * kGiB, 100 * kGiB));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GT(Stage(*plan, "T5_Encoding").host_bytes, uint64_t{1} << 20);
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").host_bytes, 0u);
+}
+
+// Such a job may be larger than the card's room for the decoder.
+TEST(HostMemoryTest, AJobThatEndsWithLatentsIsPlannedWithoutTheDecoder) {
+  PlannedModel model = Published("ti2v-5b");
+  for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
+  GenerationRequest request = Request(2048, 2048, 5);
+  const auto latents_only = [&](uint64_t device) {
+    GenerationRequest latents = request;
+    latents.outputs = {OutputKind::kLatents};
+    return PlanOn(model, latents, Limits(device, 0));
+  };
+  const auto latents = latents_only(64 * kGiB);
+  ASSERT_TRUE(latents.ok()) << latents.status();
+  const auto video = PlanOn(model, request, Limits(0, 0));
+  ASSERT_TRUE(video.ok()) << video.status();
+  EXPECT_LT(latents->peak_device_bytes, video->peak_device_bytes);
+  const uint64_t just_enough = latents->peak_device_bytes;
+  EXPECT_TRUE(latents_only(just_enough).ok());
+  EXPECT_TRUE(latents->decode_tiles.IsWhole());
+
+  // One tile's decoding may be the largest stage of all.
+  model.components.back().bytes += 2 * just_enough;
+  EXPECT_FALSE(PlanOn(model, request, Limits(just_enough, 0)).ok());
+  EXPECT_TRUE(latents_only(just_enough).ok());
+}
+
+}  // namespace
+}  // namespace wan

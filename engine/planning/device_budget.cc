@@ -18,7 +18,7 @@ absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t lim
     budget.allocator_bytes = limit - kOutsideAllocatorBytes;
     usable = budget.allocator_bytes;
   }
-  // What lies between the allocator's blocks. 0 would mean that nothing is known.
+  // What lies between the allocator's blocks. Never 0: callers read 0 as unknown.
   budget.job_bytes = std::max<uint64_t>(usable - usable / 50, 1);
   return budget;
 }

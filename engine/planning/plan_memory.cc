@@ -73,10 +73,10 @@ std::string GiB(uint64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-// The largest number from 0 to `limit` that `holds`, which is false from some number on and true
-// before; -1 if it never is.
+// Binary search: the last value from 0 to `limit` for which the monotone predicate holds; -1 if it
+// never does.
 template <typename Predicate>
-int64_t LastThat(int64_t limit, const Predicate& holds) {
+int64_t LastWhere(int64_t limit, const Predicate& holds) {
   int64_t below = -1;
   int64_t beyond = limit + 1;
   while (below + 1 < beyond) {
@@ -122,9 +122,9 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
     shape.height = shape.width * plan.shape.height / plan.shape.width / stride * stride;
     return shape;
   };
-  const int64_t steps = LastThat((plan.shape.num_frames - 1) / step,
+  const int64_t steps = LastWhere((plan.shape.num_frames - 1) / step,
                                  [&](int64_t count) { return fits(shorter(count)); });
-  const int64_t columns = LastThat(plan.shape.width / stride, [&](int64_t count) {
+  const int64_t columns = LastWhere(plan.shape.width / stride, [&](int64_t count) {
     // Nothing is so small that it does not fit, but no video either.
     return smaller(count).height < stride || fits(smaller(count));
   });

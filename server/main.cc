@@ -21,6 +21,7 @@
 #include "engine/api/engine_factory.h"
 #include "server/config/command_line.h"
 #include "server/config/default_models.h"
+#include "server/config/idle_threads.h"
 #include "server/config/yaml_config.h"
 #include "server/logging/logger.h"
 #include "server/rpc/descriptors.h"
@@ -94,7 +95,7 @@ int Serve(const ServerConfig& config) {
   RouteLibraryLogs(logger, SystemClock());
 
   auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
-                               config.residency_policies, config.device_memory_limit});
+                               config.residency_policies, config.device_memory_limit, config.gpm});
   if (!engine.ok()) return CouldNotStart(logger, engine.status());
   // The main thread waits for signals: a lost device is one more that it gets.
   static std::atomic<bool> device_lost = false;
@@ -150,4 +151,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace wan::server
 
-int main(int argc, char** argv) { return wan::server::Main(argc, argv); }
+int main(int argc, char** argv) {
+  wan::server::MakeIdleThreadsSleep(argv);
+  return wan::server::Main(argc, argv);
+}

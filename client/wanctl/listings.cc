@@ -176,6 +176,7 @@ std::string ReportTable(const wan::v1::JobReport& report) {
         {Printable(stage.stage()), Figure(true, stage.seconds(), 3),
          Gibibytes(stage.has_gpu_memory_peak_bytes(), stage.gpu_memory_peak_bytes()),
          Figure(stage.has_cpu_percent(), stage.cpu_percent(), 1),
+         Figure(stage.has_process_cpu_percent(), stage.process_cpu_percent(), 1),
          Gibibytes(stage.has_system_memory_used_bytes(), stage.system_memory_used_bytes()),
          Figure(stage.has_sm_activity_percent(), stage.sm_activity_percent(), 1),
          Figure(stage.has_load(), stage.load(), 0)});
@@ -188,6 +189,7 @@ std::string ReportTable(const wan::v1::JobReport& report) {
                       {"Time (s)", Align::kRight},
                       {"GPU Mem (GiB)", Align::kRight},
                       {"CPU %", Align::kRight},
+                      {"Own CPU %", Align::kRight},
                       {"Sys Mem (GiB)", Align::kRight},
                       {"SM %", Align::kRight},
                       {"Load", Align::kRight}},
@@ -248,6 +250,7 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples) {
                     Figure(sample.has_temperature_celsius(), sample.temperature_celsius(), 0),
                     Figure(sample.has_sm_clock_mhz(), sample.sm_clock_mhz(), 0),
                     Figure(sample.has_cpu_percent(), sample.cpu_percent(), 1),
+                    Figure(sample.has_process_cpu_percent(), sample.process_cpu_percent(), 1),
                     Gibibytes(sample.has_process_memory_bytes(), sample.process_memory_bytes())});
   }
   return FormatTable({{"Device"},
@@ -260,6 +263,7 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples) {
                       {"Temp (C)", Align::kRight},
                       {"SM clock (MHz)", Align::kRight},
                       {"CPU %", Align::kRight},
+                      {"Own CPU %", Align::kRight},
                       {"Process (GiB)", Align::kRight}},
                      rows);
 }

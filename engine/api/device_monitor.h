@@ -21,7 +21,8 @@ struct DeviceSample {
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
-  std::optional<double> cpu_percent;
+  std::optional<double> cpu_percent;          // mean over all cores of the machine
+  std::optional<double> process_cpu_percent;  // the part of it that this process used
   std::optional<uint64_t> process_memory_bytes;
   std::optional<uint64_t> process_memory_peak_bytes;
 };
@@ -35,7 +36,8 @@ struct ResourceUsage {
   std::optional<uint64_t> gpu_memory_peak_bytes;
   // NVML's view at the end: the whole card, with all of its processes.
   std::optional<uint64_t> gpu_memory_used_bytes;
-  std::optional<double> cpu_percent;  // mean over all cores of the machine
+  std::optional<double> cpu_percent;          // mean over all cores of the machine
+  std::optional<double> process_cpu_percent;  // the part of it that this process used
   std::optional<uint64_t> system_memory_used_bytes;
   std::optional<uint64_t> process_memory_peak_bytes;
   std::optional<double> sm_activity_percent;

@@ -15,12 +15,15 @@ namespace wan {
 struct EngineOptions {
   std::string device = "cpu";  // "cpu" or "cuda:N"
   std::string dtype;           // "fp32" or "bf16"; empty: fp32 on the CPU, bf16 on a GPU
-  int cpu_threads = 0;         // threads of one operator on the CPU; 0: one per core
+  int cpu_threads = 0;         // threads that compute one operator on the CPU; 0: one per core
   // Where weights live. A component that is not named here has the policy kAuto.
   std::vector<ComponentResidency> residency;
   // The most device memory, in bytes, that the process uses, as if the card were smaller. 0: all
   // memory that is free when the engine starts.
   uint64_t device_memory_limit = 0;
+  // Measure SM activity with the driver's GPM counters. If not, the share of time in which any
+  // kernel ran is reported in its place.
+  bool gpm = true;
 };
 
 // Initialises the device and returns an engine without models. INVALID_ARGUMENT names an option

@@ -33,7 +33,9 @@ class MachineMonitor::Probe final : public ResourceProbe {
 
   ResourceUsage Finish() override {
     ResourceUsage usage;
-    usage.cpu_percent = CpuPercent(ticks_, ReadCpuTicks());
+    const std::optional<CpuTicks> ticks = ReadCpuTicks();
+    usage.cpu_percent = CpuPercent(ticks_, ticks);
+    usage.process_cpu_percent = ProcessCpuPercent(ticks_, ticks);
     if (const auto memory = ReadSystemMemory()) usage.system_memory_used_bytes = memory->used_bytes;
     if (const auto memory = ReadProcessMemory()) {
       usage.process_memory_peak_bytes = memory->peak_resident_bytes;
@@ -110,6 +112,7 @@ std::vector<DeviceSample> MachineMonitor::Sample() {
   cpu.name = cpu_name_;
   const std::optional<CpuTicks> ticks = ReadCpuTicks();
   cpu.cpu_percent = CpuPercent(last_ticks_, ticks);
+  cpu.process_cpu_percent = ProcessCpuPercent(last_ticks_, ticks);
   last_ticks_ = ticks;
   if (const auto memory = ReadSystemMemory()) {
     cpu.memory_used_bytes = memory->used_bytes;

@@ -91,8 +91,8 @@ class RealGpmSample final : public GpmSample {
 
 class RealNvmlDevice final : public NvmlDevice {
  public:
-  RealNvmlDevice(const NvmlApi& api, nvmlDevice_t device) : api_(api), device_(device) {
-    if (!api.has_gpm()) return;
+  RealNvmlDevice(const NvmlApi& api, nvmlDevice_t device, GpmUse gpm) : api_(api), device_(device) {
+    if (gpm == GpmUse::kOff || !api.has_gpm()) return;
     nvmlGpmSupport_t support = {};
     support.version = NVML_GPM_SUPPORT_VERSION;
     has_gpm_ = api.gpm_support(device, &support) == NVML_SUCCESS && support.isSupportedDevice != 0;
@@ -174,11 +174,11 @@ class RealNvmlDevice final : public NvmlDevice {
 
 }  // namespace
 
-std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id) {
+std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id, GpmUse gpm) {
   const NvmlApi* const api = LoadNvml();
   nvmlDevice_t device = nullptr;
   if (api == nullptr || api->by_pci(pci_bus_id.c_str(), &device) != NVML_SUCCESS) return nullptr;
-  return std::make_unique<RealNvmlDevice>(*api, device);
+  return std::make_unique<RealNvmlDevice>(*api, device, gpm);
 }
 
 }  // namespace wan

@@ -35,13 +35,17 @@ class NvmlDevice {
   // These alone, for what is measured often.
   virtual std::optional<uint64_t> ReadMemoryUsedBytes() const = 0;
   virtual std::optional<double> ReadUtilizationPercent() const = 0;
-  // Null where the card has no GPM (before Hopper).
+  // Null where the card has no GPM (before Hopper), or GPM is off.
   virtual std::unique_ptr<GpmSample> TakeGpmSample() const = 0;
   // Mean SM activity between two samples in percent. NVML asks for more than 100 ms between them.
   virtual std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const = 0;
 };
 
+// Whether SM activity is measured with GPM. Off: nothing of GPM is ever called, and the card counts
+// as one without it.
+enum class GpmUse { kOn, kOff };
+
 // The GPU with this PCI bus id ("0000:1b:00.0"); null without a driver or such a GPU.
-std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id);
+std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id, GpmUse gpm = GpmUse::kOn);
 
 }  // namespace wan

@@ -123,7 +123,24 @@ std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_sta
   return ProcessMemory{*resident, *peak};
 }
 
-std::optional<CpuTicks> ReadCpuTicks() { return ParseCpuTicks(ReadFile("/proc/stat")); }
+std::optional<uint64_t> ParseProcessTicks(const std::string& proc_self_stat) {
+  // The second field is the program's name in brackets, which may hold brackets and spaces itself.
+  const size_t name_end = proc_self_stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(proc_self_stat.substr(name_end + 1));
+  // Between the name and the two wanted fields, utime and stime, are eleven others.
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  uint64_t user = 0, system = 0;
+  if (!(fields >> user >> system)) return std::nullopt;
+  return user + system;
+}
+
+std::optional<CpuTicks> ReadCpuTicks() {
+  std::optional<CpuTicks> ticks = ParseCpuTicks(ReadFile("/proc/stat"));
+  if (ticks) ticks->process = ParseProcessTicks(ReadFile("/proc/self/stat"));
+  return ticks;
+}
 
 std::optional<SystemMemory> ReadSystemMemory(const std::string& root) {
   std::optional<SystemMemory> memory = ParseSystemMemory(ReadFile(root + "/proc/meminfo"));
@@ -158,6 +175,15 @@ std::optional<double> CpuPercent(const std::optional<CpuTicks>& from,
   if (!from || !to || to->total <= from->total || to->busy < from->busy) return std::nullopt;
   return 100.0 * static_cast<double>(to->busy - from->busy) /
          static_cast<double>(to->total - from->total);
+}
+
+std::optional<double> ProcessCpuPercent(const std::optional<CpuTicks>& from,
+                                        const std::optional<CpuTicks>& to) {
+  if (!from || !to || to->total <= from->total) return std::nullopt;
+  if (!from->process || !to->process || *to->process < *from->process) return std::nullopt;
+  // The kernel counts a process' time and the machine's at different moments.
+  return std::min(100.0, 100.0 * static_cast<double>(*to->process - *from->process) /
+                             static_cast<double>(to->total - from->total));
 }
 
 }  // namespace wan

@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
   std::unique_ptr<NvmlDevice> nvml;
   if (absl::StatusOr<std::string> bus_id = CudaPciBusId(gpu); bus_id.ok()) {
-    nvml = OpenNvmlDevice(*bus_id);
+    nvml = OpenNvmlDevice(*bus_id, options.gpm ? GpmUse::kOn : GpmUse::kOff);
   }
   const absl::StatusOr<uint64_t> memory = ClaimMemory(device_index, options.device_memory_limit);
   if (!memory.ok()) return memory.status();

@@ -18,6 +18,9 @@ TEST_PACKAGES=(curl ffmpeg)
 # What scripts/check uses besides. One version everywhere: two versions format differently.
 CHECK_PACKAGES=(clang-format-14 clang-tidy-14 shellcheck)
 
+# What scripts/prove uses besides.
+PROVE_PACKAGES=(python3 python3-grpcio python3-protobuf)
+
 # install_packages NAME...: installs those that are missing; asks for root only then.
 install_packages() {
   local missing=() name

@@ -36,10 +36,12 @@ struct ServerConfig {
   std::string device = "cpu";
   // "fp32" or "bf16"; while it is empty EffectiveDtype decides.
   std::string dtype;
-  // Threads of one operator on the CPU; 0: one a core.
+  // Number of threads that compute one operator on the CPU; 0: one for each core.
   int cpu_threads = 0;
   // The process uses no more of the device's memory, in bytes; 0: all that is free.
   uint64_t device_memory_limit = 0;
+  // Measure SM activity with the driver's GPM counters, where the card has them.
+  bool gpm = true;
   // Where the weights of each component live; one that is not named chooses for itself.
   std::vector<ComponentResidency> residency_policies;
   // Connections of the gRPC port that may be open; 0: three quarters of the descriptors that the

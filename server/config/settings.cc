@@ -302,11 +302,15 @@ std::vector<Setting> MakeSettings() {
       Text("device", "cpu|cuda:N", "where models run", &C::device, CheckDevice),
       Text("dtype", "fp32|bf16", "what models compute in; unset: fp32 on the CPU, bf16 on a GPU",
            &C::dtype, CheckDtype),
-      Integer("cpu_threads", "threads of one operator on the CPU; 0: one a core", &C::cpu_threads,
-              0, 4096),
+      Integer("cpu_threads", "threads that compute one operator on the CPU; 0: one for each core",
+              &C::cpu_threads, 0, 4096),
       {"device_memory_limit", "BYTES|GiB",
        "use no more of the device's memory, for example 24GiB; 0: all that is free",
        Setting::Form::kNumber, SetMemoryLimit, GetMemoryLimit},
+      Choice<bool>("gpm", "true|false",
+                   "measure SM activity with the driver's GPM counters (Hopper and later); false: "
+                   "report NVML's utilisation in its place",
+                   Setting::Form::kNumber, &C::gpm, {{"true", true}, {"false", false}}),
       {"residency_policies", "COMPONENT=POLICY",
        "where weights live: text_encoder, transformer, transformer_2, vae = auto, resident, host, "
        "stream, cpu; unset: auto",

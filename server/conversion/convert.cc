@@ -138,6 +138,7 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
   Set(report, &Report::set_gpu_memory_peak_bytes, usage.gpu_memory_peak_bytes);
   Set(report, &Report::set_gpu_memory_used_bytes, usage.gpu_memory_used_bytes);
   Set(report, &Report::set_cpu_percent, usage.cpu_percent);
+  Set(report, &Report::set_process_cpu_percent, usage.process_cpu_percent);
   Set(report, &Report::set_system_memory_used_bytes, usage.system_memory_used_bytes);
   Set(report, &Report::set_process_memory_peak_bytes, usage.process_memory_peak_bytes);
   Set(report, &Report::set_sm_activity_percent, usage.sm_activity_percent);
@@ -181,6 +182,7 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time) {
   Set(result, &Message::set_sm_clock_mhz, sample.sm_clock_mhz);
   Set(result, &Message::set_memory_clock_mhz, sample.memory_clock_mhz);
   Set(result, &Message::set_cpu_percent, sample.cpu_percent);
+  Set(result, &Message::set_process_cpu_percent, sample.process_cpu_percent);
   Set(result, &Message::set_process_memory_bytes, sample.process_memory_bytes);
   Set(result, &Message::set_process_memory_peak_bytes, sample.process_memory_peak_bytes);
   return result;

@@ -164,6 +164,8 @@ const DeviceGauge<uint64_t> kGpuBytes[] = {
 const DeviceGauge<double> kHostRates[] = {
     {"wan_cpu_percent", "Mean use of all CPU cores of the machine, 0 to 100.",
      &DeviceSample::cpu_percent},
+    {"wan_process_cpu_percent", "The part of wan_cpu_percent that the server used, 0 to 100.",
+     &DeviceSample::process_cpu_percent},
 };
 
 const DeviceGauge<uint64_t> kHostBytes[] = {

@@ -22,18 +22,24 @@ TEST(ListingsTest, ReportTable) {
       job: "jobs/a1"
       stages { stage: "Total_Execution" seconds: 142.2567 }
       stages { stage: "Model_Initialization" seconds: 43.78 gpu_memory_peak_bytes: 2823961477
-               cpu_percent: 7 system_memory_used_bytes: 121397251440 sm_activity_percent: 0.1
+               cpu_percent: 7 process_cpu_percent: 6.25 system_memory_used_bytes: 121397251440 sm_activity_percent: 0.1
                load: 4.378 }
       stages { stage: "TI2V_Preprocess" seconds: 0.0004 cpu_percent: 0 }
       stages { stage: "Step_0_Inference" seconds: 7.1 gpu_memory_peak_bytes: 33414845768
                gpu_memory_used_bytes: 1 sm_activity_percent: 100 load: 710 }
 )");
-  EXPECT_EQ(ReportTable(report),
-            "Stage                 Time (s)  GPU Mem (GiB)  CPU %  Sys Mem (GiB)   SM %  Load\n"
-            "Model_Initialization    43.780           2.63    7.0         113.06    0.1     4\n"
-            "TI2V_Preprocess          0.000              -    0.0              -      -     -\n"
-            "Step_0_Inference         7.100          31.12      -              -  100.0   710\n"
-            "Total_Execution        142.257              -      -              -      -     -\n");
+  EXPECT_EQ(
+      ReportTable(report),
+      "Stage                 Time (s)  GPU Mem (GiB)  CPU %  Own CPU %  Sys Mem (GiB)   SM %  "
+      "Load\n"
+      "Model_Initialization    43.780           2.63    7.0        6.2         113.06    0.1  "
+      "   4\n"
+      "TI2V_Preprocess          0.000              -    0.0          -              -      -  "
+      "   -\n"
+      "Step_0_Inference         7.100          31.12      -          -              -  100.0  "
+      " 710\n"
+      "Total_Execution        142.257              -      -          -              -      -  "
+      "   -\n");
 }
 
 TEST(ListingsTest, JobTable) {
@@ -120,17 +126,17 @@ TEST(ListingsTest, ModelTable) {
 TEST(ListingsTest, DeviceTable) {
   const auto samples = FromText<wan::v1::WatchDevicesResponse>(R"(
       devices { device: "cpu" name: "EPYC" memory_used_bytes: 1073741824
-                memory_total_bytes: 4294967296 cpu_percent: 12.5 process_memory_bytes: 536870912 }
+                memory_total_bytes: 4294967296 cpu_percent: 12.5 process_cpu_percent: 4 process_memory_bytes: 536870912 }
       devices { device: "cuda:0" name: "NVIDIA H200" sm_activity_percent: 97.25
                 allocator_bytes: 2147483648 power_watts: 512.4 temperature_celsius: 61
                 sm_clock_mhz: 1980 })");
   EXPECT_EQ(DeviceTable(samples),
             "Device  Name         SM %  Used (GiB)  Total (GiB)  Allocator (GiB)  Power (W)  "
-            "Temp (C)  SM clock (MHz)  CPU %  Process (GiB)\n"
+            "Temp (C)  SM clock (MHz)  CPU %  Own CPU %  Process (GiB)\n"
             "cpu     EPYC            -        1.00         4.00                -          -  "
-            "       -               -   12.5           0.50\n"
+            "       -               -   12.5        4.0           0.50\n"
             "cuda:0  NVIDIA H200  97.2           -            -             2.00        512  "
-            "      61            1980      -              -\n");
+            "      61            1980      -          -              -\n");
 }
 
 TEST(ListingsTest, ServerInfoText) {

@@ -15,6 +15,7 @@ namespace {
 
 std::atomic<int> inside = 0;
 std::atomic<int> overlaps = 0;
+std::atomic<int> calls = 0;
 std::atomic<int> samples = 0;
 std::atomic<int> last_number = 0;
 int gpu = 0;
@@ -23,6 +24,7 @@ int gpu = 0;
 class Call {
  public:
   Call() {
+    ++calls;
     if (inside.fetch_add(1) != 0) ++overlaps;
     std::this_thread::yield();
   }
@@ -32,6 +34,7 @@ class Call {
 }  // namespace
 
 int FakeNvmlOverlaps() { return overlaps; }
+int FakeNvmlGpmCalls() { return calls; }
 int FakeNvmlSamples() { return samples; }
 
 }  // namespace wan
@@ -79,6 +82,7 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t, nvmlClockType_t type, unsigned
 }
 
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t, nvmlGpmSupport_t* support) {
+  const wan::Call call;
   support->isSupportedDevice = 1;
   return NVML_SUCCESS;
 }

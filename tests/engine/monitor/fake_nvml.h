@@ -8,6 +8,8 @@ inline constexpr char kFakeGpu[] = "0000:01:00.0";
 
 // Times that a GPM call began while another one was under way.
 int FakeNvmlOverlaps();
+// Calls of any function of GPM.
+int FakeNvmlGpmCalls();
 // GPM samples that have been allocated and not freed.
 int FakeNvmlSamples();
 

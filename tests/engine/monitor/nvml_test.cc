@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/monitor/machine_monitor.h"
 #include "tests/engine/monitor/fake_nvml.h"
 
 namespace wan {
@@ -51,6 +52,24 @@ TEST(NvmlTest, GpmCallsOfAllThreadsTakeTurns) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(FakeNvmlOverlaps(), 0);
   EXPECT_EQ(FakeNvmlSamples(), 0);
+}
+
+TEST(NvmlTest, GpmThatIsOffIsNeverCalled) {
+  const int before = FakeNvmlGpmCalls();
+  auto device = OpenNvmlDevice(kFakeGpu, GpmUse::kOff);
+  ASSERT_NE(device, nullptr);
+  EXPECT_EQ(device->TakeGpmSample(), nullptr);
+  MachineMonitor monitor("cuda:0", nullptr, std::move(device));
+  const std::unique_ptr<ResourceProbe> probe = monitor.StartProbe();
+  const std::vector<DeviceSample> samples = monitor.Sample();
+  ASSERT_EQ(samples.size(), 2u);
+  // NVML's utilisation takes its place.
+  EXPECT_EQ(samples[1].sm_activity_percent, 55);
+  EXPECT_EQ(probe->Finish().sm_activity_percent, 55);
+  EXPECT_EQ(FakeNvmlGpmCalls(), before);
+
+  EXPECT_NE(OpenNvmlDevice(kFakeGpu), nullptr);
+  EXPECT_GT(FakeNvmlGpmCalls(), before);
 }
 
 }  // namespace

@@ -36,6 +36,20 @@ class Machine {
 constexpr char kMeminfo[] = "MemTotal: 1000 kB\nMemAvailable: 700 kB\n";
 std::string KiB(int count) { return std::to_string(count * 1024) + "\n"; }
 
+TEST(ProcStatsTest, AProcessHasItsUserAndSystemTime) {
+  EXPECT_EQ(ParseProcessTicks("7 (a) b ) S 1 7 7 0 -1 4194304 11 12 13 14 150 25 1 2 20 0"), 175u);
+  EXPECT_EQ(ParseProcessTicks("7 (wanserve) S 1 7"), std::nullopt);
+  EXPECT_EQ(ParseProcessTicks(""), std::nullopt);
+}
+
+TEST(ProcStatsTest, TheProcessPercentIsAPartOfTheMachines) {
+  EXPECT_DOUBLE_EQ(*ProcessCpuPercent(CpuTicks{100, 1000, 40}, CpuTicks{150, 1200, 70}), 15.0);
+  EXPECT_DOUBLE_EQ(*ProcessCpuPercent(CpuTicks{100, 1000, 40}, CpuTicks{150, 1010, 70}), 100.0);
+  EXPECT_FALSE(ProcessCpuPercent(CpuTicks{100, 1000, 40}, CpuTicks{100, 1000, 40}).has_value());
+  EXPECT_FALSE(ProcessCpuPercent(CpuTicks{100, 1000}, CpuTicks{150, 1200, 70}).has_value());
+  EXPECT_FALSE(ProcessCpuPercent(std::nullopt, CpuTicks{150, 1200, 70}).has_value());
+}
+
 TEST(ProcStatsTest, BusyTimeLeavesIdleAndWaitingOut) {
   const auto ticks = ParseCpuTicks("cpu  100 20 30 800 40 5 5 0 7 0\ncpu0 1 2 3 4 5 6 7 8\n");
   ASSERT_TRUE(ticks.has_value());

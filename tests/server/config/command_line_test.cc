@@ -110,6 +110,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "24GiB",
                                           "--residency-policy",
                                           "vae=host",
+                                         "--gpm",
+                                         "false",
                                           "--queue-capacity",
                                           "3",
                                           "--max-attempts",

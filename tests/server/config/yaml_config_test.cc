@@ -34,6 +34,7 @@ loras:
 device: cuda:1
 dtype: fp32
 cpu_threads: 3
+gpm: false
 device_memory_limit: 24GiB
 residency_policies:
   text_encoder: cpu
@@ -69,6 +70,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.device, "cuda:1");
   EXPECT_EQ(config.dtype, "fp32");
   EXPECT_EQ(config.cpu_threads, 3);
+  EXPECT_FALSE(config.gpm);
   EXPECT_EQ(config.device_memory_limit, uint64_t{24} << 30);
   EXPECT_THAT(
       config.residency_policies,

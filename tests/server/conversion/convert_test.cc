@@ -203,8 +203,10 @@ TEST(ConvertTest, DeviceSampleLeavesOutWhatIsNotMeasured) {
   DeviceSample sample;
   sample.device = "cpu";
   sample.cpu_percent = 12;
+  sample.process_cpu_percent = 5;
   const wan::v1::DeviceSample message = ToProto(sample, absl::UnixEpoch());
   EXPECT_EQ(message.cpu_percent(), 12);
+  EXPECT_EQ(message.process_cpu_percent(), 5);
   EXPECT_FALSE(message.has_sm_activity_percent());
   EXPECT_FALSE(message.has_allocator_bytes());
   EXPECT_TRUE(message.has_time());

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,50 @@ class MainTest : public ::testing::Test {
 
   const TemporaryFolder folder_;
 };
+
+// Sets a variable for the processes that are started while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* const name_;
+};
+
+// The value of a variable in the environment that a process was executed with; "unset" without one.
+std::string VariableOf(const Process& process, const std::string& name) {
+  const std::string path = "/proc/" + std::to_string(process.pid()) + "/environ";
+  std::ifstream environment(path);
+  for (std::string entry; std::getline(environment, entry, '\0');) {
+    if (entry.rfind(name + "=", 0) == 0) return entry.substr(name.size() + 1);
+  }
+  return "unset";
+}
+
+TEST_F(MainTest, IdleThreadsSleepUnlessTheOperatorSaysOtherwise) {
+  const auto start = [this] {
+    auto server =
+        std::make_unique<Process>(Command({"--model", "m=synthetic:ti2v-5b"}), folder_.File("log"));
+    EXPECT_THAT(server->ReadLine(), HasSubstr("listening"));
+    return server;
+  };
+  {
+    const auto server = start();
+    EXPECT_EQ(VariableOf(*server, "OMP_WAIT_POLICY"), "PASSIVE");
+    // It is still the program by its name, for ps and pkill.
+    EXPECT_EQ(e2e::ReadWholeFile("/proc/" + std::to_string(server->pid()) + "/comm"),
+              std::string("wanserve_with_fake_engine").substr(0, 15) + "\n");
+  }
+  {
+    const Variable active("OMP_WAIT_POLICY", "ACTIVE");
+    EXPECT_EQ(VariableOf(*start(), "OMP_WAIT_POLICY"), "ACTIVE");
+  }
+  const Variable spins("GOMP_SPINCOUNT", "1000");
+  const auto server = start();
+  EXPECT_EQ(VariableOf(*server, "OMP_WAIT_POLICY"), "unset");
+  EXPECT_EQ(VariableOf(*server, "GOMP_SPINCOUNT"), "1000");
+}
 
 TEST_F(MainTest, OneLineOnStdoutAndExitZeroAtEitherSignal) {
   for (const int signal : {SIGTERM, SIGINT}) {

@@ -90,6 +90,7 @@ class MetricsTest : public ::testing::Test {
     cpu.device = "cpu";
     cpu.name = "a processor";
     cpu.cpu_percent = 12.5;
+    cpu.process_cpu_percent = 5;
     cpu.memory_used_bytes = 5;
     cpu.memory_total_bytes = 6;
     cpu.process_memory_bytes = 7;
@@ -210,6 +211,7 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
                        {{"model", "m"}, {"component", "vae"}, {"device", "cuda:0"}}),
             1 << 20);
   EXPECT_EQ(text.Value("wan_cpu_percent"), 12.5);
+  EXPECT_EQ(text.Value("wan_process_cpu_percent"), 5);
   EXPECT_EQ(text.Value("wan_system_memory_used_bytes"), 5);
   EXPECT_EQ(text.Value("wan_system_memory_total_bytes"), 6);
   EXPECT_EQ(text.Value("wan_process_memory_bytes"), 7);

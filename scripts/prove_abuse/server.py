@@ -1,0 +1,219 @@
+"""One wanserve process that an attack may ruin, and the calls that attacks make to it."""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+import grpc
+from wan.v1 import generation_pb2, model_management_pb2, telemetry_pb2, video_generation_pb2
+
+MIB = 1 << 20
+BUILD = pathlib.Path()  # set by __main__
+
+# Attacks that are not held must not take the machine with them: no server may have more private memory.
+MEMORY_LIMIT = 5 * 1024 * MIB
+
+# From a method to its service and its answer.
+_VIDEO, _MODELS, _TELEMETRY = "VideoGeneration", "ModelManagement", "Telemetry"
+_METHODS = {
+    "CreateJob": (_VIDEO, generation_pb2.Job),
+    "GetJob": (_VIDEO, generation_pb2.Job),
+    "ListJobs": (_VIDEO, video_generation_pb2.ListJobsResponse),
+    "CancelJob": (_VIDEO, generation_pb2.Job),
+    "WatchJob": (_VIDEO, generation_pb2.Event),
+    "DownloadArtifact": (_VIDEO, video_generation_pb2.DownloadArtifactResponse),
+    "GetReport": (_VIDEO, telemetry_pb2.JobReport),
+    "ListModels": (_MODELS, model_management_pb2.ListModelsResponse),
+    "WarmupModel": (_MODELS, model_management_pb2.Model),
+    "GetServerInfo": (_TELEMETRY, telemetry_pb2.ServerInfo),
+}
+_STREAMS = {"WatchJob", "DownloadArtifact"}
+
+ENDED = (generation_pb2.JOB_STATE_COMPLETED, generation_pb2.JOB_STATE_FAILED, generation_pb2.JOB_STATE_CANCELLED)
+
+
+class NotHeld(Exception):
+    """What the server did is not what is wanted."""
+
+
+class CannotRun(Exception):
+    """The attack needs something that this machine does not give."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise NotHeld(text)
+
+
+def await_true(condition, seconds, text):
+    """Returns the seconds it took; NotHeld after the limit."""
+    start = time.monotonic()
+    while not condition():
+        expect(time.monotonic() - start < seconds, f"{text} within {seconds:g} s")
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+def code_of(call):
+    """The status code with which a call ends, and its details."""
+    try:
+        call()
+        return grpc.StatusCode.OK, ""
+    except grpc.RpcError as error:
+        return error.code(), error.details()
+
+
+class Server:
+    """A server on free ports of 127.0.0.1. Use it in a with statement: nothing of it is left then."""
+
+    def __init__(self, fake=True, flags=(), environment=None, folder=None, prefix=(), descriptors=None, tasks=None):
+        self.fake = fake
+        self.flags = list(flags)
+        self.environment = environment or {}
+        self.prefix = list(prefix)
+        self.descriptors = descriptors
+        self.tasks = tasks  # the tasks file of a control group
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="wan_prove_"))
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def model(self):
+        return "m" if self.fake else "demo"
+
+    def start(self, await_ready=True):
+        binary = "tests/bin/wanserve_with_fake_engine" if self.fake else "bin/wanserve"
+        command = self.prefix + [BUILD / binary, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                                 "--data-dir", self.data]
+        command += ["--model", "m=synthetic:ti2v-5b"] if self.fake else []
+        command = [str(part) for part in command + self.flags]
+
+        def limit():
+            if self.tasks:
+                pathlib.Path(self.tasks).write_text(str(os.getpid()), encoding="utf-8")
+            if self.descriptors:
+                resource.setrlimit(resource.RLIMIT_NOFILE, self.descriptors)
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, MEMORY_LIMIT))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, preexec_fn=limit,
+                                            env={**os.environ, **self.environment})
+        line = self.process.stdout.readline()
+        expect(line, f"the server starts; its log ends with: {self.log_lines()[-1:]}")
+        listening = json.loads(line)
+        self.grpc, self.metrics = listening["grpc"], listening["metrics"]
+        self.channel = self.new_channel()
+        if await_ready:
+            await_true(self._is_ready, 60, "the model is ready")
+
+    def _is_ready(self):
+        models = self.call("ListModels", model_management_pb2.ListModelsRequest()).models
+        return any(model.state == model_management_pb2.MODEL_STATE_READY for model in models)
+
+    def kill(self):
+        """kill -9; harmless for a server that has ended."""
+        if self.process is None:
+            return
+        self.channel_close()
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process = None
+
+    def terminate(self, seconds):
+        """SIGTERM; returns the exit code and how long it took."""
+        start = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise NotHeld(f"SIGTERM ends the server within {seconds} s") from error
+        return code, time.monotonic() - start
+
+    def channel_close(self):
+        if getattr(self, "channel", None):
+            self.channel.close()
+            self.channel = None
+
+    def new_channel(self):
+        return grpc.insecure_channel(self.grpc, options=[
+            ("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 64 * MIB),
+            ("grpc.max_send_message_length", -1), ("grpc.max_metadata_size", 1 * MIB)])
+
+    def call(self, method, request, timeout=60, channel=None):
+        """A call of wan.v1; `request` is a message, or bytes that may be none. A stream is an iterator."""
+        service, answer = _METHODS[method]
+        channel = channel or self.channel
+        kind = channel.unary_stream if method in _STREAMS else channel.unary_unary
+        stub = kind(f"/wan.v1.{service}/{method}",
+                    request_serializer=lambda r: r if isinstance(r, bytes) else r.SerializeToString(),
+                    response_deserializer=answer.FromString)
+        return stub(request, timeout=timeout)
+
+    def request(self, **fields):
+        """A small request."""
+        values = {"model": self.model, "prompt": "a red circle"}
+        if not self.fake:
+            values |= {"width": 64, "height": 64, "num_frames": 5, "steps": 2}
+        return generation_pb2.GenerationRequest(**(values | fields))
+
+    def create(self, timeout=60, **fields):
+        return self.call("CreateJob", video_generation_pb2.CreateJobRequest(request=self.request(**fields)), timeout)
+
+    def job(self, name, channel=None, timeout=60):
+        return self.call("GetJob", video_generation_pb2.GetJobRequest(name=name), timeout, channel)
+
+    def jobs(self, **fields):
+        return self.call("ListJobs", video_generation_pb2.ListJobsRequest(page_size=1000, **fields)).jobs
+
+    def await_end(self, name, seconds=60):
+        await_true(lambda: self.job(name).state in ENDED, seconds, f"{name} ends")
+        return self.job(name)
+
+    def expect_healthy(self, seconds=30):
+        """The process lives, answers, and runs a new job to its end."""
+        expect(self.process.poll() is None, "the server is alive")
+        job = self.await_end(self.create(timeout=seconds).name, seconds)
+        expect(job.state == generation_pb2.JOB_STATE_COMPLETED, f"a new job completes ({job.error.message})")
+
+    def scrape(self, timeout=1):
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=timeout) as answer:
+            return answer.read().decode()
+
+    def _status(self, field):
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return int(text.split(field + ":")[1].split()[0]) * 1024
+
+    def memory(self):
+        return self._status("VmRSS")
+
+    def reset_peak(self):
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="utf-8")
+
+    def peak(self):
+        """The most resident memory since reset_peak."""
+        expect(self.process.poll() is None, "the server is alive")
+        return self._status("VmHWM")
+
+    def open_descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def log_lines(self):
+        return self.log.read_text(errors="replace").splitlines() if self.log.exists() else []

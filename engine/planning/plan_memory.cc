@@ -123,7 +123,7 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
     return shape;
   };
   const int64_t steps = LastWhere((plan.shape.num_frames - 1) / step,
-                                 [&](int64_t count) { return fits(shorter(count)); });
+                                  [&](int64_t count) { return fits(shorter(count)); });
   const int64_t columns = LastWhere(plan.shape.width / stride, [&](int64_t count) {
     // Nothing is so small that it does not fit, but no video either.
     return smaller(count).height < stride || fits(smaller(count));

@@ -66,6 +66,13 @@ absl::StatusOr<const CudaPlugin*> LoadCudaPlugin() {
 
 const CudaPlugin* LoadedCudaPlugin() { return loaded_plugin; }
 
+std::string CudaPluginPath() {
+  const CudaPlugin* const plugin = loaded_plugin;
+  Dl_info info{};
+  if (plugin == nullptr || dladdr(plugin, &info) == 0 || info.dli_fname == nullptr) return "";
+  return info.dli_fname;
+}
+
 int CudaDeviceCount() {
   const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
   return plugin.ok() ? (*plugin)->device_count() : 0;

@@ -23,6 +23,9 @@ absl::StatusOr<const CudaPlugin*> LoadCudaPlugin();
 // loads anything.
 const CudaPlugin* LoadedCudaPlugin();
 
+// The file that LoadCudaPlugin has loaded; empty before that.
+std::string CudaPluginPath();
+
 // GPUs that the driver offers; 0 where the plug-in cannot be loaded.
 int CudaDeviceCount();
 

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,6 @@
 
 namespace wan {
 namespace {
-
-// Other numbers here, or other operators, are another canary: raise it, so that digests of the old
-// one are not compared with.
-constexpr int kCanaryVersion = 1;
 
 constexpr std::array<int64_t, 3> kGrid = {2, 8, 16};
 constexpr int64_t kTokens = 2 * 8 * 16;
@@ -62,11 +59,28 @@ at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double ampl
 std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
 
 // FNV-1a: a fingerprint of bits, not a protection.
+constexpr uint64_t kHashBasis = 0xcbf29ce484222325;
+
+uint64_t Hash(uint64_t hash, const void* data, size_t size) {
+  const auto* const bytes = static_cast<const uint8_t*>(data);
+  for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  return hash;
+}
+
 std::string DigestOf(const at::Tensor& values) {
   const at::Tensor host = values.to(at::kCPU).contiguous();
-  const auto* const bytes = static_cast<const uint8_t*>(host.const_data_ptr());
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < host.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  return Hex(Hash(kHashBasis, host.const_data_ptr(), host.nbytes()));
+}
+
+// Of a file's bytes: kernels and the code around them are in the program and in the plug-in, and
+// with other code a device may give other bits.
+std::string FingerprintOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> part(size_t{1} << 20);
+  uint64_t hash = kHashBasis;
+  while (file.read(part.data(), static_cast<std::streamsize>(part.size())) || file.gcount() > 0) {
+    hash = Hash(hash, part.data(), static_cast<size_t>(file.gcount()));
+  }
   return Hex(hash);
 }
 
@@ -78,7 +92,8 @@ absl::StatusOr<std::string> SetupOf(at::Device device, at::ScalarType dtype) {
   }
   return absl::StrCat(card.data(), ", LibTorch ", TORCH_VERSION, ", cuDNN ",
                       plugin == nullptr ? 0 : at::detail::getCUDAHooks().versionCuDNN(), ", ",
-                      c10::toString(dtype), ", canary ", kCanaryVersion);
+                      c10::toString(dtype), ", program ", FingerprintOf("/proc/self/exe"),
+                      ", kernels ", FingerprintOf(CudaPluginPath()));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <atomic>
+#include <utility>
 
 namespace wan {
 namespace {
@@ -17,6 +18,7 @@ class CountingAllocator final : public c10::Allocator {
       const int64_t n = ++allocations;
       if (n == fail_at) {
         failed = true;
+        if (thrower) thrower();
         TORCH_CHECK_WITH(OutOfMemoryError, false, "injected: allocation ", n, " of ", bytes,
                          " bytes");
       }
@@ -34,6 +36,7 @@ class CountingAllocator final : public c10::Allocator {
   std::atomic<bool> failed = false;
   std::atomic<int64_t> allocations = 0;
   std::atomic<int64_t> fail_at = 0;
+  std::function<void()> thrower;  // set while nothing is armed
 
  private:
   c10::Allocator* const real_;
@@ -51,6 +54,7 @@ constexpr uint8_t kPriority = 255;
 
 FailingAllocator::FailingAllocator() {
   Disarm();
+  Counting().thrower = nullptr;
   c10::SetAllocator(c10::kCPU, &Counting(), kPriority);
 }
 
@@ -63,6 +67,11 @@ void FailingAllocator::FailAt(int64_t n) {
   Counting().failed = false;
   Counting().fail_at = n;
   Counting().armed = true;
+}
+
+void FailingAllocator::ThrowWith(std::function<void()> thrower) {
+  Disarm();
+  Counting().thrower = std::move(thrower);
 }
 
 void FailingAllocator::Disarm() { Counting().armed = false; }

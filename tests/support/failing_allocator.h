@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "tests/support/stage_fault.h"
 
@@ -17,6 +18,8 @@ class FailingAllocator final : public AllocationFault {
   FailingAllocator& operator=(const FailingAllocator&) = delete;
 
   void FailAt(int64_t n) override;
+  // What the refused allocation throws; c10::OutOfMemoryError unless told. `thrower` must throw.
+  void ThrowWith(std::function<void()> thrower);
   void Disarm() override;
   int64_t allocations() const override;
   bool failed() const override;

@@ -1,8 +1,12 @@
 // Where memory ends: the job fails with a clear error, or goes on with less, and the next one is as
 // ever.
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/api/errors.h"
@@ -95,6 +99,45 @@ TEST_F(OutOfMemoryTest, ADecodingThatRunsOutOfMemoryGoesOnInTiles) {
     EXPECT_EQ(fault.spans(), 2) << "one attempt, and one in tiles";
     EXPECT_TRUE(*latents == *expected);
     EXPECT_GT(std::filesystem::file_size(folder_ / "video.mkv"), 100u);
+  }
+}
+
+// Whoever notices that memory ends: the decoding goes on in tiles, and the next job is as ever.
+TEST_F(OutOfMemoryTest, EveryFaceOfItLeadsToTiles) {
+  FailingAllocator allocator;
+  const auto engine = MakeEngine({});
+  Load(*engine, "m", "ti2v-5b");
+  GenerationRequest request = Tiny();
+  request.width = 512;
+  request.height = 256;
+  request.num_frames = 1;
+  request.steps = 1;
+  StageFault count(allocator, "VAE_Decoding", StageFault::kNever);
+  const auto expected = Latents(*engine, request, &count);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto library = [](const char* text) { return [text] { TORCH_CHECK(false, text); }; };
+  const std::vector<std::pair<std::string, std::function<void()>>> faces = {
+      {"a kernel that is loaded late",
+       [] {
+         throw c10::AcceleratorError({"", "", 0}, 2, "CUDA error: out of memory");
+       }},
+      {"cuBLAS", library("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`")},
+      {"cuDNN", library("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED")},
+      {"operator new", [] { throw std::bad_alloc(); }},
+  };
+  for (const auto& [name, thrower] : faces) {
+    allocator.ThrowWith(thrower);
+    StageFault fault(allocator, "VAE_Decoding", count.allocations() / 2);
+    const auto latents = Latents(*engine, request, &fault);
+    ASSERT_TRUE(latents.ok()) << name << ": " << latents.status();
+    EXPECT_EQ(fault.spans(), 2) << name << ": one attempt, and one in tiles";
+    StageFault early(allocator, "Step_0_Inference", 2);
+    const auto failed = Latents(*engine, request, &early);
+    allocator.Disarm();
+    EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << name << ": " << failed.status();
+    const auto next = Latents(*engine, request);
+    ASSERT_TRUE(next.ok()) << "after " << name << ": " << next.status();
+    EXPECT_TRUE(*next == *expected) << "after " << name;
   }
 }
 

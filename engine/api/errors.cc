@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -10,6 +11,7 @@ namespace wan {
 namespace {
 
 constexpr char kViolationsUrl[] = "wanserve/field_violations";
+constexpr char kViolationCountUrl[] = "wanserve/violation_count";
 constexpr char kReasonUrl[] = "wanserve/reason";
 // ASCII's own separators: neither can occur in a field path, and descriptions are ours.
 constexpr char kUnitSeparator = '\x1f';
@@ -33,7 +35,15 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   }
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kViolationsUrl, absl::Cord(payload));
+  status.SetPayload(kViolationCountUrl, absl::Cord(absl::StrCat(violations.size())));
   return status;
+}
+
+size_t ViolationCountOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kViolationCountUrl);
+  size_t count = 0;
+  if (payload.has_value() && !absl::SimpleAtoi(std::string(*payload), &count)) return 0;
+  return count;
 }
 
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status) {

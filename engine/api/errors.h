@@ -32,6 +32,10 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 // Returns the violations of a status that InvalidFields made; none for any other status.
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 
+// Returns how many violations InvalidFields was given, also those that it left out; 0 for any other
+// status.
+size_t ViolationCountOf(const absl::Status& status);
+
 // Returns `status`, which must not be OK, with a machine-readable reason attached
 // (UPPER_SNAKE_CASE, for example "MODEL_NOT_READY").
 absl::Status WithReason(absl::Status status, std::string_view reason);

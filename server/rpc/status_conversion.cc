@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/conversion/convert.h"
@@ -29,7 +30,8 @@ std::string Shortened(const std::string& text, size_t limit) {
   return text.substr(0, end).append(kMark);
 }
 
-google::rpc::BadRequest Shortened(const google::rpc::BadRequest& whole) {
+// `total` counts the violations that `whole` itself leaves out as well.
+google::rpc::BadRequest Shortened(const google::rpc::BadRequest& whole, size_t total) {
   google::rpc::BadRequest fitting;
   size_t bytes = 0;
   for (const auto& violation : whole.field_violations()) {
@@ -37,7 +39,7 @@ google::rpc::BadRequest Shortened(const google::rpc::BadRequest& whole) {
     const std::string description = Shortened(violation.description(), kDescriptionBytes);
     bytes += field.size() + description.size() + kOverheadBytes;
     if (bytes > kViolationsBytes) {
-      const int left_out = whole.field_violations_size() - fitting.field_violations_size();
+      const size_t left_out = total - static_cast<size_t>(fitting.field_violations_size());
       fitting.add_field_violations()->set_description(
           absl::StrCat("and ", left_out, " more violations, which do not fit an error's size"));
       break;
@@ -57,7 +59,9 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   converted.set_message(Shortened(converted.message(), kMessageBytes));
   for (auto& detail : *converted.mutable_details()) {
     google::rpc::BadRequest bad_request;
-    if (detail.UnpackTo(&bad_request)) detail.PackFrom(Shortened(bad_request));
+    if (detail.UnpackTo(&bad_request)) {
+      detail.PackFrom(Shortened(bad_request, ViolationCountOf(status)));
+    }
   }
   return grpc::Status(static_cast<grpc::StatusCode>(converted.code()), converted.message(),
                       converted.SerializeAsString());

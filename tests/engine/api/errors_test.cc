@@ -20,6 +20,7 @@ TEST(ErrorsTest, AtMost100ViolationsAreKeptAndTheRestIsCounted) {
   const std::vector<FieldViolation> violations(250, {"outputs[0]", "is 9"});
   const absl::Status status = InvalidFields(violations);
   const std::vector<FieldViolation> kept = FieldViolationsOf(status);
+  EXPECT_EQ(ViolationCountOf(status), 250u);
   ASSERT_EQ(kept.size(), kMaxViolations + 1);
   EXPECT_EQ(kept.back(), (FieldViolation{"", "and 150 more violations"}));
   EXPECT_THAT(std::string(status.message()), testing::EndsWith("; and 150 more violations"));

@@ -75,7 +75,7 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   }
 }
 
-// Nullopt for a combination that is none of Wan2.2's.
+// Nullopt for a combination that is not one of Wan2.2's.
 std::optional<FamilyId> FamilyOfType(std::string_view type, size_t experts) {
   if (type == "ti2v" && experts == 1) return FamilyId::kTi2v5b;
   if (type == "t2v" && experts == 2) return FamilyId::kT2vA14b;
@@ -105,7 +105,7 @@ void ReadOriginal(CheckpointParts& parts) {
     if (!family.has_value()) {
       parts.problems.push_back(Unsupported(
           config_path, absl::StrCat("model_type \"", Printable(type), "\" with ", folders.size(),
-                                    " expert(s) is none of Wan2.2's ti2v, t2v and i2v")));
+                                    " expert(s) is not one of Wan2.2's ti2v, t2v and i2v")));
     } else if (!parts.family.has_value()) {
       parts.family = family;
     }
@@ -151,8 +151,9 @@ void ReadDiffusers(CheckpointParts& parts) {
   const bool two_experts = HasComponent(*index, "transformer_2");
   const bool expand_timesteps = fields.Has("expand_timesteps") && fields.Bool("expand_timesteps");
   if (two_experts == expand_timesteps) {
-    fields.Refuse(two_experts ? "both transformer_2 and expand_timesteps: no Wan2.2 model"
-                              : "neither transformer_2 nor expand_timesteps: a Wan2.1 model");
+    fields.Refuse(two_experts
+                      ? "has both transformer_2 and expand_timesteps, which no Wan2.2 model has"
+                      : "has neither transformer_2 nor expand_timesteps, so it is a Wan2.1 model");
   }
   if (two_experts && fields.Has("boundary_ratio")) {
     parts.expert_boundary = fields.Number("boundary_ratio");
@@ -289,10 +290,10 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
   } else if (Exists(root / "config.json") || Exists(root / "high_noise_model")) {
     ReadOriginal(parts);
   } else {
-    parts.problems.push_back(
-        Absent(path,
-               "no checkpoint: neither upstream's layout (config.json or high_noise_model) nor "
-               "diffusers' (model_index.json)"));
+    parts.problems.push_back(Absent(
+        path,
+        "not a checkpoint: it has neither upstream's layout (config.json or high_noise_model) nor "
+        "that of diffusers (model_index.json)"));
   }
   if (parts.layout == Layout::kOriginal || parts.layout == Layout::kDiffusers) {
     parts.generation_defaults =

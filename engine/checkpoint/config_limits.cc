@@ -90,7 +90,7 @@ std::vector<std::string> Contradictions(const VaeConfig& config) {
                    "latents_std is not positive everywhere");
   if (config.kind == VaeKind::kWan21) {
     findings.Require(config.decoder_base_dim == config.base_dim && config.patch_size == 1,
-                     "decoder_base_dim or patch_size differ from what the 2.1 VAE has");
+                     "decoder_base_dim or patch_size differs from that of the 2.1 VAE");
     findings.Require(config.base_dim % 2 == 0,
                      absl::StrCat("base_dim ", config.base_dim, " is odd"));
   }
@@ -109,10 +109,10 @@ std::vector<std::string> Contradictions(const FewStepConfig& config) {
     const double timestep = config.timesteps[i];
     const bool falls = i == 0 ? timestep <= above : timestep < above;
     // The positive form also catches NaN.
-    findings.Require(
-        falls && timestep > 0,
-        absl::StrCat("timestep ", i, " is ", timestep,
-                     ", expected strictly falling ones above 0, at most ", kTrainTimesteps));
+    findings.Require(falls && timestep > 0,
+                     absl::StrCat("timestep ", i, " is ", timestep,
+                                  ", expected strictly decreasing timesteps above 0 and at most ",
+                                  kTrainTimesteps));
     above = timestep;
   }
   findings.Require(

@@ -82,7 +82,8 @@ std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& con
         // The image branch of Wan2.1, which no Wan2.2 model has.
         for (const std::string_view key : {"image_dim", "added_kv_proj_dim"}) {
           if (fields.Has(key)) {
-            fields.Refuse(absl::StrCat("\"", std::string(key), "\" is set: a Wan2.1 model"));
+            fields.Refuse(
+                absl::StrCat("\"", std::string(key), "\" is set, as only Wan2.1 models have it"));
           }
         }
       });

@@ -79,9 +79,10 @@ std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path, Probl
     for (const char* const key :
          {"use_dynamic_shifting", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas",
           "invert_sigmas", "stochastic_sampling"}) {
-      RefuseIfSet(fields, key, "not a plain Euler schedule");
+      RefuseIfSet(fields, key, "only the plain Euler schedule is supported");
     }
-    if (fields.Has("shift_terminal")) fields.Refuse("\"shift_terminal\" is set");
+    if (fields.Has("shift_terminal"))
+      fields.Refuse("\"shift_terminal\" is set: only the plain Euler schedule is supported");
     return true;
   });
 }

@@ -70,7 +70,7 @@ std::optional<GenerationDefaults> ReadGenerationDefaults(const std::string& path
     }
     std::vector<std::string> known;
     for (const auto& [name, read] : Members()) known.push_back(name);
-    fields.AddProblem(absl::StrCat("\"", Printable(key), "\" is unknown; there are ",
+    fields.AddProblem(absl::StrCat("\"", Printable(key), "\" is unknown; expected one of ",
                                    absl::StrJoin(known, ", ")));
   }
   problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());

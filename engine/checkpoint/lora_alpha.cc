@@ -63,9 +63,9 @@ absl::StatusOr<LoraAlpha> LoraAlpha::Read(const TensorFile& file, const std::str
   alpha.rank_stabilised_ = *rank_stabilised;
   const absl::StatusOr<bool> dora = Flag(*settings, "use_dora", where);
   if (!dora.ok()) return dora.status();
-  if (*dora) return Unsupported(where, "use_dora is true, and only LoRA is served");
+  if (*dora) return Unsupported(where, "use_dora is true, but only LoRA is supported");
   if (IsSet(*settings, "peft_type") && (*settings)["peft_type"] != "LORA") {
-    return Unsupported(where, "peft_type is not LORA, and only LoRA is served");
+    return Unsupported(where, "peft_type is not LORA, but only LoRA is supported");
   }
   if (IsSet(*settings, "lora_alpha")) {
     const json& value = (*settings)["lora_alpha"];
@@ -81,8 +81,9 @@ absl::StatusOr<LoraAlpha> LoraAlpha::Read(const TensorFile& file, const std::str
                        absl::StrCat("alpha_pattern of ", Printable(module), " is not a number"));
       }
       if (module.find_first_of("*+?[](){}|\\^$") != std::string::npos) {
-        return Unsupported(where, absl::StrCat("alpha_pattern has the regular expression ",
-                                               Printable(module), "; modules' names are read"));
+        return Unsupported(
+            where, absl::StrCat("alpha_pattern has the regular expression ", Printable(module),
+                                "; only names of modules are supported"));
       }
       alpha.patterns_.push_back({module, value.get<double>()});
     }

@@ -104,7 +104,7 @@ class TermBuilder {
     for (const StoredTensor& tensor : file_.tensors) Sort(tensor);
     for (const auto& [module, parts] : modules_) AddModule(module, parts);
     if (problems_.empty() && result_.terms.empty()) {
-      problems_.push_back(Damaged(file_.path, "holds no LoRA: it has no tensors"));
+      problems_.push_back(Damaged(file_.path, "does not hold a LoRA: it has no tensors"));
     }
     if (!problems_.empty()) return Summarise(problems_);
     result_.path = file_.path;
@@ -172,7 +172,7 @@ class TermBuilder {
     LoraTerm term;
     if (!SetTarget({module, LoraPart::kUp}, up, term)) return std::nullopt;
     if (down.shape.size() < 2 || up.shape.size() < 2 || down.shape[0] < 1) {
-      Wrong(down, "is no matrix of at least one row, or its other half is none");
+      Wrong(down, "is not a matrix with at least one row, or its other half is not");
       return std::nullopt;
     }
     term.rank = down.shape[0];
@@ -196,7 +196,7 @@ class TermBuilder {
     if (alpha != nullptr) {
       stored = ScalarOf(*alpha);
       if (!stored.has_value()) {
-        Wrong(*alpha, "is no finite number");
+        Wrong(*alpha, "is not a finite number");
         return std::nullopt;
       }
     }
@@ -204,7 +204,7 @@ class TermBuilder {
     const std::string_view spelled = std::string_view(down.name).substr(0, down.name.find(".lora"));
     term.factor = alpha_.Factor(spelled, stored, term.rank);
     if (!std::isfinite(term.factor)) {
-      Wrong(down, "is to be multiplied with a number that is not finite");
+      Wrong(down, "has a scaling factor that is not finite");
       return std::nullopt;
     }
     term.up = up;
@@ -246,7 +246,7 @@ class TermBuilder {
     std::string text = absl::StrCat("has shape ", ShapeText(tensor.shape), ", expected ", expected);
     if (wanted == config_.dim) {
       absl::StrAppend(&text, ": it is for a model of width ", has, ModelOfWidth(has),
-                      ", and this one's is ", wanted, ModelOfWidth(wanted));
+                      ", but this model has width ", wanted, ModelOfWidth(wanted));
     }
     OfAnotherModel(tensor, text);
   }

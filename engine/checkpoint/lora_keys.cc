@@ -113,7 +113,7 @@ absl::StatusOr<LoraKey> LoraKeyReader::Read(std::string_view key) const {
     for (const Foreign& foreign : kForeign) {
       if (key.find(foreign.text) == std::string_view::npos) continue;
       return absl::UnimplementedError(
-          absl::StrCat("is ", std::string(foreign.what), ", and only LoRA is served"));
+          absl::StrCat("is ", std::string(foreign.what), ", but only LoRA is supported"));
     }
     return absl::InvalidArgumentError(
         "has none of the endings that parts of a LoRA have, such as .lora_A.weight, "
@@ -139,10 +139,11 @@ absl::StatusOr<LoraKey> LoraKeyReader::Read(std::string_view key) const {
 absl::Status LoraKeyReader::NoPart(std::string_view module) const {
   if (module.starts_with("transformer_2.")) {
     return absl::InvalidArgumentError(
-        "is of a second transformer; give the two experts' LoRAs as two files");
+        "belongs to a second transformer; give each expert's LoRA as a file of its own");
   }
   if (module.starts_with("text_encoder") || module.starts_with("lora_te")) {
-    return absl::InvalidArgumentError("is of a text encoder; only transformers are changed");
+    return absl::InvalidArgumentError(
+        "belongs to a text encoder; a LoRA can change only transformers");
   }
   if (module.find("_img") != std::string_view::npos ||
       module.find("img_emb") != std::string_view::npos ||
@@ -150,17 +151,18 @@ absl::Status LoraKeyReader::NoPart(std::string_view module) const {
       module.find("add_k_proj") != std::string_view::npos ||
       module.find("add_v_proj") != std::string_view::npos) {
     return absl::InvalidArgumentError(
-        "is of the image branch that Wan2.1's image-to-video models have and this one has not");
+        "belongs to the image branch of Wan2.1's image-to-video models, which this model does not "
+        "have");
   }
   if (const auto rest = Without(module, "blocks.")) {
     int64_t block = -1;
     const std::string number(rest->substr(0, rest->find('.')));
     if (absl::SimpleAtoi(number, &block) && block >= num_layers_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("is of another model: this one's last block is ", num_layers_ - 1));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "belongs to another model: the last block of this model is ", num_layers_ - 1));
     }
   }
-  return absl::InvalidArgumentError("is no part of this model");
+  return absl::InvalidArgumentError("is not a part of this model");
 }
 
 std::string LoraKeyReader::TargetOf(const LoraKey& key) const {

@@ -144,8 +144,8 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
         spec.name, TensorBytes{.bytes = tensor->bytes, .owner = file->mapping, .file = file->file});
   }
   for (const auto& [name, located] : stored) {
-    problems.push_back(Damaged(
-        located.file->path, absl::StrCat("tensor ", Printable(name), " is no part of this model")));
+    problems.push_back(Damaged(located.file->path, absl::StrCat("tensor ", Printable(name),
+                                                                " is not a part of this model")));
   }
   return std::make_unique<FileWeights>(std::move(tensors), std::move(contents));
 }

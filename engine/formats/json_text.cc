@@ -41,7 +41,7 @@ class Examiner : public nlohmann::json_sax<json> {
 
   bool parse_error(std::size_t position, const std::string& /*last_token*/,
                    const json::exception& /*error*/) override {
-    problem_ = absl::StrCat("no JSON at byte ", position);
+    problem_ = absl::StrCat("not valid JSON at byte ", position);
     return false;
   }
 
@@ -82,7 +82,7 @@ absl::StatusOr<json> ParseJson(std::string_view text, std::string_view file) {
   Examiner examiner;
   if (!json::sax_parse(text, &examiner)) return Damaged(file, examiner.problem());
   json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) return Damaged(file, "no JSON");
+  if (value.is_discarded()) return Damaged(file, "not valid JSON");
   return value;
 }
 

@@ -130,7 +130,7 @@ class Machine {
       if (reader_.failed()) return Wrong("the pickle ends in the middle");
       if (!status.ok()) return status;
     }
-    if (!reader_.AtEnd()) return Wrong("there is something after the pickle's end");
+    if (!reader_.AtEnd()) return Wrong("there is data after the end of the pickle");
     if (stack_.size() != 1 || stack_.front() == nullptr) {
       return Wrong(absl::StrCat("the pickle leaves ", stack_.size(), " values, expected one"));
     }
@@ -155,11 +155,11 @@ class Machine {
 
   // The topmost `count` values, oldest first.
   absl::StatusOr<Values> Pop(size_t count) {
-    if (stack_.size() < count) return Wrong("takes more values than there are");
+    if (stack_.size() < count) return Wrong("takes more values than the stack has");
     Values values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
     if (std::find(values.begin(), values.end(), nullptr) != values.end()) {
-      return Wrong("takes a mark for a value");
+      return Wrong("takes a mark as a value");
     }
     return values;
   }
@@ -263,7 +263,7 @@ class Machine {
 
   absl::Status ReadLong() {
     const auto size = reader_.Read<uint8_t>();
-    if (size > sizeof(int64_t)) return Wrong("an integer of more than 64 bits");
+    if (size > sizeof(int64_t)) return Wrong("an integer has more than 64 bits");
     uint64_t bits = 0;
     uint8_t last = 0;
     for (int i = 0; i < size; ++i) {
@@ -305,7 +305,7 @@ class Machine {
     if (!items.ok()) return items.status();
     PickleValue* const dict = TopDict();
     if (dict == nullptr) return Wrong("there is no dict to put entries into");
-    if (items->size() % 2 != 0) return Wrong("a key without a value");
+    if (items->size() % 2 != 0) return Wrong("a key has no value");
     for (size_t i = 0; i < items->size(); i += 2) {
       dict->entries.emplace_back((*items)[i], (*items)[i + 1]);
     }

@@ -103,14 +103,14 @@ absl::Status CheckCover(const std::vector<StoredTensor>& tensors, std::span<cons
                                         Printable(tensor->name), " overlap"));
     }
     if (begin > covered) {
-      return Damaged(path, absl::StrCat("a hole of ", begin - covered, " bytes before tensor ",
-                                        Printable(tensor->name)));
+      return Damaged(path, absl::StrCat("there is a hole of ", begin - covered,
+                                        " bytes before tensor ", Printable(tensor->name)));
     }
     covered += tensor->bytes.size();
     previous = tensor;
   }
   if (covered != data.size()) {
-    return Damaged(path, absl::StrCat(data.size() - covered, " bytes after the last tensor",
+    return Damaged(path, absl::StrCat(data.size() - covered, " bytes follow the last tensor",
                                       previous == nullptr ? "" : " ",
                                       previous == nullptr ? "" : Printable(previous->name)));
   }
@@ -133,8 +133,9 @@ absl::StatusOr<ShardContents> ReadIndex(const std::string& index_path) {
     // Shards lie beside their index: a path could name any file of the machine.
     if (!file.ends_with(".safetensors") ||
         file.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
-      return Damaged(index_path, absl::StrCat("tensor ", Printable(tensor), " lies in \"",
-                                              Printable(file), "\", which is no shard's name"));
+      return Damaged(index_path,
+                     absl::StrCat("tensor ", Printable(tensor), " lies in \"", Printable(file),
+                                  "\", which is not the name of a shard"));
     }
     shards[file].push_back(tensor);
   }
@@ -152,16 +153,17 @@ absl::Status CheckShard(const TensorFile& shard, std::vector<std::string> indexe
   std::set_difference(indexed.begin(), indexed.end(), stored.begin(), stored.end(),
                       std::back_inserter(difference));
   if (!difference.empty()) {
-    return Absent(shard.path,
-                  absl::StrCat("tensor ", Printable(difference.front()), " is missing; by ",
-                               index_path, " it lies here (", difference.size(), " such)"));
+    return Absent(
+        shard.path,
+        absl::StrCat("tensor ", Printable(difference.front()), " is missing, although ", index_path,
+                     " says that it is in this file (", difference.size(), " such tensors)"));
   }
   std::set_difference(stored.begin(), stored.end(), indexed.begin(), indexed.end(),
                       std::back_inserter(difference));
   if (!difference.empty()) {
-    return Damaged(shard.path,
-                   absl::StrCat("tensor ", Printable(difference.front()), " lies here, but not by ",
-                                index_path, " (", difference.size(), " such)"));
+    return Damaged(shard.path, absl::StrCat("tensor ", Printable(difference.front()),
+                                            " is in this file, but not according to ", index_path,
+                                            " (", difference.size(), " such tensors)"));
   }
   return absl::OkStatus();
 }
@@ -175,7 +177,8 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   ByteReader reader(bytes);
   const auto header_length = reader.Read<uint64_t>();
   if (reader.failed()) {
-    return Damaged(path, absl::StrCat("is ", bytes.size(), " bytes long, no safetensors file"));
+    return Damaged(path, absl::StrCat("is ", bytes.size(),
+                                      " bytes long, which is too short for a safetensors file"));
   }
   if (header_length > kLongestHeader) {
     return Damaged(path, absl::StrCat("claims a header of ", header_length, " bytes; at most ",

@@ -45,7 +45,7 @@ absl::Status CheckTensor(const SafetensorsTensor& tensor) {
   for (const int64_t side : tensor.shape) {
     if (side < 0 || __builtin_mul_overflow(expected, static_cast<size_t>(side), &expected)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "tensor ", tensor.name, " has no possible shape: ", absl::StrJoin(tensor.shape, ", ")));
+          "tensor ", tensor.name, " has an impossible shape: ", absl::StrJoin(tensor.shape, ", ")));
     }
   }
   if (tensor.bytes.size() != expected) {
@@ -65,7 +65,7 @@ absl::StatusOr<std::string> MakeHeader(const std::vector<SafetensorsTensor>& ten
   for (const SafetensorsTensor& tensor : tensors) {
     if (absl::Status status = CheckTensor(tensor); !status.ok()) return status;
     if (header.contains(tensor.name)) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " is there twice"));
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " occurs twice"));
     }
     header[tensor.name] = {{"dtype", tensor.dtype},
                            {"shape", tensor.shape},

@@ -122,7 +122,7 @@ class ArchiveReader {
       found = &record;
       folder_ = name.substr(0, name.size() - kPickleRecord.size());
     }
-    if (found == nullptr) return Wrong("has no data.pkl: not an archive of torch.save");
+    if (found == nullptr) return Wrong("has no data.pkl, so it is not an archive of torch.save");
     if (absl::Status status = CheckZipRecord("data.pkl", *found, path_); !status.ok()) {
       return status;
     }
@@ -157,7 +157,7 @@ class ArchiveReader {
     // (storage, offset in elements, size, stride, requires_grad, hooks)
     const auto arguments = Items(*tensor->items.front(), 6);
     if (arguments.empty() || arguments[1]->kind != Kind::kInteger) {
-      return wrong("has not the arguments of a tensor");
+      return wrong("does not have the arguments of a tensor");
     }
     const absl::StatusOr<Storage> storage = ReadStorage(name, *arguments[0]);
     if (!storage.ok()) return storage.status();

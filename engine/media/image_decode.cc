@@ -45,7 +45,7 @@ absl::StatusOr<RgbImage> DecodeImage(std::string_view bytes, const ImageLimits& 
     return absl::InvalidArgumentError(absl::StrCat(
         "is ", absl::string_view(format.name.data(), format.name.size()), "; must be PNG or JPEG"));
   }
-  return absl::InvalidArgumentError("is no image file; must be PNG or JPEG");
+  return absl::InvalidArgumentError("is not an image file; must be PNG or JPEG");
 }
 
 absl::Status CheckImageSize(int64_t width, int64_t height, const ImageLimits& limits) {

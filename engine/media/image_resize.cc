@@ -117,7 +117,7 @@ absl::Status Check(const RgbImage& image, ImageSize size) {
       size.height <= kMaxImageSide) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("the size asked for is ", size.width, "x",
+  return absl::InvalidArgumentError(absl::StrCat("the requested size is ", size.width, "x",
                                                  size.height, "; sides must be from 1 to ",
                                                  kMaxImageSide));
 }

@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenVideoWriter(OutputKind kind,
   for (const RegisteredFormat& registered : kFormats) {
     if (registered.kind == kind) return registered.open(path, format);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("output kind ", static_cast<int>(kind), " for ", path, " is no video file"));
+  return absl::InvalidArgumentError(absl::StrCat("output kind ", static_cast<int>(kind), " for ",
+                                                 path, " is not a video format"));
 }
 
 }  // namespace wan

@@ -116,7 +116,7 @@ absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps
     if (!(timesteps[i] > 0) || !falls) {
       return absl::InvalidArgumentError(absl::StrCat(
           "timesteps[", i, "] is ", timesteps[i],
-          "; timesteps must fall strictly and lie above 0, at most ", kTrainTimesteps));
+          "; timesteps must be strictly decreasing, above 0 and at most ", kTrainTimesteps));
     }
     above = timesteps[i];
   }

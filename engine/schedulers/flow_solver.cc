@@ -30,13 +30,14 @@ absl::Status CheckSchedule(const FlowSchedule& schedule) {
   bool falls = sigmas.size() >= 2 && sigmas.front() <= 1 && sigmas.back() == 0;
   for (size_t i = 0; falls && i + 1 < sigmas.size(); ++i) falls = sigmas[i] > sigmas[i + 1];
   if (!falls) {
-    return absl::InvalidArgumentError(absl::StrCat("sigmas are ", absl::StrJoin(sigmas, ", "),
-                                                   "; must fall strictly from at most 1 to 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("sigmas are ", absl::StrJoin(sigmas, ", "),
+                     "; must be strictly decreasing from at most 1 to 0"));
   }
   if (schedule.timesteps.size() + 1 != sigmas.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the schedule has ", schedule.timesteps.size(),
-                                                   " timesteps for ", sigmas.size(),
-                                                   " sigmas; must have one less"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the schedule has ", schedule.timesteps.size(), " timesteps for ",
+                     sigmas.size(), " sigmas; must have one timestep fewer than sigmas"));
   }
   return absl::OkStatus();
 }
@@ -61,7 +62,7 @@ at::Tensor FlowSolver::Step(const at::Tensor& model_output, int step, const at::
 absl::Status FlowSolver::Restore(FlowSolverState state) {
   if (state.next_step < 0 || state.next_step > steps()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the state is of step ", state.next_step, "; the run has ", steps()));
+        absl::StrCat("the state belongs to step ", state.next_step, "; the run has ", steps()));
   }
   const size_t expected = static_cast<size_t>(HistorySize(state.next_step));
   if (state.history.size() != expected) {

@@ -47,7 +47,7 @@ std::string FindFault(const SpieceModel& model) {
     if (piece.text.empty()) return absl::StrCat("piece ", id, " is empty");
     if (!std::isfinite(piece.score)) return absl::StrCat("piece ", id, " has no finite score");
     if (!seen.insert(piece.text).second) {
-      return absl::StrCat("piece ", id, " ('", piece.text, "') is there twice");
+      return absl::StrCat("piece ", id, " ('", piece.text, "') occurs twice");
     }
   }
   return "";

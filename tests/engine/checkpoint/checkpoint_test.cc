@@ -245,7 +245,7 @@ TEST_F(BrokenCheckpointTest, ModelsOfOtherKinds) {
   path = Link("ti2v-5b/diffusers");
   ChangeJson(fs::path(path) / "model_index.json", {{"expand_timesteps", false}});
   EXPECT_THAT(ErrorOf(path, absl::StatusCode::kUnimplemented),
-              HasSubstr("model_index.json: neither transformer_2 nor expand_timesteps"));
+              HasSubstr("model_index.json: has neither transformer_2 nor expand_timesteps"));
   path = Link("t2v-a14b/diffusers");
   ChangeJson(fs::path(path) / "model_index.json", {{"expand_timesteps", true}});
   EXPECT_THAT(ErrorOf(path, absl::StatusCode::kUnimplemented), HasSubstr("both transformer_2"));
@@ -294,7 +294,7 @@ TEST_F(BrokenCheckpointTest, ConfigsThatContradictTheTensors) {
   path = Link("ti2v-5b/diffusers");
   ChangeJson(fs::path(path) / "transformer" / "config.json", {{"num_layers", 2}});
   EXPECT_THAT(ErrorOf(path, absl::StatusCode::kDataLoss),
-              HasSubstr("tensor blocks.2.attn1.norm_k.weight is no part of this model"));
+              HasSubstr("tensor blocks.2.attn1.norm_k.weight is not a part of this model"));
 }
 
 TEST_F(BrokenCheckpointTest, TheBoundaryIsTheCheckpointsOrUpstreams) {

@@ -330,7 +330,7 @@ TEST_F(DamageTest, MissingAndForeignTensors) {
   parts.header["lora.weight"] = {
       {"dtype", "F32"}, {"shape", {1}}, {"data_offsets", {end, end + 4}}};
   parts.data += "1234";
-  ExpectRefused(kDiffusersT5, parts.Bytes(), {"lora.weight is no part of this model"});
+  ExpectRefused(kDiffusersT5, parts.Bytes(), {"lora.weight is not a part of this model"});
 }
 
 TEST_F(DamageTest, ShardsThatTheIndexDoesNotFit) {

@@ -99,7 +99,7 @@ TEST_F(FewStepConfigTest, SaysWhatIsWrong) {
   EXPECT_THAT(problem("infer_steps", 8), HasSubstr("is 8, but \"denoising_step_list\" has 4"));
   EXPECT_THAT(problem("boundary_step_index", 5), HasSubstr("boundary_step_index is 5"));
   EXPECT_THAT(problem("denoising_step_list", {1000, 750, 750, 250}),
-              HasSubstr("timestep 2 is 750, expected strictly falling"));
+              HasSubstr("timestep 2 is 750, expected strictly decreasing"));
   EXPECT_THAT(problem("denoising_step_list", {1001, 750, 500, 250}),
               HasSubstr("timestep 0 is 1001"));
   EXPECT_THAT(problem("denoising_step_list", {1000, 750, 500, 0}), HasSubstr("timestep 3 is 0"));
@@ -119,7 +119,9 @@ TEST_F(FewStepConfigTest, RefusesOtherSchedules) {
   json = Diffusers();
   json["use_karras_sigmas"] = true;
   EXPECT_FALSE(ReadDiffusers(json).has_value());
-  EXPECT_THAT(Problem(), HasSubstr("\"use_karras_sigmas\" is set: not a plain Euler schedule"));
+  EXPECT_THAT(
+      Problem(),
+      HasSubstr("\"use_karras_sigmas\" is set: only the plain Euler schedule is supported"));
 }
 
 TEST_F(FewStepConfigTest, ACheckpointHasItInEitherLayout) {

@@ -61,7 +61,7 @@ TEST_F(GenerationDefaultsTest, NoFileIsNoProblem) {
 
 TEST_F(GenerationDefaultsTest, SaysWhatIsWrong) {
   EXPECT_THAT(Problem(R"({"frames": 33})"),
-              HasSubstr("\"frames\" is unknown; there are fps, guidance_scale, height"));
+              HasSubstr("\"frames\" is unknown; expected one of fps, guidance_scale, height"));
   EXPECT_THAT(Problem(R"({"width": 0})"), HasSubstr("\"width\" is 0, expected"));
   EXPECT_THAT(Problem(R"({"steps": "20"})"), HasSubstr("expected an integer from 1"));
   EXPECT_THAT(Problem(R"({"guidance_scale": 4})"), HasSubstr("expected an array"));

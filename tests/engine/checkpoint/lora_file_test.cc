@@ -273,7 +273,7 @@ TEST_F(LoraFileTest, ForAWiderModel) {
   AddPair("diffusion_model.blocks.0.self_attn.q", 5120, 2, 5120);
   ExpectRefused(absl::StatusCode::kInvalidArgument,
                 {"diffusion_model.blocks.0.self_attn.q.lora_A.weight", "[2, 5120]",
-                 "model of width 5120 (the 14B models), and this one's is 8"});
+                 "model of width 5120 (the 14B models), but this model has width 8"});
 }
 
 TEST_F(LoraFileTest, WithOtherRows) {
@@ -297,7 +297,7 @@ TEST_F(LoraFileTest, RankZero) {
 TEST_F(LoraFileTest, NoMatrix) {
   Add("blocks.0.self_attn.q.lora_A.weight", {8});
   Add("blocks.0.self_attn.q.lora_B.weight", {8, 1});
-  ExpectRefused(absl::StatusCode::kDataLoss, {"no matrix"});
+  ExpectRefused(absl::StatusCode::kDataLoss, {"is not a matrix"});
 }
 
 TEST_F(LoraFileTest, ADifferenceOfAnotherShape) {
@@ -319,13 +319,14 @@ TEST_F(LoraFileTest, OneModuleInTwoStyles) {
 TEST_F(LoraFileTest, AnAlphaThatIsNoNumber) {
   AddPair("blocks.0.self_attn.q", 8, 2, 8);
   Add("blocks.0.self_attn.q.alpha", {}, "F32", Scalar(std::nanf("")));
-  ExpectRefused(absl::StatusCode::kDataLoss, {"blocks.0.self_attn.q.alpha", "no finite number"});
+  ExpectRefused(absl::StatusCode::kDataLoss,
+                {"blocks.0.self_attn.q.alpha", "is not a finite number"});
 }
 
 TEST_F(LoraFileTest, AnAlphaOfTwo) {
   AddPair("blocks.0.self_attn.q", 8, 2, 8);
   Add("blocks.0.self_attn.q.alpha", {2});
-  ExpectRefused(absl::StatusCode::kDataLoss, {"no finite number"});
+  ExpectRefused(absl::StatusCode::kDataLoss, {"is not a finite number"});
 }
 
 TEST_F(LoraFileTest, DtypesThatAreNotServed) {

@@ -127,14 +127,14 @@ TEST(PickleTest, RefusesStacksThatDoNotAddUp) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("leaves 0 values"));
   EXPECT_THAT(ErrorOf("NN"), HasSubstr("leaves 2 values"));
   EXPECT_THAT(ErrorOf("("), HasSubstr("leaves 1 values"));
-  EXPECT_THAT(ErrorOf("\x85"), HasSubstr("takes more values than there are"));
-  EXPECT_THAT(ErrorOf("(\x85"), HasSubstr("takes a mark for a value"));
+  EXPECT_THAT(ErrorOf("\x85"), HasSubstr("takes more values than the stack has"));
+  EXPECT_THAT(ErrorOf("(\x85"), HasSubstr("takes a mark as a value"));
   EXPECT_THAT(ErrorOf("Nt"), HasSubstr("there is no mark"));
   EXPECT_THAT(ErrorOf("R"), HasSubstr("takes more values"));
   EXPECT_THAT(ErrorOf("Q"), HasSubstr("takes more values"));
   EXPECT_THAT(ErrorOf("b"), HasSubstr("takes more values"));
   EXPECT_THAT(ErrorOf("Nb"), HasSubstr("sets attributes"));
-  EXPECT_THAT(ErrorOf("}(Nu"), HasSubstr("a key without a value"));
+  EXPECT_THAT(ErrorOf("}(Nu"), HasSubstr("a key has no value"));
   EXPECT_THAT(ErrorOf("NNs"), HasSubstr("there is no dict"));
   EXPECT_THAT(ErrorOf("N(NNu"), HasSubstr("there is no dict"));
   EXPECT_THAT(ErrorOf("((NNu"), HasSubstr("there is no dict"));
@@ -150,7 +150,7 @@ TEST(PickleTest, RefusesOtherProtocolsAndBadEnds) {
   EXPECT_THAT(std::string(Read("\x80\x04N.").status().message()),
               HasSubstr("protocol 4, expected 2"));
   EXPECT_THAT(std::string(Read("\x80\x02N..").status().message()),
-              HasSubstr("after the pickle's end"));
+              HasSubstr("there is data after the end of the pickle"));
   EXPECT_THAT(ErrorOf("\x8a\x09" + std::string(9, '\1')), HasSubstr("more than 64 bits"));
   const std::string whole = pickle::Whole(
       pickle::Dict({{"w", pickle::Tensor(pickle::Storage("HalfStorage", "0", 1), 0, {1}, {1})}}));

@@ -101,14 +101,14 @@ TEST_F(SafetensorsTest, SaysWhichFileIsNotThere) {
 }
 
 TEST_F(SafetensorsTest, RefusesHeadersThatAreNoJson) {
-  EXPECT_THAT(ErrorOf("{\"a\":", 0), HasSubstr("no JSON at byte"));
+  EXPECT_THAT(ErrorOf("{\"a\":", 0), HasSubstr("not valid JSON at byte"));
   EXPECT_THAT(ErrorOf("[]", 0), HasSubstr("not a JSON object"));
-  EXPECT_THAT(ErrorOf("{} {}", 0), HasSubstr("no JSON at byte 4"));
+  EXPECT_THAT(ErrorOf("{} {}", 0), HasSubstr("not valid JSON at byte 4"));
   EXPECT_THAT(ErrorOf(R"({"a":")"
                       "\xff"
                       R"("})",
                       0),
-              HasSubstr("no JSON"));
+              HasSubstr("not valid JSON"));
   EXPECT_THAT(ErrorOf(std::string(1000, '['), 0), HasSubstr("nested deeper than 64"));
 }
 
@@ -164,8 +164,8 @@ TEST_F(SafetensorsTest, RefusesDataThatIsCutOverlapsOrHasHoles) {
                       7),
               HasSubstr("hole of 1 bytes before tensor b"));
   EXPECT_THAT(ErrorOf(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 6),
-              HasSubstr("2 bytes after the last tensor a"));
-  EXPECT_THAT(ErrorOf("{}", 1), HasSubstr("1 bytes after the last tensor"));
+              HasSubstr("2 bytes follow the last tensor a"));
+  EXPECT_THAT(ErrorOf("{}", 1), HasSubstr("1 bytes follow the last tensor"));
 }
 
 class ShardedSafetensorsTest : public ::testing::Test {
@@ -218,7 +218,7 @@ TEST_F(ShardedSafetensorsTest, IndexAndShardsMustAgree) {
                                  "b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
                              "xy"));
   EXPECT_THAT(Only(Read(R"({"a":"1.safetensors","b":"2.safetensors"})")),
-              HasSubstr("2.safetensors: tensor a lies here, but not by"));
+              HasSubstr("2.safetensors: tensor a is in this file, but not according to"));
 }
 
 TEST_F(ShardedSafetensorsTest, RefusesIndexesThatNameNoShards) {
@@ -226,9 +226,10 @@ TEST_F(ShardedSafetensorsTest, RefusesIndexesThatNameNoShards) {
   EXPECT_THAT(Only(Read("5")), HasSubstr("no weight_map"));
   EXPECT_THAT(Only(Read("{}")), HasSubstr("no weight_map"));
   EXPECT_THAT(Only(Read(R"({"a":1})")), HasSubstr("tensor a lies in \"\""));
-  EXPECT_THAT(Only(Read(R"({"a":"1.bin"})")), HasSubstr("which is no shard's name"));
-  EXPECT_THAT(Only(Read(R"({"a":"../1.safetensors"})")), HasSubstr("which is no shard's name"));
-  EXPECT_THAT(Only(Read("{")), HasSubstr("no JSON"));
+  EXPECT_THAT(Only(Read(R"({"a":"1.bin"})")), HasSubstr("which is not the name of a shard"));
+  EXPECT_THAT(Only(Read(R"({"a":"../1.safetensors"})")),
+              HasSubstr("which is not the name of a shard"));
+  EXPECT_THAT(Only(Read("{")), HasSubstr("not valid JSON"));
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ TEST_F(SafetensorsWriterTest, RefusesWhatNoReaderTakes) {
   } cases[] = {
       {{{"x", "F32", {3}, data}}, "tensor x has 8 bytes; its shape needs 12"},
       {{{"x", "F33", {2}, data}}, "tensor x has dtype F33"},
-      {{{"x", "F32", {-2}, data}}, "tensor x has no possible shape: -2"},
+      {{{"x", "F32", {-2}, data}}, "tensor x has an impossible shape: -2"},
       {{{"x", "F32", {1LL << 40, 1LL << 40}, data}}, "tensor x has no possible shape"},
       {{{"", "F32", {2}, data}}, "cannot be called ''"},
       {{{"__metadata__", "F32", {2}, data}}, "cannot be called '__metadata__'"},
-      {{{"x", "F32", {2}, data}, {"x", "F32", {2}, data}}, "tensor x is there twice"},
+      {{{"x", "F32", {2}, data}, {"x", "F32", {2}, data}}, "tensor x occurs twice"},
       {{{"\xff", "F32", {2}, data}}, "not UTF-8"},
   };
   for (const auto& c : cases) {

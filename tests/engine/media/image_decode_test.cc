@@ -90,9 +90,9 @@ TEST(DecodeImage, SaysWhyAFileIsRefused) {
       {"webp", "is WebP; must be PNG or JPEG"},
       {"bmp", "is BMP; must be PNG or JPEG"},
       {"tiff", "is TIFF; must be PNG or JPEG"},
-      {"text", "is no image file; must be PNG or JPEG"},
-      {"zeros", "is no image file; must be PNG or JPEG"},
-      {"one_byte", "is no image file; must be PNG or JPEG"},
+      {"text", "is not an image file; must be PNG or JPEG"},
+      {"zeros", "is not an image file; must be PNG or JPEG"},
+      {"one_byte", "is not an image file; must be PNG or JPEG"},
   };
   const auto broken = ReadRawTensors(std::string(WAN_MEDIA_DATA_DIR) + "/broken.safetensors");
   EXPECT_EQ(broken.size(), messages.size());

@@ -226,7 +226,7 @@ TEST(Resize, SaysWhatIsWrong) {
   const RgbImage image{2, 2, std::vector<uint8_t>(12)};
   for (const auto resize : {ResizeLanczos, CoverAndCrop}) {
     EXPECT_THAT(std::string(resize(image, {0, 5}).status().message()),
-                HasSubstr("the size asked for is 0x5; sides must be from 1 to 65500"));
+                HasSubstr("the requested size is 0x5; sides must be from 1 to 65500"));
     EXPECT_EQ(resize(image, {70000, 5}).status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(resize({2, 2, {}}, {2, 2}).status().message()),
                 HasSubstr("the image is 2x2 and has 0 bytes; must have 12"));

@@ -389,7 +389,7 @@ TEST_F(VideoWriterTest, SaysWhatIsWrong) {
               absl::StatusCode::kInvalidArgument);
   }
   EXPECT_THAT(message(OpenVideoWriter(OutputKind::kLatents, Path("a"), format)),
-              HasSubstr("is no video file"));
+              HasSubstr("is not a video format"));
 
   const auto nowhere = OpenVideoWriter(OutputKind::kMp4, Path("no/such/folder.mp4"), format);
   EXPECT_EQ(nowhere.status().code(), absl::StatusCode::kNotFound);

@@ -1,13 +1,15 @@
-// How fast weights come from the page cache to a device: one transformer, its tensors one behind
-// the other in a file, loaded several times.
+// Measures how fast weights are copied from the page cache to a device: the tensors of one
+// transformer lie one after the other in a file, which is loaded several times.
 //
 //   wan_bench_load --model synthetic:t2v-a14b --file /tmp/weights --device cuda:0
 //   wan_bench_load --threads 1 --threads 8 --threads 16 --chunk 512 --chunk 1024 --repeats 1
 //
-// With --threads or --chunk the file's bytes are also carried as they are, into memory that is
-// there already, once for each combination: which is best, and where the time goes.
+// With --threads or --chunk the benchmark also uploads the bytes of the file unchanged into memory
+// that exists already, once for each combination. This shows the best combination, and whether
+// reading or converting takes the time.
 //
-// The file is made of holes: it takes no disk, and its pages are in the cache after the first time.
+// The file consists of holes: it takes no disk space, and its pages are in the cache after the
+// first load.
 #include <ATen/ops/empty.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -186,20 +188,24 @@ absl::Status Run(const Settings& settings) {
 int main(int argc, char** argv) {
   wan::Settings settings;
   CLI::App app("Measures the loading of a Wan2.2 transformer from a file in the page cache");
-  app.add_option("--model", settings.model, "checkpoint whose tensors the file is to have")
+  app.add_option("--model", settings.model,
+                 "checkpoint, or synthetic:NAME, whose tensors the file gets")
       ->capture_default_str();
-  app.add_option("--file", settings.file, "made for this, and removed")->capture_default_str();
+  app.add_option("--file", settings.file, "file that the benchmark writes and removes")
+      ->capture_default_str();
   app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings.dtype, "to compute in")
+  app.add_option("--dtype", settings.dtype, "dtype of the loaded weights")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
-  app.add_option("--home", settings.home, "where the weights are when they are loaded")
+  app.add_option("--home", settings.home, "memory that receives the weights")
       ->check(CLI::IsMember({"device", "host"}))
       ->capture_default_str();
   app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--threads", settings.threads, "that read, for uploads; several times for several")
+  app.add_option("--threads", settings.threads,
+                 "reading threads of a plain upload; give it several times to compare")
       ->check(CLI::PositiveNumber);
-  app.add_option("--chunk", settings.chunk_kib, "KiB read at once, for uploads; as --threads")
+  app.add_option("--chunk", settings.chunk_kib,
+                 "KiB per read of a plain upload; give it several times to compare")
       ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   return wan::ReportErrors([&] { return wan::Run(settings); });

@@ -1,5 +1,6 @@
-// What it costs to change the LoRA of a transformer whose weights are on the device: two LoRAs of
-// random numbers for every matrix of its blocks, selected in turn, and the base again.
+// Measures the time of changing the LoRA of a transformer whose weights are on the device. Two
+// LoRAs of random numbers, for every matrix of its blocks, are selected in turn, and then the base
+// again.
 //
 //   wan_bench_lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
 #include <ATen/ops/sum.h>
@@ -187,17 +188,18 @@ absl::Status Run(const Settings& settings) {
 int main(int argc, char** argv) {
   wan::Settings settings;
   CLI::App app("Measures the switch between two LoRAs of a transformer on its device");
-  app.add_option("--model", settings.model, "checkpoint whose transformer is changed")
+  app.add_option("--model", settings.model,
+                 "checkpoint, or synthetic:NAME, whose transformer is changed")
       ->capture_default_str();
   app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings.dtype, "of the weights")
+  app.add_option("--dtype", settings.dtype, "dtype of the weights")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
-  app.add_option("--rank", settings.rank, "of both LoRAs")
+  app.add_option("--rank", settings.rank, "rank of both LoRAs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--at-most", settings.at_most, "seconds; a slower switch is an error")
+  app.add_option("--at-most", settings.at_most, "seconds; a slower switch fails the run")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);

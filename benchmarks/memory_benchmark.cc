@@ -1,13 +1,14 @@
-// Peak memory of every stage against the plan's estimate, on the real engine: for each shape a line
-// a stage. Ends with 1 if a peak is above its estimate or more than 5 % below it, if the process
-// took more of the device than it was allowed, or if a row could not be measured.
+// Compares the peak memory of every stage with the plan's estimate, on the real engine, and prints
+// one line per stage for each shape. Ends with 1 if a peak is above its estimate or more than 5 %
+// below it, if the process took more of the device than it was allowed, or if a row could not be
+// measured.
 //
 //   wan_bench_memory --model synthetic:ti2v-5b --shape 1280x704x121 --shape 832x480x81
 //   wan_bench_memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
 //
-// With --results FILE every row is kept as it is measured, and rows that FILE has are not measured
-// again: a run that was stopped is gone on with. --budget keeps a run to seconds: a row that would
-// not end in time is not begun.
+// With --results FILE every row is stored as soon as it is measured, and rows that FILE has are not
+// measured again; so a run that was stopped can be continued. --budget limits the seconds of a run:
+// it does not begin a row that would not end in time.
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
@@ -253,12 +254,13 @@ int main(int argc, char** argv) {
   CLI::App app("Compares peak memory of every stage with the plan's estimate");
   app.add_option("--model", settings.model, "checkpoint, or synthetic:NAME")->capture_default_str();
   app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--shape", settings.shapes, "WxHxFRAMES, any number")->capture_default_str();
-  app.add_option("--residency", settings.residency, "COMPONENT=POLICY, any number");
+  app.add_option("--shape", settings.shapes, "WIDTHxHEIGHTxFRAMES; may be repeated")
+      ->capture_default_str();
+  app.add_option("--residency", settings.residency, "COMPONENT=POLICY; may be repeated");
   app.add_option("--limit", settings.limit_gib, "GiB of the device to use; 0: all")
       ->capture_default_str();
-  app.add_option("--results", settings.results, "file of rows to go on with");
-  app.add_option("--budget", settings.budget, "seconds that the run may take; 0: any")
+  app.add_option("--results", settings.results, "file of measured rows, which the run continues");
+  app.add_option("--budget", settings.budget, "seconds that the run may take; 0: no limit")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", settings.steps)->check(CLI::PositiveNumber)->capture_default_str();
   CLI11_PARSE(app, argc, argv);

@@ -1,4 +1,5 @@
-// Seconds and memory of one forward of the transformer. The flow of a step with guidance takes two.
+// Measures seconds and memory of one forward pass of the transformer. A step with guidance takes
+// two.
 //
 //   wan_bench_transformer --device cuda:0 --size 1280x704 --frames 121 --trace
 #include <ATen/ops/full.h>
@@ -170,7 +171,7 @@ absl::Status Run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   wan::Settings settings;
-  CLI::App app("Measures one forward of the Wan2.2 transformer");
+  CLI::App app("Measures one forward pass of the Wan2.2 transformer");
   app.add_option("--model", settings.model, "checkpoint, or synthetic:NAME")->capture_default_str();
   app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--dtype", settings.dtype)
@@ -183,16 +184,16 @@ int main(int argc, char** argv) {
   app.add_option("--text-rows", settings.text_rows, "tokens of the prompt")->capture_default_str();
   app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", settings.warmup)->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--residency", settings.residency, "where the weights are")
+  app.add_option("--residency", settings.residency, "where the weights live")
       ->check(CLI::IsMember({"resident", "host", "stream"}))
       ->capture_default_str();
   app.add_option("--compare", settings.compare,
-                 "in place of one forward's figures: streamed weights against weights that are "
-                 "there, or one batch of two texts against two forwards")
+                 "compares instead: streamed with resident weights, or one batch of two texts with "
+                 "two forward passes")
       ->check(CLI::IsMember({"streaming", "guidance"}));
   app.add_flag("--first-frame", settings.first_frame,
-               "the first frame is given: its tokens have timestep 0");
-  app.add_flag("--trace", settings.trace, "also the device's time in each operator");
+               "treat the first frame as given: its tokens have timestep 0");
+  app.add_flag("--trace", settings.trace, "also print the device's time in each operator");
   CLI11_PARSE(app, argc, argv);
   const std::optional<wan::FrameSize> parsed = wan::ParseSize(size);
   if (!parsed.has_value()) return 2;

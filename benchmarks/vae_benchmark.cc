@@ -1,4 +1,4 @@
-// Seconds and memory of one pass over a video through the autoencoder, chunk by chunk.
+// Measures seconds and memory of one pass of a video through the autoencoder, chunk by chunk.
 //
 //   wan_bench_vae --device cuda:0 --precision tf32 --size 1280x704 --frames 121 --trace
 #include <ATen/ops/randn.h>
@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   app.add_option("--frames", settings.frames, "4n+1")->capture_default_str();
   app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_flag("--encode", settings.encode, "encode instead of decode");
-  app.add_flag("--trace", settings.trace, "also the device's time in each operator");
+  app.add_flag("--trace", settings.trace, "also print the device's time in each operator");
   CLI11_PARSE(app, argc, argv);
   const std::optional<wan::FrameSize> parsed = wan::ParseSize(size);
   if (!parsed.has_value()) return 2;

@@ -67,13 +67,13 @@ class CommandLine {
  private:
   void AddDetect() {
     CLI::App& app = *app_.add_subcommand("detect", "Judge clips that are in a file");
-    app.add_option("--scenes", detect_.scenes, "What the clips should show, a JSON object a line")
+    app.add_option("--scenes", detect_.scenes, "The scenes of the clips, one JSON object per line")
         ->required();
     app.add_option("--clips", detect_.clips,
                    "safetensors with 'video': U8 [clips, frames, height, width, 3]")
         ->required();
     app.add_option("--reference", detect_.reference,
-                   "Such clips as they should be, for the peak signal-to-noise ratio");
+                   "The original clips in the same form, for the peak signal-to-noise ratio");
     app.add_option("--json", detect_.json, "File to write, with confusions and every clip");
     app.callback([this] {
       chosen_ = [this](const Environment& environment) { return Detect(detect_, environment); };
@@ -85,34 +85,37 @@ class CommandLine {
     app.add_option("--server", run_.server, "Server, HOST:PORT")
         ->required()
         ->check(Is(client::ParseServer, ""));
-    app.add_option("--model", run_.model, "Model, as the server calls it")->required();
-    app.add_option("--scenes", run_.scenes, "Captions and what they mean, a JSON object a line")
+    app.add_option("--model", run_.model, "Name of the model on the server")->required();
+    app.add_option("--scenes", run_.scenes, "Captions and their meaning, one JSON object per line")
         ->required();
     app.add_option("--output", run_.output,
-                   "Folder for videos and report; with that of an earlier run it goes on with it")
+                   "Folder for videos and report; an earlier run in it is continued")
         ->required();
     app.add_option("--images", run_.images,
                    "Folder of the scenes' first frames\n(default: first_frames beside the scenes)");
-    app.add_option("--mode", mode_, "What videos start from: text, image (with text) or both")
+    app.add_option("--mode", mode_,
+                   "Start videos from text, from image (with text), or once from each (both)")
         ->check(CLI::IsMember({"text", "image", "both"}))
         ->capture_default_str();
     app.add_option("--steps", run_.steps, "Denoising steps (default: the model's)");
     app.add_option("--guidance", run_.guidance, "Guidance scale (default: the model's)");
-    app.add_option("--negative-prompt", run_.negative_prompt, "What the videos should not show");
+    app.add_option("--negative-prompt", run_.negative_prompt,
+                   "Text that the videos should not show");
     app.add_option("--size", size_, "WxH in pixels (default: the model's)")
         ->check(Is(client::ParseSize, ""));
     app.add_option("--frames", run_.frames, "Frames, 4n+1 (default: the model's)");
     app.add_option("--shift", run_.shift, "Time shift of the noise (default: the model's)");
     app.add_option("--solver", solver_, "unipc, dpm++ or euler (default: the model's)")
         ->check(Is(client::ParseSolver, ""));
-    app.add_option("--seed", run_.seed, "Seed of the first scene; each has the next")
+    app.add_option("--seed", run_.seed,
+                   "Seed of the first scene; each further scene has the next one")
         ->capture_default_str();
     app.add_option("--concurrency", run_.concurrency,
                    "Jobs with the server at a time (default: as many as its queue takes)")
         ->check(CLI::PositiveNumber);
-    app.add_option("--priority", run_.priority, "Of the jobs, -100 to 100; higher runs first");
-    app.add_option("--note", run_.note,
-                   "What the server was told apart from these options, for the report");
+    app.add_option("--priority", run_.priority,
+                   "Priority of the jobs, -100 to 100; higher runs first");
+    app.add_option("--note", run_.note, "Note about the server's own options, for the report");
     app.callback([this] {
       if (mode_ != "image") run_.modes.push_back(VideoMode::kTextToVideo);
       if (mode_ != "text") {

@@ -106,14 +106,14 @@ int WriteDiffusers(const std::string& from, const std::string& to) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Describes Wan checkpoints. Exit code: 0 sound (plan: everything fits), 1 damaged (plan: not "
-      "everything does), 2 wrong usage."};
+      "Describes Wan checkpoints. Exit codes: 0 the checkpoint is sound (plan: everything fits), "
+      "1 it is damaged (plan: something does not fit), 2 wrong usage."};
   app.require_subcommand(1);
   std::string path;
   bool as_json = false;
   CLI::App* const checkpoint = app.add_subcommand(
       "checkpoint",
-      "Layout, model, components, dimensions, dtypes, bytes; what is missing or wrong");
+      "Prints layout, model, components, dimensions, dtypes, bytes and every problem");
   checkpoint->add_option("PATH", path, "Folder of the checkpoint, or synthetic:NAME")->required();
   checkpoint->add_flag("--json", as_json, "One JSON object in place of the text");
   CLI::App* const tokens = app.add_subcommand("tokens",
@@ -123,25 +123,27 @@ int main(int argc, char** argv) {
   tokens->add_option("PATH", path, "Folder of a checkpoint, or its SentencePiece model")
       ->required();
   CLI::App* const diffusers = app.add_subcommand(
-      "to-diffusers", "Writes a checkpoint again in diffusers' layout, weights unchanged");
+      "to-diffusers",
+      "Writes a copy of a checkpoint in the layout of diffusers, with the same weights");
   std::string to;
   diffusers->add_option("FROM", path, "Folder of the checkpoint")->required();
-  diffusers->add_option("TO", to, "Folder that is made; absent or empty")->required();
+  diffusers->add_option("TO", to, "Folder to create; it must be absent or empty")->required();
   PlanFlags flags;
   wan::MemoryQuestion question;
   CLI::App* const plan = app.add_subcommand(
       "plan",
-      "What videos would take of a card's memory, where weights would live, and what would "
-      "fit in place of what does not; loads nothing");
+      "Prints the memory that videos would take on a card, where the weights would live, and "
+      "which sizes would fit instead; loads nothing");
   plan->add_option("PATH", question.path, "Folder of the checkpoint, or synthetic:NAME")
       ->required();
   plan->add_option("--memory", flags.memory_gib,
-                   "GiB of the card that the server may use, as device_memory_limit; 0: no limit")
+                   "GiB that the server may use of the card, like device_memory_limit; 0: no limit")
       ->check(CLI::Range(0.0, 1e6));
   plan->add_option("--shape", flags.shapes,
-                   "WIDTHxHEIGHTxFRAMES, any number; default: the model's");
-  plan->add_option("--residency-policy", flags.residency, "COMPONENT=POLICY, any number");
-  plan->add_flag("--image", question.image, "With a first frame, where the model can do without");
+                   "WIDTHxHEIGHTxFRAMES; may be repeated; default: the model's");
+  plan->add_option("--residency-policy", flags.residency, "COMPONENT=POLICY; may be repeated");
+  plan->add_flag("--image", question.image,
+                 "Plan videos that start from an image, if the model can also start without one");
   plan->add_flag("--json", as_json, "One JSON object in place of the text");
   try {
     app.parse(argc, argv);

@@ -17,7 +17,7 @@ using ::testing::SizeIs;
 
 TEST(JsonTextTest, ParsesOrSaysWhere) {
   EXPECT_EQ(ParseJson(R"({"a":[1,{"a":null}]})", "f")->size(), 1u);
-  EXPECT_EQ(ParseJson("[1,,2]", "f").status().message(), "f: no JSON at byte 4");
+  EXPECT_EQ(ParseJson("[1,,2]", "f").status().message(), "f: not valid JSON at byte 4");
   EXPECT_EQ(ParseJson("", "f").status().code(), absl::StatusCode::kDataLoss);
   EXPECT_FALSE(ParseJson("{} x", "f").ok());
   EXPECT_FALSE(ParseJson(R"("\ud800")", "f").ok());

@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 #include <openssl/sha.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <map>
+#include <span>
 #include <thread>
 
+#include "demo/evaluate/video_reader.h"
+#include "engine/media/image_decode.h"
+#include "engine/media/image_encode.h"
 #include "tests/e2e/test_server.h"
 #include "tests/support/prometheus_text.h"
 
@@ -231,23 +237,52 @@ TEST_F(GenerateTest, ImageToVideoTakesTheImagesRatio) {
   EXPECT_EQ(job.image_sha256().size(), 64u);
 }
 
-TEST_F(GenerateTest, PreviewsComeAsJpegs) {
+// The first frame of the job's lossless video as a viewer of its JPEG would see it.
+RgbImage FirstFrameThroughJpeg(const std::string& path) {
+  const demo::Clip clip = demo::ReadVideo(path).value();
+  const std::span<const uint8_t> frame(clip.rgb.data(), clip.rgb.size() / clip.frames);
+  return DecodeImage(EncodeJpeg(frame, clip.width, clip.height).value()).value();
+}
+
+// Mean distance of two pictures of one size, in values of 8 bits.
+double MeanDistance(const RgbImage& a, const RgbImage& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(a.pixels[i] - b.pixels.at(i));
+  return sum / static_cast<double>(a.pixels.size());
+}
+
+TEST_F(GenerateTest, PreviewsAreJpegsOfTheEstimate) {
   grpc::ClientContext context;
   wan::v1::GenerateRequest request;
   *request.mutable_request() = TinyRequest(/*steps=*/4);
+  request.mutable_request()->set_solver(wan::v1::SOLVER_EULER);
   request.mutable_request()->set_preview_interval(2);
+  request.mutable_request()->add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
   const auto reader = server_.videos().Generate(&context, request);
-  int previews = 0;
+  std::map<int, RgbImage> previews;  // by step
+  std::string video;
   for (Event event; reader->Read(&event);) {
+    if (event.has_completed()) video = event.completed().artifacts(0).name();
     if (!event.has_preview()) continue;
-    ++previews;
-    EXPECT_EQ(event.preview().jpeg().substr(0, 2), "\xff\xd8");
     EXPECT_EQ(event.sequence(), 0);
+    const absl::StatusOr<RgbImage> preview = DecodeImage(event.preview().jpeg());
+    ASSERT_TRUE(preview.ok()) << preview.status();
+    EXPECT_EQ(preview->width, 64);
+    EXPECT_EQ(preview->height, 32);
+    previews[event.preview().step()] = *preview;
   }
   EXPECT_TRUE(reader->Finish().ok());
   // A reader that is slow may miss the first, never the stream's end.
-  EXPECT_GE(previews, 1);
-  EXPECT_LE(previews, 2);
+  ASSERT_EQ(previews.count(4), 1u);
+  EXPECT_LE(previews.size(), 2u);
+  // Euler's last step ends where its estimate is: the last preview is the video's first frame.
+  const std::string path = folder_.File("video.mkv");
+  std::ofstream(path, std::ios::binary) << server_.Download(video);
+  const RgbImage frame = FirstFrameThroughJpeg(path);
+  EXPECT_LE(MeanDistance(previews[4], frame), 1);
+  if (previews.count(2) == 1) {
+    EXPECT_GT(MeanDistance(previews[2], frame), 2);
+  }
 }
 
 TEST_F(GenerateTest, ModelsAndDevicesAreDescribed) {

@@ -167,6 +167,8 @@ TEST_F(WatchJobTest, PreviewsAreShownLiveAndNotReplayed) {
   EXPECT_TRUE(event.has_completed());
   Events replayed;
   ASSERT_TRUE(Watch(job, 0, &replayed).ok());
+  ASSERT_FALSE(replayed.empty());
+  EXPECT_TRUE(replayed.back().has_completed());
   for (const wan::v1::Event& old : replayed) EXPECT_FALSE(old.has_preview());
 }
 

@@ -141,9 +141,9 @@ TEST_F(TorchArchiveTest, RefusesMalformedTensors) {
   const std::string four = pickle::Integers({4}), one = pickle::Integers({1});
   ASSERT_TRUE(tensor({storage, pickle::Integer(0), four, one, "\x89", hooks}).ok());
   EXPECT_THAT(ErrorOf(tensor({storage, pickle::Integer(0), four, one})),
-              HasSubstr("tensor w has not the arguments"));
+              HasSubstr("tensor w does not have the arguments"));
   EXPECT_THAT(ErrorOf(tensor({storage, "N", four, one, "\x89", hooks})),
-              HasSubstr("tensor w has not the arguments"));
+              HasSubstr("tensor w does not have the arguments"));
   EXPECT_THAT(ErrorOf(tensor({storage, pickle::Integer(0), "N", one, "\x89", hooks})),
               HasSubstr("tensor w has a malformed size"));
   EXPECT_THAT(ErrorOf(tensor({storage, pickle::Integer(0), four, "N", "\x89", hooks})),

@@ -293,7 +293,9 @@ GoldenPipelineCase LoadGoldenPipelineCase(const std::string& id) {
         .checkpoint = record["checkpoint"],
         .request = RequestOf(parameters),
         .shape = {parameters["output_size"]["width"].get<int>(),
-                  parameters["output_size"]["height"].get<int>(), parameters["frames"].get<int>()}};
+                  parameters["output_size"]["height"].get<int>(), parameters["frames"].get<int>()},
+        .timesteps = record["timesteps"].get<std::vector<double>>(),
+        .experts = record["experts_by_step"].get<std::vector<std::string>>()};
   }
   throw std::runtime_error("there is no golden case " + id);
 }

@@ -16,6 +16,8 @@ struct GoldenPipelineCase {
   std::string checkpoint;     // "ti2v-5b"
   GenerationRequest request;  // for a model with the name "m"
   VideoShape shape;           // of upstream's video
+  std::vector<double> timesteps;
+  std::vector<std::string> experts;  // by step: "only", "high", "low"
 };
 
 // Throws std::runtime_error if there is no such case.

@@ -79,7 +79,7 @@ TEST_F(SafetensorsWriterTest, RefusesWhatNoReaderTakes) {
       {{{"x", "F32", {3}, data}}, "tensor x has 8 bytes; its shape needs 12"},
       {{{"x", "F33", {2}, data}}, "tensor x has dtype F33"},
       {{{"x", "F32", {-2}, data}}, "tensor x has an impossible shape: -2"},
-      {{{"x", "F32", {1LL << 40, 1LL << 40}, data}}, "tensor x has no possible shape"},
+      {{{"x", "F32", {1LL << 40, 1LL << 40}, data}}, "tensor x has an impossible shape"},
       {{{"", "F32", {2}, data}}, "cannot be called ''"},
       {{{"__metadata__", "F32", {2}, data}}, "cannot be called '__metadata__'"},
       {{{"x", "F32", {2}, data}, {"x", "F32", {2}, data}}, "tensor x occurs twice"},

@@ -1,5 +1,7 @@
 // Whole runs of all models against upstream's tensors: both layouts, texts, noise, latents after
 // every step, frames.
+#include "tests/engine/golden_pipeline.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -14,15 +16,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
 #include "engine/planning/plan.h"
 #include "engine/runtime/model_loading.h"
-#include "nlohmann/json.hpp"
 #include "tests/engine/golden_tensors.h"
+#include "tests/engine/raw_tensors.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
 
@@ -32,33 +32,17 @@ namespace {
 // For whole pipelines; one forward is held to 1e-5 by the components' own tests.
 constexpr double kTolerance = 1e-4;
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
 // The frames of a video file as [3, T, H, W], by Debian's ffmpeg program.
 at::Tensor ReadVideo(const std::string& path, const VideoShape& shape) {
   const std::string raw = path + ".rgb";
   const std::string command =
       "ffmpeg -v error -i '" + path + "' -f rawvideo -pix_fmt rgb24 '" + raw + "'";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
-  const std::string bytes = ReadFile(raw);
+  const std::string bytes = ReadFileBytes(raw);
   at::Tensor frames = at::zeros({shape.num_frames, shape.height, shape.width, 3}, at::kByte);
   EXPECT_EQ(bytes.size(), frames.nbytes());
   std::memcpy(frames.mutable_data_ptr(), bytes.data(), std::min(bytes.size(), frames.nbytes()));
   return frames.permute({3, 0, 1, 2}).to(at::kShort);
-}
-
-nlohmann::json FindCase(const std::string& id) {
-  const nlohmann::json all =
-      nlohmann::json::parse(ReadFile(std::string(WAN_GOLDEN_DIR) + "/cases.json"));
-  for (const auto& record : all["cases"]) {
-    if (record["id"] == id) return record;
-  }
-  return nullptr;
 }
 
 struct Run {
@@ -71,50 +55,22 @@ void PrintTo(const Run& run, std::ostream* out) { *out << run.id << " from " << 
 class GoldenPipelineTest : public testing::TestWithParam<Run> {
  protected:
   void SetUp() override {
-    record_ = FindCase(GetParam().id);
-    ASSERT_FALSE(record_.is_null());
-    file_ = record_["file"];
-    const std::string checkpoint = record_["checkpoint"];
+    golden_ = LoadGoldenPipelineCase(GetParam().id);
     auto loaded = LoadModelFromCheckpoint(
-        {"m", std::string(WAN_CHECKPOINT_DIR) + "/" + checkpoint + "/" + GetParam().layout}, {});
+        {"m", std::string(WAN_CHECKPOINT_DIR) + "/" + golden_.checkpoint + "/" + GetParam().layout},
+        {});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model_ = *loaded;
   }
 
-  GenerationRequest Request() const {
-    const auto& parameters = record_["parameters"];
-    GenerationRequest request;
-    request.model = "m";
-    request.prompt = parameters["prompt"];
-    if (!parameters["negative_is_upstream_default"].get<bool>()) {
-      request.negative_prompt = parameters["negative_prompt"].get<std::string>();
-    }
-    if (!parameters["image"].is_null()) {
-      request.image = std::make_shared<const std::string>(
-          ReadFile(std::string(WAN_GOLDEN_DIR) + "/" + parameters["image"].get<std::string>()));
-    }
-    request.width = parameters["requested_size"]["width"].get<int>();
-    request.height = parameters["requested_size"]["height"].get<int>();
-    request.num_frames = parameters["frames"].get<int>();
-    request.steps = parameters["steps"].get<int>();
-    // DIFFERENCES 6: of two experts the low-noise one comes first.
-    for (const char* scale : {"guidance", "guidance_low_noise", "guidance_high_noise"}) {
-      if (!parameters[scale].is_null()) request.guidance_scale.push_back(parameters[scale]);
-    }
-    request.shift = parameters["shift"].get<double>();
-    request.solver = parameters["sampler"];
-    request.seed = parameters["seed"].get<int64_t>();
-    return request;
-  }
-
   GenerationPlan Plan() const {
-    const GenerationRequest request = Request();
+    const GenerationRequest& request = golden_.request;
     const PipelineModel& pipeline = model_->pipeline;
     return *MakePlan(request, pipeline.planned,
                      InspectRequest(request, pipeline.planned, pipeline.tokenizer.get()), 0, {});
   }
 
-  at::Tensor Golden(const std::string& name) const { return LoadGolden(file_, name); }
+  at::Tensor Golden(const std::string& name) const { return LoadGolden(golden_.file, name); }
 
   void ExpectClose(const at::Tensor& actual, const at::Tensor& expected, const std::string& what) {
     const double error = RelativeError(actual, expected);
@@ -122,8 +78,7 @@ class GoldenPipelineTest : public testing::TestWithParam<Run> {
     worst_ = std::max(worst_, error);
   }
 
-  nlohmann::json record_;
-  std::string file_;
+  GoldenPipelineCase golden_;
   std::shared_ptr<LoadedModel> model_;
   double worst_ = 0;
 };
@@ -131,17 +86,15 @@ class GoldenPipelineTest : public testing::TestWithParam<Run> {
 TEST_P(GoldenPipelineTest, EqualsUpstream) {
   const c10::InferenceMode inference_mode;
   const GenerationPlan plan = Plan();
-  const auto size = record_["parameters"]["output_size"];
-  EXPECT_EQ(plan.shape.width, size["width"].get<int>());
-  EXPECT_EQ(plan.shape.height, size["height"].get<int>());
+  EXPECT_EQ(plan.shape, golden_.shape);
   std::vector<double> timesteps;
   std::vector<std::string> experts;
   for (const StepPlan& step : plan.steps) {
     timesteps.push_back(step.timestep);
     experts.emplace_back(NameOf(step.expert));
   }
-  EXPECT_EQ(timesteps, record_["timesteps"].get<std::vector<double>>());
-  EXPECT_EQ(experts, record_["experts_by_step"].get<std::vector<std::string>>());
+  EXPECT_EQ(timesteps, golden_.timesteps);
+  EXPECT_EQ(experts, golden_.experts);
 
   for (const char* which : {"prompt", "negative"}) {
     const std::string& text = *which == 'p' ? plan.request.prompt : *plan.request.negative_prompt;
@@ -258,10 +211,8 @@ TEST_P(GoldenPipelineTest, AStopRequestWhileTheLastFramesAreWrittenIsHeard) {
 
 std::vector<Run> AllRuns() {
   std::vector<Run> runs;
-  for (const char* id : {"ti2v-t2v", "ti2v-i2v", "t2v", "t2v-dpm", "i2v", "i2v-crop"}) {
-    for (const char* layout : {"original", "diffusers"}) {
-      runs.push_back({layout, std::string("pipeline/") + id});
-    }
+  for (const std::string& id : GoldenPipelineIds()) {
+    for (const char* layout : {"original", "diffusers"}) runs.push_back({layout, id});
   }
   return runs;
 }

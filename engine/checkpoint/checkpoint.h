@@ -1,4 +1,4 @@
-// A checkpoint of a Wan2.2 model: its components' dimensions and weights, in one naming.
+// A checkpoint of a Wan2.2 model: the dimensions and weights of its components, under one naming.
 //
 //   absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open("/models/ti2v-5b");
 //   const WeightSource& weights = (*checkpoint)->transformer();
@@ -23,19 +23,21 @@ struct CheckpointParts;
 
 enum class Layout { kOriginal, kDiffusers, kSynthetic };
 
-// "original", "diffusers", "synthetic".
+// Returns "original", "diffusers" or "synthetic".
 std::string_view LayoutName(Layout layout);
 
-// Complete and checked: every tensor of the model is there with the shape that the dimensions ask
-// for and a floating-point dtype, and there is none besides.
+// A complete and checked checkpoint: it has every tensor of the model, each with the shape that
+// follows from the dimensions and a floating-point dtype, and no other tensors. Immutable and
+// thread-safe.
 class Checkpoint {
  public:
-  // `path` is the folder of a checkpoint, or "synthetic:NAME" for a model without weights
+  // Opens the folder of a checkpoint, or "synthetic:NAME" for a model without weights
   // (synthetic_models.h has the names).
   //
-  // Files are mapped, not read: this costs milliseconds. A damaged or incomplete checkpoint gives
-  // DATA_LOSS, a missing file or tensor NOT_FOUND, what we do not serve UNIMPLEMENTED; the message
-  // names file and tensor, for the first few of all problems (wan_inspect lists them all).
+  // Files are mapped and not read, so this takes milliseconds. DATA_LOSS for a damaged or
+  // incomplete checkpoint, NOT_FOUND for a missing file or tensor, UNIMPLEMENTED for a checkpoint
+  // that is not supported. The message names file and tensor of the first few problems; wan_inspect
+  // lists all.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
 
   ~Checkpoint();
@@ -46,16 +48,17 @@ class Checkpoint {
   Layout layout() const;
   FamilyId family() const;
 
-  // 1, or 2 for the A14B models: expert 0 is for high noise, expert 1 for low noise.
+  // Returns 1, or 2 for the A14B models, whose expert 0 is for high noise and expert 1 for low
+  // noise.
   int num_experts() const;
-  // The high-noise expert takes the timesteps from this fraction of the schedule on; nullopt with
-  // one expert.
+  // The high-noise expert computes the timesteps from this fraction of the schedule upwards;
+  // nullopt if there is one expert.
   std::optional<double> expert_boundary() const;
 
-  // How a distilled checkpoint is sampled; nullopt for an ordinary one.
+  // The schedule of a distilled checkpoint; nullopt for an ordinary one.
   const std::optional<FewStepConfig>& few_step() const;
 
-  // Its own defaults of requests; nullopt if it has none.
+  // The checkpoint's own defaults of requests; nullopt if it has none.
   const std::optional<GenerationDefaults>& generation_defaults() const;
 
   const TransformerConfig& transformer_config(int expert = 0) const;
@@ -66,7 +69,7 @@ class Checkpoint {
   const WeightSource& text_encoder() const;
   const WeightSource& vae() const;
 
-  // The SentencePiece model; empty for a synthetic checkpoint, which has none.
+  // The path of the SentencePiece model; empty for a synthetic checkpoint, which has none.
   const std::string& tokenizer_path() const;
 
  private:

@@ -1,5 +1,5 @@
-// What could be read of a checkpoint, and everything that is wrong with it: what Checkpoint holds
-// when nothing is, and what inspection reports when something is.
+// The parts of a checkpoint that could be read, and all of its problems. A Checkpoint holds the
+// parts if there are no problems; inspection reports the parts and the problems.
 #pragma once
 
 #include <memory>
@@ -21,9 +21,9 @@ struct Component {
   std::string name;                       // "transformer", "transformer_2", "text_encoder" or "vae"
   std::string where;                      // its file, or the index of its files
   TensorFiles files;                      // empty if synthetic
-  std::optional<Config> config;           // absent if it could not be made out
+  std::optional<Config> config;           // absent if it could not be read
   std::unique_ptr<WeightSource> weights;  // absent if files or config have problems
-  std::vector<absl::Status> problems;     // those of the files, too
+  std::vector<absl::Status> problems;     // of the component, with those of its files
 };
 
 struct CheckpointParts {
@@ -37,13 +37,13 @@ struct CheckpointParts {
   std::vector<Component<TransformerConfig>> transformers;  // one per expert
   Component<TextEncoderConfig> text_encoder;
   Component<VaeConfig> vae;
-  std::vector<absl::Status> problems;  // of no component, or between components
+  std::vector<absl::Status> problems;  // those that belong to no single component
 };
 
-// Never fails: problems are part of the result.
+// Reads a checkpoint. It never fails, because problems are part of the result. Thread-safe.
 CheckpointParts ReadCheckpointParts(const std::string& path);
 
-// Those of the whole, then those of the components.
+// Returns the problems of the whole checkpoint, then those of the components.
 std::vector<absl::Status> AllProblems(const CheckpointParts& parts);
 
 }  // namespace wan

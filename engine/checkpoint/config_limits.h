@@ -1,5 +1,6 @@
-// Which dimensions make sense. Config files and shapes are untrusted: what is computed from them
-// later (lists of tensors, products of extents) must neither overflow nor exhaust the memory.
+// The ranges of dimensions that are accepted. Config files and shapes are not trusted: the lists of
+// tensors and the products of extents that are computed from them must neither overflow nor exhaust
+// the memory.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ inline constexpr int64_t kMaxMultiplier = 64;
 inline constexpr int64_t kMaxResBlocks = 16;
 inline constexpr int64_t kMaxFewSteps = 1000;
 
-// What is wrong with the dimensions among each other, one sentence each; empty if nothing is.
+// Returns one sentence for every contradiction between the dimensions; none if they are consistent.
 std::vector<std::string> Contradictions(const TransformerConfig& config);
 std::vector<std::string> Contradictions(const TextEncoderConfig& config);
 std::vector<std::string> Contradictions(const VaeConfig& config);

@@ -1,11 +1,11 @@
-// Dimensions of the components, from either layout.
+// Reads the dimensions of the components from either layout.
 //
-// Upstream's config.json has those of the transformer that shapes do not show; its text encoder and
-// VAE have no config, and their shapes and upstream's constants tell all. diffusers has a
-// config.json for every component.
+// Upstream's config.json has the dimensions of the transformer that its shapes do not show.
+// Upstream's text encoder and VAE have no config; their dimensions follow from their shapes and
+// upstream's constants. diffusers has a config.json for every component.
 //
-// Every function appends what is wrong to `problems` and gives nothing then. Dimensions that it
-// gives are in the ranges of config_limits.h.
+// A function that finds problems appends them to `problems` and returns nullopt. The dimensions
+// that it returns are in the ranges of config_limits.h. All functions are thread-safe.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@
 
 namespace wan {
 
-// `files` holds the component's tensors, `where` is the component's file for messages. Where files
-// have problems of their own, tensors that are needed here and missing are no further ones.
+// `files` holds the component's tensors; messages name `where`, the component's file. If the files
+// have problems of their own, tensors that are missing here are not reported again.
 std::optional<TransformerConfig> ReadOriginalTransformer(const std::string& config_path,
                                                          const TensorFiles& files,
                                                          const std::string& where,
@@ -32,7 +32,7 @@ std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,
                                          const std::string& where,
                                          std::vector<absl::Status>& problems);
 
-// model_type is left empty: diffusers has none.
+// model_type stays empty, because diffusers has none.
 std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& config_path,
                                                           std::vector<absl::Status>& problems);
 std::optional<TextEncoderConfig> ReadDiffusersTextEncoder(const std::string& config_path,

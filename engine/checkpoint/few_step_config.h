@@ -1,5 +1,5 @@
-// The schedule of a few-step (distilled) checkpoint. Neither layout as published has one; where it
-// lives is written in docs/checkpoints.md.
+// Reads the schedule of a few-step (distilled) checkpoint. The published layouts have no place for
+// it; docs/checkpoints.md says in which files it lies. All functions are thread-safe.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,15 @@
 
 namespace wan {
 
-// Upstream's layout: few_step.json beside the components, in LightX2V's terms
-// ("denoising_step_list", "sample_shift", ...). Nothing, and no problem, if there is no such file.
-// Otherwise appends what is wrong and gives nothing then.
+// Reads few_step.json of upstream's layout, which lies beside the components and has the members of
+// LightX2V ("denoising_step_list", "sample_shift", ...). Returns nullopt without a problem if there
+// is no such file; appends every problem of a wrong file and returns nullopt.
 std::optional<FewStepConfig> ReadOriginalFewStep(const std::string& path,
                                                  std::vector<absl::Status>& problems);
 
-// diffusers' layout: scheduler/scheduler_config.json, of a FlowMatchEulerDiscreteScheduler, if it
-// has a "denoising_step_list". Otherwise as above.
+// Reads scheduler/scheduler_config.json of the layout of diffusers. It must be that of a
+// FlowMatchEulerDiscreteScheduler if it has a "denoising_step_list"; without that list it returns
+// nullopt without a problem. Problems as above.
 std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path,
                                                   std::vector<absl::Status>& problems);
 

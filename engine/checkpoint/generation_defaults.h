@@ -1,5 +1,5 @@
-// generation_defaults.json of a checkpoint's folder, in either layout: neither layout as published
-// has a place for it. Its members are those of a request (docs/checkpoints.md).
+// Reads generation_defaults.json from a checkpoint's folder, in either layout; the published
+// layouts have no such file. Its members are those of a request (docs/checkpoints.md).
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace wan {
 
-// Nothing, and no problem, if there is no such file. Otherwise appends what is wrong with its form
-// (unknown members, types) and gives nothing then; whether the values make a request that the model
-// accepts is for planning to say.
+// Returns nullopt without a problem if there is no such file. If its form is wrong (unknown
+// members, wrong types), it appends every problem and returns nullopt. Planning checks whether the
+// values make a request that the model accepts. Thread-safe.
 std::optional<GenerationDefaults> ReadGenerationDefaults(const std::string& path,
                                                          std::vector<absl::Status>& problems);
 

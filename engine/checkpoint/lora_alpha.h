@@ -1,6 +1,6 @@
-// What a LoRA's factors are multiplied with where the file has no alpha of its own for a module:
-// PEFT's adapter_config.json, or the same settings in the file's metadata, where diffusers puts
-// them.
+// Reads the settings that scale a LoRA's factors where the file has no alpha of its own for a
+// module. They are in PEFT's adapter_config.json, or in the metadata of the file, where diffusers
+// puts them.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace wan {
 
 class LoraAlpha {
  public:
-  // Settings of `file`: its metadata, or else the adapter_config.json at `config_path`, which may
-  // be empty. Without either, alpha is the rank. DATA_LOSS for settings of the wrong types,
-  // UNIMPLEMENTED for adapters other than LoRA.
+  // Reads the settings of `file` from its metadata, or else from the adapter_config.json at
+  // `config_path`, which may be empty. Without either, alpha is the rank. DATA_LOSS for settings of
+  // the wrong types, UNIMPLEMENTED for adapters other than LoRA.
   static absl::StatusOr<LoraAlpha> Read(const TensorFile& file, const std::string& config_path);
 
-  // What up * down is multiplied with: alpha / rank, or alpha / sqrt(rank) if rank-stabilised.
-  // `stored` is the file's own alpha of that module. `module` is named as in the file.
+  // Returns the factor of up * down: alpha / rank, or alpha / sqrt(rank) if it is rank-stabilised.
+  // `stored` is the file's own alpha of the module. `module` has the name that the file uses.
   double Factor(std::string_view module, std::optional<double> stored, int64_t rank) const;
 
  private:
   struct Pattern {
-    std::string module;  // the whole name, or what it ends in
+    std::string module;  // the whole name, or its ending
     double alpha = 0;
   };
 

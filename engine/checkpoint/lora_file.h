@@ -1,4 +1,4 @@
-// A LoRA file, read against the transformer that it is to change: what is added to which tensor.
+// Reads a LoRA file for the transformer that it changes: the addition to each tensor.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace wan {
 
-// An addition to one tensor, seen as a matrix [rows, columns]: its first extent, and the product of
-// the others.
+// An addition to one tensor. The tensor is seen as a matrix [rows, columns]: its first extent, and
+// the product of the others.
 struct LoraTerm {
-  std::string target;  // canonical: "blocks.0.self_attn.q.weight"
+  std::string target;  // the canonical name: "blocks.0.self_attn.q.weight"
   int64_t rows = 0;
   int64_t columns = 1;
   // target += factor * up down, up [rows, rank] and down [rank, columns]; or, if the rank is 0,
@@ -35,12 +35,13 @@ struct LoraFile {
   uint64_t bytes = 0;                   // of all terms
 };
 
-// `path` is a safetensors file, or a folder as PEFT writes it (adapter_model.safetensors with
-// adapter_config.json). Key styles and scaling: docs/lora.md.
+// Reads a safetensors file, or a folder that PEFT wrote (adapter_model.safetensors with
+// adapter_config.json). docs/lora.md has the styles of keys and the scaling. Thread-safe.
 //
-// Refused, with file and key: what is damaged (DATA_LOSS: also a factor without its other half, two
-// spellings of one key), what is of another model (INVALID_ARGUMENT: unknown keys, other
-// dimensions), adapters other than LoRA and dtypes but F32, F16, BF16 (UNIMPLEMENTED).
+// Errors name file and key. DATA_LOSS for a damaged file, a factor without its other half, or two
+// spellings of one key; INVALID_ARGUMENT for a LoRA of another model (unknown keys, other
+// dimensions); UNIMPLEMENTED for adapters other than LoRA and for dtypes other than F32, F16 and
+// BF16.
 absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const TransformerConfig& config);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// The names that tensors of LoRA files go by. Every trainer has its own; docs/lora.md lists them.
+// The names of tensors in LoRA files. Every trainer has names of its own; docs/lora.md lists them.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,40 @@
 
 namespace wan {
 
-// What a tensor of a LoRA file is to the tensor that it changes.
+// The role of a tensor of a LoRA file for the tensor that it changes.
 enum class LoraPart {
   kDown,            // A, [rank, columns]: the first of the two factors that the input meets
   kUp,              // B, [rows, rank]
-  kUpBias,          // of B: an addition to the bias, scaled as the factors are
+  kUpBias,          // the bias of B: an addition to the bias, scaled like the factors
   kAlpha,           // the scalar that is divided by the rank, or by its root
   kDifference,      // an addition to the whole tensor
   kBiasDifference,  // an addition to the bias
 };
 
 struct LoraKey {
-  // Canonical: "blocks.0.self_attn.q", or a tensor that is no module's weight or bias,
-  // "blocks.0.modulation".
+  // The canonical name: "blocks.0.self_attn.q", or that of a tensor that is not a weight or bias of
+  // a module, "blocks.0.modulation".
   std::string module;
   LoraPart part = LoraPart::kDown;
 
   friend auto operator<=>(const LoraKey&, const LoraKey&) = default;
 };
 
-// Knows the modules of one transformer under all their names.
+// Knows the modules of one transformer under all of their names. Immutable and thread-safe.
 class LoraKeyReader {
  public:
   explicit LoraKeyReader(const TransformerConfig& config);
 
-  // INVALID_ARGUMENT for what is no part of this transformer, UNIMPLEMENTED for parts of adapters
-  // other than LoRA (DoRA, LoHa, LoKr, ...). The message continues a sentence that begins with the
-  // key.
+  // Parses a key. INVALID_ARGUMENT for a key that does not belong to this transformer,
+  // UNIMPLEMENTED for parts of adapters other than LoRA (DoRA, LoHa, LoKr, ...). The message
+  // continues a sentence that begins with the key.
   absl::StatusOr<LoraKey> Read(std::string_view key) const;
 
-  // The tensor that a key changes: its canonical name; empty if the module has no such tensor.
+  // Returns the canonical name of the tensor that a key changes; empty if the module has no such
+  // tensor.
   std::string TargetOf(const LoraKey& key) const;
 
-  // Of a canonical tensor.
+  // Returns the shape of a tensor, given its canonical name.
   const std::vector<int64_t>& ShapeOf(const std::string& tensor) const;
 
  private:

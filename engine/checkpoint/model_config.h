@@ -69,26 +69,26 @@ struct VaeConfig {
   friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
 };
 
-// How a few-step checkpoint, distilled for a handful of fixed steps without guidance, is sampled:
-// Euler steps through these timesteps.
+// The schedule of a few-step checkpoint, which was distilled for a handful of fixed steps without
+// guidance: Euler steps through these timesteps.
 struct FewStepConfig {
-  std::vector<double> timesteps;  // before the shift; falling strictly, in (0, 1000]
-  double shift = 1;               // the request's default
-  // With two experts: the first step of the low-noise one. Unset: their boundary decides.
+  std::vector<double> timesteps;  // before the shift; strictly decreasing, in (0, 1000]
+  double shift = 1;               // the default of requests
+  // With two experts, the first step of the low-noise one. If it is unset, their boundary decides.
   std::optional<int> boundary_step_index;
 
   friend bool operator==(const FewStepConfig&, const FewStepConfig&) = default;
 };
 
-// What requests take where they say nothing, for a checkpoint that was trained for other sizes or
-// schedules than its family's published one. What is unset stays the family's.
+// The defaults of requests, for a checkpoint that was trained for other sizes or schedules than the
+// published one of its family. A field that is unset has the family's default.
 struct GenerationDefaults {
   std::optional<int> width;  // pixels
   std::optional<int> height;
   std::optional<int> num_frames;
   std::optional<int> fps;
   std::optional<int> steps;
-  std::vector<double> guidance_scale;  // one, or (low noise, high noise); empty: unset
+  std::vector<double> guidance_scale;  // one value, or two: low noise, high noise; empty: unset
   std::optional<double> shift;
   std::optional<std::string> solver;
   std::optional<std::string> negative_prompt;

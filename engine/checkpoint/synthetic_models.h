@@ -1,5 +1,5 @@
-// Models without weights: dimensions and dtypes, for measurements and tests. Their tensors are
-// filled with seeded random numbers where they are needed.
+// Models without weights, for measurements and tests: they have only dimensions and dtypes. The
+// code that needs their tensors fills them with seeded random numbers.
 #pragma once
 
 #include <string>
@@ -23,9 +23,9 @@ struct SyntheticModel {
   DType vae_dtype = DType::kFloat32;
 };
 
-// "ti2v-5b", "t2v-a14b", "i2v-a14b": the dimensions that upstream publishes, in bf16 but for the
-// VAE. "ti2v-tiny": those of the reference data, in fp32. NOT_FOUND, listing the names, for any
-// other.
+// Returns the model of this name. "ti2v-5b", "t2v-a14b" and "i2v-a14b" have the dimensions that
+// upstream publishes, in bf16 except for the VAE; "ti2v-tiny" has those of the reference data, in
+// fp32. NOT_FOUND, listing the names, for any other name. Thread-safe.
 absl::StatusOr<SyntheticModel> FindSyntheticModel(std::string_view name);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// What upstream keeps in its code, not in its checkpoints. Source: Wan2.2 at commit 42bf4cf.
+// Constants that upstream keeps in its code and not in its checkpoints (Wan2.2 at commit 42bf4cf).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace wan {
 
 inline constexpr int64_t kTextLength = 512;  // wan/configs/shared_config.py
 
-// wan/configs/wan_{t2v,i2v}_A14B.py; nullopt for a model with one expert.
+// Returns the boundary of wan/configs/wan_{t2v,i2v}_A14B.py; nullopt for a model with one expert.
 std::optional<double> UpstreamExpertBoundary(FamilyId family);
 
 // What is fixed for a kind of VAE (wan/modules/vae2_1.py, vae2_2.py): stages,

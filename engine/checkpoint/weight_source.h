@@ -1,4 +1,4 @@
-// Named tensors of one component of a checkpoint, whatever the layout on disk.
+// The named tensors of one component of a checkpoint, independent of the layout on disk.
 #pragma once
 
 #include <cstddef>
@@ -17,47 +17,47 @@
 namespace wan {
 
 struct TensorInfo {
-  std::string name;  // canonical: upstream's, for example "blocks.0.self_attn.q.weight"
+  std::string name;  // canonical, that is upstream's: "blocks.0.self_attn.q.weight"
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
-  uint64_t bytes = 0;  // product of shape times DTypeSize
-  std::string file;    // where it lies, for messages
+  uint64_t bytes = 0;  // the number of elements times DTypeSize
+  std::string file;    // the file that holds it, for messages
 };
 
 struct TensorBytes {
   std::span<const std::byte> bytes;   // contiguous, row-major, little endian, aligned to its dtype
   std::shared_ptr<const void> owner;  // keeps `bytes` valid
-  const MappedFile* file = nullptr;   // that `bytes` are a part of; null if they are a copy
+  const MappedFile* file = nullptr;   // the file that holds `bytes`; null if they are a copy
 
-  // out := the bytes from `offset` on, as many as it holds; there must be so many. From a file as
-  // MappedFile::Read does it. For any thread.
+  // Fills `out` with the bytes from `offset` on, of which there must be enough. Bytes of a file are
+  // read as MappedFile::Read does, with its errors. Any thread may call it.
   absl::Status Read(size_t offset, std::span<std::byte> out) const;
 };
 
-// Thread-safe after construction.
+// Immutable after construction, and thread-safe.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // Sorted by name.
+  // Returns all tensors, sorted by name.
   virtual const std::vector<TensorInfo>& Tensors() const = 0;
 
-  // nullptr if there is no such tensor.
+  // Returns nullptr if there is no such tensor.
   virtual const TensorInfo* Find(std::string_view name) const = 0;
 
-  // The bytes of a tensor of this source: a view of the mapped file, without a copy (but where a
-  // file of a foreign writer does not align its data). They are valid as long as `owner` lives,
-  // even without the source. Whoever truncates the file while `bytes` are read kills the process
-  // (SIGBUS): replace checkpoints by renaming, not in place. NOT_FOUND for a name the source does
-  // not have, FAILED_PRECONDITION if the source is synthetic.
+  // Returns the bytes of a tensor of this source: a view of the mapped file, or a copy where the
+  // file does not align its data. The bytes are valid as long as `owner` lives, even after the
+  // source has died. If somebody truncates the file while `bytes` are read, the process dies
+  // (SIGBUS); so replace checkpoints by renaming, not in place. NOT_FOUND for a name that the
+  // source does not have, FAILED_PRECONDITION if the source is synthetic.
   virtual absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const = 0;
 
-  // True if there are no bytes: names, shapes and dtypes are those of a real checkpoint, and the
-  // loader fills the tensors with seeded random numbers where they are needed.
+  // Returns whether the source has no bytes. Its names, shapes and dtypes are then those of a real
+  // checkpoint, and the loader fills the tensors with seeded random numbers.
   virtual bool IsSynthetic() const { return false; }
 
-  // Of synthetic sources: what the numbers depend on besides name and shape of a tensor, so that
-  // two experts do not have the same.
+  // For synthetic sources: the seed of the numbers, which also depend on the name and shape of a
+  // tensor. Two experts have different seeds, so that their numbers differ.
   virtual uint64_t SyntheticSeed() const { return 0; }
 };
 

@@ -1,4 +1,4 @@
-// The two kinds of WeightSource: over mapped files, and synthetic.
+// Makes the two kinds of WeightSource: one over mapped files, and a synthetic one.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace wan {
 
 enum class Naming { kUpstream, kDiffusers };
 
-// The tensors of `files` under their canonical names. Appends a problem for every tensor of `specs`
-// that is missing, has another shape or no floating-point dtype that we compute with (F32, F16,
-// BF16), and for every tensor besides. `where` is the component's file for messages.
+// Returns the tensors of `files` under their canonical names. Appends a problem for every tensor of
+// `specs` that is missing, has another shape or a dtype other than F32, F16 and BF16, and for every
+// tensor that is not in `specs`. Messages name `where`, the component's file.
 std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::vector<TensorSpec>& specs, Naming naming,
                                               const std::string& where,
                                               std::vector<absl::Status>& problems);
 
-// Tensors without bytes, all of one dtype; `where` stands for their file.
+// Returns tensors without bytes, all of one dtype; `where` stands for their file.
 std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>& specs,
                                                    DType dtype, const std::string& where,
                                                    uint64_t seed = 0);

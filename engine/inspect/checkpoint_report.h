@@ -1,4 +1,4 @@
-// What a checkpoint is and what is wrong with it, for people and for programs.
+// Describes a checkpoint and its problems, for people and for programs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,22 +6,24 @@
 
 namespace wan {
 
-// An object:
-//   "path", "ok" (no problems)
-//   "layout"           "original", "diffusers", "synthetic", or null if it is none of them
-//   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be made out
+// Returns an object with these members:
+//   "path", "ok" (true if there are no problems)
+//   "layout"           "original", "diffusers", "synthetic", or null for any other folder
+//   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be recognised
 //   "expert_boundary"  fraction of the schedule, or null
-//   "few_step"         null, or {"timesteps", "shift", and "boundary_step_index" if it is set} of a
-//                      distilled checkpoint
-//   "generation_defaults"  null, or the members of the checkpoint's own defaults of requests
-//   "tokenizer"        path of the SentencePiece model, or null
+//   "few_step"         for a distilled checkpoint {"timesteps", "shift", and "boundary_step_index"
+//   if
+//                      it is set}, otherwise null
+//   "generation_defaults"  the checkpoint's own defaults of requests, or null
+//   "tokenizer"        the path of the SentencePiece model, or null
 //   "components"       array of {"name", "file", "files", "tensors", "parameters", "bytes",
 //                      "dtypes": {name: tensors}, "dimensions": object or null, "problems"}
-//   "problems"         array of texts: those of no component, or between components
-// Tensors are counted as far as their files could be read.
+//   "problems"         array of texts: problems that belong to no single component
+// Tensors are counted as far as their files could be read. Problems are part of the result; the
+// function does not fail. Thread-safe.
 nlohmann::ordered_json InspectCheckpoint(const std::string& path);
 
-// The report as text, with a closing newline.
+// Returns the report as text that ends with a newline.
 std::string ReportText(const nlohmann::ordered_json& report);
 
 }  // namespace wan

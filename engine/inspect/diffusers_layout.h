@@ -1,4 +1,5 @@
-// A checkpoint written again in diffusers' layout, for programs that read only that.
+// Writes a copy of a checkpoint in the layout of diffusers, for programs that read only that
+// layout.
 #pragma once
 
 #include <string>
@@ -7,12 +8,12 @@
 
 namespace wan {
 
-// `from` is the folder of a checkpoint in either layout; `to` is made, and must be absent or empty.
-// Tensors keep their dtypes and bits, under diffusers' names; every component is one file. The
-// folder loads with WanPipeline.from_pretrained, and with wanserve.
+// `from` is the folder of a checkpoint in either layout. `to` must be absent or empty; it is
+// created. Tensors keep their dtypes and bits and get the names of diffusers; every component
+// becomes one file. WanPipeline.from_pretrained and wanserve can load the folder.
 //
-// Errors: those of Checkpoint::Open, ALREADY_EXISTS for a folder with something in it,
-// FAILED_PRECONDITION for a synthetic model, which has no weights, and those of writing files.
+// It returns the errors of Checkpoint::Open; ALREADY_EXISTS if `to` is not empty;
+// FAILED_PRECONDITION for a synthetic model, which has no weights; and the errors of writing files.
 absl::Status WriteDiffusersLayout(const std::string& from, const std::string& to);
 
 }  // namespace wan

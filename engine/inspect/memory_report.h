@@ -1,5 +1,5 @@
-// What a model's jobs would take of a card, and where their weights would live: nothing is loaded,
-// and no device is asked.
+// Reports the memory that a model's jobs would take on a card, and where their weights would live.
+// It loads nothing and needs no device.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,31 @@
 namespace wan {
 
 struct MemoryQuestion {
-  std::string path;  // of a checkpoint, or "synthetic:NAME"
-  // What the process may use of the card, as EngineOptions::device_memory_limit; 0: no limit.
+  std::string path;  // the folder of a checkpoint, or "synthetic:NAME"
+  // The bytes that the process may use of the card, like EngineOptions::device_memory_limit; 0: no
+  // limit.
   uint64_t device_memory_limit = 0;
-  std::vector<ComponentResidency> residency;  // what is not named is kAuto
+  std::vector<ComponentResidency> residency;  // a component that is not named is kAuto
   std::vector<VideoShape> shapes;             // empty: the model's default
-  // With an image, of the models that can do without.
+  // Whether the videos start from an image, if the model can also start without one.
   bool image = false;
-  // With texts as long as the model takes, and the model's default steps. In bf16.
+  // The report assumes bf16, texts of the greatest length and the model's default steps.
 };
 
-// An object:
+// Returns an object with these members:
 //   "path", "model", "device_memory_limit", "job_memory" (bytes that a job may hold; 0: no limit)
 //   "components"  array of {"name", "bytes"}
-//   "fits"        whether all of the videos do
-//   "videos"      array of {"shape": "1280x704x121", "fits", and if it does:
+//   "fits"        whether all videos fit
+//   "videos"      array of {"shape": "1280x704x121", "fits", and if it fits:
 //                   "policies": {component: policy}, "decode_tiles": "ROWSxCOLUMNS",
 //                   "batched_guidance", "prefetch_experts", "peak_bytes", "host_bytes",
 //                   "stages": array of {"stage", "weight_bytes", "activation_bytes"};
-//                 else "message", which says what would}
-// Errors: those of Checkpoint::Open, and INVALID_ARGUMENT for a limit that leaves nothing.
+//                 otherwise "message", which says what would fit}
+// It returns the errors of Checkpoint::Open, and INVALID_ARGUMENT for a limit that leaves no memory
+// for jobs.
 absl::StatusOr<nlohmann::ordered_json> MemoryReport(const MemoryQuestion& question);
 
-// The report as text, with a closing newline.
+// Returns the report as text that ends with a newline.
 std::string MemoryReportText(const nlohmann::ordered_json& report);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// Prompts in, tokens out, line by line: what the text encoder is given for a prompt.
+// Answers prompts with the tokens that the text encoder would get, line by line.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,14 @@ namespace wan {
 
 class TokenService {
  public:
-  // `path` is a checkpoint's folder, of which only the tokenizer is needed, or a SentencePiece
-  // model file. NOT_FOUND, naming the path, if there is no tokenizer; else what Tokenizer::Load
-  // says.
+  // `path` is the folder of a checkpoint, of which only the tokenizer is needed, or a SentencePiece
+  // model file. NOT_FOUND, naming the path, if there is no tokenizer; otherwise the errors of
+  // Tokenizer::Load.
   static absl::StatusOr<TokenService> Open(const std::string& path);
 
-  // For {"text": ...} the answer {"cleaned": text, "ids": [...]}, with the end mark, cut to the
-  // length that the model takes; {"error": ...} for anything else. One line, without its end.
+  // Answers {"text": ...} with {"cleaned": text, "ids": [...]}. The ids include the end mark and
+  // are cut to the length that the model takes. Any other line gets {"error": ...}. The answer is
+  // one line, without its line end. Thread-safe.
   std::string Answer(std::string_view line) const;
 
  private:

@@ -1,5 +1,5 @@
-// Pixels to picture files in memory. `rgb24` holds rows from the top, width * 3 bytes each.
-// INVALID_ARGUMENT as CheckPixels.
+// Encodes pixels into picture files in memory. `rgb24` holds the rows from the top, each of width *
+// 3 bytes; INVALID_ARGUMENT if CheckPixels refuses it. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace wan {
 
-// Baseline JPEG with 4:2:0 chroma. `quality` 1 to 100.
+// Returns a baseline JPEG file with 4:2:0 chroma. `quality` is from 1 to 100; INVALID_ARGUMENT for
+// any other value.
 absl::StatusOr<std::string> EncodeJpeg(std::span<const uint8_t> rgb24, int width, int height,
                                        int quality = 85);
 
-// PNG, 8-bit RGB.
+// Returns a PNG file with 8-bit RGB.
 absl::StatusOr<std::string> EncodePng(std::span<const uint8_t> rgb24, int width, int height);
 
 }  // namespace wan

@@ -1,8 +1,8 @@
-// libjpeg's errors as statuses. For the JPEG files of this directory only.
+// Turns libjpeg's errors into statuses. Only the JPEG files of this directory may include it.
 //
-// libjpeg reports a fatal error by a call that must not return. Every function here that calls into
-// it is therefore of one form: setjmp first, and no object with a destructor in the frames that
-// longjmp leaves.
+// libjpeg reports a fatal error by a call that must not return. Every function that calls into it
+// therefore has one form: it calls setjmp first, and the frames that longjmp leaves hold no object
+// with a destructor.
 #pragma once
 
 // jpeglib.h needs FILE and size_t before it.

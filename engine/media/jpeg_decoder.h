@@ -1,4 +1,4 @@
-// JPEG files to pixels. Through engine/media/image_decode.h; not for others.
+// Decodes JPEG files. Only image_decode.cc calls it; other code uses engine/media/image_decode.h.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,9 @@
 
 namespace wan {
 
-// `bytes` starts with JPEG's signature. By libjpeg with its default (accurate) transform and smooth
-// chroma upsampling, which is what Pillow uses: other decoders differ visibly at coloured edges.
+// Decodes `bytes`, which must start with JPEG's signature. It uses libjpeg with its default
+// (accurate) transform and smooth chroma upsampling, as Pillow does: other decoders differ visibly
+// at coloured edges. Returns the errors of DecodeImage.
 absl::StatusOr<RgbImage> DecodeJpeg(std::string_view bytes, const ImageLimits& limits);
 
 }  // namespace wan

@@ -1,4 +1,5 @@
-// Owning pointers and errors of FFmpeg's libraries. For the files of this directory only.
+// Owning pointers for FFmpeg's objects, and statuses for its errors. Only the files of this
+// directory may include it.
 #pragma once
 
 extern "C" {
@@ -26,8 +27,8 @@ using FramePtr = std::unique_ptr<AVFrame, LibavDeleter>;
 using PacketPtr = std::unique_ptr<AVPacket, LibavDeleter>;
 using SwsContextPtr = std::unique_ptr<SwsContext, LibavDeleter>;
 
-// While one lives, errors that the libraries log on this thread are kept instead of printed;
-// outside of any, they are dropped. Not nested.
+// Keeps the errors that the libraries log on this thread while the object lives. Without such an
+// object these errors are dropped; they are never printed. Objects must not be nested.
 class LibavLog {
  public:
   LibavLog();
@@ -35,18 +36,19 @@ class LibavLog {
   LibavLog(const LibavLog&) = delete;
   LibavLog& operator=(const LibavLog&) = delete;
 
-  // The first error logged, without the line's end; empty if there was none.
+  // The first error that was logged, without its line end; empty if there was none.
   const std::string& first_error() const { return first_error_; }
 
  private:
   std::string first_error_;
 };
 
-// "Invalid data found when processing input"
+// Returns FFmpeg's text for an error code, for example "Invalid data found when processing input".
 std::string LibavErrorText(int code);
 
-// `what`, the code's text and, where there is one, the log's first error. System errors get the
-// status that absl::ErrnoToStatus gives them (a full disk is RESOURCE_EXHAUSTED), others INTERNAL.
+// Returns a status whose message has `what`, the text of the code and the log's first error, if
+// there is one. absl::ErrnoToStatus maps system errors (a full disk is RESOURCE_EXHAUSTED); any
+// other is INTERNAL.
 absl::Status LibavError(int code, const std::string& what, const LibavLog& log);
 
 }  // namespace wan

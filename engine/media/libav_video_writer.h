@@ -1,4 +1,5 @@
-// The part that all video files share: open a muxer and an encoder, feed frames, close.
+// The code that all video formats share: it opens a muxer and an encoder, feeds them frames, and
+// closes them.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +15,29 @@
 
 namespace wan {
 
-// What one kind of file is.
+// Describes one kind of video file.
 struct LibavVideoKind {
-  const char* container;  // libavformat's names
+  const char* container;  // FFmpeg's name
   const char* encoder;
   AVPixelFormat pixel_format;
   AVColorSpace color_space;
   AVColorPrimaries color_primaries;
   AVColorTransferCharacteristic color_transfer;
   AVColorRange color_range;
-  double seconds_per_keyframe;  // 0: every frame is one
+  double seconds_per_keyframe;  // 0: every frame is a keyframe
   std::vector<std::pair<const char*, const char*>> encoder_options;
   std::vector<std::pair<const char*, const char*>> container_options;
 };
 
-// Fills a frame of the kind's pixel format from RGB24.
+// Converts RGB24 into a frame of the kind's pixel format.
 class FrameConverter {
  public:
   virtual ~FrameConverter() = default;
   virtual void Convert(std::span<const uint8_t> rgb24, AVFrame& frame) = 0;
 };
 
-// Errors as OpenVideoWriter's; `format` is within its bounds.
+// Opens a writer for this kind of file. `format` must be within the bounds of OpenVideoWriter,
+// whose errors it returns.
 absl::StatusOr<std::unique_ptr<VideoWriter>> OpenLibavVideoWriter(
     const LibavVideoKind& kind, std::unique_ptr<FrameConverter> converter, const std::string& path,
     const VideoFormat& format);

@@ -1,4 +1,4 @@
-// PNG files to pixels. Through engine/media/image_decode.h; not for others.
+// Decodes PNG files. Only image_decode.cc calls it; other code uses engine/media/image_decode.h.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,9 @@
 
 namespace wan {
 
-// `bytes` starts with PNG's signature. By libpng, every chunk's checksum verified; bytes after the
-// end chunk are ignored.
+// Decodes `bytes`, which must start with PNG's signature. It uses libpng, which verifies the
+// checksum of every chunk; bytes after the end chunk are ignored. Returns the errors of
+// DecodeImage.
 absl::StatusOr<RgbImage> DecodePng(std::string_view bytes, const ImageLimits& limits);
 
 }  // namespace wan

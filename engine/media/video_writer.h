@@ -1,4 +1,4 @@
-// RGB frames to video files. What each format is and why: docs/media.md.
+// Writes RGB frames to video files. docs/media.md describes the formats and their reasons.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,31 @@ namespace wan {
 struct VideoFormat {
   int width = 0;  // pixels
   int height = 0;
-  int fps = 0;  // frames a second
+  int fps = 0;  // frames per second
 };
 
-// An open file. Used by one thread at a time. After an error only destruction is left; the file,
-// whole or not, is the caller's to remove.
+// A video file that is open for writing. Not thread-safe: one thread at a time may use it. After an
+// error the caller may only destroy it. The caller removes the file if it does not want it.
 class VideoWriter {
  public:
   virtual ~VideoWriter() = default;
 
-  // Appends a frame: rows from the top, width * 3 bytes each (R, G, B). INVALID_ARGUMENT if the
-  // size is another; else errors as OpenVideoWriter's.
+  // Appends a frame: rows from the top, each of width * 3 bytes (R, G, B). INVALID_ARGUMENT if
+  // `rgb24` has another size; otherwise it returns the errors of OpenVideoWriter.
   virtual absl::Status Write(std::span<const uint8_t> rgb24) = 0;
 
-  // Writes what the encoder still holds and the file's index, and closes the file. Without it the
-  // file is not playable. FAILED_PRECONDITION if there was no frame.
+  // Writes the frames that the encoder still holds and the index, and closes the file. Until then
+  // the file is not playable. FAILED_PRECONDITION if no frame was written.
   virtual absl::Status Finish() = 0;
 };
 
 // Creates (or overwrites) `path`:
 //   kMp4          H.264 in MP4, yuv420p, BT.709, index at the front; sides must be even
-//   kLosslessMkv  FFV1 in Matroska; decodes to exactly the frames' RGB
-// Errors name the path and what the library or the system said: INVALID_ARGUMENT for a kind that
-// holds no frames or a format out of range (sides 16 to 16384, fps 1 to 1000), RESOURCE_EXHAUSTED
-// for a full disk, NOT_FOUND and PERMISSION_DENIED as the system answers, else INTERNAL.
+//   kLosslessMkv  FFV1 in Matroska; decoding gives exactly the frames' RGB
+// Errors name the path and quote the library or the system: INVALID_ARGUMENT for a kind without
+// frames or a format out of range (sides 16 to 16384, fps 1 to 1000), RESOURCE_EXHAUSTED for a full
+// disk, NOT_FOUND and PERMISSION_DENIED as the system reports them, and INTERNAL otherwise. Any
+// thread may call it.
 absl::StatusOr<std::unique_ptr<VideoWriter>> OpenVideoWriter(OutputKind kind,
                                                              const std::string& path,
                                                              const VideoFormat& format);

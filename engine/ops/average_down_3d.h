@@ -1,5 +1,5 @@
-// The parameter-free shortcut around a downsampling stage: neighbouring frames, rows and columns
-// become channels, and groups of these are averaged.
+// The parameter-free shortcut around a downsampling stage. It turns neighbouring frames, rows and
+// columns into channels and averages groups of channels.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// Norm of every pixel's channels: x / max(|x|, 1e-12) * sqrt(C) * gamma, where |x| is the Euclidean
-// length over the C channels. Lengths are computed in fp32.
+// Normalises the channels of every pixel: x / max(|x|, 1e-12) * sqrt(C) * gamma, where |x| is the
+// Euclidean length over the C channels. Lengths are computed in fp32.
 //
 // x is [N, C, ...] in fp32 or bf16, gamma has C elements in the same dtype.
 #pragma once
@@ -10,12 +10,12 @@ namespace wan {
 
 at::Tensor ChannelRmsNorm(const at::Tensor& x, const at::Tensor& gamma);
 
-// SiLU of the norm, y * sigmoid(y), written to `out`, which has the shape of x, may be strided, and
-// does not overlap x.
+// Writes the SiLU of the norm, y * sigmoid(y), to `out`. `out` must have the shape of x and must
+// not overlap it; it may be strided.
 void ChannelRmsNormSilu(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out);
 
-// The same in plain ATen for any device and layout: what ChannelRmsNormSilu does on a CPU, and what
-// a kernel is tested against.
+// Computes the same in plain ATen, for any device and layout. ChannelRmsNormSilu uses it on a CPU,
+// and tests compare the kernel with it.
 void ChannelRmsNormSiluReference(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out);
 
 }  // namespace wan

@@ -1,5 +1,5 @@
-// Convolution in two or three dimensions with the library and the precision said explicitly, rather
-// than left to LibTorch's rules of thumb and process-wide switches.
+// Convolutions in two or three dimensions. Library and precision are chosen explicitly, and not by
+// LibTorch's rules of thumb and process-wide switches.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,8 @@
-// The kernels of the transformer that the CUDA plug-in brings. Until it is loaded (engine/device),
-// and where a kernel does not support its arguments, the operators use ATen.
+// The table of the transformer's kernels in the CUDA plug-in. Until the plug-in is loaded
+// (engine/device), and where a kernel does not support its arguments, the operators use ATen.
 //
-// Every entry has the contract of the operator of the same name. It writes nothing and gives false
-// if it does not support dtype, layout or size.
+// Every entry has the contract of the operator of the same name. If it does not support dtype,
+// layout or size, it writes nothing and returns false.
 #pragma once
 
 #include <ATen/core/Tensor.h>

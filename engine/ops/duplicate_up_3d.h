@@ -1,5 +1,5 @@
-// The parameter-free shortcut around an upsampling stage: channels become neighbouring frames, rows
-// and columns, each repeated as often as there are too few of them.
+// The parameter-free shortcut around an upsampling stage. It turns channels into neighbouring
+// frames, rows and columns, and repeats them if there are too few.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,9 +8,9 @@
 
 namespace wan {
 
-// Whether AddDuplicateUp3d supports the widths: out_channels * time_factor * space_factor^2 values
-// of a cell come from in_channels values, each repeated r times, where r is 1 or the product of the
-// last of the three factors.
+// Returns whether AddDuplicateUp3d supports the widths: out_channels * time_factor * space_factor^2
+// values of a cell come from in_channels values, each repeated r times, where r is 1 or the product
+// of the last of the three factors.
 bool SupportsDuplicateUp3d(int64_t in_channels, int64_t out_channels, int64_t time_factor,
                            int64_t space_factor);
 

@@ -1,5 +1,4 @@
-// The end of one part of a transformer block and the start of the next, in one pass over the
-// residual stream:
+// Ends one part of a transformer block and starts the next, in one pass over the residual stream:
 //
 //   x[r] += gate[i] * y[r]
 //   out[r] = layer_norm(x[r]) * scale[i] + shift[i]     with i = index[r]
@@ -15,7 +14,7 @@ void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, at::Tensor& out);
 
-// The same in plain ATen: what a CPU uses, and what the kernel is tested against.
+// Computes the same in plain ATen. A CPU uses it, and tests compare the kernel with it.
 void GateResidualNormReference(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                                const at::Tensor& scale, const at::Tensor& shift,
                                const at::Tensor& index, double eps, at::Tensor& out);

@@ -1,4 +1,4 @@
-// Layer norm followed by a scale and a shift that few rows differ in:
+// A layer norm, followed by a scale and a shift that many rows share:
 //
 //   out[r] = (x[r] - mean) / sqrt(variance + eps) * scale[i] + shift[i]     with i = index[r]
 //
@@ -13,11 +13,11 @@ namespace wan {
 // every value of `index`, int32 [rows], which may be undefined if both have one row; out [rows,
 // dim] fp32 or bf16, apart from x. All are contiguous in their last dimension and on one device.
 //
-// `scale` is the whole factor: where upstream has 1 + scale, the 1 is part of it.
+// `scale` is the whole factor: where upstream computes 1 + scale, it includes the 1.
 void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                        const at::Tensor& index, double eps, at::Tensor& out);
 
-// The same in plain ATen: what a CPU uses, and what the kernel is tested against.
+// Computes the same in plain ATen. A CPU uses it, and tests compare the kernel with it.
 void LayerNormModulateReference(const at::Tensor& x, const at::Tensor& scale,
                                 const at::Tensor& shift, const at::Tensor& index, double eps,
                                 at::Tensor& out);

@@ -1,5 +1,5 @@
-// Enlarges frames by repeating pixels and, where each frame has become two in the channels, puts
-// these behind each other in time.
+// Enlarges frames by repeating pixels. If the channels of a frame hold two frames, these become
+// neighbours in time.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// RMS norm of queries and keys, then their rotary position embedding, in place:
+// Applies the RMS norm of queries and keys, then their rotary position embedding, in place:
 //
 //   n = x[r, p] / sqrt(mean(x[r, p]^2) + eps) * weight[p]     over all heads at once, in fp32
 //   (n[2i], n[2i+1]) -> (n[2i] cos - n[2i+1] sin, n[2i] sin + n[2i+1] cos)     in each head
@@ -13,10 +13,10 @@ namespace wan {
 // [parts, dim] fp32.
 //
 // rotary [tokens, head_dim] fp32 as RotaryTable (rotary_table.h) makes it; row r of x takes its row
-// r mod tokens. Undefined: norm alone.
+// r mod tokens. If it is undefined, only the norm is applied.
 void RmsNormRope(at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& rotary);
 
-// The same in plain ATen: what a CPU uses, and what the kernel is tested against.
+// Computes the same in plain ATen. A CPU uses it, and tests compare the kernel with it.
 void RmsNormRopeReference(at::Tensor& x, const at::Tensor& weight, double eps,
                           const at::Tensor& rotary);
 

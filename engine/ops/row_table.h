@@ -1,4 +1,4 @@
-// Tables of vectors of which every row of an activation uses one.
+// Tables of vectors; every row of an activation uses one vector.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,8 +6,8 @@
 
 namespace wan {
 
-// table [n, dim] -> something that broadcasts against [rows, dim]: the table itself if it has one
-// row, else the row index[r] for each r.
+// Takes a table [n, dim] and returns a tensor that broadcasts against [rows, dim]: the table itself
+// if it has one row, otherwise the row index[r] for each r.
 inline at::Tensor ExpandRows(const at::Tensor& table, const at::Tensor& index) {
   return table.size(0) == 1 ? table : at::index_select(table, 0, index);
 }

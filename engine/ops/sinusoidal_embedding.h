@@ -1,4 +1,4 @@
-// Sinusoids of a timestep, the input of the time embedding.
+// Computes the sinusoids of a timestep, which are the input of the time embedding.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,17 +1,17 @@
-// The quantities of one noise level in which multistep solvers are written.
+// The quantities of one noise level that multistep solvers use.
 #pragma once
 
 namespace wan {
 
-// Functions of one fp32 number as LibTorch computes them, which is not to the last bit what the C
-// library gives. A step's factors come from small differences of logarithms, so with these a
-// trajectory equals the reference's exactly, and with the C library's within 1e-6.
+// These compute a function of one fp32 number as LibTorch does, which differs from the C library in
+// the last bit. The factors of a step come from small differences of logarithms: with these
+// functions a trajectory equals the reference's exactly, with the C library's only within 1e-6.
 float TorchLog(float x);
 float TorchExp(float x);
 float TorchExpm1(float x);  // e^x - 1
 
-// x = alpha * clean + sigma * noise, alpha = 1 - sigma. In fp32, like the reference: its rounding
-// is part of the trajectory.
+// A noise level: x = alpha * clean + sigma * noise with alpha = 1 - sigma. It is computed in fp32,
+// like the reference, because the rounding is part of the trajectory.
 struct NoiseLevel {
   float alpha;
   float sigma;

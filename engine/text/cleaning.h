@@ -1,4 +1,4 @@
-// Prompt cleaning: what upstream does to a prompt before its tokenizer sees it.
+// Cleans prompts as upstream does before it tokenizes them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// The prompt as the tokenizer wants it. In order:
+// Returns the prompt as the tokenizer expects it. The steps are, in order:
 //   - every line on its own, until a whole round changes nothing: HTML entities (unless this line
 //   or
 //     an earlier one holds a literal '<'), C1 controls as windows-1252, Latin ligatures, full-width
@@ -17,12 +17,13 @@ namespace wan {
 //   - runs of white space become one U+0020; none is left at either end.
 // The result is valid UTF-8, may be empty, and may hold U+FFFD, zero-width and bidi characters.
 //
-// Equal to upstream's whitespace_clean(basic_clean(text)) with ftfy 6.3.1, but for ftfy's repair of
-// damaged encodings ("mojibake"), which is left out: text that was read in a wrong encoding stays
-// as it is. docs/text.md has the rules and what the omission changes.
+// The result equals upstream's whitespace_clean(basic_clean(text)) with ftfy 6.3.1, except that
+// ftfy's repair of damaged encodings ("mojibake") is left out: text that was read in a wrong
+// encoding stays as it is. docs/text.md has the rules and the effects of the omission.
 //
-// INVALID_ARGUMENT if `utf8` is not valid UTF-8 (surrogates and overlong forms are not); the
-// message names the offset of the first wrong byte. Takes time linear in the text. Thread-safe.
+// INVALID_ARGUMENT if `utf8` is not valid UTF-8 (surrogates and overlong forms are not valid); the
+// message names the offset of the first wrong byte. The time is linear in the length of the text.
+// Thread-safe.
 absl::StatusOr<std::string> CleanPrompt(std::string_view utf8);
 
 }  // namespace wan

@@ -1,4 +1,5 @@
-// HTML 5 character references, as browsers (and Python's html module) read them.
+// Resolves HTML 5 character references as browsers (and Python's html module) do. All functions are
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -7,12 +8,15 @@
 
 namespace wan {
 
-// What windows-1252 has for a code of U+0080..U+009F: HTML reads numeric references to C1 controls
-// that way. The five codes that windows-1252 leaves undefined stand for themselves.
+// Returns the character of windows-1252 for a code of U+0080..U+009F, because HTML reads numeric
+// references to C1 controls in this way. The five codes that windows-1252 leaves undefined stand
+// for themselves.
 char32_t Windows1252FromC1(char32_t c1);
 
-// The one or two characters of an entity. `name` is without '&' and with the ';' if the standard's
-// name has one: "amp;" and "amp" are both names, "hellip" is not. Case matters.
+// Returns the one or two characters of an entity, or nullopt if there is no such entity. `name` has
+// no
+// '&', and has the ';' if the standard's name has one: "amp;" and "amp" are both names, "hellip" is
+// not. Case matters.
 std::optional<std::u32string> FindHtmlEntity(std::string_view name);
 
 // Resolves every reference once: numeric ones with or without ';', names, and text that merely

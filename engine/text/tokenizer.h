@@ -14,7 +14,7 @@ namespace wan {
 
 // Turns cleaned prompts into token ids. Immutable and thread-safe once loaded.
 //
-// Ids equal those of transformers' T5 tokenizer, which differ from SentencePiece's own
+// The ids equal those of transformers' T5 tokenizer, which differ from SentencePiece's own
 // (docs/text.md): a run of unknown characters is one id 2, never bytes; "</s>", "<pad>", "<unk>"
 // and "<extra_id_N>" in the text are the special ids, "<0x41>" is that byte's piece; every word is
 // segmented on its own, with scores summed in double precision.
@@ -23,10 +23,10 @@ class Tokenizer {
   static constexpr int64_t kPadId = 0;
   static constexpr int64_t kEndId = 1;
   static constexpr int64_t kUnknownId = 2;
-  // UMT5 has this many sentinels, "<extra_id_0>" and so on; those that the model file lacks follow
-  // its pieces, in falling order.
+  // UMT5 has this many sentinels, "<extra_id_0>" and so on. Those that the model file lacks follow
+  // its pieces, in decreasing order.
   static constexpr int kExtraIds = 300;
-  // Ids that Wan's models are trained with, the end mark included.
+  // The number of ids with which Wan's models were trained, with the end mark.
   static constexpr int kMaxTokens = 512;
 
   // Reads a SentencePiece unigram model: "google/umt5-xxl/spiece.model" of the original layout,
@@ -39,24 +39,24 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Ids of a text that CleanPrompt gave, closed by the end mark; never padded. Text beyond the
-  // limit is cut, and the last of `max_tokens` ids is the end mark then too. Requires max_tokens
-  // >= 1. A byte sequence that is not UTF-8 counts as U+FFFD.
+  // Returns the ids of a text that CleanPrompt returned. They end with the end mark and are never
+  // padded. A longer text is cut, so that `max_tokens` ids, the last of them the end mark, are
+  // left. `max_tokens` must be at least 1. A byte sequence that is not UTF-8 counts as U+FFFD.
   std::vector<int64_t> Encode(std::string_view cleaned, int max_tokens = kMaxTokens) const;
 
-  // How many ids the whole text has, the end mark included: Encode cuts it if this is above its
-  // limit.
+  // Returns the number of ids of the whole text, with the end mark. Encode cuts the text if this
+  // number is above its limit.
   int64_t CountTokens(std::string_view cleaned) const;
 
-  // Every id is below this: pieces of the file, then sentinels. (A model's embedding table may have
-  // more rows.)
+  // Returns the number of ids: the pieces of the file, then the sentinels. (A model's embedding
+  // table may have more rows.)
   int64_t vocabulary_size() const;
 
  private:
   struct Parts;
   explicit Tokenizer(std::unique_ptr<const Parts> parts);
 
-  // All ids of the text, without the end mark.
+  // Returns all ids of the text, without the end mark.
   std::vector<int64_t> Segment(std::string_view text) const;
 
   std::unique_ptr<const Parts> parts_;

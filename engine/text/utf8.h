@@ -1,4 +1,4 @@
-// Conversion between UTF-8 and code points.
+// Converts between UTF-8 and code points. All functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace wan {
 
-// Strict: INVALID_ARGUMENT with the byte offset for anything that is not well-formed UTF-8.
+// Decodes strictly: INVALID_ARGUMENT, with the byte offset, if the text is not well-formed UTF-8.
 absl::StatusOr<std::u32string> DecodeUtf8(std::string_view utf8);
 
-// `text` holds Unicode scalar values only.
+// Encodes `text`, which must hold only Unicode scalar values.
 std::string EncodeUtf8(std::u32string_view text);
 
 }  // namespace wan

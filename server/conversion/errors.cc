@@ -53,6 +53,14 @@ absl::Status DeviceGoneError() {
       kDeviceLostRetryDelay);
 }
 
+absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay) {
+  return WithRetryDelay(
+      WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                     std::string(what), "; try again in ", absl::FormatDuration(retry_delay))),
+                 kReasonServerBusy),
+      retry_delay);
+}
+
 absl::Status ServerStoppingError() {
   return WithRetryDelay(
       WithReason(absl::UnavailableError("the server is stopping"), kReasonServerStopping),

@@ -32,6 +32,8 @@ inline constexpr std::string_view kReasonJobDamaged = "JOB_DAMAGED";
 inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILABLE";
 // INTERNAL, as a job's error: as many of its attempts as may took the process or device with them.
 inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
+// RESOURCE_EXHAUSTED with a retry delay: too much is under way.
+inline constexpr std::string_view kReasonServerBusy = "SERVER_BUSY";
 // UNAVAILABLE with a retry delay.
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
 
@@ -50,6 +52,9 @@ absl::Status JobNotFoundError(std::string_view job_name);
 // UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay: for calls that come after the
 // server has lost its device.
 absl::Status DeviceGoneError();
+
+// RESOURCE_EXHAUSTED, SERVER_BUSY. `what` says of what there is too much.
+absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
 
 // UNAVAILABLE, SERVER_STOPPING.
 absl::Status ServerStoppingError();

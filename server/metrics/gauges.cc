@@ -101,6 +101,11 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
       {"wan_grpc_connections", "Open connections of the gRPC port.", wire.connections, true},
       {"wan_grpc_connections_limit", "Most connections of the gRPC port.", wire.connections_limit,
        true},
+      {"wan_grpc_request_bytes", "Bytes of requests that are read or worked on.",
+       wire.request_bytes, true},
+      {"wan_grpc_request_bytes_limit", "Most such bytes.", wire.request_bytes_limit, true},
+      {"wan_grpc_downloads", "Open downloads.", wire.downloads, true},
+      {"wan_grpc_downloads_limit", "Most open downloads.", wire.downloads_limit, true},
       {"wan_process_descriptors", "Open file descriptors of the process.", wire.descriptors,
        wire.descriptors > 0},
       {"wan_process_descriptors_limit", "Most file descriptors of the process.",
@@ -114,6 +119,9 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
   families.push_back(Counter("wan_grpc_refused_connections_total",
                              "Connections that were closed at once, by reason.",
                              wire.refused_connections));
+  families.push_back(Counter("wan_grpc_refused_calls_total",
+                             "Calls that were refused because too much was under way, by reason.",
+                             wire.refused_calls));
 }
 
 void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {

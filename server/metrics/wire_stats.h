@@ -16,6 +16,14 @@ struct WireStats {
   // Descriptors of the process; 0: not known.
   int64_t descriptors = 0;
   int64_t descriptors_limit = 0;
+  // Bytes of requests that are read or worked on.
+  int64_t request_bytes = 0;
+  int64_t request_bytes_limit = 0;
+  int downloads = 0;
+  int downloads_limit = 0;
+  // Calls that were refused since the start because the server had too much under way, by reason:
+  // "requests" (bytes of requests), "downloads".
+  std::map<std::string, int64_t> refused_calls;
 };
 
 }  // namespace wan::server

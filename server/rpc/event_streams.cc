@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<EventCursor>> WatchJobStream::Open() {
 
 absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
   absl::StatusOr<JobService::Created> created =
-      jobs_.Create(request_.request(), /*tied_to_caller=*/true);
+      jobs_.Create(admitted_->message.request(), /*tied_to_caller=*/true);
+  admitted_.reset();
   if (!created.ok()) return created.status();
   // A job that another call made is not this caller's to end.
   if (created->created) own_job_ = created->job.name();

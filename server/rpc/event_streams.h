@@ -5,9 +5,12 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "server/jobs/job_service.h"
+#include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
 #include "wan/v1/video_generation.pb.h"
 
@@ -32,21 +35,22 @@ class EventStream : public Stream<wan::v1::Event> {
 
 class WatchJobStream final : public EventStream {
  public:
-  WatchJobStream(const wan::v1::WatchJobRequest& request, JobService& jobs, WorkerPool& pool)
-      : EventStream(jobs, pool), request_(request) {}
+  WatchJobStream(wan::v1::WatchJobRequest request, JobService& jobs, WorkerPool& pool)
+      : EventStream(jobs, pool), request_(std::move(request)) {}
 
  private:
   absl::StatusOr<std::unique_ptr<EventCursor>> Open() override;
 
-  const wan::v1::WatchJobRequest& request_;  // gRPC's, while the call lives
+  const wan::v1::WatchJobRequest request_;
 };
 
 // Creates the job first, and cancels it when the caller goes.
 class GenerateStream final : public EventStream {
  public:
   GenerateStream(const grpc::CallbackServerContext& context,
-                 const wan::v1::GenerateRequest& request, JobService& jobs, WorkerPool& pool)
-      : EventStream(jobs, pool), context_(context), request_(request) {}
+                 AdmittedRequest<wan::v1::GenerateRequest> admitted, JobService& jobs,
+                 WorkerPool& pool)
+      : EventStream(jobs, pool), context_(context), admitted_(std::move(admitted)) {}
 
  private:
   absl::StatusOr<std::unique_ptr<EventCursor>> Open() override;
@@ -54,8 +58,9 @@ class GenerateStream final : public EventStream {
   bool DeadlinePassed() const;
 
   const std::chrono::system_clock::time_point begun_ = std::chrono::system_clock::now();
-  const grpc::CallbackServerContext& context_;  // both gRPC's, while the call lives
-  const wan::v1::GenerateRequest& request_;
+  const grpc::CallbackServerContext& context_;  // gRPC's, while the call lives
+  // Until the job is made: an image would be held for as long as the job runs.
+  std::optional<AdmittedRequest<wan::v1::GenerateRequest>> admitted_;
   std::string own_job_;  // "jobs/ID" that this call created
 };
 

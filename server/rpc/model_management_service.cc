@@ -4,53 +4,50 @@
 
 #include "server/conversion/convert.h"
 #include "server/jobs/model_registry.h"
+#include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
-#include "server/rpc/unary.h"
 #include "wan/v1/model_management.grpc.pb.h"
 
 namespace wan::server {
 namespace {
 
-class ModelManagementService final : public wan::v1::ModelManagement::CallbackService {
+class ModelManagementService final : public CallService {
  public:
-  ModelManagementService(ModelRegistry& models, WorkerPool& pool) : models_(models), pool_(pool) {}
-
-  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
-                                       const wan::v1::ListModelsRequest* /*request*/,
-                                       wan::v1::ListModelsResponse* response) override {
-    return Answer(context, pool_, response,
-                  [this]() -> absl::StatusOr<wan::v1::ListModelsResponse> {
-                    wan::v1::ListModelsResponse listed;
-                    for (wan::v1::Model& model : models_.List())
-                      *listed.add_models() = std::move(model);
-                    return listed;
-                  });
-  }
-
-  grpc::ServerUnaryReactor* LoadModel(grpc::CallbackServerContext* context,
-                                      const wan::v1::LoadModelRequest* request,
-                                      wan::v1::Model* response) override {
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    models_.Load(ToModelSpec(*request), AnswerWhenDone(reactor, response));
-    return reactor;
-  }
-
-  grpc::ServerUnaryReactor* UnloadModel(grpc::CallbackServerContext* context,
-                                        const wan::v1::UnloadModelRequest* request,
-                                        wan::v1::Model* response) override {
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    models_.Unload(request->name(), AnswerWhenDone(reactor, response));
-    return reactor;
-  }
-
-  grpc::ServerUnaryReactor* WarmupModel(grpc::CallbackServerContext* context,
-                                        const wan::v1::WarmupModelRequest* request,
-                                        wan::v1::Model* response) override {
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    std::vector<VideoShape> shapes;
-    for (const wan::v1::Shape& shape : request->shapes()) shapes.push_back(ToVideoShape(shape));
-    models_.Warmup(request->name(), std::move(shapes), AnswerWhenDone(reactor, response));
-    return reactor;
+  ModelManagementService(ModelRegistry& models, Admission& admission, WorkerPool& pool)
+      : CallService(wan::v1::ModelManagement::service_full_name(), admission, pool),
+        models_(models) {
+    AddUnary<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse>(
+        "ListModels", [this](const wan::v1::ListModelsRequest& /*request*/) {
+          wan::v1::ListModelsResponse listed;
+          for (wan::v1::Model& model : models_.List()) *listed.add_models() = std::move(model);
+          return absl::StatusOr<wan::v1::ListModelsResponse>(std::move(listed));
+        });
+    AddUnaryLater<wan::v1::LoadModelRequest, wan::v1::Model>(
+        "LoadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
+                            wan::v1::Model* response) {
+          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+          models_.Load(ToModelSpec(admitted.message), AnswerWhenDone(reactor, response));
+          return reactor;
+        });
+    AddUnaryLater<wan::v1::UnloadModelRequest, wan::v1::Model>(
+        "UnloadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
+                              wan::v1::Model* response) {
+          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+          models_.Unload(admitted.message.name(), AnswerWhenDone(reactor, response));
+          return reactor;
+        });
+    AddUnaryLater<wan::v1::WarmupModelRequest, wan::v1::Model>(
+        "WarmupModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
+                              wan::v1::Model* response) {
+          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+          std::vector<VideoShape> shapes;
+          for (const wan::v1::Shape& shape : admitted.message.shapes()) {
+            shapes.push_back(ToVideoShape(shape));
+          }
+          models_.Warmup(admitted.message.name(), std::move(shapes),
+                         AnswerWhenDone(reactor, response));
+          return reactor;
+        });
   }
 
  private:
@@ -64,13 +61,13 @@ class ModelManagementService final : public wan::v1::ModelManagement::CallbackSe
   }
 
   ModelRegistry& models_;
-  WorkerPool& pool_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, WorkerPool& pool) {
-  return std::make_unique<ModelManagementService>(models, pool);
+std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models,
+                                                          Admission& admission, WorkerPool& pool) {
+  return std::make_unique<ModelManagementService>(models, admission, pool);
 }
 
 }  // namespace wan::server

@@ -3,6 +3,7 @@
 #include <google/protobuf/stubs/common.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -20,9 +21,11 @@
 #include "server/logging/activity_log.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/connection_acceptor.h"
 #include "server/rpc/descriptors.h"
 #include "server/rpc/health_reporter.h"
+#include "server/rpc/memory_trimmer.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/worker_pool.h"
@@ -35,6 +38,11 @@ constexpr int kWorkers = 4;
 // what it is, a violation of the field `image`; gRPC's own limit cuts the call off without a
 // detail.
 constexpr int kMaxRequestBytes = 64 << 20;
+// What gRPC may hold of requests that arrive and answers that wait. Above it gRPC narrows its
+// windows, and then ends calls.
+constexpr size_t kGrpcBytes = size_t{512} << 20;
+// Calls of one connection at a time; further ones wait at the caller.
+constexpr int kCallsPerConnection = 1'000;
 // How a caller is noticed that vanished without a word, and how often one may ask the same of us.
 constexpr int kKeepaliveMillis = 20'000;
 constexpr int kKeepaliveTimeoutMillis = 10'000;
@@ -116,6 +124,8 @@ struct Server::Parts {
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<MetricsServer> metrics_server;
   std::stop_source stopping;
+  MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
+  Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
   std::vector<std::unique_ptr<grpc::Service>> services;
   // Goes before the services: what it runs last may hold the last of a stream.
   WorkerPool pool{kWorkers};
@@ -166,6 +176,13 @@ WireStats Server::Parts::WireNow() {
                               {"descriptors", connections.refused_descriptors}};
   wire.descriptors = descriptors.open;
   wire.descriptors_limit = descriptors.limit;
+  const AdmissionStats calls = admission.Stats();
+  wire.request_bytes = calls.request_bytes;
+  wire.request_bytes_limit = admission.limits().request_bytes;
+  wire.downloads = calls.downloads;
+  wire.downloads_limit = admission.limits().downloads;
+  wire.refused_calls = {{"requests", calls.refused_requests},
+                        {"downloads", calls.refused_downloads}};
   return wire;
 }
 
@@ -178,15 +195,21 @@ absl::Status Server::Parts::ListenForScrapes() {
 }
 
 absl::Status Server::Parts::ListenForCalls(ServerFacts facts) {
-  services.push_back(MakeVideoGenerationService(*jobs, pool));
-  services.push_back(MakeModelManagementService(jobs->models(), pool));
-  services.push_back(
-      MakeTelemetryService(std::move(facts), engine, clock, *jobs, pool, stopping.get_token()));
+  services.push_back(MakeVideoGenerationService(*jobs, clock, admission, pool));
+  services.push_back(MakeModelManagementService(jobs->models(), admission, pool));
+  services.push_back(MakeTelemetryService(std::move(facts), engine, clock, *jobs, admission, pool,
+                                          stopping.get_token()));
   for (auto& service : MakeReflectionServices()) services.push_back(std::move(service));
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  // A compressed request is unpacked before anything can limit it: 60 MiB become 60 GB.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  grpc::ResourceQuota quota("wanserve");
+  builder.SetResourceQuota(quota.Resize(kGrpcBytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);

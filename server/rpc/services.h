@@ -17,13 +17,17 @@ class Service;
 
 namespace wan::server {
 
+class Admission;
 class JobService;
 class ModelRegistry;
 class WorkerPool;
 
-std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, WorkerPool& pool);
+// Downloads that nobody reads for a while end by `clock`.
+std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
+                                                          Admission& admission, WorkerPool& pool);
 
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, WorkerPool& pool);
+std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models,
+                                                          Admission& admission, WorkerPool& pool);
 
 // What GetServerInfo tells beside the engine's device and the queue.
 struct ServerFacts {
@@ -34,7 +38,7 @@ struct ServerFacts {
 
 // `stopping` ends the streams.
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
-                                                    JobService& jobs, WorkerPool& pool,
-                                                    std::stop_token stopping);
+                                                    JobService& jobs, Admission& admission,
+                                                    WorkerPool& pool, std::stop_token stopping);
 
 }  // namespace wan::server

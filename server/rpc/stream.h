@@ -61,6 +61,9 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   // The caller cancelled, went away or passed its deadline. The call ends after this.
   virtual void OnAbandoned() {}
 
+  // The call is over, and what gRPC owns of it goes when this returns. On a thread of gRPC.
+  virtual void OnOver() {}
+
  private:
   void OnWriteDone(bool ok) final {
     {
@@ -78,7 +81,10 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     Wake();
   }
 
-  void OnDone() final { const std::shared_ptr<Stream> last = std::move(self_); }
+  void OnDone() final {
+    OnOver();
+    const std::shared_ptr<Stream> last = std::move(self_);
+  }
 
   void PostPump() {
     pool_.Post([stream = this->shared_from_this()] { stream->Pump(); });

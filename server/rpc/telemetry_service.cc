@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,11 +10,11 @@
 #include "engine/api/errors.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
-#include "server/jobs/deadline_timer.h"
 #include "server/jobs/job_service.h"
+#include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
-#include "server/rpc/unary.h"
+#include "server/rpc/wake_timer.h"
 #include "wan/v1/telemetry.grpc.pb.h"
 
 namespace wan::server {
@@ -50,52 +49,10 @@ absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
   return plan;
 }
 
-// Wakes streams when their next sample is due. Thread-safe.
-class SampleTimer {
- public:
-  using Wake = std::function<void()>;
-
-  explicit SampleTimer(Clock& clock) : timer_(clock) {
-    timer_.Start([this](const std::string& key) { Expired(key); });
-  }
-
-  // A name for a stream; `wake` may be called until Remove, on the timer's thread.
-  std::string Add(Wake wake) {
-    absl::MutexLock lock(&mutex_);
-    std::string key = absl::StrCat(++last_key_);
-    streams_[key] = std::move(wake);
-    return key;
-  }
-
-  void WakeAt(const std::string& key, absl::Time time) { timer_.Add(key, time); }
-
-  void Remove(const std::string& key) {
-    timer_.Remove(key);
-    absl::MutexLock lock(&mutex_);
-    streams_.erase(key);
-  }
-
- private:
-  void Expired(const std::string& key) {
-    Wake wake;
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto found = streams_.find(key);
-      if (found != streams_.end()) wake = found->second;
-    }
-    if (wake) wake();
-  }
-
-  absl::Mutex mutex_;
-  int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<std::string, Wake> streams_ ABSL_GUARDED_BY(mutex_);
-  DeadlineTimer timer_;  // last: its thread uses the others
-};
-
 class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
  public:
   DeviceStream(const wan::v1::WatchDevicesRequest& request, DeviceMonitor& monitor, Clock& clock,
-               SampleTimer& timer, WorkerPool& pool, std::stop_token stopping)
+               WakeTimer& timer, WorkerPool& pool, std::stop_token stopping)
       : Stream(pool),
         plan_(PlanOf(request)),
         monitor_(monitor),
@@ -145,7 +102,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
   const absl::StatusOr<WatchPlan> plan_;
   DeviceMonitor& monitor_;
   Clock& clock_;
-  SampleTimer& timer_;
+  WakeTimer& timer_;
   const std::stop_token stopping_;
   std::string timer_key_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
@@ -153,60 +110,58 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
   int sent_ = 0;
 };
 
-class TelemetryService final : public wan::v1::Telemetry::CallbackService {
+class TelemetryService final : public CallService {
  public:
   TelemetryService(ServerFacts facts, Engine& engine, Clock& clock, JobService& jobs,
-                   WorkerPool& pool, std::stop_token stopping)
-      : facts_(std::move(facts)),
+                   Admission& admission, WorkerPool& pool, std::stop_token stopping)
+      : CallService(wan::v1::Telemetry::service_full_name(), admission, pool),
+        facts_(std::move(facts)),
         engine_(engine),
         clock_(clock),
         jobs_(jobs),
-        pool_(pool),
         stopping_(std::move(stopping)),
-        timer_(clock) {}
-
-  grpc::ServerWriteReactor<wan::v1::WatchDevicesResponse>* WatchDevices(
-      grpc::CallbackServerContext* /*context*/,
-      const wan::v1::WatchDevicesRequest* request) override {
-    return DeviceStream::Begin(std::make_shared<DeviceStream>(*request, engine_.Monitor(), clock_,
-                                                              timer_, pool_, stopping_));
-  }
-
-  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
-                                          const wan::v1::GetServerInfoRequest* /*request*/,
-                                          wan::v1::ServerInfo* response) override {
-    return Answer(context, pool_, response, [this]() -> absl::StatusOr<wan::v1::ServerInfo> {
-      wan::v1::ServerInfo info;
-      info.set_version(facts_.version);
-      info.mutable_libraries()->insert(facts_.libraries.begin(), facts_.libraries.end());
-      *info.mutable_start_time() = ToProto(facts_.start_time);
-      const DeviceDescription device = engine_.Device();
-      info.add_devices(device.device);
-      info.set_dtype(device.dtype);
-      const JobStats stats = jobs_.Stats();
-      info.set_queued_jobs(stats.queued_total);
-      info.set_running_jobs(stats.running_total);
-      info.set_queue_capacity(stats.queue_capacity);
-      return info;
-    });
+        timer_(clock) {
+    AddStream<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse>(
+        "WatchDevices", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
+          return std::make_shared<DeviceStream>(admitted.message, engine_.Monitor(), clock_, timer_,
+                                                this->pool(), stopping_);
+        });
+    AddUnary<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo>(
+        "GetServerInfo", [this](const wan::v1::GetServerInfoRequest& /*request*/) {
+          return absl::StatusOr<wan::v1::ServerInfo>(Info());
+        });
   }
 
  private:
+  wan::v1::ServerInfo Info() const {
+    wan::v1::ServerInfo info;
+    info.set_version(facts_.version);
+    info.mutable_libraries()->insert(facts_.libraries.begin(), facts_.libraries.end());
+    *info.mutable_start_time() = ToProto(facts_.start_time);
+    const DeviceDescription device = engine_.Device();
+    info.add_devices(device.device);
+    info.set_dtype(device.dtype);
+    const JobStats stats = jobs_.Stats();
+    info.set_queued_jobs(stats.queued_total);
+    info.set_running_jobs(stats.running_total);
+    info.set_queue_capacity(stats.queue_capacity);
+    return info;
+  }
+
   const ServerFacts facts_;
   Engine& engine_;
   Clock& clock_;
   JobService& jobs_;
-  WorkerPool& pool_;
   const std::stop_token stopping_;
-  SampleTimer timer_;
+  WakeTimer timer_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
-                                                    JobService& jobs, WorkerPool& pool,
-                                                    std::stop_token stopping) {
-  return std::make_unique<TelemetryService>(std::move(facts), engine, clock, jobs, pool,
+                                                    JobService& jobs, Admission& admission,
+                                                    WorkerPool& pool, std::stop_token stopping) {
+  return std::make_unique<TelemetryService>(std::move(facts), engine, clock, jobs, admission, pool,
                                             std::move(stopping));
 }
 

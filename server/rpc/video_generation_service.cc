@@ -1,37 +1,51 @@
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/jobs/job_service.h"
+#include "server/rpc/admission.h"
+#include "server/rpc/call_service.h"
 #include "server/rpc/event_streams.h"
 #include "server/rpc/services.h"
-#include "server/rpc/unary.h"
+#include "server/rpc/wake_timer.h"
 #include "wan/v1/video_generation.grpc.pb.h"
 
 namespace wan::server {
 namespace {
 
-// The contract's limit of one message's data.
-constexpr size_t kChunkBytes = size_t{1} << 20;
+// The contract allows 1 MiB. Smaller chunks bound what streams hold that nobody reads: each has one
+// as a message and once more on its way.
+constexpr size_t kChunkBytes = size_t{256} << 10;
+// How long a reader may leave a chunk before the download is ended.
+constexpr absl::Duration kLongestStall = absl::Seconds(60);
 
 class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
  public:
-  DownloadStream(const wan::v1::DownloadArtifactRequest& request, JobService& jobs,
-                 WorkerPool& pool)
-      : Stream(pool), request_(request), jobs_(jobs) {}
+  struct Shared {
+    JobService& jobs;
+    Clock& clock;
+    Admission& admission;
+    WakeTimer& timer;
+    WorkerPool& pool;
+  };
+
+  DownloadStream(grpc::CallbackServerContext& context, wan::v1::DownloadArtifactRequest request,
+                 const Shared& shared)
+      : Stream(shared.pool), request_(std::move(request)), shared_(shared), context_(&context) {}
+
+  ~DownloadStream() override {
+    if (!timer_key_.empty()) shared_.timer.Remove(timer_key_);
+  }
 
  private:
   Next Produce(wan::v1::DownloadArtifactResponse* chunk, absl::Status* status) override {
     const bool first = !reader_.has_value();
     if (first) {
-      absl::StatusOr<JobService::OpenedArtifact> opened =
-          jobs_.OpenArtifact(request_.name(), request_.offset());
-      if (!opened.ok()) {
-        *status = opened.status();
-        return Next::kEnd;
-      }
-      reader_.emplace(std::move(opened->reader));
-      *chunk->mutable_artifact() = std::move(opened->artifact);
+      *status = Begin(chunk);
+      if (!status->ok()) return Next::kEnd;
     }
     chunk->set_offset(reader_->offset());
     absl::StatusOr<std::string> data = reader_->Read(kChunkBytes);
@@ -40,82 +54,112 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
       return Next::kEnd;
     }
     chunk->set_data(*std::move(data));
+    absl::MutexLock lock(&mutex_);
+    produced_ = shared_.clock.Now();
     // The metadata is sent also when nothing is left to read.
     return first || !chunk->data().empty() ? Next::kMessage : Next::kEnd;
   }
 
-  const wan::v1::DownloadArtifactRequest& request_;  // gRPC's, while the call lives
-  JobService& jobs_;
+  // Takes a place, and opens the file.
+  absl::Status Begin(wan::v1::DownloadArtifactResponse* chunk) {
+    auto place = shared_.admission.Download(context_->peer());
+    if (!place.ok()) return place.status();
+    place_ = *std::move(place);
+    absl::StatusOr<JobService::OpenedArtifact> opened =
+        shared_.jobs.OpenArtifact(request_.name(), request_.offset());
+    if (!opened.ok()) return opened.status();
+    reader_.emplace(std::move(opened->reader));
+    *chunk->mutable_artifact() = std::move(opened->artifact);
+    // Weak: the timer must not keep a stream whose call is over.
+    timer_key_ = shared_.timer.Add([weak = weak_from_this()] {
+      const auto stream = weak.lock();
+      if (stream != nullptr) static_cast<DownloadStream&>(*stream).LookForStall();
+    });
+    shared_.timer.WakeAt(timer_key_, shared_.clock.Now() + kLongestStall);
+    return absl::OkStatus();
+  }
+
+  // On the timer's thread.
+  void LookForStall() {
+    absl::MutexLock lock(&mutex_);
+    if (context_ == nullptr) return;
+    const absl::Time end = produced_ + kLongestStall;
+    if (shared_.clock.Now() >= end) {
+      context_->TryCancel();
+    } else {
+      shared_.timer.WakeAt(timer_key_, end);
+    }
+  }
+
+  void OnOver() override {
+    absl::MutexLock lock(&mutex_);
+    context_ = nullptr;
+  }
+
+  const wan::v1::DownloadArtifactRequest request_;
+  const Shared shared_;
+  Admission::Lease place_;
   std::optional<ArtifactReader> reader_;
+  std::string timer_key_;
+  absl::Mutex mutex_;
+  grpc::CallbackServerContext* context_;  // gRPC's; cleared, under the lock, when the call is over
+  absl::Time produced_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
-class VideoGenerationService final : public wan::v1::VideoGeneration::CallbackService {
+class VideoGenerationService final : public CallService {
  public:
-  VideoGenerationService(JobService& jobs, WorkerPool& pool) : jobs_(jobs), pool_(pool) {}
-
-  grpc::ServerWriteReactor<wan::v1::Event>* Generate(
-      grpc::CallbackServerContext* context, const wan::v1::GenerateRequest* request) override {
-    return GenerateStream::Begin(
-        std::make_shared<GenerateStream>(*context, *request, jobs_, pool_));
-  }
-
-  grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
-                                      const wan::v1::CreateJobRequest* request,
-                                      wan::v1::Job* response) override {
-    return Answer(context, pool_, response, [this, request]() -> absl::StatusOr<wan::v1::Job> {
-      absl::StatusOr<JobService::Created> created =
-          jobs_.Create(request->request(), /*tied_to_caller=*/false);
-      if (!created.ok()) return created.status();
-      return std::move(created->job);
-    });
-  }
-
-  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
-                                   const wan::v1::GetJobRequest* request,
-                                   wan::v1::Job* response) override {
-    return Answer(context, pool_, response, [this, request] { return jobs_.Get(request->name()); });
-  }
-
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
-                                     const wan::v1::ListJobsRequest* request,
-                                     wan::v1::ListJobsResponse* response) override {
-    return Answer(context, pool_, response, [this, request] { return jobs_.List(*request); });
-  }
-
-  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
-                                      const wan::v1::CancelJobRequest* request,
-                                      wan::v1::Job* response) override {
-    return Answer(context, pool_, response,
-                  [this, request] { return jobs_.Cancel(request->name(), "CancelJob"); });
-  }
-
-  grpc::ServerWriteReactor<wan::v1::Event>* WatchJob(
-      grpc::CallbackServerContext* /*context*/, const wan::v1::WatchJobRequest* request) override {
-    return WatchJobStream::Begin(std::make_shared<WatchJobStream>(*request, jobs_, pool_));
-  }
-
-  grpc::ServerWriteReactor<wan::v1::DownloadArtifactResponse>* DownloadArtifact(
-      grpc::CallbackServerContext* /*context*/,
-      const wan::v1::DownloadArtifactRequest* request) override {
-    return DownloadStream::Begin(std::make_shared<DownloadStream>(*request, jobs_, pool_));
-  }
-
-  grpc::ServerUnaryReactor* GetReport(grpc::CallbackServerContext* context,
-                                      const wan::v1::GetReportRequest* request,
-                                      wan::v1::JobReport* response) override {
-    return Answer(context, pool_, response,
-                  [this, request] { return jobs_.Report(request->job()); });
+  VideoGenerationService(JobService& jobs, Clock& clock, Admission& admission, WorkerPool& pool)
+      : CallService(wan::v1::VideoGeneration::service_full_name(), admission, pool),
+        jobs_(jobs),
+        timer_(clock),
+        download_{jobs, clock, admission, timer_, pool} {
+    AddStream<wan::v1::GenerateRequest, wan::v1::Event>(
+        "Generate", [this](grpc::CallbackServerContext& context, auto admitted) {
+          return std::make_shared<GenerateStream>(context, std::move(admitted), jobs_,
+                                                  this->pool());
+        });
+    AddUnary<wan::v1::CreateJobRequest, wan::v1::Job>(
+        "CreateJob",
+        [this](const wan::v1::CreateJobRequest& request) -> absl::StatusOr<wan::v1::Job> {
+          absl::StatusOr<JobService::Created> created =
+              jobs_.Create(request.request(), /*tied_to_caller=*/false);
+          if (!created.ok()) return created.status();
+          return std::move(created->job);
+        });
+    AddUnary<wan::v1::GetJobRequest, wan::v1::Job>(
+        "GetJob",
+        [this](const wan::v1::GetJobRequest& request) { return jobs_.Get(request.name()); });
+    AddUnary<wan::v1::ListJobsRequest, wan::v1::ListJobsResponse>(
+        "ListJobs",
+        [this](const wan::v1::ListJobsRequest& request) { return jobs_.List(request); });
+    AddUnary<wan::v1::CancelJobRequest, wan::v1::Job>(
+        "CancelJob", [this](const wan::v1::CancelJobRequest& request) {
+          return jobs_.Cancel(request.name(), "CancelJob");
+        });
+    AddStream<wan::v1::WatchJobRequest, wan::v1::Event>(
+        "WatchJob", [this](grpc::CallbackServerContext& /*context*/, auto admitted) {
+          return std::make_shared<WatchJobStream>(std::move(admitted.message), jobs_, this->pool());
+        });
+    AddStream<wan::v1::DownloadArtifactRequest, wan::v1::DownloadArtifactResponse>(
+        "DownloadArtifact", [this](grpc::CallbackServerContext& context, auto admitted) {
+          return std::make_shared<DownloadStream>(context, std::move(admitted.message), download_);
+        });
+    AddUnary<wan::v1::GetReportRequest, wan::v1::JobReport>(
+        "GetReport",
+        [this](const wan::v1::GetReportRequest& request) { return jobs_.Report(request.job()); });
   }
 
  private:
   JobService& jobs_;
-  WorkerPool& pool_;
+  WakeTimer timer_;
+  const DownloadStream::Shared download_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, WorkerPool& pool) {
-  return std::make_unique<VideoGenerationService>(jobs, pool);
+std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
+                                                          Admission& admission, WorkerPool& pool) {
+  return std::make_unique<VideoGenerationService>(jobs, clock, admission, pool);
 }
 
 }  // namespace wan::server

@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
+#include <memory>
 #include <system_error>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
@@ -42,7 +46,6 @@ class Descriptor {
     if (fd_ >= 0) close(fd_);
   }
   int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -92,15 +95,51 @@ absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFil
 
 }  // namespace
 
-ArtifactReader::ArtifactReader(ArtifactReader&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), offset_(other.offset_) {}
+class OpenFile {
+ public:
+  // Of an open descriptor.
+  explicit OpenFile(int fd) : fd_(fd) {
+    if (fstat(fd, &facts_) != 0) facts_ = {};
+  }
 
-ArtifactReader::~ArtifactReader() {
-  if (fd_ >= 0) close(fd_);
-}
+  int fd() const { return fd_.get(); }
+  uint64_t size() const { return static_cast<uint64_t>(facts_.st_size); }
+  bool Is(const struct stat& other) const {
+    return facts_.st_dev == other.st_dev && facts_.st_ino == other.st_ino;
+  }
+
+ private:
+  const Descriptor fd_;
+  struct stat facts_ = {};
+};
+
+class OpenFiles {
+ public:
+  // The file at `path`, opened unless it is open already; null if there is none.
+  std::shared_ptr<const OpenFile> Open(const std::string& path) {
+    absl::MutexLock lock(&mutex_);
+    struct stat now = {};
+    if (stat(path.c_str(), &now) != 0) return nullptr;
+    // A later attempt may have put another file in the place of one that is still read.
+    if (const auto open = files_[path].lock(); open != nullptr && open->Is(now)) return open;
+    std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return nullptr;
+    auto file = std::make_shared<const OpenFile>(fd);
+    files_[path] = file;
+    return file;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::map<std::string, std::weak_ptr<const OpenFile>> files_ ABSL_GUARDED_BY(mutex_);
+};
+
+ArtifactStore::ArtifactStore(fs::path root)
+    : root_(std::move(root)), open_files_(std::make_shared<OpenFiles>()) {}
 
 absl::StatusOr<std::string> ArtifactReader::Read(size_t max_bytes) {
-  absl::StatusOr<std::string> data = ReadAt(fd_, offset_, max_bytes);
+  absl::StatusOr<std::string> data = ReadAt(file_->fd(), offset_, max_bytes);
   if (data.ok()) offset_ += data->size();
   return data;
 }
@@ -192,19 +231,19 @@ absl::StatusOr<ArtifactReader> ArtifactStore::OpenForReading(std::string_view ar
                                                              uint64_t offset) const {
   const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(artifact_name, "name");
   if (!ref.ok()) return ref.status();
-  Descriptor file(open((ArtifactFolder(ref->job) / ref->file).c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat facts = {};
-  if (file.get() < 0 || fstat(file.get(), &facts) != 0) {
+  std::shared_ptr<const OpenFile> file =
+      open_files_->Open((ArtifactFolder(ref->job) / ref->file).string());
+  if (file == nullptr) {
     return WithReason(
         absl::NotFoundError(absl::StrCat("there is no file ", std::string(artifact_name))),
         kReasonArtifactNotFound);
   }
-  const auto size = static_cast<uint64_t>(facts.st_size);
+  const uint64_t size = file->size();
   if (offset > size) {
     return absl::OutOfRangeError(absl::StrCat("offset ", offset, " is past the end: ",
                                               std::string(artifact_name), " has ", size, " bytes"));
   }
-  return ArtifactReader(file.release(), offset);
+  return ArtifactReader(std::move(file), offset);
 }
 
 }  // namespace wan::server

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,13 +18,13 @@
 
 namespace wan::server {
 
-// An open artifact. One thread at a time.
+// An open file, and all the files that are open, in the source file.
+class OpenFile;
+class OpenFiles;
+
+// An open artifact. All readers of one artifact share one descriptor. One thread at a time.
 class ArtifactReader {
  public:
-  ArtifactReader(ArtifactReader&& other) noexcept;
-  ArtifactReader& operator=(ArtifactReader&&) = delete;
-  ~ArtifactReader();
-
   // The next bytes, at most `max_bytes` (at least 1); empty at the end of the file.
   absl::StatusOr<std::string> Read(size_t max_bytes);
 
@@ -31,9 +33,10 @@ class ArtifactReader {
 
  private:
   friend class ArtifactStore;
-  ArtifactReader(int fd, uint64_t offset) : fd_(fd), offset_(offset) {}
+  ArtifactReader(std::shared_ptr<const OpenFile> file, uint64_t offset)
+      : file_(std::move(file)), offset_(offset) {}
 
-  int fd_;
+  std::shared_ptr<const OpenFile> file_;
   uint64_t offset_;
 };
 
@@ -70,12 +73,13 @@ class ArtifactStore {
                                                 uint64_t offset) const;
 
  private:
-  explicit ArtifactStore(std::filesystem::path root) : root_(std::move(root)) {}
+  explicit ArtifactStore(std::filesystem::path root);
 
   std::filesystem::path StagingFolder(std::string_view job, int attempt) const;
   std::filesystem::path ArtifactFolder(std::string_view job) const;
 
   std::filesystem::path root_;
+  std::shared_ptr<OpenFiles> open_files_;
 };
 
 }  // namespace wan::server

@@ -316,5 +316,35 @@ TEST_F(DescriptorsTest, HealthTellsWhileNobodyIsLetIn) {
   context.TryCancel();
 }
 
+// What the process holds during and after wan_attack, which tests/e2e/attack describes.
+class MemoryTest : public DescriptorsTest {
+ protected:
+  // A figure of /proc/PID/status in MiB: VmRSS is now, VmHWM the most so far.
+  int64_t Mib(const std::string& figure) const {
+    std::ifstream status("/proc/" + std::to_string(server_->pid()) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind(figure + ":", 0) == 0) {
+        return std::atoll(line.c_str() + figure.size() + 1) >> 10;
+      }
+    }
+    return 0;
+  }
+};
+
+TEST_F(MemoryTest, ManyLargeRequestsAtOnceStayWithinTheBudgetAndAreGivenBack) {
+  Start("-n 1024");
+  // 1.8 GB of requests; their bytes, parsed once more, are within 1.5 GiB.
+  const ProcessResult attack = RunProcess(
+      {"sh", "-c", std::string(WAN_ATTACK) + " requests " + grpc_ + " 30 60 </dev/null"});
+  EXPECT_EQ(attack.exit_code, 0) << attack.err;
+  EXPECT_LT(Mib("VmHWM"), 1536);
+  // A second after the burst.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (Mib("VmRSS") > 200 && std::chrono::steady_clock::now() < end) {
+  }
+  EXPECT_LE(Mib("VmRSS"), 200);
+  EXPECT_TRUE(IsAnswered());
+}
+
 }  // namespace
 }  // namespace wan::server

@@ -112,6 +112,28 @@ TEST_F(ArtifactStoreTest, LeftoversGo) {
   EXPECT_TRUE(fs::is_empty(root_ / "artifacts"));
 }
 
+TEST_F(ArtifactStoreTest, ReadersShareAFileUntilAnotherTakesItsPlace) {
+  const auto open_descriptors = [] {
+    const fs::directory_iterator descriptors("/proc/self/fd");
+    return std::distance(fs::begin(descriptors), fs::end(descriptors));
+  };
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "one")).ok());
+  const auto before = open_descriptors();
+  std::vector<ArtifactReader> readers;
+  for (int i = 0; i < 100; ++i) {
+    auto reader = store_.OpenForReading("jobs/a/artifacts/video.mp4", 1);
+    ASSERT_TRUE(reader.ok());
+    readers.push_back(*std::move(reader));
+  }
+  EXPECT_EQ(open_descriptors(), before + 1);
+  ASSERT_TRUE(store_.Publish("jobs/a", 2, StageAndWrite(2, "two")).ok());
+  EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "two");
+  // Each reader has a place of its own, in the file that it began with.
+  for (ArtifactReader& reader : readers) EXPECT_EQ(*reader.Read(10), "ne");
+  readers.clear();
+  EXPECT_EQ(open_descriptors(), before);
+}
+
 TEST_F(ArtifactStoreTest, ReadingErrors) {
   ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "abc")).ok());
   EXPECT_EQ(store_.OpenForReading("jobs/a/artifacts/video.mp4", 4).status().code(),

@@ -1,0 +1,81 @@
+#include "server/rpc/admission.h"
+
+#include "absl/strings/str_cat.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace {
+
+constexpr absl::Duration kTryAgain = absl::Seconds(1);
+// What a download held at most: one chunk as a message and once more on its way.
+constexpr int64_t kDownloadBytes = int64_t{512} << 10;
+
+}  // namespace
+
+Admission::Admission(const AdmissionLimits& limits, std::function<void(int64_t bytes)> freed)
+    : limits_(limits), freed_(std::move(freed)) {}
+
+absl::StatusOr<Admission::Lease> Admission::Request(int64_t bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (bytes <= limits_.small_request_bytes ||
+        stats_.request_bytes + bytes <= limits_.request_bytes) {
+      stats_.request_bytes += bytes;
+      return Lease([this, bytes] { ReleaseRequest(bytes); });
+    }
+    ++stats_.refused_requests;
+  }
+  Freed(bytes);
+  return ServerBusyError(
+      absl::StrCat("the server is reading requests of ", limits_.request_bytes >> 20,
+                   " MiB in all, as many as it may; this one has ", bytes, " bytes"),
+      kTryAgain);
+}
+
+absl::StatusOr<Admission::Lease> Admission::Download(const std::string& peer) {
+  absl::MutexLock lock(&mutex_);
+  int& of_peer = downloads_by_peer_[peer];
+  const bool too_many_of_peer = of_peer >= limits_.downloads_per_connection;
+  if (!too_many_of_peer && stats_.downloads < limits_.downloads) {
+    ++of_peer;
+    ++stats_.downloads;
+    return Lease([this, peer] { ReleaseDownload(peer); });
+  }
+  if (of_peer == 0) downloads_by_peer_.erase(peer);
+  ++stats_.refused_downloads;
+  return ServerBusyError(
+      too_many_of_peer ? absl::StrCat("this connection has ", limits_.downloads_per_connection,
+                                      " open downloads, as many as it may; end one first")
+                       : absl::StrCat("the server has ", limits_.downloads,
+                                      " open downloads, as many as it may"),
+      kTryAgain);
+}
+
+AdmissionStats Admission::Stats() const {
+  absl::MutexLock lock(&mutex_);
+  return stats_;
+}
+
+void Admission::ReleaseRequest(int64_t bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    stats_.request_bytes -= bytes;
+  }
+  Freed(bytes);
+}
+
+void Admission::ReleaseDownload(const std::string& peer) {
+  {
+    absl::MutexLock lock(&mutex_);
+    --stats_.downloads;
+    const auto found = downloads_by_peer_.find(peer);
+    if (--found->second == 0) downloads_by_peer_.erase(found);
+  }
+  Freed(kDownloadBytes);
+}
+
+void Admission::Freed(int64_t bytes) const {
+  if (freed_) freed_(bytes);
+}
+
+}  // namespace wan::server

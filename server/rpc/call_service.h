@@ -1,0 +1,176 @@
+// How the methods of wan.v1 are entered: a request is admitted, then parsed, then worked on.
+//
+// The generated services leave the first two to gRPC 1.51, which parses whatever arrives and
+// answers bytes that are no message with UNIMPLEMENTED.
+#pragma once
+
+#include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "server/rpc/admission.h"
+#include "server/rpc/status_conversion.h"
+#include "server/rpc/stream.h"
+#include "server/rpc/worker_pool.h"
+
+namespace wan::server {
+
+// A request as it arrived.
+struct ArrivedRequest {
+  mutable grpc::ByteBuffer bytes;  // gRPC hands requests over as const
+};
+
+}  // namespace wan::server
+
+namespace grpc {
+
+template <>
+class SerializationTraits<wan::server::ArrivedRequest> {
+ public:
+  static Status Deserialize(ByteBuffer* buffer, wan::server::ArrivedRequest* request) {
+    request->bytes.Swap(buffer);
+    return Status::OK;
+  }
+};
+
+}  // namespace grpc
+
+namespace wan::server {
+
+// A request that has its place among those that are under way.
+template <typename Request>
+struct AdmittedRequest {
+  Request message;
+  Admission::Lease place;
+};
+
+// RESOURCE_EXHAUSTED (SERVER_BUSY), or INVALID_ARGUMENT if the bytes are no `Request`. The bytes
+// are gone afterwards, one way or the other.
+template <typename Request>
+absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission,
+                                               const ArrivedRequest& arrived) {
+  grpc::ByteBuffer bytes;
+  bytes.Swap(&arrived.bytes);
+  auto place = admission.Request(static_cast<int64_t>(bytes.Length()));
+  if (!place.ok()) return place.status();
+  AdmittedRequest<Request> admitted{{}, *std::move(place)};
+  grpc::ProtoBufferReader reader(&bytes);
+  // An empty message has no bytes, and its reader no first block.
+  const bool parsed = bytes.Length() == 0 ||
+                      (reader.status().ok() && admitted.message.ParseFromZeroCopyStream(&reader));
+  if (!parsed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request is not a valid ", Request::descriptor()->full_name(),
+                     ": its bytes are damaged, or a text in it is not UTF-8"));
+  }
+  return admitted;
+}
+
+// A service whose methods are added by name.
+class CallService : public grpc::Service {
+ protected:
+  // `name` is the service's full name. Admission and pool must outlive the service.
+  CallService(std::string_view name, Admission& admission, WorkerPool& pool)
+      : name_(name), admission_(admission), pool_(pool) {}
+
+  // `work` runs on the pool; the answer is what it returns.
+  template <typename Request, typename Response>
+  void AddUnary(std::string_view method,
+                std::function<absl::StatusOr<Response>(const Request&)> work) {
+    AddUnaryLater<Request, Response>(
+        method,
+        [this, work = std::move(work)](grpc::CallbackServerContext& context,
+                                       AdmittedRequest<Request> admitted, Response* response) {
+          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+          // Shared, because tasks are copyable.
+          auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
+          pool_.Post([&work, held = std::move(held), reactor, response]() mutable {
+            absl::StatusOr<Response> result = work(held->message);
+            held = nullptr;
+            if (result.ok()) *response = std::move(*result);
+            reactor->Finish(ToGrpcStatus(result.status()));
+          });
+          return reactor;
+        });
+  }
+
+  // `begin` returns the call's reactor and sees to it that it is finished, with the response filled
+  // if the status is OK. It runs on a thread of gRPC and does not block.
+  template <typename Request, typename Response>
+  void AddUnaryLater(std::string_view method,
+                     std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext& context,
+                                                             AdmittedRequest<Request> admitted,
+                                                             Response* response)>
+                         begin) {
+    Add(method, grpc::internal::RpcMethod::NORMAL_RPC,
+        new grpc::internal::CallbackUnaryHandler<ArrivedRequest, Response>(
+            [this, begin = std::move(begin)](grpc::CallbackServerContext* context,
+                                             const ArrivedRequest* arrived,
+                                             Response* response) -> grpc::ServerUnaryReactor* {
+              auto admitted = Admit<Request>(admission_, *arrived);
+              if (admitted.ok()) return begin(*context, *std::move(admitted), response);
+              grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+              reactor->Finish(ToGrpcStatus(admitted.status()));
+              return reactor;
+            }));
+  }
+
+  // `make` returns the stream of a call.
+  template <typename Request, typename Message>
+  void AddStream(std::string_view method,
+                 std::function<std::shared_ptr<Stream<Message>>(
+                     grpc::CallbackServerContext& context, AdmittedRequest<Request> admitted)>
+                     make) {
+    Add(method, grpc::internal::RpcMethod::SERVER_STREAMING,
+        new grpc::internal::CallbackServerStreamingHandler<ArrivedRequest, Message>(
+            [this, make = std::move(make)](
+                grpc::CallbackServerContext* context,
+                const ArrivedRequest* arrived) -> grpc::ServerWriteReactor<Message>* {
+              auto admitted = Admit<Request>(admission_, *arrived);
+              if (!admitted.ok()) return new Refusal<Message>(admitted.status());
+              return Stream<Message>::Begin(make(*context, *std::move(admitted)));
+            }));
+  }
+
+  Admission& admission() { return admission_; }
+  WorkerPool& pool() { return pool_; }
+
+ private:
+  // A stream that ends before it has begun.
+  template <typename Message>
+  class Refusal final : public grpc::ServerWriteReactor<Message> {
+   public:
+    explicit Refusal(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
+
+   private:
+    void OnDone() override { delete this; }
+  };
+
+  void Add(std::string_view method, grpc::internal::RpcMethod::RpcType type,
+           grpc::internal::MethodHandler* handler) {
+    paths_.push_back(absl::StrCat("/", name_, "/", std::string(method)));
+    auto* const added = new grpc::internal::RpcServiceMethod(paths_.back().c_str(), type, handler);
+    added->SetServerApiType(grpc::internal::RpcServiceMethod::ApiType::CALL_BACK);
+    AddMethod(added);
+  }
+
+  const std::string name_;
+  Admission& admission_;
+  WorkerPool& pool_;
+  std::list<std::string> paths_;  // gRPC keeps pointers to them
+};
+
+}  // namespace wan::server

@@ -1,0 +1,43 @@
+// Wakes streams at their times.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "server/jobs/deadline_timer.h"
+
+namespace wan::server {
+
+// Thread-safe. The clock must outlive the timer.
+class WakeTimer {
+ public:
+  using Wake = std::function<void()>;
+
+  explicit WakeTimer(Clock& clock);
+
+  // Returns a key for a stream. `wake` may be called until Remove, on the timer's thread, with no
+  // lock held.
+  std::string Add(Wake wake);
+
+  // Replaces the time that the stream had. A time in the past comes at once.
+  void WakeAt(const std::string& key, absl::Time time);
+
+  // A call of `wake` that has begun may still run when this returns.
+  void Remove(const std::string& key);
+
+ private:
+  void Expired(const std::string& key);
+
+  absl::Mutex mutex_;
+  int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, Wake> streams_ ABSL_GUARDED_BY(mutex_);
+  DeadlineTimer timer_;  // last: its thread uses the others
+};
+
+}  // namespace wan::server

@@ -104,6 +104,8 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
       {"wan_grpc_request_bytes", "Bytes of requests that are read or worked on.",
        wire.request_bytes, true},
       {"wan_grpc_request_bytes_limit", "Most such bytes.", wire.request_bytes_limit, true},
+      {"wan_grpc_streams", "Open streams of every kind.", wire.streams, true},
+      {"wan_grpc_streams_limit", "Most open streams.", wire.streams_limit, true},
       {"wan_grpc_downloads", "Open downloads.", wire.downloads, true},
       {"wan_grpc_downloads_limit", "Most open downloads.", wire.downloads_limit, true},
       {"wan_process_descriptors", "Open file descriptors of the process.", wire.descriptors,

@@ -19,10 +19,13 @@ struct WireStats {
   // Bytes of requests that are read or worked on.
   int64_t request_bytes = 0;
   int64_t request_bytes_limit = 0;
+  // Open streams of every kind, and the downloads among them.
+  int streams = 0;
+  int streams_limit = 0;
   int downloads = 0;
   int downloads_limit = 0;
   // Calls that were refused since the start because the server had too much under way, by reason:
-  // "requests" (bytes of requests), "downloads".
+  // "requests" (bytes of requests), "streams", "downloads".
   std::map<std::string, int64_t> refused_calls;
 };
 

@@ -32,6 +32,18 @@ absl::StatusOr<Admission::Lease> Admission::Request(int64_t bytes) {
       kTryAgain);
 }
 
+absl::StatusOr<Admission::Lease> Admission::Stream() {
+  absl::MutexLock lock(&mutex_);
+  if (stats_.streams < limits_.streams) {
+    ++stats_.streams;
+    return Lease([this] { ReleaseStream(); });
+  }
+  ++stats_.refused_streams;
+  return ServerBusyError(
+      absl::StrCat("the server has ", limits_.streams, " open streams, as many as it may"),
+      kTryAgain);
+}
+
 absl::StatusOr<Admission::Lease> Admission::Download(const std::string& peer) {
   absl::MutexLock lock(&mutex_);
   int& of_peer = downloads_by_peer_[peer];
@@ -62,6 +74,11 @@ void Admission::ReleaseRequest(int64_t bytes) {
     stats_.request_bytes -= bytes;
   }
   Freed(bytes);
+}
+
+void Admission::ReleaseStream() {
+  absl::MutexLock lock(&mutex_);
+  --stats_.streams;
 }
 
 void Admission::ReleaseDownload(const std::string& peer) {

@@ -18,6 +18,8 @@ struct AdmissionLimits {
   // so that those that cancel and watch get through beside large ones.
   int64_t request_bytes = int64_t{256} << 20;
   int64_t small_request_bytes = int64_t{64} << 10;
+  // Open streams of every kind: watchers, downloads, Generate.
+  int streams = 16'384;
   // Open downloads, in all and over one connection.
   int downloads = 256;
   int downloads_per_connection = 64;
@@ -25,8 +27,10 @@ struct AdmissionLimits {
 
 struct AdmissionStats {
   int64_t request_bytes = 0;
+  int streams = 0;
   int downloads = 0;
   int64_t refused_requests = 0;
+  int64_t refused_streams = 0;
   int64_t refused_downloads = 0;
 };
 
@@ -61,6 +65,9 @@ class Admission {
   // RESOURCE_EXHAUSTED (SERVER_BUSY) with a retry delay if there is no room for `bytes` now.
   absl::StatusOr<Lease> Request(int64_t bytes);
 
+  // The same for one more stream.
+  absl::StatusOr<Lease> Stream();
+
   // The same for a download over the connection that `peer` names (grpc::ServerContext::peer).
   absl::StatusOr<Lease> Download(const std::string& peer);
 
@@ -69,6 +76,7 @@ class Admission {
 
  private:
   void ReleaseRequest(int64_t bytes);
+  void ReleaseStream();
   void ReleaseDownload(const std::string& peer);
   void Freed(int64_t bytes) const;
 

@@ -141,7 +141,11 @@ class CallService : public grpc::Service {
                 const ArrivedRequest* arrived) -> grpc::ServerWriteReactor<Message>* {
               auto admitted = Admit<Request>(admission_, *arrived);
               if (!admitted.ok()) return new Refusal<Message>(admitted.status());
-              return Stream<Message>::Begin(make(*context, *std::move(admitted)));
+              auto place = admission_.Stream();
+              if (!place.ok()) return new Refusal<Message>(place.status());
+              std::shared_ptr<Stream<Message>> stream = make(*context, *std::move(admitted));
+              stream->Keep(*std::move(place));
+              return Stream<Message>::Begin(std::move(stream));
             }));
   }
 

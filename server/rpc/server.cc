@@ -179,9 +179,12 @@ WireStats Server::Parts::WireNow() {
   const AdmissionStats calls = admission.Stats();
   wire.request_bytes = calls.request_bytes;
   wire.request_bytes_limit = admission.limits().request_bytes;
+  wire.streams = calls.streams;
+  wire.streams_limit = admission.limits().streams;
   wire.downloads = calls.downloads;
   wire.downloads_limit = admission.limits().downloads;
   wire.refused_calls = {{"requests", calls.refused_requests},
+                        {"streams", calls.refused_streams},
                         {"downloads", calls.refused_downloads}};
   return wire;
 }

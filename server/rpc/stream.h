@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/worker_pool.h"
 
@@ -34,6 +35,9 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     reactor->Wake();
     return reactor;
   }
+
+  // Holds the stream's place among all streams until the stream goes. Before Begin.
+  void Keep(Admission::Lease place) { place_ = std::move(place); }
 
   // There may be something to send. Any thread, at any time; does not block.
   void Wake() {
@@ -129,6 +133,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
   WorkerPool& pool_;
+  Admission::Lease place_;
   std::shared_ptr<Stream> self_;
   Message message_;  // being written
   absl::Mutex mutex_;

@@ -96,7 +96,7 @@ class MetricsTest : public ::testing::Test {
     cpu.process_memory_bytes = 7;
     cpu.process_memory_peak_bytes = 8;
     snapshot.devices = {cpu};
-    snapshot.wire = {3, 4, {{"address", 5}, {"total", 0}}, 6, 7, 8, 9, 10, 11, {{"downloads", 12}}};
+    snapshot.wire = {3, 4, {{"address", 5}, {"total", 0}}, 6, 7, 8, 9, 13, 14, 10, 11, {{"downloads", 12}}};
     return snapshot;
   }
 
@@ -222,6 +222,8 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_grpc_refused_connections_total", {{"reason", "total"}}), 0);
   EXPECT_EQ(text.Value("wan_grpc_request_bytes"), 8);
   EXPECT_EQ(text.Value("wan_grpc_request_bytes_limit"), 9);
+  EXPECT_EQ(text.Value("wan_grpc_streams"), 13);
+  EXPECT_EQ(text.Value("wan_grpc_streams_limit"), 14);
   EXPECT_EQ(text.Value("wan_grpc_downloads"), 10);
   EXPECT_EQ(text.Value("wan_grpc_downloads_limit"), 11);
   EXPECT_EQ(text.Value("wan_grpc_refused_calls_total", {{"reason", "downloads"}}), 12);

@@ -15,7 +15,8 @@ namespace wan::server {
 namespace {
 
 constexpr AdmissionLimits kLimits = {/*request_bytes=*/100, /*small_request_bytes=*/10,
-                                     /*downloads=*/3, /*downloads_per_connection=*/2};
+                                     /*streams=*/2, /*downloads=*/3,
+                                     /*downloads_per_connection=*/2};
 
 void ExpectBusy(const absl::Status& status) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
@@ -41,6 +42,18 @@ TEST(AdmissionTest, RequestsMayHaveTheirBytesTogetherAndSmallOnesAlwaysPass) {
   ExpectBusy(admission.Request(41).status());
   EXPECT_TRUE(admission.Request(40).ok());
   EXPECT_EQ(admission.Stats().request_bytes, 60);
+}
+
+TEST(AdmissionTest, StreamsAreLimited) {
+  Admission admission(kLimits);
+  auto first = admission.Stream();
+  auto second = admission.Stream();
+  ASSERT_TRUE(first.ok() && second.ok());
+  ExpectBusy(admission.Stream().status());
+  EXPECT_EQ(admission.Stats().streams, 2);
+  EXPECT_EQ(admission.Stats().refused_streams, 1);
+  first = absl::CancelledError();
+  EXPECT_TRUE(admission.Stream().ok());
 }
 
 TEST(AdmissionTest, DownloadsAreLimitedInAllAndPerConnection) {

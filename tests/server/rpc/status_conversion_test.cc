@@ -67,11 +67,9 @@ TEST(StatusConversionTest, RetryInfoHasTheDelay) {
 }
 
 TEST(StatusConversionTest, ATrailerStaysWithinWhatClientsAccept) {
-  for (const size_t bytes : {size_t{50}, size_t{1000}}) {
+  for (const size_t bytes : {size_t{1}, size_t{1000}}) {
     std::vector<FieldViolation> violations;
-    // As many as a status carries.
-    constexpr int kCount = static_cast<int>(kMaxViolations);
-    for (int i = 0; i < kCount; ++i) {
+    for (int i = 0; i < 400; ++i) {
       violations.push_back({absl::StrCat("labels[", i, "]"), std::string(bytes, 'x')});
     }
     const grpc::Status sent = ToGrpcStatus(InvalidFields(violations));
@@ -85,7 +83,7 @@ TEST(StatusConversionTest, ATrailerStaysWithinWhatClientsAccept) {
     EXPECT_EQ(bad->field_violations(0).field(), "labels[0]");
     EXPECT_EQ(bad->field_violations(kept).field(), "");
     EXPECT_THAT(bad->field_violations(kept).description(),
-                HasSubstr(absl::StrCat("and ", kCount - kept, " more")));
+                HasSubstr(absl::StrCat("and ", 400 - kept, " more")));
   }
 }
 

@@ -124,6 +124,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "requeue",
                                           "--shutdown-grace-seconds",
                                           "1.5",
+                                          "--device-lost-grace-seconds",
+                                          "2.5",
                                           "--log-level",
                                           "error",
                                           "--log-format",

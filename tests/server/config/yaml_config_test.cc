@@ -47,6 +47,7 @@ warm_up: false
 warm_up_shapes: [1280x704x121, 64x32x5]
 shutdown_mode: requeue
 shutdown_grace_seconds: 0.1
+device_lost_grace_seconds: 0.2
 log_level: debug
 log_format: text
 )";
@@ -85,6 +86,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
               ElementsAre(VideoShape{1280, 704, 121}, VideoShape{64, 32, 5}));
   EXPECT_EQ(config.shutdown_mode, ShutdownMode::kRequeue);
   EXPECT_EQ(config.shutdown_grace_seconds, 0.1);
+  EXPECT_EQ(config.device_lost_grace_seconds, 0.2);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.log_format, LogFormat::kText);
 }

@@ -109,7 +109,9 @@ absl::Status Run(const Settings& settings) {
   if (!settings.compare.empty()) {
     const ComparedForward compared{**transformer, *weights, *device,
                                    latents,       timestep, settings.repeats};
-    return settings.compare == "streaming" ? CompareStreaming(compared) : CompareGuidance(compared);
+    if (settings.compare == "streaming") return CompareStreaming(compared);
+    if (settings.compare == "guidance") return CompareGuidance(compared);
+    return CompareGate(compared);
   }
   if (!is_resident) {
     if (absl::Status status = BringUp(*weights, settings.residency == "stream", *device);
@@ -188,9 +190,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"resident", "host", "stream"}))
       ->capture_default_str();
   app.add_option("--compare", settings.compare,
-                 "compares instead: streamed with resident weights, or one batch of two texts with "
-                 "two forward passes")
-      ->check(CLI::IsMember({"streaming", "guidance"}));
+                 "compares instead: streamed with resident weights, one batch of two texts with two "
+                 "forward passes, or forward passes that can be stopped with those that cannot")
+      ->check(CLI::IsMember({"streaming", "guidance", "gate"}));
   app.add_flag("--first-frame", settings.first_frame,
                "treat the first frame as given: its tokens have timestep 0");
   app.add_flag("--trace", settings.trace, "also print the device's time in each operator");

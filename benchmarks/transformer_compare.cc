@@ -31,10 +31,11 @@ struct Timed {
 };
 
 absl::StatusOr<Timed> Time(const ComparedForward& forward, const at::Tensor& latents,
-                           const at::Tensor& timestep, const Text& text) {
+                           const at::Tensor& timestep, const Text& text,
+                           const WorkGate& gate = {}) {
   Synchronize(forward.device);
   const auto begin = std::chrono::steady_clock::now();
-  absl::StatusOr<at::Tensor> result = forward.transformer.Forward(latents, timestep, *text);
+  absl::StatusOr<at::Tensor> result = forward.transformer.Forward(latents, timestep, *text, gate);
   if (!result.ok()) return result.status();
   Synchronize(forward.device);
   return Timed{SecondsSince(begin), *std::move(result)};
@@ -113,6 +114,31 @@ absl::Status CompareGuidance(const ComparedForward& forward) {
       "guidance: %.4f s one after the other, %.4f s in one batch, %+.2f %%; apart by %.2e\n",
       Median(apart), Median(batched), 100 * (Median(batched) / Median(apart) - 1), distance);
   return absl::OkStatus();
+}
+
+absl::Status CompareGate(const ComparedForward& forward) {
+  forward.weights.BringUp();
+  const std::vector<at::Tensor> contexts = {RandomText(forward)};
+  const absl::StatusOr<Text> text = forward.transformer.PrepareText(contexts);
+  if (!text.ok()) return text.status();
+  const WorkGate gate(forward.device, std::stop_token());
+  std::vector<double> open;
+  std::vector<double> gated;
+  at::Tensor first;
+  bool same = true;
+  // Begins and ends without: what clocks lose meanwhile is not the gate's. The first finds kernels.
+  for (int round = -1; round <= 2 * forward.rounds; ++round) {
+    const bool passes = round >= 0 && round % 2 == 1;
+    const absl::StatusOr<Timed> timed =
+        Time(forward, forward.latents, forward.timestep, *text, passes ? gate : WorkGate());
+    if (!timed.ok()) return timed.status();
+    if (round >= 0) (passes ? gated : open).push_back(timed->seconds);
+    if (!first.defined()) first = timed->result;
+    same = same && at::equal(first, timed->result);
+  }
+  std::printf("gate: %.5f s without, %.5f s with one, %+.3f %%, %s\n", Median(open), Median(gated),
+              100 * (Median(gated) / Median(open) - 1), same ? "same bits" : "OTHER BITS");
+  return same ? absl::OkStatus() : absl::InternalError("a gate changes the results");
 }
 
 }  // namespace wan

@@ -27,4 +27,8 @@ absl::Status CompareStreaming(const ComparedForward& forward);
 // the results are apart.
 absl::Status CompareGuidance(const ComparedForward& forward);
 
+// Forwards without a gate against forwards that pass one, as a job's do so that it can be stopped.
+// Prints what the gate adds, and whether the results are the same bits.
+absl::Status CompareGate(const ComparedForward& forward);
+
 }  // namespace wan

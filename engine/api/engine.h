@@ -54,6 +54,8 @@ struct DeviceDescription {
   std::string device;  // "cpu", "cuda:0"
   std::string name;    // "NVIDIA H200"
   std::string dtype;   // compute dtype: "fp32", "bf16"
+  // The libraries that compute, with their versions: "LibTorch 2.11.0, cuDNN 91900".
+  std::string libraries = {};
 };
 
 // What a small computation gave on the device. The same card with the same libraries gives the same
@@ -64,6 +66,13 @@ struct DeviceCanary {
   std::string digest;
 };
 
+// Something optional that a generation does without because it failed: its previews, or an output
+// file besides the first.
+struct Omission {
+  std::optional<OutputKind> output;  // which file is not there; absent for previews
+  absl::Status status;               // what failed
+};
+
 // Receives the results that a generation hands out before it ends. The engine calls it on its own
 // threads, one call at a time. An implementation must return quickly, because the work waits for
 // it, and must not throw.
@@ -71,6 +80,8 @@ class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
   virtual void OnPreview(const Preview&) {}
+  // At most once for the previews, which end with the first that fails, and once for each file.
+  virtual void OnOmission(const Omission&) {}
 };
 
 // Owns the models of one device group. LoadModel, UnloadModel, Warmup and Generate may be called by
@@ -93,21 +104,33 @@ class Engine {
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
   // Reads and checks the checkpoint and makes the model resident, in the span
-  // Model_Initialization. After a failure nothing of the model is left in memory.
-  virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) = 0;
+  // Model_Initialization. After a failure, and after a stop request, nothing of the model is left
+  // in memory.
+  virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
+                                 std::stop_token stop = {}) = 0;
   // Frees the model's memory. NOT_FOUND if no resident model has this name.
   virtual absl::Status UnloadModel(std::string_view name) = 0;
   // Runs the model once at each shape and discards the results, so that the first job of such a
-  // shape is as quick as later ones. An empty list means one small shape.
-  virtual absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes) = 0;
+  // shape is as quick as later ones. An empty list means one small shape. Nothing runs unless
+  // CheckWarmup accepts all shapes.
+  virtual absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes,
+                              std::stop_token stop = {}) = 0;
+  // Plans a job of every shape and computes nothing. INVALID_ARGUMENT with the violations of all
+  // shapes; a field is "shapes[0].width".
+  virtual absl::Status CheckWarmup(std::string_view name,
+                                   std::span<const VideoShape> shapes) const = 0;
 
   // Checks a request against a resident model and decides everything about the job: sizes, steps,
   // stages and where weights live. INVALID_ARGUMENT carries every violation, not only the first.
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
 
-  // Carries a plan out and writes every output file; frames are decoded only if plan.decodes().
-  // The engine looks at the stop token between steps and between decoded chunks; after a stop
-  // request the call returns CANCELLED. After a failure the caller removes half-written files.
+  // Carries a plan out and writes the output files; frames are decoded only if plan.decodes(). The
+  // first file is what the job is for: if it cannot be written the call fails. Previews and the
+  // other files are optional: the observer hears of those that failed, whose files are not whole.
+  //
+  // A stop request is heard in every stage. The call then returns CANCELLED within half a second,
+  // and the device is free; how long that took is the sample "stop_seconds". After a failure the
+  // caller removes half-written files.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
                                 std::stop_token stop) = 0;

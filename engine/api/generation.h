@@ -72,6 +72,9 @@ struct StagePlan {
   uint64_t host_bytes = 0;
 };
 
+// The texts' tokens and the image's pixels (engine/pipeline/prepared_request.h).
+struct PreparedRequest;
+
 // Everything that is decided before the work starts. It is a pure function of request, model and
 // device; MakePlan (engine/planning/plan.h) makes it for Engine::Plan. Validation, admission, the
 // estimate of the time left and the pipeline read it; no other code computes any of it again.
@@ -85,8 +88,9 @@ struct GenerationPlan {
   // Whether the conditional and the unconditional forward pass run as one batch of two. This pays
   // for small videos, where one pass does not fill the device.
   bool batched_guidance = false;
-  // Whether a step runs an unconditional pass besides the conditional one. False for few-step
-  // checkpoints, whose weights have learnt the guidance: a step runs one pass, with the prompt.
+  // Whether any step runs an unconditional pass besides the conditional one; steps with a guidance
+  // scale of exactly 1 do not. False for few-step checkpoints, whose weights have learnt the
+  // guidance, and where every scale is 1: then every step runs one pass, with the prompt.
   bool guided = true;
   std::vector<StepPlan> steps;
   // The noise level of each step's input: strictly decreasing; one more entry than steps, the last
@@ -105,6 +109,10 @@ struct GenerationPlan {
   // The most host memory that the job adds in any stage; 0 where memory is not planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
+  // What the engine read to make the plan, so that nothing is read again to carry it out. It takes
+  // the memory of a decoded image (at most 192 MB) and lives as long as the plan. A queued job
+  // keeps no plan: each attempt makes its own. Null in a plan that no engine made.
+  std::shared_ptr<const PreparedRequest> prepared;
 
   // Returns whether frames are decoded. A request that asks only for latents needs none.
   bool decodes() const {

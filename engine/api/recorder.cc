@@ -7,6 +7,27 @@
 #include "absl/strings/str_cat.h"
 
 namespace wan {
+namespace {
+
+// Telemetry is optional: a sink or a probe that throws costs what it would have told, and not the
+// job, nor the process, where a span ends while another exception is on its way.
+template <typename Work>
+void IgnoreFailure(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+  }
+}
+
+// `what` is done with every sink.
+template <typename What>
+void Tell(const std::vector<TelemetrySink*>& sinks, const What& what) {
+  for (TelemetrySink* const sink : sinks) {
+    IgnoreFailure([&] { what(*sink); });
+  }
+}
+
+}  // namespace
 
 std::string PreprocessStage(FamilyId family) {
   const std::string_view name = NameOf(family);
@@ -37,11 +58,12 @@ Span Recorder::StartSpan(std::string_view stage, std::shared_ptr<const StepFacts
   record.step = std::move(step);
   {
     absl::MutexLock lock(&mutex_);
-    for (TelemetrySink* sink : sinks_) {
-      sink->OnSpanStart({record.stage, record.start, record.step});
-    }
+    Tell(sinks_, [&](TelemetrySink& sink) {
+      sink.OnSpanStart({record.stage, record.start, record.step});
+    });
   }
-  auto probe = monitor_.StartProbe();
+  std::unique_ptr<ResourceProbe> probe;
+  IgnoreFailure([&] { probe = monitor_.StartProbe(); });
   // The clock is read last, so that what the sinks did with the start is not counted as the
   // stage's.
   return Span(this, std::move(record), clock_.MonotonicNanos(), std::move(probe));
@@ -53,18 +75,20 @@ void Recorder::RecordPast(std::string_view stage, absl::Time start) {
   record.start = start;
   record.seconds = absl::ToDoubleSeconds(clock_.Now() - start);
   absl::MutexLock lock(&mutex_);
-  for (TelemetrySink* sink : sinks_) sink->OnSpanStart({record.stage, record.start, nullptr});
-  for (TelemetrySink* sink : sinks_) sink->OnSpanEnd(record);
+  Tell(sinks_, [&](TelemetrySink& sink) {
+    sink.OnSpanStart({record.stage, record.start, nullptr});
+  });
+  Tell(sinks_, [&](TelemetrySink& sink) { sink.OnSpanEnd(record); });
 }
 
 void Recorder::Record(const Sample& sample) {
   absl::MutexLock lock(&mutex_);
-  for (TelemetrySink* sink : sinks_) sink->OnSample(sample);
+  Tell(sinks_, [&](TelemetrySink& sink) { sink.OnSample(sample); });
 }
 
 void Recorder::Deliver(const SpanRecord& record) {
   absl::MutexLock lock(&mutex_);
-  for (TelemetrySink* sink : sinks_) sink->OnSpanEnd(record);
+  Tell(sinks_, [&](TelemetrySink& sink) { sink.OnSpanEnd(record); });
 }
 
 Span::Span(Recorder* recorder, SpanRecord record, int64_t start_nanos,
@@ -89,7 +113,7 @@ absl::Status Span::Finish(absl::Status status) {
   Recorder* const recorder = std::exchange(recorder_, nullptr);
   if (recorder == nullptr) return status;
   record_.seconds = static_cast<double>(recorder->clock_.MonotonicNanos() - start_nanos_) * 1e-9;
-  record_.usage = probe_->Finish();
+  if (probe_ != nullptr) IgnoreFailure([&] { record_.usage = probe_->Finish(); });
   probe_.reset();
   record_.status = status;
   recorder->Deliver(record_);

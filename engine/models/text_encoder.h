@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/device/work_gate.h"
 
 namespace wan {
 
@@ -28,8 +29,10 @@ class TextEncoder {
   // in the model's dtype on its device. Rows do not depend on padding, so none is added: upstream
   // pads to 512 ids, masks them and drops their rows.
   //
-  // INVALID_ARGUMENT for no ids, or one outside [0, vocab_size).
-  virtual absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids) = 0;
+  // INVALID_ARGUMENT for no ids, or one outside [0, vocab_size). CANCELLED after a stop request,
+  // for which `gate` is passed after every layer.
+  virtual absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids,
+                                            const WorkGate& gate = {}) = 0;
 
   // Device memory of the weights.
   virtual int64_t WeightBytes() const = 0;

@@ -1,7 +1,7 @@
 // The autoencoder between pixels and the latents that the transformer denoises.
 //
 //   absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae = LoadWanVae(weights, config, options);
-//   (*vae)->Decode(latents, [&](const at::Tensor& frames) { return writer.Add(frames); }, stop);
+//   (*vae)->Decode(latents, [&](const at::Tensor& frames) { return writer.Add(frames); }, gate);
 //
 // Time is causal: a frame depends on no later one, so both directions work on chunks of frames and
 // carry what the convolutions look back at. The first latent frame stands for one frame of the
@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/device/work_gate.h"
 #include "engine/weights/component_weights.h"
 
 namespace wan {
@@ -34,6 +35,8 @@ struct VaeOptions {
   bool allow_tf32 = false;
   // Where the weights are entered, to be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
+  // Ends the loading with CANCELLED.
+  std::stop_token stop = {};
 };
 
 // Immutable after loading: one object serves concurrent calls, each with memory of its own.
@@ -48,10 +51,10 @@ class VideoAutoencoder {
   // transformer's scale, (mean - latents_mean) / latents_std: fp32, on the model's device,
   // [z_dim, 1 + n, H / stride_spatial, W / stride_spatial].
   //
-  // INVALID_ARGUMENT for another shape or dtype, CANCELLED after a stop request, which is looked at
-  // before every chunk.
+  // INVALID_ARGUMENT for another shape or dtype, CANCELLED after a stop request, for which `gate`
+  // is passed before every chunk and after every layer of it.
   virtual absl::StatusOr<at::Tensor> Encode(const at::Tensor& video,
-                                            std::stop_token stop) const = 0;
+                                            const WorkGate& gate) const = 0;
 
   // Takes frames [3, n, H, W] in [-1, 1], fp32, contiguous, on the model's device, whose memory is
   // the callee's to keep or change.
@@ -62,10 +65,10 @@ class VideoAutoencoder {
   // frame, stride_temporal for each after it.
   //
   // A status of the sink that is not OK ends the decoding and is returned as it is. CANCELLED after
-  // a stop request, which is looked at before every latent frame; INVALID_ARGUMENT for another
-  // shape or dtype, before the sink is called at all.
+  // a stop request, for which `gate` is passed before every latent frame and after every layer;
+  // INVALID_ARGUMENT for another shape or dtype, before the sink is called at all.
   virtual absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
-                              std::stop_token stop) const = 0;
+                              const WorkGate& gate) const = 0;
 
   // Device memory of the weights.
   virtual int64_t WeightBytes() const = 0;

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/device/work_gate.h"
 
 namespace wan {
 
@@ -44,9 +45,10 @@ class VideoTransformer {
   // point, on any device, 0 <= L <= text_len, without padding. They are padded with zero rows to
   // text_len here; the padding is attended to, as upstream does.
   //
-  // INVALID_ARGUMENT for no contexts or another shape or dtype.
+  // INVALID_ARGUMENT for no contexts or another shape or dtype. CANCELLED after a stop request, for
+  // which `gate` is passed after every block.
   virtual absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
-      std::span<const at::Tensor> contexts) = 0;
+      std::span<const at::Tensor> contexts, const WorkGate& gate = {}) = 0;
 
   // The flow of `latents` [B, in_channels, F, H, W] (fp32, on any device; F, H and W are multiples
   // of patch_size): fp32 [B, out_channels, F, H, W] on the model's device. A model with an image
@@ -57,9 +59,11 @@ class VideoTransformer {
   // each distinct value.
   //
   // `text` holds B texts. INVALID_ARGUMENT for another shape, dtype or batch, or a conditioning of
-  // another model.
+  // another model. CANCELLED after a stop request, for which `gate` is passed after every part of a
+  // block that is large enough to be waited for.
   virtual absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
-                                             const TextConditioning& text) = 0;
+                                             const TextConditioning& text,
+                                             const WorkGate& gate = {}) = 0;
 
   // Device memory of the weights.
   virtual int64_t WeightBytes() const = 0;

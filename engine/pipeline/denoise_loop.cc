@@ -9,10 +9,8 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,51 +22,52 @@ absl::Status StoppedStatus(int step, size_t total) {
                               std::to_string(total));
 }
 
-// The flow of one step: uncond + guidance_scale * (cond - uncond). Upstream always runs both
-// forwards, also where guidance_scale is 1 or less; only a plan without guidance has one.
+// The flow of one step: uncond + guidance_scale * (cond - uncond). With a scale of exactly 1 that
+// is cond but for the rounding, and uncond is not computed; upstream computes both.
 class GuidedFlow {
  public:
-  explicit GuidedFlow(const DenoiseInputs& inputs) : inputs_(inputs) {}
+  GuidedFlow(const DenoiseInputs& inputs, const WorkGate& gate) : inputs_(inputs), gate_(gate) {}
 
-  // Makes `expert` the one that computes; it projects the texts when its role is new.
-  absl::Status Use(VideoTransformer& expert, ExpertRole role) {
+  // Makes `expert` the one that computes this step; it projects the texts when it is new.
+  absl::Status Use(VideoTransformer& expert, const StepPlan& step) {
+    const bool guided = inputs_.plan.guided && step.guidance_scale != 1;
+    if (&expert == expert_ && guided == guided_) return absl::OkStatus();
     expert_ = &expert;
-    if (role == role_) return absl::OkStatus();
+    guided_ = guided;
     texts_.clear();  // the other expert's are not needed any more
-    role_ = role;
     const std::array both = {inputs_.prompt_embeds, inputs_.negative_prompt_embeds};
     const std::span<const at::Tensor> texts(both);
-    if (!inputs_.plan.guided) return Project(texts.first(1));
+    if (!guided) return Project(texts.first(1));
     if (inputs_.plan.batched_guidance) return Project(texts);
     absl::Status status = Project(texts.first(1));
     status.Update(Project(texts.last(1)));
     return status;
   }
 
-  absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step,
-                                     std::stop_token stop) {
+  absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step) {
     at::Tensor input = latents;
     if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
     std::vector<at::Tensor> flows;  // of the prompt, then of the negative prompt
     for (const std::shared_ptr<const TextConditioning>& text : texts_) {
-      if (!flows.empty() && stop.stop_requested()) {
+      if (!flows.empty() && gate_.RequestedStop()) {
         return absl::CancelledError("stopped between two forwards");
       }
       const int64_t batch = text->batch();
       absl::StatusOr<at::Tensor> flow =
           expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
-                           Timestep(step.timestep, batch), *text);
+                           Timestep(step.timestep, batch), *text, gate_);
       if (!flow.ok()) return flow.status();
       // An expert may compute elsewhere.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
     }
-    if (!inputs_.plan.guided) return flows.front();
+    if (!guided_) return flows.front();
     return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;
   }
 
  private:
   absl::Status Project(std::span<const at::Tensor> texts) {
-    absl::StatusOr<std::shared_ptr<const TextConditioning>> result = expert_->PrepareText(texts);
+    absl::StatusOr<std::shared_ptr<const TextConditioning>> result =
+        expert_->PrepareText(texts, gate_);
     if (!result.ok()) return result.status();
     texts_.push_back(*std::move(result));
     return absl::OkStatus();
@@ -84,8 +83,9 @@ class GuidedFlow {
   }
 
   const DenoiseInputs& inputs_;
+  const WorkGate& gate_;
   VideoTransformer* expert_ = nullptr;
-  std::optional<ExpertRole> role_;
+  bool guided_ = false;
   // Both texts in one batch, one after the other, or the prompt alone.
   std::vector<std::shared_ptr<const TextConditioning>> texts_;
 };
@@ -99,7 +99,7 @@ void WaitForDevice(const at::Device& device) {
 
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const ExpertSource& expert_for, FlowSolver& solver,
-    Recorder& recorder, std::stop_token stop,
+    Recorder& recorder, const WorkGate& gate,
     const std::function<absl::Status(const DenoiseState&)>& on_step) {
   const GenerationPlan& plan = inputs.plan;
   const auto keep_first_frame = [&](const at::Tensor& latents) {
@@ -108,13 +108,13 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     }
   };
 
-  GuidedFlow guided_flow(inputs);
+  GuidedFlow guided_flow(inputs, gate);
   at::Tensor latents = inputs.noise.clone();
   keep_first_frame(latents);
 
   const int total = static_cast<int>(plan.steps.size());
   for (int step = 0; step < total; ++step) {
-    if (stop.stop_requested()) return StoppedStatus(step, plan.steps.size());
+    if (gate.RequestedStop()) return StoppedStatus(step, plan.steps.size());
     const StepPlan& planned = plan.steps[step];
     const auto facts =
         std::make_shared<const StepFacts>(StepFacts{step, total, planned.timestep, planned.expert});
@@ -123,12 +123,13 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     const absl::StatusOr<VideoTransformer*> expert = expert_for(planned);
     if (!expert.ok()) return loading.Finish(expert.status());
     loading.Finish().IgnoreError();
+    if (gate.RequestedStop()) return StoppedStatus(step, plan.steps.size());
 
     Span span = recorder.StartSpan(StepInferenceStage(step), facts);
-    if (absl::Status status = guided_flow.Use(**expert, planned.expert); !status.ok()) {
+    if (absl::Status status = guided_flow.Use(**expert, planned); !status.ok()) {
       return span.Finish(status);
     }
-    absl::StatusOr<at::Tensor> flow = guided_flow.Compute(latents, planned, stop);
+    absl::StatusOr<at::Tensor> flow = guided_flow.Compute(latents, planned);
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);

@@ -4,11 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
 #include "engine/api/recorder.h"
+#include "engine/device/work_gate.h"
 #include "engine/models/video_transformer.h"
 #include "engine/schedulers/flow_solver.h"
 
@@ -45,10 +45,11 @@ using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(const StepP
 
 // Runs plan.steps and returns the last latents. Per step: spans Step_N_Loading and
 // Step_N_Inference, then `on_step`, whose error ends the loop. The texts are projected when an
-// expert computes its first step. A stop request is looked at before every forward.
+// expert computes its first step. A step whose guidance scale is exactly 1 runs the forward of the
+// prompt alone. CANCELLED after a stop request, for which every forward passes `gate`.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const ExpertSource& expert_for, FlowSolver& solver,
-    Recorder& recorder, std::stop_token stop,
+    Recorder& recorder, const WorkGate& gate,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 
 // Noise of a seed: the first draw of upstream's generator,

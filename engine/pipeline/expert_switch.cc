@@ -6,8 +6,8 @@
 namespace wan {
 
 ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model,
-                           Recorder& recorder)
-    : plan_(plan), model_(model), recorder_(recorder) {
+                           Recorder& recorder, WorkGate gate)
+    : plan_(plan), model_(model), recorder_(recorder), gate_(std::move(gate)) {
   for (const Expert& expert : model_.experts) {
     if (expert.loras == nullptr) continue;
     const bool changes =
@@ -31,7 +31,7 @@ absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
     next_lease_.reset();
     next_ = nullptr;
     current_ = *expert;
-    Merge(**expert);
+    if (absl::Status status = Merge(**expert); !status.ok()) return status;
   }
   if (plan_.prefetch_experts && steps_taken_ < plan_.steps.size()) {
     const ExpertRole role = plan_.steps[steps_taken_].expert;
@@ -59,11 +59,10 @@ void ExpertSwitch::Finish() {
   next_ = nullptr;
 }
 
-void ExpertSwitch::Merge(const Expert& expert) {
-  if (to_merge_.erase(&expert) == 0) return;
+absl::Status ExpertSwitch::Merge(const Expert& expert) {
+  if (to_merge_.erase(&expert) == 0) return absl::OkStatus();
   Span span = recorder_.StartSpan(kStageLoraMerging);
-  expert.weights->FinishPatch();
-  span.Finish().IgnoreError();
+  return span.Finish(expert.weights->FinishPatch(gate_));
 }
 
 WeightLease ExpertSwitch::Lease(const Expert& expert) const {

@@ -9,7 +9,8 @@
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
 #include "engine/api/recorder.h"
-#include "engine/pipeline/video_pipeline.h"
+#include "engine/device/work_gate.h"
+#include "engine/pipeline/pipeline_model.h"
 #include "engine/weights/weight_lease.h"
 
 namespace wan {
@@ -19,8 +20,9 @@ class ExpertSwitch {
  public:
   // All must outlive the object. Decides what the experts' weights are: where other LoRAs than the
   // job's are merged on the device, the base's weights are on their way there when this returns, so
-  // that it is best made before the text encoder works.
-  ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder);
+  // that it is best made before the text encoder works. `gate` is passed while LoRAs are merged.
+  ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder,
+               WorkGate gate = {});
 
   // The expert of the plan's next step; called once for each, in order. If the plan prefetches and
   // another expert takes over with the step after, its weights are queued now, so that they come
@@ -28,6 +30,7 @@ class ExpertSwitch {
   //
   // Where LoRAs are merged into weights that are on the device already, that is a span
   // LoRA_Merging; weights that still have to come are merged one by one when they are used.
+  // CANCELLED after a stop request while they are merged.
   absl::StatusOr<VideoTransformer*> Take(const StepPlan& step);
 
   // After the last step: gives the device's memory back, as the plan's policies say. The end of the
@@ -37,11 +40,12 @@ class ExpertSwitch {
  private:
   absl::StatusOr<const Expert*> Find(ExpertRole role) const;
   WeightLease Lease(const Expert& expert) const;
-  void Merge(const Expert& expert);
+  absl::Status Merge(const Expert& expert);
 
   const GenerationPlan& plan_;
   const PipelineModel& model_;
   Recorder& recorder_;
+  const WorkGate gate_;
   std::set<const Expert*> to_merge_;
   size_t steps_taken_ = 0;
   const Expert* current_ = nullptr;

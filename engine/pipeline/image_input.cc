@@ -5,7 +5,6 @@
 #include <ATen/ops/upsample_bicubic2d.h>
 #include <ATen/ops/zeros.h>
 
-#include "engine/media/image_decode.h"
 #include "engine/media/image_resize.h"
 
 namespace wan {
@@ -13,8 +12,10 @@ namespace {
 
 // [3, h, w] in [-1, 1]: torchvision's to_tensor, then (x - 0.5) / 0.5, as upstream does; the order
 // decides the last bit.
-at::Tensor ToSignedUnit(RgbImage& image) {
-  return at::from_blob(image.pixels.data(), {image.height, image.width, 3}, at::kByte)
+at::Tensor ToSignedUnit(const RgbImage& image) {
+  // The view lives only until the copy below, so const is cast away without being violated.
+  return at::from_blob(const_cast<uint8_t*>(image.pixels.data()), {image.height, image.width, 3},
+                       at::kByte)
       .permute({2, 0, 1})
       .contiguous()
       .to(at::kFloat)
@@ -25,26 +26,24 @@ at::Tensor ToSignedUnit(RgbImage& image) {
 
 }  // namespace
 
-absl::StatusOr<at::Tensor> PrepareImage(const std::string& image, ImageRole role,
+absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
                                         const VideoShape& shape) {
-  absl::StatusOr<RgbImage> decoded = DecodeImage(image);
-  if (!decoded.ok()) return decoded.status();
   if (role == ImageRole::kFirstFrame) {
-    absl::StatusOr<RgbImage> frame = CoverAndCrop(*decoded, {shape.width, shape.height});
+    absl::StatusOr<RgbImage> frame = CoverAndCrop(image, {shape.width, shape.height});
     if (!frame.ok()) return frame.status();
     return ToSignedUnit(*frame).unsqueeze(1);
   }
-  return at::upsample_bicubic2d(ToSignedUnit(*decoded).unsqueeze(0), {shape.height, shape.width},
+  return at::upsample_bicubic2d(ToSignedUnit(image).unsqueeze(0), {shape.height, shape.width},
                                 /*align_corners=*/false)
       .transpose(0, 1);
 }
 
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
-                                         std::stop_token stop) {
+                                         const WorkGate& gate) {
   EncodedImage encoded;
   if (role == ImageRole::kFirstFrame) {
-    absl::StatusOr<at::Tensor> latents = vae.Encode(image, stop);
+    absl::StatusOr<at::Tensor> latents = vae.Encode(image, gate);
     if (!latents.ok()) return latents.status();
     encoded.first_frame_latents = *std::move(latents);
     return encoded;
@@ -52,7 +51,7 @@ absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role
   // On the image's device: the VAE takes the frames over chunk by chunk.
   const at::Tensor grey =
       at::zeros({3, num_frames - 1, image.size(2), image.size(3)}, image.options());
-  absl::StatusOr<at::Tensor> latents = vae.Encode(at::cat({image, grey}, /*dim=*/1), stop);
+  absl::StatusOr<at::Tensor> latents = vae.Encode(at::cat({image, grey}, /*dim=*/1), gate);
   if (!latents.ok()) return latents.status();
   // One mask channel for each frame of a latent; the first latent is the image alone.
   at::Tensor mask = at::zeros(

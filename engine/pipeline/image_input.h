@@ -4,11 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <stop_token>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
+#include "engine/device/work_gate.h"
+#include "engine/media/rgb_image.h"
 #include "engine/models/video_autoencoder.h"
 #include "engine/planning/model_family.h"
 
@@ -27,13 +27,12 @@ struct EncodedImage {
 //   kFirstFrame  covers the size with Pillow's LANCZOS on 8 bits and cuts the middle; in [-1, 1]
 //   kCondition   maps to [-1, 1], then scales straight to the size, bicubic, without antialiasing;
 //                values may lie beyond [-1, 1]
-// INVALID_ARGUMENT for what is no PNG or JPEG file.
-absl::StatusOr<at::Tensor> PrepareImage(const std::string& image, ImageRole role,
+absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
                                         const VideoShape& shape);
 
 // `image` is PrepareImage's, `num_frames` the video's. Statuses as VideoAutoencoder::Encode.
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
-                                         std::stop_token stop);
+                                         const WorkGate& gate);
 
 }  // namespace wan

@@ -1,5 +1,6 @@
 #include "engine/pipeline/preprocess.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,10 +13,10 @@ namespace {
 // Far more than 512 tokens can hold; keeps cleaning's cost bounded whatever is sent.
 constexpr size_t kMaxPromptBytes = 64 * 1024;
 
-// Tokens of a text, or a violation of `field`.
-std::optional<int64_t> CountTokens(const char* field, std::string_view text,
-                                   const PlannedModel& model, const Tokenizer* tokenizer,
-                                   std::vector<FieldViolation>& violations) {
+// Leaves the text's tokens in `prepared` and gives their number, or adds a violation of `field`.
+std::optional<int64_t> ReadText(const char* field, std::string_view text, const PlannedModel& model,
+                                const Tokenizer* tokenizer, PromptTokens& prepared,
+                                std::vector<FieldViolation>& violations) {
   if (text.size() > kMaxPromptBytes) {
     violations.push_back(
         {field, absl::StrCat("has ", text.size(), " bytes; at most ", kMaxPromptBytes)});
@@ -26,7 +27,8 @@ std::optional<int64_t> CountTokens(const char* field, std::string_view text,
     violations.push_back({field, std::string(tokens.status().message())});
     return std::nullopt;
   }
-  return tokens->uncut_length;
+  prepared = *std::move(tokens);
+  return prepared.uncut_length;
 }
 
 }  // namespace
@@ -54,24 +56,27 @@ absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::str
 InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
                                 const Tokenizer* tokenizer) {
   InspectedRequest inspected;
+  auto prepared = std::make_shared<PreparedRequest>();
   inspected.prompt_tokens =
-      CountTokens("prompt", request.prompt, model, tokenizer, inspected.violations);
+      ReadText("prompt", request.prompt, model, tokenizer, prepared->prompt, inspected.violations);
   if (!model.few_step.has_value()) {
     const std::string negative =
         request.negative_prompt.has_value() && !request.negative_prompt->empty()
             ? *request.negative_prompt
             : *model.Defaults().negative_prompt;
-    inspected.negative_prompt_tokens =
-        CountTokens("negative_prompt", negative, model, tokenizer, inspected.violations);
+    inspected.negative_prompt_tokens = ReadText("negative_prompt", negative, model, tokenizer,
+                                                prepared->negative_prompt, inspected.violations);
   }
   if (request.image != nullptr) {
     absl::StatusOr<RgbImage> image = DecodeImage(*request.image);
     if (image.ok()) {
       inspected.image = VideoShape{image->width, image->height, 1};
+      prepared->image = *std::move(image);
     } else {
       inspected.violations.push_back({"image", std::string(image.status().message())});
     }
   }
+  inspected.prepared = std::move(prepared);
   return inspected;
 }
 

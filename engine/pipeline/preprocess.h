@@ -2,23 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
+#include "engine/pipeline/prepared_request.h"
 #include "engine/planning/inspected_request.h"
 #include "engine/planning/planned_model.h"
 #include "engine/text/tokenizer.h"
 
 namespace wan {
-
-// A prompt ready for the text encoder.
-struct PromptTokens {
-  std::vector<int64_t> ids;  // with the end mark, cut to the limit
-  int64_t uncut_length = 0;  // tokens before the cut
-};
 
 // Cleans and tokenises. `tokenizer` is null for synthetic checkpoints, which have no vocabulary:
 // their ids are the text's bytes + 3, so that every prompt still gives its own video.
@@ -26,7 +19,8 @@ struct PromptTokens {
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Reads texts and image of a request for MakePlan. Never fails: what is wrong becomes violations.
+// Reads texts and image of a request, once: for MakePlan, and for the pipeline, which finds them in
+// the plan. Never fails: whatever is wrong becomes violations. Called by any thread.
 InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
                                 const Tokenizer* tokenizer);
 

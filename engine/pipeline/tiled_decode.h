@@ -4,11 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/api/residency.h"
+#include "engine/device/work_gate.h"
 #include "engine/models/video_autoencoder.h"
 
 namespace wan {
@@ -30,6 +30,6 @@ std::vector<TileSpan> CutIntoTiles(int64_t whole, int count);
 // Not equal to the whole frame's decoding: the decoder looks further than the overlap.
 absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
                          const TileGrid& grid, const VideoAutoencoder::FrameSink& sink,
-                         std::stop_token stop);
+                         const WorkGate& gate);
 
 }  // namespace wan

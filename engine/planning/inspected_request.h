@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct InspectedRequest {
   std::optional<int64_t> negative_prompt_tokens;
   // Pixels of the image; absent without one or if it could not be read.
   std::optional<VideoShape> image;  // num_frames is unused
+  // The tokens and pixels themselves, for the pipeline; planning only passes them on.
+  std::shared_ptr<const PreparedRequest> prepared;
   // What reading found wrong, for example a broken image.
   std::vector<FieldViolation> violations;
 };

@@ -252,8 +252,8 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
                                   const std::optional<ResidencyChoice>& memory) {
   std::vector<StagePlan> stages;
   stages.push_back({PreprocessStage(model.family->id), {}});
-  const int64_t text_tokens =
-      inspected.prompt_tokens.value_or(0) + inspected.negative_prompt_tokens.value_or(0);
+  const int64_t text_tokens = inspected.prompt_tokens.value_or(0) +
+                              (plan.guided ? inspected.negative_prompt_tokens.value_or(0) : 0);
   stages.push_back(
       {std::string(kStageT5Encoding), TextEncoderFlops(model.text_encoder, text_tokens)});
   if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
@@ -261,11 +261,11 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
     stages.push_back({std::string(kStageVaeEncoding), {}});
     if (memory.has_value()) SetMemory(memory->vae_encoding, stages.back());
   }
-  const double step_flops =
-      (plan.guided ? 2 : 1) * TransformerForwardFlops(model.transformer, plan.tokens);
+  const double forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
     stages.push_back({StepLoadingStage(step), {}});
-    stages.push_back({StepInferenceStage(step), step_flops});
+    const bool guided = plan.guided && plan.steps[step].guidance_scale != 1;
+    stages.push_back({StepInferenceStage(step), (guided ? 2 : 1) * forward_flops});
     if (memory.has_value()) {
       SetMemory(memory->steps[ExpertIndex(plan.steps[step].expert)], stages.back());
     }
@@ -285,7 +285,11 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
                                         const PlanLimits& limits) {
   GenerationPlan plan;
   plan.request = Resolve(request, model, drawn_seed);
-  plan.guided = !model.few_step.has_value();
+  plan.prepared = inspected.prepared;
+  // A guidance scale of exactly 1 is the prompt's flow alone.
+  plan.guided = !model.few_step.has_value() &&
+                std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
+                            [](double scale) { return scale != 1; });
   plan.image_to_video = plan.request.image != nullptr;
 
   Violations violations(inspected.violations);

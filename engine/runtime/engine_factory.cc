@@ -3,6 +3,8 @@
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <torch/version.h>
 
 #include <memory>
 #include <optional>
@@ -55,7 +57,8 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarTy
     limits.device_memory_bytes = options.device_memory_limit;
   }
   return std::make_unique<WanEngine>(LoadOptions{at::kCPU, dtype, options.residency},
-                                     DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype)},
+                                     DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
+                                                       absl::StrCat("LibTorch ", TORCH_VERSION)},
                                      limits,
                                      std::make_unique<MachineMonitor>("", nullptr, nullptr));
 }
@@ -90,7 +93,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   }
   const absl::StatusOr<uint64_t> memory = ClaimMemory(device_index, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
-  DeviceDescription description{name, nvml != nullptr ? nvml->Read().name : "", DTypeLabel(dtype)};
+  DeviceDescription description{name, nvml != nullptr ? nvml->Read().name : "", DTypeLabel(dtype),
+                                absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ",
+                                             at::detail::getCUDAHooks().versionCuDNN())};
   auto monitor = std::make_unique<MachineMonitor>(
       name, std::make_unique<TorchAllocatorProbe>(device_index), std::move(nvml));
   return std::make_unique<WanEngine>(

@@ -10,7 +10,8 @@
 #include "engine/api/lora.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/lora_file.h"
-#include "engine/pipeline/video_pipeline.h"
+#include "engine/pipeline/expert.h"
+#include "engine/planning/planned_model.h"
 
 namespace wan {
 

@@ -175,11 +175,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   std::vector<Place> places;
   for (const ResidencyPolicy policy : policies) places.push_back(MakePlace(policy, options.device));
 
-  if (absl::Status status =
-          Take("text_encoder",
-               LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(),
-                        {places.front().device, options.dtype, places.front().weights}),
-               pipeline.text_encoder);
+  if (absl::Status status = Take(
+          "text_encoder",
+          LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(),
+                   {places.front().device, options.dtype, places.front().weights, options.stop}),
+          pipeline.text_encoder);
       !status.ok()) {
     return status;
   }
@@ -193,18 +193,19 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     if (absl::Status status =
             Take(NameOf(expert.component),
                  LoadWanTransformer(checkpoint.transformer(i), checkpoint.transformer_config(i),
-                                    {place.device, options.dtype, place.weights}),
+                                    {place.device, options.dtype, place.weights, options.stop}),
                  expert.transformer);
         !status.ok()) {
       return status;
     }
   }
   loras->AddTo(pipeline.experts);
-  if (absl::Status status = Take("vae",
-                                 LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                                            {places.back().device, at::kFloat,
-                                             options.dtype != at::kFloat, places.back().weights}),
-                                 pipeline.vae);
+  if (absl::Status status =
+          Take("vae",
+               LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                          {places.back().device, at::kFloat, options.dtype != at::kFloat,
+                           places.back().weights, options.stop}),
+               pipeline.vae);
       !status.ok()) {
     return status;
   }

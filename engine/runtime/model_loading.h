@@ -5,13 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/pipeline/video_pipeline.h"
+#include "engine/pipeline/pipeline_model.h"
 
 namespace wan {
 
@@ -36,6 +37,8 @@ struct LoadOptions {
   // weights are kAuto it decides whether they are loaded to the device or to host memory. 0: no
   // limit.
   uint64_t device_memory_bytes = 0;
+  // Ends the loading with CANCELLED.
+  std::stop_token stop = {};
 };
 
 // Errors name file and tensor.

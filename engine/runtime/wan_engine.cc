@@ -3,8 +3,11 @@
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <random>
+#include <stop_token>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +19,7 @@
 #include "engine/media/image_encode.h"
 #include "engine/monitor/proc_stats.h"
 #include "engine/pipeline/preprocess.h"
+#include "engine/pipeline/video_pipeline.h"
 #include "engine/planning/plan.h"
 #include "engine/runtime/canary.h"
 
@@ -31,6 +35,41 @@ int64_t DrawSeed() {
 // Host memory that parking these weights takes.
 uint64_t UncopiedBytes(const ComponentWeights& weights) {
   return static_cast<uint64_t>(weights.Sizes().total - weights.HostBytes());
+}
+
+// How long a stop request has been waiting for its answer.
+class StopTimer {
+ public:
+  explicit StopTimer(const std::stop_token& stop) : on_stop_(stop, Note{requested_at_}) {}
+
+  // Absent if there was no request.
+  std::optional<double> Seconds() const {
+    const int64_t requested_at = requested_at_;
+    if (requested_at == 0) return std::nullopt;
+    return static_cast<double>(SystemClock().MonotonicNanos() - requested_at) * 1e-9;
+  }
+
+ private:
+  struct Note {
+    std::atomic<int64_t>& requested_at;
+    void operator()() const { requested_at = SystemClock().MonotonicNanos(); }
+  };
+
+  std::atomic<int64_t> requested_at_{0};
+  const std::stop_callback<Note> on_stop_;
+};
+
+// After work that was stopped: returns when the device is free, and says how long that took.
+void RecordStop(const absl::Status& status, const StopTimer& timer, const at::Device& device,
+                Recorder& recorder) {
+  if (!absl::IsCancelled(status)) return;
+  // What was queued before the stop was heard still runs.
+  const absl::Status idle = CatchTorchErrors("waiting for the device", [&] {
+    if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
+    return absl::OkStatus();
+  });
+  const std::optional<double> seconds = timer.Seconds();
+  if (idle.ok() && seconds.has_value()) recorder.Record({"stop_seconds", *seconds, {}});
 }
 
 }  // namespace
@@ -65,8 +104,10 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Find(std::string_view na
                     "MODEL_NOT_READY");
 }
 
-absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& spec) {
+absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& spec,
+                                                             const std::stop_token& stop) {
   LoadOptions options = load_options_;
+  options.stop = stop;
   options.device_memory_bytes = MemoryFor(spec.name);
   std::shared_ptr<LoadedModel> model;
   absl::Status status =
@@ -83,19 +124,23 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& sp
   return status;
 }
 
-absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
+absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std::stop_token stop) {
   if (absl::Status status = EnterDevice(); !status.ok()) return status;
+  const StopTimer timer(stop);
   Span span = recorder.StartSpan(kStageModelInitialization);
-  absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec);
+  absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
     // Other models' weights may be what is in the way.
     if (absl::Status status = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes);
         !status.ok()) {
       return span.Finish(status);
     }
-    loaded = Load(spec);
+    loaded = Load(spec, stop);
   }
-  if (!loaded.ok()) return span.Finish(loaded.status());
+  if (!loaded.ok()) {
+    RecordStop(loaded.status(), timer, load_options_.device, recorder);
+    return span.Finish(loaded.status());
+  }
   std::shared_ptr<LoadedModel> model = *std::move(loaded);
   {
     absl::MutexLock lock(&mutex_);
@@ -131,7 +176,8 @@ absl::Status WanEngine::UnloadModel(std::string_view name) {
   return absl::OkStatus();
 }
 
-absl::Status WanEngine::WarmupShape(const LoadedModel& model, const VideoShape& shape) {
+absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
+                                                     const VideoShape& shape) const {
   GenerationRequest request;
   request.model = model.description.name;
   request.prompt = "warm-up";
@@ -153,25 +199,54 @@ absl::Status WanEngine::WarmupShape(const LoadedModel& model, const VideoShape& 
     request.image = std::make_shared<const std::string>(*std::move(black));
   }
   request.seed = 0;
-  absl::StatusOr<GenerationPlan> plan = Plan(request);
-  if (!plan.ok()) return plan.status();
-  Recorder unheard(SystemClock(), *monitor_, {});
-  GenerationObserver observer;
-  return Generate(*plan, {}, unheard, observer, {});
+  return Plan(request);
 }
 
-absl::Status WanEngine::Warmup(std::string_view name, std::span<const VideoShape> shapes) {
+absl::StatusOr<std::vector<GenerationPlan>> WanEngine::PlanWarmups(
+    const LoadedModel& model, std::span<const VideoShape> shapes) const {
+  // Large enough that every operator runs, also those of a decoder's second chunk.
+  const int stride = model.description.spatial_stride;
+  const VideoShape small{2 * stride, 2 * stride, model.description.temporal_stride + 1};
+  if (shapes.empty()) shapes = std::span(&small, 1);
+  std::vector<GenerationPlan> plans;
+  std::vector<FieldViolation> violations;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    absl::StatusOr<GenerationPlan> plan = PlanWarmup(model, shapes[i]);
+    for (const FieldViolation& violation : FieldViolationsOf(plan.status())) {
+      violations.push_back(
+          {absl::StrCat("shapes[", i, "].", violation.field), violation.description});
+    }
+    if (plan.ok()) {
+      plans.push_back(*std::move(plan));
+    } else if (violations.empty()) {
+      return plan.status();
+    }
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return plans;
+}
+
+absl::Status WanEngine::CheckWarmup(std::string_view name,
+                                    std::span<const VideoShape> shapes) const {
+  absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(name);
+  return model.ok() ? PlanWarmups(**model, shapes).status() : model.status();
+}
+
+absl::Status WanEngine::Warmup(std::string_view name, std::span<const VideoShape> shapes,
+                               std::stop_token stop) {
   absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(name);
   if (!model.ok()) return model.status();
-  // Large enough that every operator runs, also those of a decoder's second chunk.
-  const int stride = (*model)->description.spatial_stride;
-  const VideoShape small{2 * stride, 2 * stride, (*model)->description.temporal_stride + 1};
-  if (shapes.empty()) shapes = std::span(&small, 1);
-  for (const VideoShape& shape : shapes) {
-    if (absl::Status status = WarmupShape(**model, shape); !status.ok()) return status;
+  const absl::StatusOr<std::vector<GenerationPlan>> plans = PlanWarmups(**model, shapes);
+  if (!plans.ok()) return plans.status();
+  for (const GenerationPlan& plan : *plans) {
+    Recorder unheard(SystemClock(), *monitor_, {});
+    GenerationObserver observer;
+    if (absl::Status status = Generate(plan, {}, unheard, observer, stop); !status.ok()) {
+      return status;
+    }
     absl::MutexLock lock(&mutex_);
     std::vector<VideoShape>& warm = (*model)->description.warm_shapes;
-    if (std::find(warm.begin(), warm.end(), shape) == warm.end()) warm.push_back(shape);
+    if (std::find(warm.begin(), warm.end(), plan.shape) == warm.end()) warm.push_back(plan.shape);
   }
   return absl::OkStatus();
 }
@@ -339,6 +414,7 @@ absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const Out
   if (absl::Status entered = EnterDevice(); !entered.ok()) return entered;
   absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(plan.request.model);
   if (!model.ok()) return model.status();
+  const StopTimer timer(stop);
   {
     const uint64_t available = host_memory_();
     absl::MutexLock lock(&mutex_);
@@ -354,6 +430,7 @@ absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const Out
     absl::MutexLock lock(&mutex_);
     host_before_.reset();
   }
+  RecordStop(status, timer, load_options_.device, recorder);
   if (IsOutOfMemory(status)) ReleaseCachedMemory(load_options_.device);
   RecordMemory(recorder);
   return status;

@@ -34,9 +34,12 @@ class WanEngine final : public Engine {
             HostMemoryProbe host_memory = AvailableHostMemory);
 
   absl::StatusOr<std::optional<DeviceCanary>> RunCanary() override;
-  absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) override;
+  absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder, std::stop_token stop) override;
   absl::Status UnloadModel(std::string_view name) override;
-  absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes) override;
+  absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes,
+                      std::stop_token stop) override;
+  absl::Status CheckWarmup(std::string_view name,
+                           std::span<const VideoShape> shapes) const override;
   absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const override;
   absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                         Recorder& recorder, GenerationObserver& observer,
@@ -50,7 +53,8 @@ class WanEngine final : public Engine {
   // put what it does on GPU 0.
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
-  absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec);
+  absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
+                                                    const std::stop_token& stop);
   // What a job of a model may hold of the device: all but what other models never give back.
   uint64_t MemoryFor(std::string_view name) const;
   // The memory that a job of `model`, called `name`, may count on now, on the device and the host.
@@ -66,7 +70,12 @@ class WanEngine final : public Engine {
   absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model);
   // What every model's components hold of the device now.
   void RecordMemory(Recorder& recorder) const;
-  absl::Status WarmupShape(const LoadedModel& model, const VideoShape& shape);
+  // The shortest job of a shape that runs all that its jobs run.
+  absl::StatusOr<GenerationPlan> PlanWarmup(const LoadedModel& model,
+                                            const VideoShape& shape) const;
+  // One plan for each shape, or a small shape if there is none; every violation of all shapes.
+  absl::StatusOr<std::vector<GenerationPlan>> PlanWarmups(const LoadedModel& model,
+                                                          std::span<const VideoShape> shapes) const;
 
   const LoadOptions load_options_;
   const DeviceDescription device_;

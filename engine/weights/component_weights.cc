@@ -179,11 +179,15 @@ bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch) {
   return changes;
 }
 
-void ComponentWeights::FinishPatch() {
+absl::Status ComponentWeights::FinishPatch(const WorkGate& gate) {
   const absl::MutexLock lock(&mutex_);
-  if (state_ != State::kUp) return;
-  for (size_t i = 0; i < groups_.size(); ++i) MakeReady(i);
+  if (state_ != State::kUp) return absl::OkStatus();
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    MakeReady(i);
+    if (absl::Status status = gate.Pass(); !status.ok()) return status;
+  }
   mover_->WaitFor(mover_->MarkCompute());
+  return absl::OkStatus();
 }
 
 void ComponentWeights::Use(size_t group, size_t next) {

@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/device/work_gate.h"
 #include "engine/weights/weight_mover.h"
 #include "engine/weights/weight_patch.h"
 
@@ -98,8 +100,10 @@ class ComponentWeights {
   // once: what is on the device and has to change is on its way from host memory. True if there is
   // such a thing.
   bool SetPatch(std::shared_ptr<const WeightPatch> patch);
-  // Patches all of what is up, which Use would do later, and returns when the device has done it.
-  void FinishPatch();
+  // Patches everything that is up, which Use would do later, and returns when the device has done
+  // it. CANCELLED after a stop request, for which `gate` is passed after every group; the groups
+  // that are left are patched when they are used.
+  absl::Status FinishPatch(const WorkGate& gate = {});
 
   // --- Using, by the component.
 

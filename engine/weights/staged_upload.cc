@@ -72,6 +72,11 @@ absl::Status StagedUpload::Arrive() {
   return absl::OkStatus();
 }
 
+void StagedUpload::Abandon(const absl::Status& reason) {
+  const absl::MutexLock lock(&mutex_);
+  status_.Update(reason);
+}
+
 UploadTimes StagedUpload::times() const {
   const absl::MutexLock lock(&mutex_);
   UploadTimes sum;

@@ -53,6 +53,9 @@ class StagedUpload {
   // The error of a file, or throws what the device threw: then, and from then on, the bytes of all
   // that was queued are undefined.
   absl::Status Arrive();
+  // Begins no further chunk; Arrive, also one that waits, returns `reason`, which is not OK. Any
+  // thread; does not wait for the chunks that are on their way.
+  void Abandon(const absl::Status& reason);
 
   // For when Arrive has returned and nothing has been queued since.
   UploadTimes times() const;

@@ -17,6 +17,8 @@ namespace {
 // Of tensors that are on the device in their file's dtype or order.
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
 
+absl::Status StoppedError() { return absl::CancelledError("the loading was stopped on request"); }
+
 // FNV-1a: the same name gives the same weights in every build, which std::hash does not promise.
 uint64_t SeedOf(std::string_view name) {
   uint64_t hash = 14695981039346656037ull;
@@ -57,14 +59,14 @@ at::ScalarType ToScalarType(DType dtype) {
 }
 
 WeightLoader::WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
-                           std::shared_ptr<ComponentWeights> weights)
+                           std::shared_ptr<ComponentWeights> weights, std::stop_token stop)
     : source_(source),
       device_(device),
       dtype_(dtype),
       weights_(weights != nullptr ? std::move(weights)
                                   : std::make_shared<ComponentWeights>(
-                                        MakeWeightMover(device), ComponentWeights::Home::kDevice)) {
-}
+                                        MakeWeightMover(device), ComponentWeights::Home::kDevice)),
+      stop_(std::move(stop)) {}
 
 at::Tensor WeightLoader::Get(std::string_view name, at::IntArrayRef expected_shape) {
   return Get(name, expected_shape, dtype_);
@@ -97,6 +99,7 @@ at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expect
 }
 
 void WeightLoader::Change(std::function<void()> change) {
+  if (!status_.ok()) return;  // there are no values to change
   if (upload_ == nullptr) {
     change();
   } else {
@@ -105,6 +108,7 @@ void WeightLoader::Change(std::function<void()> change) {
 }
 
 void WeightLoader::BeginGroup() {
+  if (!status_.ok()) return;  // nobody will use the groups, and copying them takes time
   // Only a group that leaves for host memory must be complete by now.
   if (weights_->home() == ComponentWeights::Home::kHost) Settle();
   weights_->BeginGroup();
@@ -112,8 +116,9 @@ void WeightLoader::BeginGroup() {
 
 std::shared_ptr<ComponentWeights> WeightLoader::Finish() {
   Settle();
+  stop_upload_.reset();
   upload_.reset();
-  weights_->FinishBuilding();
+  if (status_.ok()) weights_->FinishBuilding();
   return weights_;
 }
 
@@ -127,6 +132,10 @@ at::Tensor WeightLoader::Allocate(at::IntArrayRef shape, at::ScalarType dtype,
 }
 
 void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
+  if (stop_.stop_requested()) {
+    status_.Update(StoppedError());
+    return;
+  }
   weights_->Name(name, out);
   const at::IntArrayRef expected = out.sizes();
   const TensorInfo* const info = source_.Find(name);
@@ -168,7 +177,10 @@ void WeightLoader::Read(const TensorInfo& info, const at::Tensor& out) {
 }
 
 void WeightLoader::Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out) {
-  if (upload_ == nullptr) upload_ = std::make_unique<StagedUpload>(weights_->mover());
+  if (upload_ == nullptr) {
+    upload_ = std::make_unique<StagedUpload>(weights_->mover());
+    stop_upload_.emplace(stop_, [upload = upload_.get()] { upload->Abandon(StoppedError()); });
+  }
   const at::ScalarType stored = ToScalarType(info.dtype);
   if (stored == out.scalar_type() && out.is_contiguous()) {
     upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));

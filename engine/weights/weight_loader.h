@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +35,14 @@ at::ScalarType ToScalarType(DType dtype);
 class WeightLoader {
  public:
   // `source` must outlive the loader; the tensors do not depend on it. `weights` is where they are
-  // entered; null makes one whose weights stay on the device.
+  // entered; null makes one whose weights stay on the device. After a stop request status() is
+  // CANCELLED, and nothing that takes time is done any more.
   WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
-               std::shared_ptr<ComponentWeights> weights = nullptr);
+               std::shared_ptr<ComponentWeights> weights = nullptr, std::stop_token stop = {});
 
   // The tensor in the loader's dtype. If it is absent or has another shape, status() says so
-  // (naming tensor and file) and zeros of the expected shape are returned.
+  // (naming tensor and file) and zeros of the expected shape are returned; after a stop request
+  // the values are undefined.
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape);
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape, at::ScalarType dtype);
   // Several tensors of one shape, one behind the other along their first dimension.
@@ -80,7 +84,9 @@ class WeightLoader {
   const at::Device device_;
   const at::ScalarType dtype_;
   const std::shared_ptr<ComponentWeights> weights_;
+  const std::stop_token stop_;
   std::unique_ptr<StagedUpload> upload_;  // for devices with memory of their own
+  std::optional<std::stop_callback<std::function<void()>>> stop_upload_;
   // What is to be done when the bytes on their way have come, and the memory that it holds.
   std::vector<std::function<void()>> changes_;
   int64_t staged_bytes_ = 0;

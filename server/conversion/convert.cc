@@ -123,6 +123,31 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
 }
 
 wan::v1::OutputKind ToProto(OutputKind kind) { return FactsOf(kind).proto; }
+
+wan::v1::Omission ToProto(const Omission& omission) {
+  wan::v1::Omission message;
+  if (omission.output.has_value()) message.set_output(ToProto(*omission.output));
+  *message.mutable_error() = ToProto(omission.status);
+  return message;
+}
+
+wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescription& device) {
+  wan::v1::Provenance provenance;
+  provenance.set_noise_device(device.device.substr(0, device.device.find(':')));
+  provenance.set_device_name(device.name);
+  provenance.set_dtype(device.dtype);
+  provenance.set_libraries(device.libraries);
+  provenance.set_batched_guidance(plan.batched_guidance);
+  provenance.set_decode_tile_rows(plan.decode_tiles.rows);
+  provenance.set_decode_tile_columns(plan.decode_tiles.columns);
+  for (const ComponentResidency& component : plan.residency) {
+    if (component.policy == ResidencyPolicy::kCpu) {
+      provenance.add_cpu_components(std::string(NameOf(component.component)));
+    }
+  }
+  return provenance;
+}
+
 std::string_view ArtifactFileName(OutputKind kind) { return FactsOf(kind).file; }
 std::string_view ArtifactContentType(OutputKind kind) { return FactsOf(kind).content_type; }
 

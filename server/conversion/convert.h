@@ -34,6 +34,9 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
 wan::v1::GenerationRequest ToProto(const GenerationRequest& request);
 
 wan::v1::OutputKind ToProto(OutputKind kind);
+wan::v1::Omission ToProto(const Omission& omission);
+// Without the server's version, which is the server's to add.
+wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescription& device);
 
 // An artifact's file name, for example "video.mp4", and content type.
 std::string_view ArtifactFileName(OutputKind kind);

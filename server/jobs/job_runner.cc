@@ -1,9 +1,13 @@
 #include "server/jobs/job_runner.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "engine/api/errors.h"
 #include "server/conversion/convert.h"
@@ -12,10 +16,15 @@
 namespace wan::server {
 namespace {
 
-// Sends previews to whoever watches.
-class PreviewObserver final : public GenerationObserver {
+// Sends previews to whoever watches, and keeps what the job goes without.
+class AttemptObserver final : public GenerationObserver {
  public:
-  PreviewObserver(EventLog& log, const wan::v1::Job& job) : log_(log), job_(job) {}
+  AttemptObserver(EventLog& log, const wan::v1::Job& job) : log_(log), job_(job) {}
+
+  void OnOmission(const Omission& omission) override { omissions_.push_back(omission); }
+
+  // To be read when the engine has returned.
+  const std::vector<Omission>& omissions() const { return omissions_; }
 
   void OnPreview(const Preview& preview) override {
     wan::v1::Event event;
@@ -28,7 +37,26 @@ class PreviewObserver final : public GenerationObserver {
  private:
   EventLog& log_;
   const wan::v1::Job& job_;
+  std::vector<Omission> omissions_;
 };
+
+// The outputs that are whole. What there is of the others must not be published with them.
+std::vector<OutputFile> WithoutLost(const std::vector<OutputFile>& outputs,
+                                    const std::vector<Omission>& omissions) {
+  std::vector<OutputFile> whole;
+  for (const OutputFile& output : outputs) {
+    const bool lost =
+        std::any_of(omissions.begin(), omissions.end(),
+                    [&](const Omission& omission) { return omission.output == output.kind; });
+    if (lost) {
+      std::error_code ignored;  // the folder is published by renaming it, with a piece at worst
+      std::filesystem::remove(output.path, ignored);
+    } else {
+      whole.push_back(output);
+    }
+  }
+  return whole;
+}
 
 }  // namespace
 
@@ -92,11 +120,20 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
   const absl::StatusOr<std::vector<OutputFile>> outputs =
       parts_.artifacts.Stage(job.name(), job.attempt(), plan->request.outputs);
   if (!outputs.ok()) return outputs.status();
-  PreviewObserver observer(parts_.log, job);
+  parts_.table.Annotate(job.name(), [&](wan::v1::Job& row) {
+    *row.mutable_provenance() = ProvenanceOf(*plan, parts_.engine.Device());
+    row.mutable_provenance()->set_server_version(parts_.server_version);
+    row.clear_omissions();
+  });
+  AttemptObserver observer(parts_.log, job);
   absl::Status generated = CallEngine(
       [&] { return parts_.engine.Generate(*plan, *outputs, recorder, observer, attempt.stop); });
+  parts_.table.Annotate(job.name(), [&](wan::v1::Job& row) {
+    for (const Omission& omission : observer.omissions()) *row.add_omissions() = ToProto(omission);
+  });
   if (!generated.ok()) return generated;
-  return parts_.artifacts.Publish(job.name(), job.attempt(), *outputs);
+  return parts_.artifacts.Publish(job.name(), job.attempt(),
+                                  WithoutLost(*outputs, observer.omissions()));
 }
 
 }  // namespace wan::server

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +33,7 @@ class JobRunner {
     std::vector<SinkFactory> sinks;
     // Hears of a job that ended because the device is lost; the job is back in the queue by then.
     std::function<void(const absl::Status&)> on_device_lost;
+    std::string server_version;
   };
   explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
 

@@ -126,7 +126,8 @@ struct JobService::Parts {
                engine.Device().dtype, options.queue_capacity, options.max_attempts,
                options.listeners}),
         runner({engine, *store, table, *log, artifacts, estimator, clock, options.sinks,
-                [this](const absl::Status& problem) { LoseDevice(problem); }}),
+                [this](const absl::Status& problem) { LoseDevice(problem); },
+                options.server_version}),
         listeners(options.listeners) {}
 
   // The log's last writes report to the table.
@@ -382,6 +383,8 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   if (parts_->stopped) return;
   parts_->stopped = true;
   parts_->table.Drain();
+  // Of tasks none is worth waiting for: a model is loaded again at the next start.
+  parts_->models.Stop();
   parts_->log->Flush().IgnoreError();  // from here on a kill does not count against the job
   if (mode == StopMode::kFinish) parts_->table.AwaitIdle(parts_->clock.Now() + grace);
   parts_->table.RequeueRunning();

@@ -38,6 +38,8 @@ struct JobServiceOptions {
   std::vector<VideoShape> warm_up_shapes;
   // Sinks of every job's and model task's telemetry, besides events and report.
   std::vector<SinkFactory> sinks;
+  // What jobs record of the server that ran them.
+  std::string server_version;
   // Must outlive the service.
   std::vector<StateListener*> listeners;
 };

@@ -170,6 +170,11 @@ void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> e
   parts_.log.Append({job, std::nullopt, std::move(events), std::nullopt});
 }
 
+void JobTable::Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change) {
+  absl::MutexLock lock(&mutex_);
+  change(live_.at(job).stored.job);
+}
+
 wan::v1::JobState JobTable::End(const std::string& job,
                                 const absl::StatusOr<std::vector<wan::v1::Artifact>>& result) {
   absl::MutexLock lock(&mutex_);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,6 +83,9 @@ class JobTable {
   // Events of the running attempt.
   void AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                    const std::optional<wan::v1::StepProgress>& progress);
+
+  // Changes what the job of the running attempt says of itself; stored with its end.
+  void Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change);
 
   // Ends the running attempt; returns the job's new state. A job that was stopped ends as its
   // stopper wanted, whatever the engine says: CANCELLED, or QUEUED again when the server stops

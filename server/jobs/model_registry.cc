@@ -156,17 +156,29 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
   views.reserve(sinks.size());
   for (const auto& sink : sinks) views.push_back(sink.get());
   Recorder recorder(clock_, engine_.Monitor(), std::move(views));
-  absl::Status loaded = CallEngine([&] { return engine_.LoadModel(spec, recorder); });
-  if (!loaded.ok() || !options_.warm_up_on_load) return loaded;
+  // The caller's end does not end a load: others may wait for it, and a client that gives up after
+  // a minute would never see its model loaded.
+  const std::stop_token stop = stopping_.get_token();
+  absl::Status loaded = CallEngine([&] { return engine_.LoadModel(spec, recorder, stop); });
+  if (!loaded.ok()) return OrStopping(loaded);
+  if (!options_.warm_up_on_load) return loaded;
   absl::Status warm =
-      CallEngine([&] { return engine_.Warmup(spec.name, options_.warm_up_shapes); });
+      CallEngine([&] { return engine_.Warmup(spec.name, options_.warm_up_shapes, stop); });
   if (warm.ok()) return warm;
   if (IsDeviceLost(warm)) return warm;
   // A model that cannot run must not look ready, nor hold memory. Its warm-up's error is the one
   // that tells.
   CallEngine([&] { return engine_.UnloadModel(spec.name); }).IgnoreError();
+  warm = OrStopping(warm);
+  if (ReasonOf(warm) == kReasonServerStopping) return warm;
   return absl::Status(warm.code(), absl::StrCat("warming up: ", warm.message()));
 }
+
+absl::Status ModelRegistry::OrStopping(absl::Status status) const {
+  return absl::IsCancelled(status) && stopping_.stop_requested() ? ServerStoppingError() : status;
+}
+
+void ModelRegistry::Stop() { stopping_.request_stop(); }
 
 void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& status) {
   Hear(status);
@@ -227,17 +239,35 @@ ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name) {
   return Describe(name, entry);
 }
 
-void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes,
-                           const Done& done) {
+void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
+                           std::stop_token caller) {
   const std::string bare(BareModelName(name));
+  if (shapes.size() > kMaxWarmupShapes) {
+    return done(InvalidFields(
+        {{"shapes", absl::StrCat("has ", shapes.size(), " entries; at most ", kMaxWarmupShapes)}}));
+  }
   absl::Status ready = CheckReady(bare);
+  if (ready.ok()) ready = CallEngine([&] { return engine_.CheckWarmup(bare, shapes); });
   if (!ready.ok()) return done(ready);
-  executor_.Post({[this, bare, shapes = std::move(shapes), done] {
-                    absl::Status status = CallEngine([&] { return engine_.Warmup(bare, shapes); });
+  executor_.Post({[this, bare, shapes = std::move(shapes), done, caller = std::move(caller)] {
+                    absl::Status status = RunWarmup(bare, shapes, caller);
                     Hear(status);
                     done(status.ok() ? Get(bare) : status);
                   },
                   [done] { done(ServerStoppingError()); }});
+}
+
+absl::Status ModelRegistry::RunWarmup(const std::string& name,
+                                      const std::vector<VideoShape>& shapes,
+                                      const std::stop_token& caller) {
+  std::stop_source stop;  // of whichever of the two asks first
+  const auto end = [&stop] { stop.request_stop(); };
+  const std::stop_callback on_caller(caller, end);
+  const std::stop_callback on_server(stopping_.get_token(), end);
+  if (stop.stop_requested()) {
+    return OrStopping(absl::CancelledError("the caller went away before the warm-up began"));
+  }
+  return OrStopping(CallEngine([&] { return engine_.Warmup(name, shapes, stop.get_token()); }));
 }
 
 absl::Status ModelRegistry::CheckReady(const std::string& name) const {

@@ -1,10 +1,12 @@
 // Which models there are, in which state, and who needs them.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,9 @@
 #include "wan/v1/model_management.pb.h"
 
 namespace wan::server {
+
+// Each shape of a warm-up may take as long as a job.
+inline constexpr size_t kMaxWarmupShapes = 16;
 
 struct ModelRegistryOptions {
   // Warm up as part of loading. A model that cannot be warmed up is FAILED.
@@ -58,8 +63,16 @@ class ModelRegistry {
   // on its way. An unloaded or failed model becomes or stays UNLOADED.
   void Unload(std::string_view name, const Done& done);
 
-  // FAILED_PRECONDITION unless the model is READY.
-  void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done);
+  // Every shape is planned as a job's would be, at once, before it waits for its turn:
+  // INVALID_ARGUMENT with the violations of all shapes, or for more than kMaxWarmupShapes of them.
+  // FAILED_PRECONDITION unless the model is READY. CANCELLED when `caller` asks for a stop, at once
+  // also while the warm-up runs.
+  void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
+              std::stop_token caller = {});
+
+  // Ends the load or warm-up that runs, and those that begin later, with UNAVAILABLE
+  // (SERVER_STOPPING). Idempotent; does not wait.
+  void Stop();
 
   // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name.
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
@@ -93,6 +106,10 @@ class ModelRegistry {
   absl::Status RunLoad(const ModelSpec& spec);
   // Tells options_.on_device_lost if that is why a task failed.
   void Hear(const absl::Status& status) const;
+  absl::Status RunWarmup(const std::string& name, const std::vector<VideoShape>& shapes,
+                         const std::stop_token& caller);
+  // What a stopping server's tasks end with, instead of the engine's CANCELLED.
+  absl::Status OrStopping(absl::Status status) const;
   void FinishLoad(const std::string& name, const absl::Status& status);
   Answer BeginUnload(const std::string& name);
   absl::Status CheckReady(const std::string& name) const;
@@ -105,6 +122,7 @@ class ModelRegistry {
   Executor& executor_;
   Clock& clock_;
   const ModelRegistryOptions options_;
+  std::stop_source stopping_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
   // Apart from entries_: jobs of an earlier process may name a model that is not known any more.

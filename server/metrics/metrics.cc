@@ -24,6 +24,9 @@ const prometheus::Histogram::BucketBoundaries kSeconds = {
 
 constexpr std::string_view kStepInference = "Step_Inference";
 
+// The engine's sample of a stopped job.
+constexpr std::string_view kStopSeconds = "stop_seconds";
+
 struct FinalState {
   wan::v1::JobState state;
   const char* label;
@@ -46,6 +49,11 @@ struct Metrics::Families final : prometheus::Collectable {
       prometheus::BuildHistogram()
           .Name("wan_step_seconds")
           .Help("Wall seconds of one denoising step, by expert.")
+          .Register(registry);
+  prometheus::Family<prometheus::Histogram>& stop_seconds =
+      prometheus::BuildHistogram()
+          .Name("wan_stop_seconds")
+          .Help("Seconds from a stop request to a running job until its device was free.")
           .Register(registry);
   prometheus::Family<prometheus::Histogram>& job_seconds =
       prometheus::BuildHistogram()
@@ -92,6 +100,11 @@ class Metrics::StageSink final : public TelemetrySink {
           .Add({{"model", model_}, {"expert", std::string(NameOf(record.step->expert))}}, kSeconds)
           .Observe(record.seconds);
     }
+  }
+
+  void OnSample(const Sample& sample) override {
+    if (sample.name != kStopSeconds) return;
+    families_.stop_seconds.Add({{"model", model_}}, kSeconds).Observe(sample.value);
   }
 
  private:

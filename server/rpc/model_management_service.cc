@@ -1,4 +1,5 @@
 #include <memory>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,19 @@
 
 namespace wan::server {
 namespace {
+
+// Answers a call whose work ends with its caller. Deletes itself.
+class CancellableReactor final : public grpc::ServerUnaryReactor {
+ public:
+  // Asks for a stop when the caller has gone, or has cancelled the call.
+  std::stop_token stop_token() const { return stop_.get_token(); }
+
+  void OnCancel() override { stop_.request_stop(); }
+  void OnDone() override { delete this; }
+
+ private:
+  std::stop_source stop_;
+};
 
 class ModelManagementService final : public CallService {
  public:
@@ -37,15 +51,18 @@ class ModelManagementService final : public CallService {
           return reactor;
         });
     AddUnaryLater<wan::v1::WarmupModelRequest, wan::v1::Model>(
-        "WarmupModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
+        "WarmupModel", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted,
                               wan::v1::Model* response) {
-          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+          auto* const reactor = new CancellableReactor;
           std::vector<VideoShape> shapes;
           for (const wan::v1::Shape& shape : admitted.message.shapes()) {
             shapes.push_back(ToVideoShape(shape));
           }
-          models_.Warmup(admitted.message.name(), std::move(shapes),
-                         AnswerWhenDone(reactor, response));
+          // Planning the shapes takes milliseconds, which gRPC's threads are not for.
+          this->pool().Post([this, reactor, name = admitted.message.name(),
+                             shapes = std::move(shapes), response] {
+            models_.Warmup(name, shapes, AnswerWhenDone(reactor, response), reactor->stop_token());
+          });
           return reactor;
         });
   }

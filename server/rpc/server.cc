@@ -144,6 +144,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.max_attempts = config.max_attempts;
   options.warm_up_on_load = config.warm_up;
   options.warm_up_shapes = config.warm_up_shapes;
+  options.server_version = WAN_VERSION;
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
   options.listeners = {&metrics, &activity, &health, &device_loss};
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);

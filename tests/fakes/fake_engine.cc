@@ -153,6 +153,11 @@ void FakeEngine::SkipOutput(OutputKind kind) {
   skipped_.insert(kind);
 }
 
+void FakeEngine::LoseOutput(std::optional<OutputKind> kind, absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  omissions_.push_back({kind, std::move(status)});
+}
+
 std::vector<GenerationRequest> FakeEngine::Generated() const {
   absl::MutexLock lock(&mutex_);
   return generated_;
@@ -178,13 +183,15 @@ int FakeEngine::Warmups() const {
   return warmups_;
 }
 
-absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder) {
+absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder,
+                                   std::stop_token stop) {
   {
     absl::MutexLock lock(&mutex_);
     loaded_.push_back(spec);
   }
-  absl::Status status = RunStage(kStageModelInitialization, recorder, {});
+  absl::Status status = RunStage(kStageModelInitialization, recorder, stop);
   if (!status.ok()) return status;
+  if (stop.stop_requested()) return absl::CancelledError("stopped while loading");
   ModelDescription model;
   model.name = spec.name;
   model.path = spec.path;
@@ -221,9 +228,34 @@ absl::Status FakeEngine::UnloadModel(std::string_view name) {
   return absl::OkStatus();
 }
 
-absl::Status FakeEngine::Warmup(std::string_view name, std::span<const VideoShape> shapes) {
-  absl::Status status = Act(kWarmup, {});
+absl::Status FakeEngine::CheckWarmup(std::string_view name,
+                                     std::span<const VideoShape> shapes) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = models_.find(name);
+  if (found == models_.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("model '", std::string(name), "' is not loaded"));
+  }
+  std::vector<FieldViolation> violations;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    GenerationRequest request;
+    request.prompt = "warm-up";
+    request.width = shapes[i].width;
+    request.height = shapes[i].height;
+    request.num_frames = shapes[i].num_frames;
+    for (const FieldViolation& violation : Check(request, found->second)) {
+      violations.push_back(
+          {absl::StrCat("shapes[", i, "].", violation.field), violation.description});
+    }
+  }
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
+absl::Status FakeEngine::Warmup(std::string_view name, std::span<const VideoShape> shapes,
+                                std::stop_token stop) {
+  absl::Status status = Act(kWarmup, stop);
   if (!status.ok()) return status;
+  if (stop.stop_requested()) return absl::CancelledError("stopped while warming up");
   absl::MutexLock lock(&mutex_);
   ++warmups_;
   const auto found = models_.find(name);
@@ -307,6 +339,12 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     }
     std::ofstream(output.path) << text;
   }
+  std::vector<Omission> omissions;
+  {
+    absl::MutexLock lock(&mutex_);
+    omissions = omissions_;
+  }
+  for (const Omission& omission : omissions) observer.OnOmission(omission);
   return absl::OkStatus();
 }
 

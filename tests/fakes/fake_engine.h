@@ -62,6 +62,9 @@ class FakeEngine final : public Engine {
   void PadOutputs(size_t bytes);
   // Leaves the named output kind unwritten.
   void SkipOutput(OutputKind kind);
+  // Tells of an omission after the files are written: the file of the kind is not whole then, as
+  // with the engine's outputs but the first; nullopt: previews.
+  void LoseOutput(std::optional<OutputKind> kind, absl::Status status);
 
   // Every Generate so far, in order: its resolved request.
   std::vector<GenerationRequest> Generated() const;
@@ -74,9 +77,13 @@ class FakeEngine final : public Engine {
   FakeDeviceMonitor& monitor() { return monitor_; }
 
   absl::StatusOr<std::optional<DeviceCanary>> RunCanary() override;
-  absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder) override;
+  absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
+                         std::stop_token stop = {}) override;
   absl::Status UnloadModel(std::string_view name) override;
-  absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes) override;
+  absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes,
+                      std::stop_token stop = {}) override;
+  absl::Status CheckWarmup(std::string_view name,
+                           std::span<const VideoShape> shapes) const override;
   absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const override;
   absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                         Recorder& recorder, GenerationObserver& observer,
@@ -105,6 +112,7 @@ class FakeEngine final : public Engine {
   mutable bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<std::optional<DeviceCanary>> canary_ ABSL_GUARDED_BY(mutex_) = std::nullopt;
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Omission> omissions_ ABSL_GUARDED_BY(mutex_);
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   mutable int64_t next_seed_ ABSL_GUARDED_BY(mutex_) = 1000;

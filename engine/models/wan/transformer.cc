@@ -88,6 +88,35 @@ at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::Sc
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
 
+// Floating-point operations of a block.
+struct BlockFlops {
+  double self_attention = 0;
+  double rest = 0;  // cross-attention and feed-forward layers
+};
+
+// Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
+// long as a stop may take; blocks of short ones are passed once, since there launches count.
+class BlockGate {
+ public:
+  BlockGate(const WorkGate& gate, const BlockFlops& flops) : gate_(gate), flops_(flops) {}
+
+  absl::Status AfterSelfAttention() const {
+    if (!IsSplit()) return absl::OkStatus();
+    return gate_.Pass(flops_.self_attention);
+  }
+  absl::Status AfterFeedForward() const {
+    return gate_.Pass(IsSplit() ? flops_.rest : flops_.self_attention + flops_.rest);
+  }
+
+ private:
+  bool IsSplit() const {
+    return flops_.self_attention + flops_.rest > WorkGate::kFlopsBetweenMarks;
+  }
+
+  const WorkGate& gate_;
+  const BlockFlops flops_;
+};
+
 class WanTransformer final : public VideoTransformer {
  public:
   WanTransformer(const TransformerConfig& config, WeightLoader& loader)
@@ -102,10 +131,10 @@ class WanTransformer final : public VideoTransformer {
   int64_t WeightBytes() const override { return weight_bytes_; }
 
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
-      std::span<const at::Tensor> contexts) override;
+      std::span<const at::Tensor> contexts, const WorkGate& gate) override;
 
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
-                                     const TextConditioning& text) override;
+                                     const TextConditioning& text, const WorkGate& gate) override;
 
  private:
   int64_t head_dim() const { return config_.dim / config_.num_heads; }
@@ -121,6 +150,8 @@ class WanTransformer final : public VideoTransformer {
 
   // The time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const std::vector<double>& timesteps) const;
+
+  BlockFlops FlopsOfBlock(int64_t batch, int64_t tokens) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
   void SelfAttention(const TransformerBlockWeights& block, int64_t batch, const at::Tensor& rotary,
@@ -140,7 +171,7 @@ class WanTransformer final : public VideoTransformer {
 };
 
 absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareText(
-    std::span<const at::Tensor> contexts) {
+    std::span<const at::Tensor> contexts, const WorkGate& gate) {
   if (contexts.empty()) return absl::InvalidArgumentError("no text to prepare");
   const int64_t batch = static_cast<int64_t>(contexts.size());
   const at::Tensor padded = at::zeros({batch, config_.text_len, config_.text_dim},
@@ -181,13 +212,16 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareT
     RmsNormRope(keys, block.cross_k_norm, config_.eps, /*rotary=*/{});
     conditioning->layers.push_back(
         packed.view({batch, config_.text_len, 2, config_.num_heads, head_dim()}));
+    const double flops = 4.0 * static_cast<double>(rows * config_.dim * config_.dim);
+    if (absl::Status status = gate.Pass(flops); !status.ok()) return status;
   }
   return conditioning;
 }
 
 absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
                                                    const at::Tensor& timestep,
-                                                   const TextConditioning& text) {
+                                                   const TextConditioning& text,
+                                                   const WorkGate& gate) {
   if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
   const auto* const conditioning = dynamic_cast<const WanTextConditioning*>(&text);
   if (conditioning == nullptr || conditioning->owner() != this) {
@@ -236,6 +270,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
                         options.dtype(at::kByte));
 
+  BlockGate block_gate(gate, FlopsOfBlock(batch, tokens));
   at::Tensor table = modulation_of(0);
   const Modulation first = ModulationAt(table, 0);
   LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
@@ -245,12 +280,14 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
     const Modulation feed_forward = ModulationAt(table, 1);
 
     SelfAttention(block, batch, rotary, acts);
+    if (absl::Status status = block_gate.AfterSelfAttention(); !status.ok()) return status;
     GateResidualNorm(acts.narrow, attention.gate, acts.residual, block.cross_norm_scale,
                      block.cross_norm_shift, index, config_.eps, acts.narrow);
     CrossAttention(block, conditioning->layers[i], acts);
     GateResidualNorm(acts.narrow, /*gate=*/{}, acts.residual, feed_forward.factor,
                      feed_forward.shift, index, config_.eps, acts.narrow);
     FeedForward(block, acts);
+    if (absl::Status status = block_gate.AfterFeedForward(); !status.ok()) return status;
     if (i + 1 == count) break;
     use_block(i + 1);
     table = modulation_of(i + 1);
@@ -298,6 +335,15 @@ void WanTransformer::FeedForward(const TransformerBlockWeights& block, Activatio
   at::Tensor hidden = Carve(acts.wide, acts.narrow.size(0), config_.ffn_dim, dtype_);
   LinearGelu(acts.narrow, block.ffn_in.weight, block.ffn_in.bias, hidden);
   Linear(hidden, block.ffn_out.weight, block.ffn_out.bias, acts.narrow);
+}
+
+BlockFlops WanTransformer::FlopsOfBlock(int64_t batch, int64_t tokens) const {
+  const auto dim = static_cast<double>(config_.dim);
+  const auto rows = static_cast<double>(batch * tokens);
+  const double per_row = 8 * dim + 4 * static_cast<double>(tokens);
+  const double rest_per_row = 4 * dim + 4 * static_cast<double>(config_.text_len) +
+                              4 * static_cast<double>(config_.ffn_dim);
+  return {rows * dim * per_row, rows * dim * rest_per_row};
 }
 
 absl::Status WanTransformer::CheckLatents(const at::Tensor& latents) const {
@@ -356,7 +402,7 @@ absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
     return absl::UnimplementedError(
         "a transformer without norms of queries and keys, or before the cross-attention");
   }
-  WeightLoader loader(weights, options.device, options.dtype, options.weights);
+  WeightLoader loader(weights, options.device, options.dtype, options.weights, options.stop);
   auto transformer = std::make_unique<WanTransformer>(config, loader);
   if (!loader.status().ok()) return loader.status();
   return transformer;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
@@ -19,6 +20,8 @@ struct TransformerOptions {
   at::ScalarType dtype = at::kFloat;
   // Where the weights are entered, to be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
+  // Ends the loading with CANCELLED.
+  std::stop_token stop = {};
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. A tensor that is

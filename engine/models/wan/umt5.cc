@@ -38,7 +38,7 @@ class Umt5 final : public TextEncoder {
 
   const TextEncoderConfig& config() const override { return config_; }
 
-  absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids) override;
+  absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids, const WorkGate& gate) override;
 
   int64_t WeightBytes() const override { return weight_bytes_; }
 
@@ -98,7 +98,7 @@ Umt5Block Umt5::LoadBlock(WeightLoader& loader, const std::string& prefix) const
   return block;
 }
 
-absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids) {
+absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const WorkGate& gate) {
   if (ids.empty()) return absl::InvalidArgumentError("no token ids: even an empty text has one");
   for (const int64_t id : ids) {
     if (id < 0 || id >= config_.vocab_size) {
@@ -121,6 +121,8 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids) {
     const Umt5Block& block = blocks_[i];
     residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
     residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
+    // A layer of 512 tokens is less than what a gate counts at least.
+    if (absl::Status status = gate.Pass(); !status.ok()) return status;
   }
   return Norm(residual, final_norm_);
 }
@@ -150,7 +152,7 @@ at::Tensor Umt5::FeedForward(const Umt5Block& block, const at::Tensor& x) const 
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadUmt5(const WeightSource& weights,
                                                       const TextEncoderConfig& config,
                                                       const Umt5Options& options) {
-  WeightLoader loader(weights, options.device, options.dtype, options.weights);
+  WeightLoader loader(weights, options.device, options.dtype, options.weights, options.stop);
   auto encoder = std::make_unique<Umt5>(config, loader);
   if (!loader.status().ok()) return loader.status();
   return encoder;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
@@ -16,6 +17,8 @@ struct Umt5Options {
   at::ScalarType dtype = at::kFloat;
   // Where the weights are entered, to be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
+  // Ends the loading with CANCELLED.
+  std::stop_token stop = {};
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. A tensor that is

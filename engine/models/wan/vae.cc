@@ -121,7 +121,7 @@ class WanVae final : public VideoAutoencoder {
   const VaeConfig& config() const override { return config_; }
   int64_t WeightBytes() const override { return weight_bytes_; }
 
-  absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, std::stop_token stop) const override {
+  absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const WorkGate& gate) const override {
     if (absl::Status status = CheckVideo(video); !status.ok()) return status;
     const c10::InferenceMode no_autograd;
     weights_->Use(kEncoderGroup, kEncoderGroup);
@@ -129,26 +129,30 @@ class WanVae final : public VideoAutoencoder {
     std::vector<at::Tensor> latents;
     const int64_t frames = video.size(1);
     for (int64_t begin = 0; begin < frames;) {
-      if (stop.stop_requested()) return Stopped("encoding");
+      if (gate.RequestedStop()) return Stopped("encoding");
       const int64_t count = begin == 0 ? 1 : config_.stride_temporal;
       const at::Tensor chunk = video.narrow(1, begin, count).to(options_.device);
-      latents.push_back(encoder_.EncodeChunk(chunk, cache).to(at::kFloat));
+      absl::StatusOr<at::Tensor> encoded = encoder_.EncodeChunk(chunk, cache, gate);
+      if (!encoded.ok()) return encoded.status();
+      latents.push_back(encoded->to(at::kFloat));
       begin += count;
     }
     return at::cat(latents, /*dim=*/1).sub_(mean_).div_(std_);
   }
 
   absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
-                      std::stop_token stop) const override {
+                      const WorkGate& gate) const override {
     if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
     const c10::InferenceMode no_autograd;
     weights_->Use(kDecoderGroup, kDecoderGroup);
     FeatureCache cache = decoder_.NewCache();
     for (int64_t i = 0; i < latents.size(1); ++i) {
-      if (stop.stop_requested()) return Stopped("decoding");
+      if (gate.RequestedStop()) return Stopped("decoding");
       const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
       const at::Tensor chunk = normalised.mul(std_).add_(mean_).to(options_.dtype);
-      const at::Tensor frames = decoder_.DecodeChunk(chunk, cache).to(at::kFloat).clamp_(-1.0, 1.0);
+      absl::StatusOr<at::Tensor> decoded = decoder_.DecodeChunk(chunk, cache, gate);
+      if (!decoded.ok()) return decoded.status();
+      const at::Tensor frames = (*std::move(decoded)).to(at::kFloat).clamp_(-1.0, 1.0);
       if (absl::Status status = sink(frames); !status.ok()) return status;
     }
     return absl::OkStatus();
@@ -222,7 +226,7 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
                                                              const VaeOptions& options) {
   if (absl::Status status = CheckConfig(config); !status.ok()) return status;
   const c10::InferenceMode no_autograd;
-  WeightLoader loader(weights, options.device, options.dtype, options.weights);
+  WeightLoader loader(weights, options.device, options.dtype, options.weights, options.stop);
   const VaeLayerFactory factory(loader, options.allow_tf32);
   auto vae = std::make_unique<WanVae>(config, options, factory, factory);
   if (!loader.status().ok()) return loader.status();

@@ -56,10 +56,15 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
   up_.emplace(factory, name(config.num_res_blocks + 1), UpsampledWidth(config, out), out, temporal);
 }
 
-at::Tensor VaeDecoder::Stage::Forward(at::Tensor x, FeatureCache& cache) const {
+absl::StatusOr<at::Tensor> VaeDecoder::Stage::Forward(at::Tensor x, FeatureCache& cache,
+                                                      const WorkGate& gate) const {
   // Without a shortcut, as in the last and largest stage, the input goes as soon as it is used.
   const at::Tensor shortcut = has_shortcut_ ? x : at::Tensor();
-  for (const ResidualBlock& block : blocks_) x = block.Forward(x, cache);
+  for (const ResidualBlock& block : blocks_) {
+    const int64_t width = x.size(1);
+    x = block.Forward(x, cache);
+    if (absl::Status status = gate.Pass(WorkOfResidualBlock(width, x)); !status.ok()) return status;
+  }
   if (up_.has_value()) x = up_->Forward(std::move(x), cache);
   if (has_shortcut_) AddDuplicateUp3d(x, shortcut, time_factor_, kSpaceFactor);
   return x;
@@ -83,10 +88,15 @@ VaeDecoder::VaeDecoder(VaeLayerFactory& factory, const VaeConfig& config)
             config.decoder_base_dim * config.dim_mult.front()),
       slots_(factory.slots()) {}
 
-at::Tensor VaeDecoder::DecodeChunk(const at::Tensor& latents, FeatureCache& cache) const {
+absl::StatusOr<at::Tensor> VaeDecoder::DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
+                                                   const WorkGate& gate) const {
   at::Tensor x = conv_in_.Forward(from_latents_(latents.unsqueeze(0)), cache);
   x = middle_.Forward(x, cache);
-  for (const Stage& stage : stages_) x = stage.Forward(std::move(x), cache);
+  for (const Stage& stage : stages_) {
+    absl::StatusOr<at::Tensor> y = stage.Forward(std::move(x), cache, gate);
+    if (!y.ok()) return y.status();
+    x = *std::move(y);
+  }
   x = head_.Forward(std::move(x), cache);
   cache.first_chunk = false;
   return UnfoldPatches(x, patch_size_);

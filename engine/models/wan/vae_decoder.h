@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/models/wan/vae_layers.h"
 
@@ -23,8 +24,10 @@ class VaeDecoder {
 
   // latents [z_dim, 1, h, w] in the weights' dtype and on their device, after the statistics of the
   // latents -> frames [3, n, h * s, w * s], not clamped, contiguous; n = 1 in the first chunk and
-  // stride_temporal afterwards.
-  at::Tensor DecodeChunk(const at::Tensor& latents, FeatureCache& cache) const;
+  // stride_temporal afterwards. CANCELLED as `gate` says, which is passed after every layer; the
+  // cache is of no use then.
+  absl::StatusOr<at::Tensor> DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
+                                         const WorkGate& gate) const;
 
  private:
   // Residual blocks and, but for the last stage, a step up; in 2.2 AddDuplicateUp3d around all of
@@ -33,7 +36,8 @@ class VaeDecoder {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
-    at::Tensor Forward(at::Tensor x, FeatureCache& cache) const;
+    absl::StatusOr<at::Tensor> Forward(at::Tensor x, FeatureCache& cache,
+                                       const WorkGate& gate) const;
 
    private:
     bool has_shortcut_ = false;

@@ -41,9 +41,14 @@ VaeEncoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
   down_.emplace(factory, name(config.num_res_blocks), out_channels_, temporal);
 }
 
-at::Tensor VaeEncoder::Stage::Forward(const at::Tensor& x, FeatureCache& cache) const {
+absl::StatusOr<at::Tensor> VaeEncoder::Stage::Forward(const at::Tensor& x, FeatureCache& cache,
+                                                      const WorkGate& gate) const {
   at::Tensor y = x;
-  for (const ResidualBlock& block : blocks_) y = block.Forward(y, cache);
+  for (const ResidualBlock& block : blocks_) {
+    const int64_t width = y.size(1);
+    y = block.Forward(y, cache);
+    if (absl::Status status = gate.Pass(WorkOfResidualBlock(width, y)); !status.ok()) return status;
+  }
   if (down_.has_value()) y = down_->Forward(y, cache);
   if (!averages_) return y;
   return y.add_(AverageDown3d(x, out_channels_, time_factor_, space_factor_));
@@ -66,9 +71,14 @@ VaeEncoder::VaeEncoder(VaeLayerFactory& factory, const VaeConfig& config)
       moments_(factory.MakePointwise3d("conv1", 2 * config.z_dim, 2 * config.z_dim)),
       slots_(factory.slots()) {}
 
-at::Tensor VaeEncoder::EncodeChunk(const at::Tensor& frames, FeatureCache& cache) const {
+absl::StatusOr<at::Tensor> VaeEncoder::EncodeChunk(const at::Tensor& frames, FeatureCache& cache,
+                                                   const WorkGate& gate) const {
   at::Tensor x = conv_in_.Forward(FoldPatches(frames, patch_size_), cache);
-  for (const Stage& stage : stages_) x = stage.Forward(x, cache);
+  for (const Stage& stage : stages_) {
+    absl::StatusOr<at::Tensor> y = stage.Forward(x, cache, gate);
+    if (!y.ok()) return y.status();
+    x = *std::move(y);
+  }
   x = head_.Forward(middle_.Forward(x, cache), cache);
   cache.first_chunk = false;
   return moments_(x).squeeze(0).chunk(2, /*dim=*/0)[0];

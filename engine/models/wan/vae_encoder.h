@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/models/wan/vae_layers.h"
 
@@ -23,8 +24,10 @@ class VaeEncoder {
 
   // frames [3, n, H, W] in any floating-point dtype, on the device of the weights, n = 1 in the
   // first chunk and stride_temporal afterwards -> the posterior's mean [z_dim, 1, H / s, W / s],
-  // before the statistics of the latents.
-  at::Tensor EncodeChunk(const at::Tensor& frames, FeatureCache& cache) const;
+  // before the statistics of the latents. CANCELLED as `gate` says, which is passed after every
+  // layer; the cache is of no use then.
+  absl::StatusOr<at::Tensor> EncodeChunk(const at::Tensor& frames, FeatureCache& cache,
+                                         const WorkGate& gate) const;
 
  private:
   // Residual blocks and, but for the last stage, a step down; in 2.2 AverageDown3d around all of
@@ -33,7 +36,8 @@ class VaeEncoder {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
-    at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
+    absl::StatusOr<at::Tensor> Forward(const at::Tensor& x, FeatureCache& cache,
+                                       const WorkGate& gate) const;
 
    private:
     bool averages_;

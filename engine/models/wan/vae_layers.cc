@@ -104,6 +104,14 @@ at::Tensor ResidualBlock::Forward(const at::Tensor& x, FeatureCache& cache) cons
   return y.add_(shortcut_.has_value() ? (*shortcut_)(x) : x);
 }
 
+double WorkOfResidualBlock(int64_t in, const at::Tensor& y) {
+  constexpr double kFlopsOfATap = 2;
+  constexpr double kTaps = 3 * 3 * 3;
+  constexpr double kTf32 = 2;
+  return kTf32 * kFlopsOfATap * kTaps * static_cast<double>(in + y.size(1)) *
+         static_cast<double>(y.numel());
+}
+
 FrameAttention::FrameAttention(VaeLayerFactory& factory, const std::string& name,
                                int64_t channels) {
   WeightLoader& weights = factory.weights();

@@ -114,6 +114,10 @@ class ResidualBlock {
   std::optional<Convolution> shortcut_;
 };
 
+// Floating-point operations of a block whose result is `y`, for WorkGate::Pass. They are counted
+// twice, since a GPU takes about twice as long for a product in TF32 as for one in bf16.
+double WorkOfResidualBlock(int64_t in, const at::Tensor& y);
+
 // Self-attention with one head among the pixels of each frame, with its residual.
 class FrameAttention {
  public:

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 namespace wan {
 namespace {
 
@@ -110,6 +112,45 @@ TEST(StageNamesTest, FollowTheBenchmark) {
   EXPECT_EQ(StageFamily("Step_x"), "Step_x");
   EXPECT_EQ(StageFamily("Step_7"), "Step_7");
   EXPECT_EQ(StageFamily("VAE_Decoding"), "VAE_Decoding");
+}
+
+// Telemetry is optional: whoever works between spans must not notice that it fails.
+TEST(FailingTelemetryTest, ThrowsIntoNoWork) {
+  class ThrowingSink final : public TelemetrySink {
+   public:
+    void OnSpanStart(const SpanStart&) override { throw std::runtime_error("start"); }
+    void OnSpanEnd(const SpanRecord&) override { throw std::runtime_error("end"); }
+    void OnSample(const Sample&) override { throw std::runtime_error("sample"); }
+  };
+  class ThrowingMonitor final : public DeviceMonitor {
+   public:
+    std::unique_ptr<ResourceProbe> StartProbe() override {
+      class Probe final : public ResourceProbe {
+       public:
+        ResourceUsage Finish() override { throw std::runtime_error("probe"); }
+      };
+      if (begins) return std::make_unique<Probe>();
+      throw std::runtime_error("monitor");
+    }
+    std::vector<DeviceSample> Sample() override { return {}; }
+    bool begins = false;
+  };
+  SteppedClock clock;
+  ThrowingMonitor monitor;
+  ThrowingSink throwing;
+  LoggingSink sound;
+  Recorder recorder(clock, monitor, {&throwing, &sound});
+  for (const bool begins : {false, true}) {
+    monitor.begins = begins;
+    EXPECT_TRUE(recorder.StartSpan("a").Finish().ok());
+    // A destructor that throws ends the process.
+    { const Span left = recorder.StartSpan("b"); }
+  }
+  recorder.RecordPast("c", clock.Now());
+  recorder.Record({"d", 1, {}});
+  EXPECT_THAT(sound.log,
+              testing::ElementsAre("start a", "end a", "start b", "end b", "start a", "end a",
+                                   "start b", "end b", "start c", "end c", "sample d"));
 }
 
 }  // namespace

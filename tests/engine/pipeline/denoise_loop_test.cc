@@ -33,7 +33,7 @@ class ConstantFlow final : public VideoTransformer {
   const TransformerConfig& config() const override { return config_; }
 
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
-      std::span<const at::Tensor> contexts) override {
+      std::span<const at::Tensor> contexts, const WorkGate& /*gate*/) override {
     std::vector<double> values;
     for (const at::Tensor& context : contexts) {
       values.push_back(*context.to(at::kDouble).contiguous().const_data_ptr<double>());
@@ -43,7 +43,8 @@ class ConstantFlow final : public VideoTransformer {
   }
 
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
-                                     const TextConditioning& text) override {
+                                     const TextConditioning& text,
+                                     const WorkGate& /*gate*/) override {
     batches.push_back(latents.size(0));
     timesteps.push_back(timestep.clone());
     inputs.push_back(latents.select(0, 0).clone());
@@ -118,8 +119,8 @@ TEST_F(DenoiseLoopTest, GuidesAwayFromTheNegativePrompt) {
 }
 
 // DIFFERENCES 7: upstream runs and combines both forwards whatever the guidance scale is.
-TEST_F(DenoiseLoopTest, Item7GuidanceAtOrBelowOneStillRunsBothForwards) {
-  for (const double guidance : {1.0, 0.5, 0.0}) {
+TEST_F(DenoiseLoopTest, Item7GuidanceBelowOneStillRunsBothForwards) {
+  for (const double guidance : {0.999, 0.5, 0.0}) {
     SCOPED_TRACE(guidance);
     transformer_.batches.clear();
     flows_.clear();
@@ -128,6 +129,32 @@ TEST_F(DenoiseLoopTest, Item7GuidanceAtOrBelowOneStillRunsBothForwards) {
     EXPECT_THAT(transformer_.batches, ElementsAre(1, 1, 1, 1));
     EXPECT_THAT(flows_, testing::Each(static_cast<float>(1 + guidance * 4)));
   }
+}
+
+// With a scale of exactly 1 the negative prompt's forward is multiplied by 0: it is not run.
+TEST_F(DenoiseLoopTest, Item7GuidanceOfExactlyOneRunsThePromptAlone) {
+  for (const bool batched : {false, true}) {
+    SCOPED_TRACE(batched);
+    plan_.batched_guidance = batched;
+    transformer_.batches.clear();
+    transformer_.texts_prepared = 0;
+    flows_.clear();
+    for (StepPlan& step : plan_.steps) step.guidance_scale = 1;
+    ASSERT_TRUE(Run().ok());
+    EXPECT_THAT(transformer_.batches, ElementsAre(1, 1));
+    EXPECT_EQ(transformer_.texts_prepared, 1);
+    EXPECT_THAT(flows_, testing::Each(5.0f));
+  }
+}
+
+TEST_F(DenoiseLoopTest, ExpertsWithAndWithoutGuidanceTakeTurns) {
+  plan_.steps = {{1000, ExpertRole::kHighNoise, 3}, {400, ExpertRole::kLowNoise, 1}};
+  plan_.batched_guidance = true;
+  low_.own_flow = 10;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(flows_, ElementsAre(13, 15));
+  EXPECT_THAT(transformer_.batches, ElementsAre(2));
+  EXPECT_THAT(low_.batches, ElementsAre(1));
 }
 
 TEST_F(DenoiseLoopTest, OneBatchGivesWhatTwoForwardsGive) {

@@ -4,14 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <stdexcept>
 
 #include "engine/api/engine_factory.h"
 #include "engine/api/errors.h"
 #include "engine/api/recorder.h"
 #include "engine/media/image_decode.h"
+#include "engine/media/image_encode.h"
 #include "tests/fakes/fake_clock.h"
 
 namespace wan {
@@ -39,6 +43,19 @@ class PreviewObserver final : public GenerationObserver {
  public:
   void OnPreview(const Preview& preview) override { previews.push_back(preview); }
   std::vector<Preview> previews;
+};
+
+// Keeps what a job did without.
+class OmissionObserver final : public GenerationObserver {
+ public:
+  void OnPreview(const Preview&) override {
+    ++previews;
+    if (fails_at_preview) throw std::runtime_error("nobody takes this picture");
+  }
+  void OnOmission(const Omission& omission) override { omissions.push_back(omission); }
+  bool fails_at_preview = false;
+  int previews = 0;
+  std::vector<Omission> omissions;
 };
 
 class WanEngineTest : public testing::Test {
@@ -177,6 +194,104 @@ TEST_F(WanEngineTest, PreviewsAreJpegsAtTheAskedSteps) {
     images.push_back(*image);
   }
   EXPECT_NE(images[0], images[1]);
+}
+
+TEST_F(WanEngineTest, PreviewsThatFailEndNoJob) {
+  Load();
+  GenerationRequest request = SmallRequest();
+  request.steps = 3;
+  request.preview_interval = 1;
+  OmissionObserver observer;
+  observer.fails_at_preview = true;
+  const std::vector<OutputFile> outputs = {{OutputKind::kLosslessMkv, folder_ / "video.mkv"}};
+  const absl::Status status =
+      engine_->Generate(*engine_->Plan(request), outputs, *recorder_, observer, {});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GT(std::filesystem::file_size(outputs[0].path), 100u);
+  EXPECT_EQ(observer.previews, 1) << "a job does not pay for it again";
+  ASSERT_EQ(observer.omissions.size(), 1u);
+  EXPECT_FALSE(observer.omissions[0].output.has_value());
+  EXPECT_THAT(std::string(observer.omissions[0].status.message()),
+              HasSubstr("nobody takes this picture"));
+}
+
+// The device that is always full stands for a disk that is.
+TEST_F(WanEngineTest, AFullDiskEndsAJobOnlyForItsFirstFile) {
+  Load();
+  const auto generate = [&](const std::vector<OutputFile>& outputs, OmissionObserver& observer) {
+    GenerationRequest request = SmallRequest();
+    for (const OutputFile& output : outputs) request.outputs.push_back(output.kind);
+    return engine_->Generate(*engine_->Plan(request), outputs, *recorder_, observer, {});
+  };
+  const OutputFile mkv{OutputKind::kLosslessMkv, folder_ / "video.mkv"};
+  for (const OutputFile& lost : {OutputFile{OutputKind::kLatents, "/dev/full"},
+                                 OutputFile{OutputKind::kLatents, folder_ / "no" / "latents"},
+                                 OutputFile{OutputKind::kLosslessMkv, "/dev/full"},
+                                 OutputFile{OutputKind::kMp4, folder_ / "no" / "video.mp4"}}) {
+    SCOPED_TRACE(lost.path);
+    std::filesystem::remove(mkv.path);
+    OmissionObserver observer;
+    const absl::Status status = generate({mkv, lost}, observer);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_GT(std::filesystem::file_size(mkv.path), 100u);
+    ASSERT_EQ(observer.omissions.size(), 1u);
+    EXPECT_EQ(observer.omissions[0].output, lost.kind);
+    EXPECT_FALSE(observer.omissions[0].status.ok());
+
+    OmissionObserver unheard;
+    EXPECT_FALSE(generate({lost, mkv}, unheard).ok()) << "this is what the job was for";
+  }
+}
+
+TEST_F(WanEngineTest, APlanIsCarriedOutWithoutReadingItsRequestAgain) {
+  Load();
+  GenerationRequest request = SmallRequest();
+  request.image = std::make_shared<const std::string>(
+      EncodePng(std::vector<uint8_t>(3 * 64 * 64, 77), 64, 64).value());
+  const auto latents = [&](const GenerationPlan& plan) {
+    GenerationObserver observer;
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"}};
+    const absl::Status status = engine_->Generate(plan, outputs, *recorder_, observer, {});
+    EXPECT_TRUE(status.ok()) << status;
+    std::ifstream in(outputs[0].path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  GenerationPlan plan = *engine_->Plan(request);
+  const std::string expected = latents(plan);
+  plan.request.prompt = "\xff is not UTF-8";
+  plan.request.negative_prompt = "\xff";
+  plan.request.image = std::make_shared<const std::string>("no image");
+  EXPECT_EQ(latents(plan), expected);
+}
+
+// DIFFERENCES 7: upstream runs both forwards and multiplies what the second one adds by 0.
+TEST_F(WanEngineTest, GuidanceOfOneIsUpstreamsFlow) {
+  Load();
+  const auto latents = [&](double guidance) {
+    GenerationRequest request = SmallRequest();
+    request.guidance_scale = {guidance};
+    const auto plan = engine_->Plan(request);
+    EXPECT_EQ(plan->guided, guidance != 1);
+    GenerationObserver observer;
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"}};
+    EXPECT_TRUE(engine_->Generate(*plan, outputs, *recorder_, observer, {}).ok());
+    std::ifstream in(outputs[0].path, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(in), {});
+    // Behind the header: 48 x 2 x 2 x 4 numbers.
+    std::vector<float> values(48 * 2 * 2 * 4);
+    std::memcpy(values.data(), bytes.data() + bytes.size() - 4 * values.size(), 4 * values.size());
+    return values;
+  };
+  const std::vector<float> one = latents(1);
+  // The next number above 1, for which both forwards run.
+  const std::vector<float> both = latents(std::nextafter(1.0, 2.0));
+  double difference = 0;
+  double size = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    difference += std::pow(one[i] - both[i], 2);
+    size += std::pow(both[i], 2);
+  }
+  EXPECT_LT(std::sqrt(difference / size), 1e-6);
 }
 
 TEST_F(WanEngineTest, UnknownModelIsNotReady) {

@@ -187,6 +187,19 @@ TEST(ComponentPatchTest, FinishedPatchesWaitForNothing) {
   EXPECT_EQ(weights.late->copies_to_host, 4) << "there were copies";
 }
 
+TEST(ComponentPatchTest, AStopRequestEndsThePatchingWithinAGroup) {
+  Weights weights(Home::kDevice);
+  weights.component->KeepHostCopy();
+  const auto one = weights.Patch(10, {1, 2, 3});
+  weights.component->SetPatch(one);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(weights.component->FinishPatch(stop.get_token()).code(), absl::StatusCode::kCancelled);
+  EXPECT_LE(one->applied, 1);
+  // What is left is patched when it is used.
+  weights.ExpectValues({0, 11, 12, 13});
+}
+
 // A job that is cancelled leaves copies of the factors in the computing queue; when its model is
 // unloaded nothing else waits for them.
 TEST(ComponentPatchTest, APatchStaysUntilTheDeviceHasReadIt) {

@@ -244,6 +244,49 @@ TEST_F(JobServiceTest, MissingOutputIsAFailureAndLeavesNoFile) {
   EXPECT_TRUE(std::filesystem::is_empty(options_.data_dir / "artifacts"));
 }
 
+TEST_F(JobServiceTest, AJobCompletesWithoutWhatIsOptional) {
+  Open();
+  engine_->LoseOutput(OutputKind::kLatents, absl::ResourceExhaustedError("the disk is full"));
+  engine_->LoseOutput(std::nullopt, absl::InternalError("no picture"));
+  wan::v1::GenerationRequest request = Request();
+  request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+  request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+  const std::string name = Create(request);
+  RunToEnd(name);
+  Close();
+  Open();  // what is stored counts
+  const wan::v1::Job job = *service_->Get(name);
+  EXPECT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED);
+  ASSERT_EQ(job.artifacts_size(), 1);
+  EXPECT_EQ(job.artifacts(0).kind(), wan::v1::OUTPUT_KIND_MP4);
+  ASSERT_EQ(job.omissions_size(), 2);
+  EXPECT_EQ(job.omissions(0).output(), wan::v1::OUTPUT_KIND_LATENTS);
+  EXPECT_EQ(job.omissions(0).error().message(), "the disk is full");
+  EXPECT_EQ(job.omissions(1).output(), wan::v1::OUTPUT_KIND_UNSPECIFIED);
+  // Half a file must not lie beside the whole ones.
+  size_t files = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(options_.data_dir / "artifacts")) {
+    files += entry.is_regular_file() ? 1 : 0;
+  }
+  EXPECT_EQ(files, 1u);
+}
+
+TEST_F(JobServiceTest, AJobRecordsOnWhatItsVideoDepends) {
+  options_.server_version = "1.2.3";
+  Open();
+  const std::string name = Create();
+  RunToEnd(name);
+  Close();
+  Open();
+  const wan::v1::Provenance provenance = service_->Get(name)->provenance();
+  EXPECT_EQ(provenance.server_version(), "1.2.3");
+  EXPECT_EQ(provenance.noise_device(), "cpu");
+  EXPECT_EQ(provenance.device_name(), "Fake CPU");
+  EXPECT_EQ(provenance.dtype(), "fp32");
+  EXPECT_EQ(provenance.decode_tile_rows(), 1);
+}
+
 TEST_F(JobServiceTest, PreviewsGoToWhoWatchesAndAreNotKept) {
   Open();
   engine_->Hold("T5_Encoding");

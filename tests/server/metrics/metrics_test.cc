@@ -48,6 +48,8 @@ class MetricsTest : public ::testing::Test {
       RecordSpan(recorder, StepLoadingStage(step), absl::Milliseconds(1), facts);
       RecordSpan(recorder, StepInferenceStage(step), absl::Seconds(2), facts);
     }
+    recorder.Record({"stop_seconds", 0.25, {}});
+    recorder.Record({"component_memory_bytes", 7, {}});
   }
 
   void RecordSpan(Recorder& recorder, std::string_view stage, absl::Duration duration,
@@ -158,6 +160,8 @@ TEST_F(MetricsTest, StepsAreObservedByExpertAndWithoutTheirLoading) {
   EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "high"}}), 1);
   EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "low"}}), 2);
   EXPECT_EQ(text.Value("wan_step_seconds_sum", {{"model", "m"}, {"expert", "low"}}), 4);
+  EXPECT_EQ(text.Value("wan_stop_seconds_count", {{"model", "m"}}), 1);
+  EXPECT_EQ(text.Value("wan_stop_seconds_sum", {{"model", "m"}}), 0.25);
 }
 
 TEST_F(MetricsTest, StagesThatFailedAreNotObserved) {

@@ -158,7 +158,75 @@ TEST_F(ModelManagementTest, UnknownModels) {
   EXPECT_THAT(ViolatedFields(CreateJob(request, &job)), ::testing::ElementsAre("model"));
 }
 
-TEST_F(ModelManagementTest, ALoadThatAStoppingServerDropsIsToldSo) {
+TEST_F(ModelManagementTest, AWarmupEndsWithItsCaller) {
+  engine_.Hold("Warmup");
+  grpc::ClientContext context;
+  grpc::Status status;
+  std::thread caller([&] {
+    wan::v1::WarmupModelRequest request;
+    request.set_name("m");
+    wan::v1::Model model;
+    status = models_->WarmupModel(&context, request, &model);
+  });
+  engine_.AwaitHeld("Warmup");
+  const std::string waiting = MustCreate().name();
+  context.TryCancel();
+  caller.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+  // The engine is still told to hold: only the stop ends it, and the job has its turn.
+  EXPECT_EQ(AwaitEnd(waiting).state(), wan::v1::JOB_STATE_COMPLETED);
+}
+
+TEST_F(ModelManagementTest, AWarmupOfManyShapesIsRefusedAtOnce) {
+  engine_.Hold("T5_Encoding");
+  MustCreate();
+  engine_.AwaitHeld("T5_Encoding");  // the answer does not wait for the job
+  wan::v1::WarmupModelRequest request;
+  request.set_name("m");
+  for (int i = 0; i < 400; ++i) {
+    auto* const shape = request.add_shapes();
+    shape->set_width(64);
+    shape->set_height(64);
+    shape->set_num_frames(5);
+  }
+  wan::v1::Model model;
+  {
+    grpc::ClientContext context;
+    const grpc::Status status = models_->WarmupModel(&context, request, &model);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(ViolatedFields(status), ::testing::ElementsAre("shapes"));
+    EXPECT_THAT(status.error_message(), HasSubstr("has 400 entries; at most 16"));
+  }
+  request.mutable_shapes()->DeleteSubrange(16, 384);
+  request.mutable_shapes(3)->set_width(65);
+  request.mutable_shapes(15)->set_num_frames(6);
+  {
+    grpc::ClientContext context;
+    EXPECT_THAT(ViolatedFields(models_->WarmupModel(&context, request, &model)),
+                ::testing::UnorderedElementsAre("shapes[3].width", "shapes[15].num_frames"));
+  }
+  engine_.Release("T5_Encoding");
+  EXPECT_EQ(engine_.Warmups(), 1) << "the one of loading";
+}
+
+TEST_F(ModelManagementTest, AStoppingServerEndsTheWarmupThatRuns) {
+  engine_.Hold("Warmup");
+  grpc::Status status;
+  std::thread caller([&] {
+    grpc::ClientContext context;
+    wan::v1::WarmupModelRequest request;
+    request.set_name("m");
+    wan::v1::Model model;
+    status = models_->WarmupModel(&context, request, &model);
+  });
+  engine_.AwaitHeld("Warmup");
+  server_->Stop();  // returns although the engine is told to hold
+  caller.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "SERVER_STOPPING");
+}
+
+TEST_F(ModelManagementTest, AStoppingServerEndsLoadsThatRunAndThatWait) {
   engine_.Hold(kLoading);
   std::vector<grpc::Status> ends(2);
   std::thread first([&] {
@@ -171,14 +239,13 @@ TEST_F(ModelManagementTest, ALoadThatAStoppingServerDropsIsToldSo) {
     ends[1] = Load("third", "/x", &model);
   });
   while (List().size() < 3) std::this_thread::yield();
-  std::thread stopper([this] { server_->Stop(); });
-  second.join();  // told so while the first still loads
-  engine_.Release(kLoading);
+  server_->Stop();  // returns although the engine is told to hold
   first.join();
-  stopper.join();
-  EXPECT_TRUE(ends[0].ok()) << ends[0].error_message();
-  EXPECT_EQ(ends[1].error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ReasonOf(ends[1]), "SERVER_STOPPING");
+  second.join();
+  for (const grpc::Status& end : ends) {
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(ReasonOf(end), "SERVER_STOPPING");
+  }
 }
 
 }  // namespace

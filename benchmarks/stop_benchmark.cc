@@ -1,0 +1,270 @@
+// How long a stop takes in every stage: from the request until the work has returned and the device
+// is free. Every case is a job of its own that is stopped so many seconds after a stage began. Ends
+// with 1 if any stop takes longer than --at-most.
+//
+//   wan_bench_stop --model synthetic:ti2v-5b --shape 1280x704x121 --stop VAE_Decoding@0.5
+//   wan_bench_stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
+//   wan_bench_stop --model synthetic:t2v-a14b --stop Model_Initialization@1
+//
+// A stage may end before the seconds are over; the table says in which one the request came.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "benchmarks/harness.h"
+#include "engine/api/engine_factory.h"
+#include "engine/media/image_encode.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string model = "synthetic:ti2v-5b";
+  std::string device = "cuda:0";
+  std::string shape = "1280x704x121";
+  std::vector<std::string> stops;
+  std::vector<std::string> residency;
+  std::vector<std::string> loras;
+  int steps = 1;
+  double guidance = 5;
+  bool image = false;
+  bool tiles = false;
+  double at_most = 0.5;
+};
+
+// "STAGE@SECONDS".
+struct StopPoint {
+  std::string stage;
+  double seconds = 0;
+};
+
+absl::StatusOr<StopPoint> ParseStop(const std::string& text) {
+  const size_t at = text.find('@');
+  if (at == std::string::npos) {
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not STAGE@SECONDS"));
+  }
+  return StopPoint{text.substr(0, at), std::strtod(text.c_str() + at + 1, nullptr)};
+}
+
+// Knows which stages are open, and tells when one begins.
+class StageWatch final : public TelemetrySink {
+ public:
+  void OnSpanStart(const SpanStart& start) override {
+    const std::scoped_lock lock(mutex_);
+    open_.push_back(start.stage);
+    seen_.push_back(start.stage);
+    changed_.notify_all();
+  }
+  void OnSpanEnd(const SpanRecord& record) override {
+    const std::scoped_lock lock(mutex_);
+    const auto found = std::find(open_.begin(), open_.end(), record.stage);
+    if (found != open_.end()) open_.erase(found);
+  }
+  void OnSample(const Sample& sample) override {
+    const std::scoped_lock lock(mutex_);
+    if (sample.name == "stop_seconds") told_ = sample.value;
+  }
+  void End() {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  // False if the work ended without the stage.
+  bool AwaitStart(const std::string& stage) {
+    std::unique_lock lock(mutex_);
+    const auto is_there = [&] {
+      return std::find(seen_.begin(), seen_.end(), stage) != seen_.end();
+    };
+    changed_.wait(lock, [&] { return ended_ || is_there(); });
+    return is_there();
+  }
+  // The stage that began last of those that are open.
+  std::string Now() {
+    const std::scoped_lock lock(mutex_);
+    return open_.empty() ? "between stages" : open_.back();
+  }
+  // The engine's own figure; -1 if it told none.
+  double told() {
+    const std::scoped_lock lock(mutex_);
+    return told_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> open_;
+  std::vector<std::string> seen_;
+  bool ended_ = false;
+  double told_ = -1;
+};
+
+// Runs `work` on a thread and stops it. Returns whether it ended in time.
+absl::StatusOr<bool> Measure(
+    const Settings& settings, Engine& engine, const StopPoint& point,
+    const std::function<absl::Status(Recorder&, const std::stop_token&)>& work) {
+  using SteadyClock = std::chrono::steady_clock;
+  StageWatch watch;
+  Recorder recorder(SystemClock(), engine.Monitor(), {&watch});
+  std::stop_source stop;
+  absl::Status status;
+  SteadyClock::time_point returned;
+  std::thread worker([&] {
+    status = work(recorder, stop.get_token());
+    Synchronize(at::Device(settings.device));
+    returned = SteadyClock::now();
+    watch.End();
+  });
+  const bool began = watch.AwaitStart(point.stage);
+  if (began) std::this_thread::sleep_for(std::chrono::duration<double>(point.seconds));
+  const std::string stage = watch.Now();
+  const auto requested = SteadyClock::now();
+  stop.request_stop();
+  worker.join();
+  const double seconds = std::chrono::duration<double>(returned - requested).count();
+  if (!began || seconds < 0 || !absl::IsCancelled(status)) {
+    std::printf("| %s@%g | %s | not stopped: %s |  |\n", point.stage.c_str(), point.seconds,
+                began ? stage.c_str() : "never began", status.ToString().substr(0, 80).c_str());
+    // A job that was done before its stop says nothing.
+    return began && status.ok();
+  }
+  const bool good = seconds <= settings.at_most;
+  std::printf("| %s@%g | %s | %.3f%s | %.3f |\n", point.stage.c_str(), point.seconds, stage.c_str(),
+              seconds, good ? "" : " (WRONG)", watch.told());
+  std::fflush(stdout);
+  return good;
+}
+
+absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const Engine& engine) {
+  GenerationRequest request;
+  request.model = "m";
+  request.prompt = "A lighthouse at sunset, waves break on the rocks";
+  request.seed = 1;
+  request.size_is_exact = true;
+  int width = 0;
+  int height = 0;
+  int frames = 0;
+  if (std::sscanf(settings.shape.c_str(), "%dx%dx%d", &width, &height, &frames) != 3) {
+    return absl::InvalidArgumentError(absl::StrCat("'", settings.shape, "' is not WxHxFRAMES"));
+  }
+  request.width = width;
+  request.height = height;
+  request.num_frames = frames;
+  request.steps = settings.steps;
+  if (settings.steps > 1) request.shift = 1;  // so that each expert has a step
+  request.guidance_scale = {settings.guidance};
+  for (const std::string& lora : settings.loras) {
+    request.loras.push_back({std::filesystem::path(lora).stem().string(), 1});
+  }
+  if (settings.image || engine.Models().front().family.starts_with("i2v")) {
+    constexpr int kSide = 16;
+    absl::StatusOr<std::string> black =
+        EncodePng(std::vector<uint8_t>(3 * kSide * kSide), kSide, kSide);
+    if (!black.ok()) return black.status();
+    request.image = std::make_shared<const std::string>(*std::move(black));
+  }
+  return request;
+}
+
+absl::StatusOr<bool> Run(const Settings& settings) {
+  EngineOptions options;
+  options.device = settings.device;
+  for (const std::string& entry : settings.residency) {
+    const std::optional<ComponentResidency> residency = ParseComponentResidency(entry);
+    if (!residency.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("'", entry, "' is not COMPONENT=POLICY"));
+    }
+    options.residency.push_back(*residency);
+  }
+  absl::StatusOr<std::unique_ptr<Engine>> made = MakeWanEngine(options);
+  if (!made.ok()) return made.status();
+  Engine& engine = **made;
+  ModelSpec spec{"m", settings.model};
+  for (const std::string& lora : settings.loras) {
+    spec.loras.push_back({std::filesystem::path(lora).stem().string(), lora});
+  }
+
+  std::printf("%s %s on %s\n| stop | stage | s until the device was free | the engine's own |\n",
+              settings.model.c_str(), settings.shape.c_str(), settings.device.c_str());
+  std::printf("| --- | --- | --- | --- |\n");
+  bool good = true;
+  std::vector<StopPoint> of_jobs;
+  for (const std::string& text : settings.stops) {
+    const absl::StatusOr<StopPoint> point = ParseStop(text);
+    if (!point.ok()) return point.status();
+    if (point->stage != kStageModelInitialization) {
+      of_jobs.push_back(*point);
+      continue;
+    }
+    const absl::StatusOr<bool> in_time =
+        Measure(settings, engine, *point, [&](Recorder& recorder, const std::stop_token& stop) {
+          return engine.LoadModel(spec, recorder, stop);
+        });
+    if (!in_time.ok()) return in_time.status();
+    good = *in_time && good;
+  }
+  if (of_jobs.empty()) return good;
+
+  Recorder unheard(SystemClock(), engine.Monitor(), {});
+  if (absl::Status status = engine.LoadModel(spec, unheard); !status.ok()) return status;
+  // Kernels that are loaded for the first time take longer than any stop.
+  if (absl::Status status = engine.Warmup("m", {}); !status.ok()) return status;
+  const absl::StatusOr<GenerationRequest> request = MakeRequest(settings, engine);
+  if (!request.ok()) return request.status();
+  absl::StatusOr<GenerationPlan> plan = engine.Plan(*request);
+  if (!plan.ok()) return plan.status();
+  if (settings.tiles) plan->decode_tiles = {2, 2};
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / absl::StrCat("wan_bench_stop_", std::rand());
+  std::filesystem::create_directories(folder);
+  const std::vector<OutputFile> outputs = {{OutputKind::kMp4, folder / "video.mp4"}};
+  for (const StopPoint& point : of_jobs) {
+    const absl::StatusOr<bool> in_time =
+        Measure(settings, engine, point, [&](Recorder& recorder, const std::stop_token& stop) {
+          GenerationObserver observer;
+          return engine.Generate(*plan, outputs, recorder, observer, stop);
+        });
+    if (!in_time.ok()) return in_time.status();
+    good = *in_time && good;
+  }
+  std::filesystem::remove_all(folder);
+  return good;
+}
+
+}  // namespace
+}  // namespace wan
+
+int main(int argc, char** argv) {
+  wan::Settings settings;
+  CLI::App app("Measures how long a stop takes in every stage");
+  app.add_option("--model", settings.model, "checkpoint, or synthetic:NAME")->capture_default_str();
+  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--shape", settings.shape, "WxHxFRAMES")->capture_default_str();
+  app.add_option("--stop", settings.stops, "STAGE@SECONDS, any number")->required();
+  app.add_option("--residency", settings.residency, "COMPONENT=POLICY, any number");
+  app.add_option("--lora", settings.loras, "file, any number; a job merges all of them");
+  app.add_option("--steps", settings.steps)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--guidance", settings.guidance, "1: one forward a step")->capture_default_str();
+  app.add_flag("--image", settings.image, "image to video");
+  app.add_flag("--tiles", settings.tiles, "decodes in 2 x 2 tiles");
+  app.add_option("--at-most", settings.at_most, "seconds")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const absl::StatusOr<bool> good = wan::Run(settings);
+  if (!good.ok()) {
+    std::fprintf(stderr, "%s\n", good.status().ToString().c_str());
+    return 1;
+  }
+  return *good ? 0 : 1;
+}

@@ -1,0 +1,129 @@
+#include "engine/pipeline/frame_download.h"
+
+#include <ATen/DeviceAccelerator.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "engine/device/pinned_memory.h"
+
+namespace wan {
+namespace {
+
+// [n, H, W, 3], kByte, on the device of the frames.
+at::Tensor ToBytes(const at::Tensor& frames) {
+  return frames.clamp(-1, 1)
+      .add(1)
+      .div_(2)
+      .mul_(255)
+      .to(at::kByte)
+      .permute({1, 2, 3, 0})
+      .contiguous();
+}
+
+// `bytes` is [n, H, W, 3] in host memory.
+absl::Status HandOnFrames(const at::Tensor& bytes, const FrameDownload::Sink& sink) {
+  const size_t size = static_cast<size_t>(bytes.numel() / bytes.size(0));
+  const uint8_t* data = bytes.const_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < bytes.size(0); ++i, data += size) {
+    if (absl::Status status = sink({data, data + size}); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::vector<uint8_t>> ToRgb24(const at::Tensor& frames) {
+  std::vector<std::vector<uint8_t>> pictures;
+  HandOnFrames(ToBytes(frames).cpu(), [&](std::vector<uint8_t> rgb24) {
+    pictures.push_back(std::move(rgb24));
+    return absl::OkStatus();
+  }).IgnoreError();
+  return pictures;
+}
+
+// A chunk on its way.
+struct FrameDownload::Buffer {
+  explicit Buffer(c10::DeviceType type) : arrival(type) {}
+
+  at::Tensor memory;  // page-locked, as large as the largest chunk so far
+  at::Tensor device;  // what is copied; undefined while nothing is on its way
+  at::Tensor host;    // the part of `memory` that it goes to
+  c10::Event arrival;
+};
+
+// The stream of the copies. They wait for the conversion, and the decoding does not wait for them.
+class FrameDownload::CopyQueue {
+ public:
+  explicit CopyQueue(at::Device device)
+      : device_(device),
+        stream_(c10::impl::VirtualGuardImpl(device.type())
+                    .getStreamFromGlobalPool(device, /*isHighPriority=*/true)) {}
+
+  const at::Device& device() const { return device_; }
+
+  void Copy(Buffer& buffer) const {
+    c10::Event converted(device_.type());
+    converted.record(at::accelerator::getCurrentStream(device_.index()));
+    converted.block(stream_);
+    const c10::StreamGuard guard(stream_);
+    buffer.host.copy_(buffer.device, /*non_blocking=*/true);
+    buffer.arrival.record(stream_);
+  }
+
+ private:
+  const at::Device device_;
+  const c10::Stream stream_;
+};
+
+FrameDownload::FrameDownload(at::Device device, Sink sink)
+    : sink_(std::move(sink)),
+      queue_(device.is_cpu() ? nullptr : std::make_unique<CopyQueue>(device)) {}
+
+FrameDownload::~FrameDownload() {
+  for (const std::unique_ptr<Buffer>& buffer : buffers_) {
+    if (buffer == nullptr || !buffer->device.defined()) continue;
+    try {
+      buffer->arrival.synchronize();
+    } catch (const c10::Error&) {
+      // The device is lost: nothing travels any more, and what needs the device next says so.
+    }
+  }
+}
+
+absl::Status FrameDownload::Add(const at::Tensor& frames) {
+  // Frames that were put together from tiles are on the host already.
+  if (frames.is_cpu()) return HandOnFrames(ToBytes(frames), sink_);
+  std::unique_ptr<Buffer>& slot = buffers_[next_];
+  if (slot == nullptr) slot = std::make_unique<Buffer>(queue_->device().type());
+  next_ = 1 - next_;
+  Buffer& buffer = *slot;  // empty: the call before handed it on
+  const at::Tensor bytes = ToBytes(frames);
+  const auto size = static_cast<int64_t>(bytes.nbytes());
+  if (!buffer.memory.defined() || buffer.memory.numel() < size) {
+    buffer.memory = AllocateHostMemory(size, queue_->device());
+  }
+  buffer.host = buffer.memory.narrow(0, 0, size).view(bytes.sizes());
+  buffer.device = bytes;
+  queue_->Copy(buffer);
+  if (buffers_[next_] == nullptr) return absl::OkStatus();
+  return HandOn(*buffers_[next_]);
+}
+
+absl::Status FrameDownload::Finish() {
+  const std::unique_ptr<Buffer>& last = buffers_[1 - next_];
+  return last == nullptr ? absl::OkStatus() : HandOn(*last);
+}
+
+absl::Status FrameDownload::HandOn(Buffer& buffer) {
+  if (!buffer.device.defined()) return absl::OkStatus();
+  buffer.arrival.synchronize();
+  buffer.device.reset();
+  return HandOnFrames(buffer.host, sink_);
+}
+
+}  // namespace wan

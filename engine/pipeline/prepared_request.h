@@ -1,0 +1,25 @@
+// What the pipeline takes of a request's texts and image, read once, when the plan is made.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/media/rgb_image.h"
+
+namespace wan {
+
+// A prompt ready for the text encoder.
+struct PromptTokens {
+  std::vector<int64_t> ids;  // with the end mark, cut to the limit
+  int64_t uncut_length = 0;  // tokens before the cut
+};
+
+// GenerationPlan::prepared.
+struct PreparedRequest {
+  PromptTokens prompt;
+  PromptTokens negative_prompt;   // no ids for a model without guidance
+  std::optional<RgbImage> image;  // as it was sent, in its own size; absent for text to video
+};
+
+}  // namespace wan

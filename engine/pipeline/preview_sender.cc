@@ -1,0 +1,48 @@
+#include "engine/pipeline/preview_sender.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "engine/api/errors.h"
+#include "engine/device/torch_errors.h"
+#include "engine/media/image_encode.h"
+#include "engine/pipeline/frame_download.h"
+#include "engine/pipeline/tiled_decode.h"
+#include "engine/planning/planned_model.h"
+#include "engine/weights/weight_lease.h"
+
+namespace wan {
+
+absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
+  const int interval = plan_.request.preview_interval;
+  if (interval == 0 || failed_ || state.step % interval != 0) return absl::OkStatus();
+  const absl::Status status = CatchTorchErrors("making a preview", [&] { return Send(state); });
+  if (status.ok()) return status;
+  if (gate_.RequestedStop()) return gate_.Pass();
+  if (IsDeviceLost(status)) return status;
+  failed_ = true;
+  if (IsOutOfMemory(status)) ReleaseCachedMemory(model_.device);
+  observer_.OnOmission({std::nullopt, status});
+  return absl::OkStatus();
+}
+
+absl::Status PreviewSender::Send(const DenoiseState& state) const {
+  const WeightLease lease(model_.vae_weights, PolicyOf(plan_, ModelComponent::kVae));
+  const at::Tensor clean =
+      (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
+  return DecodeTiled(
+      *model_.vae, clean, plan_.decode_tiles,
+      [&](const at::Tensor& frames) -> absl::Status {
+        absl::StatusOr<std::string> jpeg =
+            EncodeJpeg(ToRgb24(frames).front(), plan_.shape.width, plan_.shape.height);
+        if (!jpeg.ok()) return jpeg.status();
+        observer_.OnPreview({state.step, *std::move(jpeg)});
+        return absl::OkStatus();
+      },
+      gate_);
+}
+
+}  // namespace wan

@@ -1,0 +1,37 @@
+// Pictures of what a video will be, while its steps run.
+#pragma once
+
+#include "absl/status/status.h"
+#include "engine/api/engine.h"
+#include "engine/api/generation.h"
+#include "engine/device/work_gate.h"
+#include "engine/pipeline/denoise_loop.h"
+#include "engine/pipeline/pipeline_model.h"
+
+namespace wan {
+
+// Sends the previews of one job. They are optional: the first that fails, for want of memory for
+// instance, is told to the observer and is the last, so that a job does not pay for it again and
+// again.
+class PreviewSender {
+ public:
+  // All must outlive the object.
+  PreviewSender(const GenerationPlan& plan, const PipelineModel& model,
+                GenerationObserver& observer, const WorkGate& gate)
+      : plan_(plan), model_(model), observer_(observer), gate_(gate) {}
+
+  // Sends a preview if one is due after this step: the first frame of the clean latents to which
+  // the step's flow points. Fails with nothing but CANCELLED, after a stop request, and DEVICE_LOST.
+  absl::Status AfterStep(const DenoiseState& state);
+
+ private:
+  absl::Status Send(const DenoiseState& state) const;
+
+  const GenerationPlan& plan_;
+  const PipelineModel& model_;
+  GenerationObserver& observer_;
+  const WorkGate& gate_;
+  bool failed_ = false;
+};
+
+}  // namespace wan

@@ -1,9 +1,12 @@
 #include "engine/ops/attention.h"
 
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include <optional>
+
+#include "engine/ops/cuda_ops.h"
 
 namespace wan {
 namespace {
@@ -12,9 +15,24 @@ namespace {
 constexpr int64_t kLargestCudnnHead = 128;
 constexpr int64_t kCudnnHeadMultiple = 8;
 
+// The Hopper kernel's only head, and the fewest keys for which it was measured to be the faster
+// one.
+constexpr int kHopperCapability = 90;
+constexpr int64_t kHopperHead = 128;
+constexpr int64_t kFewestHopperKeys = 1024;
+
+int ComputeCapability(at::Device device) {
+  const auto ask = GetCudaOps().compute_capability;
+  return device.is_cuda() && ask != nullptr ? ask(device.index()) : 0;
+}
+
 }  // namespace
 
 AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem) {
+  const bool hopper = problem.device == at::kCUDA && problem.dtype == at::kBFloat16 &&
+                      problem.compute_capability == kHopperCapability &&
+                      problem.head_dim == kHopperHead && problem.keys >= kFewestHopperKeys;
+  if (hopper) return AttentionKernel::kHopper;
   const bool cudnn = problem.device == at::kCUDA && problem.dtype == at::kBFloat16 &&
                      problem.head_dim % kCudnnHeadMultiple == 0 &&
                      problem.head_dim <= kLargestCudnnHead && problem.queries > 1 &&
@@ -26,11 +44,21 @@ at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::T
   const at::Tensor q = query.transpose(1, 2);
   const at::Tensor k = key.transpose(1, 2);
   const at::Tensor v = value.transpose(1, 2);
-  const AttentionKernel kernel = ChooseAttentionKernel({.device = query.device().type(),
-                                                        .dtype = query.scalar_type(),
-                                                        .queries = query.size(1),
-                                                        .keys = key.size(1),
-                                                        .head_dim = query.size(3)});
+  const AttentionKernel kernel =
+      ChooseAttentionKernel({.device = query.device().type(),
+                             .dtype = query.scalar_type(),
+                             .queries = query.size(1),
+                             .keys = key.size(1),
+                             .head_dim = query.size(3),
+                             .compute_capability = ComputeCapability(query.device())});
+  if (kernel == AttentionKernel::kHopper) {
+    at::Tensor out = at::empty(query.sizes(), query.options());
+    const auto attention = GetCudaOps().attention;
+    if (attention(query, key, value, out)) return out;
+    // It takes no start and no stride but multiples of 16 bytes. Copies have them.
+    const auto copy = [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); };
+    if (attention(copy(query), copy(key), copy(value), out)) return out;
+  }
   if (kernel == AttentionKernel::kCudnn) {
     return std::get<0>(at::_scaled_dot_product_cudnn_attention(q, k, v, /*attn_bias=*/std::nullopt,
                                                                /*compute_log_sumexp=*/false))

@@ -10,6 +10,9 @@
 namespace wan {
 
 struct CudaOps {
+  // attention.h, into `out` of the query's shape, contiguous. It supports compute capability 9.0.
+  bool (*attention)(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                    at::Tensor& out) = nullptr;
   // layer_norm_modulate.h
   bool (*layer_norm_modulate)(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                               const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
@@ -20,6 +23,10 @@ struct CudaOps {
   // rms_norm_rope.h
   bool (*rms_norm_rope)(at::Tensor& x, const at::Tensor& weight, double eps,
                         const at::Tensor& rotary) = nullptr;
+
+  // No operator: returns ten times the major number plus the minor number of a GPU's compute
+  // capability, for example 90.
+  int (*compute_capability)(int device) = nullptr;
 };
 
 CudaOps& GetCudaOps();

@@ -120,5 +120,46 @@ TEST(Attention, ChoosesCudnnWhereItHasAKernel) {
   }
 }
 
+TEST(Attention, ChoosesTheHopperKernelForLongSequencesOnHopper) {
+  const AttentionProblem a14b{.device = at::kCUDA,
+                              .dtype = at::kBFloat16,
+                              .queries = 75600,
+                              .keys = 75600,
+                              .head_dim = 128,
+                              .compute_capability = 90};
+  EXPECT_EQ(ChooseAttentionKernel(a14b), AttentionKernel::kHopper);
+
+  const auto chosen = [&](auto change) {
+    AttentionProblem problem = a14b;
+    change(problem);
+    return ChooseAttentionKernel(problem);
+  };
+  using Problem = AttentionProblem;
+  for (const auto change : {
+           +[](Problem& p) { p.queries = 1; },
+           +[](Problem& p) { p.keys = 1024; },
+       }) {
+    EXPECT_EQ(chosen(change), AttentionKernel::kHopper);
+  }
+  for (const auto change : {
+           +[](Problem& p) { p.compute_capability = 0; },
+           +[](Problem& p) { p.compute_capability = 80; },
+           +[](Problem& p) { p.compute_capability = 89; },
+           +[](Problem& p) { p.compute_capability = 100; },
+           +[](Problem& p) { p.compute_capability = 120; },
+           +[](Problem& p) { p.head_dim = 64; },
+           +[](Problem& p) { p.keys = 1023; },
+       }) {
+    EXPECT_EQ(chosen(change), AttentionKernel::kCudnn);
+  }
+  for (const auto change : {
+           +[](Problem& p) { p.device = at::kCPU; },
+           +[](Problem& p) { p.dtype = at::kHalf; },
+           +[](Problem& p) { p.head_dim = 192; },
+       }) {
+    EXPECT_EQ(chosen(change), AttentionKernel::kLibTorch);
+  }
+}
+
 }  // namespace
 }  // namespace wan

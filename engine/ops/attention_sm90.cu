@@ -1,0 +1,476 @@
+// Attention (attention.h) for compute capability 9.0, heads of 128 channels, bf16.
+//
+// A cluster of two blocks works on 256 queries of one head and passes over all keys and values,
+// 176 at a time, keeping a running softmax. In a block one thread loads tiles with tensor copies,
+// each half a tile for both blocks of the cluster, and two warp groups of 64 queries compute. They
+// take turns: while one keeps the tensor cores busy, the other computes exponentials. A turn is the
+// scores of one tile and the outputs of the tile before. Blocks stay for all their tiles;
+// neighbouring clusters have the same head, so that its keys and values come from the cache.
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda.h>
+#include <cuda_bf16.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "engine/ops/cuda_ops.h"
+#include "engine/ops/online_softmax_sm90.cuh"
+#include "engine/ops/sm90.cuh"
+
+namespace wan {
+namespace {
+
+using namespace sm90;
+
+constexpr int kHeadDim = 128;
+constexpr int kClusterBlocks = 2;
+constexpr int kWarpGroup = 128;
+constexpr int kGroups = 2;  // that compute
+constexpr int kGroupRows = 64;
+constexpr int kBlockRows = kGroups * kGroupRows;
+constexpr int kClusterRows = kClusterBlocks * kBlockRows;
+constexpr int kThreads = (1 + kGroups) * kWarpGroup;
+constexpr int kStages = 2;  // tiles of keys, and as many of values, in shared memory
+
+// A tensor copy swizzles rows of at most 128 bytes, so a tile is two boxes of 64 columns.
+constexpr int kBoxColumns = 64;
+constexpr uint32_t kRowBytes = kBoxColumns * 2;
+constexpr uint32_t kQueryBox = kGroupRows * kRowBytes;
+constexpr uint32_t kQueryBytes = 2 * kQueryBox;  // of a group
+constexpr uint32_t kTileBox = kKeys * kRowBytes;
+constexpr uint32_t kTileBytes = 2 * kTileBox;
+
+// Shared memory: queries, keys, values, barriers.
+struct Barriers {
+  uint64_t query_full[kGroups], query_empty[kGroups];
+  uint64_t key_full[kStages], key_empty[kStages];
+  uint64_t value_full[kStages], value_empty[kStages];
+};
+constexpr uint32_t kSwizzleAlignment = 1024;
+constexpr uint32_t kKeysAt = kGroups * kQueryBytes;
+constexpr uint32_t kValuesAt = kKeysAt + kStages * kTileBytes;
+constexpr uint32_t kBarriersAt = kValuesAt + kStages * kTileBytes;
+constexpr uint32_t kSharedBytes = kBarriersAt + sizeof(Barriers) + kSwizzleAlignment;
+
+// Registers of a thread, in place of the 168 it starts with: 24 + 2 * 240 <= 3 * 168.
+#define WAN_LOADER_REGISTERS "24"
+#define WAN_GROUP_REGISTERS "240"
+
+// Of a turn's products with the values: those issued before the scores are waited for, and those
+// left when the other group may begin. The search for the maximum takes place between the others.
+constexpr int kStepsAhead = 2;
+constexpr int kStepsLeft = 4;
+constexpr int kSearchSlots = kSteps - kStepsAhead;
+
+struct Problem {
+  CUtensorMap query, key, value;
+  __nv_bfloat16* out;
+  int64_t out_batch_stride, out_row_stride, out_head_stride;
+  int queries, keys, heads;
+  int row_tiles;  // of kClusterRows queries of a head
+  int tiles;      // of all heads and batch entries
+  int key_tiles;
+  float scale;  // of scores, with log2(e) in it
+};
+
+struct Tile {
+  int row, head, batch;  // `row` is the block's first
+};
+
+__device__ __forceinline__ Tile Locate(const Problem& problem, int tile, int rank) {
+  const int group = tile / problem.row_tiles;
+  const int batch = group / problem.heads;
+  return {(tile - group * problem.row_tiles) * kClusterRows + rank * kBlockRows,
+          group - batch * problem.heads, batch};
+}
+
+// The place of the next tile in a ring of kStages, and the parity of its phase.
+struct Ring {
+  int stage = 0;
+  uint32_t parity = 0;
+  __device__ __forceinline__ void Next() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+struct SharedMemory {
+  uint32_t base;
+  __device__ __forceinline__ uint32_t Queries(int group) const {
+    return base + group * kQueryBytes;
+  }
+  __device__ __forceinline__ uint32_t Keys() const { return base + kKeysAt; }
+  __device__ __forceinline__ uint32_t Values() const { return base + kValuesAt; }
+  __device__ __forceinline__ uint32_t Barrier(size_t first, int index) const {
+    return base + kBarriersAt + static_cast<uint32_t>(first) + 8 * index;
+  }
+};
+#define WAN_BARRIER(name, index) shared.Barrier(offsetof(Barriers, name), index)
+
+[[maybe_unused]] __device__ __forceinline__ void InitBarriers(const SharedMemory& shared) {
+  constexpr int kWarps = kWarpGroup / 32;
+  for (int i = 0; i < kGroups; ++i) {
+    BarrierInit(WAN_BARRIER(query_full, i), 1);
+    BarrierInit(WAN_BARRIER(query_empty, i), kWarps);
+  }
+  for (int i = 0; i < kStages; ++i) {
+    BarrierInit(WAN_BARRIER(key_full, i), 1);
+    BarrierInit(WAN_BARRIER(value_full, i), 1);
+    // A block loads for both, so it waits for both.
+    BarrierInit(WAN_BARRIER(key_empty, i), kWarps * kGroups * kClusterBlocks);
+    BarrierInit(WAN_BARRIER(value_empty, i), kWarps * kGroups * kClusterBlocks);
+  }
+  BarrierInitFence();
+}
+
+// One thread of a block.
+[[maybe_unused]] __device__ __forceinline__ void LoadTiles(const Problem& problem,
+                                                           const SharedMemory& shared, int rank,
+                                                           int first, int step) {
+  Ring key, value;
+  uint32_t query_parity = 0;
+  const auto load_half = [&](const CUtensorMap* map, uint32_t to, uint32_t full, uint32_t empty,
+                             uint32_t parity, int tile, const Tile& at) {
+    BarrierWait(empty, parity ^ 1);
+    BarrierExpect(full, kTileBytes);
+    LoadBoxInCluster(to + rank * kTileBox, map, full, rank * kBoxColumns, tile * kKeys, at.head,
+                     at.batch, (1 << kClusterBlocks) - 1);
+  };
+  for (int tile = first; tile < problem.tiles; tile += step) {
+    const Tile at = Locate(problem, tile, rank);
+    // From the last tile to the first; values one tile behind their keys, as they are used.
+#pragma unroll 1
+    for (int i = problem.key_tiles - 1; i >= -1; --i) {
+      if (i >= 0) {
+        load_half(&problem.key, shared.Keys() + key.stage * kTileBytes,
+                  WAN_BARRIER(key_full, key.stage), WAN_BARRIER(key_empty, key.stage), key.parity,
+                  i, at);
+        key.Next();
+      }
+      if (i < problem.key_tiles - 1) {
+        load_half(&problem.value, shared.Values() + value.stage * kTileBytes,
+                  WAN_BARRIER(value_full, value.stage), WAN_BARRIER(value_empty, value.stage),
+                  value.parity, i + 1, at);
+        value.Next();
+        continue;
+      }
+#pragma unroll 1
+      for (int g = 0; g < kGroups; ++g) {
+        const uint32_t full = WAN_BARRIER(query_full, g);
+        const uint32_t to = shared.Queries(g);
+        const int row = at.row + g * kGroupRows;
+        BarrierWait(WAN_BARRIER(query_empty, g), query_parity ^ 1);
+        BarrierExpect(full, kQueryBytes);
+        LoadBox(to, &problem.query, full, 0, row, at.head, at.batch);
+        LoadBox(to + kQueryBox, &problem.query, full, kBoxColumns, row, at.head, at.batch);
+      }
+      query_parity ^= 1;
+    }
+  }
+}
+
+// Writes a group's 64 rows, as far as there are queries. Four threads have a row's neighbours in
+// pairs; they trade so that each writes 16 bytes at a time.
+__device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at, int group,
+                                          const float (&out)[kOutputs], float inverse0,
+                                          float inverse1) {
+  const int lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32 % 4;
+  const int quad = lane % 4;
+  const int first_row = at.row + group * kGroupRows + warp * 16 + lane / 4;
+  __nv_bfloat16* const to = problem.out + at.batch * problem.out_batch_stride +
+                            at.head * problem.out_head_stride + first_row * problem.out_row_stride;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float inverse = half == 0 ? inverse0 : inverse1;
+#pragma unroll
+    for (int j = 0; j < kHeadDim / 32; ++j) {
+      uint32_t v[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int i = 16 * j + 4 * k + 2 * half;
+        v[k] = PackBf16(out[i] * inverse, out[i + 1] * inverse);
+      }
+      // A transposition of four by four, in two steps.
+#pragma unroll
+      for (int k = 0; k < 4; k += 2) {
+        const uint32_t got = __shfl_xor_sync(~0u, quad & 1 ? v[k] : v[k + 1], 1);
+        (quad & 1 ? v[k] : v[k + 1]) = got;
+      }
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        const uint32_t got = __shfl_xor_sync(~0u, quad & 2 ? v[k] : v[k + 2], 2);
+        (quad & 2 ? v[k] : v[k + 2]) = got;
+      }
+      if (first_row + 8 * half < problem.queries) {
+        *reinterpret_cast<uint4*>(to + 8 * half * problem.out_row_stride + 32 * j + 8 * quad) =
+            make_uint4(v[0], v[1], v[2], v[3]);
+      }
+    }
+  }
+}
+
+// A warp group: group 0 or 1 of a block.
+[[maybe_unused]] __device__ __forceinline__ void ComputeTiles(const Problem& problem,
+                                                              const SharedMemory& shared, int rank,
+                                                              int first, int step, int group) {
+  const int lane = threadIdx.x % 32;
+  const uint64_t query_matrix = MatrixAt(shared.Queries(group), 0);
+  const uint64_t key_matrix = MatrixAt(shared.Keys(), 0);
+  const uint64_t value_matrix = MatrixAt(shared.Values(), kTileBox);
+  // Lane 0 of a warp arrives in block 0 of the cluster, lane 1 in block 1.
+  const uint32_t barriers = shared.Barrier(0, 0);
+  const uint32_t to_block = ClusterAddress(barriers, lane % kClusterBlocks) - barriers;
+  const auto release = [&](uint32_t empty) {
+    if (lane < kClusterBlocks) BarrierArriveInCluster(empty + to_block);
+  };
+  const auto take_turn = [&] { NamedSync<kGroups * kWarpGroup>(1 + group); };
+  const auto give_turn = [&] { NamedArrive<kGroups * kWarpGroup>(2 - group); };
+
+  Ring key, value;
+  uint32_t query_parity = 0;
+  float scores[kScores], out[kOutputs];
+  uint32_t probabilities[kSteps][4];
+  OnlineSoftmax softmax(scores, probabilities, out, problem.scale);
+
+  const auto multiply_keys = [&] {
+    const uint64_t keys = key_matrix + key.stage * MatrixStep(kTileBytes);
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 16; ++i) {
+      Product64x176(scores, query_matrix + MatrixStep(i / 4 * kQueryBox + i % 4 * 32),
+                    keys + MatrixStep(i / 4 * kTileBox + i % 4 * 32), i > 0);
+    }
+    ProductCommit();
+  };
+  const auto multiply_values = [&](int i, int accumulate) {
+    const uint64_t values = value_matrix + value.stage * MatrixStep(kTileBytes);
+    Product64x128(out, probabilities[i], values + MatrixStep(i * 16 * kRowBytes),
+                  i > 0 ? 1 : accumulate);
+  };
+
+  if (group == 1) give_turn();
+  for (int tile = first; tile < problem.tiles; tile += step) {
+    const Tile at = Locate(problem, tile, rank);
+    BarrierWait(WAN_BARRIER(query_full, group), query_parity);
+    query_parity ^= 1;
+
+    // The last keys come first: there alone some may be missing.
+    take_turn();
+    BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
+    ProductFence();
+    multiply_keys();
+    give_turn();
+    ProductWait<0>();
+    Pin(scores);
+    release(WAN_BARRIER(key_empty, key.stage));
+    key.Next();
+    const int valid = problem.keys - (problem.key_tiles - 1) * kKeys;
+    if (valid < kKeys) {
+#pragma unroll
+      for (int i = 0; i < kScores; ++i) {
+        const int column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+        if (column >= valid) scores[i] = -INFINITY;
+      }
+    }
+    softmax.First();
+    int accumulate = 0;
+
+#pragma unroll 1
+    for (int i = problem.key_tiles - 1; i > 0; --i) {
+      take_turn();
+      BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
+      Pin(out);
+      Pin(probabilities);
+      ProductFence();
+      multiply_keys();
+      BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
+      // A warp that issues a product is held up until those before it are nearly done, so the
+      // search for the maximum runs between products.
+      ProductFence();
+
+#pragma unroll
+      for (int j = 0; j < kStepsAhead; ++j) multiply_values(j, accumulate);
+      ProductCommit();
+      ProductWait<1>();
+      Pin(scores);
+      release(WAN_BARRIER(key_empty, key.stage));
+      key.Next();
+#pragma unroll
+      for (int j = 0; j < kSearchSlots; ++j) {
+        softmax.SearchMaximum<kSearchSlots>(j);
+        if (j == kSearchSlots - kStepsLeft) give_turn();
+        ProductFence();
+        multiply_values(kStepsAhead + j, 1);
+      }
+      ProductCommit();
+      accumulate = 1;
+      softmax.UpdateMaximum();
+      ProductWait<0>();
+      Pin(out);
+      Pin(probabilities);
+      release(WAN_BARRIER(value_empty, value.stage));
+      value.Next();
+      softmax.Next();
+    }
+    __syncwarp();
+    if (lane == 0) BarrierArrive(WAN_BARRIER(query_empty, group));
+
+    take_turn();
+    BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
+    Pin(out);
+    Pin(probabilities);
+    ProductFence();
+#pragma unroll
+    for (int j = 0; j < kSteps; ++j) multiply_values(j, accumulate);
+    ProductCommit();
+    give_turn();
+    const float inverse0 = softmax.Inverse(0);
+    const float inverse1 = softmax.Inverse(1);
+    ProductWait<0>();
+    Pin(out);
+    release(WAN_BARRIER(value_empty, value.stage));
+    value.Next();
+    WriteRows(problem, at, group, out, inverse0, inverse1);
+  }
+  // No arrival stays open.
+  if (group == 0) take_turn();
+}
+
+__global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 1, 1)
+    AttentionKernel(const __grid_constant__ Problem problem) {
+  // Other architectures have an empty kernel.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ uint8_t memory[];
+  const SharedMemory shared{(SharedAddress(memory) + kSwizzleAlignment - 1) &
+                            ~(kSwizzleAlignment - 1)};
+  const int rank = blockIdx.x % kClusterBlocks;
+  const int first = blockIdx.x / kClusterBlocks;
+  const int step = gridDim.x / kClusterBlocks;
+  // Shuffled, so that the compiler knows it to be the same in a warp.
+  const int group = __shfl_sync(~0u, threadIdx.x / kWarpGroup, 0);
+  if (threadIdx.x == 0) InitBarriers(shared);
+  ClusterSync();
+  if (group == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 " WAN_LOADER_REGISTERS ";");
+    if (threadIdx.x == 0) LoadTiles(problem, shared, rank, first, step);
+    __syncwarp();
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 " WAN_GROUP_REGISTERS ";");
+    ComputeTiles(problem, shared, rank, first, step, group - 1);
+  }
+  // The other block may still write here and arrive at barriers here.
+  ClusterSync();
+#endif
+}
+
+using EncodeTensorMap = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
+                                     const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
+                                     const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                     CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+// The driver's function; the plug-in is not linked with the driver.
+EncodeTensorMap FindEncodeTensorMap() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  C10_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                                  cudaEnableDefault, &result));
+  return reinterpret_cast<EncodeTensorMap>(function);
+}
+
+// Describes [batch, rows, heads, 128] to tensor copies of `box_rows` rows of half a head; rows
+// beyond the tensor read as zeros. False if the driver refuses, as for strides that are no multiple
+// of 16 bytes.
+bool DescribeTensor(const at::Tensor& tensor, int box_rows, CUtensorMap& map) {
+  static const EncodeTensorMap encode = FindEncodeTensorMap();
+  // The stride of a dimension of size 1 is never used, but checked.
+  const auto stride = [&](int dimension) {
+    return static_cast<cuuint64_t>(
+        tensor.size(dimension) > 1 ? tensor.stride(dimension) * tensor.element_size() : kRowBytes);
+  };
+  const cuuint64_t sizes[4] = {kHeadDim, static_cast<cuuint64_t>(tensor.size(1)),
+                               static_cast<cuuint64_t>(tensor.size(2)),
+                               static_cast<cuuint64_t>(tensor.size(0))};
+  const cuuint64_t strides[3] = {stride(1), stride(2), stride(0)};
+  const cuuint32_t box[4] = {kBoxColumns, static_cast<cuuint32_t>(box_rows), 1, 1};
+  const cuuint32_t ones[4] = {1, 1, 1, 1};
+  return encode != nullptr && encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
+                                     const_cast<void*>(tensor.const_data_ptr()), sizes, strides,
+                                     box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                     CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool HasRowsOfHeads(const at::Tensor& tensor) {
+  constexpr int64_t kAlignment = 16 / sizeof(__nv_bfloat16);
+  if (tensor.dim() != 4 || !tensor.is_cuda() || tensor.scalar_type() != at::kBFloat16 ||
+      tensor.numel() == 0 || tensor.size(3) != kHeadDim || tensor.stride(3) != 1 ||
+      tensor.size(1) > std::numeric_limits<int>::max() / 2 ||
+      reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 != 0) {
+    return false;
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (tensor.size(i) > 1 && tensor.stride(i) % kAlignment != 0) return false;
+  }
+  return true;
+}
+
+int ComputeCapability(int device) {
+  int major = 0;
+  int minor = 0;
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return 10 * major + minor;
+}
+
+bool AttentionCuda(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                   at::Tensor& out) {
+  const bool supported = HasRowsOfHeads(query) && HasRowsOfHeads(key) && HasRowsOfHeads(value) &&
+                         HasRowsOfHeads(out) && out.is_contiguous() &&
+                         out.sizes() == query.sizes() && key.sizes() == value.sizes() &&
+                         key.size(0) == query.size(0) && key.size(2) == query.size(2) &&
+                         ComputeCapability(query.get_device()) == 90;
+  Problem problem;
+  if (!supported || !DescribeTensor(query, kGroupRows, problem.query) ||
+      !DescribeTensor(key, kKeys, problem.key) || !DescribeTensor(value, kKeys, problem.value)) {
+    return false;
+  }
+  const auto tiles = [](int64_t size, int64_t tile) { return (size + tile - 1) / tile; };
+  const int64_t all_tiles = tiles(query.size(1), kClusterRows) * query.size(2) * query.size(0);
+  if (all_tiles > std::numeric_limits<int>::max() / 2) return false;
+  problem.out = static_cast<__nv_bfloat16*>(out.mutable_data_ptr());
+  problem.out_batch_stride = out.stride(0);
+  problem.out_row_stride = out.stride(1);
+  problem.out_head_stride = out.stride(2);
+  problem.queries = static_cast<int>(query.size(1));
+  problem.keys = static_cast<int>(key.size(1));
+  problem.heads = static_cast<int>(query.size(2));
+  problem.row_tiles = static_cast<int>(tiles(query.size(1), kClusterRows));
+  problem.tiles = static_cast<int>(all_tiles);
+  problem.key_tiles = static_cast<int>(tiles(key.size(1), kKeys));
+  problem.scale = static_cast<float>(std::log2(std::exp(1.0)) / std::sqrt(double{kHeadDim}));
+
+  const c10::cuda::CUDAGuard guard(query.device());
+  int processors = 0;
+  C10_CUDA_CHECK(
+      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, query.get_device()));
+  C10_CUDA_CHECK(cudaFuncSetAttribute(AttentionKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      kSharedBytes));
+  const int clusters = std::min(processors / kClusterBlocks, problem.tiles);
+  AttentionKernel<<<clusters * kClusterBlocks, kThreads, kSharedBytes,
+                    c10::cuda::getCurrentCUDAStream()>>>(problem);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return true;
+}
+
+const bool kRegistered = (GetCudaOps().attention = &AttentionCuda,
+                          GetCudaOps().compute_capability = &ComputeCapability, true);
+
+}  // namespace
+}  // namespace wan

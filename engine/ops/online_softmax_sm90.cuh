@@ -1,0 +1,229 @@
+// The softmax of attention_sm90.cu: of 64 rows of scores that a warp group has in its registers,
+// one tile of keys after the other.
+//
+// The tensor cores wait for this code, and a scheduler has one warp for it. Two things count:
+// instructions, and that none of them waits for the one before. An exponential takes about 30
+// cycles until its result can be used, and 8 until the next one can start, so what uses a result
+// has to come some exponentials later. The compiler would move it closer; it moves nothing over a
+// `pmevent`, which does nothing else (it raises an event for a profiler).
+#pragma once
+
+#include <cstdint>
+
+namespace wan::sm90 {
+
+constexpr int kKeys = 176;           // keys of a tile
+constexpr int kScores = kKeys / 2;   // scores of a thread
+constexpr int kFours = kScores / 4;  // two neighbours in each of its two rows
+constexpr int kSteps = kKeys / 16;   // products of the probabilities with the values
+constexpr int kOutputs = 64;         // outputs of a thread
+constexpr int kBlocks = kFours / 2;  // exponentials between two scheduling barriers: eight
+constexpr int kLag = 3;              // fours between an exponential and its use
+
+__device__ __forceinline__ void SchedulingBarrier() { asm volatile("pmevent 1;" ::: "memory"); }
+
+// Tells the compiler that the registers may change here, as they do while products run.
+template <int kCount>
+__device__ __forceinline__ void Pin(float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(values[i])::"memory");
+}
+
+template <int kCount>
+__device__ __forceinline__ void Pin(uint32_t (&values)[kCount][4]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) asm volatile("" : "+r"(values[i][j])::"memory");
+  }
+}
+
+__device__ __forceinline__ float Exp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+__device__ __forceinline__ uint32_t PackBf16(float low, float high) {
+  uint32_t result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+
+// Four threads share a row.
+__device__ __forceinline__ float RowMaximum(float x) {
+  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+}
+
+__device__ __forceinline__ float RowSum(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+// Works on registers of its caller: scores, which become exponentials; the probabilities in bf16,
+// as the product with the values takes them; and the output so far. Of a pair of members, [0] is
+// for the thread's upper row and [1] for the one eight below.
+class OnlineSoftmax {
+ public:
+  // Scores are multiplied by `scale`, which has log2(e) in it.
+  __device__ __forceinline__ OnlineSoftmax(float (&scores)[kScores],
+                                           uint32_t (&probabilities)[kSteps][4],
+                                           float (&out)[kOutputs], float scale)
+      : scores_(scores), probabilities_(probabilities), out_(out), scale_(scale) {}
+
+  // The first tile of a row: probabilities, nothing of the output.
+  __device__ __forceinline__ void First() {
+    float low[2] = {scores_[0], scores_[2]};
+    float high[2] = {scores_[1], scores_[3]};
+#pragma unroll
+    for (int i = 4; i < kScores; i += 4) {
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        low[row] = fmaxf(low[row], scores_[i + 2 * row]);
+        high[row] = fmaxf(high[row], scores_[i + 2 * row + 1]);
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      maximum_[row] = RowMaximum(fmaxf(low[row], high[row]));
+      sum_[row] = 0;
+    }
+    Exponentials</*kFirst=*/true>();
+  }
+
+  // Part `slot` of kSlots of the search for the maximum of any other tile, to be called in order
+  // between products.
+  template <int kSlots>
+  __device__ __forceinline__ void SearchMaximum(int slot) {
+#pragma unroll
+    for (int i = slot * kFours / kSlots; i < (slot + 1) * kFours / kSlots; ++i) {
+      // As integers: floats that are not negative keep their order, and a GPU compares three
+      // integers in one instruction.
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        const int x = __float_as_int(scores_[4 * i + 2 * row]);
+        const int y = __float_as_int(scores_[4 * i + 2 * row + 1]);
+        int& found = largest_[row][i % 2];
+        found = i < 2 ? max(x, y) : __vimax3_s32(found, x, y);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) asm volatile("" : "+f"(scores_[i]));
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      asm volatile("" : "+r"(largest_[row][0]), "+r"(largest_[row][1]));
+    }
+    SchedulingBarrier();
+  }
+
+  // After the whole search: the maximum of the rows so far, and by how much that scales what came
+  // before.
+  __device__ __forceinline__ void UpdateMaximum() {
+    int largest[2];
+#pragma unroll
+    for (int row = 0; row < 2; ++row) largest[row] = max(largest_[row][0], largest_[row][1]);
+#pragma unroll
+    for (int distance = 1; distance <= 2; ++distance) {
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        largest[row] = max(largest[row], __shfl_xor_sync(~0u, largest[row], distance));
+      }
+    }
+    float maximum[2] = {__int_as_float(largest[0]), __int_as_float(largest[1])};
+    // Where a row has negative scores alone, integers have the order of floats upside down.
+    if (__any_sync(~0u, min(largest[0], largest[1]) < 0)) {
+      float low[2] = {scores_[0], scores_[2]};
+#pragma unroll
+      for (int i = 0; i < kScores; i += 4) {
+        low[0] = fmaxf(low[0], fmaxf(scores_[i], scores_[i + 1]));
+        low[1] = fmaxf(low[1], fmaxf(scores_[i + 2], scores_[i + 3]));
+      }
+      maximum[0] = RowMaximum(low[0]);
+      maximum[1] = RowMaximum(low[1]);
+    }
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      maximum[row] = fmaxf(maximum_[row], maximum[row]);
+      factor_[row] = Exp2((maximum_[row] - maximum[row]) * scale_);
+      sum_[row] *= factor_[row];
+      maximum_[row] = maximum[row];
+    }
+  }
+
+  // Probabilities of this tile, and the output so far scaled to them. No product may be running on
+  // either.
+  __device__ __forceinline__ void Next() { Exponentials</*kFirst=*/false>(); }
+
+  // 1 / the sum of a row's exponentials; after the last tile.
+  __device__ __forceinline__ float Inverse(int row) const { return 1.f / RowSum(sum_[row]); }
+
+ private:
+  template <bool kFirst>
+  __device__ __forceinline__ void Exponentials() {
+    offset_[0] = maximum_[0] * scale_;
+    offset_[1] = maximum_[1] * scale_;
+    odd_sum_[0] = odd_sum_[1] = 0;
+    Arguments(0);
+    Arguments(1);
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+#pragma unroll
+      for (int i = 8 * block; i < 8 * block + 8; ++i) scores_[i] = Exp2(scores_[i]);
+#pragma unroll
+      for (int i = 2 * block; i < 2 * block + 2; ++i) {
+        if (i + 2 < kFours) Arguments(i + 2);
+        if (i >= kLag) Use(i - kLag);
+        if (!kFirst && 4 * i < kOutputs) Scale(i);
+      }
+      PinAll<kFirst>();
+      SchedulingBarrier();
+    }
+#pragma unroll
+    for (int i = kFours - kLag; i < kFours; ++i) Use(i);
+    sum_[0] += odd_sum_[0];
+    sum_[1] += odd_sum_[1];
+  }
+
+  __device__ __forceinline__ void Arguments(int i) {
+    scores_[4 * i] = fmaf(scores_[4 * i], scale_, -offset_[0]);
+    scores_[4 * i + 1] = fmaf(scores_[4 * i + 1], scale_, -offset_[0]);
+    scores_[4 * i + 2] = fmaf(scores_[4 * i + 2], scale_, -offset_[1]);
+    scores_[4 * i + 3] = fmaf(scores_[4 * i + 3], scale_, -offset_[1]);
+  }
+
+  __device__ __forceinline__ void Use(int i) {
+    sum_[0] += scores_[4 * i];
+    odd_sum_[0] += scores_[4 * i + 1];
+    sum_[1] += scores_[4 * i + 2];
+    odd_sum_[1] += scores_[4 * i + 3];
+    probabilities_[i / 2][i % 2 * 2] = PackBf16(scores_[4 * i], scores_[4 * i + 1]);
+    probabilities_[i / 2][i % 2 * 2 + 1] = PackBf16(scores_[4 * i + 2], scores_[4 * i + 3]);
+  }
+
+  __device__ __forceinline__ void Scale(int i) {
+    out_[4 * i] *= factor_[0];
+    out_[4 * i + 1] *= factor_[0];
+    out_[4 * i + 2] *= factor_[1];
+    out_[4 * i + 3] *= factor_[1];
+  }
+
+  template <bool kFirst>
+  __device__ __forceinline__ void PinAll() {
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) asm volatile("" : "+f"(scores_[i]));
+    asm volatile("" : "+f"(sum_[0]), "+f"(sum_[1]), "+f"(odd_sum_[0]), "+f"(odd_sum_[1]));
+    if (!kFirst) Pin(out_);
+    Pin(probabilities_);
+  }
+
+  float (&scores_)[kScores];
+  uint32_t (&probabilities_)[kSteps][4];
+  float (&out_)[kOutputs];
+  const float scale_;
+  float maximum_[2], sum_[2], factor_[2];
+  float offset_[2], odd_sum_[2];
+  int largest_[2][2];
+};
+
+}  // namespace wan::sm90

@@ -1,0 +1,187 @@
+// The instructions of sm_90a that attention_sm90.cu is made of: barriers in shared memory, tensor
+// copies and products of warp groups. Device code only; what is called nowhere else is not
+// compiled.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace wan::sm90 {
+
+// Addresses in shared memory are 32-bit, as the instructions take them.
+__device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// The address that lies as far into the shared memory of block `rank` of the cluster.
+__device__ __forceinline__ uint32_t ClusterAddress(uint32_t address, uint32_t rank) {
+  uint32_t result;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
+  return result;
+}
+
+// A phase of the barrier at `barrier` ends after `arrivals` arrivals and the bytes they announced.
+__device__ __forceinline__ void BarrierInit(uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+
+__device__ __forceinline__ void BarrierInitFence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void BarrierArrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// The same in any block of the cluster; the address is one of ClusterAddress.
+__device__ __forceinline__ void BarrierArriveInCluster(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives and announces bytes that copies will write.
+__device__ __forceinline__ void BarrierExpect(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+// Waits for the end of the phase of this parity; a new barrier is in a phase of parity 0, and the
+// one before it, of parity 1, counts as ended.
+__device__ __forceinline__ void BarrierWait(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// All threads of the cluster; what they wrote to shared memory before is seen after.
+__device__ __forceinline__ void ClusterSync() {
+  asm volatile(
+      "barrier.cluster.arrive.aligned;\n"
+      "barrier.cluster.wait.aligned;\n" ::
+          : "memory");
+}
+
+// Barriers of a block by number, for kThreads threads that synchronize or arrive.
+template <int kThreads>
+__device__ __forceinline__ void NamedSync(int number) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(kThreads) : "memory");
+}
+
+template <int kThreads>
+__device__ __forceinline__ void NamedArrive(int number) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(number), "n"(kThreads) : "memory");
+}
+
+// Copies the box at these coordinates of a tensor of four dimensions to shared memory and counts
+// its bytes at the barrier.
+__device__ __forceinline__ void LoadBox(uint32_t to, const CUtensorMap* map, uint32_t barrier,
+                                        int c0, int c1, int c2, int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
+
+// The same for every block of the cluster whose bit is in `blocks`, each at its own `to` and
+// `barrier`.
+__device__ __forceinline__ void LoadBoxInCluster(uint32_t to, const CUtensorMap* map,
+                                                 uint32_t barrier, int c0, int c1, int c2, int c3,
+                                                 uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(blocks)
+      : "memory");
+}
+
+// Describes a matrix of bf16 in shared memory whose rows of 128 bytes a tensor copy has swizzled.
+// Groups of eight rows lie 1024 bytes apart; `columns_apart` is the distance of blocks of 64
+// columns, where the product reads the matrix along its rows.
+__device__ __forceinline__ uint64_t MatrixAt(uint32_t address, uint32_t columns_apart) {
+  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
+  constexpr uint64_t kRowsApart = 1024;
+  return kSwizzle128 | (kRowsApart >> 4 << 32) | (uint64_t{columns_apart >> 4} << 16) |
+         ((address & 0x3FFFF) >> 4);
+}
+
+// What moves such a description on by this many bytes.
+__device__ __forceinline__ constexpr uint64_t MatrixStep(uint32_t bytes) { return bytes >> 4; }
+
+// To be called before the first product that uses registers written by other instructions.
+__device__ __forceinline__ void ProductFence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void ProductCommit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Waits until at most kGroups committed groups of products are not complete.
+template <int kGroups>
+__device__ __forceinline__ void ProductWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
+}
+
+#define WAN_REGISTERS_8(d, i)                                                                 \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define WAN_REGISTERS_64(d)                                                                     \
+  WAN_REGISTERS_8(d, 0), WAN_REGISTERS_8(d, 8), WAN_REGISTERS_8(d, 16), WAN_REGISTERS_8(d, 24), \
+      WAN_REGISTERS_8(d, 32), WAN_REGISTERS_8(d, 40), WAN_REGISTERS_8(d, 48),                   \
+      WAN_REGISTERS_8(d, 56)
+#define WAN_REGISTERS_88(d) \
+  WAN_REGISTERS_64(d), WAN_REGISTERS_8(d, 64), WAN_REGISTERS_8(d, 72), WAN_REGISTERS_8(d, 80)
+
+// d[64 x 176] (+)= a[64 x 16] * b[176 x 16]^T, both in shared memory. A thread holds of d, for
+// every eight columns, two neighbours in one row and two in the row eight below.
+__device__ __forceinline__ void Product64x176(float (&d)[88], uint64_t a, uint64_t b,
+                                              int accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %90, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n176k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
+      "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
+      "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
+      "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, "
+      "%77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87"
+      "}, %88, %89, p, 1, 1, 0, 0;\n"
+      "}\n"
+      : WAN_REGISTERS_88(d)
+      : "l"(a), "l"(b), "r"(accumulate));
+}
+
+// d[64 x 128] (+)= a[64 x 16] * b[16 x 128]: `a` from registers, laid out as d is, in pairs of
+// bf16; `b` in shared memory, read along its rows.
+__device__ __forceinline__ void Product64x128(float (&d)[64], const uint32_t (&a)[4], uint64_t b,
+                                              int accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
+      "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
+      "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
+      "%62, %63"
+      "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n"
+      "}\n"
+      : WAN_REGISTERS_64(d)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+}
+
+#undef WAN_REGISTERS_88
+#undef WAN_REGISTERS_64
+#undef WAN_REGISTERS_8
+
+}  // namespace wan::sm90

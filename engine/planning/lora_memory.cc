@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/planning/memory_walk.h"
+#include "engine/costs/memory_walk.h"
 #include "engine/weights/weight_patch.h"
 
 namespace wan {

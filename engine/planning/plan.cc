@@ -11,15 +11,16 @@
 #include "absl/strings/str_join.h"
 #include "engine/api/recorder.h"
 #include "engine/media/image_resize.h"
-#include "engine/planning/memory_estimate.h"
+#include "engine/models/wan/transformer_cost.h"
+#include "engine/models/wan/umt5_cost.h"
 #include "engine/planning/plan_memory.h"
 #include "engine/schedulers/flow_schedule.h"
 
 namespace wan {
 namespace {
 
-// Of the video. Its decoder's largest activations have 12.9e9 elements there; operators take more than
-// 2^31 of them, in pieces where a library does not (engine/ops/convolution.h), which
+// Of the video. Its decoder's largest activations have 12.9e9 elements there; operators take more
+// than 2^31 of them, in pieces where a library does not (engine/ops/convolution.h), which
 // tests/gpu/large_sizes_gpu_test.cc holds against parts.
 constexpr int kMaxSide = 4096;
 // Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
@@ -231,14 +232,6 @@ std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const Plan
                      low_noise ? guidance_scale.front() : guidance_scale.back()});
   }
   return steps;
-}
-
-double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens) {
-  const double inner = static_cast<double>(config.num_heads * config.head_dim);
-  const double dim = static_cast<double>(config.dim);
-  const double per_token = 8 * dim * inner + 6 * dim * static_cast<double>(config.ffn_dim) +
-                           4 * static_cast<double>(tokens) * inner;
-  return static_cast<double>(config.num_layers * tokens) * per_token;
 }
 
 void SetMemory(const StageMemory& memory, StagePlan& stage) {

@@ -52,14 +52,9 @@ struct PlannedModel {
 // The sampling of a few-step checkpoint: its distillation has fixed it.
 SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
-// What the weights take where they are loaded to: the tensors that the components' loaders ask for
-// (engine/models/wan), in their groups, as the allocator rounds them. `element_bytes` is the size
-// of the compute dtype. Component and policy are the caller's.
-PlannedComponent TextEncoderWeights(const TextEncoderConfig& config, int64_t element_bytes);
-PlannedComponent TransformerWeights(const TransformerConfig& config, int64_t element_bytes);
-PlannedComponent VaeWeights(const VaeConfig& config);
-
-// All of it. What `residency` does not name is kAuto.
+// The whole checkpoint: the weights' bytes follow from the components' dimensions
+// (engine/models/wan/*_cost.h). `element_bytes` is the size of the compute dtype. A component that
+// `residency` does not name is kAuto.
 PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                             std::span<const ComponentResidency> residency);
 

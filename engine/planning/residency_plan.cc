@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "engine/api/recorder.h"
-#include "engine/planning/memory_estimate.h"
+#include "engine/costs/library_workspace.h"
+#include "engine/models/wan/transformer_cost.h"
+#include "engine/models/wan/umt5_cost.h"
+#include "engine/models/wan/vae_cost.h"
 
 namespace wan {
 namespace {

@@ -1,6 +1,6 @@
 // Which policy each component gets for one job, and what every stage then holds of the device's
-// memory: a pure function of the model, the job and the device. memory_estimate.h has the numbers
-// that it adds up.
+// memory: a pure function of the model, the job and the device. The numbers that it adds up are
+// those of the components (engine/models/wan/*_cost.h).
 #pragma once
 
 #include <cstdint>

@@ -5,15 +5,9 @@
 #include <vector>
 
 #include "engine/api/residency.h"
+#include "engine/costs/latent_size.h"
 
 namespace wan {
-
-// Sizes of a video as the autoencoder's code counts them.
-struct LatentSize {
-  int64_t frames = 0;
-  int64_t height = 0;
-  int64_t width = 0;
-};
 
 // Latents that neighbouring tiles share at least, on each axis.
 inline constexpr int64_t kTileOverlap = 8;

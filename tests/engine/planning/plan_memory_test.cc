@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "engine/checkpoint/synthetic_models.h"
+#include "engine/models/wan/transformer_cost.h"
+#include "engine/models/wan/umt5_cost.h"
+#include "engine/models/wan/vae_cost.h"
 #include "engine/planning/lora_memory.h"
-#include "engine/planning/memory_estimate.h"
 #include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
 #include "engine/planning/tile_geometry.h"

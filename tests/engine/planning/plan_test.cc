@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/planning/memory_estimate.h"
+#include "engine/models/wan/transformer_cost.h"
 #include "tests/engine/planning/plan_support.h"
 
 namespace wan {

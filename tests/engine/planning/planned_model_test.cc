@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/costs/allocator_rounding.h"
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
-#include "engine/planning/allocator_rounding.h"
 #include "engine/planning/host_memory.h"
 #include "engine/weights/component_weights.h"
 

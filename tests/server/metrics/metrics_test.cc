@@ -98,7 +98,8 @@ class MetricsTest : public ::testing::Test {
     cpu.process_memory_bytes = 7;
     cpu.process_memory_peak_bytes = 8;
     snapshot.devices = {cpu};
-    snapshot.wire = {3, 4, {{"address", 5}, {"total", 0}}, 6, 7, 8, 9, 13, 14, 10, 11, {{"downloads", 12}}};
+    snapshot.wire = {
+        3, 4, {{"address", 5}, {"total", 0}}, 6, 7, 8, 9, 13, 14, 10, 11, {{"downloads", 12}}};
     return snapshot;
   }
 

@@ -1,12 +1,11 @@
-// The autoencoders' part of memory_estimate.h: their layers (engine/models/wan/vae_layers.cc,
-// vae_decoder.cc, vae_encoder.cc) with blocks of a MemoryWalk for tensors. The names are theirs.
+#include "engine/models/wan/vae_cost.h"
+
 #include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
 
-#include "engine/planning/memory_estimate.h"
-#include "engine/planning/memory_walk.h"
+#include "engine/costs/memory_walk.h"
 
 namespace wan {
 namespace {
@@ -23,6 +22,7 @@ struct Feature {
   MemoryWalk::Block block;
 };
 
+// The layers, with blocks of a MemoryWalk for tensors. The names are theirs.
 class VaeWalk {
  public:
   VaeWalk(const VaeConfig& config, int64_t element_bytes)
@@ -224,6 +224,17 @@ void VaeWalk::Encode(const LatentSize& size) {
 }
 
 }  // namespace
+
+WeightGroups VaeWeightGroups(const VaeConfig& config) {
+  constexpr size_t kEncoder = 1;
+  constexpr size_t kDecoder = 2;
+  WeightGroups groups(3);
+  for (TensorSpec& tensor : ExpectedTensors(config)) {
+    const bool encoder = tensor.name.starts_with("encoder.") || tensor.name.starts_with("conv1.");
+    groups.Add(encoder ? kEncoder : kDecoder, std::move(tensor), WeightDtype::kFp32);
+  }
+  return groups;
+}
 
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes) {
   VaeWalk walk(config, element_bytes);

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "engine/planning/allocator_rounding.h"
+#include "engine/costs/allocator_rounding.h"
 
 namespace wan {
 

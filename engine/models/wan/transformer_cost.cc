@@ -1,40 +1,75 @@
-#include "engine/planning/memory_estimate.h"
+#include "engine/models/wan/transformer_cost.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
-#include "engine/planning/memory_walk.h"
+#include "engine/costs/memory_walk.h"
 
 namespace wan {
 namespace {
 
 constexpr int64_t kFp32 = 4;
 
+// The products of one input are one product. Empty: the tensor has memory of its own.
+std::string_view PackOf(std::string_view name) {
+  struct Packed {
+    std::string_view projection;  // followed by "weight" or "bias"
+    std::string_view weights;
+    std::string_view biases;
+  };
+  constexpr Packed kPacked[] = {
+      {"self_attn.q.", "qkv.weight", "qkv.bias"},
+      {"self_attn.k.", "qkv.weight", "qkv.bias"},
+      {"self_attn.v.", "qkv.weight", "qkv.bias"},
+      {"self_attn.norm_q.", "qk_norm", ""},
+      {"self_attn.norm_k.", "qk_norm", ""},
+      {"cross_attn.k.", "cross_kv.weight", "cross_kv.bias"},
+      {"cross_attn.v.", "cross_kv.weight", "cross_kv.bias"},
+  };
+  for (const Packed& packed : kPacked) {
+    if (!name.starts_with(packed.projection)) continue;
+    return name.ends_with("weight") ? packed.weights : packed.biases;
+  }
+  return {};
+}
+
+// The text projection and the blocks' products are in the compute dtype.
+WeightDtype DtypeOutsideBlocks(std::string_view name) {
+  return name.starts_with("text_embedding.") ? WeightDtype::kCompute : WeightDtype::kFp32;
+}
+
+WeightDtype DtypeInBlock(std::string_view name) {
+  const bool modulation = name == "modulation";
+  const bool norm = name.find("norm") != std::string_view::npos;
+  return modulation || norm ? WeightDtype::kFp32 : WeightDtype::kCompute;
+}
+
+// Keys and values of the text, which are computed before the first step and never again.
+bool IsTextPart(std::string_view name) {
+  return name.starts_with("cross_attn.k.") || name.starts_with("cross_attn.v.") ||
+         name.starts_with("cross_attn.norm_k.");
+}
+
 }  // namespace
 
-uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int64_t element_bytes) {
-  const int64_t inner = config.num_heads * config.head_dim;
-  const int64_t scores = config.num_heads * tokens * tokens;
-  MemoryWalk walk;
-  const auto buckets = walk.Take(8 * tokens * tokens);
-  const auto residual = walk.Take(tokens * config.dim * kFp32);
-  const auto states = walk.Take(tokens * config.dim * element_bytes);
-  {
-    const auto wide = walk.Take(tokens * config.dim * kFp32);
-    const auto norm = walk.Take(tokens * config.dim * element_bytes);
-    const auto qkv = walk.Take(3 * tokens * inner * element_bytes);
-    const auto bias = walk.Take(scores * element_bytes);
-    // The attention aligns the rows of its bias.
-    const auto aligned = walk.Take(scores * element_bytes);
-    const auto mixed = walk.Take(2 * tokens * inner * element_bytes);
-    walk.Touch(tokens * config.dim * element_bytes);
+WeightGroups TransformerWeightGroups(const TransformerConfig& config) {
+  const auto blocks = static_cast<size_t>(config.num_layers);
+  WeightGroups groups(1 + 2 * blocks);
+  for (TensorSpec& tensor : ExpectedTensors(config)) {
+    // A copy, because the tensor is moved from.
+    const std::string name = tensor.name;
+    const std::optional<BlockTensor> in_block = FindInBlock(name);
+    if (!in_block.has_value()) {
+      groups.Add(0, std::move(tensor), DtypeOutsideBlocks(name));
+      continue;
+    }
+    const size_t group = 1 + in_block->block + (IsTextPart(in_block->name) ? 0 : blocks);
+    groups.Add(group, std::move(tensor), DtypeInBlock(in_block->name), PackOf(in_block->name));
   }
-  {
-    const auto norm = walk.Take(tokens * config.dim * element_bytes);
-    const auto halves = walk.Take(2 * tokens * config.ffn_dim * element_bytes);
-    const auto gate = walk.Take(tokens * config.ffn_dim * element_bytes);
-    walk.Touch(tokens * config.dim * element_bytes);
-  }
-  return walk.peak();
+  return groups;
 }
 
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,

@@ -1,0 +1,76 @@
+#include "engine/costs/weight_groups.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "engine/costs/allocator_rounding.h"
+#include "engine/formats/dtype.h"
+
+namespace wan {
+
+int64_t PackedWeight::Bytes(int64_t element_bytes) const {
+  int64_t elements = 0;
+  for (const TensorSpec& tensor : tensors) {
+    elements += ElementCount(tensor.shape).value_or(0);
+  }
+  constexpr int64_t kFp32Bytes = 4;
+  return elements * (dtype == WeightDtype::kFp32 ? kFp32Bytes : element_bytes);
+}
+
+std::optional<BlockTensor> FindInBlock(std::string_view name) {
+  constexpr std::string_view kBlocks = "blocks.";
+  if (!name.starts_with(kBlocks)) return std::nullopt;
+  name.remove_prefix(kBlocks.size());
+  BlockTensor tensor;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), tensor.block);
+  const auto digits = static_cast<size_t>(end - name.data());
+  if (error != std::errc() || digits == name.size() || name[digits] != '.') return std::nullopt;
+  tensor.name = name.substr(digits + 1);
+  return tensor;
+}
+
+void WeightGroups::Add(size_t group, TensorSpec tensor, WeightDtype dtype, std::string_view pack) {
+  std::vector<PackedWeight>& weights = groups_[group];
+  const auto packed =
+      pack.empty() ? weights.end()
+                   : std::find_if(weights.begin(), weights.end(),
+                                  [&](const PackedWeight& weight) { return weight.pack == pack; });
+  if (packed != weights.end()) {
+    packed->tensors.push_back(std::move(tensor));
+    return;
+  }
+  PackedWeight& added = weights.emplace_back();
+  added.tensors.push_back(std::move(tensor));
+  added.dtype = dtype;
+  added.pack = pack;
+}
+
+WeightFootprint WeightGroups::Footprint(int64_t element_bytes) const {
+  // In the memory of a group every tensor begins where the widest loads may.
+  constexpr int64_t kAlignment = 512;
+  int64_t apart = 0;
+  int64_t together = 0;
+  int64_t largest = 0;
+  WeightFootprint footprint;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    int64_t group = 0;
+    for (const PackedWeight& weight : groups_[i]) {
+      const int64_t bytes = weight.Bytes(element_bytes);
+      apart += AllocatedBytes(bytes);
+      group += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    const int64_t allocated = AllocatedBytes(group);
+    together += allocated;
+    if (i == 0) footprint.base_bytes = static_cast<uint64_t>(allocated);
+    if (i > 0) largest = std::max(largest, allocated);
+  }
+  // Each tensor has memory of its own after loading, and each group after it has come back from
+  // the host.
+  footprint.bytes = static_cast<uint64_t>(std::max(apart, together));
+  footprint.group_bytes = static_cast<uint64_t>(largest);
+  return footprint;
+}
+
+}  // namespace wan

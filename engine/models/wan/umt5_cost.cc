@@ -1,0 +1,78 @@
+#include "engine/models/wan/umt5_cost.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/costs/memory_walk.h"
+
+namespace wan {
+namespace {
+
+constexpr int64_t kFp32 = 4;
+
+// The products of one input are one product. Empty: the tensor has memory of its own.
+std::string_view PackOf(std::string_view name) {
+  for (const std::string_view projection : {".attn.q.weight", ".attn.k.weight", ".attn.v.weight"}) {
+    if (name.ends_with(projection)) return "qkv";
+  }
+  for (const std::string_view projection : {".ffn.gate.0.weight", ".ffn.fc1.weight"}) {
+    if (name.ends_with(projection)) return "ffn_in";
+  }
+  return {};
+}
+
+WeightDtype DtypeOf(std::string_view name) {
+  const bool norm = name.find("norm") != std::string_view::npos;
+  return norm ? WeightDtype::kFp32 : WeightDtype::kCompute;
+}
+
+}  // namespace
+
+WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config) {
+  WeightGroups groups(1 + static_cast<size_t>(config.num_layers));
+  for (TensorSpec& tensor : ExpectedTensors(config)) {
+    const std::string name = tensor.name;  // a copy: the tensor is moved from
+    const std::optional<BlockTensor> in_block = FindInBlock(name);
+    const size_t group = in_block.has_value() ? 1 + in_block->block : 0;
+    groups.Add(group, std::move(tensor), DtypeOf(name), PackOf(name));
+  }
+  return groups;
+}
+
+uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int64_t element_bytes) {
+  const int64_t inner = config.num_heads * config.head_dim;
+  const int64_t scores = config.num_heads * tokens * tokens;
+  MemoryWalk walk;
+  const auto buckets = walk.Take(8 * tokens * tokens);
+  const auto residual = walk.Take(tokens * config.dim * kFp32);
+  const auto states = walk.Take(tokens * config.dim * element_bytes);
+  {
+    const auto wide = walk.Take(tokens * config.dim * kFp32);
+    const auto norm = walk.Take(tokens * config.dim * element_bytes);
+    const auto qkv = walk.Take(3 * tokens * inner * element_bytes);
+    const auto bias = walk.Take(scores * element_bytes);
+    // The attention aligns the rows of its bias.
+    const auto aligned = walk.Take(scores * element_bytes);
+    const auto mixed = walk.Take(2 * tokens * inner * element_bytes);
+    walk.Touch(tokens * config.dim * element_bytes);
+  }
+  {
+    const auto norm = walk.Take(tokens * config.dim * element_bytes);
+    const auto halves = walk.Take(2 * tokens * config.ffn_dim * element_bytes);
+    const auto gate = walk.Take(tokens * config.ffn_dim * element_bytes);
+    walk.Touch(tokens * config.dim * element_bytes);
+  }
+  return walk.peak();
+}
+
+double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens) {
+  const double inner = static_cast<double>(config.num_heads * config.head_dim);
+  const double dim = static_cast<double>(config.dim);
+  const double per_token = 8 * dim * inner + 6 * dim * static_cast<double>(config.ffn_dim) +
+                           4 * static_cast<double>(tokens) * inner;
+  return static_cast<double>(config.num_layers * tokens) * per_token;
+}
+
+}  // namespace wan

@@ -1,0 +1,26 @@
+// The one description of the autoencoders' cost, from their dimensions alone: groups of weights and
+// memory while they compute. Pure functions without LibTorch. They follow vae_layers.cc,
+// vae_decoder.cc and vae_encoder.cc tensor by tensor, so a change there belongs here, too;
+// tests/engine/models/wan/vae_cost_test.cc compares them with what the code allocates. Sizes are
+// in bytes; `element_bytes` is the size of the compute dtype. No operations are counted: a plan
+// states none for the autoencoder.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/costs/latent_size.h"
+#include "engine/costs/weight_groups.h"
+
+namespace wan {
+
+// Nothing that stays; the encoder; the decoder.
+WeightGroups VaeWeightGroups(const VaeConfig& config);
+
+// The memory that VideoAutoencoder::Decode holds, what the frames' way to the host takes included.
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
+
+// The memory that VideoAutoencoder::Encode of the video that has latents of `size` holds.
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
+
+}  // namespace wan

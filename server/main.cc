@@ -89,6 +89,8 @@ int CouldNotStart(Logger& logger, const absl::Status& status) {
 int Serve(const ServerConfig& config) {
   // A reader that went away is an error of a write, not the end of the server.
   std::signal(SIGPIPE, SIG_IGN);
+  // So is a file that has become as large as a limit of the process allows.
+  std::signal(SIGXFSZ, SIG_IGN);
   const sigset_t stop_signals = BlockStopSignals();
   RaiseDescriptorLimit();
   static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());

@@ -14,6 +14,7 @@ namespace {
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
 // A watcher should be back within 2 s of a restarted server, and an attempt to connect costs
 // nothing.
+constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
 // What it takes to start a process and load a model.
 constexpr absl::Duration kDeviceLostRetryDelay = absl::Seconds(30);
@@ -55,10 +56,20 @@ absl::Status DeviceGoneError() {
 
 absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay) {
   return WithRetryDelay(
-      WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                     std::string(what), "; try again in ", absl::FormatDuration(retry_delay))),
+      WithReason(absl::ResourceExhaustedError(absl::StrCat(std::string(what), "; try again in ",
+                                                           absl::FormatDuration(retry_delay))),
                  kReasonServerBusy),
       retry_delay);
+}
+
+absl::Status StorageUnavailableError(const absl::Status& cause) {
+  return WithRetryDelay(
+      WithReason(absl::UnavailableError(
+                     absl::StrCat("the server takes no new jobs while its data folder cannot be "
+                                  "written, and goes on when it can: ",
+                                  cause.message())),
+                 kReasonStorageUnavailable),
+      kStorageRetryDelay);
 }
 
 absl::Status ServerStoppingError() {

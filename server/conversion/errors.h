@@ -56,6 +56,9 @@ absl::Status DeviceGoneError();
 // RESOURCE_EXHAUSTED, SERVER_BUSY. `what` says of what there is too much.
 absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
 
+// UNAVAILABLE, STORAGE_UNAVAILABLE, with a retry delay and what the storage said.
+absl::Status StorageUnavailableError(const absl::Status& cause);
+
 // UNAVAILABLE, SERVER_STOPPING.
 absl::Status ServerStoppingError();
 

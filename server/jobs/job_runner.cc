@@ -9,12 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
 #include "server/jobs/engine_call.h"
 
 namespace wan::server {
 namespace {
+
+constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 
 // Sends previews to whoever watches, and keeps what the job goes without.
 class AttemptObserver final : public GenerationObserver {
@@ -58,17 +62,34 @@ std::vector<OutputFile> WithoutLost(const std::vector<OutputFile>& outputs,
   return whole;
 }
 
+std::string PostponedBy(const absl::Status& problem) {
+  return absl::StrCat("the data folder cannot be written: ", problem.message());
+}
+
 }  // namespace
 
 bool JobRunner::RunNext() {
+  if (!parts_.storage.status().ok()) return false;
   const std::optional<Attempt> attempt = parts_.table.BeginNext();
   if (!attempt.has_value()) return false;
   const std::string& name = attempt->job.name();
-  // The store must know of the attempt before the engine can take the process with it. If the disk
-  // refuses, listeners have heard of it.
-  parts_.log.Flush().IgnoreError();
+  // The store must know of the attempt before the engine can take the process with it.
+  const absl::Status entered = parts_.log.Flush();
+  if (ReasonOf(entered) == kReasonStorageUnavailable) {
+    parts_.storage.Report(entered);
+    parts_.table.Postpone(name, PostponedBy(entered));
+    return false;
+  }
   const absl::StatusOr<std::vector<wan::v1::Artifact>> result = Measure(*attempt);
   const bool lost = IsDeviceLost(result.status());
+  const absl::Status storage = result.ok() || lost ? absl::OkStatus() : StorageProblem(*attempt);
+  if (!storage.ok()) {
+    parts_.storage.Report(storage);
+    parts_.table.Postpone(name, PostponedBy(storage));
+    parts_.artifacts.Discard(name, attempt->job.attempt());
+    return true;
+  }
+  least_free_bytes_ = 0;
   const wan::v1::JobState state =
       lost ? parts_.table.EndLost(name, std::string(result.status().message()))
            : parts_.table.End(name, result);
@@ -76,6 +97,17 @@ bool JobRunner::RunNext() {
   if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) parts_.artifacts.Remove(name);
   if (lost) parts_.on_device_lost(result.status());
   return true;
+}
+
+absl::Status JobRunner::StorageProblem(const Attempt& attempt) {
+  // While the attempt's files still take their room.
+  absl::Status problem = parts_.artifacts.CheckWritable(0);
+  if (problem.ok()) return problem;
+  const uint64_t free = parts_.artifacts.FreeBytes();
+  if (free > kNearlyFull) return problem;  // it is not space that was missing
+  least_free_bytes_ =
+      free + parts_.artifacts.StagedBytes(attempt.job.name(), attempt.job.attempt());
+  return problem;
 }
 
 absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt& attempt) {

@@ -1,8 +1,10 @@
 #include "server/jobs/job_service.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -21,9 +23,11 @@
 #include "server/jobs/executor.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/job_table.h"
+#include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/canary_record.h"
 #include "server/store/digest.h"
+#include "server/store/reopening_job_store.h"
 #include "server/store/sqlite_job_store.h"
 
 namespace wan::server {
@@ -105,33 +109,38 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
 }  // namespace
 
 struct JobService::Parts {
-  Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in,
-        std::unique_ptr<JobStore> store_in, ArtifactStore artifacts_in)
-      : engine(engine_in),
+  Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
+      : listeners(options.listeners),
+        engine(engine_in),
         clock(clock_in),
-        store(std::move(store_in)),
-        artifacts(std::move(artifacts_in)),
-        log(std::make_unique<EventLog>(
-            *store, clock,
-            [listeners = options.listeners](const absl::Status& problem) {
-              for (StateListener* listener : listeners) {
-                listener->OnProblem(problem);
-              }
-            })),
+        store([this, file = options.data_dir / kDatabaseFile] { return OpenStore(file); },
+              [this, file = options.data_dir / kDatabaseFile] {
+                return OpenSqliteJobStoreForReading(
+                    file, [this](const absl::Status& problem) { Tell(problem); });
+              }),
+        artifacts(options.data_dir),
+        storage(clock),
+        log(std::make_unique<EventLog>(store, clock,
+                                       [this](const absl::Status& problem) {
+                                         ReportIfStorage(problem);
+                                         Tell(problem);
+                                       })),
         timer(clock),
         models(engine, executor, clock,
                {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners,
                 [this](const absl::Status& problem) { LoseDevice(problem); }}),
-        table({*store, *log, models, timer, estimator, clock, engine.Device().device,
+        table({store, *log, models, timer, estimator, clock, engine.Device().device,
                engine.Device().dtype, options.queue_capacity, options.max_attempts,
                options.listeners}),
-        runner({engine, *store, table, *log, artifacts, estimator, clock, options.sinks,
+        runner({engine, store, table, *log, artifacts, estimator, clock, storage, options.sinks,
                 [this](const absl::Status& problem) { LoseDevice(problem); },
-                options.server_version}),
-        listeners(options.listeners) {}
+                options.server_version}) {}
 
   // The log's last writes report to the table.
-  ~Parts() { log.reset(); }
+  ~Parts() {
+    storage.Stop();
+    log.reset();
+  }
 
   // The executor ends its work with what runs now. On the executor's thread.
   void LoseDevice(const absl::Status& problem) {
@@ -150,10 +159,30 @@ struct JobService::Parts {
     for (StateListener* listener : listeners) listener->OnProblem(status);
   }
 
+  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file) {
+    std::error_code ignored;  // the file cannot be opened then
+    std::filesystem::create_directories(file.parent_path(), ignored);
+    return OpenSqliteJobStore(file, [this](const absl::Status& problem) { Tell(problem); });
+  }
+
+  // Takes over what an earlier process left, once there is a store to read it from.
+  absl::Status Recover();
+  // OK if all that a job needs of the disk can be written.
+  absl::Status ProbeStorage();
+
+  void Tell(const absl::Status& problem) {
+    for (StateListener* listener : listeners) listener->OnProblem(problem);
+  }
+  void ReportIfStorage(const absl::Status& problem) {
+    if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
+  }
+
+  const std::vector<StateListener*> listeners;
   Engine& engine;
   Clock& clock;
-  const std::unique_ptr<JobStore> store;
+  ReopeningJobStore store;
   const ArtifactStore artifacts;
+  StorageWatch storage;
   std::unique_ptr<EventLog> log;
   TimeEstimator estimator;
   DeadlineTimer timer;
@@ -161,41 +190,57 @@ struct JobService::Parts {
   ModelRegistry models;
   JobTable table;
   JobRunner runner;
-  const std::vector<StateListener*> listeners;
   KeyLock request_ids;
+  bool recovered = false;  // Open's thread, then the storage watch's
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
 };
 
-absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
-                                                             Engine& engine, Clock& clock) {
-  absl::StatusOr<ArtifactStore> artifacts = ArtifactStore::Open(options.data_dir);
-  if (!artifacts.ok()) return artifacts.status();
-  const auto tell = [listeners = options.listeners](const absl::Status& problem) {
-    for (StateListener* listener : listeners) listener->OnProblem(problem);
-  };
-  absl::StatusOr<std::unique_ptr<JobStore>> store =
-      OpenSqliteJobStore(options.data_dir / kDatabaseFile, tell);
-  if (!store.ok()) return store.status();
+absl::Status JobService::Parts::Recover() {
   // Videos of jobs that this database does not know stay: it may be a fresh one.
-  absl::Status status = artifacts->RemoveLeftovers([&](const std::string& job) {
-    const absl::StatusOr<StoredJob> stored = (*store)->Get(job);
+  absl::Status removed = artifacts.RemoveLeftovers([&](const std::string& job) {
+    const absl::StatusOr<StoredJob> stored = store.Get(job);
     return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
   });
-  if (!status.ok()) return status;
+  if (!removed.ok()) Tell(removed);  // they cost room, and nothing else
+  absl::Status status = table.Recover();
+  recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;
+  return status;
+}
 
-  auto parts =
-      std::make_unique<Parts>(options, engine, clock, *std::move(store), *std::move(artifacts));
-  status = parts->table.Recover();
-  if (!status.ok()) return status;
-  JobTable& table = parts->table;
-  parts->timer.Start([&table](const std::string& job) {
-    table.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
+absl::Status JobService::Parts::ProbeStorage() {
+  if (absl::Status opened = store.Reopen(); !opened.ok()) return opened;
+  if (!recovered) {
+    if (absl::Status status = Recover(); !status.ok()) return status;
+  }
+  if (absl::Status status = store.CheckWritable(); !status.ok()) return status;
+  return artifacts.CheckWritable(runner.least_free_bytes());
+}
+
+absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
+                                                             Engine& engine, Clock& clock) {
+  auto owned = std::make_unique<Parts>(options, engine, clock);
+  Parts& parts = *owned;
+  const absl::Status opened = parts.store.Reopen();
+  if (!opened.ok() && ReasonOf(opened) != kReasonStorageUnavailable) return opened;
+  if (parts.store.opened()) {
+    const absl::Status status = parts.Recover();
+    if (!parts.recovered) return status;
+  }
+  parts.storage.Report(parts.ProbeStorage());
+  parts.timer.Start([&parts](const std::string& job) {
+    parts.table.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
   });
-  parts->executor.Post(
-      {[parts = parts.get(), folder = options.data_dir] { parts->CheckDevice(folder); }, [] {}});
-  parts->executor.Start([runner = &parts->runner] { return runner->RunNext(); });
-  return std::unique_ptr<JobService>(new JobService(std::move(parts)));
+  parts.executor.Post({[&parts, folder = options.data_dir] { parts.CheckDevice(folder); }, [] {}});
+  parts.executor.Start([&parts] { return parts.runner.RunNext(); });
+  parts.storage.Start({[&parts] { return parts.ProbeStorage(); },
+                       [&parts](const absl::Status& status) {
+                         for (StateListener* listener : parts.listeners) {
+                           listener->OnStorage(status);
+                         }
+                         if (status.ok()) parts.executor.Wake();
+                       }});
+  return std::unique_ptr<JobService>(new JobService(std::move(owned)));
 }
 
 JobService::JobService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -204,7 +249,11 @@ JobService::~JobService() { Stop(StopMode::kRequeue, absl::ZeroDuration()); }
 
 ModelRegistry& JobService::models() { return parts_->models; }
 
-JobStats JobService::Stats() const { return parts_->table.Stats(); }
+JobStats JobService::Stats() const {
+  JobStats stats = parts_->table.Stats();
+  stats.storage_writable = parts_->storage.status().ok();
+  return stats;
+}
 
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& request,
                                                        bool tied_to_caller) {
@@ -217,8 +266,11 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
   }
   parts_->request_ids.Lock(key);
   const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(key); };
-  const absl::StatusOr<StoredJob> existing = parts_->store->FindByRequestId(key);
+  const absl::StatusOr<StoredJob> existing = parts_->store.FindByRequestId(key);
   if (absl::IsNotFound(existing.status())) return CreateNew(request, digest, tied_to_caller);
+  if (ReasonOf(existing.status()) == kReasonStorageUnavailable) {
+    return StorageUnavailableError(existing.status());
+  }
   if (!existing.ok()) return existing.status();
   if (existing->request_digest != digest) {
     return WithReason(absl::AlreadyExistsError(
@@ -234,6 +286,9 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
 absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
                                                           const std::string& digest,
                                                           bool tied_to_caller) {
+  if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
+    return StorageUnavailableError(storage);
+  }
   const std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
   const std::string& model = request.model();
   if (model.empty()) return InvalidFields(violations);
@@ -263,6 +318,10 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   absl::StatusOr<wan::v1::Job> job =
       parts_->table.Accept(std::move(stored), request.image(),
                            std::make_shared<const std::vector<StagePlan>>(plan->stages));
+  parts_->ReportIfStorage(job.status());
+  if (ReasonOf(job.status()) == kReasonStorageUnavailable) {
+    return StorageUnavailableError(job.status());
+  }
   if (!job.ok()) return job.status();
   std::move(unuse).Cancel();  // the job keeps the model until it ends
   parts_->executor.Wake();
@@ -274,7 +333,7 @@ absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
   if (!valid.ok()) return valid;
   std::optional<wan::v1::Job> live = parts_->table.Find(std::string(name));
   if (live.has_value()) return *std::move(live);
-  absl::StatusOr<StoredJob> stored = parts_->store->Get(name);
+  absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
   if (!stored.ok()) return stored.status();
   return std::move(stored->job);
 }
@@ -313,7 +372,7 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
   // What is shown as live below must be what was stored when the states were compared. If the
   // store refuses to write, the list is of what it has.
   parts_->log->Flush().IgnoreError();
-  const absl::StatusOr<JobPage> page = parts_->store->List(query);
+  const absl::StatusOr<JobPage> page = parts_->store.List(query);
   if (!page.ok()) return page.status();
   wan::v1::ListJobsResponse response;
   for (const StoredJob& stored : page->jobs) {
@@ -350,7 +409,7 @@ absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) con
   if (!valid.ok()) return valid;
   std::optional<wan::v1::JobReport> live = parts_->table.FindReport(std::string(name));
   if (live.has_value()) return *std::move(live);
-  absl::StatusOr<wan::v1::JobReport> stored = parts_->store->Report(name);
+  absl::StatusOr<wan::v1::JobReport> stored = parts_->store.Report(name);
   if (!absl::IsNotFound(stored.status())) return stored;
   const absl::StatusOr<wan::v1::Job> job = Get(name);
   if (!job.ok()) return job.status();
@@ -382,6 +441,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   absl::MutexLock lock(&parts_->stop_mutex);
   if (parts_->stopped) return;
   parts_->stopped = true;
+  parts_->storage.Stop();
   parts_->table.Drain();
   // Of tasks none is worth waiting for: a model is loaded again at the next start.
   parts_->models.Stop();

@@ -56,10 +56,12 @@ enum class StopMode {
 // own fields ("width"), not a message around it.
 class JobService {
  public:
-  // Opens the data folder (see OpenSqliteJobStore for its errors), puts back what an earlier
-  // process left: queued jobs stay queued, running ones are queued again with a Requeued event,
-  // those of callers are cancelled, half-written artifacts are removed; and begins to run jobs of
-  // models as they become ready. Engine and clock must outlive the service.
+  // Opens the data folder (see OpenSqliteJobStore for its errors, of which those of a storage that
+  // is full, read-only or gone are none here: what can be read is served, new jobs are refused,
+  // queued ones wait, and all goes on when the storage takes writes again), puts back what an
+  // earlier process left: queued jobs stay queued, running ones are queued again with a Requeued
+  // event, those of callers are cancelled, half-written artifacts are removed; and begins to run
+  // jobs of models as they become ready. Engine and clock must outlive the service.
   static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
                                                           Engine& engine, Clock& clock);
   JobService(const JobService&) = delete;
@@ -75,8 +77,8 @@ class JobService {
 
   // Accepts a job. `tied_to_caller`: the job ends with its caller, who calls Cancel.
   // INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
-  // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_STOPPING) and
-  // RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay.
+  // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_STOPPING,
+  // STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay.
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller);
 
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;

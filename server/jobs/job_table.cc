@@ -219,6 +219,22 @@ wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view rea
   return live.stored.job.state();
 }
 
+wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view reason) {
+  absl::MutexLock lock(&mutex_);
+  LiveJob& live = live_.at(job);
+  running_.clear();
+  live.stored.job.clear_progress();
+  ClearAttempt(live.stored.job);
+  if (live.stop_cause.has_value()) {
+    FinishCancelled(live, *live.stop_cause, live.stop_reason);
+  } else if (live.requeue && live.stored.tied_to_caller) {
+    FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
+  } else {
+    Requeue(live, reason);
+  }
+  return live.stored.job.state();
+}
+
 void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view reason) {
   std::stop_source stop(std::nostopstate);
   {

@@ -98,6 +98,10 @@ class JobTable {
   // was stopped or is tied to its caller, for whom nothing runs again. Returns its new state.
   wan::v1::JobState EndLost(const std::string& job, std::string_view reason);
 
+  // Puts the running job back into the queue, because what it needs is not there now. Does not
+  // count against it. One that was stopped ends as its stopper wanted. Returns its new state.
+  wan::v1::JobState Postpone(const std::string& job, std::string_view reason);
+
   // Ends a queued job at once and asks a running one to stop. Others stay as they are.
   void Cancel(const std::string& job, StopCause cause, std::string_view reason);
 

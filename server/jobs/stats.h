@@ -19,6 +19,8 @@ struct JobStats {
   int queued_total = 0;
   int running_total = 0;
   int queue_capacity = 0;
+  // False while the data folder refuses writes: no job is accepted or begun.
+  bool storage_writable = true;
 };
 
 }  // namespace wan::server

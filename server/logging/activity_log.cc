@@ -89,6 +89,15 @@ void ActivityLog::OnDeviceLost(const absl::Status& problem) {
   logger_.Log(LogLevel::kError, "device lost", {{"error", Text(problem.message())}});
 }
 
+void ActivityLog::OnStorage(const absl::Status& status) {
+  if (status.ok()) {
+    logger_.Log(LogLevel::kInfo, "storage", {{"writable", true}});
+  } else {
+    logger_.Log(LogLevel::kError, "storage",
+                {{"writable", false}, {"error", Text(status.message())}});
+  }
+}
+
 SinkFactory ActivityLog::StageSinks() {
   return
       [this](const SinkContext& context) { return std::make_unique<StageLog>(logger_, context); };

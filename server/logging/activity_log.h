@@ -16,6 +16,7 @@ class ActivityLog final : public StateListener {
   void OnModelState(const wan::v1::Model& model) override;
   void OnProblem(const absl::Status& problem) override;
   void OnDeviceLost(const absl::Status& problem) override;
+  void OnStorage(const absl::Status& status) override;
 
   // Sinks that log every stage with its seconds.
   SinkFactory StageSinks();

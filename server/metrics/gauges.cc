@@ -53,6 +53,11 @@ void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famili
   capacity.Add({}, snapshot.jobs.queue_capacity);
   capacity.MoveTo(families);
 
+  Gauge storage("wan_storage_writable",
+                "1 if the data folder takes writes; at 0 no job is accepted or begun.");
+  storage.Add({}, snapshot.jobs.storage_writable ? 1 : 0);
+  storage.MoveTo(families);
+
   // Every known model has a length, 0 too; and jobs of an earlier process may wait for a model that
   // is not known any more.
   std::map<std::string, int> lengths = snapshot.jobs.queued;

@@ -52,8 +52,15 @@ void HealthReporter::OnDeviceLost(const absl::Status&) {
   Publish();
 }
 
+void HealthReporter::OnStorage(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  storage_writable_ = status.ok();
+  Publish();
+}
+
 bool HealthReporter::Serving() const {
-  return !stopped_ && !device_lost_ && accepting_ && loading_.empty() && !ready_.empty();
+  return !stopped_ && !device_lost_ && accepting_ && storage_writable_ && loading_.empty() &&
+         !ready_.empty();
 }
 
 void HealthReporter::Publish() {

@@ -33,6 +33,7 @@ class HealthReporter final : public StateListener {
 
   void OnModelState(const wan::v1::Model& model) override;
   void OnDeviceLost(const absl::Status& problem) override;
+  void OnStorage(const absl::Status& status) override;
 
  private:
   bool Serving() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -44,6 +45,7 @@ class HealthReporter final : public StateListener {
   bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
   bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool storage_writable_ ABSL_GUARDED_BY(mutex_) = true;
   std::function<void(bool)> publish_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -26,6 +26,9 @@ namespace fs = std::filesystem;
 
 constexpr char kStaging[] = "staging";
 constexpr char kArtifacts[] = "artifacts";
+// Written and removed by CheckWritable.
+constexpr char kProbe[] = ".writable";
+constexpr size_t kProbeBytes = size_t{64} << 10;
 constexpr size_t kHashBytes = size_t{1} << 20;
 
 absl::Status ErrnoError(const std::string& what, int error) {
@@ -144,13 +147,53 @@ absl::StatusOr<std::string> ArtifactReader::Read(size_t max_bytes) {
   return data;
 }
 
-absl::StatusOr<ArtifactStore> ArtifactStore::Open(const fs::path& root) {
+absl::Status ArtifactStore::CheckWritable(uint64_t free_bytes) const {
+  const auto refused = [](const std::string& what, int error) {
+    return WithReason(ErrnoError(what, error), kReasonStorageUnavailable);
+  };
   for (const char* folder : {kStaging, kArtifacts}) {
     std::error_code error;
-    fs::create_directories(root / folder, error);
-    if (error) return FileError(absl::StrCat("making ", (root / folder).string()), error);
+    fs::create_directories(root_ / folder, error);
+    if (error) return refused(absl::StrCat("making ", (root_ / folder).string()), error.value());
   }
-  return ArtifactStore(root);
+  const fs::path path = root_ / kStaging / kProbe;
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const std::string bytes(kProbeBytes, '\0');
+  int error = 0;
+  if (file.get() < 0 ||
+      write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
+      fsync(file.get()) != 0) {
+    error = errno != 0 ? errno : ENOSPC;
+  }
+  unlink(path.c_str());
+  if (error != 0) return refused(absl::StrCat("writing ", path.string()), error);
+  if (const uint64_t free = FreeBytes(); free_bytes > 0 && free <= free_bytes) {
+    return WithReason(absl::ResourceExhaustedError(
+                          absl::StrCat(root_.string(), " has ", free,
+                                       " bytes free, which was too little for a job's files; "
+                                       "more than ",
+                                       free_bytes, " must be free")),
+                      kReasonStorageUnavailable);
+  }
+  return absl::OkStatus();
+}
+
+uint64_t ArtifactStore::FreeBytes() const {
+  std::error_code error;
+  const fs::space_info space = fs::space(root_, error);
+  return error ? 0 : space.available;
+}
+
+uint64_t ArtifactStore::StagedBytes(std::string_view job, int attempt) const {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(StagingFolder(job, attempt), error)) {
+    std::error_code ignored;
+    const uint64_t size = entry.file_size(ignored);
+    if (!ignored) bytes += size;
+  }
+  return bytes;
 }
 
 fs::path ArtifactStore::StagingFolder(std::string_view job, int attempt) const {
@@ -166,7 +209,7 @@ absl::StatusOr<std::vector<OutputFile>> ArtifactStore::Stage(
   Discard(job, attempt);
   const fs::path folder = StagingFolder(job, attempt);
   std::error_code error;
-  fs::create_directory(folder, error);
+  fs::create_directories(folder, error);
   if (error) return FileError(absl::StrCat("making ", folder.string()), error);
   std::vector<OutputFile> outputs;
   for (const OutputKind kind : kinds) {
@@ -189,8 +232,9 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
   const fs::path to = ArtifactFolder(job);
   absl::Status status = Sync(from);
   if (!status.ok()) return status;
-  Remove(job);  // an attempt that ended between its rename and its last event may have left it
   std::error_code error;
+  fs::create_directories(root_ / kArtifacts, error);
+  Remove(job);  // an attempt that ended between its rename and its last event may have left it
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
   status = Sync(root_ / kArtifacts);
@@ -212,9 +256,11 @@ absl::Status ArtifactStore::RemoveLeftovers(
     const std::function<bool(const std::string& job)>& keep) const {
   std::error_code error;
   std::vector<fs::path> leftovers;
+  if (!fs::exists(root_, error)) return absl::OkStatus();  // nothing was left
   for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kStaging, error)) {
     leftovers.push_back(entry.path());
   }
+  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
   if (error) return FileError(absl::StrCat("listing ", (root_ / kStaging).string()), error);
   for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kArtifacts, error)) {
     if (!keep("jobs/" + entry.path().filename().string())) leftovers.push_back(entry.path());

@@ -46,8 +46,18 @@ class ArtifactReader {
 //   ROOT/artifacts/ID/FILE         complete
 class ArtifactStore {
  public:
-  // Creates the folders.
-  static absl::StatusOr<ArtifactStore> Open(const std::filesystem::path& root);
+  // Does not touch the disk: CheckWritable and Stage create the folders that are missing.
+  explicit ArtifactStore(std::filesystem::path root);
+
+  // OK if a file can be written now and more than `free_bytes` are free; else a status with the
+  // reason STORAGE_UNAVAILABLE that names the folder. Writes and removes a small file.
+  absl::Status CheckWritable(uint64_t free_bytes) const;
+
+  // Bytes that may still be written; 0 if that cannot be told.
+  uint64_t FreeBytes() const;
+
+  // Bytes of what an attempt has in staging.
+  uint64_t StagedBytes(std::string_view job, int attempt) const;
 
   // An empty folder for one attempt, and the path in it of each output.
   absl::StatusOr<std::vector<OutputFile>> Stage(std::string_view job, int attempt,
@@ -73,8 +83,6 @@ class ArtifactStore {
                                                 uint64_t offset) const;
 
  private:
-  explicit ArtifactStore(std::filesystem::path root);
-
   std::filesystem::path StagingFolder(std::string_view job, int attempt) const;
   std::filesystem::path ArtifactFolder(std::string_view job) const;
 

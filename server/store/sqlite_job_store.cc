@@ -1,14 +1,17 @@
 #include "server/store/sqlite_job_store.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -79,20 +82,51 @@ std::string RowOf(wan::v1::Job job) {
   return job.SerializeAsString();
 }
 
+// Where an open file lies. A folder can be removed, or its disk unmounted, under an open file:
+// SQLite would go on writing what no later start finds.
+class FilePlace {
+ public:
+  explicit FilePlace(const std::string& file) : file_(file) {
+    is_file_ = stat(file_.c_str(), &opened_) == 0;
+  }
+
+  absl::Status Check(const std::string& where) const {
+    struct stat now = {};
+    if (!is_file_ || (stat(file_.c_str(), &now) == 0 && now.st_ino == opened_.st_ino &&
+                      now.st_dev == opened_.st_dev)) {
+      return absl::OkStatus();
+    }
+    return WithReason(absl::UnavailableError(absl::StrCat(
+                          where,
+                          " was removed or replaced while it was open; put it back, or "
+                          "restart the server to begin with what is there")),
+                      kReasonStorageUnavailable);
+  }
+
+ private:
+  const std::string file_;
+  bool is_file_ = false;  // false: in memory
+  struct stat opened_ = {};
+};
+
 class SqliteJobStore final : public JobStore {
  public:
-  SqliteJobStore(std::unique_ptr<SQLite::Database> database, const std::string& where,
-                 std::function<void(const absl::Status&)> on_problem)
-      : where_(where), on_problem_(std::move(on_problem)), database_(std::move(database)) {}
+  SqliteJobStore(std::unique_ptr<SQLite::Database> database, const std::string& file,
+                 const std::string& where, std::function<void(const absl::Status&)> on_problem)
+      : where_(where),
+        on_problem_(std::move(on_problem)),
+        place_(file),
+        database_(std::move(database)) {}
 
-  absl::Status Prepare() {
+  absl::Status Prepare(absl::Status (*prepare)(SQLite::Database&, const std::string&)) {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      return PrepareDatabase(*database_, where_);
+      return prepare(*database_, where_);
     });
   }
 
   absl::Status CheckWritable() override {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      if (absl::Status placed = place_.Check(where_); !placed.ok()) return placed;
       WriteNothing(*database_);
       return absl::OkStatus();
     });
@@ -101,6 +135,7 @@ class SqliteJobStore final : public JobStore {
   absl::Status Insert(const StoredJob& stored, const std::string& image,
                       std::span<const wan::v1::Event> events) override {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      if (absl::Status placed = place_.Check(where_); !placed.ok()) return placed;
       SQLite::Database& db = *database_;
       SQLite::Transaction transaction(db);
       const wan::v1::Job& job = stored.job;
@@ -138,6 +173,7 @@ class SqliteJobStore final : public JobStore {
 
   absl::Status Apply(std::span<const JobChange> changes) override {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      if (absl::Status placed = place_.Check(where_); !placed.ok()) return placed;
       SQLite::Transaction transaction(*database_);
       for (const JobChange& change : changes) {
         absl::Status status = ApplyOne(change);
@@ -419,38 +455,83 @@ class SqliteJobStore final : public JobStore {
 
   const std::string where_;  // the file, for messages
   const std::function<void(const absl::Status&)> on_problem_;
+  const FilePlace place_;
   absl::Mutex mutex_;
   // Numbers of damaged rows that were told of.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<SQLite::Database> database_ ABSL_PT_GUARDED_BY(mutex_);
 };
 
+// How a database is opened.
+struct OpenMode {
+  std::string name;  // of the file, as SQLite takes it
+  int flags = 0;
+  std::string vfs;  // empty: the default
+  absl::Status (*prepare)(SQLite::Database&, const std::string&) = &PrepareDatabase;
+};
+
+OpenMode ToReadAndWrite(const std::string& name) {
+  return {name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE};
+}
+
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
-    const std::string& file, const std::string& where,
+    const OpenMode& mode, const std::string& file, const std::string& where,
     std::function<void(const absl::Status&)> on_problem) {
   std::unique_ptr<SqliteJobStore> store;
   try {
     store = std::make_unique<SqliteJobStore>(
-        std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE),
-        where, std::move(on_problem));
+        std::make_unique<SQLite::Database>(mode.name, mode.flags, /*aBusyTimeoutMs=*/0, mode.vfs),
+        file, where, std::move(on_problem));
   } catch (const SQLite::Exception& error) {
     return SqliteStatus(error, where);
   }
-  absl::Status prepared = store->Prepare();
+  absl::Status prepared = store->Prepare(mode.prepare);
   if (!prepared.ok()) return prepared;
   return store;
+}
+
+std::string WhereOf(const std::filesystem::path& file) {
+  return absl::StrCat("job database ", file.string());
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
     const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem) {
-  return OpenStore(file.string(), absl::StrCat("job database ", file.string()),
+  return OpenStore(ToReadAndWrite(file.string()), file.string(), WhereOf(file),
                    std::move(on_problem));
 }
 
+absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
+    const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem) {
+  std::error_code error;
+  const auto log_bytes = std::filesystem::file_size(file.string() + "-wal", error);
+  OpenMode mode;
+  mode.prepare = &PrepareForReading;
+  if (!error && log_bytes > 0) {
+    // The log's index lives in memory under the exclusive lock, which needs no right to write where
+    // no locks are taken.
+    mode.name = file.string();
+    mode.flags = SQLite::OPEN_READONLY;
+    mode.vfs = "unix-none";
+  } else {
+    // Without a log SQLite would want to make one.
+    mode.name = "file:";
+    mode.flags = SQLite::OPEN_READONLY | SQLite::OPEN_URI;
+    for (const char c : file.string()) {
+      const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '/';
+      absl::StrAppend(&mode.name, plain ? std::string(1, c)
+                                        : absl::StrCat("%", absl::Hex(static_cast<unsigned char>(c),
+                                                                      absl::kZeroPad2)));
+    }
+    absl::StrAppend(&mode.name, "?immutable=1");
+  }
+  return OpenStore(mode, file.string(), WhereOf(file), std::move(on_problem));
+}
+
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore() {
-  return OpenStore(":memory:", "job database in memory", nullptr);
+  const std::string name = ":memory:";
+  return OpenStore(ToReadAndWrite(name), name, "job database in memory", nullptr);
 }
 
 }  // namespace wan::server

@@ -22,6 +22,13 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
     const std::filesystem::path& file,
     std::function<void(const absl::Status&)> on_problem = nullptr);
 
+// Opens a file that this process cannot write: on a read-only disk, or with rights that do not
+// suffice. What the write-ahead log holds is read as well. Every change is refused with the reason
+// STORAGE_UNAVAILABLE. Nothing keeps another server from writing the file meanwhile.
+absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
+    const std::filesystem::path& file,
+    std::function<void(const absl::Status&)> on_problem = nullptr);
+
 // The same store in memory, for tests and for servers that need not survive.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore();
 

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
@@ -99,10 +100,10 @@ absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& whe
   }
 }
 
-absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
-  db.exec("PRAGMA locking_mode = EXCLUSIVE");
-  db.exec("PRAGMA journal_mode = WAL");
-  db.exec("PRAGMA synchronous = FULL");
+namespace {
+
+// The file's version, if it is sound and not of a newer server.
+absl::StatusOr<int> CheckedVersion(SQLite::Database& db, const std::string& where) {
   SQLite::Statement check(db, "PRAGMA quick_check(1)");
   if (!check.executeStep() || check.getColumn(0).getString() != "ok") {
     return SqliteStatus(SQLite::Exception("quick_check failed", SQLITE_CORRUPT), where);
@@ -113,14 +114,40 @@ absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
         absl::StrCat(where, ": schema version ", version, ", but this server knows up to ",
                      kSchemaVersion, "; start the newer server that wrote it"));
   }
+  return version;
+}
+
+}  // namespace
+
+absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
+  // With the lock goes the index of the write-ahead log, which then needs no file of its own: what
+  // is there can be read on a full disk.
+  db.exec("PRAGMA locking_mode = EXCLUSIVE");
+  db.exec("PRAGMA journal_mode = WAL");
+  db.exec("PRAGMA synchronous = FULL");
+  const absl::StatusOr<int> version = CheckedVersion(db, where);
+  if (!version.ok()) return version.status();
   try {
     // Also with nothing to migrate: the write takes the exclusive lock now.
     SQLite::Transaction transaction(db);
-    for (int step = version; step < kSchemaVersion; ++step) db.exec(kMigrations[step]);
+    for (int step = *version; step < kSchemaVersion; ++step) db.exec(kMigrations[step]);
     db.exec(absl::StrCat("PRAGMA user_version = ", kSchemaVersion));
     transaction.commit();
   } catch (const SQLite::Exception& error) {
-    if (version != kSchemaVersion || !RefusesWrites(error)) throw;
+    if (*version != kSchemaVersion || !RefusesWrites(error)) throw;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrepareForReading(SQLite::Database& db, const std::string& where) {
+  db.exec("PRAGMA locking_mode = EXCLUSIVE");
+  const absl::StatusOr<int> version = CheckedVersion(db, where);
+  if (!version.ok()) return version.status();
+  if (*version < kSchemaVersion) {
+    return WithReason(absl::UnavailableError(absl::StrCat(where, ": schema version ", *version,
+                                                          " must be brought to ", kSchemaVersion,
+                                                          ", for which the file must be writable")),
+                      kReasonStorageUnavailable);
   }
   return absl::OkStatus();
 }

@@ -18,6 +18,9 @@ absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& whe
 // file has this version already: what is there can be read.
 absl::Status PrepareDatabase(SQLite::Database& database, const std::string& where);
 
+// Like PrepareDatabase, for a connection that can only read.
+absl::Status PrepareForReading(SQLite::Database& database, const std::string& where);
+
 // Proves that the file takes writes, by one that changes nothing. Throws.
 void WriteNothing(SQLite::Database& database);
 

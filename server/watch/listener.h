@@ -20,6 +20,9 @@ class StateListener {
   // The job as it is now; `previous` is JOB_STATE_UNSPECIFIED for a new or recovered one.
   virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
+  // The data folder refuses writes from now on, and why; OK: it takes them again. New jobs are
+  // refused and queued ones wait in between. Called with no lock held.
+  virtual void OnStorage(const absl::Status& /*status*/) {}
   // Something that no caller is told: a write that the store refused, a file that stays behind.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // The engine's device works no more. No job runs in this process from here on.

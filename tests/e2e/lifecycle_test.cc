@@ -1,6 +1,7 @@
 // What must survive: cancels, deadlines, retries, a full queue, kill -9 and restarts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <thread>
@@ -265,6 +266,38 @@ TEST(LifecycleTest, AJobThatIsKilledTooOftenFailsAndTheNextOneRuns) {
   ASSERT_TRUE(job.error().details(0).UnpackTo(&info));
   EXPECT_EQ(info.reason(), "ATTEMPTS_EXHAUSTED");
   EXPECT_EQ(server.Await(next).state(), wan::v1::JOB_STATE_COMPLETED);
+}
+
+// Full to the server alone: none of its files may grow.
+TEST(LifecycleTest, AFullDiskRefusesNewJobsServesOldOnesAndPasses) {
+  const TemporaryFolder folder;
+  TestServer server({.data_dir = folder.path()});
+  const wan::v1::Job done = server.Await(server.Submit(TinyRequest()).name());
+  ASSERT_EQ(done.state(), wan::v1::JOB_STATE_COMPLETED);
+  const std::string running = server.Submit(TinyRequest(/*steps=*/30)).name();
+  server.Watch(running, 0, IsFirstStep);
+  const std::string queued = server.Submit(TinyRequest()).name();
+  rlimit before = {};
+  ASSERT_EQ(prlimit(server.process().pid(), RLIMIT_FSIZE, nullptr, &before), 0);
+  const rlimit full = {0, before.rlim_max};
+  ASSERT_EQ(prlimit(server.process().pid(), RLIMIT_FSIZE, &full, nullptr), 0);
+  grpc::ClientContext context;
+  wan::v1::CreateJobRequest create;
+  *create.mutable_request() = TinyRequest();
+  wan::v1::Job job;
+  const grpc::Status refused = server.videos().CreateJob(&context, create, &job);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr(folder.path()));
+  EXPECT_EQ(server.Download(done.artifacts(0).name()).size(), done.artifacts(0).size_bytes());
+  EXPECT_THAT(server.Metrics(), HasSubstr("wan_storage_writable 0"));
+  server.Watch(running, 0, [](const Event& event) { return event.has_requeued(); });
+  EXPECT_EQ(server.Get(running).state(), wan::v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(server.Get(queued).state(), wan::v1::JOB_STATE_QUEUED);
+  ASSERT_EQ(prlimit(server.process().pid(), RLIMIT_FSIZE, &before, nullptr), 0);
+  for (const std::string& name : {running, queued}) {
+    EXPECT_EQ(server.Await(name).state(), wan::v1::JOB_STATE_COMPLETED);
+  }
+  server.AwaitServing();
 }
 
 // kill -9 at each stage; the 20 kills of the plan are the rows below.

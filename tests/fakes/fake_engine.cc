@@ -337,7 +337,9 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
       if (skipped_.contains(output.kind)) continue;
       if (text.size() < output_bytes_) text.resize(output_bytes_, ' ');
     }
-    std::ofstream(output.path) << text;
+    std::ofstream file(output.path);
+    file << text << std::flush;
+    if (!file) return absl::ResourceExhaustedError("writing " + output.path + " failed");
   }
   std::vector<Omission> omissions;
   {

@@ -204,6 +204,9 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_jobs", {{"state", "queued"}}), 3);
   EXPECT_EQ(text.Value("wan_jobs", {{"state", "running"}}), 1);
   EXPECT_EQ(text.Value("wan_queue_capacity"), 100);
+  EXPECT_EQ(text.Value("wan_storage_writable"), 1);
+  snapshot.jobs.storage_writable = false;
+  EXPECT_EQ(Scrape().Value("wan_storage_writable"), 0);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "m"}}), 2);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "idle"}}), 0);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "gone"}}), 1);

@@ -53,6 +53,16 @@ TEST_F(HealthReporterTest, DoesNotServeWithoutADevice) {
   EXPECT_THAT(published_, ElementsAre(false, true, false)) << "for good";
 }
 
+TEST_F(HealthReporterTest, DoesNotServeWhileTheStorageRefusesWrites) {
+  HealthReporter health({"a"});
+  health.Start(Publish());
+  health.OnModelState(Model("a", wan::v1::MODEL_STATE_READY));
+  health.OnStorage(absl::ResourceExhaustedError("disk full"));
+  EXPECT_THAT(published_, ElementsAre(false, true, false));
+  health.OnStorage(absl::OkStatus());
+  EXPECT_THAT(published_, ElementsAre(false, true, false, true));
+}
+
 TEST_F(HealthReporterTest, DoesNotServeWithFailedModelsOnly) {
   HealthReporter health({"a"});
   health.Start(Publish());

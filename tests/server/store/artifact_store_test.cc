@@ -21,6 +21,8 @@ constexpr OutputKind kKinds[] = {OutputKind::kMp4, OutputKind::kLatents};
 
 class ArtifactStoreTest : public testing::Test {
  protected:
+  ArtifactStoreTest() { EXPECT_TRUE(store_.CheckWritable(0).ok()); }
+
   std::vector<OutputFile> StageAndWrite(int attempt, const std::string& text) {
     auto outputs = store_.Stage("jobs/a", attempt, kKinds);
     EXPECT_TRUE(outputs.ok()) << outputs.status();
@@ -36,7 +38,7 @@ class ArtifactStoreTest : public testing::Test {
 
   TempFolder folder_;
   const fs::path root_ = folder_.path() / "data";
-  ArtifactStore store_ = *ArtifactStore::Open(root_);
+  ArtifactStore store_ = ArtifactStore(root_);
 };
 
 TEST_F(ArtifactStoreTest, PublishesAllFilesWithTheirFacts) {
@@ -146,9 +148,17 @@ TEST_F(ArtifactStoreTest, ReadingErrors) {
 
 TEST_F(ArtifactStoreTest, AFolderThatCannotBeMadeIsNamed) {
   std::ofstream(folder_.path() / "file") << "x";
-  const auto store = ArtifactStore::Open(folder_.path() / "file");
-  EXPECT_FALSE(store.ok());
-  EXPECT_THAT(std::string(store.status().message()), HasSubstr("file"));
+  const absl::Status status = ArtifactStore(folder_.path() / "file").CheckWritable(0);
+  EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("file"));
+}
+
+TEST_F(ArtifactStoreTest, SaysWhetherThereIsRoom) {
+  EXPECT_TRUE(store_.CheckWritable(0).ok());
+  const absl::Status status = store_.CheckWritable(~uint64_t{0});
+  EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("bytes free"));
+  EXPECT_TRUE(std::filesystem::is_empty(root_ / "staging"));
 }
 
 }  // namespace

@@ -235,6 +235,44 @@ TEST_F(SqliteJobStoreTest, AMissingOrDamagedEventIsNamed) {
   EXPECT_EQ((*store)->Events("jobs/0", 3, 1)->size(), 1u);
 }
 
+// Everything that was committed is read, also what lies in the log only, and nothing is written.
+TEST_F(SqliteJobStoreTest, CanBeReadWithoutARightToWrite) {
+  const std::filesystem::path copy = folder_.path() / "a copy?#%41";
+  std::filesystem::create_directory(copy);
+  {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(store.ok());
+    ASSERT_TRUE(Fill(**store, 3).ok());
+    std::filesystem::copy(file_, copy);
+    std::filesystem::copy(file_.string() + "-wal", copy);
+    ASSERT_LT(std::filesystem::file_size(copy / "jobs.db"), 10'000u) << "jobs are in the log";
+  }
+  for (const std::filesystem::path& folder : {copy, folder_.path()}) {
+    const auto store = OpenSqliteJobStoreForReading(folder / "jobs.db");
+    ASSERT_TRUE(store.ok()) << store.status();
+    EXPECT_EQ((*store)->Unfinished()->size(), 3u);
+    EXPECT_EQ(*(*store)->Image("jobs/1"), "image");
+    for (const absl::Status& refused : {(*store)->CheckWritable(), Fill(**store, 4)}) {
+      EXPECT_FALSE(refused.ok());
+    }
+    EXPECT_EQ(ReasonOf((*store)->CheckWritable()), kReasonStorageUnavailable);
+  }
+  EXPECT_FALSE(OpenSqliteJobStoreForReading(folder_.path() / "none.db").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none.db"));
+}
+
+TEST_F(SqliteJobStoreTest, WritesNothingThatNoLaterStartWouldFind) {
+  auto store = OpenSqliteJobStore(file_);
+  ASSERT_TRUE(store.ok());
+  const std::filesystem::path moved = folder_.path() / "moved.db";
+  std::filesystem::rename(file_, moved);
+  const absl::Status refused = Fill(**store, 1);
+  EXPECT_EQ(ReasonOf(refused), kReasonStorageUnavailable);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("was removed or replaced"));
+  std::filesystem::rename(moved, file_);
+  EXPECT_TRUE(Fill(**store, 1).ok());
+}
+
 TEST_F(SqliteJobStoreTest, ANewerSchemaIsRefused) {
   { ASSERT_TRUE(OpenSqliteJobStore(file_).ok()); }
   SQLite::Database(file_.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1000");

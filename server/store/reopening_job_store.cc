@@ -1,0 +1,88 @@
+#include "server/store/reopening_job_store.h"
+
+#include <utility>
+
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+
+absl::Status ReopeningJobStore::Reopen() {
+  absl::MutexLock lock(&mutex_);
+  if (store_ != nullptr && unwritable_.ok()) return absl::OkStatus();
+  // A store that is only read goes first: of two on one file, the end of one would end the locks of
+  // the other.
+  store_ = nullptr;
+  absl::StatusOr<std::unique_ptr<JobStore>> opened = open_();
+  unwritable_ = opened.status();
+  if (opened.ok()) {
+    store_ = *std::move(opened);
+  } else if (ReasonOf(unwritable_) == kReasonStorageUnavailable) {
+    absl::StatusOr<std::unique_ptr<JobStore>> readable = open_for_reading_();
+    if (readable.ok()) store_ = *std::move(readable);
+  }
+  return unwritable_;
+}
+
+bool ReopeningJobStore::opened() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return store_ != nullptr;
+}
+
+template <typename Call>
+auto ReopeningJobStore::Read(const Call& call) -> decltype(call(std::declval<JobStore&>())) {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (store_ == nullptr) return unwritable_;
+  return call(*store_);
+}
+
+template <typename Call>
+absl::Status ReopeningJobStore::Write(const Call& call) {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (!unwritable_.ok()) return unwritable_;
+  return call(*store_);
+}
+
+absl::Status ReopeningJobStore::Insert(const StoredJob& job, const std::string& image,
+                                       std::span<const wan::v1::Event> events) {
+  return Write([&](JobStore& store) { return store.Insert(job, image, events); });
+}
+
+absl::Status ReopeningJobStore::Apply(std::span<const JobChange> changes) {
+  return Write([&](JobStore& store) { return store.Apply(changes); });
+}
+
+absl::Status ReopeningJobStore::CheckWritable() {
+  return Write([](JobStore& store) { return store.CheckWritable(); });
+}
+
+absl::StatusOr<StoredJob> ReopeningJobStore::Get(std::string_view job) {
+  return Read([&](JobStore& store) { return store.Get(job); });
+}
+
+absl::StatusOr<StoredJob> ReopeningJobStore::FindByRequestId(std::string_view request_id) {
+  return Read([&](JobStore& store) { return store.FindByRequestId(request_id); });
+}
+
+absl::StatusOr<JobPage> ReopeningJobStore::List(const JobQuery& query) {
+  return Read([&](JobStore& store) { return store.List(query); });
+}
+
+absl::StatusOr<std::vector<StoredJob>> ReopeningJobStore::Unfinished() {
+  return Read([](JobStore& store) { return store.Unfinished(); });
+}
+
+absl::StatusOr<std::vector<wan::v1::Event>> ReopeningJobStore::Events(std::string_view job,
+                                                                      int64_t after, int limit) {
+  return Read([&](JobStore& store) { return store.Events(job, after, limit); });
+}
+
+absl::StatusOr<wan::v1::JobReport> ReopeningJobStore::Report(std::string_view job) {
+  return Read([&](JobStore& store) { return store.Report(job); });
+}
+
+absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
+  return Read([&](JobStore& store) { return store.Image(job); });
+}
+
+}  // namespace wan::server

@@ -1,0 +1,208 @@
+// A data folder that is full, gone, or comes back: what is there is served, nothing new is taken,
+// and no job fails of it.
+#include <sys/resource.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/conversion/errors.h"
+#include "server/jobs/storage_watch.h"
+#include "tests/server/jobs/test_support.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::StartsWith;
+using wan::v1::JOB_STATE_COMPLETED;
+using wan::v1::JOB_STATE_QUEUED;
+
+// While it lives, no file of this process can grow: to the code, a disk that is full.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+class StorageListener final : public StateListener {
+ public:
+  void OnStorage(const absl::Status& status) override {
+    absl::MutexLock lock(&mutex_);
+    writable_.push_back(status.ok());
+  }
+  // Waits until the storage was told of so often; what was told.
+  std::vector<bool> Await(size_t times) {
+    absl::MutexLock lock(&mutex_);
+    const auto told = [&]() { return writable_.size() >= times; };
+    mutex_.Await(absl::Condition(&told));
+    return writable_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<bool> writable_;
+};
+
+class StorageTest : public ServiceTest {
+ protected:
+  StorageTest() { options_.listeners = {&listener_}; }
+
+  void ExpectRefused() {
+    const absl::Status status = service_->Create(Request(), false).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable);
+    EXPECT_TRUE(RetryDelayOf(status).has_value());
+    EXPECT_THAT(std::string(status.message()), HasSubstr(options_.data_dir.string()));
+    EXPECT_FALSE(service_->Stats().storage_writable);
+  }
+
+  // Lets the watch's seconds pass until it has told so often.
+  void AwaitTold(size_t times) {
+    std::thread waiter([&] {
+      listener_.Await(times);
+      told_ = true;
+    });
+    while (!told_) {
+      clock_.Advance(absl::Seconds(1));
+      std::this_thread::yield();
+    }
+    waiter.join();
+    told_ = false;
+  }
+
+  StorageListener listener_;
+  std::atomic<bool> told_ = false;
+};
+
+TEST_F(StorageTest, AFullDiskWhileItRuns) {
+  Open();
+  const std::string done = Create();
+  RunToEnd(done);
+  engine_->Hold("Step_1_Inference");
+  const std::string running = Create();
+  engine_->AwaitHeld("Step_1_Inference");
+  const std::string waiting = Create();
+  {
+    const FullDisk full;
+    ExpectRefused();
+    ExpectRefused();
+    engine_->Release("Step_1_Inference");
+    BlockingReader(*service_, running).Until([](const wan::v1::Event& event) {
+      return event.has_requeued();
+    });
+    EXPECT_EQ(Get(running).state(), JOB_STATE_QUEUED);
+    EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED);
+    EXPECT_TRUE(service_->OpenArtifact(done + "/artifacts/video.mp4", 0).ok());
+    EXPECT_THAT(service_->List({})->jobs(), SizeIs(3));
+    EXPECT_EQ(listener_.Await(1), std::vector<bool>{false});
+  }
+  AwaitTold(2);
+  EXPECT_EQ(Brief(RunToEnd(running).back()), "completed");
+  EXPECT_THAT(Brief(RunToEnd(running)),
+              Contains(StartsWith("requeued the data folder cannot be written: writing ")));
+  EXPECT_EQ(Get(running).lost_attempts_size(), 0);
+  EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+  EXPECT_TRUE(service_->Stats().storage_writable);
+}
+
+TEST_F(StorageTest, AFullDiskAtStart) {
+  Open();
+  const std::string done = Create();
+  RunToEnd(done);
+  engine_->Hold("T5_Encoding");
+  const std::string interrupted = Create();
+  engine_->AwaitHeld("T5_Encoding");
+  const std::string waiting = Create();
+  ASSERT_TRUE(service_->List({}).ok());
+  const fs::path copy = folder_.path() / "killed";
+  CopyFolder(options_.data_dir, copy);
+  Close();
+  engine_->Release("T5_Encoding");
+  {
+    const FullDisk full;
+    OpenIn(copy);
+    EXPECT_TRUE(service_->OpenArtifact(done + "/artifacts/video.mp4", 0).ok());
+    EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED);
+    EXPECT_EQ(Get(interrupted).state(), JOB_STATE_QUEUED);
+    EXPECT_THAT(service_->List({})->jobs(), SizeIs(3));
+    ExpectRefused();
+  }
+  AwaitTold(2);
+  EXPECT_EQ(Brief(RunToEnd(interrupted).back()), "completed");
+  EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
+}
+
+TEST_F(StorageTest, AFolderThatIsGoneAtStartAndComesBackWithItsJobs) {
+  Open();
+  const std::string done = Create();
+  RunToEnd(done);
+  engine_->Hold("T5_Encoding");
+  Create();
+  engine_->AwaitHeld("T5_Encoding");
+  const std::string waiting = Create();
+  ASSERT_TRUE(service_->List({}).ok());
+  const fs::path copy = folder_.path() / "copy";
+  CopyFolder(options_.data_dir, copy);
+  Close();
+  engine_->Release("T5_Encoding");
+  // A volume that is not mounted: nothing can be made in its place.
+  const fs::path mount = folder_.path() / "mount";
+  std::ofstream(mount) << "no folder";
+  OpenIn(mount / "data");
+  EXPECT_EQ(ReasonOf(service_->Get(done).status()), kReasonStorageUnavailable);
+  EXPECT_EQ(ReasonOf(service_->List({}).status()), kReasonStorageUnavailable);
+  ExpectRefused();
+  fs::remove(mount);
+  fs::create_directory(mount);
+  CopyFolder(copy, mount / "data");
+  AwaitTold(2);
+  EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
+  EXPECT_TRUE(service_->OpenArtifact(done + "/artifacts/video.mp4", 0).ok());
+  EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
+TEST_F(StorageTest, AFolderThatGoesWhileItRunsTakesNothingThatWouldBeLost) {
+  Open();
+  const std::string done = Create();
+  RunToEnd(done);
+  const fs::path away = folder_.path() / "away";
+  fs::rename(options_.data_dir, away);
+  ExpectRefused();
+  EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
+  fs::remove_all(options_.data_dir);  // what the probes made in its place
+  fs::rename(away, options_.data_dir);
+  AwaitTold(2);
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
+TEST_F(StorageTest, AFailureOfTheEngineIsNoneOfTheStorage) {
+  Open();
+  engine_->FailAt("T5_Encoding", absl::ResourceExhaustedError("GPU memory"));
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "failed GPU memory");
+  EXPECT_TRUE(service_->Stats().storage_writable);
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -178,11 +178,11 @@ TEST(ComponentPatchTest, FinishedPatchesWaitForNothing) {
   EXPECT_EQ(weights.late->copies_to_host, 4);
   const auto one = weights.Patch(10, {1, 2});
   weights.component->SetPatch(one);
-  weights.component->FinishPatch();
+  EXPECT_TRUE(weights.component->FinishPatch().ok());
   EXPECT_EQ(one->applied, 2);
   EXPECT_EQ(weights.vectors[2].sum().item<double>(), 5 * 12.0);
   weights.component->SetPatch(nullptr);
-  weights.component->FinishPatch();
+  EXPECT_TRUE(weights.component->FinishPatch().ok());
   EXPECT_EQ(weights.vectors[2].sum().item<double>(), 5 * 2.0);
   EXPECT_EQ(weights.late->copies_to_host, 4) << "there were copies";
 }

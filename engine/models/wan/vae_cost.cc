@@ -188,9 +188,12 @@ Feature VaeWalk::EncoderStage(const Feature& x, int64_t out, std::optional<bool>
   }
   if (down.has_value()) y = Downsample(y, *down);
   if (HasShortcuts()) {
-    // The averaged input, and its values sorted by what they are averaged over, to whole frames.
-    const int64_t most_frames = x.frames + x.frames % 2;
-    const auto sorted = walk_.Take(Bytes(x.channels, most_frames, x));
+    // The input, padded to whole cells of frames where it has too few, and its values sorted by
+    // what they are averaged over.
+    const bool pads = down.value_or(false) && x.frames % 2 != 0;
+    const int64_t whole_frames = x.frames + (pads ? 1 : 0);
+    const auto whole = walk_.Take(pads ? Bytes(x.channels, whole_frames, x) : 0);
+    const auto sorted = walk_.Take(Bytes(x.channels, whole_frames, x));
     walk_.Touch(Bytes(out, y.frames, y));
   }
   return y;

@@ -20,6 +20,7 @@
 #include "benchmarks/transformer_compare.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/transformer.h"
+#include "engine/models/wan/transformer_cost.h"
 
 namespace wan {
 namespace {
@@ -39,14 +40,6 @@ struct Settings {
   std::string residency = "resident";
   std::string compare;
 };
-
-// Multiplications and additions of the blocks' products and attention; the rest is below a percent.
-double FlopPerForward(const TransformerConfig& config, double tokens, double batch) {
-  const double dim = static_cast<double>(config.dim);
-  const double products = 2 * tokens * dim * (6 * dim + 2 * static_cast<double>(config.ffn_dim));
-  const double attention = 4 * tokens * dim * (tokens + static_cast<double>(config.text_len));
-  return batch * static_cast<double>(config.num_layers) * (products + attention);
-}
 
 // Says how long weights in host memory take to the device.
 absl::Status BringUp(ComponentWeights& weights, bool stream, at::Device device) {
@@ -152,8 +145,7 @@ absl::Status Run(const Settings& settings) {
   }
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
-  const double flop =
-      FlopPerForward(config, static_cast<double>(tokens), static_cast<double>(settings.batch));
+  const double flop = TransformerForwardFlops(config, tokens, settings.batch);
   std::printf("forward: median %.4f s of %d (%.4f to %.4f), %.1f TFLOP, %.0f TFLOP/s\n", median,
               settings.repeats, seconds.front(), seconds.back(), flop / 1e12, flop / median / 1e12);
   PrintMemory(*device, resident);
@@ -189,9 +181,10 @@ int main(int argc, char** argv) {
   app.add_option("--residency", settings.residency, "where the weights live")
       ->check(CLI::IsMember({"resident", "host", "stream"}))
       ->capture_default_str();
-  app.add_option("--compare", settings.compare,
-                 "compares instead: streamed with resident weights, one batch of two texts with two "
-                 "forward passes, or forward passes that can be stopped with those that cannot")
+  app.add_option(
+         "--compare", settings.compare,
+         "compares instead: streamed with resident weights, one batch of two texts with two "
+         "forward passes, or forward passes that can be stopped with those that cannot")
       ->check(CLI::IsMember({"streaming", "guidance", "gate"}));
   app.add_flag("--first-frame", settings.first_frame,
                "treat the first frame as given: its tokens have timestep 0");

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/models/wan/patches.h"
 #include "engine/models/wan/timestep_rows.h"
+#include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/transformer_weights.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/gate_residual_norm.h"
@@ -88,12 +89,6 @@ at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::Sc
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
 
-// Floating-point operations of a block.
-struct BlockFlops {
-  double self_attention = 0;
-  double rest = 0;  // cross-attention and feed-forward layers
-};
-
 // Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
 // long as a stop may take; blocks of short ones are passed once, since there launches count.
 class BlockGate {
@@ -150,8 +145,6 @@ class WanTransformer final : public VideoTransformer {
 
   // The time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const std::vector<double>& timesteps) const;
-
-  BlockFlops FlopsOfBlock(int64_t batch, int64_t tokens) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
   void SelfAttention(const TransformerBlockWeights& block, int64_t batch, const at::Tensor& rotary,
@@ -212,8 +205,8 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareT
     RmsNormRope(keys, block.cross_k_norm, config_.eps, /*rotary=*/{});
     conditioning->layers.push_back(
         packed.view({batch, config_.text_len, 2, config_.num_heads, head_dim()}));
-    const double flops = 4.0 * static_cast<double>(rows * config_.dim * config_.dim);
-    if (absl::Status status = gate.Pass(flops); !status.ok()) return status;
+    if (absl::Status status = gate.Pass(TextBlockFlops(config_, batch)); !status.ok())
+      return status;
   }
   return conditioning;
 }
@@ -270,7 +263,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
                         options.dtype(at::kByte));
 
-  BlockGate block_gate(gate, FlopsOfBlock(batch, tokens));
+  BlockGate block_gate(gate, TransformerBlockFlops(config_, tokens, batch));
   at::Tensor table = modulation_of(0);
   const Modulation first = ModulationAt(table, 0);
   LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
@@ -335,15 +328,6 @@ void WanTransformer::FeedForward(const TransformerBlockWeights& block, Activatio
   at::Tensor hidden = Carve(acts.wide, acts.narrow.size(0), config_.ffn_dim, dtype_);
   LinearGelu(acts.narrow, block.ffn_in.weight, block.ffn_in.bias, hidden);
   Linear(hidden, block.ffn_out.weight, block.ffn_out.bias, acts.narrow);
-}
-
-BlockFlops WanTransformer::FlopsOfBlock(int64_t batch, int64_t tokens) const {
-  const auto dim = static_cast<double>(config_.dim);
-  const auto rows = static_cast<double>(batch * tokens);
-  const double per_row = 8 * dim + 4 * static_cast<double>(tokens);
-  const double rest_per_row = 4 * dim + 4 * static_cast<double>(config_.text_len) +
-                              4 * static_cast<double>(config_.ffn_dim);
-  return {rows * dim * per_row, rows * dim * rest_per_row};
 }
 
 absl::Status WanTransformer::CheckLatents(const at::Tensor& latents) const {

@@ -115,18 +115,29 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   return walk.peak();
 }
 
-double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens) {
-  const double dim = static_cast<double>(config.dim);
-  const double n = static_cast<double>(tokens);
-  const double patch =
-      static_cast<double>(config.patch_size[0] * config.patch_size[1] * config.patch_size[2]);
-  // Self-attention's four products and cross-attention's two, the feed-forward's two, and both
-  // attentions.
-  const double layer = n * (12 * dim * dim + 4 * dim * static_cast<double>(config.ffn_dim)) +
-                       4 * n * n * dim + 4 * n * static_cast<double>(config.text_len) * dim;
-  const double ends =
-      2 * n * dim * patch * static_cast<double>(config.in_channels + config.out_channels);
-  return static_cast<double>(config.num_layers) * layer + ends;
+BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
+  const auto dim = static_cast<double>(config.dim);
+  const auto rows = static_cast<double>(batch * tokens);
+  // Four products and the attention; two products, the attention to the text, and the
+  // feed-forward's two.
+  const double per_row = 8 * dim + 4 * static_cast<double>(tokens);
+  const double rest_per_row =
+      4 * dim + 4 * static_cast<double>(config.text_len) + 4 * static_cast<double>(config.ffn_dim);
+  return {rows * dim * per_row, rows * dim * rest_per_row};
+}
+
+double TextBlockFlops(const TransformerConfig& config, int64_t batch) {
+  const auto dim = static_cast<double>(config.dim);
+  return 4 * static_cast<double>(batch * config.text_len) * dim * dim;
+}
+
+double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
+  const BlockFlops block = TransformerBlockFlops(config, tokens, batch);
+  const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
+  const double ends = 2 * static_cast<double>(batch * tokens) *
+                      static_cast<double>(config.dim * patch) *
+                      static_cast<double>(config.in_channels + config.out_channels);
+  return static_cast<double>(config.num_layers) * (block.self_attention + block.rest) + ends;
 }
 
 }  // namespace wan

@@ -29,8 +29,17 @@ uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
 uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                       int64_t element_bytes);
 
-// Floating-point operations of one transformer forward for `tokens` video tokens, batch 1, without
-// the text keys and values (computed once a job).
-double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens);
+// Floating-point operations of one block, for `batch` videos of `tokens` tokens each.
+struct BlockFlops {
+  double self_attention = 0;
+  double rest = 0;  // cross-attention and feed-forward layers
+};
+BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch);
+
+// Floating-point operations of one block's keys and values of `batch` texts, computed once a job.
+double TextBlockFlops(const TransformerConfig& config, int64_t batch);
+
+// Floating-point operations of VideoTransformer::Forward of `batch` videos of `tokens` tokens each.
+double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens, int64_t batch = 1);
 
 }  // namespace wan

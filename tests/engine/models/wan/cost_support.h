@@ -1,6 +1,7 @@
 // What the tests of the components' descriptions share.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
@@ -91,6 +92,21 @@ class OneThread {
 
  private:
   const int threads_;
+};
+
+// oneDNN's products in bf16 repack or convert their matrices, as much as the processor's
+// instructions ask for. Without it LibTorch's own products run, which take nothing.
+class WithoutOneDnn {
+ public:
+  WithoutOneDnn() : enabled_(at::globalContext().userEnabledMkldnn()) {
+    at::globalContext().setUserEnabledMkldnn(false);
+  }
+  ~WithoutOneDnn() { at::globalContext().setUserEnabledMkldnn(enabled_); }
+  WithoutOneDnn(const WithoutOneDnn&) = delete;
+  WithoutOneDnn& operator=(const WithoutOneDnn&) = delete;
+
+ private:
+  const bool enabled_;
 };
 
 }  // namespace wan

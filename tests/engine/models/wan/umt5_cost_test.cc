@@ -74,6 +74,7 @@ TEST_P(TextEncoderCostTest, LoaderEntersTheDescribedGroups) {
 
 TEST_P(TextEncoderCostTest, WalkHoldsWhatIsAllocated) {
   const OneThread one_thread;
+  const WithoutOneDnn own_products;
   const auto& [name, config, tokens, attention_is_largest] = GetParam();
   SCOPED_TRACE(name);
   const std::vector<int64_t> ids(static_cast<size_t>(tokens), 3);
@@ -91,9 +92,9 @@ TEST_P(TextEncoderCostTest, WalkHoldsWhatIsAllocated) {
       EXPECT_NEAR(allocated / on_cpu, 1, 0.02);
       continue;
     }
-    // oneDNN repacks the matrices of its products in bf16.
-    EXPECT_GE(allocated, 0.9 * on_cpu);
-    EXPECT_LE(allocated, 1.15 * walk);
+    // In bf16 LibTorch's attention on a CPU keeps scores in fp32 as well.
+    EXPECT_GE(allocated, 0.94 * on_cpu);
+    EXPECT_LE(allocated, 1.05 * walk);
   }
 }
 

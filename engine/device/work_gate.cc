@@ -65,8 +65,8 @@ class WorkGate::Backlog {
 WorkGate::WorkGate(std::stop_token stop) : stop_(std::move(stop)) {}
 
 WorkGate::WorkGate(c10::Device device, std::stop_token stop)
-    : WorkGate(device.is_cpu() ? nullptr : std::make_shared<StreamQueue>(device),
-               std::move(stop)) {}
+    : WorkGate(device.is_cpu() ? nullptr : std::make_shared<StreamQueue>(device), std::move(stop)) {
+}
 
 WorkGate::WorkGate(std::shared_ptr<WorkQueue> queue, std::stop_token stop)
     : stop_(std::move(stop)),

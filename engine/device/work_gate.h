@@ -1,4 +1,5 @@
-// Where a stop request is heard while a device works: between two pieces of the work that is queued.
+// Where a stop request is heard while a device works: between two pieces of the work that is
+// queued.
 //
 //   const WorkGate gate(device, stop);
 //   for (const Block& block : blocks) {

@@ -21,7 +21,8 @@ class PreviewSender {
       : plan_(plan), model_(model), observer_(observer), gate_(gate) {}
 
   // Sends a preview if one is due after this step: the first frame of the clean latents to which
-  // the step's flow points. Fails with nothing but CANCELLED, after a stop request, and DEVICE_LOST.
+  // the step's flow points. Fails with nothing but CANCELLED, after a stop request, and
+  // DEVICE_LOST.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:

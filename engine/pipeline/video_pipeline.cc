@@ -72,8 +72,8 @@ absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& ima
 
 // Everything that the steps start from.
 absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
-  const absl::StatusOr<at::Tensor> image = InStage(
-      job, PreprocessStage(job.model.planned.family->id), [&] { return Preprocess(job); });
+  const absl::StatusOr<at::Tensor> image =
+      InStage(job, PreprocessStage(job.model.planned.family->id), [&] { return Preprocess(job); });
   if (!image.ok()) return image.status();
   absl::StatusOr<DenoiseInputs> inputs = InStage(
       job, kStageT5Encoding, [&] { return EncodeTexts(job, DenoiseInputs{.plan = job.plan}); });

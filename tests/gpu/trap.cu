@@ -1,7 +1,7 @@
 // A kernel that breaks the context of its process, as a damaged card or an illegal address does.
-#include "tests/gpu/trap.h"
-
 #include <cuda_runtime_api.h>
+
+#include "tests/gpu/trap.h"
 
 namespace wan {
 namespace {

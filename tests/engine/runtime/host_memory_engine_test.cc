@@ -20,7 +20,7 @@ class HostMemoryEngineTest : public testing::Test {
                 std::make_unique<MachineMonitor>("", nullptr, nullptr),
                 [this] { return available_.load(); }) {
     Recorder recorder(SystemClock(), engine_.Monitor(), {});
-    const absl::Status loaded = engine_.LoadModel({"m", "synthetic:ti2v-tiny"}, recorder);
+    const absl::Status loaded = engine_.LoadModel({"m", "synthetic:ti2v-tiny"}, recorder, {});
     EXPECT_TRUE(loaded.ok()) << loaded;
   }
 

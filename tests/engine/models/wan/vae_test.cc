@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/work_gate.h"
 #include "engine/models/wan/vae_decoder.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
@@ -144,8 +145,12 @@ TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
   const at::Tensor latents = LoadGolden(file, "latents_raw");
   FeatureCache cache = decoder.NewCache();
   std::vector<at::Tensor> chunks;
+  const WorkGate open;
   for (int64_t i = 0; i < latents.size(1); ++i) {
-    chunks.push_back(decoder.DecodeChunk(latents.narrow(1, i, 1), cache));
+    const absl::StatusOr<at::Tensor> chunk =
+        decoder.DecodeChunk(latents.narrow(1, i, 1), cache, open);
+    ASSERT_TRUE(chunk.ok()) << chunk.status();
+    chunks.push_back(*chunk);
   }
   ExpectClose(at::cat(chunks, /*dim=*/1), LoadGolden(file, "video_unclamped"),
               file + " (" + GetParam().layout + ") video_unclamped");

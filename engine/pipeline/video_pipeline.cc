@@ -49,13 +49,14 @@ absl::StatusOr<DenoiseInputs> EncodeTexts(const Job& job, DenoiseInputs inputs) 
   const WeightLease lease(job.model.text_encoder_weights,
                           PolicyOf(job.plan, ModelComponent::kTextEncoder));
   TextEncoder& encoder = *job.model.text_encoder;
-  absl::StatusOr<at::Tensor> text = encoder.Encode(job.plan.prepared->prompt.ids, job.gate);
-  if (text.ok()) inputs.prompt_embeds = *std::move(text);
-  if (text.ok() && job.plan.guided) {
-    text = encoder.Encode(job.plan.prepared->negative_prompt.ids, job.gate);
-    if (text.ok()) inputs.negative_prompt_embeds = *std::move(text);
-  }
-  if (!text.ok()) return text.status();
+  absl::StatusOr<at::Tensor> prompt = encoder.Encode(job.plan.prepared->prompt.ids, job.gate);
+  if (!prompt.ok()) return prompt.status();
+  inputs.prompt_embeds = *std::move(prompt);
+  if (!job.plan.guided) return inputs;
+  absl::StatusOr<at::Tensor> negative =
+      encoder.Encode(job.plan.prepared->negative_prompt.ids, job.gate);
+  if (!negative.ok()) return negative.status();
+  inputs.negative_prompt_embeds = *std::move(negative);
   return inputs;
 }
 

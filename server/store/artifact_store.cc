@@ -124,7 +124,10 @@ class OpenFiles {
     struct stat now = {};
     if (stat(path.c_str(), &now) != 0) return nullptr;
     // A later attempt may have put another file in the place of one that is still read.
-    if (const auto open = files_[path].lock(); open != nullptr && open->Is(now)) return open;
+    if (std::shared_ptr<const OpenFile> known = files_[path].lock();
+        known != nullptr && known->Is(now)) {
+      return known;
+    }
     std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return nullptr;

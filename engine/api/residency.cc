@@ -7,11 +7,12 @@
 namespace wan {
 namespace {
 
-constexpr std::array<std::pair<ResidencyPolicy, std::string_view>, 5> kNames{{
+constexpr std::array<std::pair<ResidencyPolicy, std::string_view>, 6> kNames{{
     {ResidencyPolicy::kAuto, "auto"},
     {ResidencyPolicy::kResident, "resident"},
     {ResidencyPolicy::kHost, "host"},
     {ResidencyPolicy::kStream, "stream"},
+    {ResidencyPolicy::kDisk, "disk"},
     {ResidencyPolicy::kCpu, "cpu"},
 }};
 

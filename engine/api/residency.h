@@ -11,14 +11,15 @@
 namespace wan {
 
 enum class ResidencyPolicy {
-  kAuto,      // the plan of each request picks kResident, kHost or kStream
+  kAuto,      // the plan of each request picks one of the next four
   kResident,  // on the device all the time
   kHost,      // in locked host memory; copied to the device while the component works
   kStream,    // in locked host memory; copied block by block, each while the one before computes
+  kDisk,      // nowhere but in the checkpoint's files; read while the component works
   kCpu,       // in host memory; the CPU computes the component
 };
 
-// Returns "auto", "resident", "host", "stream" or "cpu".
+// Returns "auto", "resident", "host", "stream", "disk" or "cpu".
 std::string_view ResidencyPolicyName(ResidencyPolicy policy);
 // The inverse of ResidencyPolicyName; returns nullopt for any other text.
 std::optional<ResidencyPolicy> ParseResidencyPolicy(std::string_view name);

@@ -48,14 +48,15 @@ class FileWeights final : public NamedTensors {
     const TensorBytes& mapped = found->second;
     const auto address = reinterpret_cast<uintptr_t>(mapped.bytes.data());
     if (address % DTypeSize(tensor.dtype) == 0) return mapped;
-    return Aligned(mapped.bytes);
+    return Aligned(mapped);
   }
 
  private:
   // Neither format promises aligned data, though all current writers align it.
-  static TensorBytes Aligned(std::span<const std::byte> bytes) {
-    auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    return {.bytes = *copy, .owner = copy, .file = nullptr};
+  static absl::StatusOr<TensorBytes> Aligned(const TensorBytes& mapped) {
+    auto copy = std::make_shared<std::vector<std::byte>>(mapped.bytes.size());
+    if (absl::Status status = mapped.Read(0, *copy); !status.ok()) return status;
+    return TensorBytes{.bytes = *copy, .owner = copy, .file = nullptr};
   }
 
   Contents contents_;

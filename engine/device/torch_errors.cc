@@ -78,6 +78,8 @@ absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::
   try {
     const c10::InferenceMode inference_mode;
     return work();
+  } catch (const StatusException& error) {
+    return error.status();
   } catch (const c10::OutOfMemoryError& error) {
     return OutOfMemory(absl::StrCat(prefix, "out of memory: ", error.what_without_backtrace()));
   } catch (const c10::AcceleratorError& error) {

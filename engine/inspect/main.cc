@@ -61,7 +61,7 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
     const std::optional<wan::ComponentResidency> entry = wan::ParseComponentResidency(text);
     if (!entry.has_value()) {
       std::cerr << "wan_inspect: --residency-policy is '" << text
-                << "', must be COMPONENT=POLICY with auto, resident, host, stream or cpu\n";
+                << "', must be COMPONENT=POLICY with auto, resident, host, stream, disk or cpu\n";
       return false;
     }
     question.residency.push_back(*entry);

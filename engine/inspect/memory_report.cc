@@ -77,7 +77,9 @@ Json DescribeVideo(const PlannedModel& model, const VideoShape& shape, bool imag
     const ComponentResidency& entry = plan->residency[i];
     video["policies"][std::string(NameOf(entry.component))] =
         std::string(ResidencyPolicyName(entry.policy));
-    if (entry.policy != ResidencyPolicy::kResident) host_bytes += model.components[i].bytes;
+    const bool waits_there =
+        entry.policy != ResidencyPolicy::kResident && entry.policy != ResidencyPolicy::kDisk;
+    if (waits_there) host_bytes += model.components[i].bytes;
   }
   video["decode_tiles"] = absl::StrCat(plan->decode_tiles.rows, "x", plan->decode_tiles.columns);
   video["batched_guidance"] = plan->batched_guidance;

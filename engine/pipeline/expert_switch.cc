@@ -66,7 +66,7 @@ absl::Status ExpertSwitch::Merge(const Expert& expert) {
 }
 
 WeightLease ExpertSwitch::Lease(const Expert& expert) const {
-  return WeightLease(expert.weights, PolicyOf(plan_, expert.component));
+  return WeightLease(expert.weights, PolicyOf(plan_, expert.component), gate_.stop_token());
 }
 
 }  // namespace wan

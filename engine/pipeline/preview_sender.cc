@@ -30,7 +30,8 @@ absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
 }
 
 absl::Status PreviewSender::Send(const DenoiseState& state) const {
-  const WeightLease lease(model_.vae_weights, PolicyOf(plan_, ModelComponent::kVae));
+  const WeightLease lease(model_.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
+                          gate_.stop_token());
   const at::Tensor clean =
       (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
   return DecodeTiled(

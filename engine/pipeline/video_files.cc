@@ -102,7 +102,8 @@ absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGr
     FrameDownload download(model.device, [&encoder](std::vector<uint8_t> rgb24) {
       return encoder.Push(std::move(rgb24));
     });
-    const WeightLease lease(model.vae_weights, PolicyOf(plan_, ModelComponent::kVae));
+    const WeightLease lease(model.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
+                            gate.stop_token());
     absl::Status decoded = DecodeTiled(
         *model.vae, latents, tiles,
         [&](const at::Tensor& frames) {

@@ -47,7 +47,7 @@ absl::StatusOr<at::Tensor> Preprocess(const Job& job) {
 // Fills in both texts' embeddings.
 absl::StatusOr<DenoiseInputs> EncodeTexts(const Job& job, DenoiseInputs inputs) {
   const WeightLease lease(job.model.text_encoder_weights,
-                          PolicyOf(job.plan, ModelComponent::kTextEncoder));
+                          PolicyOf(job.plan, ModelComponent::kTextEncoder), job.gate.stop_token());
   TextEncoder& encoder = *job.model.text_encoder;
   absl::StatusOr<at::Tensor> prompt = encoder.Encode(job.plan.prepared->prompt.ids, job.gate);
   if (!prompt.ok()) return prompt.status();
@@ -61,7 +61,8 @@ absl::StatusOr<DenoiseInputs> EncodeTexts(const Job& job, DenoiseInputs inputs) 
 }
 
 absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& image) {
-  const WeightLease lease(job.model.vae_weights, PolicyOf(job.plan, ModelComponent::kVae));
+  const WeightLease lease(job.model.vae_weights, PolicyOf(job.plan, ModelComponent::kVae),
+                          job.gate.stop_token());
   absl::StatusOr<EncodedImage> encoded = EncodeImage(
       image, job.model.planned.family->image, job.plan.shape.num_frames, *job.model.vae, job.gate);
   // The image may have been encoded elsewhere.

@@ -27,8 +27,10 @@ absl::Status CheckHostMemory(const PlannedModel& model, std::span<const Residenc
   std::vector<std::string> names;
   for (size_t i = 0; i < policies.size(); ++i) {
     const bool computes_there = policies[i] == ResidencyPolicy::kCpu;
-    const bool waits_there = policies[i] != ResidencyPolicy::kResident && !computes_there;
-    const bool is_copied = waits_there || HasLora(model, i);
+    const bool is_read_again = policies[i] == ResidencyPolicy::kDisk;
+    const bool waits_there =
+        policies[i] != ResidencyPolicy::kResident && !is_read_again && !computes_there;
+    const bool is_copied = waits_there || (HasLora(model, i) && !is_read_again);
     if (!computes_there && !is_copied) continue;
     needed += model.components[i].bytes * (computes_there && is_copied ? 2 : 1);
     names.emplace_back(NameOf(model.components[i].component));
@@ -37,7 +39,8 @@ absl::Status CheckHostMemory(const PlannedModel& model, std::span<const Residenc
   if (needed <= available_bytes) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
       "weights of %s wait in host memory, %.1f GiB, and %.1f GiB of it are available: the machine "
-      "needs more memory, or the device does (docs/memory.md)",
+      "needs more memory, or the device does, or the weights need the policy disk "
+      "(docs/memory.md)",
       absl::StrJoin(names, ", "), static_cast<double>(needed) / kGiB,
       static_cast<double>(available_bytes) / kGiB));
 }

@@ -140,7 +140,7 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
     absl::StrAppend(&text, " No video of this model fits: ",
                     demand.of_host
                         ? "the host, or the limit of its container, must have more memory, or the "
-                          "device must hold more of the weights."
+                          "device must hold more of the weights, or their policy must be disk."
                         : "its weights want more frugal policies (host, stream) or a larger "
                           "device.");
   }

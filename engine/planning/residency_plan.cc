@@ -18,6 +18,12 @@ using Policies = std::vector<ResidencyPolicy>;
 constexpr int64_t kFp32 = 4;
 // What a streamed byte costs at least, of one that is moved while nothing computes.
 constexpr double kLeastStreamedShare = 0.05;
+// A byte that is read from the page cache at 20 GB/s, of one that crosses the link at 50.
+constexpr double kReadShare = 2.5;
+// What reading weights takes on their way: on a GPU of tensors that are in their file's dtype until
+// they are converted (512 MiB and the last one), on a CPU of a piece of one.
+constexpr uint64_t kMostConvertedBytes = uint64_t{1} << 30;
+constexpr uint64_t kMostConvertedBytesOnCpu = uint64_t{32} << 20;
 // Operations that a card gets through while its link brings a byte, as the ones do that are slowest
 // to hide weights behind: an H100's 500 TFLOP/s and 50 GB/s, an A100's 250 and 25.
 constexpr double kFlopsPerLinkByte = 1e4;
@@ -88,6 +94,7 @@ uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bo
     case ResidencyPolicy::kResident:
       return component.bytes;
     case ResidencyPolicy::kHost:
+    case ResidencyPolicy::kDisk:
       return in_use ? component.bytes : 0;
     case ResidencyPolicy::kStream:
       return in_use ? component.base_bytes + 2 * component.group_bytes : 0;
@@ -171,6 +178,7 @@ class Sums {
     for (size_t i = 0; i < components_.size(); ++i) {
       const auto bytes = static_cast<double>(components_[i].bytes);
       if (policies_[i] == ResidencyPolicy::kHost) cost += bytes;
+      if (policies_[i] == ResidencyPolicy::kDisk) cost += bytes * kReadShare;
       if (policies_[i] == ResidencyPolicy::kStream) cost += bytes * StreamedPasses(i);
     }
     return cost;
@@ -204,13 +212,21 @@ class Sums {
     stage.activations =
         on_device ? activations : WithMargin(JobBytes(job_) + kLibraryWorkspaceBytes);
     const HostLimits& host = limits_.host;
+    for (const size_t i : in_use) {
+      if (policies_[i] != ResidencyPolicy::kDisk) continue;
+      // Before the stage computes.
+      const uint64_t most = host.is_device ? kMostConvertedBytesOnCpu : kMostConvertedBytes;
+      const uint64_t converted = std::min(most, 2 * components_[i].bytes);
+      stage.activations = std::max(stage.activations, WithMargin(JobBytes(job_) + converted));
+      if (!host.is_device) stage.host = kReadingBuffersBytes;
+    }
     for (size_t i = 0; i < components_.size(); ++i) {
       const uint64_t copy = i < host.copies.size() ? host.copies[i] : 0;
       if (WaitsOnHost(policies_[i])) {
         stage.host_pinned += components_[i].bytes - std::min(copy, components_[i].bytes);
       }
     }
-    stage.host = stage.host_pinned;
+    stage.host += stage.host_pinned;
     if (!on_device) stage.host += activations;
     if (host.is_device) {
       stage.host += stage.total() - std::min(host.weights_on_device, stage.total());
@@ -260,23 +276,25 @@ std::vector<TileGrid> GridsOf(const MemoryJob& job, bool limited) {
   return grids;
 }
 
-// Every way to replace kAuto, from `component` on.
+// Every way to replace kAuto, from `component` on. kDisk takes as much of the device as kHost and
+// takes longer, so that it is tried only where the host's memory is limited.
 template <typename Visit>
-void ForEachPolicies(const std::vector<PlannedComponent>& components, Policies& policies,
-                     size_t component, const Visit& visit) {
+void ForEachPolicies(const std::vector<PlannedComponent>& components, const PlanLimits& limits,
+                     Policies& policies, size_t component, const Visit& visit) {
   if (component == components.size()) {
     visit();
     return;
   }
   if (components[component].policy != ResidencyPolicy::kAuto) {
     policies[component] = components[component].policy;
-    ForEachPolicies(components, policies, component + 1, visit);
+    ForEachPolicies(components, limits, policies, component + 1, visit);
     return;
   }
-  for (const ResidencyPolicy policy :
-       {ResidencyPolicy::kResident, ResidencyPolicy::kHost, ResidencyPolicy::kStream}) {
+  for (const ResidencyPolicy policy : {ResidencyPolicy::kResident, ResidencyPolicy::kHost,
+                                       ResidencyPolicy::kStream, ResidencyPolicy::kDisk}) {
+    if (policy == ResidencyPolicy::kDisk && limits.host.available_bytes == 0) continue;
     policies[component] = policy;
-    ForEachPolicies(components, policies, component + 1, visit);
+    ForEachPolicies(components, limits, policies, component + 1, visit);
   }
 }
 
@@ -306,7 +324,7 @@ std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponen
     std::optional<ResidencyChoice> best;
     double best_cost = std::numeric_limits<double>::infinity();
     Policies policies(components.size());
-    ForEachPolicies(components, policies, 0, [&] {
+    ForEachPolicies(components, limits, policies, 0, [&] {
       const Sums sums(components, job, policies, limits);
       ResidencyChoice choice = sums.Choose(activations, grid, false, false);
       const double cost = sums.Cost();
@@ -330,7 +348,7 @@ LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, con
   for (const TileGrid& grid : GridsOf(job, /*limited=*/true)) {
     const Activations activations = ActivationsOf(job, grid);
     Policies policies(components.size());
-    ForEachPolicies(components, policies, 0, [&] {
+    ForEachPolicies(components, limits, policies, 0, [&] {
       ResidencyChoice choice =
           Sums(components, job, policies, limits).Choose(activations, grid, false, false);
       if (FitsDevice(choice, limits) &&

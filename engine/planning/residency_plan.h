@@ -41,6 +41,10 @@ struct MemoryJob {
   int64_t most_tokens_batched = 0;
 };
 
+// Locked host memory that reading weights to a GPU takes while it lasts: all buffers of a
+// StagedUpload of 16 threads.
+inline constexpr uint64_t kReadingBuffersBytes = uint64_t{256} << 20;
+
 struct StageMemory {
   uint64_t weights = 0;
   uint64_t activations = 0;

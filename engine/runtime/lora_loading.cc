@@ -112,7 +112,8 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts) const {
       Expert& expert = experts[i];
       if (expert.loras == nullptr) {
         expert.loras = std::make_shared<LoraLibrary>();
-        expert.weights->KeepHostCopy();
+        // Weights on disk are read again where others restore the base's bits from the host.
+        if (expert.weights->home() != ComponentWeights::Home::kDisk) expert.weights->KeepHostCopy();
       }
       std::shared_ptr<const LoraWeights>& weights = loaded[file];
       if (weights == nullptr) weights = LoraWeights::Load(*file, expert.weights->mover());

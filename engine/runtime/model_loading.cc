@@ -1,6 +1,7 @@
 #include "engine/runtime/model_loading.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,7 +61,7 @@ absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& pla
 }
 
 // Where the components go when they are loaded: as a job of the model's default shape would have
-// them, or to host memory if none fits.
+// them, or to host memory if it does not fit.
 std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
   const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, limits);
   std::vector<ResidencyPolicy> policies;
@@ -80,15 +81,59 @@ struct Place {
   bool moves = true;  // false: it computes on the CPU by its policy
 };
 
-Place MakePlace(ResidencyPolicy policy, at::Device device) {
+ComponentWeights::Home HomeOf(ResidencyPolicy policy) {
   using Home = ComponentWeights::Home;
+  switch (policy) {
+    case ResidencyPolicy::kResident:
+    case ResidencyPolicy::kCpu:
+      return Home::kDevice;
+    case ResidencyPolicy::kDisk:
+      return Home::kDisk;
+    case ResidencyPolicy::kAuto:
+    case ResidencyPolicy::kHost:
+    case ResidencyPolicy::kStream:
+      break;
+  }
+  return Home::kHost;
+}
+
+// The weights keep the checkpoint, whose files stay open as long as the model is loaded: a later
+// job may want them to be read again.
+Place MakePlace(ResidencyPolicy policy, at::Device device,
+                std::shared_ptr<const WeightSource> source) {
   const bool moves = policy != ResidencyPolicy::kCpu;
   if (!moves) device = at::kCPU;
-  const bool stays = !moves || policy == ResidencyPolicy::kResident;
   return {device,
-          std::make_shared<ComponentWeights>(MakeWeightMover(device),
-                                             stays ? Home::kDevice : Home::kHost),
+          std::make_shared<ComponentWeights>(MakeWeightMover(device), HomeOf(policy),
+                                             std::move(source)),
           moves};
+}
+
+// The sources in the order of PlannedModel::components; each keeps the checkpoint.
+std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
+    const std::shared_ptr<const Checkpoint>& checkpoint) {
+  std::vector<std::shared_ptr<const WeightSource>> sources;
+  sources.emplace_back(checkpoint, &checkpoint->text_encoder());
+  for (int i = 0; i < checkpoint->num_experts(); ++i) {
+    sources.emplace_back(checkpoint, &checkpoint->transformer(i));
+  }
+  sources.emplace_back(checkpoint, &checkpoint->vae());
+  return sources;
+}
+
+// Checks the policies against the host's memory; where it has no room, weights whose policy is
+// decided by the plans are read from disk instead of waiting there.
+absl::Status FitHostMemory(const PlannedModel& planned, uint64_t available_bytes,
+                           std::vector<ResidencyPolicy>& policies) {
+  const absl::Status status = CheckHostMemory(planned, policies, available_bytes);
+  if (status.ok()) return status;
+  for (size_t i = 0; i < policies.size(); ++i) {
+    const bool waits =
+        policies[i] == ResidencyPolicy::kHost || policies[i] == ResidencyPolicy::kStream;
+    const bool is_auto = planned.components[i].policy == ResidencyPolicy::kAuto;
+    if (waits && is_auto) policies[i] = ResidencyPolicy::kDisk;
+  }
+  return CheckHostMemory(planned, policies, available_bytes).ok() ? absl::OkStatus() : status;
 }
 
 ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
@@ -141,7 +186,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
                                                                      const LoadOptions& options) {
   absl::StatusOr<std::unique_ptr<Checkpoint>> opened = Checkpoint::Open(spec.path);
   if (!opened.ok()) return opened.status();
-  const Checkpoint& checkpoint = **opened;
+  const std::shared_ptr<const Checkpoint> kept = *std::move(opened);
+  const Checkpoint& checkpoint = *kept;
 
   auto model = std::make_shared<LoadedModel>();
   PipelineModel& pipeline = model->pipeline;
@@ -163,17 +209,22 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       return status;
     }
   }
-  const std::vector<ResidencyPolicy> policies =
-      FirstPolicies(planned, {options.device_memory_bytes});
-  if (const auto memory = ReadSystemMemory(); memory.has_value() && !options.device.is_cpu()) {
-    if (absl::Status status =
-            CheckHostMemory(planned, policies, memory->total_bytes - memory->used_bytes);
+  const std::optional<SystemMemory> memory = ReadSystemMemory();
+  const bool waits_on_host = memory.has_value() && !options.device.is_cpu();
+  PlanLimits limits{options.device_memory_bytes, {}};
+  if (waits_on_host) limits.host.available_bytes = memory->total_bytes - memory->used_bytes;
+  std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
+  if (waits_on_host) {
+    if (absl::Status status = FitHostMemory(planned, limits.host.available_bytes, policies);
         !status.ok()) {
       return status;
     }
   }
+  const std::vector<std::shared_ptr<const WeightSource>> sources = SourcesOf(kept);
   std::vector<Place> places;
-  for (const ResidencyPolicy policy : policies) places.push_back(MakePlace(policy, options.device));
+  for (size_t i = 0; i < policies.size(); ++i) {
+    places.push_back(MakePlace(policies[i], options.device, sources[i]));
+  }
 
   if (absl::Status status = Take(
           "text_encoder",

@@ -72,6 +72,11 @@ void RecordStop(const absl::Status& status, const StopTimer& timer, const at::De
   if (idle.ok() && seconds.has_value()) recorder.Record({"stop_seconds", *seconds, {}});
 }
 
+// Whether a component of another model may leave the device without a copy in host memory.
+bool MayBeDropped(const PlannedComponent& component) {
+  return component.policy == ResidencyPolicy::kDisk || component.policy == ResidencyPolicy::kAuto;
+}
+
 }  // namespace
 
 uint64_t AvailableHostMemory() {
@@ -131,7 +136,8 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
     // Other models' weights may be what is in the way.
-    if (absl::Status status = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes);
+    if (absl::Status status = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes,
+                                         /*host_bytes=*/0);
         !status.ok()) {
       return span.Finish(status);
     }
@@ -299,25 +305,19 @@ PlanLimits WanEngine::LimitsFor(std::string_view name, const LoadedModel& model)
     }
   }
   const uint64_t now = host_memory_();
-  // Asked without the lock: a component answers when its move has ended.
-  std::vector<std::pair<std::shared_ptr<ComponentWeights>, uint64_t>> movable;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (const auto& [other_name, other] : models_) {
-      if (other_name == name || host.is_device) continue;
-      for (size_t i = 0; i < other->weights.size(); ++i) {
-        const PlannedComponent& component = other->pipeline.planned.components[i];
-        if (component.policy == ResidencyPolicy::kResident) continue;
-        if (other->weights[i] != nullptr) movable.emplace_back(other->weights[i], component.bytes);
-      }
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [other_name, other] : models_) {
+    if (other_name == name || host.is_device) continue;
+    for (size_t i = 0; i < other->weights.size(); ++i) {
+      const PlannedComponent& component = other->pipeline.planned.components[i];
+      const std::shared_ptr<ComponentWeights>& weights = other->weights[i];
+      if (component.policy == ResidencyPolicy::kResident || weights == nullptr) continue;
+      const auto copied = static_cast<uint64_t>(weights->HostBytes());
+      host.others.push_back(
+          {static_cast<uint64_t>(weights->DeviceBytes()),
+           MayBeDropped(component) ? 0 : component.bytes - std::min(copied, component.bytes)});
     }
   }
-  for (const auto& [weights, bytes] : movable) {
-    const auto copied = static_cast<uint64_t>(weights->HostBytes());
-    host.others.push_back(
-        {static_cast<uint64_t>(weights->DeviceBytes()), bytes - std::min(copied, bytes)});
-  }
-  absl::MutexLock lock(&mutex_);
   host.available_bytes = now;
   if (host_before_.has_value() && now > 0) {
     const uint64_t total = host_before_->available + host_before_->held;
@@ -340,9 +340,15 @@ absl::Status WanEngine::CheckRoomToPark(uint64_t bytes) const {
       "HOST_MEMORY_EXHAUSTED");
 }
 
-absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_bytes) {
+absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_bytes,
+                                   uint64_t host_bytes) {
   if (limits_.device_memory_bytes == 0) return absl::OkStatus();
-  std::vector<std::shared_ptr<ComponentWeights>> movable;
+  struct Movable {
+    std::shared_ptr<ComponentWeights> weights;
+    ResidencyPolicy policy;
+    bool may_be_dropped;
+  };
+  std::vector<Movable> movable;
   uint64_t held = 0;
   {
     absl::MutexLock lock(&mutex_);
@@ -351,19 +357,27 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
       for (size_t i = 0; i < other->weights.size(); ++i) {
         if (other->weights[i] == nullptr) continue;
         held += static_cast<uint64_t>(other->weights[i]->DeviceBytes());
-        if (other->pipeline.planned.components[i].policy != ResidencyPolicy::kResident) {
-          movable.push_back(other->weights[i]);
+        const PlannedComponent& component = other->pipeline.planned.components[i];
+        if (component.policy != ResidencyPolicy::kResident) {
+          movable.push_back({other->weights[i], component.policy, MayBeDropped(component)});
         }
       }
     }
   }
   return CatchTorchErrors("making room for another model", [&]() -> absl::Status {
-    for (const std::shared_ptr<ComponentWeights>& weights : movable) {
+    for (const auto& [weights, policy, may_be_dropped] : movable) {
       if (held + needed_bytes <= limits_.device_memory_bytes) break;
-      if (absl::Status status = CheckRoomToPark(UncopiedBytes(*weights)); !status.ok()) {
-        return status;
+      const auto bytes = static_cast<uint64_t>(weights->DeviceBytes());
+      if (bytes == 0) continue;
+      held -= bytes;
+      const uint64_t uncopied = UncopiedBytes(*weights);
+      // The job's own share of the host comes first.
+      const absl::Status room = CheckRoomToPark(uncopied == 0 ? 0 : uncopied + host_bytes);
+      if (policy == ResidencyPolicy::kDisk || (may_be_dropped && !room.ok())) {
+        weights->Drop();
+        continue;
       }
-      held -= static_cast<uint64_t>(weights->DeviceBytes());
+      if (absl::Status status = CheckRoomToPark(uncopied); !status.ok()) return status;
       weights->Park();
     }
     return absl::OkStatus();
@@ -393,15 +407,22 @@ void WanEngine::RecordMemory(Recorder& recorder) const {
 }
 
 absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedModel& model) {
-  if (absl::Status status = ParkOthers(&model, plan.peak_device_bytes); !status.ok()) return status;
+  if (absl::Status status = ParkOthers(&model, plan.peak_device_bytes, plan.peak_host_bytes);
+      !status.ok()) {
+    return status;
+  }
   return CatchTorchErrors("making room", [&]() -> absl::Status {
     for (size_t i = 0; i < plan.residency.size(); ++i) {
       const ResidencyPolicy policy = plan.residency[i].policy;
       const bool moves = policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
-      if (!moves || model.weights[i] == nullptr) continue;
+      if (model.weights[i] == nullptr) continue;
+      if (policy == ResidencyPolicy::kDisk) model.weights[i]->Drop();
+      if (!moves) continue;
       if (absl::Status status = CheckRoomToPark(UncopiedBytes(*model.weights[i])); !status.ok()) {
         return status;
       }
+      // Now and not when the component has worked: host memory that ends must end nothing midway.
+      model.weights[i]->KeepHostCopy();
       model.weights[i]->Park();
     }
     return absl::OkStatus();

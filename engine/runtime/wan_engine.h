@@ -64,8 +64,9 @@ class WanEngine final : public Engine {
   // RESOURCE_EXHAUSTED if parking `bytes` of weights would take more host memory than there is.
   absl::Status CheckRoomToPark(uint64_t bytes) const;
   // Weights of models other than `model` leave the device, as many as must so that `needed_bytes`
-  // fit.
-  absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes);
+  // fit. They get copies in host memory as far as `host_bytes` are left for the job; beyond that,
+  // weights that no configured policy keeps there are dropped, and read again by their next job.
+  absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes, uint64_t host_bytes);
   // Weights that the plan does not want on the device all the time leave it.
   absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model);
   // What every model's components hold of the device now.

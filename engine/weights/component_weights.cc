@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "engine/device/torch_errors.h"
 
 namespace wan {
 namespace {
@@ -24,11 +25,15 @@ at::Tensor BytesOf(const c10::Storage& storage) {
 
 }  // namespace
 
-ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home)
+ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
+                                   std::shared_ptr<const WeightSource> source)
     : mover_(std::move(mover)),
       home_(home),
+      source_(std::move(source)),
       state_(home == Home::kDevice ? State::kUp : State::kParked),
-      groups_(1) {}
+      groups_(1) {
+  TORCH_CHECK(home != Home::kDisk || source_ != nullptr, "weights on disk need their source");
+}
 
 ComponentWeights::~ComponentWeights() {
   // A job that was stopped leaves copies behind that no computing waits for.
@@ -46,7 +51,9 @@ void ComponentWeights::Add(const at::Tensor& tensor) {
   const absl::MutexLock lock(&mutex_);
   Group& group = groups_.back();
   group.tensors.push_back({tensor.storage(), group.bytes});
-  group.bytes += Aligned(static_cast<int64_t>(tensor.storage().nbytes()));
+  const int64_t bytes = Aligned(static_cast<int64_t>(tensor.storage().nbytes()));
+  group.bytes += bytes;
+  if (state_ == State::kUp) device_bytes_ += bytes;
 }
 
 void ComponentWeights::Name(std::string_view name, const at::Tensor& view) {
@@ -59,27 +66,40 @@ void ComponentWeights::FinishBuilding() {
   CloseGroup();
 }
 
+void ComponentWeights::SetReader(std::unique_ptr<const WeightReader> reader) {
+  const absl::MutexLock lock(&mutex_);
+  reader_ = std::move(reader);
+}
+
 void ComponentWeights::CloseGroup() {
   if (home_ == Home::kDevice) return;
   Group& group = groups_.back();
-  CopyToHost(group);
+  if (home_ == Home::kHost) CopyToHost(group);
   Unbind(group);
 }
 
-void ComponentWeights::BringUp() {
+void ComponentWeights::BringUp(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
   if (state_ == State::kUp) return;
   if (state_ == State::kStreaming) ParkLocked();
   try {
     std::vector<at::Tensor> memory;
     for (const Group& group : groups_) memory.push_back(mover_->AllocateDevice(group.bytes));
+    for (const at::Tensor& block : memory) device_bytes_ += static_cast<int64_t>(block.nbytes());
     const WeightMover::Mark after = mover_->MarkCompute();
+    std::vector<size_t> unread;
     for (size_t i = 0; i < groups_.size(); ++i) {
       groups_[i].device = memory[i];
-      Fetch(groups_[i], memory[i], after);
+      if (groups_[i].host.defined()) {
+        Fetch(groups_[i], memory[i], after);
+      } else {
+        Bind(groups_[i], memory[i]);
+        unread.push_back(i);
+      }
     }
+    if (!unread.empty()) ReadBase(unread, stop);
   } catch (...) {
-    ParkLocked();
+    Release();
     throw;
   }
   state_ = State::kUp;
@@ -88,15 +108,17 @@ void ComponentWeights::BringUp() {
 void ComponentWeights::Stream() {
   const absl::MutexLock lock(&mutex_);
   if (state_ == State::kStreaming) return;
+  KeepHostCopyLocked();
   if (state_ == State::kUp) ParkLocked();
   try {
     int64_t largest = 0;
     for (size_t i = 1; i < groups_.size(); ++i) largest = std::max(largest, groups_[i].bytes);
     groups_[0].device = mover_->AllocateDevice(groups_[0].bytes);
     for (Slot& slot : slots_) slot.memory = mover_->AllocateDevice(largest);
+    device_bytes_ += groups_[0].bytes + 2 * largest;
     Fetch(groups_[0], groups_[0].device, mover_->MarkCompute());
   } catch (...) {
-    ParkLocked();
+    Release();
     throw;
   }
   state_ = State::kStreaming;
@@ -107,11 +129,52 @@ void ComponentWeights::Park() {
   if (state_ != State::kParked) ParkLocked();
 }
 
+void ComponentWeights::Drop() {
+  const absl::MutexLock lock(&mutex_);
+  if (state_ == State::kParked) return;
+  if (reader_ == nullptr) {
+    ParkLocked();
+  } else {
+    Release();
+  }
+}
+
+void ComponentWeights::KeepHostCopyLocked() {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    Group& group = groups_[i];
+    if (group.host.defined()) continue;
+    const bool is_up = group.bound;
+    at::Tensor memory;
+    if (!is_up) {
+      memory = mover_->AllocateDevice(group.bytes);
+      Bind(group, memory);
+    }
+    const absl::Cleanup unbind = [&] {
+      if (!is_up) Unbind(group);
+    };
+    if (!is_up || group.patch != nullptr || group.torn) ReadBase({&i, 1}, {});
+    CopyToHost(group);
+  }
+}
+
+void ComponentWeights::ReadBase(std::span<const size_t> groups, const std::stop_token& stop) {
+  TORCH_CHECK(reader_ != nullptr, "weights that nobody can read were dropped");
+  for (const size_t index : groups) groups_[index].torn = true;
+  const absl::Status status = reader_->Read(groups, *mover_, stop);
+  if (!status.ok()) throw StatusException(status);
+  for (const size_t index : groups) {
+    groups_[index].torn = false;
+    groups_[index].patch = nullptr;
+  }
+}
+
 void ComponentWeights::ParkLocked() {
   // Copies first: if host memory ends, the weights are where they were.
-  for (Group& group : groups_) {
-    if (!group.host.defined()) CopyToHost(group);
-  }
+  KeepHostCopyLocked();
+  Release();
+}
+
+void ComponentWeights::Release() {
   for (Group& group : groups_) {
     // The memory's next owner computes; a copy that is still on its way must not come after that.
     Arrive(group);
@@ -119,6 +182,7 @@ void ComponentWeights::ParkLocked() {
     group.device.reset();
   }
   slots_ = {};
+  device_bytes_ = 0;
   state_ = State::kParked;
 }
 
@@ -138,20 +202,6 @@ WeightSizes ComponentWeights::Sizes() const {
   return sizes;
 }
 
-int64_t ComponentWeights::DeviceBytes() const {
-  const absl::MutexLock lock(&mutex_);
-  if (state_ == State::kParked) return 0;
-  int64_t bytes = 0;
-  for (const Group& group : groups_) {
-    const bool in_slot = state_ == State::kStreaming && &group != &groups_.front();
-    if (!in_slot) bytes += group.bytes;
-  }
-  for (const Slot& slot : slots_) {
-    if (slot.memory.defined()) bytes += static_cast<int64_t>(slot.memory.nbytes());
-  }
-  return bytes;
-}
-
 std::optional<NamedWeight> ComponentWeights::Find(std::string_view name) const {
   const absl::MutexLock lock(&mutex_);
   const auto found = names_.find(name);
@@ -160,9 +210,7 @@ std::optional<NamedWeight> ComponentWeights::Find(std::string_view name) const {
 
 void ComponentWeights::KeepHostCopy() {
   const absl::MutexLock lock(&mutex_);
-  for (Group& group : groups_) {
-    if (!group.host.defined()) CopyToHost(group);
-  }
+  KeepHostCopyLocked();
 }
 
 bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch) {
@@ -170,12 +218,13 @@ bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch) {
   patch_ = std::move(patch);
   if (state_ == State::kParked) return false;
   bool changes = false;
-  const WeightMover::Mark after = mover_->MarkCompute();
+  std::vector<size_t> to_restore;
   for (size_t i = 0; i < groups_.size(); ++i) {
     if (!groups_[i].bound) continue;
-    const bool restored = Restore(i, after);
-    changes = changes || restored || groups_[i].patch != PatchOf(i);
+    if (MustRestore(i)) to_restore.push_back(i);
+    changes = changes || MustRestore(i) || groups_[i].patch != PatchOf(i);
   }
+  Restore(to_restore, mover_->MarkCompute());
   return changes;
 }
 
@@ -218,11 +267,12 @@ std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const
 void ComponentWeights::MakeReady(size_t index) {
   Group& group = groups_[index];
   // The others have been restored by SetPatch.
-  if (group.torn) Restore(index, mover_->MarkCompute());
+  if (group.torn) Restore({&index, 1}, mover_->MarkCompute());
   Arrive(group);
   std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
   if (group.patch == wanted) return;
-  if (!group.host.defined()) CopyToHost(group);
+  // Where the base's bits come from when the patch goes.
+  if (!group.host.defined() && reader_ == nullptr) CopyToHost(group);
   group.torn = true;
   Apply(wanted, index);
   group.torn = false;
@@ -245,19 +295,29 @@ void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, si
   patch->Apply(group);
 }
 
-bool ComponentWeights::Restore(size_t index, const WeightMover::Mark& after) {
-  Group& group = groups_[index];
-  const bool is_base = group.patch == nullptr && !group.torn;
-  if (is_base || (!group.torn && group.patch == PatchOf(index))) return false;
-  for (const Tensor& tensor : group.tensors) {
-    const at::Tensor device = BytesOf(tensor.storage);
-    group.arrival =
-        mover_->CopyToDevice(group.host.narrow(0, tensor.offset, device.numel()), device, after);
-    last_arrival_ = group.arrival;
+bool ComponentWeights::MustRestore(size_t index) const {
+  const Group& group = groups_[index];
+  return group.torn || (group.patch != nullptr && group.patch != PatchOf(index));
+}
+
+void ComponentWeights::Restore(std::span<const size_t> groups, const WeightMover::Mark& after) {
+  std::vector<size_t> unread;
+  for (const size_t index : groups) {
+    Group& group = groups_[index];
+    if (!group.host.defined()) {
+      unread.push_back(index);
+      continue;
+    }
+    for (const Tensor& tensor : group.tensors) {
+      const at::Tensor device = BytesOf(tensor.storage);
+      group.arrival =
+          mover_->CopyToDevice(group.host.narrow(0, tensor.offset, device.numel()), device, after);
+      last_arrival_ = group.arrival;
+    }
+    group.patch = nullptr;
+    group.torn = false;
   }
-  group.patch = nullptr;
-  group.torn = false;
-  return true;
+  if (!unread.empty()) ReadBase(unread, {});
 }
 
 void ComponentWeights::CopyToHost(Group& group) {

@@ -1,6 +1,6 @@
 // The weights of one component in groups (a transformer's blocks), and where they are: on the
-// device, in host memory, or on their way. Tensors of a component keep their identity through all
-// of it: what moves is the memory behind them.
+// device, in host memory, only in the checkpoint's files, or on their way. Tensors of a component
+// keep their identity through all of it: what moves is the memory behind them.
 //
 //   weights->Use(1, /*next=*/2);      // the component, before it computes with group 1
 //   weights->BringUp();               // its owner, long before
@@ -16,6 +16,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +25,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/checkpoint/weight_source.h"
 #include "engine/device/work_gate.h"
 #include "engine/weights/weight_mover.h"
 #include "engine/weights/weight_patch.h"
+#include "engine/weights/weight_reader.h"
 
 namespace wan {
 
@@ -43,13 +47,16 @@ struct NamedWeight {
 };
 
 // Thread-safe. What LibTorch throws passes through (c10::OutOfMemoryError where the device has no
-// room); the weights are parked then.
+// room); the weights are parked then. Weights that cannot be read again throw StatusException.
 class ComponentWeights {
  public:
-  // Where a group goes when all of it is loaded.
-  enum class Home { kDevice, kHost };
+  // Where a group goes when all of it is loaded: kDisk gives its memory back and keeps no copy.
+  enum class Home { kDevice, kHost, kDisk };
 
-  ComponentWeights(std::unique_ptr<WeightMover> mover, Home home);
+  // `source` is where the weights are loaded from; it is kept, so that they can be dropped and read
+  // again. Null: they cannot, and Home::kDisk is not allowed.
+  ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
+                   std::shared_ptr<const WeightSource> source = nullptr);
   // Waits for what is on its way: its memory ends here.
   ~ComponentWeights();
   ComponentWeights(const ComponentWeights&) = delete;
@@ -58,6 +65,7 @@ class ComponentWeights {
   // What its weights travel with.
   WeightMover& mover() { return *mover_; }
   Home home() const { return home_; }
+  const std::shared_ptr<const WeightSource>& source() const { return source_; }
 
   // --- Building, by the component's loader.
 
@@ -70,20 +78,27 @@ class ComponentWeights {
   void Name(std::string_view name, const at::Tensor& view);
   // Ends the last group.
   void FinishBuilding();
+  // `reader` fills the groups as the loader did; from here on they may be dropped.
+  void SetReader(std::unique_ptr<const WeightReader> reader);
 
   // --- Moving, by whoever decides where weights are.
 
-  // Queues what is not on the device yet, in the order of the groups, and returns at once.
-  void BringUp();
+  // Queues what is not on the device yet, in the order of the groups, and returns at once. Groups
+  // that have no copy in host memory are read from the checkpoint, and the call returns when that
+  // is done; a stop request ends the reading with StatusException, CANCELLED.
+  void BringUp(const std::stop_token& stop = {});
   // Only the first group stays on the device; of the others the one in use and the next.
   void Stream();
   // To host memory; the device's is free when the call returns. The first time costs a copy.
   void Park();
+  // Gives the device's memory back without making a copy in host memory: what has none there is
+  // read again. The same as Park where the weights cannot be read again.
+  void Drop();
   // True if all of it is on the device or on its way.
   bool IsUp() const;
   WeightSizes Sizes() const;
-  // Device memory held now.
-  int64_t DeviceBytes() const;
+  // Device memory held now, in bytes. Any thread; does not wait for a move.
+  int64_t DeviceBytes() const { return device_bytes_; }
   // Host memory that copies of the weights hold, in bytes; it never shrinks. Any thread; does not
   // wait for a move.
   int64_t HostBytes() const { return host_bytes_; }
@@ -94,7 +109,8 @@ class ComponentWeights {
 
   // Nullopt for a name that the component did not load.
   std::optional<NamedWeight> Find(std::string_view name) const;
-  // What is not in host memory yet gets a copy there, so that no later SetPatch has to make it.
+  // What is not in host memory yet gets a copy there, so that no later Park or SetPatch has to make
+  // it. What is not on the device either is read, one group at a time.
   void KeepHostCopy();
   // From here on the weights are the base's with `patch`, or without if it is null. Returns at
   // once: what is on the device and has to change is on its way from host memory. True if there is
@@ -122,7 +138,7 @@ class ComponentWeights {
   struct Group {
     std::vector<Tensor> tensors;
     int64_t bytes = 0;
-    at::Tensor host;    // undefined until it was parked once
+    at::Tensor host;    // undefined until it was parked once; with a reader perhaps for ever
     at::Tensor device;  // undefined while its tensors have memory of their own, or none
     bool bound = true;  // its tensors have memory
     WeightMover::Mark arrival;
@@ -152,15 +168,27 @@ class ComponentWeights {
   // Queues the patch's work on a group, and keeps the patch until the device has done it.
   void Apply(const std::shared_ptr<const WeightPatch>& patch, size_t group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Queues the base's bits where another patch than the wanted one is. True if it did.
-  bool Restore(size_t group, const WeightMover::Mark& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the group is not the base's and another patch than the wanted one is on it.
+  bool MustRestore(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Queues the base's bits from host memory, or reads them.
+  void Restore(std::span<const size_t> groups, const WeightMover::Mark& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The groups must have memory on the device; they hold the base's bits when this returns, and are
+  // torn if it throws.
+  void ReadBase(std::span<const size_t> groups, const std::stop_token& stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepHostCopyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ParkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives the device's memory back.
+  void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<WeightMover> mover_;
   std::atomic<int64_t> host_bytes_ = 0;
+  std::atomic<int64_t> device_bytes_ = 0;
   const Home home_;
+  const std::shared_ptr<const WeightSource> source_;
 
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_);
@@ -168,6 +196,7 @@ class ComponentWeights {
   std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
   // Of the copies to the device, which follow one another.
   WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<const WeightReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
   // The last patch that was applied, and the point in the computing queue behind it: until the

@@ -13,13 +13,14 @@ ResidencyPolicy PolicyOf(const GenerationPlan& plan, ModelComponent component) {
   return ResidencyPolicy::kResident;
 }
 
-WeightLease::WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy)
+WeightLease::WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy,
+                         const std::stop_token& stop)
     : weights_(std::move(weights)), policy_(policy) {
   if (weights_ == nullptr) return;
   if (policy == ResidencyPolicy::kStream) {
     weights_->Stream();
   } else {
-    weights_->BringUp();
+    weights_->BringUp(stop);
   }
 }
 
@@ -36,13 +37,15 @@ WeightLease& WeightLease::operator=(WeightLease&& other) noexcept {
 
 void WeightLease::End() noexcept {
   if (weights_ == nullptr) return;
-  if (policy_ == ResidencyPolicy::kHost || policy_ == ResidencyPolicy::kStream) {
-    try {
+  try {
+    if (policy_ == ResidencyPolicy::kDisk) {
+      weights_->Drop();
+    } else if (policy_ == ResidencyPolicy::kHost || policy_ == ResidencyPolicy::kStream) {
       weights_->Park();
-    } catch (const c10::Error&) {
-      // The copies in host memory were made when the job began, so only a lost device refuses this.
-      // What lost it is on its way to the caller and must not become the end of the process here.
     }
+  } catch (const c10::Error&) {
+    // The copies in host memory were made when the job began, so only a lost device refuses this.
+    // What lost it is on its way to the caller and must not become the end of the process here.
   }
   weights_ = nullptr;
 }

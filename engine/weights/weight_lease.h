@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 
 #include "engine/api/generation.h"
 #include "engine/weights/component_weights.h"
@@ -13,9 +14,13 @@ ResidencyPolicy PolicyOf(const GenerationPlan& plan, ModelComponent component);
 
 class WeightLease {
  public:
-  // Queues the weights and returns at once; the component waits for what it computes with. Null
-  // weights: always there. Throws c10::OutOfMemoryError where the device has no room.
-  WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy);
+  // Queues the weights and returns at once; the component waits for what it computes with. Weights
+  // that have no copy in host memory are read from the checkpoint before it returns, unless `stop`
+  // is requested. Null weights: always there. Throws what ComponentWeights throws:
+  // c10::OutOfMemoryError where the device has no room, StatusException where reading fails or was
+  // stopped.
+  WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy,
+              const std::stop_token& stop = {});
   // The device's memory is free again, unless the policy is to stay there.
   ~WeightLease();
   WeightLease(WeightLease&& other) noexcept = default;

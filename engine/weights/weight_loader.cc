@@ -1,62 +1,41 @@
 #include "engine/weights/weight_loader.h"
 
-#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 
-#include <cmath>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/weights/weight_reader.h"
 
 namespace wan {
 namespace {
 
-// Of tensors that are on the device in their file's dtype or order.
-constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
+// What a loader did, done again.
+class RecordedReader final : public WeightReader {
+ public:
+  RecordedReader(std::shared_ptr<const WeightSource> source,
+                 std::vector<std::vector<WeightLoader::Step>> steps)
+      : source_(std::move(source)), steps_(std::move(steps)) {}
 
-absl::Status StoppedError() { return absl::CancelledError("the loading was stopped on request"); }
+  absl::Status Read(std::span<const size_t> groups, WeightMover& mover,
+                    const std::stop_token& stop) const override {
+    WeightFiller filler(*source_, mover, stop);
+    for (const size_t group : groups) {
+      for (const WeightLoader::Step& step : steps_[group]) {
+        step(filler);
+        if (!filler.status().ok()) return filler.status();
+      }
+    }
+    filler.Settle();
+    return filler.status();
+  }
 
-// FNV-1a: the same name gives the same weights in every build, which std::hash does not promise.
-uint64_t SeedOf(std::string_view name) {
-  uint64_t hash = 14695981039346656037ull;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return hash;
-}
+ private:
+  const std::shared_ptr<const WeightSource> source_;
+  const std::vector<std::vector<WeightLoader::Step>> steps_;  // by group
+};
 
 }  // namespace
-
-at::ScalarType ToScalarType(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return at::kDouble;
-    case DType::kFloat32:
-      return at::kFloat;
-    case DType::kFloat16:
-      return at::kHalf;
-    case DType::kBFloat16:
-      return at::kBFloat16;
-    case DType::kInt64:
-      return at::kLong;
-    case DType::kInt32:
-      return at::kInt;
-    case DType::kInt16:
-      return at::kShort;
-    case DType::kInt8:
-      return at::kChar;
-    case DType::kUInt8:
-      return at::kByte;
-    case DType::kBool:
-      return at::kBool;
-    case DType::kFloat8E4M3:
-      return at::kFloat8_e4m3fn;
-    case DType::kFloat8E5M2:
-      return at::kFloat8_e5m2;
-  }
-  return at::ScalarType::Undefined;
-}
 
 WeightLoader::WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
                            std::shared_ptr<ComponentWeights> weights, std::stop_token stop)
@@ -66,7 +45,10 @@ WeightLoader::WeightLoader(const WeightSource& source, at::Device device, at::Sc
       weights_(weights != nullptr ? std::move(weights)
                                   : std::make_shared<ComponentWeights>(
                                         MakeWeightMover(device), ComponentWeights::Home::kDevice)),
-      stop_(std::move(stop)) {}
+      stop_(stop),
+      steps_(1) {
+  filler_.emplace(source_, weights_->mover(), std::move(stop));
+}
 
 at::Tensor WeightLoader::Get(std::string_view name, at::IntArrayRef expected_shape) {
   return Get(name, expected_shape, dtype_);
@@ -100,26 +82,32 @@ at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expect
 
 void WeightLoader::Change(std::function<void()> change) {
   if (!status_.ok()) return;  // there are no values to change
-  if (upload_ == nullptr) {
-    change();
-  } else {
-    changes_.push_back(std::move(change));
-  }
+  steps_.back().push_back([change](WeightFiller& filler) { filler.Change(change); });
+  filler_->Change(std::move(change));
 }
 
 void WeightLoader::BeginGroup() {
   if (!status_.ok()) return;  // nobody will use the groups, and copying them takes time
-  // Only a group that leaves for host memory must be complete by now.
-  if (weights_->home() == ComponentWeights::Home::kHost) Settle();
+  // Only a group that leaves the device must be complete by now.
+  if (weights_->home() != ComponentWeights::Home::kDevice) Settle();
   weights_->BeginGroup();
+  steps_.emplace_back();
 }
 
 std::shared_ptr<ComponentWeights> WeightLoader::Finish() {
   Settle();
-  stop_upload_.reset();
-  upload_.reset();
-  if (status_.ok()) weights_->FinishBuilding();
+  filler_.reset();
+  if (!status_.ok()) return weights_;
+  weights_->FinishBuilding();
+  if (weights_->source() != nullptr) {
+    weights_->SetReader(std::make_unique<RecordedReader>(weights_->source(), std::move(steps_)));
+  }
   return weights_;
+}
+
+void WeightLoader::Settle() {
+  filler_->Settle();
+  status_.Update(filler_->status());
 }
 
 at::Tensor WeightLoader::Allocate(at::IntArrayRef shape, at::ScalarType dtype,
@@ -133,7 +121,7 @@ at::Tensor WeightLoader::Allocate(at::IntArrayRef shape, at::ScalarType dtype,
 
 void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
   if (stop_.stop_requested()) {
-    status_.Update(StoppedError());
+    status_.Update(absl::CancelledError("the loading was stopped on request"));
     return;
   }
   weights_->Name(name, out);
@@ -150,78 +138,14 @@ void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
   }
   if (!status_.ok()) {
     out.zero_();
-  } else if (source_.IsSynthetic()) {
-    MakeSynthetic(*info, out);
-  } else {
-    Read(*info, out);
-  }
-}
-
-void WeightLoader::Read(const TensorInfo& info, const at::Tensor& out) {
-  absl::StatusOr<TensorBytes> bytes = source_.Read(info);
-  if (!bytes.ok()) {
-    status_.Update(bytes.status());
-    out.zero_();
     return;
   }
-  // One copy, from the mapped file to where the weight will live: the model must survive the file's
-  // being replaced while the server runs.
-  if (!weights_->mover().DeviceIsHost()) {
-    Upload(*std::move(bytes), info, out);
-    return;
-  }
-  // The view lives only until the copy below, so const is cast away without being violated.
-  const at::Tensor mapped = at::from_blob(const_cast<std::byte*>(bytes->bytes.data()), info.shape,
-                                          at::TensorOptions().dtype(ToScalarType(info.dtype)));
-  out.copy_(mapped);
-}
-
-void WeightLoader::Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out) {
-  if (upload_ == nullptr) {
-    upload_ = std::make_unique<StagedUpload>(weights_->mover());
-    stop_upload_.emplace(stop_, [upload = upload_.get()] { upload->Abandon(StoppedError()); });
-  }
-  const at::ScalarType stored = ToScalarType(info.dtype);
-  if (stored == out.scalar_type() && out.is_contiguous()) {
-    upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));
-    return;
-  }
-  // The device converts and rearranges faster than the host, many tensors after one wait.
-  const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
-  upload_->Copy(std::move(bytes), raw.flatten().view(at::kByte));
-  changes_.push_back([raw, out] { out.copy_(raw); });
-  staged_bytes_ += static_cast<int64_t>(raw.nbytes());
-  if (staged_bytes_ >= kMostStagedBytes) Settle();
-}
-
-void WeightLoader::Settle() {
-  if (upload_ == nullptr) return;
-  status_.Update(upload_->Arrive());
-  if (status_.ok()) {
-    for (const std::function<void()>& change : changes_) change();
-  }
-  changes_.clear();
-  staged_bytes_ = 0;
-}
-
-void WeightLoader::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const {
-  const bool is_norm_weight =
-      info.name.find("norm") != std::string::npos || info.name.ends_with("gamma");
-  if (is_norm_weight && !info.name.ends_with("bias")) {
-    out.fill_(1);
-    return;
-  }
-  int64_t fan_in = 1;
-  for (size_t i = 1; i < info.shape.size(); ++i) fan_in *= info.shape[i];
-  const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
-  at::Generator generator = at::globalContext().defaultGenerator(device_).clone();
-  generator.set_current_seed(SeedOf(info.name) + source_.SyntheticSeed());
-  // The numbers are drawn in the order of memory, which must not change the tensor.
-  if (out.is_contiguous()) {
-    out.normal_(0.0, std, generator);
-  } else {
-    out.copy_(at::empty(info.shape, out.options()).normal_(0.0, std, generator));
-  }
+  steps_.back().push_back([info, out](WeightFiller& filler) { filler.Fill(*info, out); });
+  // One copy, from the file to where the weight will live: the model must survive the file's being
+  // replaced while the server runs.
+  filler_->Fill(*info, out);
+  status_.Update(filler_->status());
+  if (!status_.ok()) out.zero_();
 }
 
 }  // namespace wan

@@ -16,11 +16,9 @@
 #include "absl/status/status.h"
 #include "engine/checkpoint/weight_source.h"
 #include "engine/weights/component_weights.h"
-#include "engine/weights/staged_upload.h"
+#include "engine/weights/weight_filler.h"
 
 namespace wan {
-
-at::ScalarType ToScalarType(DType dtype);
 
 // Used while a component is built: Get() never fails on the spot, so that constructors read like a
 // list of weights; the first problem is kept in status(), which the builder checks at the end.
@@ -29,11 +27,13 @@ at::ScalarType ToScalarType(DType dtype);
 // ComponentWeights. On a device with memory of its own its values come later, while further ones
 // are got: nobody may read them before Finish(), and who changes them does so by Change().
 //
-// A synthetic source has no bytes: its tensors are filled on the device with numbers that depend on
-// nothing but the tensor's name and shape and the source's seed (matrices scaled by 1/sqrt(fan in),
-// norm weights 1).
+// If the weights keep their source, Finish() hands them what was done, so that they can be read
+// again.
 class WeightLoader {
  public:
+  // One thing that was done to a group's tensors.
+  using Step = std::function<void(WeightFiller&)>;
+
   // `source` must outlive the loader; the tensors do not depend on it. `weights` is where they are
   // entered; null makes one whose weights stay on the device. After a stop request status() is
   // CANCELLED, and nothing that takes time is done any more.
@@ -74,22 +74,16 @@ class WeightLoader {
                       at::MemoryFormat layout = at::MemoryFormat::Contiguous);
   // Writes the tensor `name` to `out`, whose shape is the expected one, and enters that name.
   void Fill(std::string_view name, const at::Tensor& out);
-  void Read(const TensorInfo& info, const at::Tensor& out);
-  void Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out);
   // What was got is complete now.
   void Settle();
-  void MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const;
 
   const WeightSource& source_;
   const at::Device device_;
   const at::ScalarType dtype_;
   const std::shared_ptr<ComponentWeights> weights_;
   const std::stop_token stop_;
-  std::unique_ptr<StagedUpload> upload_;  // for devices with memory of their own
-  std::optional<std::stop_callback<std::function<void()>>> stop_upload_;
-  // What is to be done when the bytes on their way have come, and the memory that it holds.
-  std::vector<std::function<void()>> changes_;
-  int64_t staged_bytes_ = 0;
+  std::optional<WeightFiller> filler_;    // until the building ends
+  std::vector<std::vector<Step>> steps_;  // by group
   int64_t bytes_ = 0;
   absl::Status status_;
 };

@@ -254,7 +254,7 @@ absl::Status SetResidency(const Values& values, ServerConfig& config) {
     if (!entry.has_value()) {
       return MustBe(value,
                     "COMPONENT=POLICY with text_encoder, transformer, transformer_2 or vae, and "
-                    "auto, resident, host, stream or cpu");
+                    "auto, resident, host, stream, disk or cpu");
     }
     for (const ComponentResidency& other : policies) {
       if (other.component == entry->component) {

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/randint.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -19,8 +20,10 @@
 #include "engine/api/errors.h"
 #include "engine/weights/component_weights.h"
 #include "engine/weights/staged_upload.h"
+#include "engine/weights/weight_loader.h"
 #include "tests/engine/engine_jobs.h"
 #include "tests/engine/golden_dit.h"
+#include "tests/engine/in_memory_weights.h"
 #include "tests/gpu/failing_cuda_allocator.h"
 
 namespace wan {
@@ -71,6 +74,46 @@ TEST(ComponentWeightsGpuTest, ComeAndGo) {
     weights.component->Park();
     weights.component->BringUp();
     weights.ExpectAllUsable(0);
+  }
+}
+
+// Nothing is kept on the host: a loader's work is done again, through locked buffers.
+TEST(ComponentWeightsGpuTest, AreReadAgain) {
+  const c10::InferenceMode inference;
+  constexpr int64_t kRows = 3000;
+  auto source = std::make_shared<InMemoryWeights>();
+  std::vector<float> values(static_cast<size_t>(kRows * kRows));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 4093) / 7;
+  const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  for (const char* const name : {"a", "b"}) {
+    source->Put({.name = name,
+                 .dtype = DType::kFloat32,
+                 .shape = {kRows, kRows},
+                 .bytes = bytes.size(),
+                 .file = "memory"},
+                bytes);
+  }
+  for (const auto home : {ComponentWeights::Home::kDevice, ComponentWeights::Home::kDisk}) {
+    const auto weights = std::make_shared<ComponentWeights>(MakeWeightMover(kGpu), home, source);
+    WeightLoader loader(*source, kGpu, at::kBFloat16, weights);
+    const at::Tensor converted = loader.Get("a", {kRows, kRows});
+    loader.BeginGroup();
+    const at::Tensor same = loader.Get("b", {kRows, kRows}, at::kFloat);
+    loader.Change([same] { same.select(0, 1).add_(1); });
+    loader.Finish();
+    ASSERT_TRUE(loader.status().ok()) << loader.status();
+    const at::Tensor table = at::from_blob(values.data(), {kRows, kRows}, at::kFloat);
+    at::Tensor changed = table.clone();
+    changed.select(0, 1).add_(1);
+    for (int round = 0; round < 4; ++round) {
+      weights->Drop();
+      EXPECT_EQ(weights->DeviceBytes(), 0);
+      EXPECT_EQ(weights->HostBytes(), 0);
+      weights->BringUp();
+      weights->UseAll();
+      EXPECT_TRUE(at::equal(converted.cpu(), table.to(at::kBFloat16)));
+      EXPECT_TRUE(at::equal(same.cpu(), changed));
+    }
   }
 }
 
@@ -174,7 +217,8 @@ TEST_F(ResidencyGpuTest, EveryPolicyGivesTheSameLatents) {
   for (const char* const dtype : {"bf16", "fp32"}) {
     for (const char* const checkpoint : {"ti2v-5b", "t2v-a14b"}) {
       std::optional<std::string> expected;
-      for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream}) {
+      for (const Policy policy :
+           {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kDisk}) {
         const auto engine = MakeEngine(policy, checkpoint, dtype);
         for (int job = 0; job < 3; ++job) {
           const auto latents = Latents(*engine, Request());

@@ -65,7 +65,8 @@ std::string Refusal(const absl::StatusOr<GenerationPlan>& plan) {
 // Seen: the kernel ended a server in a container of 30 GiB that parked two experts.
 TEST(HostMemoryTest, AJobThatWouldParkMoreThanTheContainerLeavesIsRefusedWithWhatFits) {
   const PlannedModel model = Published("t2v-a14b");
-  const PlanLimits container = Limits(76 * kGiB, 8 * kGiB);
+  // The card has no room for a whole expert, so that its weights must wait on the host.
+  const PlanLimits container = Limits(22 * kGiB, 55 * kGiB);
   const GenerationRequest large = Request(1920, 1088, 81);
   const auto roomy = PlanOn(model, large, Limits(76 * kGiB, 200 * kGiB));
   ASSERT_TRUE(roomy.ok()) << roomy.status();
@@ -79,13 +80,53 @@ TEST(HostMemoryTest, AJobThatWouldParkMoreThanTheContainerLeavesIsRefusedWithWha
   const std::string text = Refusal(PlanOn(model, large, container));
   EXPECT_THAT(text, HasSubstr("a video of 1920x1088, 81 frames needs "));
   EXPECT_THAT(text, HasSubstr(" of host memory in "));
-  EXPECT_THAT(text, HasSubstr("of them weights that wait there); 8.0 GiB is available"));
+  EXPECT_THAT(text, HasSubstr("of them weights that wait there); 55.0 GiB is available"));
   int frames = 0;
   const size_t at = text.find("At this size ");
   ASSERT_NE(at, std::string::npos) << text;
   ASSERT_EQ(std::sscanf(text.c_str() + at, "At this size %d frames fit.", &frames), 1);
   EXPECT_TRUE(PlanOn(model, Request(1920, 1088, frames), container).ok());
   EXPECT_FALSE(PlanOn(model, Request(1920, 1088, frames + 4), container).ok());
+  EXPECT_FALSE(PlanOn(model, Request(1920, 1088, 1), Limits(22 * kGiB, 30 * kGiB)).ok());
+}
+
+Policy PolicyIn(const GenerationPlan& plan, size_t component) {
+  return plan.residency[component].policy;
+}
+
+// Where parking does not fit, weights are read again; only where even that does not fit, the job is
+// refused.
+TEST(HostMemoryTest, AutoReadsWeightsAgainWhereTheHostHasNoRoomForThem) {
+  const PlannedModel model = Published("t2v-a14b");
+  const GenerationRequest large = Request(1920, 1088, 81);
+  const auto roomy = PlanOn(model, large, Limits(76 * kGiB, 200 * kGiB));
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  for (size_t i = 0; i < model.components.size(); ++i) {
+    EXPECT_NE(PolicyIn(*roomy, i), Policy::kDisk) << "it moves more bytes";
+  }
+  const auto tight = PlanOn(model, large, Limits(76 * kGiB, 8 * kGiB));
+  ASSERT_TRUE(tight.ok()) << tight.status();
+  EXPECT_LE(tight->peak_host_bytes, 8 * kGiB);
+  EXPECT_LE(tight->peak_device_bytes, 76 * kGiB);
+  int on_disk = 0;
+  for (size_t i = 0; i < model.components.size(); ++i) {
+    on_disk += PolicyIn(*tight, i) == Policy::kDisk ? 1 : 0;
+  }
+  EXPECT_GE(on_disk, 1);
+  // Reading passes through locked buffers, and frames wait for the file.
+  EXPECT_GE(tight->peak_host_bytes, uint64_t{256} << 20);
+  const auto refused = PlanOn(model, large, Limits(76 * kGiB, uint64_t{200} << 20));
+  EXPECT_THAT(Refusal(refused), HasSubstr(" of host memory in "));
+
+  PlannedModel configured = model;
+  for (PlannedComponent& component : configured.components) component.policy = Policy::kDisk;
+  const auto plan = PlanOn(configured, large, Limits(76 * kGiB, 8 * kGiB));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const char* const stage : {"T5_Encoding", "Step_0_Inference"}) {
+    EXPECT_EQ(Stage(*plan, stage).host_bytes, uint64_t{256} << 20) << stage;
+  }
+  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes, model.components[1].bytes);
+  EXPECT_FALSE(plan->prefetch_experts) << "the host reads, and queues nothing meanwhile";
 }
 
 TEST(HostMemoryTest, CopiesThatAreThereCostNothing) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -22,7 +24,8 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 TEST_F(ResidencyTest, EveryPolicyGivesTheSameLatents) {
   for (const char* const model : {"ti2v-5b", "t2v-a14b"}) {
     std::optional<std::string> expected;
-    for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kCpu}) {
+    for (const Policy policy :
+         {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kDisk, Policy::kCpu}) {
       const auto engine = MakeEngine(Everywhere(policy));
       Load(*engine, "m", model);
       for (int job = 0; job < 2; ++job) {
@@ -50,11 +53,44 @@ TEST_F(ResidencyTest, WeightsAreOnTheDeviceOnlyWhileTheyWork) {
   }
 }
 
+TEST_F(ResidencyTest, AFileThatIsShortenedWhileItsWeightsAreOnDiskFailsTheJobAndNothingElse) {
+  const std::filesystem::path checkpoint = folder_ / "checkpoint";
+  std::filesystem::copy(CheckpointPath("ti2v-5b"), checkpoint,
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::path largest;
+  uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    if (entry.path().extension() != ".safetensors" || entry.file_size() < bytes) continue;
+    largest = entry.path();
+    bytes = entry.file_size();
+  }
+  ASSERT_GT(bytes, 0u);
+  const auto engine = MakeEngine(Everywhere(Policy::kDisk));
+  Recorder recorder(SystemClock(), engine->Monitor(), {&samples_});
+  const absl::Status loaded = engine->LoadModel({"m", checkpoint.string()}, recorder);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  for (const auto& [component, held] : samples_.bytes) EXPECT_EQ(held, 0) << component;
+  const auto expected = Latents(*engine, SmallRequest("m"));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  const std::filesystem::path whole = folder_ / "whole";
+  std::filesystem::copy(largest, whole);
+  std::filesystem::resize_file(largest, bytes / 2);
+  const auto failed = Latents(*engine, SmallRequest("m"));
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kDataLoss) << failed.status();
+  EXPECT_THAT(std::string(failed.status().message()), HasSubstr(largest.string()));
+  // The same file, whole again.
+  std::ofstream(largest, std::ios::binary | std::ios::in) << std::ifstream(whole).rdbuf();
+  const auto again = Latents(*engine, SmallRequest("m"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *expected);
+}
+
 TEST_F(ResidencyTest, RandomRequestsOverRandomPoliciesGiveWhatResidentGives) {
   constexpr int kRequests = 200;
   constexpr int kEngines = 12;
-  constexpr Policy kPolicies[] = {Policy::kAuto, Policy::kResident, Policy::kHost, Policy::kStream,
-                                  Policy::kCpu};
+  constexpr Policy kPolicies[] = {Policy::kAuto,   Policy::kResident, Policy::kHost,
+                                  Policy::kStream, Policy::kDisk,     Policy::kCpu};
   std::mt19937 random(20261121);
   const auto pick = [&](int count) { return static_cast<int>(random() % count); };
 
@@ -64,7 +100,7 @@ TEST_F(ResidencyTest, RandomRequestsOverRandomPoliciesGiveWhatResidentGives) {
   std::vector<std::unique_ptr<Engine>> engines;
   for (int i = 0; i < kEngines; ++i) {
     std::vector<ComponentResidency> residency = Everywhere(Policy::kAuto);
-    for (ComponentResidency& entry : residency) entry.policy = kPolicies[pick(5)];
+    for (ComponentResidency& entry : residency) entry.policy = kPolicies[pick(6)];
     // Where it is tight, kAuto moves weights, and the models move each other's.
     const uint64_t limit = pick(2) == 0 ? 0 : 76 * kMiB;
     engines.push_back(MakeEngine(residency, limit));

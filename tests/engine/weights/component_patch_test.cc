@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,48 @@ TEST(ComponentPatchTest, GroupsArePatchedOnceWhenTheyAreUsed) {
   EXPECT_FALSE(weights.component->SetPatch(patch));
   weights.ExpectValues({10, 1, 12, 3});
   EXPECT_EQ(patch->applied, 2);
+}
+
+// Fills the vectors as they were made.
+class NumberReader final : public WeightReader {
+ public:
+  explicit NumberReader(std::vector<at::Tensor> vectors) : vectors_(std::move(vectors)) {}
+  absl::Status Read(std::span<const size_t> groups, WeightMover&,
+                    const std::stop_token&) const override {
+    for (const size_t group : groups) vectors_[group].fill_(static_cast<double>(group));
+    read += groups.size();
+    return absl::OkStatus();
+  }
+  mutable size_t read = 0;
+
+ private:
+  const std::vector<at::Tensor> vectors_;
+};
+
+TEST(ComponentPatchTest, WeightsOnDiskArePatchedAfterTheReadingAndHaveNoCopy) {
+  Weights weights(Home::kDevice);
+  auto owned = std::make_unique<NumberReader>(weights.vectors);
+  const NumberReader& reader = *owned;
+  weights.component->SetReader(std::move(owned));
+  const auto one = weights.Patch(10, {0, 2});
+  const auto two = weights.Patch(100, {2, 3});
+  weights.component->SetPatch(one);
+  weights.ExpectValues({10, 1, 12, 3});
+  weights.component->Drop();
+  weights.component->BringUp();
+  weights.ExpectValues({10, 1, 12, 3});
+  EXPECT_EQ(reader.read, 4u);
+  // Up already: what changes is read again.
+  EXPECT_TRUE(weights.component->SetPatch(two));
+  weights.ExpectValues({0, 1, 102, 103});
+  EXPECT_EQ(reader.read, 6u);
+  EXPECT_EQ(weights.component->HostBytes(), 0);
+  // A copy that is made now holds the base.
+  weights.component->Park();
+  EXPECT_EQ(reader.read, 8u);
+  weights.component->SetPatch(nullptr);
+  weights.component->BringUp();
+  weights.ExpectValues({0, 1, 2, 3});
 }
 
 TEST(ComponentPatchTest, EveryPatchBeginsWithTheBase) {

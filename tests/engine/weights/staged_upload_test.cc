@@ -16,6 +16,7 @@
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "engine/planning/residency_plan.h"
 #include "tests/engine/formats/files.h"
 #include "tests/engine/weights/slow_mover.h"
 
@@ -45,6 +46,15 @@ bool Holds(const at::Tensor& device, std::span<const std::byte> bytes) {
   return std::ranges::equal(std::span(static_cast<const std::byte*>(device.const_data_ptr()),
                                       static_cast<size_t>(device.nbytes())),
                             bytes);
+}
+
+// Plans count them; a room that knows no LibTorch cannot ask.
+TEST(StagedUploadTest, BuffersArePlannedAsTheyAre) {
+  const UploadSettings settings;
+  constexpr int64_t kMostThreads = 16;
+  EXPECT_LE(settings.threads, kMostThreads);
+  EXPECT_EQ(kReadingBuffersBytes,
+            static_cast<uint64_t>(kMostThreads * settings.buffers * settings.chunk_bytes));
 }
 
 TEST(StagedUploadTest, EveryByteArrives) {

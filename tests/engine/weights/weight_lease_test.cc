@@ -7,7 +7,9 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 
 namespace wan {
@@ -76,6 +78,26 @@ TEST_F(WeightLeaseTest, ItsEndParksWhatThePolicyWantsInHostMemory) {
   }
   { const WeightLease lease(weights_, Policy::kResident); }
   EXPECT_TRUE(IsOnDevice());
+}
+
+TEST(WeightLeaseOfDiskTest, ItsEndKeepsNoCopy) {
+  class NothingReader final : public WeightReader {
+    absl::Status Read(std::span<const size_t>, WeightMover&,
+                      const std::stop_token&) const override {
+      return absl::OkStatus();
+    }
+  };
+  const auto weights = std::make_shared<ComponentWeights>(MakeWeightMover(at::kCPU),
+                                                          ComponentWeights::Home::kDevice);
+  weights->Add(at::ones({100}, at::kFloat));
+  weights->FinishBuilding();
+  weights->SetReader(std::make_unique<NothingReader>());
+  for (int round = 0; round < 2; ++round) {
+    const WeightLease lease(weights, Policy::kDisk);
+    EXPECT_TRUE(weights->IsUp());
+  }
+  EXPECT_EQ(weights->DeviceBytes(), 0);
+  EXPECT_EQ(weights->HostBytes(), 0);
 }
 
 TEST_F(WeightLeaseTest, OnlyTheLastOwnerParks) {

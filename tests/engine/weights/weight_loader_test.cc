@@ -2,15 +2,19 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "engine/checkpoint/weight_tables.h"
+#include "engine/device/torch_errors.h"
 #include "engine/formats/safetensors.h"
 #include "tests/engine/formats/files.h"
 #include "tests/engine/in_memory_weights.h"
@@ -135,6 +139,151 @@ TEST(WeightLoaderTest, AnUploadThatFailsIsSaidWhenTheLoadingEnds) {
   loader.Finish();
   EXPECT_EQ(loader.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(loader.status().message()), ::testing::HasSubstr(path));
+}
+
+std::unique_ptr<WeightMover> MoverOf(bool has_own_memory) {
+  if (has_own_memory) return std::make_unique<SlowMover>();
+  return MakeWeightMover(at::kCPU);
+}
+
+void ExpectEqual(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& expected) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(got[i].strides(), expected[i].strides()) << i;
+    EXPECT_TRUE(at::equal(got[i], expected[i])) << i;
+  }
+}
+
+// The tensor objects stay, their memory goes, nothing is kept on the host, and the bits come back.
+TEST(WeightLoaderTest, WhatIsDroppedIsReadAgainBitForBit) {
+  using Home = ComponentWeights::Home;
+  const auto source = std::make_shared<const InMemoryWeights>(MixedWeights());
+  WeightLoader direct(*source, at::kCPU, at::kBFloat16);
+  const std::vector<at::Tensor> expected = LoadMixed(direct);
+  for (const bool has_own_memory : {false, true}) {
+    for (const Home home : {Home::kDevice, Home::kDisk}) {
+      const auto weights =
+          std::make_shared<ComponentWeights>(MoverOf(has_own_memory), home, source);
+      WeightLoader loader(*source, at::kCPU, at::kBFloat16, weights);
+      const std::vector<at::Tensor> got = LoadMixed(loader);
+      loader.Finish();
+      ASSERT_TRUE(loader.status().ok()) << loader.status();
+      for (int round = 0; round < 2; ++round) {
+        weights->Drop();
+        EXPECT_EQ(weights->DeviceBytes(), 0);
+        EXPECT_EQ(weights->HostBytes(), 0);
+        for (const at::Tensor& tensor : got) EXPECT_EQ(tensor.const_data_ptr(), nullptr);
+        weights->BringUp();
+        weights->UseAll();
+        EXPECT_EQ(weights->DeviceBytes(), weights->Sizes().total);
+        ExpectEqual(got, expected);
+      }
+      // A later plan may want them in host memory.
+      weights->Drop();
+      weights->KeepHostCopy();
+      EXPECT_EQ(weights->DeviceBytes(), 0);
+      EXPECT_EQ(weights->HostBytes(), weights->Sizes().total);
+      weights->Stream();
+      weights->Use(1, 1);
+      ExpectEqual(got, expected);
+    }
+  }
+}
+
+TEST(WeightLoaderTest, SyntheticWeightsAreDrawnAgain) {
+  const std::shared_ptr<const WeightSource> source =
+      MakeSyntheticWeights(kSpecs, DType::kFloat32, "synthetic:x", 3);
+  const auto weights = std::make_shared<ComponentWeights>(MakeWeightMover(at::kCPU),
+                                                          ComponentWeights::Home::kDevice, source);
+  WeightLoader loader(*source, at::kCPU, at::kFloat, weights);
+  const at::Tensor got = loader.Get("a.weight", {64, 100});
+  loader.Finish();
+  const at::Tensor expected = got.clone();
+  weights->Drop();
+  EXPECT_EQ(got.const_data_ptr(), nullptr);
+  weights->BringUp();
+  EXPECT_TRUE(at::equal(got, expected));
+}
+
+TEST(WeightLoaderTest, WithoutASourceTheyAreParkedInsteadOfDropped) {
+  const InMemoryWeights source = MixedWeights();
+  const auto weights = std::make_shared<ComponentWeights>(MakeWeightMover(at::kCPU),
+                                                          ComponentWeights::Home::kDevice);
+  WeightLoader loader(source, at::kCPU, at::kBFloat16, weights);
+  const std::vector<at::Tensor> got = LoadMixed(loader);
+  loader.Finish();
+  const at::Tensor expected = got[0].clone();
+  weights->Drop();
+  EXPECT_EQ(weights->HostBytes(), weights->Sizes().total);
+  weights->BringUp();
+  EXPECT_TRUE(at::equal(got[0], expected));
+  EXPECT_THROW(ComponentWeights(MakeWeightMover(at::kCPU), ComponentWeights::Home::kDisk),
+               c10::Error);
+}
+
+class WeightFileTest : public ::testing::TestWithParam<bool> {
+ protected:
+  WeightFileTest() {
+    testing::WriteFile(path_, Content());
+    TensorFiles files;
+    files.files.push_back(*ReadSafetensors(path_));
+    std::vector<absl::Status> problems;
+    const std::shared_ptr<const WeightSource> source =
+        MakeFileWeights(files, {{"a", "a", {2000}}}, Naming::kUpstream, path_, problems);
+    weights_ = std::make_shared<ComponentWeights>(MoverOf(GetParam()),
+                                                  ComponentWeights::Home::kDisk, source);
+    WeightLoader loader(*source, at::kCPU, at::kBFloat16, weights_);
+    tensor_ = loader.Get("a", {2000});
+    loader.Finish();
+    EXPECT_TRUE(loader.status().ok()) << loader.status();
+  }
+
+  static std::string Content() {
+    return testing::SafetensorsBytes(
+        R"({"a":{"dtype":"F32","shape":[2000],"data_offsets":[0,8000]}})", std::string(8000, '\1'));
+  }
+
+  absl::Status BringUp(const std::stop_token& stop = {}) {
+    return CatchTorchErrors("x", [&] {
+      weights_->BringUp(stop);
+      return absl::OkStatus();
+    });
+  }
+
+  const testing::TempFolder folder_;
+  const std::string path_ = folder_ / "a.safetensors";
+  std::shared_ptr<ComponentWeights> weights_;
+  at::Tensor tensor_;
+};
+
+INSTANTIATE_TEST_SUITE_P(CpuAndOwnMemory, WeightFileTest, ::testing::Bool());
+
+// A look into the mapping would end the process.
+TEST_P(WeightFileTest, AFileThatWasShortenedMeanwhileIsDataLossThatNamesIt) {
+  std::filesystem::resize_file(path_, 1000);
+  const absl::Status status = BringUp();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(path_));
+  EXPECT_EQ(weights_->DeviceBytes(), 0);
+  EXPECT_THROW(weights_->UseAll(), c10::Error) << "they are parked";
+  // Whole again, they come back.
+  std::ofstream(path_, std::ios::binary | std::ios::in) << Content();
+  EXPECT_TRUE(BringUp().ok());
+  weights_->UseAll();
+  EXPECT_GT(tensor_[1999].item<double>(), 0);
+}
+
+// It is open as long as the model is loaded.
+TEST_P(WeightFileTest, AFileThatWasRemovedMeanwhileIsStillRead) {
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(BringUp().ok());
+}
+
+TEST_P(WeightFileTest, AStopEndsTheReading) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(BringUp(stop.get_token()).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(weights_->DeviceBytes(), 0);
+  EXPECT_TRUE(BringUp().ok());
 }
 
 }  // namespace

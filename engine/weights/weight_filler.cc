@@ -1,0 +1,167 @@
+#include "engine/weights/weight_filler.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace wan {
+namespace {
+
+// Of tensors that are on the device in their file's dtype or order.
+constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
+// On a CPU, of a tensor in its file's dtype.
+constexpr int64_t kConvertedElements = int64_t{4} << 20;
+
+absl::Status StoppedError() { return absl::CancelledError("the loading was stopped on request"); }
+
+// FNV-1a: the same name gives the same weights in every build, which std::hash does not promise.
+uint64_t SeedOf(std::string_view name) {
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+// Fills `out`, which is contiguous and on the CPU, with the source's bytes from `offset` on.
+absl::Status ReadBytes(const TensorBytes& source, size_t offset, const at::Tensor& out) {
+  return source.Read(offset, std::span(static_cast<std::byte*>(out.mutable_data_ptr()),
+                                       static_cast<size_t>(out.nbytes())));
+}
+
+// `out` is on the CPU, and its dtype or its order may be another than the file's.
+absl::Status ReadOnHost(const TensorBytes& source, const TensorInfo& info, const at::Tensor& out) {
+  const at::ScalarType stored = ToScalarType(info.dtype);
+  if (!out.is_contiguous()) {
+    const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
+    absl::Status status = ReadBytes(source, 0, raw);
+    if (status.ok()) out.copy_(raw);
+    return status;
+  }
+  if (stored == out.scalar_type()) return ReadBytes(source, 0, out);
+  const at::Tensor flat = out.flatten();
+  const at::Tensor raw =
+      at::empty({std::min(flat.numel(), kConvertedElements)}, out.options().dtype(stored));
+  for (int64_t first = 0; first < flat.numel(); first += raw.numel()) {
+    const at::Tensor part = raw.narrow(0, 0, std::min(raw.numel(), flat.numel() - first));
+    const auto offset = static_cast<size_t>(first) * at::elementSize(stored);
+    if (absl::Status status = ReadBytes(source, offset, part); !status.ok()) return status;
+    flat.narrow(0, first, part.numel()).copy_(part);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+at::ScalarType ToScalarType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return at::kDouble;
+    case DType::kFloat32:
+      return at::kFloat;
+    case DType::kFloat16:
+      return at::kHalf;
+    case DType::kBFloat16:
+      return at::kBFloat16;
+    case DType::kInt64:
+      return at::kLong;
+    case DType::kInt32:
+      return at::kInt;
+    case DType::kInt16:
+      return at::kShort;
+    case DType::kInt8:
+      return at::kChar;
+    case DType::kUInt8:
+      return at::kByte;
+    case DType::kBool:
+      return at::kBool;
+    case DType::kFloat8E4M3:
+      return at::kFloat8_e4m3fn;
+    case DType::kFloat8E5M2:
+      return at::kFloat8_e5m2;
+  }
+  return at::ScalarType::Undefined;
+}
+
+WeightFiller::WeightFiller(const WeightSource& source, WeightMover& mover, std::stop_token stop)
+    : source_(source), mover_(mover), stop_(std::move(stop)) {}
+
+void WeightFiller::Fill(const TensorInfo& info, const at::Tensor& out) {
+  if (stop_.stop_requested()) status_.Update(StoppedError());
+  if (!status_.ok()) return;
+  if (source_.IsSynthetic()) {
+    MakeSynthetic(info, out);
+    return;
+  }
+  absl::StatusOr<TensorBytes> bytes = source_.Read(info);
+  if (!bytes.ok()) {
+    status_.Update(bytes.status());
+  } else if (mover_.DeviceIsHost()) {
+    status_.Update(ReadOnHost(*bytes, info, out));
+  } else {
+    Upload(*std::move(bytes), info, out);
+  }
+}
+
+void WeightFiller::Change(std::function<void()> change) {
+  if (!status_.ok()) return;  // there are no values to change
+  if (upload_ == nullptr) {
+    change();
+  } else {
+    changes_.push_back(std::move(change));
+  }
+}
+
+void WeightFiller::Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out) {
+  if (upload_ == nullptr) {
+    upload_ = std::make_unique<StagedUpload>(mover_);
+    stop_upload_.emplace(stop_, [upload = upload_.get()] { upload->Abandon(StoppedError()); });
+  }
+  const at::ScalarType stored = ToScalarType(info.dtype);
+  if (stored == out.scalar_type() && out.is_contiguous()) {
+    upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));
+    return;
+  }
+  // The device converts and rearranges faster than the host, many tensors after one wait.
+  const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
+  upload_->Copy(std::move(bytes), raw.flatten().view(at::kByte));
+  changes_.push_back([raw, out] { out.copy_(raw); });
+  staged_bytes_ += static_cast<int64_t>(raw.nbytes());
+  if (staged_bytes_ >= kMostStagedBytes) Settle();
+}
+
+void WeightFiller::Settle() {
+  if (upload_ == nullptr) return;
+  status_.Update(upload_->Arrive());
+  if (status_.ok()) {
+    for (const std::function<void()>& change : changes_) change();
+  }
+  changes_.clear();
+  staged_bytes_ = 0;
+}
+
+void WeightFiller::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const {
+  const bool is_norm_weight =
+      info.name.find("norm") != std::string::npos || info.name.ends_with("gamma");
+  if (is_norm_weight && !info.name.ends_with("bias")) {
+    out.fill_(1);
+    return;
+  }
+  int64_t fan_in = 1;
+  for (size_t i = 1; i < info.shape.size(); ++i) fan_in *= info.shape[i];
+  const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
+  at::Generator generator = at::globalContext().defaultGenerator(out.device()).clone();
+  generator.set_current_seed(SeedOf(info.name) + source_.SyntheticSeed());
+  // The numbers are drawn in the order of memory, which must not change the tensor.
+  if (out.is_contiguous()) {
+    out.normal_(0.0, std, generator);
+  } else {
+    out.copy_(at::empty(info.shape, out.options()).normal_(0.0, std, generator));
+  }
+}
+
+}  // namespace wan

@@ -125,7 +125,7 @@ std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
 // decided by the plans are read from disk instead of waiting there.
 absl::Status FitHostMemory(const PlannedModel& planned, uint64_t available_bytes,
                            std::vector<ResidencyPolicy>& policies) {
-  const absl::Status status = CheckHostMemory(planned, policies, available_bytes);
+  absl::Status status = CheckHostMemory(planned, policies, available_bytes);
   if (status.ok()) return status;
   for (size_t i = 0; i < policies.size(); ++i) {
     const bool waits =

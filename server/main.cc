@@ -63,6 +63,7 @@ int AwaitSignal(const sigset_t& signals) {
   left.tv_sec = static_cast<time_t>(grace);
   left.tv_nsec = static_cast<long>((grace - std::floor(grace)) * 1e9);
   sigtimedwait(&stop_signals, nullptr, &left);
+  // The watchdog of Stop(), which a lost device may keep from returning: no event ends its wait.
   std::thread([] {
     std::this_thread::sleep_for(kLongestLostStop);
     _exit(kDeviceLost);

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
       told = true;
     }
+    // No event tells that another process gave memory back, so the hog looks again.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }

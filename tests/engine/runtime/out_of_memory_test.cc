@@ -80,15 +80,20 @@ TEST_F(OutOfMemoryTest, StagesOfImages) {
                  {"TI2V_Preprocess", "VAE_Encoding"});
 }
 
-TEST_F(OutOfMemoryTest, ADecodingThatRunsOutOfMemoryGoesOnInTiles) {
-  FailingAllocator allocator;
-  const auto engine = MakeEngine({});
-  Load(*engine, "m", "ti2v-5b");
-  GenerationRequest request = Tiny();
+// `request` for one step and one frame, large enough to be decoded in tiles.
+GenerationRequest OneStepToTile(GenerationRequest request) {
   request.width = 512;
   request.height = 256;
   request.num_frames = 1;
   request.steps = 1;
+  return request;
+}
+
+TEST_F(OutOfMemoryTest, ADecodingThatRunsOutOfMemoryGoesOnInTiles) {
+  FailingAllocator allocator;
+  const auto engine = MakeEngine({});
+  Load(*engine, "m", "ti2v-5b");
+  const GenerationRequest request = OneStepToTile(Tiny());
   StageFault count(allocator, "VAE_Decoding", StageFault::kNever);
   const auto expected = Latents(*engine, request, &count);
   ASSERT_TRUE(expected.ok()) << expected.status();
@@ -107,11 +112,7 @@ TEST_F(OutOfMemoryTest, EveryFaceOfItLeadsToTiles) {
   FailingAllocator allocator;
   const auto engine = MakeEngine({});
   Load(*engine, "m", "ti2v-5b");
-  GenerationRequest request = Tiny();
-  request.width = 512;
-  request.height = 256;
-  request.num_frames = 1;
-  request.steps = 1;
+  const GenerationRequest request = OneStepToTile(Tiny());
   StageFault count(allocator, "VAE_Decoding", StageFault::kNever);
   const auto expected = Latents(*engine, request, &count);
   ASSERT_TRUE(expected.ok()) << expected.status();

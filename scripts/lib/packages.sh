@@ -13,7 +13,7 @@ BUILD_PACKAGES=(
 )
 
 # What the tests and the demo use besides.
-TEST_PACKAGES=(curl ffmpeg)
+TEST_PACKAGES=(curl ffmpeg python3-grpcio python3-protobuf)
 
 # What scripts/check uses besides. One version everywhere: two versions format differently.
 CHECK_PACKAGES=(clang-format-14 clang-tidy-14 shellcheck)

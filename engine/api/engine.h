@@ -16,6 +16,7 @@
 #include "engine/api/generation.h"
 #include "engine/api/lora.h"
 #include "engine/api/recorder.h"
+#include "engine/api/savepoint.h"
 
 namespace wan {
 
@@ -82,6 +83,9 @@ class GenerationObserver {
   virtual void OnPreview(const Preview&) {}
   // At most once for the previews, which end with the first that fails, and once for each file.
   virtual void OnOmission(const Omission&) {}
+  // The work goes on behind the first `steps_done` steps, which an earlier attempt computed, or
+  // this one before memory ended. Told before the stages that follow.
+  virtual void OnResumed(int /*steps_done*/) {}
 };
 
 // Owns the models of one device group. LoadModel, UnloadModel, Warmup and Generate may be called by
@@ -128,12 +132,15 @@ class Engine {
   // first file is what the job is for: if it cannot be written the call fails. Previews and the
   // other files are optional: the observer hears of those that failed, whose files are not whole.
   //
+  // With a keeper, which must outlive the call, the job begins where its latest savepoint is, and
+  // leaves savepoints as it goes; texts and image are not encoded where only decoding is left.
+  //
   // A stop request is heard in every stage. The call then returns CANCELLED within half a second,
   // and the device is free; how long that took is the sample "stop_seconds". After a failure the
   // caller removes half-written files.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
-                                std::stop_token stop) = 0;
+                                std::stop_token stop, SavepointKeeper* savepoints = nullptr) = 0;
 
   // Describes the models that are resident now.
   virtual std::vector<ModelDescription> Models() const = 0;

@@ -98,8 +98,8 @@ void WaitForDevice(const at::Device& device) {
 }  // namespace
 
 absl::StatusOr<at::Tensor> DenoiseLoop(
-    const DenoiseInputs& inputs, const ExpertSource& expert_for, FlowSolver& solver,
-    Recorder& recorder, const WorkGate& gate,
+    const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
+    FlowSolver& solver, Recorder& recorder, const WorkGate& gate,
     const std::function<absl::Status(const DenoiseState&)>& on_step) {
   const GenerationPlan& plan = inputs.plan;
   const auto keep_first_frame = [&](const at::Tensor& latents) {
@@ -109,18 +109,18 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
   };
 
   GuidedFlow guided_flow(inputs, gate);
-  at::Tensor latents = inputs.noise.clone();
+  at::Tensor latents = start.latents.clone();
   keep_first_frame(latents);
 
   const int total = static_cast<int>(plan.steps.size());
-  for (int step = 0; step < total; ++step) {
+  for (int step = start.steps_done; step < total; ++step) {
     if (gate.RequestedStop()) return StoppedStatus(step, plan.steps.size());
     const StepPlan& planned = plan.steps[step];
     const auto facts =
         std::make_shared<const StepFacts>(StepFacts{step, total, planned.timestep, planned.expert});
 
     Span loading = recorder.StartSpan(StepLoadingStage(step), facts);
-    const absl::StatusOr<VideoTransformer*> expert = expert_for(planned);
+    const absl::StatusOr<VideoTransformer*> expert = expert_for(step);
     if (!expert.ok()) return loading.Finish(expert.status());
     loading.Finish().IgnoreError();
     if (gate.RequestedStop()) return StoppedStatus(step, plan.steps.size());

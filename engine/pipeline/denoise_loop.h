@@ -10,6 +10,7 @@
 #include "engine/api/recorder.h"
 #include "engine/device/work_gate.h"
 #include "engine/models/video_transformer.h"
+#include "engine/pipeline/denoise_progress.h"
 #include "engine/schedulers/flow_solver.h"
 
 namespace wan {
@@ -26,7 +27,6 @@ struct DenoiseState {
 
 struct DenoiseInputs {
   const GenerationPlan& plan;
-  at::Tensor noise;                   // fp32 [C, T, H, W] on the model's device
   at::Tensor prompt_embeds;           // [L, text_dim]
   at::Tensor negative_prompt_embeds;  // [L', text_dim]; undefined if the plan is not guided
   // Image to video: normalised latents [C, 1, H, W] of the first frame; undefined otherwise. They
@@ -38,18 +38,19 @@ struct DenoiseInputs {
   at::Tensor condition;
 };
 
-// Gives the transformer of a step (step.expert names it), ready to run and usable until the next
-// call. Asked once per step, inside the span Step_N_Loading: whatever it takes to bring the expert
-// up is this step's loading.
-using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(const StepPlan& step)>;
+// Gives the transformer of the plan's step number `step` (0 for the first), ready to run and usable
+// until the next call. Asked once per step, inside the span Step_N_Loading: whatever it takes to
+// bring the expert up is this step's loading.
+using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 
-// Runs plan.steps and returns the last latents. Per step: spans Step_N_Loading and
-// Step_N_Inference, then `on_step`, whose error ends the loop. The texts are projected when an
+// Runs the steps behind `start`, whose latents are the noise before the first, and returns the last
+// latents; `solver` stands at the same step. Per step: spans Step_N_Loading and Step_N_Inference,
+// then `on_step`, whose error ends the loop. The texts are projected when an
 // expert computes its first step. A step whose guidance scale is exactly 1 runs the forward of the
 // prompt alone. CANCELLED after a stop request, for which every forward passes `gate`.
 absl::StatusOr<at::Tensor> DenoiseLoop(
-    const DenoiseInputs& inputs, const ExpertSource& expert_for, FlowSolver& solver,
-    Recorder& recorder, const WorkGate& gate,
+    const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
+    FlowSolver& solver, Recorder& recorder, const WorkGate& gate,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 
 // Noise of a seed: the first draw of upstream's generator,

@@ -16,10 +16,10 @@ ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& mode
   }
 }
 
-absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
-  absl::StatusOr<const Expert*> expert = Find(step.expert);
+absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(int step) {
+  const auto index = static_cast<size_t>(step);
+  absl::StatusOr<const Expert*> expert = Find(plan_.steps[index].expert);
   if (!expert.ok()) return expert.status();
-  ++steps_taken_;
   if (*expert != current_) {
     // First the room, then the weights that want it.
     lease_.reset();
@@ -33,8 +33,8 @@ absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(const StepPlan& step) {
     current_ = *expert;
     if (absl::Status status = Merge(**expert); !status.ok()) return status;
   }
-  if (plan_.prefetch_experts && steps_taken_ < plan_.steps.size()) {
-    const ExpertRole role = plan_.steps[steps_taken_].expert;
+  if (plan_.prefetch_experts && index + 1 < plan_.steps.size()) {
+    const ExpertRole role = plan_.steps[index + 1].expert;
     if (role != current_->role) {
       absl::StatusOr<const Expert*> next = Find(role);
       if (!next.ok()) return next.status();
@@ -60,9 +60,11 @@ void ExpertSwitch::Finish() {
 }
 
 absl::Status ExpertSwitch::Merge(const Expert& expert) {
-  if (to_merge_.erase(&expert) == 0) return absl::OkStatus();
+  if (!to_merge_.contains(&expert)) return absl::OkStatus();
   Span span = recorder_.StartSpan(kStageLoraMerging);
-  return span.Finish(expert.weights->FinishPatch(gate_));
+  absl::Status status = span.Finish(expert.weights->FinishPatch(gate_));
+  if (status.ok()) to_merge_.erase(&expert);
+  return status;
 }
 
 WeightLease ExpertSwitch::Lease(const Expert& expert) const {

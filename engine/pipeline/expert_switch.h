@@ -1,7 +1,6 @@
 // Has the weights of the right expert on the device for every step, with the job's LoRAs.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -24,17 +23,17 @@ class ExpertSwitch {
   ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder,
                WorkGate gate = {});
 
-  // The expert of the plan's next step; called once for each, in order. If the plan prefetches and
-  // another expert takes over with the step after, its weights are queued now, so that they come
-  // while this step computes.
+  // The expert of the plan's step number `step`, 0 for the first; called for one step after the
+  // other. If the plan prefetches and another expert takes over with the step after, its weights
+  // are queued now, so that they come while this step computes.
   //
   // Where LoRAs are merged into weights that are on the device already, that is a span
   // LoRA_Merging; weights that still have to come are merged one by one when they are used.
   // CANCELLED after a stop request while they are merged.
-  absl::StatusOr<VideoTransformer*> Take(const StepPlan& step);
+  absl::StatusOr<VideoTransformer*> Take(int step);
 
-  // After the last step: gives the device's memory back, as the plan's policies say. The end of the
-  // object does so, too.
+  // After the last step, or before a step is tried again: gives the device's memory back, as the
+  // plan's policies say. The end of the object does so, too.
   void Finish();
 
  private:
@@ -47,7 +46,6 @@ class ExpertSwitch {
   Recorder& recorder_;
   const WorkGate gate_;
   std::set<const Expert*> to_merge_;
-  size_t steps_taken_ = 0;
   const Expert* current_ = nullptr;
   std::optional<WeightLease> lease_;
   const Expert* next_ = nullptr;

@@ -1,11 +1,14 @@
 #include "engine/pipeline/video_pipeline.h"
 
-#include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "engine/device/work_gate.h"
+#include "engine/pipeline/denoise_progress.h"
+#include "engine/pipeline/denoise_run.h"
 #include "engine/pipeline/expert_switch.h"
 #include "engine/pipeline/prepared_request.h"
 #include "engine/pipeline/preview_sender.h"
@@ -23,6 +26,8 @@ struct Job {
   const PipelineModel& model;
   Recorder& recorder;
   const WorkGate& gate;
+  GenerationObserver& observer;
+  SavepointKeeper* savepoints;  // null: none are kept
   const PipelineTaps& taps;
 };
 
@@ -90,26 +95,50 @@ absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
     inputs->first_frame_latents = encoded->first_frame_latents;
     inputs->condition = encoded->condition;
   }
-  inputs->noise = DrawNoise(job.plan.latent_shape, *job.plan.request.seed, job.model.device);
-  if (job.taps.noise) job.taps.noise(inputs->noise);
   return inputs;
 }
 
-absl::StatusOr<at::Tensor> Denoise(const Job& job, const DenoiseInputs& inputs,
-                                   ExpertSwitch& experts, GenerationObserver& observer) {
-  FlowSchedule schedule{job.plan.sigmas, {}};
-  for (const StepPlan& step : job.plan.steps) schedule.timesteps.push_back(step.timestep);
-  absl::StatusOr<std::unique_ptr<FlowSolver>> solver =
-      MakeFlowSolver(job.plan.request.solver, std::move(schedule));
-  if (!solver.ok()) return solver.status();
-  PreviewSender previews(job.plan, job.model, observer, job.gate);
-  return DenoiseLoop(
-      inputs, [&](const StepPlan& step) { return experts.Take(step); }, **solver, job.recorder,
-      job.gate,
-      [&](const DenoiseState& state) {
-        if (job.taps.step) job.taps.step(state);
-        return previews.AfterStep(state);
-      });
+// Where an earlier attempt got to, in host memory; nothing if the job begins at its start.
+std::optional<DenoiseProgress> EarlierProgress(const Job& job) {
+  if (job.savepoints == nullptr) return std::nullopt;
+  const std::optional<Savepoint> savepoint = job.savepoints->Load();
+  if (!savepoint.has_value()) return std::nullopt;
+  absl::StatusOr<DenoiseProgress> progress = FromSavepoint(*savepoint, job.plan);
+  if (!progress.ok()) {
+    job.savepoints->Refuse(std::string(progress.status().message()));
+    return std::nullopt;
+  }
+  job.observer.OnResumed(progress->steps_done);
+  return *std::move(progress);
+}
+
+DenoiseProgress AtNoise(const Job& job) {
+  DenoiseProgress progress;
+  progress.latents = DrawNoise(job.plan.latent_shape, *job.plan.request.seed, job.model.device);
+  if (job.taps.noise) job.taps.noise(progress.latents);
+  return progress;
+}
+
+absl::StatusOr<at::Tensor> Denoise(const Job& job) {
+  const std::optional<DenoiseProgress> earlier = EarlierProgress(job);
+  if (earlier.has_value() && earlier->steps_done == static_cast<int>(job.plan.steps.size())) {
+    return earlier->latents.to(job.model.device);
+  }
+  // Made first: it decides what has to come to the device while the texts are encoded.
+  ExpertSwitch experts(job.plan, job.model, job.recorder, job.gate);
+  const absl::StatusOr<DenoiseInputs> inputs = Prepare(job);
+  if (!inputs.ok()) return inputs.status();
+  PreviewSender previews(job.plan, job.model, job.observer, job.gate);
+  return RunDenoising(*inputs, earlier.has_value() ? earlier->To(job.model.device) : AtNoise(job),
+                      {.experts = experts,
+                       .recorder = job.recorder,
+                       .gate = job.gate,
+                       .observer = job.observer,
+                       .savepoints = job.savepoints,
+                       .on_step = [&](const DenoiseState& state) {
+                         if (job.taps.step) job.taps.step(state);
+                         return previews.AfterStep(state);
+                       }});
 }
 
 }  // namespace
@@ -117,17 +146,13 @@ absl::StatusOr<at::Tensor> Denoise(const Job& job, const DenoiseInputs& inputs,
 absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& model,
                               std::span<const OutputFile> outputs, Recorder& recorder,
                               GenerationObserver& observer, std::stop_token stop,
-                              const PipelineTaps& taps) {
+                              SavepointKeeper* savepoints, const PipelineTaps& taps) {
   if (plan.prepared == nullptr) {
     return absl::InternalError("the plan was not made from a request that was read");
   }
   const WorkGate gate(model.device, std::move(stop));
-  const Job job{plan, model, recorder, gate, taps};
-  ExpertSwitch experts(plan, model, recorder, gate);
-  const absl::StatusOr<DenoiseInputs> inputs = Prepare(job);
-  if (!inputs.ok()) return inputs.status();
-  const absl::StatusOr<at::Tensor> latents = Denoise(job, *inputs, experts, observer);
-  experts.Finish();
+  const Job job{plan, model, recorder, gate, observer, savepoints, taps};
+  const absl::StatusOr<at::Tensor> latents = Denoise(job);
   if (!latents.ok()) return latents.status();
   VideoFiles files(plan, outputs, observer);
   absl::Status status = files.WriteLatents(*latents);

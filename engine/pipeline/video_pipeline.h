@@ -34,6 +34,6 @@ struct PipelineTaps {
 absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& model,
                               std::span<const OutputFile> outputs, Recorder& recorder,
                               GenerationObserver& observer, std::stop_token stop,
-                              const PipelineTaps& taps = {});
+                              SavepointKeeper* savepoints, const PipelineTaps& taps = {});
 
 }  // namespace wan

@@ -431,7 +431,7 @@ absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedMo
 
 absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                  Recorder& recorder, GenerationObserver& observer,
-                                 std::stop_token stop) {
+                                 std::stop_token stop, SavepointKeeper* savepoints) {
   if (absl::Status entered = EnterDevice(); !entered.ok()) return entered;
   absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(plan.request.model);
   if (!model.ok()) return model.status();
@@ -444,7 +444,8 @@ absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const Out
   absl::Status status = PrepareDevice(plan, **model);
   if (status.ok()) {
     status = CatchTorchErrors("generating", [&] {
-      return RunVideoPipeline(plan, (*model)->pipeline, outputs, recorder, observer, stop);
+      return RunVideoPipeline(plan, (*model)->pipeline, outputs, recorder, observer, stop,
+                              savepoints);
     });
   }
   {

@@ -42,8 +42,8 @@ class WanEngine final : public Engine {
                            std::span<const VideoShape> shapes) const override;
   absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const override;
   absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
-                        Recorder& recorder, GenerationObserver& observer,
-                        std::stop_token stop) override;
+                        Recorder& recorder, GenerationObserver& observer, std::stop_token stop,
+                        SavepointKeeper* savepoints = nullptr) override;
   std::vector<ModelDescription> Models() const override;
   DeviceDescription Device() const override { return device_; }
   DeviceMonitor& Monitor() override { return *monitor_; }

@@ -170,7 +170,7 @@ class GoldenRun {
     Recorder recorder(clock, monitor, {});
     PreviewObserver observer;
     const absl::Status status =
-        RunVideoPipeline(plan, pipeline, outputs, recorder, observer, {}, Taps());
+        RunVideoPipeline(plan, pipeline, outputs, recorder, observer, {}, nullptr, Taps());
     ASSERT_TRUE(status.ok()) << status;
 
     const at::Tensor video = at::cat(frames_, 1);

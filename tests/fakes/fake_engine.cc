@@ -298,28 +298,57 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   return plan;
 }
 
+namespace {
+
+std::string SavepointOf(const GenerationPlan& plan, int steps_done) {
+  return absl::StrCat("seed ", *plan.request.seed, " step ", steps_done);
+}
+
+}  // namespace
+
+int FakeEngine::StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
+                          SavepointKeeper* savepoints) {
+  if (savepoints == nullptr) return 0;
+  const std::optional<Savepoint> savepoint = savepoints->Load();
+  if (!savepoint.has_value()) return 0;
+  if (savepoint->bytes != SavepointOf(plan, savepoint->steps_done)) {
+    savepoints->Refuse("the savepoint is " + savepoint->bytes);
+    return 0;
+  }
+  observer.OnResumed(savepoint->steps_done);
+  return savepoint->steps_done;
+}
+
 absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                   Recorder& recorder, GenerationObserver& observer,
-                                  std::stop_token stop) {
+                                  std::stop_token stop, SavepointKeeper* savepoints) {
   {
     absl::MutexLock lock(&mutex_);
     generated_.push_back(plan.request);
   }
-  for (const std::string& stage : {PreprocessStage(kFamily), std::string(kStageT5Encoding)}) {
+  const int steps = static_cast<int>(plan.steps.size());
+  const int steps_done = StepsDone(plan, observer, savepoints);
+  std::vector<std::string> before_steps = {PreprocessStage(kFamily), std::string(kStageT5Encoding)};
+  if (plan.image_to_video) before_steps.emplace_back(kStageVaeEncoding);
+  if (steps_done == steps) before_steps.clear();
+  for (const std::string& stage : before_steps) {
     absl::Status status = RunStage(stage, recorder, stop);
     if (!status.ok()) return status;
   }
-  if (plan.image_to_video) {
-    absl::Status status = RunStage(kStageVaeEncoding, recorder, stop);
-    if (!status.ok()) return status;
-  }
-  const int steps = static_cast<int>(plan.steps.size());
-  for (int step = 0; step < steps; ++step) {
+  for (int step = steps_done; step < steps; ++step) {
     const auto facts = std::make_shared<const StepFacts>(
         StepFacts{step, steps, plan.steps[step].timestep, plan.steps[step].expert});
     for (const std::string& stage : {StepLoadingStage(step), StepInferenceStage(step)}) {
       absl::Status status = RunStage(stage, recorder, stop, facts);
-      if (!status.ok()) return status;
+      if (status.ok()) continue;
+      if (stop.stop_requested() && savepoints != nullptr && step > 0 &&
+          savepoints->WantsWhenStopped()) {
+        savepoints->Keep({step, SavepointOf(plan, step)});
+      }
+      return status;
+    }
+    if (savepoints != nullptr && savepoints->IsDue(step + 1 == steps)) {
+      savepoints->Keep({step + 1, SavepointOf(plan, step + 1)});
     }
     const int interval = plan.request.preview_interval;
     if (interval > 0 && (step + 1) % interval == 0) {

@@ -31,6 +31,9 @@ namespace wan::fakes {
 // 32 and 4; images are accepted if they begin with "PNG". Plan reports every violation of model,
 // prompt, image, width, height, num_frames, fps, steps, guidance_scale and shift.
 //
+// A savepoint of a seed s behind n steps is the text "seed s step n"; Generate goes on from one of
+// its own seed and refuses others.
+//
 // An artifact of a seed s and kind k is the text "k seed s" (k: mp4, mkv, latents).
 //
 // Thread-safe.
@@ -86,13 +89,16 @@ class FakeEngine final : public Engine {
                            std::span<const VideoShape> shapes) const override;
   absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const override;
   absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
-                        Recorder& recorder, GenerationObserver& observer,
-                        std::stop_token stop) override;
+                        Recorder& recorder, GenerationObserver& observer, std::stop_token stop,
+                        SavepointKeeper* savepoints = nullptr) override;
   std::vector<ModelDescription> Models() const override;
   DeviceDescription Device() const override;
   DeviceMonitor& Monitor() override { return monitor_; }
 
  private:
+  // The steps that a savepoint holds; 0 without one.
+  static int StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
+                       SavepointKeeper* savepoints);
   // One span of Generate or LoadModel.
   absl::Status RunStage(std::string_view stage, Recorder& recorder, const std::stop_token& stop,
                         std::shared_ptr<const StepFacts> step = nullptr);

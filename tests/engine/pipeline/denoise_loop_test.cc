@@ -77,21 +77,17 @@ class DenoiseLoopTest : public testing::Test {
   }
 
   absl::StatusOr<at::Tensor> Run(std::stop_token stop = {}) {
-    const DenoiseInputs inputs{plan_,
-                               at::ones({2, 3, 2, 2}),
-                               at::full({1, 4}, 5.0),
-                               at::full({1, 4}, 1.0),
-                               first_frame_,
+    const DenoiseInputs inputs{plan_, at::full({1, 4}, 5.0), at::full({1, 4}, 1.0), first_frame_,
                                condition_};
-    const auto expert_for = [&](const StepPlan& step) -> absl::StatusOr<VideoTransformer*> {
-      experts_asked_.emplace_back(NameOf(step.expert));
+    const auto expert_for = [&](int step) -> absl::StatusOr<VideoTransformer*> {
+      experts_asked_.emplace_back(NameOf(plan_.steps[step].expert));
       if (!expert_status_.ok()) return expert_status_;
-      return step.expert == ExpertRole::kLowNoise ? &low_ : &transformer_;
+      return plan_.steps[step].expert == ExpertRole::kLowNoise ? &low_ : &transformer_;
     };
     auto solver = MakeFlowSolver("euler", static_cast<int>(plan_.steps.size()), 1.0);
     Recorder recorder(clock_, monitor_, {});
-    return DenoiseLoop(inputs, expert_for, **solver, recorder, stop,
-                       [&](const DenoiseState& state) {
+    return DenoiseLoop(inputs, {.latents = at::ones({2, 3, 2, 2})}, expert_for, **solver, recorder,
+                       stop, [&](const DenoiseState& state) {
                          flows_.push_back(*state.flow.const_data_ptr<float>());
                          return on_step_;
                        });

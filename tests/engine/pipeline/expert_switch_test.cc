@@ -53,7 +53,7 @@ class ExpertSwitchTest : public testing::Test {
   std::vector<std::string> TakeAll() {
     std::vector<std::string> history;
     ExpertSwitch experts(plan_, model_, recorder_);
-    for (const StepPlan& step : plan_.steps) {
+    for (int step = 0; step < static_cast<int>(plan_.steps.size()); ++step) {
       EXPECT_TRUE(experts.Take(step).ok());
       history.push_back(Up());
     }
@@ -102,7 +102,7 @@ TEST_F(ExpertSwitchTest, AJobThatEndsEarlyGivesTheMemoryBack) {
   Plan({"high", "low"}, Policy::kHost, true);
   {
     ExpertSwitch experts(plan_, model_, recorder_);
-    ASSERT_TRUE(experts.Take(plan_.steps[0]).ok());
+    ASSERT_TRUE(experts.Take(0).ok());
     EXPECT_EQ(Up(), "hl");
   }
   EXPECT_EQ(Up(), "");
@@ -111,7 +111,7 @@ TEST_F(ExpertSwitchTest, AJobThatEndsEarlyGivesTheMemoryBack) {
 TEST_F(ExpertSwitchTest, NothingIsHeldBehindTheLastStep) {
   Plan({"high"}, Policy::kHost, false);
   ExpertSwitch experts(plan_, model_, recorder_);
-  ASSERT_TRUE(experts.Take(plan_.steps[0]).ok());
+  ASSERT_TRUE(experts.Take(0).ok());
   EXPECT_EQ(Up(), "h");
   experts.Finish();
   EXPECT_EQ(Up(), "");
@@ -120,7 +120,7 @@ TEST_F(ExpertSwitchTest, NothingIsHeldBehindTheLastStep) {
 TEST_F(ExpertSwitchTest, AnUnknownExpertIsAnError) {
   Plan({"medium"}, Policy::kResident, false);
   ExpertSwitch experts(plan_, model_, recorder_);
-  EXPECT_EQ(experts.Take(plan_.steps[0]).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(experts.Take(0).status().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ TEST_P(FewStepPipelineTest, IsTheExpertsForwardsAndEulersSteps) {
   fakes::FakeDeviceMonitor monitor;
   Recorder recorder(clock, monitor, {});
   GenerationObserver observer;
-  const absl::Status status = RunVideoPipeline(plan, pipeline, {}, recorder, observer, {}, taps);
+  const absl::Status status =
+      RunVideoPipeline(plan, pipeline, {}, recorder, observer, {}, nullptr, taps);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(steps_seen, 4);
   EXPECT_LE(worst, 1e-5);

@@ -149,7 +149,7 @@ TEST_P(GoldenPipelineTest, EqualsUpstream) {
   Recorder recorder(clock, monitor, {});
   GenerationObserver observer;
   const absl::Status status =
-      RunVideoPipeline(plan, model_->pipeline, outputs, recorder, observer, {}, taps);
+      RunVideoPipeline(plan, model_->pipeline, outputs, recorder, observer, {}, nullptr, taps);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(steps_seen, static_cast<int>(plan.steps.size()));
   EXPECT_EQ(image_seen, plan.image_to_video);
@@ -183,8 +183,8 @@ TEST_P(GoldenPipelineTest, AStopRequestEndsItBeforeTheNextStep) {
   fakes::FakeDeviceMonitor monitor;
   Recorder recorder(clock, monitor, {});
   GenerationObserver observer;
-  const absl::Status status =
-      RunVideoPipeline(plan, model_->pipeline, {}, recorder, observer, stop.get_token(), taps);
+  const absl::Status status = RunVideoPipeline(plan, model_->pipeline, {}, recorder, observer,
+                                               stop.get_token(), nullptr, taps);
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(steps_seen, 1);
 }
@@ -203,8 +203,8 @@ TEST_P(GoldenPipelineTest, AStopRequestWhileTheLastFramesAreWrittenIsHeard) {
   fakes::FakeDeviceMonitor monitor;
   Recorder recorder(clock, monitor, {});
   GenerationObserver observer;
-  const absl::Status status =
-      RunVideoPipeline(plan, model_->pipeline, {}, recorder, observer, stop.get_token(), taps);
+  const absl::Status status = RunVideoPipeline(plan, model_->pipeline, {}, recorder, observer,
+                                               stop.get_token(), nullptr, taps);
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(frames_seen, plan.shape.num_frames);
 }

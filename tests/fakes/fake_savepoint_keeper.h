@@ -1,0 +1,33 @@
+// A keeper of savepoints in memory.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/savepoint.h"
+
+namespace wan::fakes {
+
+class FakeSavepointKeeper final : public SavepointKeeper {
+ public:
+  std::optional<Savepoint> Load() override { return kept; }
+  bool IsDue(bool last_step) override { return every_step || (last_step && before_decoding); }
+  bool WantsWhenStopped() override { return when_stopped; }
+  void Keep(Savepoint savepoint) override {
+    steps.push_back(savepoint.steps_done);
+    kept = std::move(savepoint);
+  }
+  void Refuse(const std::string& reason) override { refusals.push_back(reason); }
+
+  bool every_step = false;
+  bool before_decoding = false;
+  bool when_stopped = false;
+
+  std::optional<Savepoint> kept;
+  std::vector<int> steps;  // of all that were kept
+  std::vector<std::string> refusals;
+};
+
+}  // namespace wan::fakes

@@ -315,9 +315,8 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   resolved.set_request_id(request.request_id());
   *resolved.mutable_labels() = request.labels();
 
-  absl::StatusOr<wan::v1::Job> job =
-      parts_->table.Accept(std::move(stored), request.image(),
-                           std::make_shared<const std::vector<StagePlan>>(plan->stages));
+  absl::StatusOr<wan::v1::Job> job = parts_->table.Accept(
+      std::move(stored), request.image(), std::make_shared<const PlannedWork>(plan->stages));
   parts_->ReportIfStorage(job.status());
   if (ReasonOf(job.status()) == kReasonStorageUnavailable) {
     return StorageUnavailableError(job.status());

@@ -33,7 +33,7 @@ void EventSink::OnSpanEnd(const SpanRecord& record) {
   if (record.step != nullptr && record.status.ok() &&
       record.stage == StepInferenceStage(record.step->step)) {
     progress = ToStepProgress(record);
-    const std::optional<double> eta = estimator_.Seconds(model_, remaining_);
+    const std::optional<double> eta = estimator_.Seconds(model_, PlannedWork(remaining_));
     if (eta.has_value()) progress->set_eta_seconds(*eta);
     events.push_back(NewEvent());
     *events.back().mutable_step_progress() = *progress;

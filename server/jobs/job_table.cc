@@ -23,6 +23,9 @@ constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 // jobs then costs some log N events a job, not N.
 constexpr int kNearPosition = 4;
 
+// Entries of the queue that are looked at while the lock is held once.
+constexpr int kEntriesAtOnce = 64;
+
 // Stored events that are read at once.
 constexpr int kPageEvents = 256;
 
@@ -39,6 +42,17 @@ wan::v1::Event NewEvent(int attempt) {
 
 }  // namespace
 
+JobTable::Lock::Lock(const JobTable& table) : table_(table) {
+  table_.mutex_.Lock();
+  table_.looked_at_before_ = table_.queue_.looked_at();
+}
+
+JobTable::Lock::~Lock() {
+  table_.most_entries_at_once_ =
+      std::max(table_.most_entries_at_once_, table_.queue_.looked_at() - table_.looked_at_before_);
+  table_.mutex_.Unlock();
+}
+
 JobTable::JobTable(Parts parts) : parts_(std::move(parts)), queue_(parts_.queue_capacity) {}
 
 absl::Status JobTable::Recover() {
@@ -49,47 +63,49 @@ absl::Status JobTable::Recover() {
     if (stored.job.state() != wan::v1::JOB_STATE_RUNNING) continue;
     lost.emplace(stored.job.name(), StoredTrace(stored.job));
   }
-  {
-    absl::MutexLock lock(&mutex_);
-    std::vector<LiveJob*> recovered;
-    for (StoredJob& stored : *unfinished) {
+  for (size_t done = 0; done < unfinished->size();) {
+    const Lock lock(*this);
+    const size_t end = std::min(unfinished->size(), done + kEntriesAtOnce);
+    for (; done < end; ++done) {
+      StoredJob& stored = (*unfinished)[done];
       const std::string name = stored.job.name();
-      parts_.log.Open(name, stored.job.last_sequence());
-      parts_.models.AddRecoveredJob(stored.job.request().model());
-      LiveJob& live = live_[name];
-      live.age = next_age_++;
-      live.queued_since = ToTime(stored.job.create_time());
-      live.trace = lost[name];
-      live.stored = std::move(stored);
-      recovered.push_back(&live);
-    }
-    for (LiveJob* live : recovered) {
-      const wan::v1::Job& job = live->stored.job;
-      for (StateListener* listener : parts_.listeners) {
-        listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
-      }
-      if (live->stored.tied_to_caller) {
-        FinishCancelled(*live, StopCause::kCancelled, kCallerLostInRestart);
-      } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
-        RequeueLost(*live, kRestarted);
-      } else {
-        live->announced_position = Enqueue(*live);
-      }
-      if (!IsFinal(job.state()) && job.request().has_deadline()) {
-        parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
-      }
+      RecoverOne(std::move(stored), lost[name]);
     }
   }
   return parts_.log.Flush();
 }
 
-absl::StatusOr<wan::v1::Job> JobTable::Accept(
-    StoredJob stored, const std::string& image,
-    std::shared_ptr<const std::vector<StagePlan>> stages) {
+void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace) {
+  const std::string name = stored.job.name();
+  parts_.log.Open(name, stored.job.last_sequence());
+  parts_.models.AddRecoveredJob(stored.job.request().model());
+  LiveJob& live = live_[name];
+  live.age = next_age_++;
+  live.queued_since = ToTime(stored.job.create_time());
+  live.trace = std::move(trace);
+  live.stored = std::move(stored);
+  const wan::v1::Job& job = live.stored.job;
+  for (StateListener* listener : parts_.listeners) {
+    listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
+  }
+  if (live.stored.tied_to_caller) {
+    FinishCancelled(live, StopCause::kCancelled, kCallerLostInRestart);
+  } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
+    RequeueLost(live, kRestarted);
+  } else {
+    Enqueue(live);  // its place is where it was: no event tells of it
+  }
+  if (!IsFinal(job.state()) && job.request().has_deadline()) {
+    parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
+  }
+}
+
+absl::StatusOr<wan::v1::Job> JobTable::Accept(StoredJob stored, const std::string& image,
+                                              std::shared_ptr<const PlannedWork> work) {
   const std::string name = stored.job.name();
   wan::v1::Event event;
   {
-    absl::MutexLock lock(&mutex_);
+    const Lock lock(*this);
     if (draining_) return ServerStoppingError();
     if (device_lost_) return DeviceGoneError();
     if (queue_.Full()) return QueueFullError(queue_.capacity(), RetryDelay());
@@ -100,10 +116,9 @@ absl::StatusOr<wan::v1::Job> JobTable::Accept(
     live.accepting = true;
     live.age = next_age_++;
     live.queued_since = now;
-    live.stages = std::move(stages);
+    live.work = std::move(work);
     live.stored = stored;
-    live.announced_position = Enqueue(live);
-    event = QueuedEvent(live, live.announced_position);
+    event = Enqueue(live);
     event.set_job(name);
     event.set_sequence(1);
     *event.mutable_time() = ToProto(now);
@@ -112,58 +127,69 @@ absl::StatusOr<wan::v1::Job> JobTable::Accept(
 
   absl::Status inserted = parts_.store.Insert(stored, image, std::span(&event, 1));
 
-  absl::MutexLock lock(&mutex_);
-  if (!inserted.ok()) {
-    queue_.Remove(name);
-    parts_.log.Forget(name);
-    live_.erase(name);
-    return inserted;
+  JobQueue::Place behind = JobQueue::Front();
+  wan::v1::Job accepted;
+  {
+    const Lock lock(*this);
+    if (!inserted.ok()) {
+      queue_.Remove(name);
+      parts_.log.Forget(name);
+      live_.erase(name);
+      return inserted;
+    }
+    LiveJob& live = live_.at(name);
+    live.accepting = false;
+    queue_.MarkReady(name);
+    behind = JobQueue::Behind(stored.job.request().priority(), live.age);
+    if (stored.job.request().has_deadline()) {
+      parts_.timer.Add(name, ToTime(stored.job.request().deadline()));
+    }
+    for (StateListener* listener : parts_.listeners) {
+      listener->OnJobState(live.stored.job, wan::v1::JOB_STATE_UNSPECIFIED);
+    }
+    accepted = View(live);
   }
-  LiveJob& live = live_.at(name);
-  live.accepting = false;
-  queue_.MarkReady(name);
-  if (stored.job.request().has_deadline()) {
-    parts_.timer.Add(name, ToTime(stored.job.request().deadline()));
-  }
-  for (StateListener* listener : parts_.listeners) {
-    listener->OnJobState(live.stored.job, wan::v1::JOB_STATE_UNSPECIFIED);
-  }
-  AnnouncePositions();
-  return View(live);
+  AnnouncePositions(behind, /*estimate=*/false);
+  return accepted;
 }
 
 std::optional<Attempt> JobTable::BeginNext() {
-  absl::MutexLock lock(&mutex_);
-  if (draining_ || device_lost_) return std::nullopt;
-  const std::optional<QueueEntry> entry = queue_.TakeFirst(
-      [this](const QueueEntry& candidate) { return parts_.models.IsReady(candidate.model); });
-  if (!entry.has_value()) return std::nullopt;
-  LiveJob& live = live_.at(entry->job);
-  wan::v1::Job& job = live.stored.job;
-  job.set_attempt(job.attempt() + 1);
-  *job.mutable_start_time() = ToProto(parts_.clock.Now());
-  EnterAttempt(job);
-  live.trace = AttemptTrace();
-  wan::v1::JobReport header;
-  header.set_job(job.name());
-  header.set_attempt(job.attempt());
-  header.set_model(job.request().model());
-  header.set_device(parts_.device);
-  header.set_dtype(parts_.dtype);
-  live.report = std::make_shared<ReportSink>(std::move(header));
-  live.stop = std::stop_source();
-  live.stop_cause.reset();
-  live.requeue = false;
-  running_ = job.name();
-  SetState(live, wan::v1::JOB_STATE_RUNNING);
-  parts_.log.Append({job.name(), job, {}, std::nullopt});
-  AnnouncePositions();
-  return Attempt{job, live.queued_since, live.stop.get_token(), live.report};
+  std::optional<Attempt> attempt;
+  {
+    const Lock lock(*this);
+    if (draining_ || device_lost_) return std::nullopt;
+    const std::optional<QueueEntry> entry =
+        queue_.TakeFirst([this](const std::string& model) { return parts_.models.IsReady(model); });
+    if (!entry.has_value()) return std::nullopt;
+    LiveJob& live = live_.at(entry->job);
+    wan::v1::Job& job = live.stored.job;
+    job.set_attempt(job.attempt() + 1);
+    *job.mutable_start_time() = ToProto(parts_.clock.Now());
+    EnterAttempt(job);
+    live.trace = AttemptTrace();
+    wan::v1::JobReport header;
+    header.set_job(job.name());
+    header.set_attempt(job.attempt());
+    header.set_model(job.request().model());
+    header.set_device(parts_.device);
+    header.set_dtype(parts_.dtype);
+    live.report = std::make_shared<ReportSink>(std::move(header));
+    live.stop = std::stop_source();
+    live.stop_cause.reset();
+    live.requeue = false;
+    running_ = job.name();
+    SetState(live, wan::v1::JOB_STATE_RUNNING);
+    parts_.log.Append({job.name(), job, {}, std::nullopt});
+    attempt = Attempt{job, live.queued_since, live.stop.get_token(), live.report};
+  }
+  // A job that has ended meanwhile taught how long others take.
+  AnnouncePositions(JobQueue::Front(), /*estimate=*/true);
+  return attempt;
 }
 
 void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                            const std::optional<wan::v1::StepProgress>& progress) {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   LiveJob& live = live_.at(job);
   if (progress.has_value()) *live.stored.job.mutable_progress() = *progress;
   for (const wan::v1::Event& event : events) live.trace.Add(event);
@@ -171,13 +197,13 @@ void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> e
 }
 
 void JobTable::Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change) {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   change(live_.at(job).stored.job);
 }
 
 wan::v1::JobState JobTable::End(const std::string& job,
                                 const absl::StatusOr<std::vector<wan::v1::Artifact>>& result) {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   LiveJob& live = live_.at(job);
   running_.clear();
   wan::v1::Job& row = live.stored.job;
@@ -205,7 +231,7 @@ wan::v1::JobState JobTable::End(const std::string& job,
 }
 
 wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view reason) {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   LiveJob& live = live_.at(job);
   running_.clear();
   live.stored.job.clear_progress();
@@ -220,7 +246,7 @@ wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view rea
 }
 
 wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view reason) {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   LiveJob& live = live_.at(job);
   running_.clear();
   live.stored.job.clear_progress();
@@ -237,14 +263,15 @@ wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view re
 
 void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view reason) {
   std::stop_source stop(std::nostopstate);
+  std::optional<JobQueue::Place> behind;
   {
-    absl::MutexLock lock(&mutex_);
+    const Lock lock(*this);
     LiveJob* const live = FindLive(job);
     if (live == nullptr) return;
     if (live->stored.job.state() == wan::v1::JOB_STATE_QUEUED) {
+      behind = JobQueue::Behind(live->stored.job.request().priority(), live->age);
       queue_.Remove(job);
       FinishCancelled(*live, cause, reason);
-      AnnouncePositions();
     } else if (live->stored.job.state() == wan::v1::JOB_STATE_RUNNING &&
                !live->stop_cause.has_value()) {
       live->stop_cause = cause;
@@ -254,24 +281,25 @@ void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view 
   }
   // Not under the lock: it calls what the engine registered.
   stop.request_stop();
+  if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false);
 }
 
 std::optional<wan::v1::Job> JobTable::Find(const std::string& job) const {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   const LiveJob* const live = FindLive(job);
   if (live == nullptr) return std::nullopt;
   return View(*live);
 }
 
 std::optional<wan::v1::JobReport> JobTable::FindReport(const std::string& job) const {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   const LiveJob* const live = FindLive(job);
   if (live == nullptr || live->report == nullptr) return std::nullopt;
   return live->report->Snapshot();
 }
 
 JobStats JobTable::Stats() const {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   JobStats stats;
   stats.jobs_by_state = ended_;
   stats.queue_capacity = queue_.capacity();
@@ -279,17 +307,17 @@ JobStats JobTable::Stats() const {
   stats.running_total = running_.empty() ? 0 : 1;
   stats.jobs_by_state[wan::v1::JOB_STATE_QUEUED] = stats.queued_total;
   stats.jobs_by_state[wan::v1::JOB_STATE_RUNNING] = stats.running_total;
-  for (const QueueEntry* entry : queue_.Entries()) {
-    ++stats.queued[entry->model];
-    if (entry->stages == nullptr) continue;
-    const std::optional<double> seconds = parts_.estimator.Seconds(entry->model, *entry->stages);
-    if (seconds.has_value()) stats.queued_seconds[entry->model] += *seconds;
+  for (const auto& [model, sum] : queue_.models()) {
+    stats.queued[model] = sum.jobs;
+    if (sum.unknown == sum.jobs) continue;
+    stats.queued_seconds[model] = absl::ToDoubleSeconds(sum.estimate);
   }
+  stats.most_entries_at_once = most_entries_at_once_;
   return stats;
 }
 
 void JobTable::Drain() {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   draining_ = true;
   if (running_.empty()) return;
   wan::v1::Job& job = live_.at(running_).stored.job;
@@ -298,12 +326,12 @@ void JobTable::Drain() {
 }
 
 void JobTable::LoseDevice() {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   device_lost_ = true;
 }
 
 bool JobTable::AwaitIdle(absl::Time deadline) {
-  absl::MutexLock lock(&mutex_);
+  const Lock lock(*this);
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.empty(); };
   return parts_.clock.AwaitUntil(mutex_, absl::Condition(&idle), deadline);
 }
@@ -311,7 +339,7 @@ bool JobTable::AwaitIdle(absl::Time deadline) {
 void JobTable::RequeueRunning() {
   std::stop_source stop(std::nostopstate);
   {
-    absl::MutexLock lock(&mutex_);
+    const Lock lock(*this);
     if (running_.empty()) return;
     LiveJob& live = live_.at(running_);
     live.requeue = true;
@@ -326,63 +354,68 @@ JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {
     return found == live_.end() || !found->second.accepting;
   };
   mutex_.Await(absl::Condition(&settled));
+  looked_at_before_ = queue_.looked_at();  // others may have held the lock
   const auto found = live_.find(job);
   return found == live_.end() ? nullptr : &found->second;
 }
 
-int JobTable::Enqueue(const LiveJob& live) {
+wan::v1::Event JobTable::Enqueue(const LiveJob& live) {
   const wan::v1::Job& job = live.stored.job;
-  return queue_.Add({job.name(), job.request().model(), job.request().priority(), live.age,
-                     !live.accepting, live.stages});
+  const std::string& model = job.request().model();
+  const QueueSum before =
+      queue_.Add({job.name(), model, job.request().priority(), live.age, !live.accepting, live.work,
+                  Estimate(model, live.work.get())});
+  return QueuedEvent(job, before);
 }
 
-wan::v1::Event JobTable::QueuedEvent(const LiveJob& live, int position) const {
-  wan::v1::Event event = NewEvent(live.stored.job.attempt() + 1);
-  event.mutable_queued()->set_position(position);
-  const std::optional<double> eta = SecondsUntil(position);
-  if (eta.has_value()) event.mutable_queued()->set_eta_seconds(*eta);
+wan::v1::Event JobTable::QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const {
+  wan::v1::Event event = NewEvent(job.attempt() + 1);
+  event.mutable_queued()->set_position(before.jobs);
+  const std::optional<absl::Duration> eta = TimeUntil(before);
+  if (eta.has_value()) event.mutable_queued()->set_eta_seconds(absl::ToDoubleSeconds(*eta));
   return event;
 }
 
-void JobTable::AnnouncePositions() {
-  int position = 0;
-  for (const QueueEntry* entry : queue_.Entries()) {
-    LiveJob& live = live_.at(entry->job);
-    if (!live.accepting && WorthAnnouncing(live.announced_position, position)) {
-      live.announced_position = position;
-      parts_.log.Append({entry->job, std::nullopt, {QueuedEvent(live, position)}, std::nullopt});
-    }
-    ++position;
+void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate) {
+  for (std::optional<JobQueue::Place> next = from; next.has_value();) {
+    const Lock lock(*this);
+    next = queue_.Visit(*next, kEntriesAtOnce, [&](QueueEntry& entry, const QueueSum& before) {
+      mutex_.AssertHeld();
+      if (estimate) entry.estimate = Estimate(entry.model, entry.work.get());
+      if (!entry.ready || !WorthAnnouncing(entry.announced_position, before.jobs)) return;
+      entry.announced_position = before.jobs;
+      wan::v1::Event event = QueuedEvent(live_.at(entry.job).stored.job, before);
+      parts_.log.Append({entry.job, std::nullopt, {std::move(event)}, std::nullopt});
+    });
   }
 }
 
-std::optional<double> JobTable::SecondsUntil(int position) const {
-  double seconds = 0;
+std::optional<absl::Duration> JobTable::Estimate(const std::string& model,
+                                                 const PlannedWork* work) const {
+  if (work == nullptr) return std::nullopt;
+  const std::optional<double> seconds = parts_.estimator.Seconds(model, *work);
+  if (!seconds.has_value()) return std::nullopt;
+  return absl::Seconds(*seconds);
+}
+
+std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const {
+  if (before.unknown > 0) return std::nullopt;
+  absl::Duration time = before.estimate;
   if (!running_.empty()) {
     const LiveJob& live = live_.at(running_);
-    if (live.stages == nullptr) return std::nullopt;
-    const std::optional<double> whole =
-        parts_.estimator.Seconds(live.stored.job.request().model(), *live.stages);
+    const std::optional<absl::Duration> whole =
+        Estimate(live.stored.job.request().model(), live.work.get());
     if (!whole.has_value()) return std::nullopt;
-    const double elapsed =
-        absl::ToDoubleSeconds(parts_.clock.Now() - ToTime(live.stored.job.start_time()));
-    seconds += std::max(*whole - elapsed, 0.0);
+    const absl::Duration elapsed = parts_.clock.Now() - ToTime(live.stored.job.start_time());
+    time += std::max(*whole - elapsed, absl::ZeroDuration());
   }
-  const std::vector<const QueueEntry*> entries = queue_.Entries();
-  for (int i = 0; i < position; ++i) {
-    if (entries[i]->stages == nullptr) return std::nullopt;
-    const std::optional<double> one =
-        parts_.estimator.Seconds(entries[i]->model, *entries[i]->stages);
-    if (!one.has_value()) return std::nullopt;
-    seconds += *one;
-  }
-  return seconds;
+  return time;
 }
 
 absl::Duration JobTable::RetryDelay() const {
-  const std::optional<double> seconds = SecondsUntil(0);
-  if (!seconds.has_value()) return kUnknownRetry;
-  return std::clamp(absl::Seconds(*seconds), kShortestRetry, kLongestRetry);
+  const std::optional<absl::Duration> time = TimeUntil({});
+  if (!time.has_value()) return kUnknownRetry;
+  return std::clamp(*time, kShortestRetry, kLongestRetry);
 }
 
 AttemptTrace JobTable::StoredTrace(const wan::v1::Job& job) const {
@@ -415,11 +448,11 @@ void JobTable::Requeue(LiveJob& live, std::string_view reason) {
   wan::v1::Event requeued = NewEvent(job.attempt());
   requeued.mutable_requeued()->set_reason(std::string(reason));
   live.queued_since = parts_.clock.Now();
-  live.announced_position = Enqueue(live);
+  wan::v1::Event queued = Enqueue(live);
   SetState(live, wan::v1::JOB_STATE_QUEUED);
   JobChange change{job.name(), job, {}, std::nullopt};
   change.events.push_back(std::move(requeued));
-  change.events.push_back(QueuedEvent(live, live.announced_position));
+  change.events.push_back(std::move(queued));
   if (live.report != nullptr) change.report = live.report->Snapshot();
   parts_.log.Append(std::move(change));
 }
@@ -448,7 +481,7 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
   change.events.push_back(std::move(event));
   if (live.report != nullptr) change.report = live.report->Snapshot();
   parts_.log.Append(std::move(change), [this, name] {
-    absl::MutexLock lock(&mutex_);
+    const Lock lock(*this);
     live_.erase(name);
   });
 }

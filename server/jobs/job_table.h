@@ -22,7 +22,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
-#include "engine/api/generation.h"
 #include "server/jobs/attempts.h"
 #include "server/jobs/deadline_timer.h"
 #include "server/jobs/job_queue.h"
@@ -47,7 +46,9 @@ struct Attempt {
 // What ends a job from outside.
 enum class StopCause { kCancelled, kDeadline };
 
-// Thread-safe. A change of state and its event are one transaction; where not said otherwise a call
+// Thread-safe. However many jobs wait, a call looks at a bounded number of them while it holds the
+// lock; those that all jobs behind a place must hear of take it many times. A change of state and
+// its event are one transaction; where not said otherwise a call
 // returns before it is stored (EventLog::Flush waits for that).
 class JobTable {
  public:
@@ -75,7 +76,7 @@ class JobTable {
   // Queues a job and returns it once it is stored. `stored` has name, request, image_sha256, digest
   // and tie; the model counts it already (ModelRegistry::AddJob), and keeps doing so only on OK.
   absl::StatusOr<wan::v1::Job> Accept(StoredJob stored, const std::string& image,
-                                      std::shared_ptr<const std::vector<StagePlan>> stages);
+                                      std::shared_ptr<const PlannedWork> work);
 
   // Starts the next attempt; nothing if no job can run now.
   std::optional<Attempt> BeginNext();
@@ -127,8 +128,7 @@ class JobTable {
     bool accepting = false;  // not stored yet: nobody can know its name
     uint64_t age = 0;
     absl::Time queued_since;
-    int announced_position = 0;
-    std::shared_ptr<const std::vector<StagePlan>> stages;
+    std::shared_ptr<const PlannedWork> work;  // null while unknown
     // Of the running attempt.
     std::stop_source stop;
     std::optional<StopCause> stop_cause;
@@ -143,13 +143,20 @@ class JobTable {
   // Null if there is none. Waits for a job that is being accepted.
   LiveJob* FindLive(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  int Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  wan::v1::Event QueuedEvent(const LiveJob& live, int position) const
+  // Takes over one job that an earlier process left; `trace` is where its attempt stood.
+  void RecoverOne(StoredJob stored, AttemptTrace trace) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Puts the job into the queue; the event that tells of its place.
+  wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells queued jobs of places that changed enough to be worth an event.
-  void AnnouncePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Estimated seconds until the queue's entry number `position` starts.
-  std::optional<double> SecondsUntil(int position) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells queued jobs from `from` on of places that changed enough to be worth an event, some of
+  // them at a time with the lock free in between. `estimate`: estimates them anew on the way.
+  void AnnouncePositions(JobQueue::Place from, bool estimate) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
+  // Estimated time until the jobs that run and that are summed up in `before` have ended.
+  std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Reads from the store where the latest attempt stood, as far as its events can be read.
@@ -166,10 +173,23 @@ class JobTable {
   void SetState(LiveJob& live, wan::v1::JobState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   wan::v1::Job View(const LiveJob& live) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Holds the lock, and notes how many entries of the queue were looked at meanwhile.
+  class ABSL_SCOPED_LOCKABLE Lock {
+   public:
+    explicit Lock(const JobTable& table) ABSL_EXCLUSIVE_LOCK_FUNCTION(table.mutex_);
+    ~Lock() ABSL_UNLOCK_FUNCTION();
+
+   private:
+    const JobTable& table_;
+  };
+
   const Parts parts_;
   mutable absl::Mutex mutex_;
   mutable LiveJobs live_ ABSL_GUARDED_BY(mutex_);
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
+  // What queue_.looked_at() was when the lock was taken.
+  mutable int64_t looked_at_before_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable int64_t most_entries_at_once_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_age_ ABSL_GUARDED_BY(mutex_) = 1;
   std::string running_ ABSL_GUARDED_BY(mutex_);  // empty: none
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

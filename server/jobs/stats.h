@@ -19,6 +19,8 @@ struct JobStats {
   int queued_total = 0;
   int running_total = 0;
   int queue_capacity = 0;
+  // The most entries of the queue that any call has looked at while it held the lock once.
+  int64_t most_entries_at_once = 0;
   // False while the data folder refuses writes: no job is accepted or begun.
   bool storage_writable = true;
 };

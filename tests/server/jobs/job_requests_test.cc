@@ -233,6 +233,33 @@ TEST_F(JobRequestsTest, WaitingJobsHearOfTheirPlaceAtReasonableCost) {
                                   "queued 2", "queued 1", "queued 0"));
 }
 
+TEST_F(JobRequestsTest, NoCallWalksAQueueOfThousandsUnderTheLock) {
+  options_.queue_capacity = 6'000;
+  Open();
+  engine_->Hold("T5_Encoding");
+  Create();
+  engine_->AwaitHeld("T5_Encoding");
+  std::vector<std::string> names;
+  for (int i = 0; i < 5'000; ++i) names.push_back(Create());
+  wan::v1::GenerationRequest urgent = Request();
+  urgent.set_priority(1);  // all others hear of it
+  Create(urgent);
+  EXPECT_EQ(Get(names.back()).queue_position(), 5'000);
+  ASSERT_TRUE(service_->Cancel(names.front(), "").ok());
+  ASSERT_TRUE(service_->List({}).ok());
+  EXPECT_EQ(service_->Stats().queued.at("m"), 5'000);
+  engine_->Release("T5_Encoding");
+  RunToEnd(names[1]);  // estimates all that wait anew, three times
+  Close();
+  Open(/*load=*/false);
+  EXPECT_GT(service_->Stats().queued_total, 4'000);
+  LoadModel("m");
+  RunToEnd(names[2]);
+  const int64_t most = service_->Stats().most_entries_at_once;
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, 64);
+}
+
 TEST_F(JobRequestsTest, ListPagesFromTheNewest) {
   Open();
   std::vector<std::string> names;

@@ -14,13 +14,13 @@ const std::vector<StagePlan> kStages = {{"T5_Encoding", std::nullopt},
 
 TEST(TimeEstimatorTest, UnknownUntilAStepWasSeen) {
   TimeEstimator estimator;
-  EXPECT_EQ(estimator.Seconds("m", kStages), std::nullopt);
+  EXPECT_EQ(estimator.Seconds("m", PlannedWork(kStages)), std::nullopt);
   estimator.Observe("m", {"VAE_Decoding", 50}, 1);
-  EXPECT_EQ(estimator.Seconds("m", kStages), std::nullopt);
+  EXPECT_EQ(estimator.Seconds("m", PlannedWork(kStages)), std::nullopt);
   estimator.Observe("m", {"Step_7_Inference", 100}, 2);
-  EXPECT_TRUE(estimator.Seconds("m", kStages).has_value());
-  EXPECT_EQ(estimator.Seconds("other", kStages), std::nullopt);
-  EXPECT_EQ(estimator.Seconds("m", {}), std::nullopt);
+  EXPECT_TRUE(estimator.Seconds("m", PlannedWork(kStages)).has_value());
+  EXPECT_EQ(estimator.Seconds("other", PlannedWork(kStages)), std::nullopt);
+  EXPECT_EQ(estimator.Seconds("m", PlannedWork({})), std::nullopt);
 }
 
 TEST(TimeEstimatorTest, ScalesWithTheWork) {
@@ -28,15 +28,15 @@ TEST(TimeEstimatorTest, ScalesWithTheWork) {
   estimator.Observe("m", {"Step_0_Inference", 100}, 2);
   estimator.Observe("m", {"VAE_Decoding", 50}, 5);
   estimator.Observe("m", {"T5_Encoding", std::nullopt}, 0.5);
-  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", kStages), 0.5 + 2 + 2 + 5);
+  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(kStages)), 0.5 + 2 + 2 + 5);
   const std::vector<StagePlan> larger = {{"Step_0_Inference", 300}, {"VAE_Decoding", 100}};
-  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", larger), 6 + 10);
+  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(larger)), 6 + 10);
 }
 
 TEST(TimeEstimatorTest, AStageNeverSeenRunsAsFastAsAStep) {
   TimeEstimator estimator;
   estimator.Observe("m", {"Step_0_Inference", 100}, 2);
-  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", kStages), 0 + 2 + 2 + 1);
+  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(kStages)), 0 + 2 + 2 + 1);
 }
 
 TEST(TimeEstimatorTest, TheLatestCountsMost) {
@@ -44,7 +44,7 @@ TEST(TimeEstimatorTest, TheLatestCountsMost) {
   const std::vector<StagePlan> step = {{"Step_0_Inference", 100}};
   estimator.Observe("m", step[0], 10);  // cold
   for (int i = 0; i < 20; ++i) estimator.Observe("m", step[0], 2);
-  EXPECT_NEAR(*estimator.Seconds("m", step), 2, 1e-4);
+  EXPECT_NEAR(*estimator.Seconds("m", PlannedWork(step)), 2, 1e-4);
 }
 
 }  // namespace

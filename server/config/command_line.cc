@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "server/config/settings.h"
 #include "server/config/yaml_config.h"
 
@@ -20,7 +21,7 @@ namespace {
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // Opening a folder succeeds, reading it does not.
+  // A folder can be opened; only reading it fails.
   if (!file || !(text << file.rdbuf()) || file.bad()) {
     return absl::NotFoundError(
         absl::StrCat("--config ", path, ": cannot be read: ", std::strerror(errno)));
@@ -28,19 +29,38 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
+constexpr char kSeeHelp[] = " (wanserve --help lists the flags)";
+
+// Says of each unknown flag which one was probably meant. Falls back to CLI11's own words for what
+// is not a flag.
+std::string UnknownFlags(const std::vector<std::string>& arguments, const char* fallback) {
+  std::vector<std::string> problems;
+  for (const std::string& argument : arguments) {
+    if (!argument.starts_with("--")) continue;
+    const std::string flag = argument.substr(0, argument.find('='));
+    const Setting* const nearest =
+        NearestSetting(absl::StrReplaceAll(flag.substr(2), {{"-", "_"}}));
+    problems.push_back(absl::StrCat(
+        flag, " is not a flag",
+        nearest == nullptr ? "" : absl::StrCat("; did you mean ", FlagOf(*nearest), "?")));
+  }
+  return problems.empty() ? std::string(fallback) : absl::StrJoin(problems, "\n");
+}
+
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   CLI::App app("wanserve: serves Wan2.2 video models over gRPC", "wanserve");
-  app.set_help_flag("--help,-h", "print this and exit");
+  app.set_help_flag("--help,-h", "print this help and exit");
   std::string config_file;
   bool print_config = false;
   app.add_option("--config", config_file, "YAML file of settings; flags win over it")
       ->type_name("FILE");
-  app.add_flag("--print-config", print_config, "print the settings that hold, as YAML, and exit");
+  app.add_flag("--print-config", print_config,
+               "print the effective settings as YAML that --config accepts, and exit");
   app.set_version_flag("--version", absl::StrCat("wanserve ", WAN_VERSION));
 
-  // Values stay text here: the table of settings reads and checks them, as it does a file's.
+  // The values stay text here: the table of settings parses and checks them, like a file's.
   std::map<std::string_view, std::vector<std::string>> given;
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
@@ -63,9 +83,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     command.action = CommandLine::Action::kPrintText;
     command.text = absl::StrCat(version.what(), "\n");
     return command;
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::ExtrasError& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(error.what(), " (wanserve --help lists the flags)"));
+        absl::StrCat(UnknownFlags(app.remaining(), error.what()), kSeeHelp));
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(absl::StrCat(error.what(), kSeeHelp));
   }
 
   if (!config_file.empty()) {

@@ -1,4 +1,5 @@
-// What wanserve was asked to do: flags over file over defaults.
+// Reads the command line of wanserve. A flag wins over the --config file, the file over the
+// defaults.
 #pragma once
 
 #include <string>
@@ -11,17 +12,18 @@ namespace wan::server {
 struct CommandLine {
   enum class Action {
     kServe,
-    kPrintConfig,  // print `config` as YAML and exit
-    kPrintText,    // print `text` (help or version) and exit
+    kPrintConfig,  // print `config` as YAML and exit with 0
+    kPrintText,    // print `text`, which is the help or the version, and exit with 0
   };
   Action action = Action::kServe;
-  // Complete for kServe and kPrintConfig.
+  // Complete and checked for kServe and kPrintConfig, meaningless for kPrintText.
   ServerConfig config;
   std::string text;
 };
 
-// Reads the flags and, where --config names one, the file. INVALID_ARGUMENT tells everything that
-// is wrong with them; NOT_FOUND a file that cannot be read.
+// Reads the flags and the file that --config names. INVALID_ARGUMENT if a flag or a setting is
+// wrong, with one line for each wrong setting; NOT_FOUND if the file cannot be read. The messages
+// are meant for the user as they are.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// What a server serves that was told of no model.
+// The model that wanserve loads when the settings name none.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace wan::server {
 
-// The demo model under the name "demo", if it lies where builds and images put it: in
-// ../share/wanserve/demo of the folder that `executable` is in. Otherwise none.
+// Returns the demo model, under the name "demo", if its checkpoint is where builds and images put
+// it: in ../share/wanserve/demo relative to the folder of `executable`. Otherwise returns nothing.
 std::vector<ModelSpec> DefaultModels(const std::filesystem::path& executable);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Addresses to listen on.
+// Reads and writes the addresses that the server listens on.
 #pragma once
 
 #include <string>
@@ -9,17 +9,18 @@
 namespace wan::server {
 
 struct HostPort {
-  std::string host;  // a name, "127.0.0.1" or "::1": IPv6 without its brackets
-  int port = 0;      // 0: any free one
+  std::string host;  // a name, "127.0.0.1" or "::1"; IPv6 is without brackets here
+  int port = 0;      // 0: the system chooses a free port
 
   friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
-// "HOST:PORT", where HOST is a name, an IPv4 address or an IPv6 address in brackets.
-// INVALID_ARGUMENT says what would be right.
+// Reads "HOST:PORT", where HOST is a name, an IPv4 address or an IPv6 address in brackets. The
+// message of INVALID_ARGUMENT continues a sentence that begins with the setting's name: "is 'x'; it
+// must be ...". Does not resolve names.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 
-// "127.0.0.1:80", "[::1]:80".
+// Returns the text that ParseHostPort reads: "127.0.0.1:80", "[::1]:80".
 std::string ToString(const HostPort& address);
 
 }  // namespace wan::server

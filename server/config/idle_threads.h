@@ -1,16 +1,17 @@
-// What OpenMP's threads do while they have nothing to compute.
+// Keeps idle OpenMP threads from taking the processors of other processes.
 #pragma once
 
 namespace wan::server {
 
 // Makes the idle OpenMP threads of this process sleep. By default they spin for milliseconds after
-// each operator, which takes the processors from every other process: two servers on two cores
-// needed many times the time of one. Call it first in main, while there is one thread.
+// each operator: on two cores, a second server made a job of 7 s take 45 s. Call it first in main,
+// before any thread is started, with main's `argv`.
 //
-// The OpenMP library reads its settings from the environment when the program is loaded, before
-// main. So this function sets OMP_WAIT_POLICY=PASSIVE and executes the program again, in the same
-// process, and then does not return. It returns, and changes nothing, if the operator has set
-// OMP_WAIT_POLICY or GOMP_SPINCOUNT, and if the program cannot be executed again. `argv` is main's.
+// The OpenMP library reads the environment when the program is loaded, before main. So this
+// function sets OMP_WAIT_POLICY=PASSIVE and executes the program again in the same process; it does
+// not return then. It returns and changes nothing if the operator has set OMP_WAIT_POLICY or
+// GOMP_SPINCOUNT. If the program cannot be executed again, it returns and the threads go on
+// spinning.
 void MakeIdleThreadsSleep(char** argv);
 
 }  // namespace wan::server

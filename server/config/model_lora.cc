@@ -37,8 +37,9 @@ absl::StatusOr<ModelLora> ParseModelLora(std::string_view text) {
   if (good && IsName(key) && !lora.source.path.empty()) return lora;
   return absl::InvalidArgumentError(absl::StrCat(
       "is '", std::string(text),
-      "', must be [MODEL/]NAME[@EXPERT]=PATH with names of 1 to 63 letters, digits, '.', '_' and "
-      "'-', the expert high or low, and a safetensors file or a folder of PEFT's"));
+      "'; it must be [MODEL/]NAME[@EXPERT]=PATH with names of 1 to 63 letters, digits, '.', '_' "
+      "and "
+      "'-', the expert high or low, and a safetensors file or a folder that PEFT wrote"));
 }
 
 std::string ToString(const ModelLora& lora) {
@@ -62,7 +63,7 @@ absl::Status AssignLoras(const std::vector<ModelLora>& loras, std::vector<ModelS
     });
     if (found == models.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("loras has '", lora.source.name, "' of the model '", lora.model,
+          absl::StrCat("loras has '", lora.source.name, "' for the unknown model '", lora.model,
                        "'; the models are: ", known.empty() ? "none" : known));
     }
     found->loras.push_back(lora.source);

@@ -1,4 +1,4 @@
-// LoRAs in the settings: "[MODEL/]NAME[@EXPERT]=PATH".
+// Reads and writes LoRAs as the settings have them: "[MODEL/]NAME[@EXPERT]=PATH".
 #pragma once
 
 #include <string>
@@ -12,21 +12,22 @@
 
 namespace wan::server {
 
-// A model's LoRA, before it is known which models there are.
+// A LoRA and the name of its model. Whether that model exists is checked by AssignLoras.
 struct ModelLora {
-  std::string model;  // empty: the only one
+  std::string model;  // empty: the only model that there is
   LoraSource source;
 };
 
-// 1 to 63 letters, digits, '.', '_' and '-': what models and LoRAs may be called.
+// Whether a model or LoRA may have this name: 1 to 63 letters, digits, '.', '_' and '-'.
 bool IsName(std::string_view name);
 
-// INVALID_ARGUMENT continues a sentence that begins with the setting's name: "is 'x', must be ...".
+// The message of INVALID_ARGUMENT continues a sentence that begins with the setting's name: "is
+// 'x'; it must be ...".
 absl::StatusOr<ModelLora> ParseModelLora(std::string_view text);
 std::string ToString(const ModelLora& lora);
 
-// Gives each model its LoRAs. INVALID_ARGUMENT for one of an unknown model, or that does not say
-// which of several.
+// Replaces ModelSpec::loras of every model by its share of `loras`. INVALID_ARGUMENT if a LoRA
+// names an unknown model, or names none while there are several.
 absl::Status AssignLoras(const std::vector<ModelLora>& loras, std::vector<ModelSpec>& models);
 
 }  // namespace wan::server

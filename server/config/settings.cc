@@ -20,7 +20,7 @@ using Values = std::vector<std::string>;
 
 absl::Status MustBe(std::string_view value, std::string_view right) {
   return absl::InvalidArgumentError(
-      absl::StrCat("is '", std::string(value), "', must be ", std::string(right)));
+      absl::StrCat("is '", std::string(value), "'; it must be ", std::string(right)));
 }
 
 template <typename Number>
@@ -31,7 +31,31 @@ std::optional<Number> Parsed(std::string_view text) {
   return number;
 }
 
-// The shortest text that reads back as the same number.
+// Number of single-character changes that turn one word into another. No library that we link
+// offers this: Abseil's is internal.
+size_t EditDistance(std::string_view from, std::string_view to) {
+  std::vector<size_t> row(to.size() + 1);
+  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= from.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= to.size(); ++j) {
+      const size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[to.size()];
+}
+
+// "a", "a or b", "a, b or c".
+std::string OneOf(Values words) {
+  const std::string last = words.back();
+  words.pop_back();
+  return words.empty() ? last : absl::StrCat(absl::StrJoin(words, ", "), " or ", last);
+}
+
+// Returns the shortest text that reads back as the same number.
 std::string Shortest(double number) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof(text), number);
@@ -101,7 +125,7 @@ Setting Seconds(std::string_view key, std::string_view help, double ServerConfig
           [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
 }
 
-// One of a few words, each of which means a value of the member.
+// A setting whose value is one of a few words.
 template <typename Value>
 Setting Choice(std::string_view key, std::string_view placeholder, std::string_view help,
                Setting::Form form, Value ServerConfig::*member,
@@ -118,7 +142,7 @@ Setting Choice(std::string_view key, std::string_view placeholder, std::string_v
               config.*member = value;
               return absl::OkStatus();
             }
-            return MustBe(values.front(), absl::StrJoin(known, " or "));
+            return MustBe(values.front(), OneOf(known));
           },
           [member, words](const ServerConfig& config) {
             for (const auto& [word, value] : words) {
@@ -133,7 +157,8 @@ absl::Status CheckDevice(const std::string& device) {
   const std::string_view text = device;
   const bool cuda = text.substr(0, kCuda.size()) == kCuda &&
                     Parsed<unsigned>(text.substr(kCuda.size())).has_value();
-  return cuda || device == "cpu" ? absl::OkStatus() : MustBe(device, "cpu or cuda:N, N from 0");
+  return cuda || device == "cpu" ? absl::OkStatus()
+                                 : MustBe(device, "cpu or cuda:N, with N from 0");
 }
 
 absl::Status CheckDtype(const std::string& dtype) {
@@ -141,7 +166,7 @@ absl::Status CheckDtype(const std::string& dtype) {
 }
 
 absl::Status CheckDataDir(const std::string& folder) {
-  return folder.empty() ? absl::InvalidArgumentError("is empty, must be a folder")
+  return folder.empty() ? absl::InvalidArgumentError("is empty; it must name a folder")
                         : absl::OkStatus();
 }
 
@@ -258,8 +283,9 @@ absl::Status SetResidency(const Values& values, ServerConfig& config) {
     }
     for (const ComponentResidency& other : policies) {
       if (other.component == entry->component) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("names ", std::string(NameOf(entry->component)), " twice"));
+        return absl::InvalidArgumentError(absl::StrCat("names ",
+                                                       std::string(NameOf(entry->component)),
+                                                       " twice; give each component one policy"));
       }
     }
     policies.push_back(*entry);
@@ -285,43 +311,44 @@ std::vector<Setting> MakeSettings() {
               "address where Prometheus' /metrics listens; port 0 takes a free port",
               &C::metrics_listen),
       Integer("max_connections",
-              "connections of the gRPC port that may be open; 0: three quarters of the descriptors",
+              "most open connections of the gRPC port; 0: three quarters of the file descriptors",
               &C::max_connections, 0, 1'000'000),
       Integer("max_connections_per_address",
-              "the same from one address, and never more than half of all",
+              "most of these from one address; never more than half of all",
               &C::max_connections_per_address, 1, 1'000'000),
       Text("data_dir", "DIR",
            "folder of jobs, events and videos; only one server at a time can use it", &C::data_dir,
            CheckDataDir),
       {"models", "NAME=PATH",
        "models to load: the name that requests use, and a checkpoint's folder or "
-       "synthetic:ti2v-5b",
+       "synthetic:ti2v-5b; unset: the demo model",
        Setting::Form::kMap, SetModels, GetModels},
       {"loras", "[MODEL/]NAME[@EXPERT]=PATH",
-       "LoRAs that requests may use: a safetensors file or a folder of PEFT's; @high or @low for "
-       "one of two experts",
+       "LoRAs that requests may use: a safetensors file or a folder that PEFT wrote; @high or "
+       "@low chooses one of two experts",
        Setting::Form::kMap, SetLoras, GetLoras},
       Text("device", "cpu|cuda:N", "device that runs the models", &C::device, CheckDevice),
       Text("dtype", "fp32|bf16",
            "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &C::dtype,
            CheckDtype),
-      Integer("cpu_threads", "threads that compute one operator on the CPU; 0: one for each core",
+      Integer("cpu_threads",
+              "number of threads that compute one operator on the CPU; 0: one for each core",
               &C::cpu_threads, 0, 4096),
       {"device_memory_limit", "BYTES|GiB",
        "most device memory that the process uses, for example 24GiB; 0: all that is free",
        Setting::Form::kNumber, SetMemoryLimit, GetMemoryLimit},
       Choice<bool>("gpm", "true|false",
                    "measure SM activity with the driver's GPM counters (Hopper and later); false: "
-                   "report NVML's utilisation in its place",
+                   "report NVML's utilisation instead",
                    Setting::Form::kNumber, &C::gpm, {{"true", true}, {"false", false}}),
       {"residency_policies", "COMPONENT=POLICY",
-       "where weights live: text_encoder, transformer, transformer_2, vae = auto, resident, host, "
-       "stream, cpu; unset: auto",
+       "where the weights of text_encoder, transformer, transformer_2 or vae live: auto, resident, "
+       "host, stream, disk or cpu; unset: auto",
        Setting::Form::kMap, SetResidency, GetResidency},
       Integer("queue_capacity", "most jobs that may wait", &C::queue_capacity, 1, 1'000'000),
       Integer("max_attempts",
-              "end a job as FAILED after this many attempts that took the process or device with "
-              "them",
+              "a job ends as FAILED after this many attempts that took the process or the device "
+              "with them",
               &C::max_attempts, 1, 100),
       Choice<bool>("warm_up", "true|false", "run each model once before it counts as ready",
                    Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
@@ -329,22 +356,23 @@ std::vector<Setting> MakeSettings() {
        Setting::Form::kList, SetShapes, GetShapes},
       Choice<ShutdownMode>(
           "shutdown_mode", "finish|requeue",
-          "at SIGTERM the running job may finish within the grace time, or stops and runs again "
-          "later",
+          "what happens to the running job at SIGTERM: it may finish within the grace time, or it "
+          "stops and runs again after the restart",
           Setting::Form::kText, &C::shutdown_mode,
           {{"finish", ShutdownMode::kFinish}, {"requeue", ShutdownMode::kRequeue}}),
       Seconds("shutdown_grace_seconds", "seconds that shutdown_mode finish waits",
               &C::shutdown_grace_seconds, 86'400),
-      Seconds("device_lost_grace_seconds",
-              "how long a server that has lost its device still answers before it ends with 75",
-              &C::device_lost_grace_seconds, 3'600),
+      Seconds(
+          "device_lost_grace_seconds",
+          "seconds in which a server that lost its device still answers before it exits with 75",
+          &C::device_lost_grace_seconds, 3'600),
       Choice<LogLevel>("log_level", "debug|info|warning|error", "lowest level that is logged",
                        Setting::Form::kText, &C::log_level,
                        {{"debug", LogLevel::kDebug},
                         {"info", LogLevel::kInfo},
                         {"warning", LogLevel::kWarning},
                         {"error", LogLevel::kError}}),
-      Choice<LogFormat>("log_format", "json|text", "format of the lines of the log",
+      Choice<LogFormat>("log_format", "json|text", "format of the log's lines",
                         Setting::Form::kText, &C::log_format,
                         {{"json", LogFormat::kJson}, {"text", LogFormat::kText}}),
   };
@@ -364,8 +392,20 @@ const Setting* FindSetting(std::string_view key) {
   return nullptr;
 }
 
+const Setting* NearestSetting(std::string_view key) {
+  const Setting* nearest = nullptr;
+  size_t least = key.size() / 3 + 2;
+  for (const Setting& setting : Settings()) {
+    const size_t distance = EditDistance(key, setting.key);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = &setting;
+  }
+  return nearest;
+}
+
 std::string FlagOf(const Setting& setting) {
-  // One model a flag reads better in the singular; so does one shape, and one policy.
+  // A flag is repeated for each entry of a list, so its name is the singular.
   std::string name(setting.key);
   if (setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList) {
     name = name.ends_with("ies") ? name.substr(0, name.size() - 3) + "y"
@@ -378,14 +418,14 @@ absl::Status Complete(ServerConfig& config) {
   if (config.dtype.empty()) config.dtype = config.device == "cpu" ? "fp32" : "bf16";
   if (config.data_dir.empty()) {
     return absl::InvalidArgumentError(
-        "data_dir is not set: give --data-dir DIR, or data_dir in the file, a folder for jobs and "
-        "videos");
+        "data_dir is not set; name the folder for jobs and videos with --data-dir DIR, or with "
+        "data_dir in the file");
   }
   if (absl::Status status = AssignLoras(config.loras, config.models); !status.ok()) return status;
   if (config.listen == config.metrics_listen && config.listen.port != 0) {
     return absl::InvalidArgumentError(absl::StrCat("listen and metrics_listen are both ",
                                                    ToString(config.listen),
-                                                   ": each needs an address of its own"));
+                                                   "; give each an address of its own"));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// The table of settings: what files, flags and --print-config know about each member of
-// ServerConfig. A new setting is a member there and a row here.
+// The table of settings. The YAML file, the flags and --print-config all read it, so to add a
+// setting, add a member to ServerConfig and a row to Settings().
 #pragma once
 
 #include <functional>
@@ -13,37 +13,43 @@
 namespace wan::server {
 
 struct Setting {
-  // How a file writes it.
+  // How the YAML file writes the value.
   enum class Form {
     kText,    // a scalar
-    kNumber,  // an unquoted scalar: numbers and true or false
+    kNumber,  // a scalar without quotes: a number, true or false
     kList,    // a sequence of scalars
     kMap,     // a mapping of scalars; each entry is the value "KEY=VALUE"
   };
 
   std::string_view key;          // "queue_capacity"
-  std::string_view placeholder;  // of a flag's value: "N"
-  std::string_view help;
+  std::string_view placeholder;  // stands for the value in help texts: "N"
+  std::string_view help;         // one line for --help
   Form form;
-  // Sets the member from values as text, exactly one unless the form is kList or kMap.
-  // INVALID_ARGUMENT continues a sentence that begins with the setting's name: "is 'x', must
-  // be...".
+  // Sets the member from values as text: any number of them if the form is kList or kMap, else
+  // exactly one. The message of INVALID_ARGUMENT continues a sentence that begins with the
+  // setting's key or flag: "is 'x'; it must be ...".
   std::function<absl::Status(const std::vector<std::string>& values, ServerConfig& config)> set;
-  // The values that would set the member to what it is.
+  // Returns the values with which `set` would give the member its present value.
   std::function<std::vector<std::string>(const ServerConfig& config)> get;
 };
 
+// Every setting, in the order of --help and docs/operations.md.
 const std::vector<Setting>& Settings();
 
-// Null for an unknown key.
+// Returns null if no setting has this key.
 const Setting* FindSetting(std::string_view key);
 
-// "--queue-capacity" of "queue_capacity".
+// Returns the setting that a mistyped key most likely means: the nearest by edit distance, or null
+// if none is near.
+const Setting* NearestSetting(std::string_view key);
+
+// Returns the setting's flag: "--queue-capacity" for the key "queue_capacity", and the singular
+// "--model" for the list "models".
 std::string FlagOf(const Setting& setting);
 
-// Fills in what depends on other settings (dtype) and checks what only the whole can tell: that
-// data_dir is set, that listen and metrics_listen differ, and that LoRAs are of models that are
-// there.
+// Call once after all settings are read. Fills in what depends on other settings (dtype, each
+// model's LoRAs) and checks what no single setting can tell. INVALID_ARGUMENT if data_dir is not
+// set, if listen and metrics_listen are the same address, or if a LoRA belongs to no model.
 absl::Status Complete(ServerConfig& config);
 
 }  // namespace wan::server

@@ -2,13 +2,13 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "server/config/settings.h"
 
 namespace wan::server {
@@ -16,42 +16,24 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-// Number of single-character changes that turn one word into another.
-size_t EditDistance(std::string_view from, std::string_view to) {
-  std::vector<size_t> row(to.size() + 1);
-  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= from.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= to.size(); ++j) {
-      const size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
+std::string UnknownKey(std::string_view key) {
+  if (const Setting* const nearest = NearestSetting(key); nearest != nullptr) {
+    return absl::StrCat("is not a setting; did you mean ", std::string(nearest->key), "?");
   }
-  return row[to.size()];
+  Values known;
+  for (const Setting& setting : Settings()) known.push_back(std::string(setting.key));
+  return absl::StrCat("is not a setting; the settings are ", absl::StrJoin(known, ", "));
 }
 
-std::string UnknownKey(std::string_view key) {
-  Values known;
-  std::string_view nearest;
-  size_t least = key.size() / 3 + 2;
-  for (const Setting& setting : Settings()) {
-    known.push_back(std::string(setting.key));
-    const size_t distance = EditDistance(key, setting.key);
-    if (distance < least) {
-      least = distance;
-      nearest = setting.key;
-    }
-  }
-  if (!nearest.empty()) {
-    return absl::StrCat("is no setting; did you mean ", std::string(nearest), "?");
-  }
-  return absl::StrCat("is no setting; the settings are ", absl::StrJoin(known, ", "));
+// How a file writes the setting's value, or one entry of its list or mapping.
+std::string EntryOf(const Setting& setting) {
+  const std::string placeholder(setting.placeholder);
+  return setting.form == Setting::Form::kMap ? absl::StrReplaceAll(placeholder, {{"=", ": "}})
+                                             : placeholder;
 }
 
 std::string KindOf(const YAML::Node& node) {
-  if (node.IsNull()) return "nothing";
+  if (node.IsNull()) return "empty";
   if (node.IsSequence()) return "a list";
   if (node.IsMap()) return "a mapping";
   return absl::StrCat("'", node.Scalar(), "'");
@@ -60,7 +42,7 @@ std::string KindOf(const YAML::Node& node) {
 // yaml-cpp marks a quoted scalar with this tag.
 bool IsQuoted(const YAML::Node& node) { return node.Tag() == "!"; }
 
-// Reads one file. Problems are collected, so that all of them are told at once.
+// Reads one file. It collects the problems, so that the user sees all of them at once.
 class Reader {
  public:
   Reader(std::string_view source, ServerConfig& config) : source_(source), config_(config) {}
@@ -69,13 +51,14 @@ class Reader {
     if (root.IsNull()) return;
     if (!root.IsMap()) {
       Problem(root, "the file",
-              absl::StrCat("is ", KindOf(root), ", must be a mapping of settings"));
+              absl::StrCat("is ", KindOf(root), "; it must be a mapping of settings"));
       return;
     }
     std::set<std::string> seen;
     for (const auto& entry : root) {
       if (!entry.first.IsScalar()) {
-        Problem(entry.first, "a key", absl::StrCat("is ", KindOf(entry.first), ", must be a word"));
+        Problem(entry.first, "a key",
+                absl::StrCat("is ", KindOf(entry.first), "; it must be a word"));
         continue;
       }
       const std::string& key = entry.first.Scalar();
@@ -88,7 +71,7 @@ class Reader {
         Problem(entry.first, key, UnknownKey(key));
         continue;
       }
-      // A value that is absent has no line of its own.
+      // yaml-cpp gives no line for a missing value.
       const YAML::Node& where = entry.second.IsNull() ? entry.first : entry.second;
       const std::optional<Values> values = ValuesOf(*setting, where, entry.second);
       if (!values.has_value()) continue;
@@ -117,23 +100,22 @@ class Reader {
   // The setting's values as text; nullopt, with the problem noted, if they have the wrong form.
   std::optional<Values> ValuesOf(const Setting& setting, const YAML::Node& where,
                                  const YAML::Node& node) {
-    const std::string form = setting.form == Setting::Form::kMap    ? "a mapping of NAME: PATH"
-                             : setting.form == Setting::Form::kList ? "a list"
-                                                                    : "one value";
+    const std::string form = setting.form == Setting::Form::kMap    ? "a mapping of "
+                             : setting.form == Setting::Form::kList ? "a list of "
+                                                                    : "one value, ";
     const bool fits = setting.form == Setting::Form::kMap    ? node.IsMap()
                       : setting.form == Setting::Form::kList ? node.IsSequence()
                                                              : node.IsScalar();
     if (!fits) {
       Problem(where, setting.key,
-              absl::StrCat("is ", KindOf(node), ", must be ", form, ": ",
-                           std::string(setting.placeholder)));
+              absl::StrCat("is ", KindOf(node), "; it must be ", form, EntryOf(setting)));
       return std::nullopt;
     }
     if (node.IsScalar()) {
       if (setting.form == Setting::Form::kNumber && IsQuoted(node)) {
         Problem(where, setting.key,
-                absl::StrCat("is the text \"", node.Scalar(), "\", must be ",
-                             std::string(setting.placeholder), " without quotes"));
+                absl::StrCat("is the text \"", node.Scalar(), "\"; write ", EntryOf(setting),
+                             " without quotes"));
         return std::nullopt;
       }
       return Values{node.Scalar()};
@@ -144,7 +126,8 @@ class Reader {
       const YAML::Node value = pair ? item.second : static_cast<const YAML::Node&>(item);
       if (!value.IsScalar() || (pair && !item.first.IsScalar())) {
         Problem(pair ? item.first : value, setting.key,
-                absl::StrCat("has an entry that is ", KindOf(value), ", must have ", form));
+                absl::StrCat("has an entry that is ", KindOf(value), "; every entry must be ",
+                             EntryOf(setting)));
         return std::nullopt;
       }
       values.push_back(pair ? absl::StrCat(item.first.Scalar(), "=", value.Scalar())
@@ -165,7 +148,8 @@ absl::Status ApplyYaml(std::string_view text, std::string_view source, ServerCon
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1) {
-      reader.Problem(documents[1].Mark(), "the file", "has a second document, must be one mapping");
+      reader.Problem(documents[1].Mark(), "the file",
+                     "has a second document; it must have one only");
     } else if (!documents.empty()) {
       reader.Read(documents.front());
     }

@@ -1,4 +1,5 @@
-// ServerConfig as a YAML file: one mapping, its keys the settings of server/config/settings.h.
+// Reads and writes ServerConfig as a YAML file. The file is one mapping, and its keys are those of
+// the table in server/config/settings.h:
 //
 //   listen: 0.0.0.0:50051
 //   data_dir: /var/lib/wanserve
@@ -15,11 +16,12 @@
 
 namespace wan::server {
 
-// Applies a file's text to `config`; what it does not name stays. INVALID_ARGUMENT has one line for
-// each thing that is wrong, "SOURCE:LINE: KEY ...", and says what would be right.
+// Sets the members of `config` that the YAML text names and leaves the others as they are. `source`
+// is the file's name, for messages only. INVALID_ARGUMENT has one line for each error,
+// "SOURCE:LINE: KEY ...", and says what would be right; `config` is then partly changed.
 absl::Status ApplyYaml(std::string_view text, std::string_view source, ServerConfig& config);
 
-// A file that ApplyYaml turns into the same config again.
+// Returns YAML text that ApplyYaml turns into the same config again.
 std::string ToYaml(const ServerConfig& config);
 
 }  // namespace wan::server

@@ -176,6 +176,10 @@ TEST(CommandLineTest, HelpAndVersion) {
 
 TEST(CommandLineTest, ErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--nonsense"}), HasSubstr("--nonsense"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--queue-capacty", "5"}),
+              HasSubstr("--queue-capacty is not a flag; did you mean --queue-capacity?"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--modle=m=/p"}),
+              HasSubstr("--modle is not a flag; did you mean --model?"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "stray"}), HasSubstr("stray"));
   EXPECT_THAT(ErrorOf({"--data-dir"}), HasSubstr("--data-dir"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--data-dir", "e"}), HasSubstr("--data-dir"));
@@ -184,8 +188,8 @@ TEST(CommandLineTest, ErrorsNameTheFlag) {
               HasSubstr("listen and metrics_listen are both h:1"));
   // All of them at once.
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--listen", "x", "--dtype", "int8"}),
-              AllOf(HasSubstr("--listen is 'x', must be HOST:PORT"),
-                    HasSubstr("--dtype is 'int8', must be fp32 or bf16")));
+              AllOf(HasSubstr("--listen is 'x'; it must be HOST:PORT"),
+                    HasSubstr("--dtype is 'int8'; it must be fp32 or bf16")));
 }
 
 TEST(CommandLineTest, FilesThatCannotBeUsed) {
@@ -193,7 +197,7 @@ TEST(CommandLineTest, FilesThatCannotBeUsed) {
               HasSubstr("--config /nonexistent/wan.yaml: cannot be read: No such file"));
   EXPECT_THAT(ErrorOf({"--config", "/"}), HasSubstr("--config /: cannot be read"));
   const ConfigFile file("data_dir: /d\nnope: 1\n");
-  EXPECT_THAT(ErrorOf({"--config", file.path()}), HasSubstr(":2: nope is no setting"));
+  EXPECT_THAT(ErrorOf({"--config", file.path()}), HasSubstr(":2: nope is not a setting"));
 }
 
 }  // namespace

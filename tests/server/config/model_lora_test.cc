@@ -49,9 +49,9 @@ TEST(ModelLoraTest, ALoraNeedsItsModel) {
   EXPECT_THAT(error({"--model", "m=/m", "--model", "n=/n", "--lora", "a=/a"}),
               HasSubstr("loras has 'a' without its model; write MODEL/a with one of m, n"));
   EXPECT_THAT(error({"--model", "m=/m", "--lora", "x/a=/a"}),
-              HasSubstr("of the model 'x'; the models are: m"));
+              HasSubstr("for the unknown model 'x'; the models are: m"));
   EXPECT_THAT(error({"--lora", "a=/a"}), HasSubstr("the models are: none"));
-  EXPECT_THAT(error({"--model", "m=/m", "--lora", "a"}), HasSubstr("--lora is 'a', must be"));
+  EXPECT_THAT(error({"--model", "m=/m", "--lora", "a"}), HasSubstr("--lora is 'a'; it must be"));
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ TEST_F(MainTest, WrongUseIsTwo) {
     std::string error;
   } cases[] = {
       {{"--no-such-flag"}, "--no-such-flag"},
-      {{"--queue-capacity", "0"}, "--queue-capacity is '0', must be a whole number from 1"},
+      {{"--queue-capacity", "0"}, "--queue-capacity is '0'; it must be a whole number from 1"},
       {{"--config", "/nonexistent"}, "/nonexistent: cannot be read"},
   };
   for (const auto& c : cases) {

@@ -31,7 +31,8 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   const size_t kept = std::min(violations.size(), kMaxViolations);
   for (size_t i = 0; i < kept; ++i) add(violations[i]);
   if (violations.size() > kept) {
-    add({"", absl::StrCat("and ", violations.size() - kept, " more violations")});
+    const size_t more = violations.size() - kept;
+    add({"", absl::StrCat("and ", more, more == 1 ? " more violation" : " more violations")});
   }
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kViolationsUrl, absl::Cord(payload));

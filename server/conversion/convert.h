@@ -1,4 +1,4 @@
-// The one place where the engine's structs and the messages of wan.v1 meet.
+// Converts between the engine's structs and the messages of wan.v1. No other file does.
 #pragma once
 
 #include <memory>
@@ -23,33 +23,33 @@ namespace wan::server {
 // Domain of google.rpc.ErrorInfo.
 inline constexpr std::string_view kErrorDomain = "wanserve";
 
-// Request of the contract -> request of the engine. Enum values that the engine has no word for are
-// left out; ValidateRequest (server/conversion/validation.h) is what refuses them. `image` replaces
-// the message's own bytes, so that they are not copied twice; null: no image.
+// Converts a request of the contract. Leaves out enum values that the engine does not know;
+// ValidateRequest (server/conversion/validation.h) refuses them. `image` replaces the message's own
+// bytes, which are not copied; null means no image.
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
                                   std::shared_ptr<const std::string> image);
 
-// Resolved request -> message, without the image, and without what only the server knows
-// (priority, deadline, request_id, labels).
+// Converts a resolved request, without its image and without what only the server knows (priority,
+// deadline, request_id, labels).
 wan::v1::GenerationRequest ToProto(const GenerationRequest& request);
 
 wan::v1::OutputKind ToProto(OutputKind kind);
 wan::v1::Omission ToProto(const Omission& omission);
-// Without the server's version, which is the server's to add.
+// Leaves server_version unset.
 wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescription& device);
 
-// An artifact's file name, for example "video.mp4", and content type.
+// The file name of an artifact of this kind, for example "video.mp4", and its content type.
 std::string_view ArtifactFileName(OutputKind kind);
 std::string_view ArtifactContentType(OutputKind kind);
 
 wan::v1::StageReport ToProto(const SpanRecord& record);
 
-// Progress after a finished step; `eta_seconds` stays unset.
+// Returns the progress after a finished step. Leaves `eta_seconds` unset.
 wan::v1::StepProgress ToStepProgress(const SpanRecord& record);
 
 wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time);
 
-// State and error stay unset.
+// Leaves state and error unset.
 wan::v1::Model ToProto(const ModelDescription& description);
 
 ModelSpec ToModelSpec(const wan::v1::LoadModelRequest& request);
@@ -60,11 +60,11 @@ wan::v1::Shape ToProto(const VideoShape& shape);
 google::protobuf::Timestamp ToProto(absl::Time time);
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
 
-// With details: BadRequest for FieldViolationsOf, RetryInfo for RetryDelayOf, and ErrorInfo with
-// the status' reason, or the name of its code where it has none. OK has no details.
+// Adds details to an error: BadRequest with FieldViolationsOf, RetryInfo with RetryDelayOf, and
+// ErrorInfo with the status' reason, or with the name of its code if it has none.
 google::rpc::Status ToProto(const absl::Status& status);
 
-// Code and message; details are dropped.
+// Converts code and message, and drops the details.
 absl::Status ToStatus(const google::rpc::Status& status);
 
 }  // namespace wan::server

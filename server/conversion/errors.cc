@@ -12,11 +12,10 @@ namespace wan::server {
 namespace {
 
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
-// A watcher should be back within 2 s of a restarted server, and an attempt to connect costs
-// nothing.
 constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
+// Short, so that watchers are back within 2 s after a restart; an attempt to connect costs nothing.
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
-// What it takes to start a process and load a model.
+// About the time to start a process and load a model.
 constexpr absl::Duration kDeviceLostRetryDelay = absl::Seconds(30);
 
 }  // namespace
@@ -36,21 +35,22 @@ std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
 absl::Status QueueFullError(int capacity, absl::Duration retry_delay) {
   return WithRetryDelay(
       WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                     "the queue is full: ", capacity, " jobs wait, as many as may; try again in ",
-                     absl::FormatDuration(retry_delay))),
+                     "the queue is full: at most ", capacity, capacity == 1 ? " job" : " jobs",
+                     " may wait; try again in ", absl::FormatDuration(retry_delay))),
                  kReasonQueueFull),
       retry_delay);
 }
 
 absl::Status JobNotFoundError(std::string_view job_name) {
-  return WithReason(absl::NotFoundError(absl::StrCat("there is no ", std::string(job_name))),
+  return WithReason(absl::NotFoundError(absl::StrCat(std::string(job_name), " does not exist")),
                     kReasonJobNotFound);
 }
 
 absl::Status DeviceGoneError() {
   return WithRetryDelay(
-      DeviceLostError("the server has lost its device and ends soon; its jobs run again after the "
-                      "restart"),
+      DeviceLostError(
+          "the server has lost its device and is about to end; its jobs run again after "
+          "the restart"),
       kDeviceLostRetryDelay);
 }
 
@@ -64,17 +64,18 @@ absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay) 
 
 absl::Status StorageUnavailableError(const absl::Status& cause) {
   return WithRetryDelay(
-      WithReason(absl::UnavailableError(
-                     absl::StrCat("the server takes no new jobs while its data folder cannot be "
-                                  "written, and goes on when it can: ",
-                                  cause.message())),
+      WithReason(absl::UnavailableError(absl::StrCat(
+                     "the server accepts no new jobs until its data folder takes writes "
+                     "again: ",
+                     cause.message())),
                  kReasonStorageUnavailable),
       kStorageRetryDelay);
 }
 
 absl::Status ServerStoppingError() {
   return WithRetryDelay(
-      WithReason(absl::UnavailableError("the server is stopping"), kReasonServerStopping),
+      WithReason(absl::UnavailableError("the server is stopping; try again after its restart"),
+                 kReasonServerStopping),
       kStoppingRetryDelay);
 }
 

@@ -1,4 +1,4 @@
-// Reasons and payloads of the server's statuses, beside those of engine/api/errors.h.
+// The reasons and payloads of the server's statuses, besides those of engine/api/errors.h.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,18 @@
 
 namespace wan::server {
 
-// RESOURCE_EXHAUSTED: as many jobs wait as may wait. Carries a retry delay.
+// RESOURCE_EXHAUSTED with a retry delay: the queue has no room.
 inline constexpr std::string_view kReasonQueueFull = "QUEUE_FULL";
-// FAILED_PRECONDITION: the model is known, but neither resident nor on its way.
+// FAILED_PRECONDITION: the model is known, but it is neither loaded nor being loaded.
 inline constexpr std::string_view kReasonModelNotReady = "MODEL_NOT_READY";
-// UNAVAILABLE with a retry delay (requests), FAILED_PRECONDITION (other models' tasks).
+// The model is being loaded: UNAVAILABLE with a retry delay for generation requests,
+// FAILED_PRECONDITION for calls of ModelManagement.
 inline constexpr std::string_view kReasonModelLoading = "MODEL_LOADING";
 // FAILED_PRECONDITION: jobs for the model wait or run.
 inline constexpr std::string_view kReasonModelInUse = "MODEL_IN_USE";
-// FAILED_PRECONDITION: the name is resident from another path.
+// FAILED_PRECONDITION: the name is loaded from another path or with other LoRAs.
 inline constexpr std::string_view kReasonModelLoaded = "MODEL_LOADED";
-// NOT_FOUND.
+// NOT_FOUND: what the name says does not exist.
 inline constexpr std::string_view kReasonModelNotFound = "MODEL_NOT_FOUND";
 inline constexpr std::string_view kReasonJobNotFound = "JOB_NOT_FOUND";
 inline constexpr std::string_view kReasonArtifactNotFound = "ARTIFACT_NOT_FOUND";
@@ -28,19 +29,19 @@ inline constexpr std::string_view kReasonReportNotFound = "REPORT_NOT_FOUND";
 inline constexpr std::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
 // DATA_LOSS: the job's row in the store cannot be read.
 inline constexpr std::string_view kReasonJobDamaged = "JOB_DAMAGED";
-// The data folder is full, read-only or gone. UNAVAILABLE with a retry delay to callers.
+// The data folder is full, read-only or gone. Callers get UNAVAILABLE with a retry delay.
 inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILABLE";
-// INTERNAL, as a job's error: as many of its attempts as may took the process or device with them.
+// INTERNAL, the error of a job: it lost as many attempts with the process or device as it may.
 inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
-// RESOURCE_EXHAUSTED with a retry delay: too much is under way.
+// RESOURCE_EXHAUSTED with a retry delay: the server works on too many requests or streams.
 inline constexpr std::string_view kReasonServerBusy = "SERVER_BUSY";
-// UNAVAILABLE with a retry delay.
+// UNAVAILABLE with a retry delay: the server is stopping.
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
 
-// Attaches how long the caller should wait before it tries again.
+// Attaches the time that the caller should wait before it tries again.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
 
-// The delay of a status; nothing if it has none.
+// Returns the delay that WithRetryDelay attached, if any.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 
 // RESOURCE_EXHAUSTED, QUEUE_FULL.
@@ -49,14 +50,14 @@ absl::Status QueueFullError(int capacity, absl::Duration retry_delay);
 // NOT_FOUND, JOB_NOT_FOUND.
 absl::Status JobNotFoundError(std::string_view job_name);
 
-// UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay: for calls that come after the
+// UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay. For calls that come after the
 // server has lost its device.
 absl::Status DeviceGoneError();
 
-// RESOURCE_EXHAUSTED, SERVER_BUSY. `what` says of what there is too much.
+// RESOURCE_EXHAUSTED, SERVER_BUSY. `what` is a clause that says which limit was reached.
 absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
 
-// UNAVAILABLE, STORAGE_UNAVAILABLE, with a retry delay and what the storage said.
+// UNAVAILABLE, STORAGE_UNAVAILABLE, with a retry delay and the cause's message.
 absl::Status StorageUnavailableError(const absl::Status& cause);
 
 // UNAVAILABLE, SERVER_STOPPING.

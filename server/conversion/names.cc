@@ -17,7 +17,7 @@ constexpr size_t kIdBytes = 10;
 constexpr size_t kMaxIdLength = 63;
 constexpr size_t kMaxQuotedBytes = 200;
 
-// For messages: escaped, and cut where it is longer than any name.
+// Quotes a text for a message: escaped, and cut if it is longer than any name.
 std::string Quoted(std::string_view text) {
   const bool cut = text.size() > kMaxQuotedBytes;
   text = text.substr(0, kMaxQuotedBytes);
@@ -56,8 +56,8 @@ absl::Status CheckJobName(std::string_view name, std::string_view field) {
   if (name.substr(0, kJobs.size()) == kJobs && IsId(JobIdOf(name))) return absl::OkStatus();
   return InvalidFields(
       {{std::string(field), absl::StrCat(Quoted(name),
-                                         " is no job's name; it would be 'jobs/ID', "
-                                         "as CreateJob and ListJobs give it")}});
+                                         " is not the name of a job; must be 'jobs/ID', "
+                                         "as CreateJob and ListJobs return it")}});
 }
 
 std::string_view JobIdOf(std::string_view job_name) { return job_name.substr(kJobs.size()); }
@@ -78,8 +78,8 @@ absl::StatusOr<ArtifactRef> ParseArtifactName(std::string_view name, std::string
   return InvalidFields(
       {{std::string(field),
         absl::StrCat(Quoted(name),
-                     " is no artifact's name; it would be 'jobs/ID/artifacts/FILE', "
-                     "as the job's artifacts give it")}});
+                     " is not the name of an artifact; must be 'jobs/ID/artifacts/FILE', "
+                     "as Job.artifacts has it")}});
 }
 
 std::string_view BareModelName(std::string_view name) {

@@ -9,17 +9,18 @@
 
 namespace wan::server {
 
-// "jobs/ID" with a fresh random ID of 20 lower-case hex digits.
+// Returns "jobs/ID" with a random ID of 20 lower-case hex digits.
 std::string NewJobName();
 
-// INVALID_ARGUMENT, a violation of `field`, unless `name` has the form "jobs/ID", where ID is 1 to
-// 63 lower-case letters, digits and hyphens. What passes is safe as part of a file's path.
+// Returns OK if `name` has the form "jobs/ID", where ID is 1 to 63 lower-case letters, digits and
+// hyphens; such a name is safe as part of a path. Otherwise INVALID_ARGUMENT with a violation of
+// `field`.
 absl::Status CheckJobName(std::string_view name, std::string_view field);
 
-// "ID" of "jobs/ID".
+// Returns "ID" of "jobs/ID". The name must have passed CheckJobName.
 std::string_view JobIdOf(std::string_view job_name);
 
-// "jobs/ID/artifacts/FILE".
+// Returns "jobs/ID/artifacts/FILE".
 std::string ArtifactName(std::string_view job_name, std::string_view file);
 
 struct ArtifactRef {
@@ -27,11 +28,11 @@ struct ArtifactRef {
   std::string file;  // "video.mp4"
 };
 
-// INVALID_ARGUMENT, a violation of `field`, for anything but "jobs/ID/artifacts/FILE" with a FILE
-// of letters, digits, '.', '_' and '-' that does not begin with '.'.
+// Splits "jobs/ID/artifacts/FILE", where FILE has letters, digits, '.', '_' and '-' and does not
+// begin with '.'. INVALID_ARGUMENT with a violation of `field` if the name has another form.
 absl::StatusOr<ArtifactRef> ParseArtifactName(std::string_view name, std::string_view field);
 
-// "NAME" of "models/NAME"; anything else is taken to be the bare name.
+// Returns "NAME" of "models/NAME"; returns any other text unchanged.
 std::string_view BareModelName(std::string_view name);
 
 }  // namespace wan::server

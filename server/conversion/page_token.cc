@@ -14,7 +14,7 @@ namespace {
 constexpr absl::string_view kVersion = "1";
 constexpr size_t kMaxTokenBytes = 128;
 
-// One bit a state, so that order and repetition do not matter.
+// One bit for each state, so that order and repetition do not matter.
 uint32_t MaskOf(const std::vector<wan::v1::JobState>& states) {
   uint32_t mask = 0;
   for (const wan::v1::JobState state : states) mask |= uint32_t{1} << static_cast<int>(state);
@@ -39,10 +39,11 @@ absl::StatusOr<int64_t> ParsePageToken(const std::string& token,
     if (parts.size() == 3 && parts[0] == kVersion && absl::SimpleAtoi(parts[1], &before) &&
         before > 0 && absl::SimpleAtoi(parts[2], &mask)) {
       if (mask == MaskOf(states)) return before;
-      return BadToken("belongs to a list of other states; use the states it was made for");
+      return BadToken(
+          "belongs to a list of other states; repeat the states of the request that returned it");
     }
   }
-  return BadToken("is not a next_page_token of ListJobs");
+  return BadToken("is not a token of ListJobs; must be the next_page_token of the previous page");
 }
 
 }  // namespace wan::server

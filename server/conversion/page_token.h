@@ -1,4 +1,4 @@
-// What ListJobs gives its caller to come back with.
+// The page tokens of ListJobs.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace wan::server {
 
-// Opaque text that holds the place and the states that the list was asked for with.
+// Returns a token for the page that begins before `before` in a list of jobs in `states`.
 std::string MakePageToken(int64_t before, const std::vector<wan::v1::JobState>& states);
 
-// The place. INVALID_ARGUMENT, a violation of `page_token`, for what MakePageToken did not make, or
-// made for other states.
+// Returns the `before` of a token. INVALID_ARGUMENT with a violation of `page_token` if
+// MakePageToken did not make it, or made it for other states.
 absl::StatusOr<int64_t> ParsePageToken(const std::string& token,
                                        const std::vector<wan::v1::JobState>& states);
 

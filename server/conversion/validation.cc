@@ -19,14 +19,14 @@ constexpr int kMaxLabels = 64;
 constexpr size_t kMaxLabelKey = 63;
 constexpr size_t kMaxLabelValue = 255;
 constexpr size_t kMostBytesOfCharacter = 4;  // in UTF-8
-// All of a request's labels.
+// Of all labels of a request together.
 constexpr size_t kMaxLabelBytes =
     kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
 constexpr size_t kMaxModelBytes = 256;
 constexpr size_t kMaxTextBytes = size_t{64} << 10;
 constexpr size_t kMaxImageBytes = size_t{32} << 20;
 constexpr size_t kMaxLoraNameBytes = 1024;
-// A model has one or two experts.
+// One for each expert; a model has one or two.
 constexpr size_t kMaxGuidanceScales = 2;
 // Each kind once.
 constexpr size_t kMaxOutputs = wan::v1::OutputKind_ARRAYSIZE - 1;
@@ -35,7 +35,7 @@ constexpr int64_t kMinTimestampSeconds = -62'135'596'800;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
 constexpr int kMaxTimestampNanos = 999'999'999;
 
-// Characters of UTF-8 text: all bytes but those that continue one.
+// Counts the characters of UTF-8 text: every byte but continuation bytes.
 size_t Characters(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](unsigned char byte) { return (byte & 0xC0U) != 0x80U; }));
@@ -58,7 +58,7 @@ void CheckDeadline(const google::protobuf::Timestamp& deadline, absl::Time now,
 
 void CheckLabels(const wan::v1::GenerationRequest& request,
                  std::vector<FieldViolation>& violations) {
-  // A map's order differs from run to run; the answer must not.
+  // Sorted, because the order of a protobuf map differs from run to run.
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
   for (const auto& [key, value] : labels) {
     const std::string field = absl::StrCat("labels[", key.substr(0, kMaxLabelKey), "]");
@@ -84,8 +84,8 @@ void CheckOutputs(const wan::v1::GenerationRequest& request,
                                "OUTPUT_KIND_LATENTS, got ",
                                output)});
     } else if (!seen.insert(output).second) {
-      violations.push_back(
-          {field, absl::StrCat(wan::v1::OutputKind_Name(output), " is asked for twice")});
+      violations.push_back({field, absl::StrCat(wan::v1::OutputKind_Name(output),
+                                                " is asked for twice; name each kind once")});
     }
   }
 }
@@ -151,8 +151,8 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
   std::vector<FieldViolation> violations = ValidateRequestId(request);
   if (request.model().empty()) violations.push_back({"model", "must name a model"});
   if (request.priority() < -kMaxPriority || request.priority() > kMaxPriority) {
-    violations.push_back({"priority", absl::StrCat("must be ", -kMaxPriority, " to ", kMaxPriority,
-                                                   ", got ", request.priority())});
+    violations.push_back({"priority", absl::StrCat("must be from ", -kMaxPriority, " to ",
+                                                   kMaxPriority, ", got ", request.priority())});
   }
   if (request.has_deadline()) CheckDeadline(request.deadline(), now, violations);
   if (!wan::v1::Solver_IsValid(request.solver())) {
@@ -163,8 +163,9 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
   CheckOutputs(request, violations);
   CheckLabels(request, violations);
   if (request.preview_interval() < 0) {
-    violations.push_back({"preview_interval", absl::StrCat("must be 0 (none) or more steps, got ",
-                                                           request.preview_interval())});
+    violations.push_back(
+        {"preview_interval", absl::StrCat("must be 0 (no previews) or a number of steps, got ",
+                                          request.preview_interval())});
   }
   return violations;
 }

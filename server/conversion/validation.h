@@ -1,4 +1,4 @@
-// What can be wrong about a request that the engine does not see.
+// Checks those fields of a generation request that Engine::Plan does not check.
 #pragma once
 
 #include <vector>
@@ -9,19 +9,19 @@
 
 namespace wan::server {
 
-// Names the fields that are longer, or have more elements, than any valid request's: texts, image,
-// outputs, guidance_scale, loras and labels. At most one violation a field, and no element is
-// looked at, so that a huge request costs no more than its own bytes. Call it before a request is
-// hashed, copied or validated.
+// Returns a violation for each field that is longer, or has more elements, than any valid
+// request's: texts, image, outputs, guidance_scale, loras and labels. There is at most one for each
+// field, and no element is inspected, so that a huge request costs no more than its own bytes. Call
+// this before a request is hashed, copied or validated.
 std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& request);
 
-// Every violation of model (only that it is there), priority, deadline, request_id, labels,
-// outputs, solver and preview_interval. Engine::Plan checks the other fields. `request` must have
-// passed ValidateSizes.
+// Returns every violation of priority, deadline, request_id, labels, outputs, solver and
+// preview_interval, and one if model is empty. Engine::Plan checks the other fields. `request` must
+// have passed ValidateSizes. `now` is the time that a deadline must be after.
 std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& request,
                                             absl::Time now);
 
-// Of request_id alone: it is looked up before anything else is checked.
+// Checks request_id alone, because it is looked up before anything else is checked.
 std::vector<FieldViolation> ValidateRequestId(const wan::v1::GenerationRequest& request);
 
 }  // namespace wan::server

@@ -50,17 +50,17 @@ absl::Status AttemptsExhaustedError(const wan::v1::Job& job) {
   std::string attempts;
   for (const wan::v1::LostAttempt& entry : job.lost_attempts()) {
     absl::StrAppend(
-        &attempts, attempts.empty() ? "" : "; ", "attempt ", entry.attempt(),
-        " was last heard of at ",
+        &attempts, attempts.empty() ? "" : "; ", "attempt ", entry.attempt(), " last reported at ",
         absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", ToTime(entry.end_time()), absl::UTCTimeZone()),
         entry.stage().empty() ? " before its first stage" : absl::StrCat(" in ", entry.stage()));
   }
-  return WithReason(absl::InternalError(absl::StrCat(
-                        "the job is not run again: ", job.lost_attempts_size(),
-                        " of its attempts took the server's process or device with them, which is "
-                        "as many as max_attempts allows; ",
-                        attempts)),
-                    kReasonAttemptsExhausted);
+  return WithReason(
+      absl::InternalError(absl::StrCat(
+          "the job is not run again, because it has lost as many attempts as max_attempts "
+          "allows (",
+          job.lost_attempts_size(), "): each took the server's process or its device with it; ",
+          attempts)),
+      kReasonAttemptsExhausted);
 }
 
 }  // namespace wan::server

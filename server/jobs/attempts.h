@@ -1,9 +1,10 @@
-// Which attempts of a job were lost: they took the server's process, or its device, with them.
+// Keeps account of the attempts that a job lost: those that took the server's process or its device
+// with them.
 //
-// What tells them from others is in the job's row. An attempt is entered in Job.lost_attempts when
-// it begins, before the engine is called. Whatever ends it in an orderly way takes the entry out
-// again: its own end, and a server that is told to stop. So an entry that is still open when a
-// server starts is of an attempt that nobody ended.
+// The account is in the job's row. Each attempt gets an entry in Job.lost_attempts before the
+// engine is called. Every orderly end removes the entry: the attempt completes, fails or is
+// cancelled, or the server is told to stop. An entry that is still open when a server starts
+// therefore belongs to an attempt that was lost.
 #pragma once
 
 #include <string>
@@ -15,14 +16,14 @@
 
 namespace wan::server {
 
-// Follows the events of one attempt, to tell where it stood when it was last heard of. Not
+// Follows the events of one attempt and remembers in which stage and when it last reported. Not
 // thread-safe.
 class AttemptTrace {
  public:
   void Add(const wan::v1::Event& event);
 
-  // The innermost stage that has not ended well, else the latest one; empty before the first.
-  // Total_Execution, which is around all of them, does not count.
+  // Returns the innermost stage that has not ended well, or else the latest one; empty before the
+  // first. Total_Execution does not count, because it encloses all others.
   const std::string& stage() const;
   // The time of the latest event; the infinite past before the first.
   absl::Time heard() const { return heard_; }
@@ -33,19 +34,21 @@ class AttemptTrace {
   absl::Time heard_ = absl::InfinitePast();
 };
 
-// Enters the attempt that `job.attempt` and `job.start_time` tell of as one that may be lost.
+// Adds the entry of the attempt that is about to start; takes its number and time from
+// `job.attempt` and `job.start_time`.
 void EnterAttempt(wan::v1::Job& job);
 
-// Takes out the entry of an attempt that ends in an orderly way; nothing happens if there is none.
+// Removes the entry of an attempt that ended in an orderly way; does nothing if there is none.
 void ClearAttempt(wan::v1::Job& job);
 
-// Whether the job's latest attempt is entered and has not ended.
+// Whether the job's latest attempt has an entry without an end.
 bool HasOpenAttempt(const wan::v1::Job& job);
 
-// Completes the open entry with where the attempt stood; the job must have one.
+// Completes the open entry with the last known stage and time. The job must have an open entry.
 void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace);
 
-// INTERNAL (ATTEMPTS_EXHAUSTED), which says of every lost attempt when and in which stage it ended.
+// Returns INTERNAL with the reason ATTEMPTS_EXHAUSTED. The message says of every lost attempt when,
+// and in which stage, it last reported.
 absl::Status AttemptsExhaustedError(const wan::v1::Job& job);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Tells when jobs run out of time.
+// Calls back when the deadline of a job has come.
 #pragma once
 
 #include <functional>
@@ -15,25 +15,27 @@
 
 namespace wan::server {
 
-// Thread-safe. One thread; times are the injected clock's.
+// Thread-safe. Has one thread of its own, which waits on the injected clock.
 class DeadlineTimer {
  public:
   explicit DeadlineTimer(Clock& clock);
   DeadlineTimer(const DeadlineTimer&) = delete;
   DeadlineTimer& operator=(const DeadlineTimer&) = delete;
-  // Stops.
+  // Calls Stop().
   ~DeadlineTimer();
 
-  // Begins the thread, which calls `expired` with each job whose deadline has come, with no lock
-  // held. Called once.
+  // Call once. Starts the thread, which calls `expired` with each job whose deadline has come. It
+  // holds no lock then, so `expired` may call the timer.
   void Start(std::function<void(const std::string& job)> expired);
 
-  // A job has at most one deadline; one in the past expires at once.
+  // Sets the job's deadline; does nothing if it has one already. A deadline in the past expires at
+  // once.
   void Add(const std::string& job, absl::Time deadline);
-  // Nothing happens if the job has none (any more).
+  // Removes the job's deadline; does nothing if it has none or it has expired.
   void Remove(const std::string& job);
 
-  // Once this returns, `expired` is not running and will not run again. Idempotent.
+  // Waits for a running `expired` and ends the thread; `expired` does not run again. Do not call it
+  // from `expired`. Idempotent.
   void Stop();
 
  private:

@@ -1,4 +1,4 @@
-// The server's boundary with the engine: where what a library threw becomes a status.
+// The server's boundary with the engine: turns exceptions of libraries into statuses.
 #pragma once
 
 #include <exception>
@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// Result of `call`, which returns absl::Status or absl::StatusOr; an exception becomes
-// RESOURCE_EXHAUSTED (out of memory) or INTERNAL.
+// Calls `call`, which returns absl::Status or absl::StatusOr, and returns its result.
+// std::bad_alloc becomes RESOURCE_EXHAUSTED, any other exception INTERNAL.
 template <typename Call>
 auto CallEngine(const Call& call) -> decltype(call()) {
   try {
@@ -23,11 +23,11 @@ auto CallEngine(const Call& call) -> decltype(call()) {
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("the engine threw: ", error.what()));
   } catch (...) {
-    return absl::InternalError("the engine threw something that is no std::exception");
+    return absl::InternalError("the engine threw an exception that is not a std::exception");
   }
 }
 
-// The sinks of one piece of work.
+// Makes one sink with each factory, for one attempt of a job or one model task.
 inline std::vector<std::unique_ptr<TelemetrySink>> MakeSinks(
     const std::vector<SinkFactory>& factories, const SinkContext& context) {
   std::vector<std::unique_ptr<TelemetrySink>> sinks;

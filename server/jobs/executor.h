@@ -1,4 +1,4 @@
-// The one thread of a device group that calls its engine.
+// The one thread that calls the engine.
 #pragma once
 
 #include <deque>
@@ -10,14 +10,15 @@
 
 namespace wan::server {
 
-// Runs posted tasks (model loads, unloads, warm-ups) in their order and, when there is none, jobs.
-// Thread-safe.
+// Runs posted tasks (model loads, unloads, warm-ups) in the order in which they were posted and,
+// while there is none, jobs. Thread-safe.
 class Executor {
  public:
-  // Takes and runs one job; false if none can run now. Called on the executor's thread only.
+  // Takes and runs one job; returns false if none can run now. Called on the executor's thread.
   using RunNextJob = std::function<bool()>;
 
-  // What a stopping executor has not begun is told so with `dropped`.
+  // The executor calls exactly one of the two: `run` when it is the task's turn, or `dropped` if it
+  // stops before that.
   struct Task {
     std::function<void()> run;
     std::function<void()> dropped;
@@ -26,24 +27,24 @@ class Executor {
   Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  // Stops.
+  // Calls Stop().
   ~Executor();
 
-  // Begins the thread. Called once.
+  // Call once. Starts the thread.
   void Start(RunNextJob run_next_job);
 
-  // Runs the task before the next job. After Stop it is dropped at once.
+  // Runs the task before the next job. After Halt or Stop, drops it at once on the caller's thread.
   void Post(Task task);
 
-  // Looks for jobs again: one came, or a model became ready.
+  // Call when a job may have become runnable: one was queued, or a model became ready.
   void Wake();
 
-  // Begins no other task or job; what was posted is dropped, also later. Unlike Stop it waits for
-  // nothing, so that what runs may call it.
+  // Drops all tasks, now and later, and begins no other job. Does not wait, so the running task or
+  // job may call it.
   void Halt();
 
-  // Halts, waits for the task or job that runs, and joins the thread. Idempotent. Not for the
-  // executor's own thread.
+  // Halts, waits for the running task or job, and joins the thread. Do not call it on the
+  // executor's own thread. Idempotent.
   void Stop();
 
  private:

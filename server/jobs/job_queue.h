@@ -1,4 +1,4 @@
-// Which job runs next: by priority, then by age.
+// Decides which job runs next: by priority, then by age.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ struct QueueEntry {
   std::string job;
   std::string model;
   int priority = 0;   // higher runs first
-  uint64_t age = 0;   // order of acceptance: lower runs first among equals
-  bool ready = true;  // may be taken; it counts, and keeps its place, before that
-  // What the job's plan holds, for estimates; null while unknown.
+  uint64_t age = 0;   // order of acceptance; the lower runs first among equal priorities
+  bool ready = true;  // false: the entry counts and keeps its place, but is not taken yet
+  // The work of the job's plan, for estimates; null while unknown.
   std::shared_ptr<const PlannedWork> work;
-  // How long the job will take, when it was last estimated; nothing while unknown.
+  // How long the job will take, as last estimated; nullopt while unknown.
   std::optional<absl::Duration> estimate;
-  // The place that the job's watchers heard of last.
+  // The latest position that the job's watchers were told.
   int announced_position = 0;
 };
 
-// What a part of the queue adds up to. Durations add up exactly, in any order.
+// The sums over a part of the queue. Durations add up exactly, in any order.
 struct QueueSum {
   int jobs = 0;
   int unknown = 0;          // jobs without an estimate
@@ -47,14 +47,14 @@ using QueueKey = std::pair<int, uint64_t>;  // (-priority, age)
 
 QueueSum SumOf(const QueueEntry& entry);
 
-// Keeps in every node of the queue's tree the sum of the nodes below it: a policy of libstdc++'s
-// policy-based trees, which call it whenever the nodes below one have changed.
+// A policy of libstdc++'s policy-based trees: keeps in every node of the queue's tree the sum of
+// the nodes below it. The tree calls it whenever the nodes below one have changed.
 template <typename ConstNode, typename Node, typename Compare, typename Allocator>
 class QueueSumUpdate {
  public:
   using metadata_type = QueueSum;
 
-  // The sum of all entries before `key`, in as many steps as the tree is high.
+  // Returns the sum of all entries before `key`, in as many steps as the tree is high.
   QueueSum SumBefore(const QueueKey& key) const {
     QueueSum sum;
     for (ConstNode node = node_begin(); node != node_end();) {
@@ -78,7 +78,7 @@ class QueueSumUpdate {
     for (const Node& child : {node.get_l_child(), node.get_r_child()}) {
       if (child != end) sum += child.get_metadata();
     }
-    // The tree hands its metadata out as const, and expects the policy to write it all the same.
+    // The tree returns its metadata as const, although the policy must write it.
     const_cast<QueueSum&>(node.get_metadata()) = sum;
   }
 
@@ -89,8 +89,8 @@ class QueueSumUpdate {
 
 }  // namespace internal
 
-// Not thread-safe: JobTable guards it together with the jobs' states. No call takes longer than the
-// logarithm of the queue's length, except where it says so.
+// Not thread-safe: JobTable guards it with the same lock as the jobs' states. The time of a call
+// grows with the logarithm of the queue's length, unless its comment says otherwise.
 class JobQueue {
  public:
   explicit JobQueue(int capacity) : capacity_(capacity) {}
@@ -99,41 +99,42 @@ class JobQueue {
   int capacity() const { return capacity_; }
   int size() const { return static_cast<int>(order_.size()); }
 
-  // Also beyond the capacity: a job that was accepted once always has a place. The job must not be
-  // in the queue. Returns the sum of the jobs before it, the number of which is its position, and
-  // takes that as announced.
+  // Adds a job that is not in the queue. Never fails, even if the queue is full: a job that was
+  // accepted once always has a place. Returns the sum of the jobs before it, whose number is its
+  // position, and sets `announced_position` to that.
   QueueSum Add(QueueEntry entry);
 
-  // Lets a job be taken.
+  // Sets `ready` of a job in the queue.
   void MarkReady(const std::string& job);
 
-  // Nothing happens if the job is not in the queue.
+  // Does nothing if the job is not in the queue.
   void Remove(const std::string& job);
 
-  // Takes the first ready entry whose model `runnable` accepts, which is asked once for each model
-  // that has a ready entry.
+  // Removes and returns the first ready entry whose model `runnable` accepts; nullopt if there is
+  // none. `runnable` is called once for each model that has a ready entry.
   std::optional<QueueEntry> TakeFirst(const std::function<bool(const std::string&)>& runnable);
 
   std::optional<int> Position(const std::string& job) const;
 
-  // The sum of the jobs of each model that has some.
+  // The sum of the jobs of each model that has any.
   const std::map<std::string, QueueSum>& models() const { return models_; }
 
   // A place in the queue, which stays valid whatever happens to the entry that stood there.
   using Place = internal::QueueKey;
-  // Before all entries.
+  // The place before all entries.
   static Place Front();
-  // Directly behind the entry with this priority and age, whether it is there or not.
+  // The place directly behind the entry with this priority and age, whether it exists or not.
   static Place Behind(int priority, uint64_t age) { return {-priority, age + 1}; }
 
-  // Shows up to `limit` entries from `from` on, in the order they run, with the sum of those before
-  // each. `visit` may change `estimate` and `announced_position`, and nothing else. Returns where
-  // to go on; nothing at the end of the queue.
+  // Calls `visit` for up to `limit` entries from `from` on, in the order in which they run, with
+  // the sum of those before each. `visit` may change `estimate` and `announced_position`, and
+  // nothing else. Returns the place at which to continue; nullopt at the end of the queue.
   std::optional<Place> Visit(
       const Place& from, int limit,
       const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit);
 
-  // Entries that calls have looked at, ever: what tests hold against the time under a lock.
+  // The number of entries that all calls together have looked at. Tests bound with it the time that
+  // a call holds the lock.
   int64_t looked_at() const { return looked_at_; }
 
  private:

@@ -20,14 +20,14 @@ namespace {
 
 constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 
-// Sends previews to whoever watches, and keeps what the job goes without.
+// Sends previews to the watchers and collects what the job completes without.
 class AttemptObserver final : public GenerationObserver {
  public:
   AttemptObserver(EventLog& log, const wan::v1::Job& job) : log_(log), job_(job) {}
 
   void OnOmission(const Omission& omission) override { omissions_.push_back(omission); }
 
-  // To be read when the engine has returned.
+  // Read it after the engine has returned.
   const std::vector<Omission>& omissions() const { return omissions_; }
 
   void OnPreview(const Preview& preview) override {
@@ -44,7 +44,8 @@ class AttemptObserver final : public GenerationObserver {
   std::vector<Omission> omissions_;
 };
 
-// The outputs that are whole. What there is of the others must not be published with them.
+// Returns the outputs that are whole and removes the files of the others, so that no part of them
+// is published.
 std::vector<OutputFile> WithoutLost(const std::vector<OutputFile>& outputs,
                                     const std::vector<Omission>& omissions) {
   std::vector<OutputFile> whole;
@@ -63,7 +64,7 @@ std::vector<OutputFile> WithoutLost(const std::vector<OutputFile>& outputs,
 }
 
 std::string PostponedBy(const absl::Status& problem) {
-  return absl::StrCat("the data folder cannot be written: ", problem.message());
+  return absl::StrCat("the data folder takes no writes: ", problem.message());
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ bool JobRunner::RunNext() {
   const std::optional<Attempt> attempt = parts_.table.BeginNext();
   if (!attempt.has_value()) return false;
   const std::string& name = attempt->job.name();
-  // The store must know of the attempt before the engine can take the process with it.
+  // The attempt must be on disk before the engine can take the process with it.
   const absl::Status entered = parts_.log.Flush();
   if (ReasonOf(entered) == kReasonStorageUnavailable) {
     parts_.storage.Report(entered);
@@ -100,11 +101,11 @@ bool JobRunner::RunNext() {
 }
 
 absl::Status JobRunner::StorageProblem(const Attempt& attempt) {
-  // While the attempt's files still take their room.
+  // Check before the attempt's files are discarded: they may be what fills the disk.
   absl::Status problem = parts_.artifacts.CheckWritable(0);
   if (problem.ok()) return problem;
   const uint64_t free = parts_.artifacts.FreeBytes();
-  if (free > kNearlyFull) return problem;  // it is not space that was missing
+  if (free > kNearlyFull) return problem;  // the cause is not a full disk
   least_free_bytes_ =
       free + parts_.artifacts.StagedBytes(attempt.job.name(), attempt.job.attempt());
   return problem;
@@ -142,7 +143,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
     image = std::make_shared<const std::string>(*std::move(stored));
   }
   GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
-  // What was stored is a plan's: the image's rule for the size must not be applied once more.
+  // The stored request has the size that the first plan resolved; do not resolve it again.
   request.size_is_exact = true;
   const absl::StatusOr<GenerationPlan> plan =
       CallEngine([&] { return parts_.engine.Plan(request); });

@@ -1,4 +1,4 @@
-// One attempt of one job, from the queue to its artifacts.
+// Runs one attempt of one job, from the queue to its artifacts.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace wan::server {
 
-// Used by the executor's thread only.
+// For the executor's thread only, except least_free_bytes().
 class JobRunner {
  public:
   // All must outlive the runner.
@@ -35,28 +35,30 @@ class JobRunner {
     Clock& clock;
     StorageWatch& storage;
     std::vector<SinkFactory> sinks;
-    // Hears of a job that ended because the device is lost; the job is back in the queue by then.
+    // Called on the executor's thread after a job has lost the device; the job is back in the queue
+    // by then, or has ended.
     std::function<void(const absl::Status&)> on_device_lost;
     std::string server_version;
   };
   explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
 
-  // Runs the next job to its end, whatever that is. A job whose device is lost counts one lost
-  // attempt and goes back to the queue. So does, without a count, one that the storage refuses;
-  // none begins then until the storage takes writes again. Returns false if none can run now.
+  // Runs the next job until it completes, fails, is cancelled or is requeued. Returns false if no
+  // job can run now. If the device is lost, the attempt counts as lost and the job goes back to the
+  // queue. If the data folder refuses writes, the job goes back without a count, and no other job
+  // begins until the folder takes writes again.
   bool RunNext();
 
-  // Bytes that must be more than free before a job begins: what the last one that ran out of space
-  // had. 0: any.
+  // A job begins only if more bytes than this are free: the room that was too small for the last
+  // job that ran out of space. 0: no demand. May be called from any thread.
   uint64_t least_free_bytes() const { return least_free_bytes_; }
 
  private:
-  // Why the attempt's files, or a part of them, cannot have been written; OK if that is not what
-  // ended it.
+  // Returns why the data folder refused the attempt's files; OK if something else ended the
+  // attempt.
   absl::Status StorageProblem(const Attempt& attempt);
-  // With telemetry: Queue_Wait, and Total_Execution around the work.
+  // Calls Execute inside the span Total_Execution, after Queue_Wait.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Measure(const Attempt& attempt);
-  // The work itself.
+  // Plans, generates and publishes the artifacts.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Execute(const Attempt& attempt, EventSink& events,
                                                          Recorder& recorder);
 

@@ -36,11 +36,11 @@ namespace {
 constexpr char kDatabaseFile[] = "jobs.db";
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-// More than there are, for callers that name one twice.
+// There are fewer states; callers may name some of them twice.
 constexpr int kMaxListedStates = 16;
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
 
-// Hashes what is serialised into it, so that a request with a large image is not copied for that.
+// Hashes the bytes that are serialised into it, so that a request with a large image is not copied.
 class HashingStream final : public google::protobuf::io::CopyingOutputStream {
  public:
   bool Write(const void* data, int size) override {
@@ -53,7 +53,7 @@ class HashingStream final : public google::protobuf::io::CopyingOutputStream {
   Sha256 hash_;
 };
 
-// Equal requests have equal digests: the order of a map's entries is fixed for it.
+// Equal requests have equal digests, because deterministic serialisation sorts map entries.
 std::string DigestOf(const wan::v1::GenerationRequest& request) {
   HashingStream hash;
   {
@@ -65,8 +65,8 @@ std::string DigestOf(const wan::v1::GenerationRequest& request) {
   return hash.FinishHex();
 }
 
-// Lets one thread at a time create a job of a request_id, so that retries find it instead of
-// competing with it.
+// Lets one thread at a time create a job with a given request_id, so that a retry finds the job of
+// the first call instead of competing with it.
 class KeyLock {
  public:
   void Lock(const std::string& key) {
@@ -85,7 +85,7 @@ class KeyLock {
   std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Of two lists, the second without the fields that the first has.
+// Appends the violations of `more` whose field has none yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
                                   const std::vector<FieldViolation>& more) {
   const size_t own = violations.size();
@@ -99,7 +99,7 @@ std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
   return violations;
 }
 
-// The status to answer when something else than the fields seen so far is wrong.
+// Joins the violations found so far with those of `status`; returns `status` if there are none.
 absl::Status WithViolations(const std::vector<FieldViolation>& violations,
                             const absl::Status& status) {
   const std::vector<FieldViolation> all = Merge(violations, FieldViolationsOf(status));
@@ -136,20 +136,20 @@ struct JobService::Parts {
                 [this](const absl::Status& problem) { LoseDevice(problem); },
                 options.server_version}) {}
 
-  // The log's last writes report to the table.
+  // The log must die before the table: its last writes call back into it.
   ~Parts() {
     storage.Stop();
     log.reset();
   }
 
-  // The executor ends its work with what runs now. On the executor's thread.
+  // Called on the executor's thread. What runs now is the executor's last work.
   void LoseDevice(const absl::Status& problem) {
     table.LoseDevice();
     for (StateListener* listener : listeners) listener->OnDeviceLost(problem);
     executor.Halt();
   }
 
-  // The first thing that the executor does: no model is loaded on a device that computes wrongly.
+  // The executor's first task, so that no model is loaded on a device that computes wrongly.
   void CheckDevice(const std::filesystem::path& data_dir) {
     const auto canary = CallEngine([&] { return engine.RunCanary(); });
     absl::Status status = canary.status();
@@ -160,14 +160,14 @@ struct JobService::Parts {
   }
 
   absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file) {
-    std::error_code ignored;  // the file cannot be opened then
+    std::error_code ignored;  // if this fails, opening the file fails and says why
     std::filesystem::create_directories(file.parent_path(), ignored);
     return OpenSqliteJobStore(file, [this](const absl::Status& problem) { Tell(problem); });
   }
 
-  // Takes over what an earlier process left, once there is a store to read it from.
+  // Takes over what an earlier process left. The store must be open.
   absl::Status Recover();
-  // OK if all that a job needs of the disk can be written.
+  // Returns OK if a job could write its row, events and artifacts now.
   absl::Status ProbeStorage();
 
   void Tell(const absl::Status& problem) {
@@ -191,18 +191,18 @@ struct JobService::Parts {
   JobTable table;
   JobRunner runner;
   KeyLock request_ids;
-  bool recovered = false;  // Open's thread, then the storage watch's
+  bool recovered = false;  // used by Open's thread, then by the storage watch's alone
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
 };
 
 absl::Status JobService::Parts::Recover() {
-  // Videos of jobs that this database does not know stay: it may be a fresh one.
+  // Keep the videos of unknown jobs: the database may have been replaced by a new one.
   absl::Status removed = artifacts.RemoveLeftovers([&](const std::string& job) {
     const absl::StatusOr<StoredJob> stored = store.Get(job);
     return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
   });
-  if (!removed.ok()) Tell(removed);  // they cost room, and nothing else
+  if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
   absl::Status status = table.Recover();
   recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;
   return status;
@@ -273,9 +273,10 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
   }
   if (!existing.ok()) return existing.status();
   if (existing->request_digest != digest) {
-    return WithReason(absl::AlreadyExistsError(
-                          absl::StrCat("request_id '", key, "' belongs to ", existing->job.name(),
-                                       ", which was asked for with another request")),
+    return WithReason(absl::AlreadyExistsError(absl::StrCat(
+                          "request_id '", key, "' belongs to ", existing->job.name(),
+                          ", whose request differs from this one; repeat that request, "
+                          "or choose another request_id")),
                       kReasonRequestIdReused);
   }
   const absl::StatusOr<wan::v1::Job> job = Get(existing->job.name());
@@ -343,8 +344,9 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
   JobQuery query;
   query.limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
   if (query.limit < 0 || query.limit > kMaxPageSize) {
-    violations.push_back({"page_size", absl::StrCat("must be 1 to ", kMaxPageSize, ", or 0 for ",
-                                                    kDefaultPageSize, "; got ", query.limit)});
+    violations.push_back(
+        {"page_size", absl::StrCat("must be from 1 to ", kMaxPageSize, ", or 0 for ",
+                                   kDefaultPageSize, "; got ", query.limit)});
   }
   if (request.states_size() > kMaxListedStates) {
     violations.push_back(
@@ -355,8 +357,8 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
   for (int i = 0; i < request.states_size(); ++i) {
     const int state = request.states(i);
     if (state == wan::v1::JOB_STATE_UNSPECIFIED || !wan::v1::JobState_IsValid(state)) {
-      violations.push_back(
-          {absl::StrCat("states[", i, "]"), absl::StrCat("must be a job's state, got ", state)});
+      violations.push_back({absl::StrCat("states[", i, "]"),
+                            absl::StrCat("must be a state of wan.v1.JobState, got ", state)});
     } else if (std::find(query.states.begin(), query.states.end(), state) == query.states.end()) {
       query.states.push_back(request.states(i));
     }
@@ -368,8 +370,8 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
   }
   if (!violations.empty()) return InvalidFields(violations);
 
-  // What is shown as live below must be what was stored when the states were compared. If the
-  // store refuses to write, the list is of what it has.
+  // The store compares the states, the live jobs below are what the caller sees: flush, so that
+  // both agree. If the store refuses to write, the list shows what it has.
   parts_->log->Flush().IgnoreError();
   const absl::StatusOr<JobPage> page = parts_->store.List(query);
   if (!page.ok()) return page.status();
@@ -386,7 +388,7 @@ absl::StatusOr<wan::v1::Job> JobService::Cancel(std::string_view name, std::stri
   absl::Status valid = CheckJobName(name, "name");
   if (!valid.ok()) return valid;
   parts_->table.Cancel(std::string(name), StopCause::kCancelled, reason);
-  parts_->log->Flush().IgnoreError();  // the job ends in any case; listeners hear of the problem
+  parts_->log->Flush().IgnoreError();  // the job ends in any case; the listeners are told
   return Get(name);
 }
 
@@ -394,8 +396,8 @@ absl::StatusOr<std::unique_ptr<EventCursor>> JobService::Watch(std::string_view 
                                                                int64_t after_sequence,
                                                                std::function<void()> notify) {
   if (after_sequence < 0) {
-    return InvalidFields({{"after_sequence", absl::StrCat("must be 0 (from the start) or a "
-                                                          "sequence, got ",
+    return InvalidFields({{"after_sequence", absl::StrCat("must be 0 (from the start) or the "
+                                                          "sequence of an event, got ",
                                                           after_sequence)}});
   }
   const absl::StatusOr<wan::v1::Job> job = Get(name);
@@ -413,8 +415,8 @@ absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) con
   const absl::StatusOr<wan::v1::Job> job = Get(name);
   if (!job.ok()) return job.status();
   return WithReason(absl::NotFoundError(absl::StrCat(job->name(),
-                                                     " has no report: no attempt of it has ended, "
-                                                     "and none runs")),
+                                                     " has no report yet: its first attempt has "
+                                                     "not begun")),
                     kReasonReportNotFound);
 }
 
@@ -442,14 +444,14 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->stopped = true;
   parts_->storage.Stop();
   parts_->table.Drain();
-  // Of tasks none is worth waiting for: a model is loaded again at the next start.
+  // No model task is worth waiting for: the next start loads the models again.
   parts_->models.Stop();
   parts_->log->Flush().IgnoreError();  // from here on a kill does not count against the job
   if (mode == StopMode::kFinish) parts_->table.AwaitIdle(parts_->clock.Now() + grace);
   parts_->table.RequeueRunning();
   parts_->executor.Stop();
   parts_->timer.Stop();
-  parts_->log->Flush().IgnoreError();  // listeners heard of the problem
+  parts_->log->Flush().IgnoreError();  // the listeners have been told of the problem
   parts_->log->Close();
 }
 

@@ -1,4 +1,4 @@
-// The server without its wire: everything that VideoGeneration does, in the contract's own messages
+// Everything that the service VideoGeneration does, without gRPC: it speaks the contract's messages
 // and absl::Status. The gRPC services are thin shells around this class.
 #pragma once
 
@@ -27,89 +27,99 @@
 namespace wan::server {
 
 struct JobServiceOptions {
-  // Holds jobs.db, artifacts/ and staging/; made if missing. One server at a time.
+  // The folder of jobs.db, artifacts/ and staging/. It is made if it is missing. Only one server at
+  // a time can use it.
   std::filesystem::path data_dir;
   // Most jobs that may wait.
   int queue_capacity = 100;
   // How many attempts a job may lose with the process or the device before it ends as FAILED.
   int max_attempts = 3;
-  // Warm up as part of loading a model, and with which shapes (empty: a small one).
+  // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;
-  // Sinks of every job's and model task's telemetry, besides events and report.
+  // Receive the telemetry of every job and model task, besides events and report.
   std::vector<SinkFactory> sinks;
-  // What jobs record of the server that ran them.
+  // The version that each job records in its provenance.
   std::string server_version;
-  // Must outlive the service.
+  // They must outlive the service.
   std::vector<StateListener*> listeners;
 };
 
-// What becomes of the running job when the server stops. Queued jobs always stay queued.
+// What happens to the running job when the server stops. Queued jobs always stay queued.
 enum class StopMode {
-  kFinish,   // it may go on for a grace time, and is requeued after that
-  kRequeue,  // it stops within one step and runs again after the restart
+  kFinish,   // it may go on for the grace time; after that it is stopped and requeued
+  kRequeue,  // it stops at once (within 0.5 s on a GPU) and runs again after the restart
 };
 
-// Thread-safe. Create, Cancel and Stop block for a durable write; no call but Stop blocks for a
-// job. Names that are not of the contract's form are INVALID_ARGUMENT with a violation of the field
-// `name` (`job` for Report), unknown ones NOT_FOUND. Violations of a generation request name its
-// own fields ("width"), not a message around it.
+// Thread-safe. Create, Cancel and Stop wait until the disk has their change; Stop alone waits for a
+// job. A name that does not have the contract's form is INVALID_ARGUMENT with a violation of the
+// field `name` (`job` for Report); an unknown name is NOT_FOUND. Violations of a generation request
+// are relative to that request: "width", not "request.width".
 class JobService {
  public:
-  // Opens the data folder (see OpenSqliteJobStore for its errors, of which those of a storage that
-  // is full, read-only or gone are none here: what can be read is served, new jobs are refused,
-  // queued ones wait, and all goes on when the storage takes writes again), puts back what an
-  // earlier process left: queued jobs stay queued, running ones are queued again with a Requeued
-  // event, those of callers are cancelled, half-written artifacts are removed; and begins to run
-  // jobs of models as they become ready. Engine and clock must outlive the service.
+  // Opens the data folder, takes over what an earlier process left, and begins to run jobs as their
+  // models become ready. Queued jobs stay queued, running jobs are queued again with a Requeued
+  // event, jobs that were tied to a caller are cancelled, and half-written artifacts are removed.
+  // `engine` and `clock` must outlive the service.
+  //
+  // Fails like OpenSqliteJobStore, with one exception: a folder that is full, read-only or gone is
+  // not an error. The service then serves what it can read, refuses new jobs, lets queued jobs
+  // wait, and goes on by itself when the folder takes writes again.
   static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
                                                           Engine& engine, Clock& clock);
   JobService(const JobService&) = delete;
   JobService& operator=(const JobService&) = delete;
-  // Stop(kRequeue). All cursors must be gone.
+  // Calls Stop(kRequeue). All cursors must have been destroyed.
   ~JobService();
 
   struct Created {
     wan::v1::Job job;
-    // False: the request_id's job existed already.
+    // False if `job` was created by an earlier call with the same request_id.
     bool created = false;
   };
 
-  // Accepts a job. `tied_to_caller`: the job ends with its caller, who calls Cancel.
-  // INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
+  // Accepts a job, or returns the job that an earlier call with the same request_id and the same
+  // request created. When this returns OK the job is on disk. Pass true for `tied_to_caller` if the
+  // job must not outlive its caller; whoever does must call Cancel when the caller goes away.
+  //
+  // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_STOPPING,
   // STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay.
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller);
 
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;
 
-  // INVALID_ARGUMENT for a bad page size, state or token; a token belongs to its states.
+  // INVALID_ARGUMENT if the page size, a state or the token is wrong. A token is valid only with
+  // the states of the request that returned it.
   absl::StatusOr<wan::v1::ListJobsResponse> List(const wan::v1::ListJobsRequest& request) const;
 
-  // Ends a queued job at once and a running one within one step (it is RUNNING in the answer, and
-  // will be CANCELLED). A job that has ended stays as it is. `reason` is what its log will say.
+  // Ends a queued job at once, and asks a running job to stop, which on a GPU takes at most 0.5 s:
+  // the returned job is still RUNNING and becomes CANCELLED. A job that has ended stays as it is.
+  // The job's Cancelled event carries `reason`.
   absl::StatusOr<wan::v1::Job> Cancel(std::string_view name, std::string_view reason);
 
-  // See EventLog::Watch. INVALID_ARGUMENT for a negative sequence.
+  // See EventLog::Watch. INVALID_ARGUMENT if `after_sequence` is negative.
   absl::StatusOr<std::unique_ptr<EventCursor>> Watch(std::string_view name, int64_t after_sequence,
                                                      std::function<void()> notify);
 
-  // Of the latest attempt, up to now if it runs. NOT_FOUND (REPORT_NOT_FOUND) if it has never run.
+  // Returns the report of the latest attempt; if it runs, the report up to now. NOT_FOUND
+  // (REPORT_NOT_FOUND) if no attempt has ended and none runs.
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view name) const;
 
   struct OpenedArtifact {
     wan::v1::Artifact artifact;
     ArtifactReader reader;
   };
-  // OUT_OF_RANGE for an offset past the end.
+  // Opens an artifact at a byte offset. NOT_FOUND (ARTIFACT_NOT_FOUND) if the job has no such
+  // artifact; OUT_OF_RANGE if `offset` is past its end.
   absl::StatusOr<OpenedArtifact> OpenArtifact(std::string_view name, uint64_t offset) const;
 
   JobStats Stats() const;
   ModelRegistry& models();
 
-  // Refuses new jobs, ends the running one as `mode` says, drops model tasks that have not begun,
-  // makes everything durable and ends all cursors with UNAVAILABLE. Idempotent; reading still works
-  // afterwards.
+  // Refuses new jobs, ends the running job as `mode` says, cancels model tasks, writes everything
+  // to disk and ends all cursors with UNAVAILABLE. Blocks until that is done. Reading still works
+  // afterwards. Idempotent.
   void Stop(StopMode mode, absl::Duration grace);
 
  private:

@@ -1,4 +1,4 @@
-// The two sinks of every attempt: its events and its report.
+// The two telemetry sinks that every attempt has: one makes its events, one its report.
 #pragma once
 
 #include <functional>
@@ -16,26 +16,27 @@
 
 namespace wan::server {
 
-// Turns spans into StageStarted, StageFinished and, after a step's inference, StepProgress with the
-// time left. Used as a Recorder uses its sinks: one call at a time.
+// Turns spans into the events StageStarted and StageFinished and, after each step's inference,
+// StepProgress with the estimated time left. Not thread-safe; a Recorder calls its sinks one at a
+// time.
 class EventSink final : public TelemetrySink {
  public:
-  // Takes events in their order, with the step's progress if there is any.
+  // Receives events in order; `progress` is set when a step has ended.
   using Emit = std::function<void(std::vector<wan::v1::Event> events,
                                   const std::optional<wan::v1::StepProgress>& progress)>;
 
-  // `estimator` must outlive the sink; it learns from the stages of the plan.
+  // `estimator` must outlive the sink, which feeds it with the time of every stage of the plan.
   EventSink(std::string model, int attempt, TimeEstimator& estimator, Emit emit);
 
-  // What lies ahead; before it is known there are no estimates. Called while no span is open that
-  // belongs to the plan.
+  // Sets the stages to come. Call it before the first of them starts; until then events carry no
+  // estimate.
   void SetPlan(std::vector<StagePlan> stages);
 
   void OnSpanStart(const SpanStart& start) override;
   void OnSpanEnd(const SpanRecord& record) override;
 
  private:
-  // Takes the stage from what lies ahead and learns from it.
+  // Removes the stage from those to come and feeds the estimator.
   void FinishStage(const SpanRecord& record);
   wan::v1::Event NewEvent() const;
 
@@ -46,13 +47,13 @@ class EventSink final : public TelemetrySink {
   std::vector<StagePlan> remaining_;
 };
 
-// Collects the stage table. Snapshot may be called by any thread at any time.
+// Collects the report's table of stages. Snapshot may be called from any thread at any time.
 class ReportSink final : public TelemetrySink {
  public:
-  // `header`: a report without stages.
+  // `header` is the report without its stages.
   explicit ReportSink(wan::v1::JobReport header);
 
-  // Every stage that has ended, in the order of their start.
+  // Returns the header with every stage that has ended, ordered by start.
   wan::v1::JobReport Snapshot() const;
 
   void OnSpanStart(const SpanStart& start) override;

@@ -1,4 +1,4 @@
-// The jobs that have not ended: their states, and every way from one state to the next.
+// The jobs that have not ended, their states, and every transition between states:
 //
 //   Accept --> QUEUED --BeginNext--> RUNNING --End--> COMPLETED, FAILED, CANCELLED
 //                ^  \--Cancel--> CANCELLED      \--> QUEUED again (the server stops)
@@ -35,7 +35,7 @@
 
 namespace wan::server {
 
-// A running attempt, as its runner needs it.
+// What a runner needs to know of a running attempt.
 struct Attempt {
   wan::v1::Job job;
   absl::Time queued_since;
@@ -43,16 +43,17 @@ struct Attempt {
   std::shared_ptr<ReportSink> report;
 };
 
-// What ends a job from outside.
+// Why a job is stopped from outside.
 enum class StopCause { kCancelled, kDeadline };
 
-// Thread-safe. However many jobs wait, a call looks at a bounded number of them while it holds the
-// lock; those that all jobs behind a place must hear of take it many times. A change of state and
-// its event are one transaction; where not said otherwise a call
-// returns before it is stored (EventLog::Flush waits for that).
+// Thread-safe. A change of state and its event are stored in one transaction. Unless its comment
+// says otherwise, a call returns before its change is on disk; EventLog::Flush waits for that.
+// While a call holds the lock it looks at a bounded number of jobs, however many wait; a call that
+// must tell all jobs behind a place takes the lock many times.
 class JobTable {
  public:
-  // All must outlive the table, but the log must die first: it reports back what is stored.
+  // All must outlive the table except the log, which must be destroyed before it: the log calls
+  // back into the table when a change is stored.
   struct Parts {
     JobStore& store;
     EventLog& log;
@@ -60,64 +61,67 @@ class JobTable {
     DeadlineTimer& timer;
     TimeEstimator& estimator;
     Clock& clock;
-    // What a job's report says about where it runs.
+    // Copied into every job's report.
     std::string device;
     std::string dtype;
     int queue_capacity = 0;
-    // How many lost attempts (server/jobs/attempts.h) end a job.
+    // A job ends as FAILED after this many lost attempts (server/jobs/attempts.h).
     int max_attempts = 3;
     std::vector<StateListener*> listeners;
   };
   explicit JobTable(Parts parts);
 
-  // Takes over what an earlier process left; returns once that is stored. Called first.
+  // Call first, once. Takes over the jobs that an earlier process left, and returns when that is on
+  // disk.
   absl::Status Recover();
 
-  // Queues a job and returns it once it is stored. `stored` has name, request, image_sha256, digest
-  // and tie; the model counts it already (ModelRegistry::AddJob), and keeps doing so only on OK.
+  // Queues a job and returns it once it is on disk. Fill in name, request and image_sha256 of
+  // `stored.job`, and the two other members. Call ModelRegistry::AddJob before, and
+  // ModelRegistry::RemoveJob if this returns an error.
   absl::StatusOr<wan::v1::Job> Accept(StoredJob stored, const std::string& image,
                                       std::shared_ptr<const PlannedWork> work);
 
-  // Starts the next attempt; nothing if no job can run now.
+  // Starts the next attempt; returns nullopt if no job can run now.
   std::optional<Attempt> BeginNext();
 
-  // Events of the running attempt.
+  // Appends events of the running attempt. `progress` replaces the job's if it is set.
   void AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                    const std::optional<wan::v1::StepProgress>& progress);
 
-  // Changes what the job of the running attempt says of itself; stored with its end.
+  // Changes the row of the running job. The change is stored when the attempt ends.
   void Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change);
 
-  // Ends the running attempt; returns the job's new state. A job that was stopped ends as its
-  // stopper wanted, whatever the engine says: CANCELLED, or QUEUED again when the server stops
-  // (unless it is done already, or tied to its caller).
+  // Ends the running attempt and returns the job's new state. If the job was asked to stop, that
+  // decides, whatever `result` is: a cancelled job becomes CANCELLED, and when the server stops the
+  // job becomes QUEUED again unless it has completed or is tied to its caller.
   wan::v1::JobState End(const std::string& job,
                         const absl::StatusOr<std::vector<wan::v1::Artifact>>& result);
 
-  // Ends the running attempt, whose device was lost: it counts as one that took the process with
-  // it. The job goes back to the queue, or ends: FAILED (ATTEMPTS_EXHAUSTED), or CANCELLED if it
-  // was stopped or is tied to its caller, for whom nothing runs again. Returns its new state.
+  // Ends the running attempt after its device was lost, counts it as lost, and returns the job's
+  // new state: QUEUED; FAILED (ATTEMPTS_EXHAUSTED) if it has lost too many attempts; CANCELLED if
+  // it was asked to stop or is tied to its caller.
   wan::v1::JobState EndLost(const std::string& job, std::string_view reason);
 
-  // Puts the running job back into the queue, because what it needs is not there now. Does not
-  // count against it. One that was stopped ends as its stopper wanted. Returns its new state.
+  // Puts the running job back into the queue because it cannot run now (the data folder takes no
+  // writes), without counting a lost attempt. A job that was asked to stop ends as in End. Returns
+  // its new state.
   wan::v1::JobState Postpone(const std::string& job, std::string_view reason);
 
-  // Ends a queued job at once and asks a running one to stop. Others stay as they are.
+  // Ends a queued job at once, and asks a running job to stop. Does nothing to other jobs.
   void Cancel(const std::string& job, StopCause cause, std::string_view reason);
 
-  // The job as it is, if it has not ended, or its end is not stored yet.
+  // Returns the job if it has not ended or its end is not on disk yet; otherwise ask the store.
   std::optional<wan::v1::Job> Find(const std::string& job) const;
   std::optional<wan::v1::JobReport> FindReport(const std::string& job) const;
   JobStats Stats() const;
 
-  // From now on Accept refuses (SERVER_STOPPING) and BeginNext finds nothing. A running attempt
-  // does not count as lost any more, however the process ends.
+  // After this, Accept refuses with SERVER_STOPPING and BeginNext returns nullopt. The running
+  // attempt no longer counts as lost, however the process ends.
   void Drain();
-  // From now on Accept refuses (DEVICE_LOST) and BeginNext finds nothing: no job can run in this
-  // process. Jobs stay as they are.
+  // After this, Accept refuses with DEVICE_LOST and BeginNext returns nullopt. The state of no job
+  // changes.
   void LoseDevice();
-  // Waits until no job runs; false if one still does at `deadline`.
+  // Waits until no job runs. Returns false if one still runs at `deadline`.
   bool AwaitIdle(absl::Time deadline);
   // Asks the running job to stop and be requeued.
   void RequeueRunning();
@@ -125,7 +129,7 @@ class JobTable {
  private:
   struct LiveJob {
     StoredJob stored;
-    bool accepting = false;  // not stored yet: nobody can know its name
+    bool accepting = false;  // not on disk yet, so no caller knows its name
     uint64_t age = 0;
     absl::Time queued_since;
     std::shared_ptr<const PlannedWork> work;  // null while unknown
@@ -140,28 +144,30 @@ class JobTable {
   };
   using LiveJobs = std::unordered_map<std::string, LiveJob>;
 
-  // Null if there is none. Waits for a job that is being accepted.
+  // Returns null if there is no such job. Waits while the job is being accepted.
   LiveJob* FindLive(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Takes over one job that an earlier process left; `trace` is where its attempt stood.
+  // Takes over one job that an earlier process left; `trace` is that of its latest attempt.
   void RecoverOne(StoredJob stored, AttemptTrace trace) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Puts the job into the queue; the event that tells of its place.
+  // Puts the job into the queue and returns the event that tells its position.
   wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells queued jobs from `from` on of places that changed enough to be worth an event, some of
-  // them at a time with the lock free in between. `estimate`: estimates them anew on the way.
+  // Appends a Queued event to every job from `from` on whose position changed enough to be worth
+  // one. Takes the lock for some jobs at a time. If `estimate` is true, it also estimates them
+  // anew.
   void AnnouncePositions(JobQueue::Place from, bool estimate) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
-  // Estimated time until the jobs that run and that are summed up in `before` have ended.
+  // Estimates the time until the running job and those summed up in `before` have ended.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Reads from the store where the latest attempt stood, as far as its events can be read.
+  // Rebuilds the trace of the job's latest attempt from its stored events, as far as they can be
+  // read.
   AttemptTrace StoredTrace(const wan::v1::Job& job) const;
-  // Requeues a job whose attempt was lost, or ends it if that was the last it may lose.
+  // Requeues a job that lost its attempt, or ends it if it may lose no more.
   void RequeueLost(LiveJob& live, std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts a RUNNING job back into the queue.
   void Requeue(LiveJob& live, std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -24,8 +24,8 @@ void CheckName(const std::string& field, const std::string& name,
     return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
   });
   if (named && !name.empty() && name.size() <= kMaxNameLength) return;
-  violations.push_back({field, absl::StrCat("'", name, "' is no name: 1 to ", kMaxNameLength,
-                                            " letters, digits, '.', '_' and '-'")});
+  violations.push_back({field, absl::StrCat("'", name, "' is not a valid name; must be 1 to ",
+                                            kMaxNameLength, " letters, digits, '.', '_' and '-'")});
 }
 
 absl::Status CheckSpec(const ModelSpec& spec) {
@@ -38,7 +38,8 @@ absl::Status CheckSpec(const ModelSpec& spec) {
     const std::string field = absl::StrCat("loras[", i, "]");
     CheckName(field + ".name", spec.loras[i].name, violations);
     if (spec.loras[i].path.empty()) {
-      violations.push_back({field + ".path", "must be a safetensors file or a folder of PEFT's"});
+      violations.push_back(
+          {field + ".path", "must be a safetensors file or a folder that PEFT wrote"});
     }
   }
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
@@ -64,15 +65,16 @@ absl::Status Refused(std::string_view reason, const std::string& message) {
 absl::Status NotReady(const std::string& name, wan::v1::ModelState state,
                       const absl::Status& error) {
   if (state == wan::v1::MODEL_STATE_LOADING) {
-    return Refused(kReasonModelLoading, absl::StrCat("model '", name, "' is being loaded"));
+    return Refused(kReasonModelLoading,
+                   absl::StrCat("model '", name, "' is being loaded; try again when it is ready"));
   }
-  return Refused(kReasonModelNotReady,
-                 error.ok()
-                     ? absl::StrCat("model '", name, "' is not loaded")
-                     : absl::StrCat("model '", name, "' could not be loaded: ", error.message()));
+  return Refused(
+      kReasonModelNotReady,
+      error.ok() ? absl::StrCat("model '", name, "' is not loaded; load it with LoadModel first")
+                 : absl::StrCat("model '", name, "' could not be loaded: ", error.message()));
 }
 
-// The end of a task: the model as it is after it, or why it failed.
+// Calls `done` with the model, or with the error if the task failed.
 void Tell(const ModelRegistry::Done& done, const absl::Status& status,
           const wan::v1::Model& model) {
   if (status.ok()) {
@@ -96,7 +98,9 @@ absl::Status ModelRegistry::Add(const ModelSpec& spec) {
   entry.path = spec.path;
   entry.loras = spec.loras;
   if (!entries_.emplace(spec.name, std::move(entry)).second) {
-    return absl::AlreadyExistsError(absl::StrCat("model '", spec.name, "' is named twice"));
+    return absl::AlreadyExistsError(absl::StrCat("model '", spec.name,
+                                                 "' is named twice; each model needs a "
+                                                 "name of its own"));
   }
   return absl::OkStatus();
 }
@@ -135,9 +139,10 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
                                   NamesOf(entry.loras), "; unload it first"));
     case wan::v1::MODEL_STATE_LOADING:
       if (!same) {
-        return Refused(kReasonModelLoading,
-                       absl::StrCat("model '", spec.name, "' is being loaded from ", entry.path,
-                                    " with ", NamesOf(entry.loras)));
+        return Refused(
+            kReasonModelLoading,
+            absl::StrCat("model '", spec.name, "' is being loaded from ", entry.path, " with ",
+                         NamesOf(entry.loras), "; wait until it is loaded, then unload it first"));
       }
       break;
     default:
@@ -156,8 +161,8 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
   views.reserve(sinks.size());
   for (const auto& sink : sinks) views.push_back(sink.get());
   Recorder recorder(clock_, engine_.Monitor(), std::move(views));
-  // The caller's end does not end a load: others may wait for it, and a client that gives up after
-  // a minute would never see its model loaded.
+  // A load goes on when its caller is gone: others may wait for it, and a client with a short
+  // timeout could never load a large model otherwise.
   const std::stop_token stop = stopping_.get_token();
   absl::Status loaded = CallEngine([&] { return engine_.LoadModel(spec, recorder, stop); });
   if (!loaded.ok()) return OrStopping(loaded);
@@ -166,12 +171,12 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
       CallEngine([&] { return engine_.Warmup(spec.name, options_.warm_up_shapes, stop); });
   if (warm.ok()) return warm;
   if (IsDeviceLost(warm)) return warm;
-  // A model that cannot run must not look ready, nor hold memory. Its warm-up's error is the one
-  // that tells.
+  // A model that cannot run must not look ready or hold memory. Keep the warm-up's error, which
+  // says why, rather than one of the unloading.
   CallEngine([&] { return engine_.UnloadModel(spec.name); }).IgnoreError();
   warm = OrStopping(warm);
   if (ReasonOf(warm) == kReasonServerStopping) return warm;
-  return absl::Status(warm.code(), absl::StrCat("warming up: ", warm.message()));
+  return absl::Status(warm.code(), absl::StrCat("the warm-up failed: ", warm.message()));
 }
 
 absl::Status ModelRegistry::OrStopping(absl::Status status) const {
@@ -208,7 +213,7 @@ void ModelRegistry::Unload(std::string_view name, const Done& done) {
     {
       absl::MutexLock lock(&mutex_);
       Entry& entry = entries_[bare];
-      // A load may have been asked for since; it comes behind this in the executor.
+      // If a load was asked for since, the state is LOADING and that load decides.
       if (!status.ok() && entry.state == wan::v1::MODEL_STATE_UNLOADED) {
         SetState(bare, entry, wan::v1::MODEL_STATE_FAILED, status);
       }
@@ -229,9 +234,12 @@ ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name) {
   if (entry.state == wan::v1::MODEL_STATE_LOADING) return NotReady(name, entry.state, entry.error);
   const auto jobs = jobs_.find(name);
   if (jobs != jobs_.end()) {
-    return Refused(kReasonModelInUse, absl::StrCat("model '", name, "' has ", jobs->second,
-                                                   " jobs that wait or run; cancel them or let "
-                                                   "them end first"));
+    return Refused(kReasonModelInUse,
+                   absl::StrCat("model '", name, "' has ", jobs->second,
+                                jobs->second == 1 ? " job that waits or runs; cancel it or "
+                                                    "let it end first"
+                                                  : " jobs that wait or run; cancel them or "
+                                                    "let them end first"));
   }
   const bool resident = entry.state == wan::v1::MODEL_STATE_READY;
   SetState(name, entry, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
@@ -244,7 +252,8 @@ void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes
   const std::string bare(BareModelName(name));
   if (shapes.size() > kMaxWarmupShapes) {
     return done(InvalidFields(
-        {{"shapes", absl::StrCat("has ", shapes.size(), " entries; at most ", kMaxWarmupShapes)}}));
+        {{"shapes",
+          absl::StrCat("has ", shapes.size(), " entries; must have at most ", kMaxWarmupShapes)}}));
   }
   absl::Status ready = CheckReady(bare);
   if (ready.ok()) ready = CallEngine([&] { return engine_.CheckWarmup(bare, shapes); });
@@ -260,7 +269,7 @@ void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes
 absl::Status ModelRegistry::RunWarmup(const std::string& name,
                                       const std::vector<VideoShape>& shapes,
                                       const std::stop_token& caller) {
-  std::stop_source stop;  // of whichever of the two asks first
+  std::stop_source stop;  // requested by the caller or by Stop(), whichever is first
   const auto end = [&stop] { stop.request_stop(); };
   const std::stop_callback on_caller(caller, end);
   const std::stop_callback on_server(stopping_.get_token(), end);

@@ -1,4 +1,4 @@
-// Which models there are, in which state, and who needs them.
+// Knows the models, their states, and how many jobs need each of them.
 #pragma once
 
 #include <cstddef>
@@ -23,69 +23,76 @@
 
 namespace wan::server {
 
-// Each shape of a warm-up may take as long as a job.
+// Most shapes of one WarmupModel call: each may take as long as a job.
 inline constexpr size_t kMaxWarmupShapes = 16;
 
 struct ModelRegistryOptions {
-  // Warm up as part of loading. A model that cannot be warmed up is FAILED.
+  // Whether loading includes a warm-up. A model whose warm-up fails becomes FAILED.
   bool warm_up_on_load = true;
-  // What that warm-up runs; empty: the engine's small shape.
+  // The shapes of that warm-up; empty: the engine's own small shape.
   std::vector<VideoShape> warm_up_shapes;
   std::vector<SinkFactory> sinks;
   std::vector<StateListener*> listeners;
-  // Hears of a task that ended because the device is lost; called on the executor's thread.
+  // Called on the executor's thread when a task has failed because the device is lost.
   std::function<void(const absl::Status&)> on_device_lost = [](const absl::Status&) {};
 };
 
-// Thread-safe. Names are bare ("ti2v-5b") or resource names ("models/ti2v-5b"). The calls with a
-// `done` never block: the engine's work runs on the executor's thread, between jobs, and `done` is
-// called there (or at once, on the caller's thread, when there is nothing to do) with the model as
-// it is then. A task that a stopping server drops ends with UNAVAILABLE.
+// Thread-safe. A name may be bare ("ti2v-5b") or a resource name ("models/ti2v-5b").
+//
+// The calls with a `done` never block. The engine's work runs on the executor's thread, between
+// jobs, and `done` is called there with the model as it is then, or with an error. If there is
+// nothing to do, `done` is called on the caller's thread before the call returns. When the server
+// stops, every task that has not ended gets UNAVAILABLE (SERVER_STOPPING).
 class ModelRegistry {
  public:
   using Done = std::function<void(absl::StatusOr<wan::v1::Model>)>;
 
-  // All must outlive the registry's use by the executor.
+  // All arguments must stay alive until the executor has stopped.
   ModelRegistry(Engine& engine, Executor& executor, Clock& clock, ModelRegistryOptions options);
 
-  // Makes a name known as UNLOADED. ALREADY_EXISTS if it is known; INVALID_ARGUMENT unless the name
-  // and its LoRAs' are 1 to 63 letters, digits, '.', '_' and '-' and no path is empty.
+  // Adds a model in the state UNLOADED. ALREADY_EXISTS if the name is taken; INVALID_ARGUMENT if
+  // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', or if a path is empty.
   absl::Status Add(const ModelSpec& spec);
 
-  // Makes resident and warm. An empty path means the known one, and without LoRAs the known ones,
-  // too. A resident model of the same path and LoRAs is left as it is; one on its way is waited
-  // for. FAILED_PRECONDITION (MODEL_LOADED, MODEL_LOADING) if the name is resident or on its way
-  // with others; NOT_FOUND for an unknown name without a path; INVALID_ARGUMENT for a bad name;
-  // else the engine's error, which the model's state keeps.
+  // Loads a model and, if the options say so, warms it up. If `spec.path` is empty, the model's
+  // known path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is loaded
+  // with the same path and LoRAs, nothing happens; if it is being loaded with them, `done` waits
+  // for that.
+  //
+  // Errors: FAILED_PRECONDITION (MODEL_LOADED, MODEL_LOADING) if the name is loaded, or being
+  // loaded, with another path or other LoRAs; NOT_FOUND for an unknown name without a path;
+  // INVALID_ARGUMENT as in Add; else the engine's error, which also becomes the model's `error`.
   void Load(ModelSpec spec, const Done& done);
 
-  // FAILED_PRECONDITION (MODEL_IN_USE, MODEL_LOADING) while jobs for it wait or run, or while it is
-  // on its way. An unloaded or failed model becomes or stays UNLOADED.
+  // Frees a model's memory and makes it UNLOADED; that a model is not loaded is not an error.
+  // FAILED_PRECONDITION if jobs for it wait or run (MODEL_IN_USE), or if it is being loaded
+  // (MODEL_LOADING).
   void Unload(std::string_view name, const Done& done);
 
-  // Every shape is planned as a job's would be, at once, before it waits for its turn:
-  // INVALID_ARGUMENT with the violations of all shapes, or for more than kMaxWarmupShapes of them.
-  // FAILED_PRECONDITION unless the model is READY. CANCELLED when `caller` asks for a stop, at once
-  // also while the warm-up runs.
+  // Runs the model once with each shape. The shapes are planned like jobs before this returns:
+  // INVALID_ARGUMENT with the violations of all of them, or if there are more than
+  // kMaxWarmupShapes. FAILED_PRECONDITION unless the model is READY. CANCELLED when `caller` asks
+  // for a stop; a warm-up that runs ends as quickly as a cancelled job.
   void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
               std::stop_token caller = {});
 
   // Ends the load or warm-up that runs, and those that begin later, with UNAVAILABLE
-  // (SERVER_STOPPING). Idempotent; does not wait.
+  // (SERVER_STOPPING). Does not wait. Idempotent.
   void Stop();
 
   // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name.
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
-  // By name.
+  // Returns all models, ordered by name.
   std::vector<wan::v1::Model> List() const;
 
   bool IsReady(std::string_view name) const;
 
-  // A job for the model exists until RemoveJob. For new jobs: refused with INVALID_ARGUMENT (a
-  // violation of `model` that lists the known ones), FAILED_PRECONDITION (MODEL_NOT_READY) or
-  // UNAVAILABLE (MODEL_LOADING) unless the model is READY.
+  // Counts a new job for the model, which cannot be unloaded until RemoveJob. Returns an error and
+  // counts nothing unless the model is READY: INVALID_ARGUMENT (a violation of `model` that lists
+  // the known names), UNAVAILABLE (MODEL_LOADING) or FAILED_PRECONDITION (MODEL_NOT_READY).
   absl::Status AddJob(std::string_view name);
-  // For jobs that were accepted by an earlier process: they wait until the model is loaded.
+  // Counts a job that an earlier process accepted. It waits until the model is loaded, even if the
+  // name is not known now.
   void AddRecoveredJob(std::string_view name);
   void RemoveJob(std::string_view name);
 
@@ -97,18 +104,18 @@ class ModelRegistry {
     absl::Status error;
     std::vector<Done> load_waiters;
   };
-  // Nothing where the executor must work first.
+  // Nullopt: the executor must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
 
-  // Fills in what is known of the spec. Without an answer `done` waits for the load, which the
-  // caller has to `begin` unless it is on its way.
+  // Fills in what `spec` leaves to the known model. If it returns no answer, `done` waits for the
+  // load; if it has set `*begin`, the caller must start that load.
   Answer JoinLoad(ModelSpec& spec, const Done& done, bool* begin);
   absl::Status RunLoad(const ModelSpec& spec);
-  // Tells options_.on_device_lost if that is why a task failed.
+  // Calls options_.on_device_lost if a task failed because of that.
   void Hear(const absl::Status& status) const;
   absl::Status RunWarmup(const std::string& name, const std::vector<VideoShape>& shapes,
                          const std::stop_token& caller);
-  // What a stopping server's tasks end with, instead of the engine's CANCELLED.
+  // Replaces the engine's CANCELLED by SERVER_STOPPING if the server is stopping.
   absl::Status OrStopping(absl::Status status) const;
   void FinishLoad(const std::string& name, const absl::Status& status);
   Answer BeginUnload(const std::string& name);
@@ -125,7 +132,7 @@ class ModelRegistry {
   std::stop_source stopping_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
-  // Apart from entries_: jobs of an earlier process may name a model that is not known any more.
+  // Not in entries_, because jobs of an earlier process may name a model that is no longer known.
   std::map<std::string, int, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// How many jobs there are.
+// Figures about the jobs of a server, for metrics and ServerInfo.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,13 @@
 namespace wan::server {
 
 struct JobStats {
-  // Now for QUEUED and RUNNING; since the service was opened for final states.
+  // For QUEUED and RUNNING the jobs now; for final states those that ended since the service was
+  // opened.
   std::map<wan::v1::JobState, int64_t> jobs_by_state;
-  // Jobs that wait, by model.
+  // The number of waiting jobs, by model.
   std::map<std::string, int> queued;
-  // Estimated seconds of execution that wait, by model, of the jobs that can be estimated.
+  // The estimated seconds that the waiting jobs will run, by model. Jobs without an estimate are
+  // left out.
   std::map<std::string, double> queued_seconds;
   int queued_total = 0;
   int running_total = 0;

@@ -1,4 +1,5 @@
-// Whether the data folder takes writes: what stops new work while it does not, and starts it again.
+// Knows whether the data folder takes writes. New jobs are refused, and queued jobs wait, while it
+// does not.
 #pragma once
 
 #include <functional>
@@ -11,12 +12,12 @@
 
 namespace wan::server {
 
-// Thread-safe. Costs nothing while the storage is well; after a failure one thread probes it once a
-// second until it is well again.
+// Thread-safe. Does nothing while writes succeed. After Report its thread probes the folder once a
+// second until a probe succeeds.
 class StorageWatch {
  public:
-  // Both are called on the watch's thread with no lock held: `probe` says whether the storage takes
-  // writes, `changed` hears OK, or why it does not, whenever that has changed.
+  // Both are called on the watch's thread with no lock held. `probe` returns OK if the folder takes
+  // writes, else why not. `changed` is called with the new status whenever it changes.
   struct Calls {
     std::function<absl::Status()> probe;
     std::function<void(const absl::Status&)> changed;
@@ -26,19 +27,19 @@ class StorageWatch {
   explicit StorageWatch(Clock& clock) : clock_(clock) {}
   StorageWatch(const StorageWatch&) = delete;
   StorageWatch& operator=(const StorageWatch&) = delete;
-  // Stops.
+  // Calls Stop().
   ~StorageWatch();
 
-  // Begins the thread. Called once.
+  // Call once. Starts the thread.
   void Start(Calls calls);
 
-  // OK, or why nothing can be stored now.
+  // Returns OK if the folder takes writes, else why not.
   absl::Status status() const;
 
-  // A write failed with `problem`. From now on status() says so, until a probe goes well.
+  // Call when a write has failed with `problem`. status() returns it until a probe succeeds.
   void Report(const absl::Status& problem);
 
-  // Once this returns neither call is running or will run again. Idempotent.
+  // Waits for a running `probe` or `changed` and ends the thread; neither runs again. Idempotent.
   void Stop();
 
  private:

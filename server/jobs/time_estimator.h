@@ -1,4 +1,4 @@
-// How long work will take, learned from what it took.
+// Estimates how long stages will take from how long they took before.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace wan::server {
 
-// The stages of a plan, added up by their families: all that an estimate needs of them, in a
-// hundredth of their memory. Immutable.
+// The stages of a plan, summed by stage family: what an estimate needs of them, in a hundredth of
+// their memory. Immutable.
 class PlannedWork {
  public:
   explicit PlannedWork(std::span<const StagePlan> stages);
@@ -26,22 +26,23 @@ class PlannedWork {
   struct Family {
     std::string name;
     double flops = 0;
-    int stages_with_flops = 0;  // whose operations are what takes their time
+    int stages_with_flops = 0;  // stages whose time depends on their operations
     int other_stages = 0;
   };
   std::vector<Family> families_;
 };
 
-// Keeps, for every model and stage family, the seconds per floating-point operation (seconds per
-// stage where the plan has no operations), the latest counting most. Thread-safe.
+// Keeps a moving average for every model and stage family: seconds per floating-point operation, or
+// seconds per stage where the plan counts no operations. The latest observation weighs most.
+// Thread-safe.
 class TimeEstimator {
  public:
-  // A stage of the plan that ended well took so long.
+  // Call when a stage of a plan has ended without error, with its wall time.
   void Observe(std::string_view model, const StagePlan& stage, double seconds);
 
-  // Of stages of a plan, one after the other. Unknown for a plan without stages, and until a
-  // denoising step of the model has been observed; a stage never seen is taken to run as fast, per
-  // operation, as a denoising step.
+  // Returns the estimated seconds of a plan's stages, run one after the other. Returns nullopt if
+  // there are no stages, or if no denoising step of the model has been observed yet. A stage that
+  // was never observed is taken to be as fast, per operation, as a denoising step.
   std::optional<double> Seconds(std::string_view model, const PlannedWork& work) const;
 
  private:

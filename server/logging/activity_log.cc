@@ -46,7 +46,7 @@ void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous
   const std::string& state = wan::v1::JobState_Name(job.state());
   const std::string& before = wan::v1::JobState_Name(previous);
   if (job.has_error()) {
-    // A job that failed is its caller's affair; the server goes on.
+    // A failed job concerns its caller, not the operator, so it is no more than a warning.
     logger_.Log(job.state() == wan::v1::JOB_STATE_FAILED ? LogLevel::kWarning : LogLevel::kInfo,
                 "job",
                 {{"job", job.name()},

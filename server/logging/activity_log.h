@@ -1,4 +1,5 @@
-// Logs what jobs and models do: one line a change of state, and one a stage at level debug.
+// Logs what happens to jobs and models: one entry for each change of state and, at level debug, one
+// for each stage.
 #pragma once
 
 #include "server/logging/logger.h"
@@ -6,10 +7,10 @@
 
 namespace wan::server {
 
-// Prompts, images and labels are the callers' own and never logged.
+// Thread-safe. Never logs prompts, images and labels, which belong to the callers.
 class ActivityLog final : public StateListener {
  public:
-  // The logger must outlive the log and its sinks.
+  // `logger` must outlive this object and its sinks.
   explicit ActivityLog(Logger& logger) : logger_(logger) {}
 
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
@@ -18,7 +19,7 @@ class ActivityLog final : public StateListener {
   void OnDeviceLost(const absl::Status& problem) override;
   void OnStorage(const absl::Status& status) override;
 
-  // Sinks that log every stage with its seconds.
+  // Returns a factory of sinks that log every stage and its seconds. This object must outlive them.
   SinkFactory StageSinks();
 
  private:

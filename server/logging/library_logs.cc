@@ -9,7 +9,7 @@
 namespace wan::server {
 namespace {
 
-// The libraries call plain functions.
+// Global, because the libraries take plain functions.
 std::atomic<LimitedLog*> grpc_log{nullptr};
 std::atomic<LimitedLog*> protobuf_log{nullptr};
 
@@ -25,8 +25,8 @@ LogLevel LevelOf(gpr_log_severity severity) {
   return LogLevel::kError;
 }
 
-// What protobuf calls an error is a request that cannot be read: its caller's affair. It ends the
-// process itself after a fatal one.
+// Protobuf's errors are requests that cannot be parsed. They concern the caller, so they are
+// warnings. After a fatal error protobuf ends the process itself.
 LogLevel LevelOf(google::protobuf::LogLevel level) {
   switch (level) {
     case google::protobuf::LOGLEVEL_INFO:

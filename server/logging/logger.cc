@@ -100,7 +100,7 @@ void LimitedLog::Log(LogLevel level, std::string_view message, std::string_view 
     ++in_window_;
   }
   if (left_out > 0) {
-    logger_.Log(LogLevel::kWarning, "messages left out",
+    logger_.Log(LogLevel::kWarning, "messages were left out",
                 {{"source", source_}, {"count", left_out}});
   }
   logger_.Log(level, message, {{"source", source_}, {"file", file}, {"line", line}});
@@ -108,8 +108,8 @@ void LimitedLog::Log(LogLevel level, std::string_view message, std::string_view 
 
 Logger::Writer StandardError() {
   return [](std::string_view line) {
-    // One write an entry where possible, so that lines of other processes on the same descriptor
-    // stay whole. There is nowhere to report what cannot be written.
+    // One write for each entry where possible, so that lines do not mix with those of another
+    // process that has the same descriptor. A failure cannot be reported anywhere.
     while (!line.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
       if (written <= 0) return;

@@ -1,4 +1,4 @@
-// Structured logs: one line an entry, JSON or text.
+// Writes structured logs, one line for each entry, as JSON or text.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace wan::server {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kJson, kText };
 
-// One named value of an entry. Text need not be valid UTF-8: what is not is replaced.
+// One named value of an entry. Bytes of a text that are not valid UTF-8 are replaced.
 struct LogField {
   using Value = std::variant<std::string, int64_t, double, bool>;
 
@@ -36,16 +36,16 @@ struct LogField {
   Value value;
 };
 
-// Thread-safe; entries never interleave.
+// Thread-safe. Lines of different threads do not mix.
 //
 // JSON: {"time":"2026-01-01T00:00:00.000Z","level":"info","message":...,FIELD:...}
 // Text: 2026-01-01T00:00:00.000Z INFO message field=value
 class Logger {
  public:
-  // Receives one line with its newline.
+  // Receives one line, with its newline. Called by one thread at a time.
   using Writer = std::function<void(std::string_view line)>;
 
-  // Entries below `level` are dropped. The clock must outlive the logger.
+  // Drops entries below `level`. `clock` must outlive the logger.
   Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer);
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
@@ -60,16 +60,16 @@ class Logger {
   absl::Mutex mutex_;  // one writer call at a time
 };
 
-// Writes lines to the process' standard error.
+// Returns a writer to the standard error of the process. It ignores lines that cannot be written.
 Logger::Writer StandardError();
 
-// Lets a bounded number of entries through, for messages that callers can cause at will.
+// Logs at most a number of entries in a time, for messages that callers can cause at will.
 // Thread-safe.
 class LimitedLog {
  public:
-  // At most `most` entries in each `window`, which begins with its first entry. What is left out is
-  // counted, and told in an entry of its own before the first one of the next window. Logger and
-  // clock must outlive the log; `source` names whose messages they are.
+  // Logs at most `most` entries in each `window`; a window begins with its first entry. The number
+  // of dropped entries is logged before the first entry of the next window. `source` becomes a
+  // field of every entry. `logger` and `clock` must outlive this object.
   LimitedLog(Logger& logger, const Clock& clock, std::string source, int most = 20,
              absl::Duration window = absl::Seconds(10));
 
@@ -87,9 +87,9 @@ class LimitedLog {
   int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Sends what gRPC and protobuf log themselves (broken handshakes, text that is not UTF-8) through
-// `logger`, a bounded number of entries of each, for the rest of the process; logger and clock must
-// live as long. Called once.
+// Call once. For the rest of the process, sends the messages of gRPC and protobuf (a failed
+// handshake, a text that is not UTF-8) to `logger`, at most 20 of each library in 10 s. `logger`
+// and `clock` must live until the process ends.
 void RouteLibraryLogs(Logger& logger, const Clock& clock);
 
 }  // namespace wan::server

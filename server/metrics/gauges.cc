@@ -19,7 +19,7 @@ using prometheus::MetricFamily;
 
 constexpr char kCpu[] = "cpu";
 
-// One family that is being filled.
+// Builds one family of gauges.
 class Gauge {
  public:
   Gauge(std::string name, std::string help) {
@@ -58,8 +58,8 @@ void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famili
   storage.Add({}, snapshot.jobs.storage_writable ? 1 : 0);
   storage.MoveTo(families);
 
-  // Every known model has a length, 0 too; and jobs of an earlier process may wait for a model that
-  // is not known any more.
+  // Every known model has a length, even if it is 0. Jobs of an earlier process may also wait for a
+  // model that is no longer known.
   std::map<std::string, int> lengths = snapshot.jobs.queued;
   for (const wan::v1::Model& model : snapshot.models) {
     lengths.try_emplace(std::string(BareModelName(model.name())), 0);
@@ -104,18 +104,19 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
     bool known;
   } gauges[] = {
       {"wan_grpc_connections", "Open connections of the gRPC port.", wire.connections, true},
-      {"wan_grpc_connections_limit", "Most connections of the gRPC port.", wire.connections_limit,
-       true},
-      {"wan_grpc_request_bytes", "Bytes of requests that are read or worked on.",
+      {"wan_grpc_connections_limit", "Most open connections of the gRPC port.",
+       wire.connections_limit, true},
+      {"wan_grpc_request_bytes", "Bytes of requests that the server reads or works on.",
        wire.request_bytes, true},
-      {"wan_grpc_request_bytes_limit", "Most such bytes.", wire.request_bytes_limit, true},
+      {"wan_grpc_request_bytes_limit", "Most bytes of requests that the server reads or works on.",
+       wire.request_bytes_limit, true},
       {"wan_grpc_streams", "Open streams of every kind.", wire.streams, true},
       {"wan_grpc_streams_limit", "Most open streams.", wire.streams_limit, true},
       {"wan_grpc_downloads", "Open downloads.", wire.downloads, true},
       {"wan_grpc_downloads_limit", "Most open downloads.", wire.downloads_limit, true},
       {"wan_process_descriptors", "Open file descriptors of the process.", wire.descriptors,
        wire.descriptors > 0},
-      {"wan_process_descriptors_limit", "Most file descriptors of the process.",
+      {"wan_process_descriptors_limit", "Most open file descriptors of the process.",
        wire.descriptors_limit, wire.descriptors_limit > 0},
   };
   for (const auto& row : gauges) {
@@ -127,7 +128,7 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
                              "Connections that were closed at once, by reason.",
                              wire.refused_connections));
   families.push_back(Counter("wan_grpc_refused_calls_total",
-                             "Calls that were refused because too much was under way, by reason.",
+                             "Calls that were refused because the server was too busy, by reason.",
                              wire.refused_calls));
 }
 
@@ -146,7 +147,7 @@ void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
   memory.MoveTo(families);
 }
 
-// A figure of a DeviceSample under its metric's name.
+// A member of DeviceSample and the metric that shows it.
 template <typename Figure>
 struct DeviceGauge {
   const char* name;
@@ -169,7 +170,7 @@ const DeviceGauge<double> kGpuRates[] = {
 };
 
 const DeviceGauge<uint64_t> kGpuBytes[] = {
-    {"wan_gpu_memory_used_bytes", "Memory in use on the GPU, of all processes.",
+    {"wan_gpu_memory_used_bytes", "Memory in use on the GPU, by all processes.",
      &DeviceSample::memory_used_bytes},
     {"wan_gpu_memory_total_bytes", "Memory of the GPU.", &DeviceSample::memory_total_bytes},
     {"wan_gpu_allocator_bytes", "Memory that the engine's allocator holds on the GPU.",

@@ -1,5 +1,4 @@
-// Gauges of a moment, and counters that others keep, as Prometheus' families. A figure that is
-// absent has no sample; a family without samples is left out.
+// Turns a snapshot of the server into Prometheus' gauges and counters.
 #pragma once
 
 #include <vector>
@@ -12,6 +11,7 @@ struct MetricFamily;
 
 namespace wan::server {
 
+// A value that is absent in the snapshot gives no sample, and a family without samples is left out.
 std::vector<prometheus::MetricFamily> GaugesOf(const MetricsSnapshot& snapshot);
 
 }  // namespace wan::server

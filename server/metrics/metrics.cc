@@ -43,7 +43,7 @@ struct Metrics::Families final : prometheus::Collectable {
   prometheus::Family<prometheus::Histogram>& stage_seconds =
       prometheus::BuildHistogram()
           .Name("wan_stage_seconds")
-          .Help("Wall seconds of stages that ended well, step numbers dropped.")
+          .Help("Wall seconds of stages that ended well, without the step's number in the name.")
           .Register(registry);
   prometheus::Family<prometheus::Histogram>& step_seconds =
       prometheus::BuildHistogram()
@@ -53,7 +53,7 @@ struct Metrics::Families final : prometheus::Collectable {
   prometheus::Family<prometheus::Histogram>& stop_seconds =
       prometheus::BuildHistogram()
           .Name("wan_stop_seconds")
-          .Help("Seconds from a stop request to a running job until its device was free.")
+          .Help("Seconds from the request that stopped a running job until its device was free.")
           .Register(registry);
   prometheus::Family<prometheus::Histogram>& job_seconds =
       prometheus::BuildHistogram()
@@ -68,7 +68,7 @@ struct Metrics::Families final : prometheus::Collectable {
   prometheus::Family<prometheus::Gauge>& build_info =
       prometheus::BuildGauge()
           .Name("wan_build_info")
-          .Help("Always 1; the labels say which version runs where.")
+          .Help("Always 1; the labels show the version, the device and the dtype.")
           .Register(registry);
 
   mutable absl::Mutex mutex;

@@ -1,5 +1,5 @@
-// What Prometheus sees of the server. Histograms and counters fill up from the Recorder's spans and
-// the jobs' states; gauges are asked for when a scrape comes. docs/operations.md lists them all.
+// The server's metrics for Prometheus; docs/operations.md lists them all. Histograms and counters
+// grow with the Recorder's spans and the jobs' states. Gauges are read when a scrape comes.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class Collectable;
 
 namespace wan::server {
 
-// The state of the server at the moment of a scrape.
+// What the gauges show, read at the moment of a scrape.
 struct MetricsSnapshot {
   JobStats jobs;
   std::vector<wan::v1::Model> models;
@@ -29,7 +29,7 @@ struct MetricsSnapshot {
 // Thread-safe.
 class Metrics final : public StateListener {
  public:
-  // Labels of wan_build_info.
+  // The labels of wan_build_info.
   struct BuildInfo {
     std::string version;
     std::string device;  // "cuda:0"
@@ -41,17 +41,19 @@ class Metrics final : public StateListener {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
 
-  // Where the gauges come from; called for each scrape, on its thread. Without one, as at first,
-  // there are no gauges. Once this returns the source before is not running any more.
+  // Sets the function that reads the gauges' values. It is called once for each scrape, on the
+  // scrape's thread. Until the first call, and after SetSource(nullptr), there are no gauges. When
+  // this returns, the previous source is not running and will not run again.
   void SetSource(std::function<MetricsSnapshot()> source);
 
-  // Sinks that observe the seconds of stages and steps. The metrics must outlive them.
+  // Returns a factory of sinks that observe the seconds of stages and steps. This object must
+  // outlive them.
   SinkFactory StageSinks();
 
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
   void OnModelState(const wan::v1::Model& model) override;
 
-  // What a scrape collects.
+  // Returns what MetricsServer serves. It stays valid after this object is destroyed.
   std::shared_ptr<prometheus::Collectable> collectable() const;
 
  private:

@@ -30,7 +30,7 @@ using boost::system::error_code;
 
 constexpr char kPath[] = "/metrics";
 constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
-// How long the server waits after it could not accept a connection, for lack of descriptors.
+// How long the server waits before it accepts again, after it had no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
 // One request and its answer; the connection is closed after it.
@@ -57,7 +57,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
                             });
   }
 
-  // Ends it. What is under way fails, and the last reference goes with it.
+  // Makes the pending operation fail, which releases the last reference.
   void Close() { stream_.close(); }
 
  private:
@@ -78,11 +78,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     if (!head && request.method() != http::verb::get) {
       response_.result(http::status::method_not_allowed);
       response_.set(http::field::allow, "GET, HEAD");
-      response_.body() = absl::StrCat("only GET and HEAD of ", kPath, " are answered here\n");
+      response_.body() = absl::StrCat("this server answers only GET and HEAD of ", kPath, "\n");
     } else if (const beast::string_view target = request.target();
                target.substr(0, target.find('?')) != kPath) {
       response_.result(http::status::not_found);
-      response_.body() = absl::StrCat("only ", kPath, " is served here\n");
+      response_.body() = absl::StrCat("this server serves only ", kPath, "\n");
     } else {
       response_.result(http::status::ok);
       response_.set(http::field::content_type, kContentType);
@@ -100,7 +100,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   const MetricsServerLimits& limits_;
 };
 
-// Binds and listens; an error if the address cannot be had.
+// Binds the address and listens on it.
 error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
   error_code error;
   tcp::resolver resolver(acceptor.get_executor());
@@ -170,9 +170,10 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const MetricsServerLimits& limits) {
   auto parts = std::make_unique<Parts>(std::move(metrics), limits);
   if (const error_code error = Listen(parts->acceptor, address)) {
-    return absl::UnavailableError(
-        absl::StrCat("metrics_listen: cannot listen on ", ToString(address),
-                     ": the port is taken, or the host is no address of this machine"));
+    return absl::UnavailableError(absl::StrCat(
+        "metrics_listen: cannot listen on ", ToString(address),
+        ": the port is taken, or the host is not an address of this machine; choose another "
+        "address"));
   }
   parts->address = {address.host, parts->acceptor.local_endpoint().port()};
   parts->Accept();

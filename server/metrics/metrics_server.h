@@ -1,4 +1,4 @@
-// The HTTP endpoint that Prometheus scrapes: GET /metrics.
+// The HTTP server that answers GET /metrics for Prometheus.
 #pragma once
 
 #include <chrono>
@@ -14,35 +14,35 @@ class Collectable;
 
 namespace wan::server {
 
-// What one connection may take, and how many there are (docs/limits.md).
+// Limits that keep slow or hostile clients from blocking a scrape (docs/limits.md).
 struct MetricsServerLimits {
-  // Connections that are open at a time. One more closes the oldest, which is never a scraper that
-  // sent its request when it connected: that one is answered within milliseconds.
+  // Most open connections. One more closes the oldest, which does not hit a scraper: it sends its
+  // request when it connects and is answered within milliseconds.
   size_t connections = 64;
-  // From the connection to the last byte of the request's header, however slowly it arrives.
+  // Most time from the connection to the last byte of the request's header.
   std::chrono::milliseconds header_time{5'000};
-  // The fields of the header, with their line ends; the request line may have as many. A body is
-  // never read.
+  // Most bytes of the header's fields; the request line may have as many again. A body is never
+  // read.
   size_t header_bytes = 8 << 10;
-  // From the first byte of the answer to the last one that the socket takes.
+  // Most time from the first to the last byte of the answer.
   std::chrono::milliseconds answer_time{10'000};
 };
 
-// One thread answers all connections, and no connection holds up another. Boost.Beast reads and
-// writes HTTP; docs/building.md says which libraries were weighed.
+// One thread of its own answers all connections, and none of them blocks another. Boost.Beast reads
+// and writes HTTP; docs/building.md says which other libraries were considered.
 class MetricsServer {
  public:
-  // Listens. UNAVAILABLE if the address cannot be had. What `metrics` collects is collected anew
-  // for each scrape, on the server's thread.
+  // Binds the address and starts the thread. UNAVAILABLE if the address is taken or does not belong
+  // to this machine. Calls metrics->Collect() for each scrape, on the server's thread.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
       const MetricsServerLimits& limits = {});
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
-  // Waits for a collection that is under way, and closes every connection.
+  // Waits for a running Collect() and closes every connection.
   ~MetricsServer();
 
-  // With the port that was taken.
+  // The address it listens on; its port is the real one, even if port 0 was asked for.
   const HostPort& address() const;
 
  private:

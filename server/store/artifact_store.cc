@@ -100,7 +100,7 @@ absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFil
 
 class OpenFile {
  public:
-  // Of an open descriptor.
+  // Takes ownership of an open descriptor.
   explicit OpenFile(int fd) : fd_(fd) {
     if (fstat(fd, &facts_) != 0) facts_ = {};
   }
@@ -118,7 +118,7 @@ class OpenFile {
 
 class OpenFiles {
  public:
-  // The file at `path`, opened unless it is open already; null if there is none.
+  // Returns the file at `path`, which it opens unless it is open; null if it cannot be opened.
   std::shared_ptr<const OpenFile> Open(const std::string& path) {
     absl::MutexLock lock(&mutex_);
     struct stat now = {};
@@ -175,7 +175,7 @@ absl::Status ArtifactStore::CheckWritable(uint64_t free_bytes) const {
                           absl::StrCat(root_.string(), " has ", free,
                                        " bytes free, which was too little for a job's files; "
                                        "more than ",
-                                       free_bytes, " must be free")),
+                                       free_bytes, " bytes must be free")),
                       kReasonStorageUnavailable);
   }
   return absl::OkStatus();
@@ -283,9 +283,9 @@ absl::StatusOr<ArtifactReader> ArtifactStore::OpenForReading(std::string_view ar
   std::shared_ptr<const OpenFile> file =
       open_files_->Open((ArtifactFolder(ref->job) / ref->file).string());
   if (file == nullptr) {
-    return WithReason(
-        absl::NotFoundError(absl::StrCat("there is no file ", std::string(artifact_name))),
-        kReasonArtifactNotFound);
+    return WithReason(absl::NotFoundError(absl::StrCat("the file of ", std::string(artifact_name),
+                                                       " does not exist; it was removed")),
+                      kReasonArtifactNotFound);
   }
   const uint64_t size = file->size();
   if (offset > size) {

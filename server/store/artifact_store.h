@@ -1,4 +1,5 @@
-// Where videos lie: one folder a job, filled in a staging folder and renamed into place.
+// Stores videos as files. Each job has a folder of its own, which is filled in staging and then
+// renamed into place.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +19,18 @@
 
 namespace wan::server {
 
-// An open file, and all the files that are open, in the source file.
+// Defined in the source file.
 class OpenFile;
 class OpenFiles;
 
-// An open artifact. All readers of one artifact share one descriptor. One thread at a time.
+// An open artifact. All readers of one artifact share one file descriptor. Not thread-safe.
 class ArtifactReader {
  public:
-  // The next bytes, at most `max_bytes` (at least 1); empty at the end of the file.
+  // Returns the next bytes, at most `max_bytes`, which must be at least 1; empty at the end of the
+  // file.
   absl::StatusOr<std::string> Read(size_t max_bytes);
 
-  // Where the next Read begins.
+  // The offset at which the next Read begins.
   uint64_t offset() const { return offset_; }
 
  private:
@@ -40,45 +42,48 @@ class ArtifactReader {
   uint64_t offset_;
 };
 
-// Thread-safe for different jobs; one thread at a time for one job's Stage, Publish and Remove.
+// Thread-safe, except that only one thread at a time may stage, publish, discard or remove the
+// files of one job.
 //
-//   ROOT/staging/ID-ATTEMPT/FILE   being written
-//   ROOT/artifacts/ID/FILE         complete
+//   ROOT/staging/ID-ATTEMPT/FILE   files that are being written
+//   ROOT/artifacts/ID/FILE         complete files
 class ArtifactStore {
  public:
-  // Does not touch the disk: CheckWritable and Stage create the folders that are missing.
+  // Does not touch the disk; CheckWritable and Stage create missing folders.
   explicit ArtifactStore(std::filesystem::path root);
 
-  // OK if a file can be written now and more than `free_bytes` are free; else a status with the
-  // reason STORAGE_UNAVAILABLE that names the folder. Writes and removes a small file.
+  // Returns OK if a file can be written now and more than `free_bytes` bytes are free; otherwise a
+  // status with the reason STORAGE_UNAVAILABLE that names the folder. To find out, it writes a
+  // small file and removes it.
   absl::Status CheckWritable(uint64_t free_bytes) const;
 
-  // Bytes that may still be written; 0 if that cannot be told.
+  // Returns the free bytes of the disk; 0 if the system does not say.
   uint64_t FreeBytes() const;
 
-  // Bytes of what an attempt has in staging.
+  // Returns the bytes of the files that an attempt has in staging.
   uint64_t StagedBytes(std::string_view job, int attempt) const;
 
-  // An empty folder for one attempt, and the path in it of each output.
+  // Makes an empty folder for one attempt and returns the path in it for each output.
   absl::StatusOr<std::vector<OutputFile>> Stage(std::string_view job, int attempt,
                                                 std::span<const OutputKind> kinds) const;
 
-  // Syncs the attempt's files, computes size and SHA-256, and renames the folder into place, all
-  // files at once. INTERNAL names a file that the engine did not write.
+  // Syncs the attempt's files, computes their sizes and SHA-256, and renames the folder into place,
+  // so that all files appear at once. INTERNAL if the engine did not write one of them.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Publish(std::string_view job, int attempt,
                                                          std::span<const OutputFile> outputs) const;
 
-  // Removes what an attempt left in staging. What cannot be removed now goes at the next start.
+  // Removes what an attempt left in staging. If that fails, the next start tries again.
   void Discard(std::string_view job, int attempt) const;
 
-  // Removes what Publish put in place for a job that did not complete after all.
+  // Removes the published files of a job that did not complete after all.
   void Remove(std::string_view job) const;
 
-  // At start: empties staging and removes the artifacts of jobs that `keep` does not want.
+  // Call at the start. Empties staging and removes the artifacts of every job for which `keep`
+  // returns false.
   absl::Status RemoveLeftovers(const std::function<bool(const std::string& job)>& keep) const;
 
-  // OUT_OF_RANGE if `offset` is greater than the file's size; NOT_FOUND (ARTIFACT_NOT_FOUND) if
-  // there is no such file. `artifact_name` has the form "jobs/ID/artifacts/FILE".
+  // Opens "jobs/ID/artifacts/FILE" at a byte offset. NOT_FOUND (ARTIFACT_NOT_FOUND) if the file
+  // does not exist; OUT_OF_RANGE if `offset` is greater than its size.
   absl::StatusOr<ArtifactReader> OpenForReading(std::string_view artifact_name,
                                                 uint64_t offset) const;
 

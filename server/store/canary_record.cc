@@ -9,7 +9,7 @@
 namespace wan::server {
 namespace {
 
-// Lines of "DIGEST SETUP".
+// A text file with lines of the form "DIGEST SETUP".
 constexpr char kFile[] = "device_canaries";
 
 }  // namespace
@@ -23,17 +23,18 @@ absl::Status CompareCanary(const std::filesystem::path& data_dir, const DeviceCa
     const std::string digest = line.substr(0, cut);
     if (digest == canary.digest) return absl::OkStatus();
     return DeviceLostError(absl::StrCat(
-        "the device computes other bits than before: its canary is ", canary.digest, ", ",
+        "the device computes other bits than before: its canary is ", canary.digest, ", but ",
         path.string(), " has ", digest, " for ", canary.setup,
-        ". If nothing was repaired or replaced since, the card is broken; if something was, "
-        "remove that line"));
+        "; if the card was repaired or replaced since, remove that line, otherwise the card is "
+        "broken"));
   }
   std::ofstream more(path, std::ios::app);
   more << canary.digest << ' ' << canary.setup << '\n';
   more.close();
   if (!more) {
-    return absl::UnavailableError(
-        absl::StrCat(path.string(), ": the device's canary could not be written"));
+    return absl::UnavailableError(absl::StrCat("the device's canary could not be written to ",
+                                               path.string(),
+                                               "; the server must be able to write this file"));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// What every device has computed so far, kept beside the jobs.
+// Keeps the canary of every device (docs/operations.md, "A lost device") in the data folder.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace wan::server {
 
-// Compares a canary with the one that `data_dir` keeps for the same setup, in the file
-// device_canaries; the first of a setup is kept. UNAVAILABLE (DEVICE_LOST) with both digests if
-// they differ. Other statuses say that the file could not be read or written, and nothing of the
-// device. One caller at a time.
+// Compares a canary with the one that the file `data_dir`/device_canaries has for the same setup.
+// If it has none, appends this one and returns OK. UNAVAILABLE with the reason DEVICE_LOST, and
+// with both digests, if they differ. Any other error means that the file could not be written, and
+// says nothing about the device. Not thread-safe.
 absl::Status CompareCanary(const std::filesystem::path& data_dir, const DeviceCanary& canary);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// SHA-256.
+// Computes SHA-256 digests.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@ struct evp_md_ctx_st;
 
 namespace wan::server {
 
-// Hashes what comes in pieces. One thread at a time.
+// Hashes data that comes in pieces. Not thread-safe.
 class Sha256 {
  public:
   Sha256();
   void Update(std::string_view data);
-  // The digest in lower-case hex. Called once.
+  // Returns the digest in lower-case hex. Call it once, after the last Update.
   std::string FinishHex();
 
  private:
@@ -24,6 +24,7 @@ class Sha256 {
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
+// Returns the digest of `data` in lower-case hex.
 std::string Sha256Hex(std::string_view data);
 
 }  // namespace wan::server

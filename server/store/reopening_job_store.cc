@@ -10,8 +10,8 @@ namespace wan::server {
 absl::Status ReopeningJobStore::Reopen() {
   absl::MutexLock lock(&mutex_);
   if (store_ != nullptr && unwritable_.ok()) return absl::OkStatus();
-  // A store that is only read goes first: of two on one file, the end of one would end the locks of
-  // the other.
+  // Close the store that can only read first: closing a file drops all locks that this process has
+  // on it, also those of another open store.
   store_ = nullptr;
   absl::StatusOr<std::unique_ptr<JobStore>> opened = open_();
   unwritable_ = opened.status();

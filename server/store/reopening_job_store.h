@@ -1,4 +1,4 @@
-// A JobStore whose file need not be there yet, or may not be writable yet.
+// A JobStore that works while its file is missing or cannot be written, as far as possible.
 #pragma once
 
 #include <functional>
@@ -11,22 +11,24 @@
 
 namespace wan::server {
 
-// Thread-safe. Passes every call on to the store that is open. Before one is, calls return why with
-// the reason STORAGE_UNAVAILABLE, and so do changes while the store can only be read.
+// Thread-safe. Passes every call to the store that is open. While none is open, every call returns
+// the cause with the reason STORAGE_UNAVAILABLE; while the open store can only be read, every
+// change does. Opens nothing by itself: call Reopen.
 class ReopeningJobStore final : public JobStore {
  public:
   using Opener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>()>;
 
-  // `open` opens the store; `open_for_reading` is asked if the storage refuses that.
+  // `open` opens the store for writing. `open_for_reading` is called if `open` fails with the
+  // reason STORAGE_UNAVAILABLE.
   ReopeningJobStore(Opener open, Opener open_for_reading)
       : open_(std::move(open)), open_for_reading_(std::move(open_for_reading)) {}
 
-  // Opens the store if it is not open for writing. Returns why it cannot be written; a status
-  // without the reason STORAGE_UNAVAILABLE will not pass by itself (the file is damaged, or
-  // another server's). Calls wait meanwhile.
+  // Opens the store unless it is open for writing. Other calls wait meanwhile. Returns OK, or why
+  // the store cannot be written. With the reason STORAGE_UNAVAILABLE it is worth trying again
+  // later; without it someone must act, because the file is damaged or another server uses it.
   absl::Status Reopen();
 
-  // Whether there is a store, if only to read.
+  // Whether a store is open, for writing or only for reading.
   bool opened() const;
 
   absl::Status Insert(const StoredJob& job, const std::string& image,
@@ -52,7 +54,7 @@ class ReopeningJobStore final : public JobStore {
   const Opener open_for_reading_;
   mutable absl::Mutex mutex_;  // shared by calls, exclusive while the store is replaced
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
-  // Why the store is not there, or cannot be written.
+  // Why no store is open for writing; OK if one is.
   absl::Status unwritable_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -53,18 +53,18 @@ JobRow ReadRow(SQLite::Statement& select) {
           select.getColumn(7).getInt() != 0};
 }
 
-// What is wrong with a row, which cannot be a job's then; empty if nothing is.
+// Returns what is wrong with a row; empty if it is sound.
 std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed) {
-  if (!is_parsed) return "its bytes are no wan.v1.Job";
+  if (!is_parsed) return "its bytes are not a wan.v1.Job";
   if (parsed.name() != row.name) {
-    return absl::StrCat("its bytes are of the job '", absl::CHexEscape(parsed.name()), "'");
+    return absl::StrCat("its bytes belong to the job '", absl::CHexEscape(parsed.name()), "'");
   }
   if (!wan::v1::JobState_IsValid(row.state) || row.state == wan::v1::JOB_STATE_UNSPECIFIED) {
-    return absl::StrCat("its state is ", row.state, ", which is none");
+    return absl::StrCat("its state is ", row.state, ", which is not a state of a job");
   }
   if (parsed.state() != row.state) {
-    return absl::StrCat("its state is ", row.state, ", but ", static_cast<int>(parsed.state()),
-                        " in its bytes");
+    return absl::StrCat("its state is ", row.state, " in the table, but ",
+                        static_cast<int>(parsed.state()), " in its bytes");
   }
   if (!row.has_first_event) return "its first event is missing";
   return "";
@@ -74,7 +74,7 @@ void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes)
   statement.bind(index, static_cast<const void*>(bytes.data()), static_cast<int>(bytes.size()));
 }
 
-// What of a job is kept.
+// Returns the bytes of a job that the store keeps.
 std::string RowOf(wan::v1::Job job) {
   job.clear_queue_position();
   job.clear_progress();
@@ -82,8 +82,8 @@ std::string RowOf(wan::v1::Job job) {
   return job.SerializeAsString();
 }
 
-// Where an open file lies. A folder can be removed, or its disk unmounted, under an open file:
-// SQLite would go on writing what no later start finds.
+// Remembers which file was opened. If its folder is removed, or its disk unmounted, SQLite would go
+// on writing a file that no later start finds.
 class FilePlace {
  public:
   explicit FilePlace(const std::string& file) : file_(file) {
@@ -145,8 +145,8 @@ class SqliteJobStore final : public JobStore {
       taken.bind(1, job.name());
       if (!job.request().request_id().empty()) taken.bind(2, job.request().request_id());
       if (taken.executeStep()) {
-        return absl::AlreadyExistsError(
-            absl::StrCat("name or request_id belongs to ", taken.getColumn(0).getString()));
+        return absl::AlreadyExistsError(absl::StrCat("the name or request_id belongs already to ",
+                                                     taken.getColumn(0).getString()));
       }
       SQLite::Statement insert(db,
                                "INSERT INTO jobs (name, state, request_id, request_digest, "

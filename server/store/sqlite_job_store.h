@@ -11,25 +11,25 @@
 
 namespace wan::server {
 
-// Opens or creates the file and holds it exclusively: a second process (or a second store) gets
-// UNAVAILABLE. DATA_LOSS if the file is damaged or no database, FAILED_PRECONDITION if a newer
-// version of the server wrote it; both name the file and say what to do. Any status with the reason
-// STORAGE_UNAVAILABLE: the disk refuses to create or read it.
+// Opens or creates the file and locks it: a second process, or a second store, gets UNAVAILABLE.
+// DATA_LOSS if the file is damaged or not a database; FAILED_PRECONDITION if a newer version of the
+// server wrote it. Both messages name the file and say what to do. A status with the reason
+// STORAGE_UNAVAILABLE means that the disk does not let it create or read the file.
 //
-// A single row that is damaged costs its own job only: whichever call comes upon it moves it to the
-// table damaged_jobs, and `on_problem` is told once, from that call's thread with no lock held.
+// A damaged row costs only its own job: the first call that meets it moves it to the table
+// damaged_jobs and calls `on_problem` once, on its own thread with no lock held.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
     const std::filesystem::path& file,
     std::function<void(const absl::Status&)> on_problem = nullptr);
 
-// Opens a file that this process cannot write: on a read-only disk, or with rights that do not
-// suffice. What the write-ahead log holds is read as well. Every change is refused with the reason
-// STORAGE_UNAVAILABLE. Nothing keeps another server from writing the file meanwhile.
+// Opens a file that this process cannot write, because the disk is read-only or the rights do not
+// suffice. Reads the write-ahead log as well. Every change is refused with the reason
+// STORAGE_UNAVAILABLE. The file is not locked: another server may write it meanwhile.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
     const std::filesystem::path& file,
     std::function<void(const absl::Status&)> on_problem = nullptr);
 
-// The same store in memory, for tests and for servers that need not survive.
+// Opens the same store in memory, for tests.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore();
 
 }  // namespace wan::server

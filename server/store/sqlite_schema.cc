@@ -79,16 +79,18 @@ absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& whe
                        "; the file is damaged: restore a copy of it, or move it away to "
                        "start with no jobs (videos stay where they are)"));
     case SQLITE_FULL:
-      return WithReason(absl::ResourceExhaustedError(
-                            absl::StrCat(what, "; the disk must have room for more jobs")),
-                        kReasonStorageUnavailable);
+      return WithReason(
+          absl::ResourceExhaustedError(absl::StrCat(what, "; the disk is full: free some space")),
+          kReasonStorageUnavailable);
     case SQLITE_IOERR:
       return WithReason(
-          absl::UnavailableError(absl::StrCat(what, "; the disk must take reads and writes")),
+          absl::UnavailableError(absl::StrCat(
+              what, "; the disk refuses reads or writes: check the disk and its mount")),
           kReasonStorageUnavailable);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return absl::UnavailableError(absl::StrCat(what, "; another process uses the file"));
+      return absl::UnavailableError(absl::StrCat(
+          what, "; another process uses the file: stop it, or choose another data_dir"));
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -102,7 +104,7 @@ absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& whe
 
 namespace {
 
-// The file's version, if it is sound and not of a newer server.
+// Returns the version of the file's schema, if the file is sound and no newer server wrote it.
 absl::StatusOr<int> CheckedVersion(SQLite::Database& db, const std::string& where) {
   SQLite::Statement check(db, "PRAGMA quick_check(1)");
   if (!check.executeStep() || check.getColumn(0).getString() != "ok") {
@@ -110,9 +112,9 @@ absl::StatusOr<int> CheckedVersion(SQLite::Database& db, const std::string& wher
   }
   const int version = db.execAndGet("PRAGMA user_version").getInt();
   if (version > kSchemaVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(where, ": schema version ", version, ", but this server knows up to ",
-                     kSchemaVersion, "; start the newer server that wrote it"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        where, ": the schema has version ", version, ", but this server knows versions up to ",
+        kSchemaVersion, "; start the newer server that wrote it"));
   }
   return version;
 }
@@ -128,7 +130,7 @@ absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
   const absl::StatusOr<int> version = CheckedVersion(db, where);
   if (!version.ok()) return version.status();
   try {
-    // Also with nothing to migrate: the write takes the exclusive lock now.
+    // Write even if there is nothing to migrate: only a write takes the exclusive lock.
     SQLite::Transaction transaction(db);
     for (int step = *version; step < kSchemaVersion; ++step) db.exec(kMigrations[step]);
     db.exec(absl::StrCat("PRAGMA user_version = ", kSchemaVersion));
@@ -144,9 +146,9 @@ absl::Status PrepareForReading(SQLite::Database& db, const std::string& where) {
   const absl::StatusOr<int> version = CheckedVersion(db, where);
   if (!version.ok()) return version.status();
   if (*version < kSchemaVersion) {
-    return WithReason(absl::UnavailableError(absl::StrCat(where, ": schema version ", *version,
-                                                          " must be brought to ", kSchemaVersion,
-                                                          ", for which the file must be writable")),
+    return WithReason(absl::UnavailableError(absl::StrCat(
+                          where, ": the schema has version ", *version, " and must be migrated to ",
+                          kSchemaVersion, "; the file must be writable for that")),
                       kReasonStorageUnavailable);
   }
   return absl::OkStatus();

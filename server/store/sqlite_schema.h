@@ -1,4 +1,4 @@
-// The schema of the SQLite store, and what SQLite's errors mean to it.
+// The schema of the SQLite store, and the translation of SQLite's errors.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -9,19 +9,20 @@
 
 namespace wan::server {
 
-// Turns what SQLite threw into a status of JobStore; `where` names the file. A disk that refuses
-// reads or writes has the reason STORAGE_UNAVAILABLE.
+// Turns an exception of SQLite into one of JobStore's statuses. `where` names the file in the
+// message. The reason is STORAGE_UNAVAILABLE if the disk refuses reads or writes.
 absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& where);
 
-// Takes the file for this connection alone, checks it, and brings it to this server's version. What
-// is wrong is returned or thrown (SQLite::Exception). A disk that refuses writes is no error if the
-// file has this version already: what is there can be read.
+// Locks the file for this connection, checks it, and migrates it to this server's schema. Returns
+// an error or throws SQLite::Exception. If the disk refuses writes but the schema needs no
+// migration, it returns OK, because the file can be read.
 absl::Status PrepareDatabase(SQLite::Database& database, const std::string& where);
 
-// Like PrepareDatabase, for a connection that can only read.
+// Does the same for a connection that can only read. UNAVAILABLE (STORAGE_UNAVAILABLE) if the
+// schema needs a migration.
 absl::Status PrepareForReading(SQLite::Database& database, const std::string& where);
 
-// Proves that the file takes writes, by one that changes nothing. Throws.
+// Writes to the file without changing anything. Throws SQLite::Exception if that fails.
 void WriteNothing(SQLite::Database& database);
 
 }  // namespace wan::server

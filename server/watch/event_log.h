@@ -1,4 +1,4 @@
-// What watchers read: the log of every job, replayed from the store and followed live.
+// The event log of every job: watchers read what is stored, then follow live.
 #pragma once
 
 #include <cstdint>
@@ -24,27 +24,27 @@ struct EventStream;
 struct CursorState;
 }  // namespace internal
 
-// One reader of one job's log. Pull based: a reader that is slow, or never comes back, costs one
-// position and at most one preview. One thread at a time, except for what the notify callback says.
+// One reader of one job's log. The reader pulls, so one that is slow or never comes back costs no
+// more than its position and one preview. Not thread-safe.
 class EventCursor {
  public:
   enum class Next {
     kEvent,    // an event was written to the argument
-    kPending,  // nothing yet; the notify callback will be called once when there may be more
+    kPending,  // there is none now; `notify` will be called once when there may be one
     kEnd,      // no more events will come; see status()
   };
 
   EventCursor(const EventCursor&) = delete;
   EventCursor& operator=(const EventCursor&) = delete;
-  // Once this returns the notify callback is not running and will not run again, except that the
-  // callback itself may destroy the cursor.
+  // Waits for a running `notify` callback, which does not run again. The callback itself may
+  // destroy the cursor.
   ~EventCursor();
 
-  // Never waits for the job; may read the store.
+  // Never waits for an event, but may read the store.
   Next TryNext(wan::v1::Event* event);
 
-  // After kEnd: OK when the job has ended and everything was delivered, UNAVAILABLE when the server
-  // is stopping, else why the store could not be read.
+  // Call after kEnd. Returns OK if the job has ended and all its events were delivered, UNAVAILABLE
+  // if the server is stopping, or else the error of the store.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -65,56 +65,60 @@ class EventCursor {
   absl::Status status_;
 };
 
-// Thread-safe. Changes are written by one thread, many at a time, so that whoever reports progress
-// never waits for the disk; events are shown to cursors only after they were written. When the
-// store refuses a write the events are shown all the same, and written again with what follows.
+// Thread-safe. One thread writes the changes of all jobs in batches, so that Append never waits for
+// the disk. Cursors see an event only after it was written. If the store refuses a write, cursors
+// see the events all the same, and the log writes them again with those that follow.
 class EventLog {
  public:
-  // Store and clock must outlive the log, and the log its cursors. `on_problem` hears of the first
-  // of a row of writes that the store refuses; it must not use the log.
+  // `store` and `clock` must outlive the log, and the log must outlive its cursors. `on_problem` is
+  // called on the log's thread with the first of consecutive refused writes; it must not use the
+  // log.
   EventLog(JobStore& store, Clock& clock, std::function<void(const absl::Status&)> on_problem);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
-  // Writes what is pending.
+  // Writes the pending changes first.
   ~EventLog();
 
-  // Begins the log of a job that has not ended and of which `last_sequence` events are stored.
+  // Opens the log of a job that has not ended. `last_sequence` is the sequence of its newest stored
+  // event, 0 for a new job.
   void Open(const std::string& job, int64_t last_sequence);
-  // Undoes Open for a job that was not stored after all.
+  // Undoes Open; call it if the job could not be stored.
   void Forget(const std::string& job);
 
-  // Queues a change of an open job. Its events get their sequence, job name and, where unset, time.
-  // A change whose row has a final state closes the job's log: what comes later is dropped.
-  // `stored` is called, with no lock held, once the store has the change.
+  // Queues a change of an open job and returns at once. Fills in sequence and job name of its
+  // events, and their time where it is not set. A change to a final state closes the job's log:
+  // later changes are dropped. `stored` is called on the log's thread, with no lock held, once the
+  // store has the change.
   void Append(JobChange change, std::function<void()> stored = nullptr);
 
-  // Shows a preview to the job's live cursors. It is not kept; a cursor that has not fetched the
-  // one before sees only the later.
+  // Shows a preview to the job's cursors that follow live, and does not store it. A cursor that has
+  // not read the previous one sees only this one.
   void Broadcast(const std::string& job, wan::v1::Event preview);
 
-  // Waits until everything that was appended before has been written and shown; the error of the
-  // last attempt if it could not be written. Does not wait when a notify callback calls it.
+  // Waits until every earlier change was handed to the store and shown to the cursors. Returns the
+  // error of the latest write if the store refused it. Called by a `notify` callback, it does not
+  // wait.
   absl::Status Flush();
 
-  // Reads the job's events with a sequence greater than `after_sequence`. The job must exist.
-  // `notify` is called on the log's thread with no lock held; it must not block, and may use or
-  // destroy the cursor.
+  // Returns a cursor over the job's events with a sequence greater than `after_sequence`. The job
+  // must exist. `notify` is called on the log's thread with no lock held; it must not block, and it
+  // may use or destroy the cursor.
   std::unique_ptr<EventCursor> Watch(const std::string& job, int64_t after_sequence,
                                      std::function<void()> notify);
 
-  // Sequence of the newest event of an open job that cursors can see; 0 if it is not open.
+  // Returns the sequence of the newest event that cursors can see; 0 if the job is not open.
   int64_t LastSequence(const std::string& job) const;
 
-  // Ends all cursors with UNAVAILABLE, once they have read what there is. Appends still work.
+  // Ends every cursor with UNAVAILABLE once it has read the events that exist. Append still works.
   void Close();
 
  private:
-  // Changes, and for each of them what is called once it is stored.
+  // Pending changes, and the callback of each.
   struct Batch {
     std::vector<JobChange> changes;
     std::vector<std::function<void()>> stored;
   };
-  // The log of a job that has not ended, or whose end is not stored yet.
+  // The log of a job that has not ended or whose end is not stored yet.
   struct OpenLog {
     std::shared_ptr<internal::EventStream> stream;
     int64_t assigned = 0;  // sequence of the newest event, shown or not
@@ -122,10 +126,10 @@ class EventLog {
   };
 
   void WriterLoop();
-  // Waits for work, or for the time to write again what the store refused.
+  // Waits for work; after a refused write, at most until it is time to try again.
   void AwaitWork(bool refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes changes, all at once if the store takes them so; returns what became of each. Behind a
-  // refused change no other of its job is written.
+  // Writes changes and returns the status of each. Tries all in one transaction first, then one by
+  // one. After a refused change no later change of the same job is written.
   std::vector<absl::Status> Write(const std::vector<JobChange>& changes);
   // Shows a change to the job's cursors.
   void Show(const JobChange& change);

@@ -1,4 +1,4 @@
-// How metrics, health and logs hear what happens.
+// The interface through which metrics, health and logs learn what happens.
 #pragma once
 
 #include <functional>
@@ -12,32 +12,34 @@
 
 namespace wan::server {
 
-// Called from any thread, in the order of what happens to a job or model, and with the lock held
-// that keeps this order: must be quick and must not call the service or the registry.
+// The calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
+// model's changes, with the lock held that keeps this order: an implementation must be quick, and
+// must not call JobService or ModelRegistry.
 class StateListener {
  public:
   virtual ~StateListener() = default;
-  // The job as it is now; `previous` is JOB_STATE_UNSPECIFIED for a new or recovered one.
+  // A job has changed its state. `previous` is JOB_STATE_UNSPECIFIED if the job is new or
+  // recovered.
   virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
-  // The data folder refuses writes from now on, and why; OK: it takes them again. New jobs are
-  // refused and queued ones wait in between. Called with no lock held.
+  // The data folder refuses writes from now on, for the reason that `status` gives, or takes them
+  // again if `status` is OK. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
-  // Something that no caller is told: a write that the store refused, a file that stays behind.
+  // An error that no caller gets: a write that the store refused, a file that was not removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
-  // The engine's device works no more. No job runs in this process from here on.
+  // The engine's device no longer works. No job runs in this process after this.
   virtual void OnDeviceLost(const absl::Status& /*problem*/) {}
 };
 
-// Whose telemetry a sink will see.
+// Says whose telemetry a sink will receive.
 struct SinkContext {
   std::string model;  // bare name
-  std::string job;    // "jobs/ID"; empty for loading and warming a model
-  int attempt = 0;    // 0 without a job
+  std::string job;    // "jobs/ID"; empty while a model is loaded or warmed up
+  int attempt = 0;    // 0 if there is no job
 };
 
-// Makes a sink for one attempt of a job or one model task. Called by the executor's thread; the
-// sink dies before the work's result is announced.
+// Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The
+// sink is destroyed before the result of that work is announced.
 using SinkFactory = std::function<std::unique_ptr<TelemetrySink>(const SinkContext&)>;
 
 }  // namespace wan::server

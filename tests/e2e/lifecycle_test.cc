@@ -261,7 +261,7 @@ TEST(LifecycleTest, AJobThatIsKilledTooOftenFailsAndTheNextOneRuns) {
   const wan::v1::Job job = server.Get(poison);
   EXPECT_EQ(job.state(), wan::v1::JOB_STATE_FAILED);
   EXPECT_EQ(job.lost_attempts_size(), 2);
-  EXPECT_THAT(job.error().message(), HasSubstr("attempt 2 was last heard of at 20"));
+  EXPECT_THAT(job.error().message(), HasSubstr("attempt 2 last reported at 20"));
   google::rpc::ErrorInfo info;
   ASSERT_TRUE(job.error().details(0).UnpackTo(&info));
   EXPECT_EQ(info.reason(), "ATTEMPTS_EXHAUSTED");

@@ -68,8 +68,8 @@ TEST(LostAttemptsTest, LostOnesStayAndAreTold) {
   const absl::Status error = AttemptsExhaustedError(job);
   EXPECT_EQ(ReasonOf(error), kReasonAttemptsExhausted);
   EXPECT_THAT(std::string(error.message()),
-              HasSubstr("attempt 1 was last heard of at 1970-01-01T00:01:40.000Z before its first "
-                        "stage; attempt 2 was last heard of at 1970-01-01T00:04:10.000Z in "
+              HasSubstr("attempt 1 last reported at 1970-01-01T00:01:40.000Z before its first "
+                        "stage; attempt 2 last reported at 1970-01-01T00:04:10.000Z in "
                         "VAE_Decoding"));
 }
 

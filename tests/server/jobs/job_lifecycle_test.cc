@@ -323,7 +323,7 @@ TEST_F(LifecycleTest, AJobThatTakesTheProcessWithItThreeTimesFailsAndTheNextOneR
   EXPECT_EQ(info.reason(), "ATTEMPTS_EXHAUSTED");
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(job.error().message(), testing::HasSubstr(absl::StrCat(
-                                           "attempt ", i + 1, " was last heard of at ",
+                                           "attempt ", i + 1, " last reported at ",
                                            times[static_cast<size_t>(i)], " in Step_1_Inference")));
   }
   const std::vector<wan::v1::Event> events = RunToEnd(poison);

@@ -192,7 +192,7 @@ TEST_F(ModelRegistryTest, ExceptionAtLoadIsAStatus) {
 
 TEST_F(ModelRegistryTest, AModelThatCannotBeWarmedUpIsFailedAndHoldsNoMemory) {
   engine_->FailAt("Warmup", absl::ResourceExhaustedError("out of memory"));
-  EXPECT_EQ(Load("m").status(), absl::ResourceExhaustedError("warming up: out of memory"));
+  EXPECT_EQ(Load("m").status(), absl::ResourceExhaustedError("the warm-up failed: out of memory"));
   EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
   EXPECT_THAT(engine_->Models(), SizeIs(0));
 }

@@ -119,7 +119,7 @@ TEST_F(StorageTest, AFullDiskWhileItRuns) {
   AwaitTold(2);
   EXPECT_EQ(Brief(RunToEnd(running).back()), "completed");
   EXPECT_THAT(Brief(RunToEnd(running)),
-              Contains(StartsWith("requeued the data folder cannot be written: writing ")));
+              Contains(StartsWith("requeued the data folder takes no writes: writing ")));
   EXPECT_EQ(Get(running).lost_attempts_size(), 0);
   EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
   EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");

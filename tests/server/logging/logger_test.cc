@@ -75,7 +75,7 @@ TEST_F(LoggerTest, ALimitedLogLetsItsNumberThroughAndTellsHowManyItLeftOut) {
   clock_.Advance(absl::Seconds(1));
   log.Log(LogLevel::kError, "broken", "tcp.cc", 7);
   ASSERT_EQ(lines_.size(), 4u);
-  EXPECT_THAT(lines_[2], HasSubstr("\"messages left out\",\"source\":\"grpc\",\"count\":4}"));
+  EXPECT_THAT(lines_[2], HasSubstr("\"messages were left out\",\"source\":\"grpc\",\"count\":4}"));
   clock_.Advance(absl::Seconds(10));
   log.Log(LogLevel::kError, "broken", "tcp.cc", 7);
   EXPECT_EQ(lines_.size(), 5u) << "nothing was left out in between";

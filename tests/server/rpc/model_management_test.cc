@@ -195,7 +195,7 @@ TEST_F(ModelManagementTest, AWarmupOfManyShapesIsRefusedAtOnce) {
     const grpc::Status status = models_->WarmupModel(&context, request, &model);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_THAT(ViolatedFields(status), ::testing::ElementsAre("shapes"));
-    EXPECT_THAT(status.error_message(), HasSubstr("has 400 entries; at most 16"));
+    EXPECT_THAT(status.error_message(), HasSubstr("has 400 entries; must have at most 16"));
   }
   request.mutable_shapes()->DeleteSubrange(16, 384);
   request.mutable_shapes(3)->set_width(65);

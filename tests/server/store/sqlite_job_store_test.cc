@@ -194,17 +194,17 @@ TEST_P(DamagedRowTest, IsFoundByWhicheverCallComesUponIt) {
 INSTANTIATE_TEST_SUITE_P(
     Each, DamagedRowTest,
     testing::Values(Damage{"Bytes", "UPDATE jobs SET job = x'ff' WHERE name = 'jobs/1'",
-                           "its bytes are no wan.v1.Job"},
+                           "its bytes are not a wan.v1.Job"},
                     Damage{"Null", "UPDATE jobs SET job = '' WHERE name = 'jobs/1'",
-                           "its bytes are of the job ''"},
+                           "its bytes belong to the job ''"},
                     Damage{"Other",
                            "UPDATE jobs SET job = (SELECT job FROM jobs WHERE name = 'jobs/2') "
                            "WHERE name = 'jobs/1'",
-                           "its bytes are of the job 'jobs/2'"},
+                           "its bytes belong to the job 'jobs/2'"},
                     Damage{"State", "UPDATE jobs SET state = 77 WHERE name = 'jobs/1'",
-                           "its state is 77, which is none"},
+                           "its state is 77, which is not a state of a job"},
                     Damage{"OtherState", "UPDATE jobs SET state = 2 WHERE name = 'jobs/1'",
-                           "its state is 2, but 1 in its bytes"},
+                           "its state is 2 in the table, but 1 in its bytes"},
                     Damage{"FirstEvent", "DELETE FROM events WHERE job = 2",
                            "its first event is missing"}),
     [](const auto& damage) { return damage.param.name; });
@@ -278,7 +278,7 @@ TEST_F(SqliteJobStoreTest, ANewerSchemaIsRefused) {
   SQLite::Database(file_.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1000");
   const auto store = OpenSqliteJobStore(file_);
   EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(store.status().message()), HasSubstr("schema version 1000"));
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr("the schema has version 1000"));
 }
 
 TEST_F(SqliteJobStoreTest, AFolderThatIsNotThereIsNamed) {

@@ -1,4 +1,4 @@
-// The only file that includes CLI11, which costs seconds in every file that does.
+// No other file of wanctl includes CLI11, because compiling it takes seconds.
 #include "client/wanctl/command_line.h"
 
 #include <CLI/CLI.hpp>
@@ -20,14 +20,14 @@ Examples:
   wanctl --server gpu1:50051 list --state running
   wanctl report 4f1c9a52d07be6831a2c
 
-'wanctl COMMAND --help' says more about one command.)";
+'wanctl COMMAND --help' lists the flags of a command.)";
 
-constexpr char kGenerateFooter[] = R"(The file's ending picks the artifact:
+constexpr char kGenerateFooter[] = R"(The file's ending selects the artifact:
   .mp4          H.264, yuv420p, plays everywhere
   .mkv          FFV1, exactly the RGB frames
   .safetensors  tensor 'latents', fp32, [C,T,H,W], as the solver left them
 
-Ctrl-C cancels the job. A job that should outlive its caller: wanctl submit.
+Ctrl-C cancels the job. Use 'wanctl submit' for a job that should outlive its caller.
 
 Examples:
   wanctl generate --model ti2v-5b --prompt "A red cat runs on the beach." --output cat.mp4
@@ -40,8 +40,8 @@ constexpr char kSubmitFooter[] = R"(Examples:
   wanctl watch "$job" && wanctl download "$job" --output cat.mp4)";
 
 constexpr char kDownloadFooter[] =
-    R"(The file's ending picks the artifact, as for generate. The file appears once it is complete and its
-SHA-256 is right; an interrupted download goes on where it stopped.
+    R"(The file's ending selects the artifact, as for generate. The file appears once it is complete and its
+SHA-256 is right; an interrupted download continues where it stopped.
 
 Examples:
   wanctl download jobs/4f1c9a52d07be6831a2c --output cat.mp4
@@ -59,7 +59,7 @@ template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
                       std::function<void(T)> store) {
-  // A positional's name has no dashes and is told like a value.
+  // The name of a positional argument has no dashes.
   const std::string shown = name.starts_with("-") ? name : name + " argument";
   auto take = [parse, store = std::move(store), shown](const CLI::results_t& texts) {
     for (const std::string& text : texts) {
@@ -120,15 +120,16 @@ class Parser {
 
  private:
   EarlyExit UsageError(std::string what) const {
-    // CLI11 only sees that no known command is there.
+    // CLI11 only says that a command is missing.
     const std::vector<std::string> rest = app_.remaining();
     if (app_.get_subcommands().empty() && !rest.empty()) what = "unknown command " + rest.front();
     return {kExitUsage, "",
-            "wanctl: " + what + "\n'wanctl --help' and 'wanctl COMMAND --help' say more.\n"};
+            "wanctl: " + what +
+                "\n'wanctl --help' lists the commands, 'wanctl COMMAND --help' its flags.\n"};
   }
 
-  // In the order that CLI11 wants: last first. "--name=" becomes two arguments, since CLI11 takes
-  // the following argument for the value otherwise.
+  // Returns the arguments in the order that CLI11 wants, the last one first. "--name=" becomes two
+  // arguments, since CLI11 takes the following argument for the value otherwise.
   static std::vector<std::string> Prepared(const std::vector<std::string>& args) {
     std::vector<std::string> prepared;
     for (const std::string& arg : args) {
@@ -147,15 +148,16 @@ class Parser {
   void AddGlobal(CLI::App& app) {
     GlobalFlags& global = options_.global;
     AddValue<std::string>(app, "--server", "HOST:PORT",
-                          "Server (default: $WAN_SERVER, else localhost:50051)", ParseServer,
-                          [&](std::string value) { global.server = std::move(value); })
+                          "Server to call (default: $WAN_SERVER, else localhost:50051)",
+                          ParseServer, [&](std::string value) { global.server = std::move(value); })
         ->group("Connection");
-    AddValue<absl::Duration>(app, "--timeout", "SECONDS", "End the command after this time",
-                             ParseSeconds, [&](absl::Duration value) { global.timeout = value; })
+    AddValue<absl::Duration>(app, "--timeout", "SECONDS",
+                             "End the command after this time, whatever it waits for", ParseSeconds,
+                             [&](absl::Duration value) { global.timeout = value; })
         ->group("Connection");
     app.add_flag_callback(
            "--json", [&] { global.json = true; },
-           "Print every message of the server as a line of JSON")
+           "Print every message of the server as one line of JSON")
         ->group("Connection");
   }
 
@@ -174,49 +176,51 @@ class Parser {
 
   void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
     wan::v1::GenerationRequest& request = flags.request;
-    AddValue<std::string>(app, "--model", "NAME", "Model, as the server calls it", ParseNotEmpty,
+    AddValue<std::string>(app, "--model", "NAME", "Name of the model on the server", ParseNotEmpty,
                           [&](std::string value) { request.set_model(std::move(value)); })
         ->required();
     AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseText,
                           [&](std::string value) { request.set_prompt(std::move(value)); })
         ->required();
     AddValue<std::string>(
-        app, "--negative-prompt", "TEXT", "What it should not show", ParseText,
+        app, "--negative-prompt", "TEXT", "What the video should not show", ParseText,
         [&](std::string value) { request.set_negative_prompt(std::move(value)); });
-    AddValue<std::string>(app, "--image", "FILE", "First frame: a PNG or JPEG", ParseNotEmpty,
+    AddValue<std::string>(app, "--image", "FILE", "First frame, a PNG or JPEG file", ParseNotEmpty,
                           [&](std::string value) { flags.image_path = std::move(value); });
     AddValue<wan::v1::Shape>(app, "--size", "WxH", "Width and height in pixels", ParseSize,
                              [&](const wan::v1::Shape& value) {
                                request.set_width(value.width());
                                request.set_height(value.height());
                              });
-    AddValue<int32_t>(app, "--frames", "N", "Frames, 4n+1", ParseInt32,
+    AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
                       [&](int32_t value) { request.set_num_frames(value); });
     AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
                       [&](int32_t value) { request.set_fps(value); });
-    AddValue<int32_t>(app, "--steps", "N", "Denoising steps", ParseInt32,
+    AddValue<int32_t>(app, "--steps", "N", "Number of denoising steps", ParseInt32,
                       [&](int32_t value) { request.set_steps(value); });
     AddValue<std::vector<double>>(
-        app, "--guidance", "G|LOW,HIGH", "Guidance scale, or one for each expert", ParseGuidance,
+        app, "--guidance", "G|LOW,HIGH",
+        "Guidance scale, or one for the low-noise and one for the high-noise expert", ParseGuidance,
         [&](const std::vector<double>& values) {
           request.mutable_guidance_scale()->Assign(values.begin(), values.end());
         });
     AddValue<double>(app, "--shift", "S", "Time shift of the noise schedule", ParseNumber,
                      [&](double value) { request.set_shift(value); });
-    AddValue<wan::v1::Solver>(app, "--solver", "NAME", "unipc, dpm++ or euler", ParseSolver,
+    AddValue<wan::v1::Solver>(app, "--solver", "NAME",
+                              "Solver of the denoising steps: unipc, dpm++ or euler", ParseSolver,
                               [&](wan::v1::Solver value) { request.set_solver(value); });
     AddValue<int64_t>(app, "--seed", "N", "Seed of the noise (default: the server draws one)",
                       ParseInt64, [&](int64_t value) { request.set_seed(value); });
     Repeatable(AddValue<wan::v1::LoraScale>(
-        app, "--lora", "NAME[:SCALE]", "LoRA of the model, with scale 1 by default; repeatable",
+        app, "--lora", "NAME[:SCALE]", "LoRA of the model; the scale is 1 by default; repeatable",
         ParseLoraScale, [&](wan::v1::LoraScale lora) { *request.add_loras() = std::move(lora); }));
-    AddValue<std::string>(app, "--request-id", "ID", "The same ID never makes a second job",
-                          ParseNotEmpty,
-                          [&](std::string value) { request.set_request_id(std::move(value)); });
-    AddValue<int32_t>(app, "--priority", "N", "Higher runs first, -100 to 100", ParseInt32,
-                      [&](int32_t value) { request.set_priority(value); });
+    AddValue<std::string>(
+        app, "--request-id", "ID", "A second call with the same ID returns the first call's job",
+        ParseNotEmpty, [&](std::string value) { request.set_request_id(std::move(value)); });
+    AddValue<int32_t>(app, "--priority", "N", "-100 to 100; jobs with a higher priority run first",
+                      ParseInt32, [&](int32_t value) { request.set_priority(value); });
     AddValue<absl::Duration>(app, "--deadline", "SECONDS",
-                             "Cancel the job if it has not ended by then", ParseSeconds,
+                             "Cancel the job if it has not ended after this time", ParseSeconds,
                              [&](absl::Duration value) { flags.deadline = value; });
     Repeatable(AddValue<std::pair<std::string, std::string>>(
         app, "--label", "KEY=VALUE", "Label for your own use; repeatable", ParseLabel,
@@ -231,7 +235,7 @@ class Parser {
   CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs) {
     return Several(AddValue<OutputFile>(
                        app, "--output", "FILE",
-                       "File to write: .mp4, .mkv or .safetensors; several", ParseOutputFile,
+                       "File to write, .mp4, .mkv or .safetensors; repeatable", ParseOutputFile,
                        [&](OutputFile output) {
                          if (std::find(outputs.begin(), outputs.end(), output) != outputs.end()) {
                            throw CLI::ValidationError("--output names " + output.path + " twice");
@@ -265,10 +269,12 @@ class Parser {
           }
           const bool previews = request.preview_interval() != 0;
           if (!generate_.preview_dir.empty() && !previews) {
-            throw CLI::ValidationError("--preview-dir needs --preview-interval");
+            throw CLI::ValidationError(
+                "--preview-dir needs --preview-interval N, which asks for the previews");
           }
           if (previews && generate_.preview_dir.empty() && !options_.global.json) {
-            throw CLI::ValidationError("--preview-interval needs --preview-dir or --json");
+            throw CLI::ValidationError(
+                "--preview-interval needs --preview-dir DIR to write the previews to, or --json");
           }
           return generate_;
         },
@@ -281,7 +287,7 @@ class Parser {
   void AddSubmit() {
     wan::v1::GenerationRequest& request = submit_.flags.request;
     CLI::App* app = AddCommand(
-        app_, "submit", "Make a job that lives on its own, and print its name",
+        app_, "submit", "Create a job that runs on its own, and print its name",
         [this, &request]() -> Command {
           if (request.outputs().empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
           return submit_;
@@ -289,8 +295,9 @@ class Parser {
         kSubmitFooter);
     AddRequestFlags(*app, submit_.flags);
     Repeatable(AddValue<wan::v1::OutputKind>(
-        *app, "--artifact", "KIND", "mp4 (default), mkv or safetensors; repeatable",
-        ParseArtifactKind, [&request](wan::v1::OutputKind kind) {
+        *app, "--artifact", "KIND",
+        "Kind of file to make: mp4 (default), mkv or safetensors; repeatable", ParseArtifactKind,
+        [&request](wan::v1::OutputKind kind) {
           if (std::find(request.outputs().begin(), request.outputs().end(), kind) ==
               request.outputs().end()) {
             request.add_outputs(kind);
@@ -300,34 +307,36 @@ class Parser {
 
   void AddJobCommands() {
     CLI::App* watch =
-        AddCommand(app_, "watch", "Follow a job to its end; its exit code is the job's",
+        AddCommand(app_, "watch", "Follow a job to its end; the exit code says how it ended",
                    [this]() -> Command { return watch_; });
     AddJob(*watch, watch_.job);
-    AddValue<int64_t>(*watch, "--after", "N", "Only events after this sequence", ParseInt64,
-                      [this](int64_t value) { watch_.after = value; });
+    AddValue<int64_t>(*watch, "--after", "N", "Show only events after this sequence number",
+                      ParseInt64, [this](int64_t value) { watch_.after = value; });
     AddPreviewDir(*watch, watch_.preview_dir);
 
-    AddJob(*AddCommand(app_, "get", "Show a job", [this]() -> Command { return get_; }), get_.job);
+    AddJob(*AddCommand(app_, "get", "Show everything about a job",
+                       [this]() -> Command { return get_; }),
+           get_.job);
 
-    CLI::App* list = AddCommand(app_, "list", "List jobs, the newest first",
-                                [this]() -> Command { return list_; });
+    CLI::App* list =
+        AddCommand(app_, "list", "List jobs, newest first", [this]() -> Command { return list_; });
     Repeatable(AddValue<wan::v1::JobState>(
         *list, "--state", "STATE",
-        "Only queued, running, completed, failed or cancelled jobs; repeatable", ParseJobState,
+        "List only queued, running, completed, failed or cancelled jobs; repeatable", ParseJobState,
         [this](wan::v1::JobState state) { list_.states.push_back(state); }));
-    AddValue<int32_t>(*list, "--limit", "N", "At most this many (default: 50)", ParseCount,
-                      [this](int32_t value) { list_.limit = value; });
+    AddValue<int32_t>(*list, "--limit", "N", "List at most this many jobs (default: 50)",
+                      ParseCount, [this](int32_t value) { list_.limit = value; });
 
     AddJob(*AddCommand(app_, "cancel", "End a job", [this]() -> Command { return cancel_; }),
            cancel_.job);
 
     CLI::App* download = AddCommand(
-        app_, "download", "Fetch what a job has made", [this]() -> Command { return download_; },
+        app_, "download", "Download the files of a job", [this]() -> Command { return download_; },
         kDownloadFooter);
     AddJob(*download, download_.job);
     AddOutputs(*download, download_.outputs);
 
-    AddJob(*AddCommand(app_, "report", "Show where a job's time and memory went",
+    AddJob(*AddCommand(app_, "report", "Show where a job's time and memory went, stage by stage",
                        [this]() -> Command { return report_; }),
            report_.job);
   }
@@ -339,26 +348,29 @@ class Parser {
     models->require_subcommand(0, 1);
 
     CLI::App* load =
-        AddCommand(*models, "load", "Make a model resident", [this]() -> Command { return load_; });
+        AddCommand(*models, "load", "Load a model", [this]() -> Command { return load_; });
     AddModelName(*load, *load_.request.mutable_name());
-    AddValue<std::string>(*load, "PATH", "",
-                          "Its checkpoint, on the server; a known model needs none", ParseNotEmpty,
-                          [this](std::string value) { load_.request.set_path(std::move(value)); });
-    Repeatable(AddValue<wan::v1::LoraSource>(
-        *load, "--lora", "NAME[@EXPERT]=PATH",
-        "LoRA for requests to use, a file on the server; for one expert @high or @low; repeatable",
-        ParseLoraSource,
-        [this](wan::v1::LoraSource lora) { *load_.request.add_loras() = std::move(lora); }));
+    AddValue<std::string>(
+        *load, "PATH", "",
+        "Folder of its checkpoint on the server; not needed for a model that the server knows",
+        ParseNotEmpty, [this](std::string value) { load_.request.set_path(std::move(value)); });
+    Repeatable(AddValue<wan::v1::LoraSource>(*load, "--lora", "NAME[@EXPERT]=PATH",
+                                             "LoRA that requests may use, a file on the server; "
+                                             "@high or @low for one expert; repeatable",
+                                             ParseLoraSource, [this](wan::v1::LoraSource lora) {
+                                               *load_.request.add_loras() = std::move(lora);
+                                             }));
 
-    CLI::App* unload =
-        AddCommand(*models, "unload", "Free a model", [this]() -> Command { return unload_; });
+    CLI::App* unload = AddCommand(*models, "unload", "Unload a model and free its memory",
+                                  [this]() -> Command { return unload_; });
     AddModelName(*unload, *unload_.request.mutable_name());
 
-    CLI::App* warmup = AddCommand(*models, "warmup", "Run a model once at some shapes",
+    CLI::App* warmup = AddCommand(*models, "warmup",
+                                  "Run a model once at each shape, so that its first job is fast",
                                   [this]() -> Command { return warmup_; });
     AddModelName(*warmup, *warmup_.request.mutable_name());
     Several(AddValue<wan::v1::Shape>(
-        *warmup, "SHAPE", "", "WxHxFRAMES; none: the model's default", ParseShape,
+        *warmup, "SHAPE", "", "WxHxFRAMES; without any, the model's default shape", ParseShape,
         [this](const wan::v1::Shape& shape) { *warmup_.request.add_shapes() = shape; }));
   }
 
@@ -372,11 +384,12 @@ class Parser {
     CLI::App* devices = AddCommand(app_, "devices", "Show the server's devices",
                                    [this]() -> Command { return devices_; });
     devices->add_flag_callback(
-        "--watch", [this] { devices_.watch = true; }, "Again every second, until Ctrl-C");
-    AddCommand(app_, "info", "Show what the server is", []() -> Command { return InfoCommand(); });
+        "--watch", [this] { devices_.watch = true; }, "Show it again every second until Ctrl-C");
+    AddCommand(app_, "info", "Show the server's versions, devices and number of jobs",
+               []() -> Command { return InfoCommand(); });
   }
 
-  CLI::App app_{"Makes videos on a wanserve server and looks after its jobs and models."};
+  CLI::App app_{"Makes videos on a wanserve server and manages its jobs and models."};
   const std::string default_server_;
   Options options_;
   std::function<Command()> chosen_;

@@ -1,4 +1,4 @@
-// The commands, one function each: from its options to its exit code.
+// Runs the commands: each function takes a command's options and returns the exit code.
 #pragma once
 
 #include "client/wanctl/exit_code.h"
@@ -7,7 +7,7 @@
 
 namespace wan::client {
 
-// follow_commands.cc: what follows a job to its end.
+// follow_commands.cc: these follow a job to its end.
 ExitCode Run(Session& session, const GenerateCommand& command);
 ExitCode Run(Session& session, const WatchCommand& command);
 

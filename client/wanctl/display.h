@@ -11,18 +11,20 @@ namespace wan::client {
 
 class Display {
  public:
-  // `columns` of the terminal, 0 where there is none. `stream` must outlive it.
+  // `columns` is the width of the terminal, 0 if `stream` is not a terminal. `stream` must outlive
+  // this object.
   Display(std::ostream& stream, int columns) : stream_(stream), columns_(columns) {}
   Display(const Display&) = delete;
   Display& operator=(const Display&) = delete;
   ~Display() { Clear(); }
 
+  // Shows an event; call it for every event of a job, in order.
   void Show(const wan::v1::Event& event);
 
-  // Replaces what is shown in place; nothing without a terminal.
+  // Redraws the last line of the terminal with `text`; does nothing without a terminal.
   void ShowInPlace(std::string_view text);
 
-  // Takes away what is shown in place.
+  // Erases the line that ShowInPlace drew, if any.
   void Clear();
 
  private:

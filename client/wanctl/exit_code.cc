@@ -12,8 +12,8 @@ ExitCode ExitCodeOf(const absl::Status& status, bool accepted) {
     case absl::StatusCode::kDeadlineExceeded:
       return kExitCancelled;
     case absl::StatusCode::kUnavailable:
-      // With a reason it is the server's word (it is stopping, for one);
-      // without one there was no server to say it.
+      // An error with a reason came from the server, which is stopping, for example. One without a
+      // reason came from this library: the server did not answer.
       return DetailsOf(status).reason.empty() || accepted ? kExitUnreachable : kExitRejected;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:

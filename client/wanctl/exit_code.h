@@ -1,4 +1,4 @@
-// How wanctl ends. Programs rely on these numbers.
+// The exit codes of wanctl. Programs rely on these numbers; docs/wanctl.md explains them.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,21 +10,21 @@ enum ExitCode : int {
   kExitDone = 0,
   // The command line, or a file that it names, is wrong. No call was made.
   kExitUsage = 2,
-  // The server said no before anything ran.
+  // The server refused the request before anything ran.
   kExitRejected = 3,
-  // It ran and failed, or a result could not be written.
+  // The job ran and failed, or a result could not be written.
   kExitFailed = 4,
-  // By a person, a caller or a deadline.
+  // A person, a caller or a deadline ended the job or the command.
   kExitCancelled = 5,
-  // No connection, or it broke.
+  // There was no connection, or it broke.
   kExitUnreachable = 6,
 };
 
-// Of a call that returned an error. `accepted`: a job was running for it already, so that the
-// server did not say no.
+// Returns the exit code for the outcome of a call. Pass true for `accepted` if the server had
+// created the call's job already: an error is then a failure and not a refusal.
 ExitCode ExitCodeOf(const absl::Status& status, bool accepted = false);
 
-// Of the event that ended a job.
+// Returns the exit code for the event that ended a job.
 ExitCode ExitCodeOf(const wan::v1::Event& end);
 
 }  // namespace wan::client

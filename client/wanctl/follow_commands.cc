@@ -15,10 +15,10 @@
 namespace wan::client {
 namespace {
 
-// Takes a job's events as they come, and tells how the job ended.
+// Shows a job's events as they come, and reports how the job ended.
 class Follower {
  public:
-  // `display` is where people watch.
+  // `display` shows the progress to people.
   Follower(Session& session, Display& display, const PreviewWriter& previews)
       : session_(session), display_(display), previews_(previews) {}
 
@@ -35,8 +35,8 @@ class Follower {
     }
   }
 
-  // `end` is the event that ended the job, or why there is none; `when_stopped` what becomes of the
-  // job when the call that follows it is stopped.
+  // `end` is the event that ended the job, or the error of the call. `when_stopped` says what
+  // happens to the job when the call is stopped.
   ExitCode Finish(const absl::StatusOr<wan::v1::Event>& end, const std::string& when_stopped) {
     display_.Clear();
     if (!end.ok()) {
@@ -46,7 +46,7 @@ class Follower {
         const ExitCode code = ExitCodeOf(end.status(), accepted);
         if (code == kExitCancelled) note = absl::StrCat(Printable(job_), " ", when_stopped);
         if (code == kExitUnreachable) {
-          note = absl::StrCat("'wanctl watch ", Printable(job_), "' tells what becomes of it");
+          note = absl::StrCat("'wanctl watch ", Printable(job_), "' shows how it goes on");
         }
       }
       return session_.Fail(end.status(), accepted, note);

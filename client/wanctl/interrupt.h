@@ -1,4 +1,4 @@
-// Ctrl-C as a stop request.
+// Turns Ctrl-C into a stop request.
 #pragma once
 
 #include <stop_token>
@@ -6,9 +6,9 @@
 
 namespace wan::client {
 
-// While it lives, the first SIGINT or SIGTERM requests a stop and a second one ends the process
-// with `exit_code`. Make it before any other thread, since it blocks the signals for all that
-// follow. One at a time in a process.
+// While this object lives, the first SIGINT or SIGTERM requests a stop, and a second one ends the
+// process with `exit_code`. Create it before any other thread, because threads inherit the blocked
+// signals. A process may have one at a time.
 class InterruptHandler {
  public:
   explicit InterruptHandler(int exit_code);

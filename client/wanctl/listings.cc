@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "client/error.h"
 #include "client/wanctl/text.h"
+#include "client/wanctl/values.h"
 
 namespace wan::client {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using wan::v1::GenerationRequest;
 using wan::v1::Job;
 
-// "RUNNING" of JOB_STATE_RUNNING.
+// Returns "RUNNING" for "JOB_STATE_RUNNING".
 std::string WithoutPrefix(const std::string& name, size_t prefix) {
   return name.size() > prefix ? name.substr(prefix) : std::string(kAbsent);
 }
@@ -39,7 +40,7 @@ std::string Gibibytes(bool present, uint64_t bytes) {
   return Figure(present, static_cast<double>(bytes) / (1 << 30), 2);
 }
 
-// At most `columns` code points.
+// Cuts a text to `columns` code points.
 std::string Shortened(std::string text, int columns) {
   int seen = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -51,7 +52,9 @@ std::string Shortened(std::string text, int columns) {
 
 std::string ProgressText(const Job& job) {
   if (job.state() == wan::v1::JOB_STATE_QUEUED && job.has_queue_position()) {
-    return absl::StrCat("behind ", job.queue_position());
+    if (job.queue_position() == 0) return "next to run";
+    return absl::StrCat("behind ", job.queue_position(),
+                        job.queue_position() == 1 ? " job" : " jobs");
   }
   if (job.state() != wan::v1::JOB_STATE_RUNNING || !job.has_progress()) return kAbsent;
   const wan::v1::StepProgress& progress = job.progress();
@@ -75,7 +78,7 @@ std::string SolverName(wan::v1::Solver solver) {
   }
 }
 
-// "1280x704, 121 frames, 24 fps": what is set.
+// Returns, for example, "1280x704, 121 frames, 24 fps"; leaves out what is not set.
 std::string SizeText(const GenerationRequest& request) {
   std::vector<std::string> parts;
   if (request.has_width() && request.has_height()) {
@@ -86,7 +89,8 @@ std::string SizeText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
-// "50 steps of unipc, guidance 5, shift 5, seed 42": what is set.
+// Returns, for example, "50 steps of unipc, guidance 5, shift 5, seed 42"; leaves out what is not
+// set.
 std::string SamplingText(const GenerationRequest& request) {
   std::vector<std::string> parts;
   if (request.has_steps()) {
@@ -100,7 +104,7 @@ std::string SamplingText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
-// "style, light x 0.5": scales of 1 are not told.
+// Returns, for example, "style, light x 0.5"; leaves out scales of 1.
 std::string LorasText(const GenerationRequest& request) {
   std::vector<std::string> parts;
   for (const wan::v1::LoraScale& lora : request.loras()) {
@@ -110,7 +114,7 @@ std::string LorasText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
-// "Name:      text" lines, without those that have no text.
+// Builds lines of the form "Name:      text"; leaves out those without a text.
 class Lines {
  public:
   void Add(const char* name, const std::string& text) {
@@ -121,6 +125,41 @@ class Lines {
  private:
   std::string lines_;
 };
+
+// Adds where and with what the latest attempt computed: everything besides the request and the
+// model's files on which the video's bits depend.
+void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
+  lines.Add("Device", Printable(provenance.device_name()));
+  lines.Add("Dtype", Printable(provenance.dtype()));
+  lines.Add("Libraries", Printable(provenance.libraries()));
+  lines.Add("Noise",
+            provenance.noise_device().empty()
+                ? ""
+                : absl::StrCat("drawn by the generator of ", Printable(provenance.noise_device())));
+  if (provenance.batched_guidance()) lines.Add("Guidance", "both forwards of a step in one batch");
+  const int64_t tiles = int64_t{provenance.decode_tile_rows()} * provenance.decode_tile_columns();
+  if (tiles > 1) {
+    lines.Add("Decoded in", absl::StrCat(provenance.decode_tile_rows(), "x",
+                                         provenance.decode_tile_columns(), " tiles"));
+  }
+  lines.Add("On the CPU", Printable(absl::StrJoin(provenance.cpu_components(), ", ")));
+  lines.Add("Server", Printable(provenance.server_version()));
+}
+
+// Says what the job went without, and why: "previews: INTERNAL: ...".
+std::string OmissionText(const wan::v1::Omission& omission) {
+  const std::string what = omission.output() == wan::v1::OUTPUT_KIND_UNSPECIFIED
+                               ? "previews"
+                               : std::string(ArtifactKindName(omission.output()));
+  return absl::StrCat(what, ": ", FormatError(FromProto(omission.error())));
+}
+
+std::string LostAttemptText(const wan::v1::LostAttempt& lost) {
+  std::string text =
+      absl::StrCat("attempt ", lost.attempt(), ", last reported ", FormatTime(lost.end_time()));
+  if (!lost.stage().empty()) absl::StrAppend(&text, " in ", Printable(lost.stage()));
+  return text;
+}
 
 }  // namespace
 
@@ -164,6 +203,14 @@ std::string JobText(const Job& job) {
               absl::StrCat(Printable(artifact.name()), "  ", FormatBytes(artifact.size_bytes()),
                            "  sha256 ", Printable(artifact.sha256())));
   }
+  for (const wan::v1::Omission& omission : job.omissions()) {
+    lines.Add("Missing", OmissionText(omission));
+  }
+  for (const wan::v1::LostAttempt& lost : job.lost_attempts()) {
+    // Without an end it is the running attempt, which the server enters before it begins.
+    if (lost.has_end_time()) lines.Add("Lost", LostAttemptText(lost));
+  }
+  AddProvenance(job.provenance(), lines);
   if (job.has_error()) lines.Add("Error", FormatError(FromProto(job.error())));
   return lines.Take();
 }
@@ -181,7 +228,7 @@ std::string ReportTable(const wan::v1::JobReport& report) {
          Figure(stage.has_sm_activity_percent(), stage.sm_activity_percent(), 1),
          Figure(stage.has_load(), stage.load(), 0)});
   }
-  // It starts before its parts, but a sum stands below them.
+  // Total_Execution starts first, but a sum stands below its parts.
   std::stable_partition(rows.begin(), rows.end(), [](const std::vector<std::string>& row) {
     return row[0] != "Total_Execution";
   });

@@ -1,4 +1,5 @@
-// The server's messages as tables and texts for people. Each ends with a line end.
+// Formats the server's messages as tables and texts for people. Each result ends with a newline,
+// and control characters from the server are replaced. All functions are pure.
 #pragma once
 
 #include <string>
@@ -10,21 +11,25 @@
 
 namespace wan::client {
 
-// One line a job.
+// One line for each job.
 std::string JobTable(const std::vector<wan::v1::Job>& jobs);
 
-// Everything about one job.
+// Everything about one job: state, request, times, artifacts, what it went without (Job.omissions),
+// the attempts it lost, on what its bits depend (Job.provenance), and its error. Leaves out what is
+// not set.
 std::string JobText(const wan::v1::Job& job);
 
-// The stage table, with the benchmark's columns, the total last. What was not measured is '-'.
+// One line for each stage, with the benchmark's columns, and the total last. A value that was not
+// measured is '-'.
 std::string ReportTable(const wan::v1::JobReport& report);
 
-// One line a model, and why it failed where it did.
+// One line for each model, then the error of each model that failed.
 std::string ModelTable(const std::vector<wan::v1::Model>& models);
 
-// One line a device.
+// One line for each device.
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples);
 
+// Versions, devices and the number of jobs.
 std::string ServerInfoText(const wan::v1::ServerInfo& info);
 
 }  // namespace wan::client

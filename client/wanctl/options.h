@@ -1,4 +1,4 @@
-// What a command line of wanctl asks for.
+// The parsed command line of wanctl.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ namespace wan::client {
 struct GlobalFlags {
   // "HOST:PORT".
   std::string server;
-  // Every message of the server as one line of JSON on stdout.
+  // Whether every message of the server is printed as one line of JSON on stdout.
   bool json = false;
-  // For the whole command.
+  // Limit of the whole command.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 
-// A request as far as the command line has it. Flags that were not given stay unset.
+// The request as the command line gives it. Flags that were not given stay unset.
 struct RequestFlags {
   wan::v1::GenerationRequest request;
-  // File to read into request.image; empty: none.
+  // The file to read into request.image; empty: no image.
   std::string image_path;
-  // From now to request.deadline.
+  // The time from now to request.deadline.
   std::optional<absl::Duration> deadline;
 };
 
 struct GenerateCommand {
   RequestFlags flags;
   std::vector<OutputFile> outputs;
-  // Folder for previews; empty: none are written.
+  // The folder for previews; empty: no previews are written.
   std::string preview_dir;
 };
 struct SubmitCommand {

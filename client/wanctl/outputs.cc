@@ -11,22 +11,7 @@
 #include "client/wanctl/text.h"
 
 namespace wan::client {
-namespace {
-
 namespace fs = std::filesystem;
-
-const char* Ending(wan::v1::OutputKind kind) {
-  switch (kind) {
-    case wan::v1::OUTPUT_KIND_MP4:
-      return ".mp4";
-    case wan::v1::OUTPUT_KIND_LOSSLESS_MKV:
-      return ".mkv";
-    default:
-      return ".safetensors";
-  }
-}
-
-}  // namespace
 
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs) {
   for (const OutputFile& output : outputs) {
@@ -46,8 +31,9 @@ ExitCode FetchOutputs(Session& session, Display& display, const std::string& job
         std::find_if(artifacts.begin(), artifacts.end(),
                      [&](const wan::v1::Artifact& a) { return a.kind() == output.kind; });
     if (artifact == artifacts.end()) {
-      session.Say(
-          absl::StrCat(Printable(job), " has no ", Ending(output.kind), " for ", output.path));
+      session.Say(absl::StrCat(Printable(job), " has no .",
+                               std::string(ArtifactKindName(output.kind)), " for ", output.path,
+                               "; 'wanctl get ", Printable(job), "' shows why"));
       return if_missing;
     }
     const absl::Status status = Download(
@@ -70,7 +56,7 @@ absl::Status PreviewWriter::Prepare() const {
   fs::create_directories(folder_, error);
   if (!error) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--preview-dir: cannot make ", folder_, ": ", error.message()));
+      absl::StrCat("--preview-dir: cannot create ", folder_, ": ", error.message()));
 }
 
 absl::Status PreviewWriter::Write(const wan::v1::Event::Preview& preview) const {

@@ -1,4 +1,4 @@
-// The files that wanctl writes.
+// Writes the files that wanctl was asked for.
 #pragma once
 
 #include <string>
@@ -14,11 +14,12 @@
 
 namespace wan::client {
 
-// INVALID_ARGUMENT if one of the files could not be written. Call it before any work is done.
+// Returns INVALID_ARGUMENT if one of the files could not be written (see CheckDestination). Call it
+// before a job is created.
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs);
 
-// Downloads the artifact of each output and prints the file's name. A kind that `artifacts` lack is
-// an error that ends with `if_missing`.
+// Downloads the artifact of each output and prints the file's name on stdout. If `artifacts` lacks
+// a kind, says so on stderr and returns `if_missing`.
 ExitCode FetchOutputs(Session& session, Display& display, const std::string& job,
                       const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
                       const std::vector<OutputFile>& outputs, ExitCode if_missing);
@@ -26,10 +27,10 @@ ExitCode FetchOutputs(Session& session, Display& display, const std::string& job
 // Writes previews as FOLDER/step-0010.jpg.
 class PreviewWriter {
  public:
-  // Without a folder (empty) it writes nothing.
+  // If `folder` is empty, this object writes nothing.
   explicit PreviewWriter(std::string folder) : folder_(std::move(folder)) {}
 
-  // Makes the folder if it is not there.
+  // Creates the folder if it does not exist.
   absl::Status Prepare() const;
 
   absl::Status Write(const wan::v1::Event::Preview& preview) const;

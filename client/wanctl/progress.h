@@ -1,4 +1,4 @@
-// A job's progress as text: a pure function of its events.
+// Describes a job's progress as text, from its events alone.
 #pragma once
 
 #include <optional>
@@ -8,24 +8,27 @@
 
 namespace wan::client {
 
-// One line for an event, or nothing for events that say too little (a stage that starts, the stages
-// of a step, previews) and for ends that are errors, which are told as errors.
+// Returns one line for an event. Returns nullopt for events that say too little (a stage that
+// starts, the stages of a step, previews), and for failures and cancellations, which are printed as
+// errors.
 std::optional<std::string> EventLine(const wan::v1::Event& event);
 
-// True for events whose line stays on a terminal, above the bar.
+// Whether an event's line stays on the terminal, above the bar.
 bool StaysOnTerminal(const wan::v1::Event& event);
 
-// The line that a terminal shows in place.
+// The line that is redrawn in place on a terminal.
 class ProgressBar {
  public:
+  // Takes the next event of the job.
   void Add(const wan::v1::Event& event);
 
-  // For example "[======>         ] 4/10  1.25 s/step  0:09 left  Step_4_Inference", shorter than
-  // `columns`. Seconds per step are the mean of the steps seen; what is not known is left out.
+  // Returns, for example, "[======>         ] 4/10  1.25 s/step  0:09 left  Step_4_Inference",
+  // shorter than `columns`. Seconds per step are the mean of the steps seen. Leaves out what is not
+  // known.
   std::string Render(int columns) const;
 
  private:
-  // What a job does that does not run yet.
+  // Shown until the first stage starts.
   std::string waiting_;
   std::string stage_;
   int step_ = 0;

@@ -12,8 +12,8 @@
 namespace wan::client {
 namespace {
 
-// Far above what a server takes, and below protobuf's 2 GiB, with which nothing could be sent at
-// all.
+// Far more than a server accepts, but less than protobuf's 2 GiB, beyond which a message cannot be
+// sent.
 constexpr size_t kMostImageBytes = 1 << 30;
 
 absl::StatusOr<std::string> ReadImage(const std::string& path) {
@@ -26,7 +26,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
   std::string image, chunk(1 << 20, '\0');
   while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
     image.append(chunk, 0, got);
-    if (image.size() > kMostImageBytes) return error("it is greater than 1 GiB");
+    if (image.size() > kMostImageBytes) return error("the file is greater than 1 GiB");
   }
   if (std::ferror(file.get())) return error(std::generic_category().message(errno));
   return image;

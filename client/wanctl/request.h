@@ -1,4 +1,4 @@
-// From the command line's flags to the request that is sent.
+// Makes the request that is sent from the command line's flags.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,8 +8,8 @@
 
 namespace wan::client {
 
-// Reads the image and counts the deadline from `now`. An error says why the image cannot be read,
-// or that it is greater than any message may be.
+// Returns the flags' request with the image read from its file and the deadline counted from `now`.
+// INVALID_ARGUMENT if the image cannot be read or is greater than 1 GiB.
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
 

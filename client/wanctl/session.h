@@ -29,7 +29,7 @@ struct Console {
   int err_columns = 0;
 };
 
-// The world outside the command line.
+// What wanctl takes from the process it runs in; tests inject it.
 struct Environment {
   Console console;
   // The server to ask when there is no --server.
@@ -52,7 +52,7 @@ class Session {
   absl::Time Now() const { return environment_.now(); }
   bool json() const { return flags_.json; }
 
-  // A client that tells the user when it begins to try again.
+  // Returns a client that tells the user when it begins to try again.
   VideoClient Videos();
 
   // Makes a call that needs a model; `call` is () -> absl::StatusOr<T>. As long as the server
@@ -62,7 +62,7 @@ class Session {
   auto OnceLoaded(const Call& call) -> decltype(call()) {
     auto result = call();
     if (!IsModelLoading(result.status())) return result;
-    Say("the model is being loaded, waiting for it");
+    Say("the server is loading the model; waiting for it");
     do {
       AwaitRetry(result.status());
       result = call();

@@ -1,4 +1,4 @@
-// Figures and texts as a terminal shows them.
+// Formats numbers, texts and errors for a terminal. All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace wan::client {
 
-// Control characters become '?': what comes from elsewhere cannot steer the terminal. UTF-8 passes.
+// Replaces control characters by '?', so that text from a server cannot steer the terminal. Leaves
+// other UTF-8 as it is.
 std::string Printable(std::string_view text);
 
 // "0:09", "12:34", "1:02:03"; to the nearest second.
@@ -21,12 +22,12 @@ std::string FormatClock(double seconds);
 // "512 B", "1.5 KiB", "31.3 GiB".
 std::string FormatBytes(uint64_t bytes);
 
-// UTC, for example "2026-01-31 12:00:00Z"; empty if it is not set.
+// Returns UTC, for example "2026-01-31 12:00:00Z"; empty if `time` is not set.
 std::string FormatTime(const google::protobuf::Timestamp& time);
 
-// "INVALID_ARGUMENT: message", with the reason behind the code where the details have one; then,
-// each on its own indented line, every field violation and when to try again. No line end at the
-// end.
+// Returns "INVALID_ARGUMENT: message", or "UNAVAILABLE (REASON): message" if the details have a
+// reason. Every field violation, and when to try again, follow on indented lines of their own.
+// There is no newline at the end.
 std::string FormatError(const absl::Status& status);
 
 enum class Align { kLeft, kRight };
@@ -36,11 +37,11 @@ struct Column {
   Align align = Align::kLeft;
 };
 
-// What a cell shows for a figure that is absent.
+// What a cell shows if its value is absent.
 inline constexpr char kAbsent[] = "-";
 
-// Columns as wide as they need, two spaces between them, one line a row, no space at a line's end.
-// Each row has one cell a column.
+// Returns one line for the titles and one for each row. Columns are as wide as their widest cell,
+// with two spaces between them. Each row must have one cell for each column.
 std::string FormatTable(const std::vector<Column>& columns,
                         const std::vector<std::vector<std::string>>& rows);
 

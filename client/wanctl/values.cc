@@ -178,6 +178,13 @@ absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text) {
   return Choose<wan::v1::OutputKind>(text, kArtifacts);
 }
 
+std::string_view ArtifactKindName(wan::v1::OutputKind kind) {
+  for (const Choice<wan::v1::OutputKind>& artifact : kArtifacts) {
+    if (artifact.value == kind) return artifact.text;
+  }
+  return "?";
+}
+
 absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text) {
   for (const Choice<wan::v1::OutputKind>& artifact : kArtifacts) {
     if (absl::EndsWithIgnoreCase(View(text), absl::StrCat(".", View(artifact.text)))) {

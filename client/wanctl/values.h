@@ -1,5 +1,6 @@
-// The values of wanctl's flags: text in, typed value out. Only the syntax is looked at; what a
-// model accepts is the server's to say. Errors are INVALID_ARGUMENT and quote the text.
+// Parses the values of wanctl's flags. It checks their syntax only; the server decides what a model
+// accepts. An error is INVALID_ARGUMENT, and its message continues a sentence that begins with the
+// flag's name: "expects HOST:PORT, not 'gpu'". All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace wan::client {
 
-// A file to write, and the artifact that its ending names.
+// A file to write, and the kind of artifact that its ending selects.
 struct OutputFile {
   wan::v1::OutputKind kind;
   std::string path;
@@ -23,10 +24,10 @@ struct OutputFile {
   friend bool operator==(const OutputFile&, const OutputFile&) = default;
 };
 
-// Decimal, with a sign or without.
+// A decimal whole number, with or without a sign.
 absl::StatusOr<int32_t> ParseInt32(std::string_view text);
 absl::StatusOr<int64_t> ParseInt64(std::string_view text);
-// Decimal and finite.
+// A decimal number that is finite.
 absl::StatusOr<double> ParseNumber(std::string_view text);
 // A number above 0.
 absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text);
@@ -49,17 +50,19 @@ absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text);
 absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text);
 // "mp4", "mkv", "safetensors".
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text);
+// The inverse of ParseArtifactKind; "?" for a kind that this program does not know.
+std::string_view ArtifactKindName(wan::v1::OutputKind kind);
 // A path that ends in ".mp4", ".mkv" or ".safetensors".
 absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
 // "queued", "running", "completed", "failed", "cancelled".
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
-// "jobs/ID" or "ID" -> "jobs/ID".
+// "jobs/ID" or "ID"; returns "jobs/ID".
 absl::StatusOr<std::string> ParseJobName(std::string_view text);
 // "HOST:PORT", "[IPV6]:PORT".
 absl::StatusOr<std::string> ParseServer(std::string_view text);
-// Anything but nothing.
+// Any text but the empty one.
 absl::StatusOr<std::string> ParseNotEmpty(std::string_view text);
-// Anything.
+// Any text.
 absl::StatusOr<std::string> ParseText(std::string_view text);
 
 }  // namespace wan::client

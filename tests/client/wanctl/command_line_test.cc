@@ -254,7 +254,7 @@ TEST(CommandLineTest, WrongCommandLines) {
       {Generate({"--lora", "style:much"}), "--lora expects NAME or NAME:SCALE"},
       {{"models", "load", "5b", "--lora", "style"}, "--lora expects NAME=PATH"},
       {Generate({"--label", "a=1", "--label", "a=2"}), "--label gives 'a' twice"},
-      {Generate({"--preview-interval", "5"}), "--preview-interval needs --preview-dir or --json"},
+      {Generate({"--preview-interval", "5"}), "--preview-interval needs --preview-dir DIR"},
       {Generate({"--preview-dir", "p"}), "--preview-dir needs --preview-interval"},
       {Generate({"--image"}), "--image"},
       {{"submit", "--model", "5b", "--prompt", "a", "--output", "a.mp4"}, "--output"},

@@ -20,6 +20,7 @@ using fakes::Completed;
 using fakes::ReadFile;
 using fakes::Stream;
 using google::protobuf::util::MessageDifferencer;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -44,7 +45,7 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
   EXPECT_THAT(err_, HasSubstr("is a folder"));
   fakes::WriteFile(folder_ / "file", "");
   EXPECT_EQ(Generate({"--preview-interval", "1", "--preview-dir", (folder_ / "file").string()}), 2);
-  EXPECT_THAT(err_, HasSubstr("--preview-dir: cannot make"));
+  EXPECT_THAT(err_, HasSubstr("--preview-dir: cannot create"));
   EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a", "--image", "/none.png"}), 2);
   EXPECT_EQ(Run({"download", "a1", "--output", "/none/a.mp4"}), 2);
   EXPECT_EQ(generate_requests_.All().size(), 0u);
@@ -114,7 +115,7 @@ TEST_F(WanctlTest, SubmitWaitsForAModelThatIsBeingLoaded) {
   EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a cat"}), 0);
   EXPECT_THAT(clock_.delays, ElementsAre(absl::Seconds(1)));
   EXPECT_EQ(out_, "jobs/a1\n");
-  EXPECT_EQ(err_, "wanctl: the model is being loaded, waiting for it\n");
+  EXPECT_EQ(err_, "wanctl: the server is loading the model; waiting for it\n");
 }
 
 TEST_F(WanctlTest, SubmitPrintsTheNameAlone) {
@@ -155,6 +156,31 @@ TEST_F(WanctlTest, GetAndCancel) {
   EXPECT_EQ(out_, "Job:         jobs/a1\nState:       CANCELLED\n");
   EXPECT_EQ(Run({"--json", "get", "a1"}), 0);
   EXPECT_EQ(out_, "{\"name\":\"jobs/a1\",\"state\":\"JOB_STATE_FAILED\"}\n");
+}
+
+TEST_F(WanctlTest, GetShowsOmissionsAndProvenance) {
+  wan::v1::Job job;
+  job.set_name("jobs/a1");
+  job.set_state(wan::v1::JOB_STATE_COMPLETED);
+  wan::v1::Omission& omission = *job.add_omissions();
+  omission.set_output(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
+  omission.mutable_error()->set_code(static_cast<int>(grpc::StatusCode::RESOURCE_EXHAUSTED));
+  omission.mutable_error()->set_message("the disk is full");
+  job.mutable_provenance()->set_device_name("NVIDIA H200");
+  job.mutable_provenance()->set_noise_device("cuda");
+  ScriptJob(job);
+  EXPECT_EQ(Run({"get", "a1"}), 0);
+  EXPECT_THAT(out_, AllOf(HasSubstr("Missing:     mkv: RESOURCE_EXHAUSTED: the disk is full\n"),
+                          HasSubstr("Device:      NVIDIA H200\n"),
+                          HasSubstr("Noise:       drawn by the generator of cuda\n")));
+  EXPECT_EQ(Run({"--json", "get", "a1"}), 0);
+  const auto printed = FromLines<wan::v1::Job>(out_);
+  ASSERT_EQ(printed.size(), 1u);
+  EXPECT_TRUE(MessageDifferencer::Equals(printed[0], job));
+
+  EXPECT_EQ(Run({"download", "a1", "--output", (folder_ / "a.mkv").string()}), 3);
+  EXPECT_THAT(err_, HasSubstr("jobs/a1 has no .mkv for "));
+  EXPECT_THAT(err_, HasSubstr("; 'wanctl get jobs/a1' shows why\n"));
 }
 
 TEST_F(WanctlTest, ListTurnsPages) {

@@ -129,7 +129,7 @@ TEST_F(WanctlTest, EveryOutcomeHasItsExitCode) {
       {{Queued(1)},
        error(grpc::StatusCode::UNAVAILABLE),
        6,
-       "wanctl: 'wanctl watch jobs/a1' tells what becomes of it\n"},
+       "wanctl: 'wanctl watch jobs/a1' shows how it goes on\n"},
       {{Queued(1)}, error(grpc::StatusCode::RESOURCE_EXHAUSTED), 4, "RESOURCE_EXHAUSTED"},
       {{Queued(1)}, grpc::Status::OK, 4, "the stream ended before the job did"},
       {{Failed(1, 13, "out of memory")},
@@ -170,7 +170,8 @@ TEST_F(WanctlTest, GenerateWaitsForAModelThatIsBeingLoaded) {
   };
   EXPECT_EQ(Generate(), 0);
   EXPECT_THAT(clock_.delays, ElementsAre(absl::Seconds(3), absl::Seconds(3)));
-  EXPECT_THAT(err_, StartsWith("wanctl: the model is being loaded, waiting for it\njobs/a1 "));
+  EXPECT_THAT(err_,
+              StartsWith("wanctl: the server is loading the model; waiting for it\njobs/a1 "));
   const auto requests = generate_requests_.All();
   ASSERT_EQ(requests.size(), 3u);
   EXPECT_TRUE(MessageDifferencer::Equals(requests[0], requests[2]));

@@ -55,7 +55,7 @@ TEST(ListingsTest, JobTable) {
             "Job      State        Model  Created               Progress         Prompt\n"
             "jobs/a1  RUNNING      5b     2026-01-01 00:00:00Z  3/10, 1:01 left  "
             "A red cat runs on the beach, and then it...\n"
-            "jobs/b2  QUEUED       5b     -                     behind 0         猫?猫\n"
+            "jobs/b2  QUEUED       5b     -                     next to run      猫?猫\n"
             "jobs/c3  COMPLETED    -      -                     -                -\n"
             "jobs/d4  UNSPECIFIED  -      -                     -                -\n");
   EXPECT_EQ(JobTable({}), "Job  State  Model  Created  Progress  Prompt\n");
@@ -99,6 +99,41 @@ TEST(ListingsTest, JobText) {
             "Job:         jobs/b2\n"
             "State:       RUNNING\n"
             "Progress:    1/4\n");
+}
+
+TEST(ListingsTest, JobTextShowsWhatIsMissingAndOnWhatTheBitsDepend) {
+  const auto job = FromText<wan::v1::Job>(R"(
+      name: "jobs/a1" state: JOB_STATE_COMPLETED attempt: 3
+      lost_attempts { attempt: 1 end_time { seconds: 1767225600 } stage: "VAE_Decoding" }
+      lost_attempts { attempt: 2 end_time { seconds: 1767225660 } }
+      omissions { error { code: 8 message: "out of memory" } }
+      omissions { output: OUTPUT_KIND_LOSSLESS_MKV error { code: 14 message: "the disk is full" } }
+      provenance { server_version: "1.2.3" noise_device: "cuda" device_name: "NVIDIA H200"
+                   dtype: "bf16" libraries: "LibTorch 2.11.0, cuDNN 91900" batched_guidance: true
+                   decode_tile_rows: 2 decode_tile_columns: 3 cpu_components: "text_encoder"
+                   cpu_components: "vae" })");
+  EXPECT_EQ(JobText(job),
+            "Job:         jobs/a1\n"
+            "State:       COMPLETED (attempt 3)\n"
+            "Missing:     previews: RESOURCE_EXHAUSTED: out of memory\n"
+            "Missing:     mkv: UNAVAILABLE: the disk is full\n"
+            "Lost:        attempt 1, last reported 2026-01-01 00:00:00Z in VAE_Decoding\n"
+            "Lost:        attempt 2, last reported 2026-01-01 00:01:00Z\n"
+            "Device:      NVIDIA H200\n"
+            "Dtype:       bf16\n"
+            "Libraries:   LibTorch 2.11.0, cuDNN 91900\n"
+            "Noise:       drawn by the generator of cuda\n"
+            "Guidance:    both forwards of a step in one batch\n"
+            "Decoded in:  2x3 tiles\n"
+            "On the CPU:  text_encoder, vae\n"
+            "Server:      1.2.3\n");
+  // Whole frames and separate forwards are the rule, and a running attempt is not lost.
+  EXPECT_EQ(JobText(FromText<wan::v1::Job>(R"(
+                name: "jobs/b2" state: JOB_STATE_RUNNING lost_attempts { attempt: 1 }
+                provenance { noise_device: "cpu" decode_tile_rows: 1 decode_tile_columns: 1 })")),
+            "Job:         jobs/b2\n"
+            "State:       RUNNING\n"
+            "Noise:       drawn by the generator of cpu\n");
 }
 
 TEST(ListingsTest, ModelTable) {

@@ -55,14 +55,14 @@ class RowSink final : public TelemetrySink {
 
   void OnSpanEnd(const SpanRecord& record) override {
     if (record.step != nullptr) {
-      const bool is_loading = record.stage == StepLoadingStage(record.step->step);
+      const bool is_loading = record.stage.kind == StageKind::kStepLoading;
       (is_loading ? row.loading_seconds : row.step_seconds).push_back(record.seconds);
     }
     const DeviceState state = ReadDevice(device_);
     row.process = std::max(row.process, state.process);
     row.reserved = std::max(row.reserved, state.reserved);
     seconds_[record.stage] += record.seconds;
-    if (record.stage == kStageVaeDecoding) ++row.decodings;
+    if (record.stage.kind == StageKind::kVaeDecoding) ++row.decodings;
     if (!record.usage.gpu_memory_peak_bytes.has_value()) return;
     uint64_t& peak = peaks_[record.stage];
     peak = std::max(peak, *record.usage.gpu_memory_peak_bytes);
@@ -83,8 +83,8 @@ class RowSink final : public TelemetrySink {
 
  private:
   const std::string device_;
-  std::map<std::string, uint64_t> peaks_;
-  std::map<std::string, double> seconds_;
+  std::map<Stage, uint64_t> peaks_;
+  std::map<Stage, double> seconds_;
 };
 
 struct Settings {
@@ -114,7 +114,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const Engine& engine, const std::s
   request.width = width;
   request.height = height;
   request.num_frames = frames;
-  if (engine.Models().front().family.starts_with("i2v")) {
+  if (engine.Models().front().family == FamilyId::kI2vA14b) {
     constexpr int kSide = 16;
     absl::StatusOr<std::string> black =
         EncodePng(std::vector<uint8_t>(3 * kSide * kSide), kSide, kSide);
@@ -133,23 +133,18 @@ absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const Generati
   request.shift = 1;  // so that each expert has a step
   absl::StatusOr<GenerationPlan> few = engine.Plan(request);
   if (!few.ok()) return few.status();
-  const auto by_stage = [](const GenerationPlan& of) {
-    std::map<std::string, std::vector<StagePlan>> stages;
-    for (const StagePlan& stage : of.stages) stages[StageFamily(stage.stage)].push_back(stage);
-    return stages;
-  };
-  const auto stages = by_stage(plan);
-  const std::string steps_family = StageFamily(StepInferenceStage(0));
+  std::map<StageKind, std::vector<StagePlan>> stages;
+  for (const StagePlan& stage : plan.stages) stages[stage.stage.kind].push_back(stage);
   size_t step = 0;
   for (StagePlan& stage : few->stages) {
-    const std::string family = StageFamily(stage.stage);
+    const StageKind kind = stage.stage.kind;
     size_t like = 0;
-    if (family == steps_family) {
+    if (kind == StageKind::kStepInference) {
       const ExpertRole expert = few->steps[step++].expert;
       while (plan.steps[like].expert != expert) ++like;
     }
-    stage.weight_bytes = stages.at(family)[like].weight_bytes;
-    stage.activation_bytes = stages.at(family)[like].activation_bytes;
+    stage.weight_bytes = stages.at(kind)[like].weight_bytes;
+    stage.activation_bytes = stages.at(kind)[like].activation_bytes;
   }
   few->residency = plan.residency;
   few->batched_guidance = plan.batched_guidance;

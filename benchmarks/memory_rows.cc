@@ -52,7 +52,7 @@ Json ToJson(const MemoryRow& row) {
   json["loading_seconds"] = row.loading_seconds;
   json["stages"] = Json::array();
   for (const StageRow& stage : row.stages) {
-    json["stages"].push_back({{"stage", stage.stage},
+    json["stages"].push_back({{"stage", NameOf(stage.stage)},
                               {"weight_bytes", stage.weights},
                               {"estimate_bytes", stage.estimate},
                               {"peak_bytes", stage.peak},
@@ -119,7 +119,7 @@ void PrintRow(const MemoryRow& row) {
   for (const StageRow& stage : row.stages) {
     std::printf(
         "  %-18s estimate %7.3f GiB (weights %7.3f), peak %7.3f GiB, ratio %.4f, %.3f s%s\n",
-        stage.stage.c_str(), InGiB(stage.estimate), InGiB(stage.weights), InGiB(stage.peak),
+        NameOf(stage.stage).c_str(), InGiB(stage.estimate), InGiB(stage.weights), InGiB(stage.peak),
         Ratio(stage), stage.seconds, stage.IsRight() ? "" : "  WRONG");
   }
   std::printf("  allocator kept %.3f GiB, device without %.3f GiB, %ld retries%s\n",

@@ -24,7 +24,7 @@ struct RowKey {
 };
 
 struct StageRow {
-  std::string stage;
+  Stage stage;
   uint64_t weights = 0;   // planned
   uint64_t estimate = 0;  // planned, weights included
   uint64_t peak = 0;      // the allocator's

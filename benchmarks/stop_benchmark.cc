@@ -46,16 +46,17 @@ struct Settings {
 
 // "STAGE@SECONDS".
 struct StopPoint {
-  std::string stage;
+  Stage stage;
   double seconds = 0;
 };
 
 absl::StatusOr<StopPoint> ParseStop(const std::string& text) {
   const size_t at = text.find('@');
-  if (at == std::string::npos) {
+  const std::optional<Stage> stage = ParseStage(text.substr(0, at));
+  if (at == std::string::npos || !stage.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not STAGE@SECONDS"));
   }
-  return StopPoint{text.substr(0, at), std::strtod(text.c_str() + at + 1, nullptr)};
+  return StopPoint{*stage, std::strtod(text.c_str() + at + 1, nullptr)};
 }
 
 // Knows which stages are open, and tells when one begins.
@@ -83,7 +84,7 @@ class StageWatch final : public TelemetrySink {
   }
 
   // False if the work ended without the stage.
-  bool AwaitStart(const std::string& stage) {
+  bool AwaitStart(const Stage& stage) {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] {
       return std::find(seen_.begin(), seen_.end(), stage) != seen_.end();
@@ -94,7 +95,7 @@ class StageWatch final : public TelemetrySink {
   // The stage that began last of those that are open.
   std::string Now() {
     const std::scoped_lock lock(mutex_);
-    return open_.empty() ? "between stages" : open_.back();
+    return open_.empty() ? "between stages" : NameOf(open_.back());
   }
   // The engine's own figure; -1 if it told none.
   double told() {
@@ -105,8 +106,8 @@ class StageWatch final : public TelemetrySink {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> open_;
-  std::vector<std::string> seen_;
+  std::vector<Stage> open_;
+  std::vector<Stage> seen_;
   bool ended_ = false;
   double told_ = -1;
 };
@@ -135,14 +136,14 @@ absl::StatusOr<bool> Measure(
   worker.join();
   const double seconds = std::chrono::duration<double>(returned - requested).count();
   if (!began || seconds < 0 || !absl::IsCancelled(status)) {
-    std::printf("| %s@%g | %s | not stopped: %s |  |\n", point.stage.c_str(), point.seconds,
+    std::printf("| %s@%g | %s | not stopped: %s |  |\n", NameOf(point.stage).c_str(), point.seconds,
                 began ? stage.c_str() : "never began", status.ToString().substr(0, 80).c_str());
     // A job that was done before its stop says nothing.
     return began && status.ok();
   }
   const bool good = seconds <= settings.at_most;
-  std::printf("| %s@%g | %s | %.3f%s | %.3f |\n", point.stage.c_str(), point.seconds, stage.c_str(),
-              seconds, good ? "" : " (WRONG)", watch.told());
+  std::printf("| %s@%g | %s | %.3f%s | %.3f |\n", NameOf(point.stage).c_str(), point.seconds,
+              stage.c_str(), seconds, good ? "" : " (WRONG)", watch.told());
   std::fflush(stdout);
   return good;
 }
@@ -168,7 +169,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const En
   for (const std::string& lora : settings.loras) {
     request.loras.push_back({std::filesystem::path(lora).stem().string(), 1});
   }
-  if (settings.image || engine.Models().front().family.starts_with("i2v")) {
+  if (settings.image || engine.Models().front().family == FamilyId::kI2vA14b) {
     constexpr int kSide = 16;
     absl::StatusOr<std::string> black =
         EncodePng(std::vector<uint8_t>(3 * kSide * kSide), kSide, kSide);
@@ -193,7 +194,7 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   Engine& engine = **made;
   ModelSpec spec{"m", settings.model};
   for (const std::string& lora : settings.loras) {
-    spec.loras.push_back({std::filesystem::path(lora).stem().string(), lora});
+    spec.loras.push_back({std::filesystem::path(lora).stem().string(), std::nullopt, lora});
   }
 
   std::printf("%s %s on %s\n| stop | stage | s until the device was free | the engine's own |\n",
@@ -204,7 +205,7 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   for (const std::string& text : settings.stops) {
     const absl::StatusOr<StopPoint> point = ParseStop(text);
     if (!point.ok()) return point.status();
-    if (point->stage != kStageModelInitialization) {
+    if (point->stage.kind != StageKind::kModelInitialization) {
       of_jobs.push_back(*point);
       continue;
     }

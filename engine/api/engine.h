@@ -15,6 +15,7 @@
 #include "engine/api/device_monitor.h"
 #include "engine/api/generation.h"
 #include "engine/api/lora.h"
+#include "engine/api/model_parts.h"
 #include "engine/api/recorder.h"
 #include "engine/api/savepoint.h"
 
@@ -28,7 +29,7 @@ struct ModelSpec {
 };
 
 struct ComponentDescription {
-  std::string name;  // "text_encoder", "transformer", "vae"
+  ModelComponent component = ModelComponent::kTextEncoder;
   uint64_t bytes = 0;
   uint64_t parameters = 0;
   std::string device;  // "cpu", "cuda:0"
@@ -39,7 +40,7 @@ struct ComponentDescription {
 struct ModelDescription {
   std::string name;
   std::string path;
-  std::string family;  // "ti2v-5b"
+  FamilyId family = FamilyId::kTi2v5b;
   std::string layout;  // "original", "diffusers", "synthetic"
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
@@ -108,7 +109,7 @@ class Engine {
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
   // Reads and checks the checkpoint and makes the model resident, in the span
-  // Model_Initialization. After a failure, and after a stop request, nothing of the model is left
+  // kModelInitialization. After a failure, and after a stop request, nothing of the model is left
   // in memory.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
                                  std::stop_token stop = {}) = 0;

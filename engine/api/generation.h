@@ -12,6 +12,7 @@
 #include "engine/api/lora.h"
 #include "engine/api/model_parts.h"
 #include "engine/api/residency.h"
+#include "engine/api/stage.h"
 
 namespace wan {
 
@@ -59,7 +60,7 @@ struct StepPlan {
 
 // One stage of the job, with its work and its memory.
 struct StagePlan {
-  std::string stage;  // the name of its span
+  Stage stage;  // of its span
   // Floating-point operations; a multiplication with an addition counts as two. Absent for a stage
   // whose time does not depend on them.
   std::optional<double> flops;

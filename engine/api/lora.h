@@ -3,17 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "engine/api/model_parts.h"
 
 namespace wan {
 
 // One file of a LoRA that an operator registers with a model. Two files with the same name form a
 // pair, one for each of two experts.
 struct LoraSource {
-  std::string name;    // the name that requests use
-  std::string expert;  // "high" or "low"; empty: every expert of the model
-  std::string path;    // a safetensors file, or a folder that PEFT wrote
+  std::string name;                  // the name that requests use
+  std::optional<ExpertRole> expert;  // unset: every expert of the model
+  std::string path;                  // a safetensors file, or a folder that PEFT wrote
 
   friend bool operator==(const LoraSource&, const LoraSource&) = default;
 };
@@ -31,7 +34,7 @@ struct LoraScale {
 
 // Describes the part of a loaded LoRA that changes one expert.
 struct LoraPartDescription {
-  std::string expert;   // "only", or "high" and "low"
+  ExpertRole expert = ExpertRole::kOnly;
   std::string path;     // the path it was registered with
   int64_t rank = 0;     // its largest rank; 0: it only adds whole tensors
   int64_t tensors = 0;  // the number of weights that it changes

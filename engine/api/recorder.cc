@@ -1,10 +1,6 @@
 #include "engine/api/recorder.h"
 
-#include <cctype>
 #include <utility>
-
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 
 namespace wan {
 namespace {
@@ -29,33 +25,11 @@ void Tell(const std::vector<TelemetrySink*>& sinks, const What& what) {
 
 }  // namespace
 
-std::string PreprocessStage(FamilyId family) {
-  const std::string_view name = NameOf(family);
-  const std::string kind(name.substr(0, name.find('-')));
-  return absl::StrCat(absl::AsciiStrToUpper(kind), "_Preprocess");
-}
-
-std::string StepLoadingStage(int step) { return absl::StrCat("Step_", step, "_Loading"); }
-
-std::string StepInferenceStage(int step) { return absl::StrCat("Step_", step, "_Inference"); }
-
-std::string StageFamily(std::string_view stage) {
-  constexpr std::string_view kStep = "Step_";
-  if (stage.substr(0, kStep.size()) != kStep) return std::string(stage);
-  size_t end = kStep.size();
-  while (end < stage.size() && absl::ascii_isdigit(static_cast<unsigned char>(stage[end]))) ++end;
-  if (end == kStep.size() || end == stage.size() || stage[end] != '_') return std::string(stage);
-  return std::string(kStep) + std::string(stage.substr(end + 1));
-}
-
 Recorder::Recorder(Clock& clock, DeviceMonitor& monitor, std::vector<TelemetrySink*> sinks)
     : clock_(clock), monitor_(monitor), sinks_(std::move(sinks)) {}
 
-Span Recorder::StartSpan(std::string_view stage, std::shared_ptr<const StepFacts> step) {
-  SpanRecord record;
-  record.stage = std::string(stage);
-  record.start = clock_.Now();
-  record.step = std::move(step);
+Span Recorder::StartSpan(Stage stage, std::shared_ptr<const StepFacts> step) {
+  SpanRecord record{.stage = stage, .start = clock_.Now(), .step = std::move(step)};
   {
     absl::MutexLock lock(&mutex_);
     Tell(sinks_, [&](TelemetrySink& sink) {
@@ -69,10 +43,8 @@ Span Recorder::StartSpan(std::string_view stage, std::shared_ptr<const StepFacts
   return Span(this, std::move(record), clock_.MonotonicNanos(), std::move(probe));
 }
 
-void Recorder::RecordPast(std::string_view stage, absl::Time start) {
-  SpanRecord record;
-  record.stage = std::string(stage);
-  record.start = start;
+void Recorder::RecordPast(Stage stage, absl::Time start) {
+  SpanRecord record{.stage = stage, .start = start};
   record.seconds = absl::ToDoubleSeconds(clock_.Now() - start);
   absl::MutexLock lock(&mutex_);
   Tell(sinks_, [&](TelemetrySink& sink) {

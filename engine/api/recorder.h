@@ -14,27 +14,9 @@
 #include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "engine/api/model_parts.h"
+#include "engine/api/stage.h"
 
 namespace wan {
-
-// The stage names of the benchmark reports.
-inline constexpr std::string_view kStageModelInitialization = "Model_Initialization";
-// This stage lies inside Step_N_Loading: the job's LoRAs are merged into the weights on the device,
-// or those of the previous job are taken out.
-inline constexpr std::string_view kStageLoraMerging = "LoRA_Merging";
-inline constexpr std::string_view kStageT5Encoding = "T5_Encoding";
-inline constexpr std::string_view kStageVaeEncoding = "VAE_Encoding";
-inline constexpr std::string_view kStageVaeDecoding = "VAE_Decoding";
-inline constexpr std::string_view kStageVideoEncoding = "Video_Encoding";
-inline constexpr std::string_view kStageQueueWait = "Queue_Wait";
-inline constexpr std::string_view kStageTotalExecution = "Total_Execution";
-// Returns "TI2V_Preprocess", "T2V_Preprocess" or "I2V_Preprocess".
-std::string PreprocessStage(FamilyId family);
-std::string StepLoadingStage(int step);    // "Step_3_Loading"
-std::string StepInferenceStage(int step);  // "Step_3_Inference"
-// Returns the name without the step number: "Step_Inference" for "Step_3_Inference". Metrics use it
-// as a label.
-std::string StageFamily(std::string_view stage);
 
 // Facts about a denoising step, carried by the step's spans.
 struct StepFacts {
@@ -46,14 +28,14 @@ struct StepFacts {
 
 // A span that has just been opened.
 struct SpanStart {
-  std::string stage;
+  Stage stage;
   absl::Time start;
-  std::shared_ptr<const StepFacts> step;  // null except in Step_N_Loading and Step_N_Inference
+  std::shared_ptr<const StepFacts> step;  // null except in kStepLoading and kStepInference
 };
 
 // A finished span.
 struct SpanRecord {
-  std::string stage;
+  Stage stage;
   absl::Time start;
   double seconds = 0;
   ResourceUsage usage;
@@ -90,12 +72,11 @@ class Recorder {
 
   // Opens a span. Span::Finish closes it; the span's destructor does so with CANCELLED if nobody
   // called Finish. `step` belongs to spans of a denoising step.
-  [[nodiscard]] Span StartSpan(std::string_view stage,
-                               std::shared_ptr<const StepFacts> step = nullptr);
+  [[nodiscard]] Span StartSpan(Stage stage, std::shared_ptr<const StepFacts> step = nullptr);
 
-  // Records a span that began in the past and ends now, such as Queue_Wait. It has a duration but
+  // Records a span that began in the past and ends now, such as kQueueWait. It has a duration but
   // no resource usage.
-  void RecordPast(std::string_view stage, absl::Time start);
+  void RecordPast(Stage stage, absl::Time start);
 
   // Hands one value to every sink.
   void Record(const Sample& sample);

@@ -30,14 +30,14 @@ Json DescribeStages(const GenerationPlan& plan) {
   std::set<ExpertRole> experts;
   size_t step = 0;
   for (const StagePlan& stage : plan.stages) {
-    const std::string family = StageFamily(stage.stage);
-    std::string name = stage.stage;
-    if (family == StageFamily(StepInferenceStage(0))) {
+    std::string name = NameOf(stage.stage);
+    if (stage.stage.kind == StageKind::kStepInference) {
       const ExpertRole expert = plan.steps[step++].expert;
       if (!experts.insert(expert).second) continue;
-      name = expert == ExpertRole::kOnly
-                 ? family
-                 : absl::StrCat(family, " (", std::string(NameOf(expert)), " noise)");
+      name = NameOf(stage.stage.kind);
+      if (expert != ExpertRole::kOnly) {
+        absl::StrAppend(&name, " (", std::string(NameOf(expert)), " noise)");
+      }
     }
     if (stage.weight_bytes + stage.activation_bytes == 0) continue;
     stages.push_back({{"stage", name},

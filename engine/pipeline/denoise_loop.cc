@@ -119,13 +119,13 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     const auto facts =
         std::make_shared<const StepFacts>(StepFacts{step, total, planned.timestep, planned.expert});
 
-    Span loading = recorder.StartSpan(StepLoadingStage(step), facts);
+    Span loading = recorder.StartSpan({StageKind::kStepLoading, step}, facts);
     const absl::StatusOr<VideoTransformer*> expert = expert_for(step);
     if (!expert.ok()) return loading.Finish(expert.status());
     loading.Finish().IgnoreError();
     if (gate.RequestedStop()) return StoppedStatus(step, plan.steps.size());
 
-    Span span = recorder.StartSpan(StepInferenceStage(step), facts);
+    Span span = recorder.StartSpan({StageKind::kStepInference, step}, facts);
     if (absl::Status status = guided_flow.Use(**expert, planned); !status.ok()) {
       return span.Finish(status);
     }

@@ -61,7 +61,7 @@ void ExpertSwitch::Finish() {
 
 absl::Status ExpertSwitch::Merge(const Expert& expert) {
   if (!to_merge_.contains(&expert)) return absl::OkStatus();
-  Span span = recorder_.StartSpan(kStageLoraMerging);
+  Span span = recorder_.StartSpan(StageKind::kLoraMerging);
   absl::Status status = span.Finish(expert.weights->FinishPatch(gate_));
   if (status.ok()) to_merge_.erase(&expert);
   return status;

@@ -73,7 +73,7 @@ void FrameEncoder::Run() {
       frame = std::move(queue_.front());
       queue_.pop_front();
     }
-    if (!span) span.emplace(recorder_.StartSpan(kStageVideoEncoding));
+    if (!span) span.emplace(recorder_.StartSpan(StageKind::kVideoEncoding));
     status = WriteFrame(frame);
     if (!status.ok()) break;
   }

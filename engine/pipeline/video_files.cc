@@ -97,7 +97,7 @@ absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGr
   FrameEncoder encoder(*std::move(writers), recorder);
   // The encoder may be the slower of the two, and the decoder waits for it.
   const std::stop_callback on_stop(gate.stop_token(), [&encoder] { encoder.Abandon(); });
-  Span span = recorder.StartSpan(kStageVaeDecoding);
+  Span span = recorder.StartSpan(StageKind::kVaeDecoding);
   absl::Status status = span.Finish(CatchTorchErrors("decoding the video", [&] {
     FrameDownload download(model.device, [&encoder](std::vector<uint8_t> rgb24) {
       return encoder.Push(std::move(rgb24));

@@ -34,7 +34,7 @@ struct Job {
 // Runs `work` inside the span `stage` and closes it with its status. No stage begins after a stop
 // request.
 template <typename Work>
-auto InStage(const Job& job, std::string_view stage, const Work& work) -> decltype(work()) {
+auto InStage(const Job& job, StageKind stage, const Work& work) -> decltype(work()) {
   if (job.gate.RequestedStop()) return job.gate.Pass();
   Span span = job.recorder.StartSpan(stage);
   auto result = work();
@@ -82,14 +82,15 @@ absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
   const absl::StatusOr<at::Tensor> image =
       InStage(job, PreprocessStage(job.model.planned.family->id), [&] { return Preprocess(job); });
   if (!image.ok()) return image.status();
-  absl::StatusOr<DenoiseInputs> inputs = InStage(
-      job, kStageT5Encoding, [&] { return EncodeTexts(job, DenoiseInputs{.plan = job.plan}); });
+  absl::StatusOr<DenoiseInputs> inputs = InStage(job, StageKind::kT5Encoding, [&] {
+    return EncodeTexts(job, DenoiseInputs{.plan = job.plan});
+  });
   if (!inputs.ok()) return inputs.status();
   if (job.taps.texts) job.taps.texts(inputs->prompt_embeds, inputs->negative_prompt_embeds);
 
   if (image->defined()) {
     absl::StatusOr<EncodedImage> encoded =
-        InStage(job, kStageVaeEncoding, [&] { return EncodeImageOf(job, *image); });
+        InStage(job, StageKind::kVaeEncoding, [&] { return EncodeImageOf(job, *image); });
     if (!encoded.ok()) return encoded.status();
     if (job.taps.image) job.taps.image(*image, *encoded);
     inputs->first_frame_latents = encoded->first_frame_latents;

@@ -247,26 +247,25 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   stages.push_back({PreprocessStage(model.family->id), {}});
   const int64_t text_tokens = inspected.prompt_tokens.value_or(0) +
                               (plan.guided ? inspected.negative_prompt_tokens.value_or(0) : 0);
-  stages.push_back(
-      {std::string(kStageT5Encoding), TextEncoderFlops(model.text_encoder, text_tokens)});
+  stages.push_back({StageKind::kT5Encoding, TextEncoderFlops(model.text_encoder, text_tokens)});
   if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
   if (plan.image_to_video) {
-    stages.push_back({std::string(kStageVaeEncoding), {}});
+    stages.push_back({StageKind::kVaeEncoding, {}});
     if (memory.has_value()) SetMemory(memory->vae_encoding, stages.back());
   }
   const double forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
-    stages.push_back({StepLoadingStage(step), {}});
+    stages.push_back({{StageKind::kStepLoading, step}, {}});
     const bool guided = plan.guided && plan.steps[step].guidance_scale != 1;
-    stages.push_back({StepInferenceStage(step), (guided ? 2 : 1) * forward_flops});
+    stages.push_back({{StageKind::kStepInference, step}, (guided ? 2 : 1) * forward_flops});
     if (memory.has_value()) {
       SetMemory(memory->steps[ExpertIndex(plan.steps[step].expert)], stages.back());
     }
   }
   if (plan.decodes()) {
-    stages.push_back({std::string(kStageVaeDecoding), {}});
+    stages.push_back({StageKind::kVaeDecoding, {}});
     if (memory.has_value()) SetMemory(memory->decoding, stages.back());
-    stages.push_back({std::string(kStageVideoEncoding), {}});
+    stages.push_back({StageKind::kVideoEncoding, {}});
   }
   return stages;
 }

@@ -98,7 +98,8 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
   const uint64_t needed = demand.of_host ? demand.memory.host : demand.memory.total();
   std::string text = absl::StrCat("a video of ", plan.shape.width, "x", plan.shape.height, ", ",
                                   plan.shape.num_frames, " frames needs ", GiB(needed), " of ",
-                                  demand.of_host ? "host" : "device", " memory in ", demand.stage);
+                                  demand.of_host ? "host" : "device", " memory in ",
+                                  std::string(NameOf(demand.stage)));
   if (demand.of_host) {
     absl::StrAppend(&text, " (", GiB(demand.memory.host_pinned),
                     " of them weights that wait there); ", GiB(limits.host.available_bytes),

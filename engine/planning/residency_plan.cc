@@ -363,13 +363,13 @@ LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, con
   const auto size = [&](const StageMemory& memory) {
     return of_host ? memory.host : memory.total();
   };
-  LeastDemand demand{std::string(kStageT5Encoding), choice.text_encoding, of_host};
-  const auto consider = [&](std::string stage, const StageMemory& memory) {
-    if (size(memory) > size(demand.memory)) demand = {std::move(stage), memory, of_host};
+  LeastDemand demand{StageKind::kT5Encoding, choice.text_encoding, of_host};
+  const auto consider = [&](StageKind stage, const StageMemory& memory) {
+    if (size(memory) > size(demand.memory)) demand = {stage, memory, of_host};
   };
-  consider(std::string(kStageVaeEncoding), choice.vae_encoding);
-  for (const StageMemory& step : choice.steps) consider(StageFamily(StepInferenceStage(0)), step);
-  consider(std::string(kStageVaeDecoding), choice.decoding);
+  consider(StageKind::kVaeEncoding, choice.vae_encoding);
+  for (const StageMemory& step : choice.steps) consider(StageKind::kStepInference, step);
+  consider(StageKind::kVaeDecoding, choice.decoding);
   return demand;
 }
 

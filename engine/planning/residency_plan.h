@@ -82,7 +82,7 @@ std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponen
 // nothing is wrong with the device, and it is the choice and the stage by host memory, among the
 // choices that fit the device.
 struct LeastDemand {
-  std::string stage;
+  StageKind stage = StageKind::kT5Encoding;
   StageMemory memory;
   bool of_host = false;
 };

@@ -16,30 +16,36 @@ absl::Status Named(const LoraSource& source, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("LoRA '", source.name, "': ", status.message()));
 }
 
+std::string Name(ExpertRole expert) { return std::string(NameOf(expert)); }
+
+std::string Names(std::span<const ExpertRole> experts) {
+  return absl::StrJoin(experts, ", ",
+                       [](std::string* out, ExpertRole expert) { out->append(NameOf(expert)); });
+}
+
 }  // namespace
 
 absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sources,
                                               const Checkpoint& checkpoint,
                                               std::span<const ExpertRole> experts) {
   OpenedLoras opened;
-  for (const ExpertRole expert : experts) opened.expert_names_.emplace_back(NameOf(expert));
-  const std::vector<std::string>& names = opened.expert_names_;
+  opened.roles_.assign(experts.begin(), experts.end());
   for (const LoraSource& source : sources) {
-    if (!source.expert.empty() &&
-        std::find(names.begin(), names.end(), source.expert) == names.end()) {
+    if (source.expert.has_value() &&
+        std::find(experts.begin(), experts.end(), *source.expert) == experts.end()) {
       return Named(source, absl::InvalidArgumentError(absl::StrCat(
-                               source.path, " is for the expert '", source.expert,
-                               "', but the model's are: ", absl::StrJoin(names, ", "))));
+                               source.path, " is for the expert '", Name(*source.expert),
+                               "', but the model's are: ", Names(experts))));
     }
     Lora& lora = opened.Find(source.name);
     std::shared_ptr<const LoraFile> shared;  // experts of the same dimensions share what they read
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (!source.expert.empty() && source.expert != names[i]) continue;
+    for (size_t i = 0; i < experts.size(); ++i) {
+      if (source.expert.has_value() && source.expert != experts[i]) continue;
       const int expert = static_cast<int>(i);
       Part& part = lora.experts[i];
       if (part.file != nullptr) {
         return Named(source, absl::InvalidArgumentError(
-                                 absl::StrCat("has two files for the expert '", names[i],
+                                 absl::StrCat("has two files for the expert '", Name(experts[i]),
                                               "': ", part.path, " and ", source.path)));
       }
       const TransformerConfig& config = checkpoint.transformer_config(expert);
@@ -58,7 +64,7 @@ OpenedLoras::Lora& OpenedLoras::Find(const std::string& name) {
   for (Lora& lora : loras_) {
     if (lora.name == name) return lora;
   }
-  loras_.push_back({name, std::vector<Part>(expert_names_.size())});
+  loras_.push_back({name, std::vector<Part>(roles_.size())});
   return loras_.back();
 }
 
@@ -96,7 +102,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
       std::set<std::string> targets;
       for (const LoraTerm& term : part.file->terms) targets.insert(term.target);
       added.parts.push_back(
-          {expert_names_[i], part.path, part.file->rank, static_cast<int64_t>(targets.size())});
+          {roles_[i], part.path, part.file->rank, static_cast<int64_t>(targets.size())});
     }
   }
   return descriptions;

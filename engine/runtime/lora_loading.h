@@ -49,7 +49,7 @@ class OpenedLoras {
   // Experts that share a file share its factors.
   static uint64_t HostBytes(const Lora& lora);
 
-  std::vector<std::string> expert_names_;
+  std::vector<ExpertRole> roles_;  // the model's experts
   std::vector<Lora> loras_;
 };
 

@@ -30,9 +30,9 @@ uint64_t CountParameters(const WeightSource& source) {
   return count;
 }
 
-ComponentDescription DescribeComponent(std::string name, const WeightSource& source, int64_t bytes,
-                                       at::Device device, at::ScalarType dtype) {
-  return {std::move(name), static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
+ComponentDescription DescribeComponent(ModelComponent component, const WeightSource& source,
+                                       int64_t bytes, at::Device device, at::ScalarType dtype) {
+  return {component, static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
           DTypeLabel(dtype)};
 }
 
@@ -143,19 +143,19 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
   ModelDescription description;
   description.name = spec.name;
   description.path = spec.path;
-  description.family = std::string(NameOf(family.id));
+  description.family = family.id;
   description.layout = std::string(LayoutName(checkpoint.layout()));
-  description.components = {DescribeComponent(
-      std::string(NameOf(ModelComponent::kTextEncoder)), checkpoint.text_encoder(),
-      model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
+  description.components = {
+      DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
+                        model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     description.components.push_back(DescribeComponent(
-        std::string(NameOf(model.experts[i].component)), checkpoint.transformer(i),
+        model.experts[i].component, checkpoint.transformer(i),
         model.experts[i].transformer->WeightBytes(), places[i + 1].device, options.dtype));
   }
-  description.components.push_back(DescribeComponent(std::string(NameOf(ModelComponent::kVae)),
-                                                     checkpoint.vae(), model.vae->WeightBytes(),
-                                                     places.back().device, at::kFloat));
+  description.components.push_back(DescribeComponent(ModelComponent::kVae, checkpoint.vae(),
+                                                     model.vae->WeightBytes(), places.back().device,
+                                                     at::kFloat));
   description.defaults = model.planned.Defaults();
   description.defaults.model = spec.name;
   description.accepts_image = family.image != ImageRole::kNone;
@@ -168,11 +168,11 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
 // Each Load function names file and tensor of what is wrong; this adds the component and moves
 // the result.
 template <typename Part>
-absl::Status Take(std::string_view component, absl::StatusOr<std::unique_ptr<Part>> loaded,
+absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Part>> loaded,
                   std::unique_ptr<Part>& slot) {
   if (!loaded.ok()) {
     return absl::Status(loaded.status().code(),
-                        absl::StrCat(std::string(component), ": ", loaded.status().message()));
+                        absl::StrCat(std::string(part), ": ", loaded.status().message()));
   }
   slot = *std::move(loaded);
   return absl::OkStatus();

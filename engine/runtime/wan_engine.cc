@@ -132,7 +132,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& sp
 absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std::stop_token stop) {
   if (absl::Status status = EnterDevice(); !status.ok()) return status;
   const StopTimer timer(stop);
-  Span span = recorder.StartSpan(kStageModelInitialization);
+  Span span = recorder.StartSpan(StageKind::kModelInitialization);
   absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
     // Other models' weights may be what is in the way.
@@ -396,10 +396,11 @@ void WanEngine::RecordMemory(Recorder& recorder) const {
         const double bytes = model->weights[i] == nullptr
                                  ? static_cast<double>(component.bytes)
                                  : static_cast<double>(model->weights[i]->DeviceBytes());
-        samples.push_back(
-            {"component_memory_bytes",
-             bytes,
-             {{"model", name}, {"component", component.name}, {"device", component.device}}});
+        samples.push_back({"component_memory_bytes",
+                           bytes,
+                           {{"model", name},
+                            {"component", std::string(NameOf(component.component))},
+                            {"device", component.device}}});
       }
     }
   }

@@ -29,9 +29,10 @@ absl::StatusOr<ModelLora> ParseModelLora(std::string_view text) {
     good = IsName(lora.model);
   }
   if (const size_t at = key.find('@'); at != std::string_view::npos) {
-    lora.source.expert = key.substr(at + 1);
+    lora.source.expert = ParseExpert(key.substr(at + 1));
     key = key.substr(0, at);
-    good = good && (lora.source.expert == "high" || lora.source.expert == "low");
+    good = good && (lora.source.expert == ExpertRole::kHighNoise ||
+                    lora.source.expert == ExpertRole::kLowNoise);
   }
   lora.source.name = key;
   if (good && IsName(key) && !lora.source.path.empty()) return lora;
@@ -45,7 +46,8 @@ absl::StatusOr<ModelLora> ParseModelLora(std::string_view text) {
 std::string ToString(const ModelLora& lora) {
   const LoraSource& source = lora.source;
   return absl::StrCat(lora.model, lora.model.empty() ? "" : "/", source.name,
-                      source.expert.empty() ? "" : "@", source.expert, "=", source.path);
+                      source.expert ? absl::StrCat("@", std::string(NameOf(*source.expert))) : "",
+                      "=", source.path);
 }
 
 absl::Status AssignLoras(const std::vector<ModelLora>& loras, std::vector<ModelSpec>& models) {

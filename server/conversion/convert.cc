@@ -53,7 +53,7 @@ wan::v1::Lora ToProto(const LoraDescription& description) {
   lora.set_name(description.name);
   for (const LoraPartDescription& part : description.parts) {
     wan::v1::Lora::Part& added = *lora.add_parts();
-    added.set_expert(part.expert);
+    added.set_expert(std::string(NameOf(part.expert)));
     added.set_path(part.path);
     added.set_rank(part.rank);
     added.set_tensors(part.tensors);
@@ -154,7 +154,7 @@ std::string_view ArtifactContentType(OutputKind kind) { return FactsOf(kind).con
 wan::v1::StageReport ToProto(const SpanRecord& record) {
   using Report = wan::v1::StageReport;
   Report report;
-  report.set_stage(record.stage);
+  report.set_stage(NameOf(record.stage));
   *report.mutable_start_time() = ToProto(record.start);
   report.set_seconds(record.seconds);
   const ResourceUsage& usage = record.usage;
@@ -217,11 +217,11 @@ wan::v1::Model ToProto(const ModelDescription& description) {
   wan::v1::Model model;
   model.set_name("models/" + description.name);
   model.set_path(description.path);
-  model.set_family(description.family);
+  model.set_family(std::string(NameOf(description.family)));
   model.set_layout(description.layout);
   for (const ComponentDescription& component : description.components) {
     wan::v1::ModelComponent& added = *model.add_components();
-    added.set_name(component.name);
+    added.set_name(std::string(NameOf(component.component)));
     added.set_bytes(component.bytes);
     added.set_parameters(component.parameters);
     added.set_device(component.device);
@@ -238,11 +238,20 @@ wan::v1::Model ToProto(const ModelDescription& description) {
   return model;
 }
 
-ModelSpec ToModelSpec(const wan::v1::LoadModelRequest& request) {
+absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request) {
   ModelSpec spec{request.name(), request.path()};
-  for (const wan::v1::LoraSource& lora : request.loras()) {
-    spec.loras.push_back({lora.name(), lora.expert(), lora.path()});
+  std::vector<FieldViolation> violations;
+  for (int i = 0; i < request.loras_size(); ++i) {
+    const wan::v1::LoraSource& lora = request.loras(i);
+    const std::optional<ExpertRole> expert = ParseExpert(lora.expert());
+    if (!lora.expert().empty() && !expert.has_value() && violations.size() < kMaxViolations) {
+      violations.push_back({absl::StrCat("loras[", i, "].expert"),
+                            absl::StrCat("is '", lora.expert(),
+                                         "'; it must be high or low, or empty for every expert")});
+    }
+    spec.loras.push_back({lora.name(), expert, lora.path()});
   }
+  if (!violations.empty()) return InvalidFields(violations);
   return spec;
 }
 

@@ -52,7 +52,8 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time);
 // Leaves state and error unset.
 wan::v1::Model ToProto(const ModelDescription& description);
 
-ModelSpec ToModelSpec(const wan::v1::LoadModelRequest& request);
+// INVALID_ARGUMENT, with a violation for each, names the LoRAs whose expert does not exist.
+absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request);
 
 VideoShape ToVideoShape(const wan::v1::Shape& shape);
 wan::v1::Shape ToProto(const VideoShape& shape);

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
-#include "engine/api/recorder.h"
+#include "engine/api/stage.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 
@@ -14,7 +14,7 @@ void AttemptTrace::Add(const wan::v1::Event& event) {
   heard_ = std::max(heard_, ToTime(event.time()));
   if (event.has_stage_started()) {
     const std::string& stage = event.stage_started().stage();
-    if (stage == kStageTotalExecution) return;
+    if (stage == NameOf(StageKind::kTotalExecution)) return;
     open_.push_back(stage);
     latest_ = stage;
   } else if (event.has_stage_finished() && event.stage_finished().error().empty()) {

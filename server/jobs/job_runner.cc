@@ -125,8 +125,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   for (const auto& sink : extra) sinks.push_back(sink.get());
   Recorder recorder(parts_.clock, parts_.engine.Monitor(), std::move(sinks));
 
-  recorder.RecordPast(kStageQueueWait, attempt.queued_since);
-  Span total = recorder.StartSpan(kStageTotalExecution);
+  recorder.RecordPast(StageKind::kQueueWait, attempt.queued_since);
+  Span total = recorder.StartSpan(StageKind::kTotalExecution);
   absl::StatusOr<std::vector<wan::v1::Artifact>> result = Execute(attempt, events, recorder);
   total.Finish(result.status()).IgnoreError();
   return result;

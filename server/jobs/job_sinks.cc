@@ -20,7 +20,7 @@ wan::v1::Event EventSink::NewEvent() const {
 
 void EventSink::OnSpanStart(const SpanStart& start) {
   wan::v1::Event event = NewEvent();
-  event.mutable_stage_started()->set_stage(start.stage);
+  event.mutable_stage_started()->set_stage(NameOf(start.stage));
   emit_({std::move(event)}, std::nullopt);
 }
 
@@ -31,7 +31,7 @@ void EventSink::OnSpanEnd(const SpanRecord& record) {
   *events.back().mutable_stage_finished() = ToProto(record);
   std::optional<wan::v1::StepProgress> progress;
   if (record.step != nullptr && record.status.ok() &&
-      record.stage == StepInferenceStage(record.step->step)) {
+      record.stage.kind == StageKind::kStepInference) {
     progress = ToStepProgress(record);
     const std::optional<double> eta = estimator_.Seconds(model_, PlannedWork(remaining_));
     if (eta.has_value()) progress->set_eta_seconds(*eta);

@@ -61,7 +61,7 @@ class ReportSink final : public TelemetrySink {
 
  private:
   struct Slot {
-    std::string stage;
+    Stage stage;
     absl::Time start;
     std::optional<wan::v1::StageReport> report;  // nothing while the stage runs
   };

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/api/recorder.h"
-
 namespace wan::server {
 namespace {
 
@@ -21,22 +19,22 @@ bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
 PlannedWork::PlannedWork(std::span<const StagePlan> stages) {
   for (const StagePlan& stage : stages) {
-    const std::string name = StageFamily(stage.stage);
-    auto family = std::find_if(families_.begin(), families_.end(),
-                               [&](const Family& known) { return known.name == name; });
-    if (family == families_.end()) family = families_.insert(family, Family{name});
+    const StageKind kind = stage.stage.kind;
+    auto sum = std::find_if(kinds_.begin(), kinds_.end(),
+                            [&](const OfKind& known) { return known.kind == kind; });
+    if (sum == kinds_.end()) sum = kinds_.insert(sum, OfKind{kind});
     if (HasWork(stage)) {
-      family->flops += *stage.flops;
-      ++family->stages_with_flops;
+      sum->flops += *stage.flops;
+      ++sum->stages_with_flops;
     } else {
-      ++family->other_stages;
+      ++sum->other_stages;
     }
   }
 }
 
 void TimeEstimator::Observe(std::string_view model, const StagePlan& stage, double seconds) {
   absl::MutexLock lock(&mutex_);
-  Rates& rates = rates_[std::string(model)][StageFamily(stage.stage)];
+  Rates& rates = rates_[std::string(model)][stage.stage.kind];
   Blend(rates.per_stage, seconds);
   if (HasWork(stage)) Blend(rates.per_operation, seconds / *stage.flops);
 }
@@ -45,19 +43,19 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
                                              const PlannedWork& work) const {
   absl::MutexLock lock(&mutex_);
   const auto known = rates_.find(model);
-  if (known == rates_.end() || work.families_.empty()) return std::nullopt;
+  if (known == rates_.end() || work.kinds_.empty()) return std::nullopt;
   const ModelRates& of_model = known->second;
-  const auto step = of_model.find(StageFamily(StepInferenceStage(0)));
+  const auto step = of_model.find(StageKind::kStepInference);
   if (step == of_model.end()) return std::nullopt;
   double seconds = 0;
-  for (const PlannedWork::Family& family : work.families_) {
-    const auto found = of_model.find(family.name);
+  for (const PlannedWork::OfKind& of_kind : work.kinds_) {
+    const auto found = of_model.find(of_kind.kind);
     const Rates& rates = found != of_model.end() ? found->second : step->second;
-    int by_stage = family.other_stages;
+    int by_stage = of_kind.other_stages;
     if (rates.per_operation.has_value()) {
-      seconds += family.flops * *rates.per_operation;
+      seconds += of_kind.flops * *rates.per_operation;
     } else {
-      by_stage += family.stages_with_flops;
+      by_stage += of_kind.stages_with_flops;
     }
     if (found != of_model.end()) seconds += by_stage * *rates.per_stage;
   }

@@ -15,7 +15,7 @@
 
 namespace wan::server {
 
-// The stages of a plan, summed by stage family: what an estimate needs of them, in a hundredth of
+// The stages of a plan, summed by kind: what an estimate needs of them, in a hundredth of
 // their memory. Immutable.
 class PlannedWork {
  public:
@@ -23,17 +23,17 @@ class PlannedWork {
 
  private:
   friend class TimeEstimator;
-  struct Family {
-    std::string name;
+  struct OfKind {
+    StageKind kind;
     double flops = 0;
     int stages_with_flops = 0;  // stages whose time depends on their operations
     int other_stages = 0;
   };
-  std::vector<Family> families_;
+  std::vector<OfKind> kinds_;
 };
 
-// Keeps a moving average for every model and stage family: seconds per floating-point operation, or
-// seconds per stage where the plan counts no operations. The latest observation weighs most.
+// Keeps a moving average for every model and kind of stage: seconds per floating-point operation,
+// or seconds per stage where the plan counts no operations. The latest observation weighs most.
 // Thread-safe.
 class TimeEstimator {
  public:
@@ -50,8 +50,7 @@ class TimeEstimator {
     std::optional<double> per_operation;
     std::optional<double> per_stage;
   };
-  // By stage family.
-  using ModelRates = std::map<std::string, Rates, std::less<>>;
+  using ModelRates = std::map<StageKind, Rates>;
 
   mutable absl::Mutex mutex_;
   std::map<std::string, ModelRates, std::less<>> rates_ ABSL_GUARDED_BY(mutex_);

@@ -19,14 +19,14 @@ class StageLog final : public TelemetrySink {
   void OnSpanEnd(const SpanRecord& record) override {
     if (record.status.ok()) {
       logger_.Log(LogLevel::kDebug, "stage finished",
-                  {{"stage", record.stage},
+                  {{"stage", NameOf(record.stage)},
                    {"seconds", record.seconds},
                    {"model", context_.model},
                    {"job", context_.job},
                    {"attempt", context_.attempt}});
     } else {
       logger_.Log(LogLevel::kDebug, "stage failed",
-                  {{"stage", record.stage},
+                  {{"stage", NameOf(record.stage)},
                    {"seconds", record.seconds},
                    {"model", context_.model},
                    {"job", context_.job},

@@ -22,8 +22,6 @@ const prometheus::Histogram::BucketBoundaries kSeconds = {
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,  1,    2.5,
     5,     10,     20,    30,   60,    120,  300, 600,  1200, 1800, 3600};
 
-constexpr std::string_view kStepInference = "Step_Inference";
-
 // The engine's sample of a stopped job.
 constexpr std::string_view kStopSeconds = "stop_seconds";
 
@@ -92,10 +90,10 @@ class Metrics::StageSink final : public TelemetrySink {
   void OnSpanEnd(const SpanRecord& record) override {
     // Half a stage says nothing about how long the stage takes.
     if (!record.status.ok()) return;
-    const std::string stage = StageFamily(record.stage);
-    families_.stage_seconds.Add({{"stage", stage}, {"model", model_}}, kSeconds)
+    families_.stage_seconds
+        .Add({{"stage", std::string(NameOf(record.stage.kind))}, {"model", model_}}, kSeconds)
         .Observe(record.seconds);
-    if (stage == kStepInference && record.step != nullptr) {
+    if (record.stage.kind == StageKind::kStepInference && record.step != nullptr) {
       families_.step_seconds
           .Add({{"model", model_}, {"expert", std::string(NameOf(record.step->expert))}}, kSeconds)
           .Observe(record.seconds);

@@ -40,7 +40,13 @@ class ModelManagementService final : public CallService {
         "LoadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
                             wan::v1::Model* response) {
           grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-          models_.Load(ToModelSpec(admitted.message), AnswerWhenDone(reactor, response));
+          const ModelRegistry::Done answer = AnswerWhenDone(reactor, response);
+          absl::StatusOr<ModelSpec> spec = ToModelSpec(admitted.message);
+          if (spec.ok()) {
+            models_.Load(*std::move(spec), answer);
+          } else {
+            answer(spec.status());
+          }
           return reactor;
         });
     AddUnaryLater<wan::v1::UnloadModelRequest, wan::v1::Model>(

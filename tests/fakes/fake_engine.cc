@@ -138,9 +138,9 @@ void FakeEngine::ThrowAt(std::string_view stage, std::string what) {
   throws_[std::string(stage)] = std::move(what);
 }
 
-void FakeEngine::TakeTime(std::string_view stage_family, absl::Duration duration) {
+void FakeEngine::TakeTime(std::string_view kind, absl::Duration duration) {
   absl::MutexLock lock(&mutex_);
-  durations_[std::string(stage_family)] = duration;
+  durations_[std::string(kind)] = duration;
 }
 
 void FakeEngine::PadOutputs(size_t bytes) {
@@ -189,17 +189,17 @@ absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder,
     absl::MutexLock lock(&mutex_);
     loaded_.push_back(spec);
   }
-  absl::Status status = RunStage(kStageModelInitialization, recorder, stop);
+  absl::Status status = RunStage(StageKind::kModelInitialization, recorder, stop);
   if (!status.ok()) return status;
   if (stop.stop_requested()) return absl::CancelledError("stopped while loading");
   ModelDescription model;
   model.name = spec.name;
   model.path = spec.path;
-  model.family = std::string(NameOf(kFamily));
+  model.family = kFamily;
   model.layout = "synthetic";
-  model.components = {{"text_encoder", 300, 150, "cpu", "fp32"},
-                      {"transformer", 500, 250, "cpu", "fp32"},
-                      {"vae", 200, 100, "cpu", "fp32"}};
+  model.components = {{ModelComponent::kTextEncoder, 300, 150, "cpu", "fp32"},
+                      {ModelComponent::kTransformer, 500, 250, "cpu", "fp32"},
+                      {ModelComponent::kVae, 200, 100, "cpu", "fp32"}};
   model.defaults.model = spec.name;
   model.defaults.negative_prompt = "bad quality";
   model.defaults.width = 64;
@@ -253,7 +253,7 @@ absl::Status FakeEngine::CheckWarmup(std::string_view name,
 
 absl::Status FakeEngine::Warmup(std::string_view name, std::span<const VideoShape> shapes,
                                 std::stop_token stop) {
-  absl::Status status = Act(kWarmup, stop);
+  absl::Status status = Act(kWarmup, kWarmup, stop);
   if (!status.ok()) return status;
   if (stop.stop_requested()) return absl::CancelledError("stopped while warming up");
   absl::MutexLock lock(&mutex_);
@@ -267,7 +267,7 @@ absl::Status FakeEngine::Warmup(std::string_view name, std::span<const VideoShap
 }
 
 absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request) const {
-  absl::Status status = Act(kPlan, {});
+  absl::Status status = Act(kPlan, kPlan, {});
   if (!status.ok()) return status;
   absl::MutexLock lock(&mutex_);
   ++plans_;
@@ -281,20 +281,18 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   plan.request = Resolve(request, found->second.defaults, request.seed ? 0 : next_seed_++);
   plan.shape = {*plan.request.width, *plan.request.height, *plan.request.num_frames};
   plan.image_to_video = request.image != nullptr;
-  const auto add = [&](std::string_view stage) {
-    plan.stages.push_back({std::string(stage), kStageFlops});
-  };
+  const auto add = [&](Stage stage) { plan.stages.push_back({stage, kStageFlops}); };
   add(PreprocessStage(kFamily));
-  add(kStageT5Encoding);
-  if (plan.image_to_video) add(kStageVaeEncoding);
+  add(StageKind::kT5Encoding);
+  if (plan.image_to_video) add(StageKind::kVaeEncoding);
   const int steps = *plan.request.steps;
   for (int step = 0; step < steps; ++step) {
     plan.steps.push_back({1000.0 * (steps - step) / steps, ExpertRole::kOnly, 5.0});
-    add(StepLoadingStage(step));
-    add(StepInferenceStage(step));
+    add({StageKind::kStepLoading, step});
+    add({StageKind::kStepInference, step});
   }
-  add(kStageVaeDecoding);
-  add(kStageVideoEncoding);
+  add(StageKind::kVaeDecoding);
+  add(StageKind::kVideoEncoding);
   return plan;
 }
 
@@ -328,18 +326,18 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
   }
   const int steps = static_cast<int>(plan.steps.size());
   const int steps_done = StepsDone(plan, observer, savepoints);
-  std::vector<std::string> before_steps = {PreprocessStage(kFamily), std::string(kStageT5Encoding)};
-  if (plan.image_to_video) before_steps.emplace_back(kStageVaeEncoding);
+  std::vector<StageKind> before_steps = {PreprocessStage(kFamily), StageKind::kT5Encoding};
+  if (plan.image_to_video) before_steps.push_back(StageKind::kVaeEncoding);
   if (steps_done == steps) before_steps.clear();
-  for (const std::string& stage : before_steps) {
+  for (const StageKind stage : before_steps) {
     absl::Status status = RunStage(stage, recorder, stop);
     if (!status.ok()) return status;
   }
   for (int step = steps_done; step < steps; ++step) {
     const auto facts = std::make_shared<const StepFacts>(
         StepFacts{step, steps, plan.steps[step].timestep, plan.steps[step].expert});
-    for (const std::string& stage : {StepLoadingStage(step), StepInferenceStage(step)}) {
-      absl::Status status = RunStage(stage, recorder, stop, facts);
+    for (const StageKind kind : {StageKind::kStepLoading, StageKind::kStepInference}) {
+      absl::Status status = RunStage({kind, step}, recorder, stop, facts);
       if (status.ok()) continue;
       if (stop.stop_requested() && savepoints != nullptr && step > 0 &&
           savepoints->WantsWhenStopped()) {
@@ -355,7 +353,7 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
       observer.OnPreview({step + 1, absl::StrCat("JPEG of step ", step + 1)});
     }
   }
-  for (const std::string_view stage : {kStageVaeDecoding, kStageVideoEncoding}) {
+  for (const StageKind stage : {StageKind::kVaeDecoding, StageKind::kVideoEncoding}) {
     absl::Status status = RunStage(stage, recorder, stop);
     if (!status.ok()) return status;
   }
@@ -379,15 +377,15 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
   return absl::OkStatus();
 }
 
-absl::Status FakeEngine::RunStage(std::string_view stage, Recorder& recorder,
-                                  const std::stop_token& stop,
+absl::Status FakeEngine::RunStage(Stage stage, Recorder& recorder, const std::stop_token& stop,
                                   std::shared_ptr<const StepFacts> step) {
   if (stop.stop_requested()) return absl::CancelledError("stopped between stages");
   Span span = recorder.StartSpan(stage, std::move(step));
-  return span.Finish(Act(stage, stop));
+  return span.Finish(Act(NameOf(stage), NameOf(stage.kind), stop));
 }
 
-absl::Status FakeEngine::Act(std::string_view stage, const std::stop_token& stop) const {
+absl::Status FakeEngine::Act(std::string_view stage, std::string_view kind,
+                             const std::stop_token& stop) const {
   absl::Duration duration;
   std::string what;
   absl::Status failure;
@@ -403,7 +401,7 @@ absl::Status FakeEngine::Act(std::string_view stage, const std::stop_token& stop
       mutex_.Await(absl::Condition(&go));
       standing_.erase(standing_.find(stage));
     }
-    const auto found = durations_.find(StageFamily(stage));
+    const auto found = durations_.find(kind);
     if (found != durations_.end()) duration = found->second;
     if (stage == losing_stage_) device_lost_ = true;
     if (device_lost_ && stage != kPlan) return DeviceLostError("the fake device is lost");

@@ -34,6 +34,8 @@ namespace wan::fakes {
 // A savepoint of a seed s behind n steps is the text "seed s step n"; Generate goes on from one of
 // its own seed and refuses others.
 //
+// Tests name a stage as clients see it (NameOf), so that they hold the names of the contract.
+//
 // An artifact of a seed s and kind k is the text "k seed s" (k: mp4, mkv, latents).
 //
 // Thread-safe.
@@ -59,8 +61,8 @@ class FakeEngine final : public Engine {
   void SetCanary(absl::StatusOr<std::optional<DeviceCanary>> canary);
   // The next span of `stage` throws std::runtime_error(what).
   void ThrowAt(std::string_view stage, std::string what);
-  // Every later span of the stage (StageFamily: "Step_Inference") moves the clock by this.
-  void TakeTime(std::string_view stage_family, absl::Duration duration);
+  // Every later span of the kind ("Step_Inference" for that of every step) moves the clock by this.
+  void TakeTime(std::string_view kind, absl::Duration duration);
   // Every later artifact is filled up with spaces to at least so many bytes.
   void PadOutputs(size_t bytes);
   // Leaves the named output kind unwritten.
@@ -100,10 +102,11 @@ class FakeEngine final : public Engine {
   static int StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
                        SavepointKeeper* savepoints);
   // One span of Generate or LoadModel.
-  absl::Status RunStage(std::string_view stage, Recorder& recorder, const std::stop_token& stop,
+  absl::Status RunStage(Stage stage, Recorder& recorder, const std::stop_token& stop,
                         std::shared_ptr<const StepFacts> step = nullptr);
-  // Holds, takes time, fails and throws as told.
-  absl::Status Act(std::string_view stage, const std::stop_token& stop) const;
+  // Holds, takes time (that of the kind), fails and throws as told.
+  absl::Status Act(std::string_view stage, std::string_view kind,
+                   const std::stop_token& stop) const;
 
   FakeClock* const clock_;
   FakeDeviceMonitor monitor_;

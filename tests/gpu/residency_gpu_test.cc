@@ -242,26 +242,26 @@ TEST_F(ResidencyGpuTest, EveryAllocationMayFail) {
   const auto engine = MakeEngine(Policy::kHost, "ti2v-5b");
   const auto expected = Latents(*engine, Request());
   ASSERT_TRUE(expected.ok()) << expected.status();
-  for (const char* const stage :
-       {"T5_Encoding", "Step_0_Loading", "Step_0_Inference", "VAE_Decoding"}) {
+  for (const StageKind stage : {StageKind::kT5Encoding, StageKind::kStepLoading,
+                                StageKind::kStepInference, StageKind::kVaeDecoding}) {
+    SCOPED_TRACE(NameOf(stage));
     StageFault count(allocator, stage, StageFault::kNever);
     ASSERT_TRUE(Latents(*engine, Request(), &count).ok());
-    ASSERT_GT(count.allocations(), 0) << stage;
+    ASSERT_GT(count.allocations(), 0);
     for (int64_t n = 1; n <= count.allocations(); ++n) {
       StageFault fault(allocator, stage, n);
       const auto failed = Latents(*engine, Request(), &fault);
       allocator.Disarm();
       if (failed.ok()) {
         // A convolution may do with less workspace, and decoding starts again in tiles.
-        EXPECT_STREQ(stage, "VAE_Decoding") << n;
-        EXPECT_TRUE(*failed == *expected) << stage << " " << n;
+        EXPECT_EQ(stage, StageKind::kVaeDecoding) << n;
+        EXPECT_TRUE(*failed == *expected) << n;
       } else {
-        EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY")
-            << stage << " " << n << ": " << failed.status();
+        EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << n << ": " << failed.status();
       }
       const auto next = Latents(*engine, Request());
-      ASSERT_TRUE(next.ok()) << "after " << stage << " " << n << ": " << next.status();
-      ASSERT_TRUE(*next == *expected) << "after " << stage << " " << n;
+      ASSERT_TRUE(next.ok()) << "after " << n << ": " << next.status();
+      ASSERT_TRUE(*next == *expected) << "after " << n;
     }
   }
 }

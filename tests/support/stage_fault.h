@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
-#include <utility>
 
 #include "engine/api/recorder.h"
 
@@ -30,8 +28,8 @@ class StageFault final : public TelemetrySink {
   // Never fails: only counts the stage's allocations.
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  StageFault(AllocationFault& fault, std::string stage, int64_t n)
-      : fault_(fault), stage_(std::move(stage)), n_(n) {}
+  StageFault(AllocationFault& fault, Stage stage, int64_t n)
+      : fault_(fault), stage_(stage), n_(n) {}
 
   void OnSpanStart(const SpanStart& span) override {
     if (span.stage == stage_ && spans_++ == 0) fault_.FailAt(n_);
@@ -49,7 +47,7 @@ class StageFault final : public TelemetrySink {
 
  private:
   AllocationFault& fault_;
-  const std::string stage_;
+  const Stage stage_;
   const int64_t n_;
   int64_t allocations_ = 0;
   int spans_ = 0;

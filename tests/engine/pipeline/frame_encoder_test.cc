@@ -79,7 +79,7 @@ TEST_F(FrameEncoderTest, EveryWriterGetsEveryFrameInOrder) {
     EXPECT_TRUE(output->finished);
   }
   ASSERT_EQ(sink_.records.size(), 1u);
-  EXPECT_EQ(sink_.records[0].stage, "Video_Encoding");
+  EXPECT_EQ(sink_.records[0].stage, StageKind::kVideoEncoding);
   EXPECT_TRUE(sink_.records[0].status.ok());
 }
 

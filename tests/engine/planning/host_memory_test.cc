@@ -49,9 +49,10 @@ PlanLimits Limits(uint64_t device_bytes, uint64_t host_bytes) {
   return limits;
 }
 
-const StagePlan& Stage(const GenerationPlan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.stages.begin(), plan.stages.end(),
-                                  [&](const StagePlan& stage) { return stage.stage == name; });
+const StagePlan& StageOf(const GenerationPlan& plan, const std::string& name) {
+  const auto found =
+      std::find_if(plan.stages.begin(), plan.stages.end(),
+                   [&](const StagePlan& stage) { return NameOf(stage.stage) == name; });
   EXPECT_NE(found, plan.stages.end()) << name;
   return *found;
 }
@@ -123,9 +124,9 @@ TEST(HostMemoryTest, AutoReadsWeightsAgainWhereTheHostHasNoRoomForThem) {
   const auto plan = PlanOn(configured, large, Limits(76 * kGiB, 8 * kGiB));
   ASSERT_TRUE(plan.ok()) << plan.status();
   for (const char* const stage : {"T5_Encoding", "Step_0_Inference"}) {
-    EXPECT_EQ(Stage(*plan, stage).host_bytes, uint64_t{256} << 20) << stage;
+    EXPECT_EQ(StageOf(*plan, stage).host_bytes, uint64_t{256} << 20) << stage;
   }
-  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes, model.components[1].bytes);
+  EXPECT_EQ(StageOf(*plan, "Step_0_Inference").weight_bytes, model.components[1].bytes);
   EXPECT_FALSE(plan->prefetch_experts) << "the host reads, and queues nothing meanwhile";
 }
 
@@ -140,10 +141,10 @@ TEST(HostMemoryTest, CopiesThatAreThereCostNothing) {
   }
   const auto plan = PlanOn(model, request, limits);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(Stage(*plan, "Step_0_Inference").host_bytes, 0u);
+  EXPECT_EQ(StageOf(*plan, "Step_0_Inference").host_bytes, 0u);
   // The frames on their way to the file remain.
   EXPECT_GT(plan->peak_host_bytes, uint64_t{832 * 480 * 3});
-  EXPECT_EQ(plan->peak_host_bytes, Stage(*plan, "VAE_Decoding").host_bytes);
+  EXPECT_EQ(plan->peak_host_bytes, StageOf(*plan, "VAE_Decoding").host_bytes);
 }
 
 TEST(HostMemoryTest, OtherModelsThatMakeRoomCount) {
@@ -157,8 +158,8 @@ TEST(HostMemoryTest, OtherModelsThatMakeRoomCount) {
   limits.host.others = {{16 * kGiB, 15 * kGiB}, {1 * kGiB, 1 * kGiB}};
   const auto beside = PlanOn(model, request, limits);
   ASSERT_TRUE(beside.ok()) << beside.status();
-  EXPECT_EQ(Stage(*beside, "Step_0_Inference").host_bytes,
-            Stage(*alone, "Step_0_Inference").host_bytes + 15 * kGiB);
+  EXPECT_EQ(StageOf(*beside, "Step_0_Inference").host_bytes,
+            StageOf(*alone, "Step_0_Inference").host_bytes + 15 * kGiB);
   limits.host.available_bytes = 15 * kGiB;
   EXPECT_FALSE(PlanOn(model, request, limits).ok());
 }
@@ -171,12 +172,13 @@ TEST(HostMemoryTest, OnACpuTheWholeJobIsHostMemory) {
   limits.host.is_device = true;
   const auto plan = PlanOn(model, request, limits);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const StagePlan& decoding = Stage(*plan, "VAE_Decoding");
+  const StagePlan& decoding = StageOf(*plan, "VAE_Decoding");
   EXPECT_GE(decoding.host_bytes, decoding.weight_bytes + decoding.activation_bytes);
   limits.host.weights_on_device = decoding.weight_bytes;
   const auto loaded = PlanOn(model, request, limits);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ(Stage(*loaded, "VAE_Decoding").host_bytes, decoding.host_bytes - decoding.weight_bytes);
+  EXPECT_EQ(StageOf(*loaded, "VAE_Decoding").host_bytes,
+            decoding.host_bytes - decoding.weight_bytes);
 
   limits.host.available_bytes = loaded->peak_host_bytes / 8;
   EXPECT_THAT(Refusal(PlanOn(model, request, limits)), HasSubstr("of host memory in "));
@@ -192,8 +194,8 @@ TEST(HostMemoryTest, AVideoThatIsDecodedInTilesWaitsOnTheHost) {
   ASSERT_TRUE(whole.ok()) << whole.status();
   ASSERT_TRUE(whole->decode_tiles.IsWhole());
   constexpr uint64_t kVideo = uint64_t{1280} * 704 * 121 * 12;
-  EXPECT_EQ(Stage(*tiled, "VAE_Decoding").host_bytes - Stage(*tiled, "T5_Encoding").host_bytes,
-            Stage(*whole, "VAE_Decoding").host_bytes + kVideo);
+  EXPECT_EQ(StageOf(*tiled, "VAE_Decoding").host_bytes - StageOf(*tiled, "T5_Encoding").host_bytes,
+            StageOf(*whole, "VAE_Decoding").host_bytes + kVideo);
 }
 
 TEST(HostMemoryTest, WhatComputesOnTheCpuHasItsActivationsThere) {
@@ -201,8 +203,8 @@ TEST(HostMemoryTest, WhatComputesOnTheCpuHasItsActivationsThere) {
   model.components[0].policy = Policy::kCpu;
   const auto plan = PlanOn(model, Request(832, 480, 81), Limits(60 * kGiB, 100 * kGiB));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_GT(Stage(*plan, "T5_Encoding").host_bytes, uint64_t{1} << 20);
-  EXPECT_EQ(Stage(*plan, "Step_0_Inference").host_bytes, 0u);
+  EXPECT_GT(StageOf(*plan, "T5_Encoding").host_bytes, uint64_t{1} << 20);
+  EXPECT_EQ(StageOf(*plan, "Step_0_Inference").host_bytes, 0u);
 }
 
 // Such a job may be larger than the card's room for the decoder.

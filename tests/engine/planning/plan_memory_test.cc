@@ -71,9 +71,10 @@ Policy PolicyIn(const GenerationPlan& plan, ModelComponent component) {
   return Policy::kAuto;
 }
 
-const StagePlan& Stage(const GenerationPlan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.stages.begin(), plan.stages.end(),
-                                  [&](const StagePlan& stage) { return stage.stage == name; });
+const StagePlan& StageOf(const GenerationPlan& plan, const std::string& name) {
+  const auto found =
+      std::find_if(plan.stages.begin(), plan.stages.end(),
+                   [&](const StagePlan& stage) { return NameOf(stage.stage) == name; });
   EXPECT_NE(found, plan.stages.end()) << name;
   return *found;
 }
@@ -83,10 +84,10 @@ const StagePlan& Stage(const GenerationPlan& plan, const std::string& name) {
 TEST(PlanMemoryTest, TheEstimateOfTheRealModelIsWhatWasMeasured) {
   const auto plan = PlanOn(RealModel(), Request(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const StagePlan& step = Stage(*plan, "Step_0_Inference");
+  const StagePlan& step = StageOf(*plan, "Step_0_Inference");
   EXPECT_GE(step.activation_bytes, static_cast<uint64_t>(1.82 * kGiB));
   EXPECT_LE(step.activation_bytes + step.weight_bytes, static_cast<uint64_t>(1.05 * 24.52 * kGiB));
-  const StagePlan& decoding = Stage(*plan, "VAE_Decoding");
+  const StagePlan& decoding = StageOf(*plan, "VAE_Decoding");
   EXPECT_GE(decoding.activation_bytes, static_cast<uint64_t>(11.25 * kGiB));
   EXPECT_LE(decoding.activation_bytes, static_cast<uint64_t>(1.05 * 11.25 * kGiB));
   EXPECT_EQ(plan->peak_device_bytes, decoding.activation_bytes + decoding.weight_bytes);
@@ -132,7 +133,7 @@ TEST(PlanMemoryTest, NeverPlansMoreThanThereIs) {
         for (const StagePlan& stage : plan->stages) {
           largest = std::max(largest, stage.weight_bytes + stage.activation_bytes);
           if (stage.activation_bytes > 0) {
-            EXPECT_GE(stage.weight_bytes, ResidentBytes(model, *plan)) << stage.stage;
+            EXPECT_GE(stage.weight_bytes, ResidentBytes(model, *plan)) << NameOf(stage.stage);
           }
         }
         EXPECT_EQ(largest, plan->peak_device_bytes);
@@ -192,10 +193,10 @@ TEST(PlanMemoryTest, WhatStagesHoldFollowsThePolicies) {
   const auto plan = PlanOn(model, Request(832, 480, 81), 141 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const std::vector<PlannedComponent>& parts = model.components;
-  EXPECT_EQ(Stage(*plan, "T5_Encoding").weight_bytes, parts[0].bytes);
-  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes,
+  EXPECT_EQ(StageOf(*plan, "T5_Encoding").weight_bytes, parts[0].bytes);
+  EXPECT_EQ(StageOf(*plan, "Step_0_Inference").weight_bytes,
             parts[1].base_bytes + 2 * parts[1].group_bytes);
-  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes, parts[2].bytes);
+  EXPECT_EQ(StageOf(*plan, "VAE_Decoding").weight_bytes, parts[2].bytes);
 }
 
 TEST(PlanMemoryTest, OnTheCpuAComponentHoldsNothingOfTheDevice) {
@@ -204,9 +205,9 @@ TEST(PlanMemoryTest, OnTheCpuAComponentHoldsNothingOfTheDevice) {
   model.components[2].policy = Policy::kCpu;
   const auto plan = PlanOn(model, Request(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok() && before.ok());
-  EXPECT_EQ(Stage(*plan, "VAE_Decoding").weight_bytes,
+  EXPECT_EQ(StageOf(*plan, "VAE_Decoding").weight_bytes,
             model.components[0].bytes + model.components[1].bytes);
-  EXPECT_LT(Stage(*plan, "VAE_Decoding").activation_bytes, kGiB);
+  EXPECT_LT(StageOf(*plan, "VAE_Decoding").activation_bytes, kGiB);
 }
 
 TEST(PlanMemoryTest, TheNextExpertIsPrefetchedWhereBothFit) {
@@ -217,11 +218,11 @@ TEST(PlanMemoryTest, TheNextExpertIsPrefetchedWhereBothFit) {
   const auto wide = PlanOn(model, request, 80 * kGiB);
   ASSERT_TRUE(wide.ok()) << wide.status();
   EXPECT_TRUE(wide->prefetch_experts);
-  EXPECT_GE(Stage(*wide, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
+  EXPECT_GE(StageOf(*wide, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
   const auto narrow = PlanOn(model, request, 40 * kGiB);
   ASSERT_TRUE(narrow.ok()) << narrow.status();
   EXPECT_FALSE(narrow->prefetch_experts);
-  EXPECT_LT(Stage(*narrow, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
+  EXPECT_LT(StageOf(*narrow, "Step_0_Inference").weight_bytes, 2 * model.components[1].bytes);
 }
 
 TEST(PlanMemoryTest, APrefetchedExpertCountsWhateverItsPolicy) {
@@ -232,8 +233,8 @@ TEST(PlanMemoryTest, APrefetchedExpertCountsWhateverItsPolicy) {
   const auto wide = PlanOn(model, request, 80 * kGiB);
   ASSERT_TRUE(wide.ok()) << wide.status();
   EXPECT_TRUE(wide->prefetch_experts);
-  EXPECT_EQ(Stage(*wide, "Step_0_Inference").weight_bytes, 2 * one);
-  EXPECT_EQ(Stage(*wide, "Step_39_Inference").weight_bytes, one) << "nothing comes after it";
+  EXPECT_EQ(StageOf(*wide, "Step_0_Inference").weight_bytes, 2 * one);
+  EXPECT_EQ(StageOf(*wide, "Step_39_Inference").weight_bytes, one) << "nothing comes after it";
 }
 
 TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
@@ -246,7 +247,7 @@ TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
   const auto plan = PlanOn(model, request, 141 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->prefetch_experts);
-  EXPECT_EQ(Stage(*plan, "Step_0_Inference").weight_bytes,
+  EXPECT_EQ(StageOf(*plan, "Step_0_Inference").weight_bytes,
             2 * model.components[1].bytes + 20 * kGiB);
 }
 
@@ -263,7 +264,7 @@ TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
   const auto single = PlanOn(model, request, 0);
   ASSERT_TRUE(single.ok());
   EXPECT_TRUE(single->batched_guidance);
-  const uint64_t batched = Stage(*single, "Step_0_Inference").activation_bytes;
+  const uint64_t batched = StageOf(*single, "Step_0_Inference").activation_bytes;
   // A card that holds one forward but not two, if the weights take nearly all of it.
   for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
   model.components[1].policy = Policy::kResident;
@@ -387,7 +388,7 @@ TEST(PlanMemoryTest, MergingCountsInTheStepsOfTheExpertThatIsChanged) {
   const auto steps = [](const GenerationPlan& planned) {
     std::vector<uint64_t> bytes;
     for (const StagePlan& stage : planned.stages) {
-      if (stage.stage.ends_with("_Inference")) bytes.push_back(stage.activation_bytes);
+      if (stage.stage.kind == StageKind::kStepInference) bytes.push_back(stage.activation_bytes);
     }
     return bytes;
   };

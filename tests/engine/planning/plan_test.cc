@@ -193,7 +193,7 @@ TEST(PlanTest, StagesFollowTheBenchmarkInOrder) {
   const auto plan = Plan(request);
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::vector<std::string> names;
-  for (const StagePlan& stage : plan->stages) names.push_back(stage.stage);
+  for (const StagePlan& stage : plan->stages) names.push_back(NameOf(stage.stage));
   EXPECT_THAT(names,
               ElementsAre("TI2V_Preprocess", "T5_Encoding", "Step_0_Loading", "Step_0_Inference",
                           "Step_1_Loading", "Step_1_Inference", "VAE_Decoding", "Video_Encoding"));

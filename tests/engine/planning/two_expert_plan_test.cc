@@ -31,7 +31,7 @@ TEST(A14bPlanTest, UnsetFieldsTakeTheModelsDefaults) {
   EXPECT_EQ(i2v->request.steps, 40);
   EXPECT_EQ(i2v->request.shift, 5.0);
   EXPECT_THAT(i2v->request.guidance_scale, ElementsAre(3.5, 3.5));
-  EXPECT_EQ(i2v->stages.front().stage, "I2V_Preprocess");
+  EXPECT_EQ(i2v->stages.front().stage, StageKind::kI2vPreprocess);
   EXPECT_TRUE(i2v->image_to_video);
 }
 
@@ -197,7 +197,7 @@ TEST(FewStepPlanTest, AStepCostsOneForward) {
   const auto distilled = PlanOn(FewStepT2v(), request);
   const auto flops_of = [](const GenerationPlan& plan) {
     for (const StagePlan& stage : plan.stages) {
-      if (stage.stage == "Step_0_Inference") return *stage.flops;
+      if (stage.stage == Stage(StageKind::kStepInference)) return *stage.flops;
     }
     return 0.0;
   };

@@ -32,7 +32,7 @@ using Policy = ResidencyPolicy;
 
 class StageSink final : public TelemetrySink {
  public:
-  void OnSpanEnd(const SpanRecord& record) override { stages.push_back(record.stage); }
+  void OnSpanEnd(const SpanRecord& record) override { stages.push_back(NameOf(record.stage)); }
   std::vector<std::string> stages;
 };
 
@@ -108,8 +108,8 @@ class LoraEngineTest : public ::testing::Test {
 
 TEST_F(LoraEngineTest, EveryPolicyGivesTheSameAndLeavesTheBaseAsItWas) {
   for (const char* const checkpoint : {"ti2v-5b", "t2v-a14b"}) {
-    const std::vector<LoraSource> loras = {{"a", "", File(checkpoint, 1)},
-                                           {"b", "", File(checkpoint, 2)}};
+    const std::vector<LoraSource> loras = {{"a", std::nullopt, File(checkpoint, 1)},
+                                           {"b", std::nullopt, File(checkpoint, 2)}};
     const std::vector<GenerationRequest> requests = {
         Request({{"a", 1}}), Request({{"a", 0.5}, {"b", -1}}), Request({{"b", 1}})};
     std::optional<std::string> base;
@@ -140,7 +140,9 @@ TEST_F(LoraEngineTest, EveryPolicyGivesTheSameAndLeavesTheBaseAsItWas) {
 
 TEST_F(LoraEngineTest, WhatIsMergedStaysUntilAnotherChoice) {
   const auto engine = MakeEngine();
-  Load(*engine, "t2v-a14b", {{"a", "", File("t2v-a14b", 1)}, {"b", "low", File("t2v-a14b", 2)}});
+  Load(*engine, "t2v-a14b",
+       {{"a", std::nullopt, File("t2v-a14b", 1)},
+        {"b", ExpertRole::kLowNoise, File("t2v-a14b", 2)}});
   const auto mergings = [&](std::vector<LoraScale> loras) {
     StageSink sink;
     MustGive(*engine, Request(std::move(loras)), &sink);
@@ -162,9 +164,9 @@ TEST_F(LoraEngineTest, RandomChoicesOverRandomPoliciesGiveWhatResidentGives) {
                                   Policy::kCpu};
   std::mt19937 random(20261122);
   const auto pick = [&](int count) { return static_cast<int>(random() % count); };
-  const std::vector<LoraSource> loras = {{"a", "", File("t2v-a14b", 1)},
-                                         {"b", "high", File("t2v-a14b", 2)},
-                                         {"c", "low", File("t2v-a14b", 3)}};
+  const std::vector<LoraSource> loras = {{"a", std::nullopt, File("t2v-a14b", 1)},
+                                         {"b", ExpertRole::kHighNoise, File("t2v-a14b", 2)},
+                                         {"c", ExpertRole::kLowNoise, File("t2v-a14b", 3)}};
   const std::vector<std::vector<LoraScale>> choices = {
       {}, {{"a", 1}}, {{"b", 1}}, {{"b", -0.5}, {"c", 2}}, {{"c", 2}, {"b", -0.5}, {"a", 0.25}}};
   std::vector<std::string> expected;
@@ -194,12 +196,12 @@ TEST_F(LoraEngineTest, FilesOfOneNameAreAPair) {
   const std::string other = File("t2v-a14b", 2);
   const auto engine = MakeEngine();
   Load(*engine, "t2v-a14b",
-       {{"both", "", one},
-        {"other", "", other},
-        {"high", "high", one},
-        {"low", "low", other},
-        {"pair", "high", one},
-        {"pair", "low", other}});
+       {{"both", std::nullopt, one},
+        {"other", std::nullopt, other},
+        {"high", ExpertRole::kHighNoise, one},
+        {"low", ExpertRole::kLowNoise, other},
+        {"pair", ExpertRole::kHighNoise, one},
+        {"pair", ExpertRole::kLowNoise, other}});
   const std::string pair = MustGive(*engine, Request({{"pair", 1}}));
   EXPECT_TRUE(MustGive(*engine, Request({{"high", 1}, {"low", 1}})) == pair);
   for (const char* const name : {"both", "other", "high", "low"}) {
@@ -210,11 +212,11 @@ TEST_F(LoraEngineTest, FilesOfOneNameAreAPair) {
   ASSERT_EQ(model.loras.size(), 5u);
   EXPECT_EQ(model.loras[0].name, "both");
   ASSERT_EQ(model.loras[0].parts.size(), 2u);
-  EXPECT_EQ(model.loras[0].parts[1].expert, "low");
+  EXPECT_EQ(model.loras[0].parts[1].expert, ExpertRole::kLowNoise);
   EXPECT_EQ(model.loras[0].parts[1].rank, 4);
   EXPECT_GT(model.loras[0].parts[1].tensors, 10);
   ASSERT_EQ(model.loras[2].parts.size(), 1u);
-  EXPECT_EQ(model.loras[2].parts[0].expert, "high");
+  EXPECT_EQ(model.loras[2].parts[0].expert, ExpertRole::kHighNoise);
   EXPECT_EQ(model.loras[2].parts[0].path, one);
   EXPECT_EQ(model.loras[2].host_bytes, model.loras[0].host_bytes) << "one file, shared or not";
   EXPECT_EQ(model.loras[4].host_bytes, 2 * model.loras[0].host_bytes);
@@ -230,19 +232,19 @@ TEST_F(LoraEngineTest, BadRegistrationsLeaveNoModelBehind) {
     std::vector<std::string> says;
   } cases[] = {
       {"no file",
-       {{"x", "", "/nowhere/x.safetensors"}},
+       {{"x", std::nullopt, "/nowhere/x.safetensors"}},
        absl::StatusCode::kNotFound,
        {"LoRA 'x'", "/nowhere/x.safetensors"}},
       {"another model's",
-       {{"x", "", foreign}},
+       {{"x", std::nullopt, foreign}},
        absl::StatusCode::kInvalidArgument,
        {"LoRA 'x'", foreign}},
       {"an expert it has not",
-       {{"x", "high", good}},
+       {{"x", ExpertRole::kHighNoise, good}},
        absl::StatusCode::kInvalidArgument,
        {"LoRA 'x'", "'high'", "only"}},
       {"two files for one",
-       {{"x", "", good}, {"x", "", good}},
+       {{"x", std::nullopt, good}, {"x", std::nullopt, good}},
        absl::StatusCode::kInvalidArgument,
        {"LoRA 'x'", "two files", good}},
   };
@@ -260,36 +262,37 @@ TEST_F(LoraEngineTest, BadRegistrationsLeaveNoModelBehind) {
 
 TEST_F(LoraEngineTest, EveryAllocationOfTheMergingMayFail) {
   FailingAllocator allocator;
-  for (const auto& [policy, stage] : {std::pair(Policy::kResident, "LoRA_Merging"),
-                                      std::pair(Policy::kStream, "Step_0_Inference")}) {
+  for (const auto& [policy, stage] : {std::pair(Policy::kResident, StageKind::kLoraMerging),
+                                      std::pair(Policy::kStream, StageKind::kStepInference)}) {
+    SCOPED_TRACE(NameOf(stage));
     // In bf16 sums need memory of their own.
     const auto engine = MakeEngine(policy, "bf16");
-    Load(*engine, "ti2v-5b", {{"a", "", File("ti2v-5b", 1)}});
+    Load(*engine, "ti2v-5b", {{"a", std::nullopt, File("ti2v-5b", 1)}});
     const std::string base = MustGive(*engine, Request());
     const std::string with = MustGive(*engine, Request({{"a", 1}}));
     MustGive(*engine, Request());
     StageFault count(allocator, stage, StageFault::kNever);
     MustGive(*engine, Request({{"a", 1}}), &count);
-    ASSERT_GT(count.allocations(), 10) << stage;
+    ASSERT_GT(count.allocations(), 10);
     bool with_next = false;
     for (int64_t n = 1; n <= count.allocations(); n += 1 + count.allocations() / 15) {
       MustGive(*engine, Request());
       StageFault fault(allocator, stage, n);
       const auto failed = Latents(*engine, Request({{"a", 1}}), &fault);
       allocator.Disarm();
-      EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << stage << " " << n;
+      EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << n;
       // A half-merged group must not be taken for either.
       with_next = !with_next;
       ASSERT_TRUE(MustGive(*engine, with_next ? Request({{"a", 1}}) : Request()) ==
                   (with_next ? with : base))
-          << "after " << stage << " " << n;
+          << "after " << n;
     }
   }
 }
 
 TEST_F(LoraEngineTest, RequestsNameWhatIsWrong) {
   const auto engine = MakeEngine();
-  Load(*engine, "ti2v-5b", {{"a", "", File("ti2v-5b", 1)}});
+  Load(*engine, "ti2v-5b", {{"a", std::nullopt, File("ti2v-5b", 1)}});
   const auto refused = engine->Plan(Request({{"a", 1}, {"nobody", 100}, {"a", 2}}));
   std::vector<std::string> fields;
   for (const FieldViolation& violation : FieldViolationsOf(refused.status())) {

@@ -23,28 +23,29 @@ class OutOfMemoryTest : public ResidencyTest {
  protected:
   void FailEverywhere(const std::vector<ComponentResidency>& residency,
                       const GenerationRequest& request, const std::string& checkpoint,
-                      const std::vector<std::string>& stages) {
+                      const std::vector<Stage>& stages) {
     FailingAllocator allocator;
     const auto engine = MakeEngine(residency);
     Load(*engine, "m", checkpoint);
     const auto expected = Latents(*engine, request);
     ASSERT_TRUE(expected.ok()) << expected.status();
-    for (const std::string& stage : stages) {
+    for (const Stage& stage : stages) {
+      const std::string name = NameOf(stage);
       StageFault count(allocator, stage, StageFault::kNever);
       ASSERT_TRUE(Latents(*engine, request, &count).ok());
-      ASSERT_EQ(count.spans(), 1) << stage;
-      ASSERT_GT(count.allocations(), 0) << stage;
+      ASSERT_EQ(count.spans(), 1) << name;
+      ASSERT_GT(count.allocations(), 0) << name;
       for (int64_t n = 1; n <= count.allocations(); ++n) {
         StageFault fault(allocator, stage, n);
         const auto failed = Latents(*engine, request, &fault);
         allocator.Disarm();
-        EXPECT_TRUE(allocator.failed()) << stage << " " << n;
+        EXPECT_TRUE(allocator.failed()) << name << " " << n;
         EXPECT_EQ(failed.status().code(), absl::StatusCode::kResourceExhausted)
-            << stage << " " << n << ": " << failed.status();
-        EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << stage << " " << n;
+            << name << " " << n << ": " << failed.status();
+        EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << name << " " << n;
         const auto next = Latents(*engine, request);
-        ASSERT_TRUE(next.ok()) << "after " << stage << " " << n << ": " << next.status();
-        ASSERT_TRUE(*next == *expected) << "after " << stage << " " << n;
+        ASSERT_TRUE(next.ok()) << "after " << name << " " << n << ": " << next.status();
+        ASSERT_TRUE(*next == *expected) << "after " << name << " " << n;
       }
     }
   }
@@ -60,16 +61,17 @@ class OutOfMemoryTest : public ResidencyTest {
 
 TEST_F(OutOfMemoryTest, ResidentStages) {
   FailEverywhere(Everywhere(Policy::kResident), Tiny(), "ti2v-5b",
-                 {"T5_Encoding", "Step_0_Inference", "VAE_Decoding"});
+                 {StageKind::kT5Encoding, StageKind::kStepInference, StageKind::kVaeDecoding});
 }
 
 TEST_F(OutOfMemoryTest, StagesThatBringWeights) {
-  FailEverywhere(Everywhere(Policy::kHost), Tiny(), "ti2v-5b", {"T5_Encoding", "Step_0_Loading"});
-  FailEverywhere(Everywhere(Policy::kStream), Tiny(), "ti2v-5b", {"Step_0_Loading"});
+  FailEverywhere(Everywhere(Policy::kHost), Tiny(), "ti2v-5b",
+                 {StageKind::kT5Encoding, StageKind::kStepLoading});
+  FailEverywhere(Everywhere(Policy::kStream), Tiny(), "ti2v-5b", {StageKind::kStepLoading});
   GenerationRequest request = Tiny();
   request.shift = 1;  // so that each expert has a step
   // The second expert comes beside the first.
-  FailEverywhere(Everywhere(Policy::kHost), request, "t2v-a14b", {"Step_0_Loading"});
+  FailEverywhere(Everywhere(Policy::kHost), request, "t2v-a14b", {StageKind::kStepLoading});
 }
 
 TEST_F(OutOfMemoryTest, StagesOfImages) {
@@ -77,7 +79,7 @@ TEST_F(OutOfMemoryTest, StagesOfImages) {
   request.width = 64;
   request.image = GoldenImage();
   FailEverywhere(Everywhere(Policy::kHost), request, "ti2v-5b",
-                 {"TI2V_Preprocess", "VAE_Encoding"});
+                 {StageKind::kTi2vPreprocess, StageKind::kVaeEncoding});
 }
 
 // `request` for one step and one frame, large enough to be decoded in tiles.
@@ -94,11 +96,11 @@ TEST_F(OutOfMemoryTest, ADecodingThatRunsOutOfMemoryGoesOnInTiles) {
   const auto engine = MakeEngine({});
   Load(*engine, "m", "ti2v-5b");
   const GenerationRequest request = OneStepToTile(Tiny());
-  StageFault count(allocator, "VAE_Decoding", StageFault::kNever);
+  StageFault count(allocator, StageKind::kVaeDecoding, StageFault::kNever);
   const auto expected = Latents(*engine, request, &count);
   ASSERT_TRUE(expected.ok()) << expected.status();
   for (const int64_t n : {int64_t{1}, count.allocations() / 2, count.allocations()}) {
-    StageFault fault(allocator, "VAE_Decoding", n);
+    StageFault fault(allocator, StageKind::kVaeDecoding, n);
     const auto latents = Latents(*engine, request, &fault);
     ASSERT_TRUE(latents.ok()) << n << ": " << latents.status();
     EXPECT_EQ(fault.spans(), 2) << "one attempt, and one in tiles";
@@ -113,7 +115,7 @@ TEST_F(OutOfMemoryTest, EveryFaceOfItLeadsToTiles) {
   const auto engine = MakeEngine({});
   Load(*engine, "m", "ti2v-5b");
   const GenerationRequest request = OneStepToTile(Tiny());
-  StageFault count(allocator, "VAE_Decoding", StageFault::kNever);
+  StageFault count(allocator, StageKind::kVaeDecoding, StageFault::kNever);
   const auto expected = Latents(*engine, request, &count);
   ASSERT_TRUE(expected.ok()) << expected.status();
   const auto library = [](const char* text) { return [text] { TORCH_CHECK(false, text); }; };
@@ -128,11 +130,11 @@ TEST_F(OutOfMemoryTest, EveryFaceOfItLeadsToTiles) {
   };
   for (const auto& [name, thrower] : faces) {
     allocator.ThrowWith(thrower);
-    StageFault fault(allocator, "VAE_Decoding", count.allocations() / 2);
+    StageFault fault(allocator, StageKind::kVaeDecoding, count.allocations() / 2);
     const auto latents = Latents(*engine, request, &fault);
     ASSERT_TRUE(latents.ok()) << name << ": " << latents.status();
     EXPECT_EQ(fault.spans(), 2) << name << ": one attempt, and one in tiles";
-    StageFault early(allocator, "Step_0_Inference", 2);
+    StageFault early(allocator, StageKind::kStepInference, 2);
     const auto failed = Latents(*engine, request, &early);
     allocator.Disarm();
     EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << name << ": " << failed.status();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -28,11 +29,11 @@ using testing::Not;
 // Notes the stages and asks for a stop when one of them begins.
 class Stages final : public TelemetrySink {
  public:
-  explicit Stages(std::string stop_at = "") : stop_at_(std::move(stop_at)) {}
+  explicit Stages(std::optional<Stage> stop_at = {}) : stop_at_(stop_at) {}
 
   void OnSpanStart(const SpanStart& start) override {
     const std::scoped_lock lock(mutex_);
-    begun.push_back(start.stage);
+    begun.push_back(NameOf(start.stage));
     if (start.stage == stop_at_) stop.request_stop();
   }
 
@@ -40,9 +41,11 @@ class Stages final : public TelemetrySink {
   std::vector<std::string> begun;
 
  private:
-  const std::string stop_at_;
+  const std::optional<Stage> stop_at_;
   std::mutex mutex_;
 };
+
+Stage Step(int step) { return {StageKind::kStepInference, step}; }
 
 class Resumptions final : public GenerationObserver {
  public:
@@ -61,7 +64,7 @@ class ResumeEngineTest : public ResidencyTest {
   };
 
   Result Attempt(const std::string& checkpoint, const GenerationRequest& request,
-                 FakeSavepointKeeper* keeper, const std::string& stop_at = "",
+                 FakeSavepointKeeper* keeper, const std::optional<Stage>& stop_at = {},
                  const std::vector<ComponentResidency>& residency = {}) {
     const auto engine = MakeEngine(residency);
     Load(*engine, "m", checkpoint);
@@ -95,21 +98,20 @@ class ResumeEngineTest : public ResidencyTest {
   // Stops an attempt in each step but the first, and takes it up again.
   void InterruptEverywhere(const std::string& checkpoint, const GenerationRequest& request,
                            const std::vector<ComponentResidency>& residency = {}) {
-    const Result whole = Attempt(checkpoint, request, nullptr, "", residency);
+    const Result whole = Attempt(checkpoint, request, nullptr, {}, residency);
     ASSERT_TRUE(whole.status.ok()) << whole.status;
     for (int step = 1; step < *request.steps; ++step) {
       SCOPED_TRACE(request.solver + " " + std::to_string(step));
       FakeSavepointKeeper keeper;
       keeper.when_stopped = true;
-      const Result first =
-          Attempt(checkpoint, request, &keeper, StepInferenceStage(step), residency);
+      const Result first = Attempt(checkpoint, request, &keeper, Step(step), residency);
       EXPECT_EQ(first.status.code(), absl::StatusCode::kCancelled) << first.status;
       EXPECT_THAT(keeper.steps, ElementsAre(step));
-      const Result second = Attempt(checkpoint, request, &keeper, "", residency);
+      const Result second = Attempt(checkpoint, request, &keeper, {}, residency);
       ASSERT_TRUE(second.status.ok()) << second.status;
       EXPECT_THAT(second.resumed, ElementsAre(step));
-      EXPECT_THAT(second.stages, Not(Contains(StepInferenceStage(step - 1))));
-      EXPECT_THAT(second.stages, Contains(StepInferenceStage(step)));
+      EXPECT_THAT(second.stages, Not(Contains(NameOf(Step(step - 1)))));
+      EXPECT_THAT(second.stages, Contains(NameOf(Step(step))));
       EXPECT_TRUE(second.latents == whole.latents) << "other bits";
     }
   }
@@ -139,13 +141,13 @@ TEST_F(ResumeEngineTest, OnlyDecodingIsDoneAgainWhereOnlyDecodingIsLeft) {
   const Result whole = Attempt("ti2v-5b", request, nullptr);
   FakeSavepointKeeper keeper;
   keeper.before_decoding = true;
-  const Result first = Attempt("ti2v-5b", request, &keeper, std::string(kStageVaeDecoding));
+  const Result first = Attempt("ti2v-5b", request, &keeper, StageKind::kVaeDecoding);
   EXPECT_EQ(first.status.code(), absl::StatusCode::kCancelled) << first.status;
   EXPECT_THAT(keeper.steps, ElementsAre(3));
   const Result second = Attempt("ti2v-5b", request, &keeper);
   ASSERT_TRUE(second.status.ok()) << second.status;
   EXPECT_THAT(second.resumed, ElementsAre(3));
-  EXPECT_THAT(second.stages, ElementsAre(kStageVaeDecoding, kStageVideoEncoding));
+  EXPECT_THAT(second.stages, ElementsAre("VAE_Decoding", "Video_Encoding"));
   EXPECT_TRUE(second.latents == whole.latents);
 }
 
@@ -157,13 +159,13 @@ TEST_F(ResumeEngineTest, SavepointsAreLeftWhereTheKeeperWantsThem) {
   EXPECT_THAT(every.steps, ElementsAre(1, 2, 3));
   // Somebody cancelled the job: nobody takes it up again.
   FakeSavepointKeeper none;
-  EXPECT_FALSE(Attempt("ti2v-5b", request, &none, StepInferenceStage(2)).status.ok());
+  EXPECT_FALSE(Attempt("ti2v-5b", request, &none, Step(2)).status.ok());
   EXPECT_THAT(none.steps, IsEmpty());
   // What is kept already is not kept again.
   every.steps.clear();
   every.kept.reset();
   every.when_stopped = true;
-  EXPECT_FALSE(Attempt("ti2v-5b", request, &every, StepInferenceStage(1)).status.ok());
+  EXPECT_FALSE(Attempt("ti2v-5b", request, &every, Step(1)).status.ok());
   EXPECT_THAT(every.steps, ElementsAre(1));
 }
 
@@ -172,7 +174,7 @@ TEST_F(ResumeEngineTest, WhatDoesNotFitIsRefusedAndTheJobBeginsAtItsStart) {
   const Result whole = Attempt("ti2v-5b", request, nullptr);
   FakeSavepointKeeper keeper;
   keeper.when_stopped = true;
-  Attempt("ti2v-5b", request, &keeper, StepInferenceStage(2));
+  Attempt("ti2v-5b", request, &keeper, Step(2));
   ASSERT_TRUE(keeper.kept.has_value());
   const std::string good = keeper.kept->bytes;
   const size_t line = good.find('\n');
@@ -216,7 +218,7 @@ TEST_F(ResumeEngineTest, AStepThatRunsOutOfMemoryBeginsAgain) {
   const GenerationRequest request = Request("unipc", 3);
   const auto expected = Latents(*engine, request);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  StageFault fault(allocator, StepInferenceStage(1), 3);
+  StageFault fault(allocator, Step(1), 3);
   const auto latents = Latents(*engine, request, &fault);
   ASSERT_TRUE(latents.ok()) << latents.status();
   EXPECT_TRUE(allocator.failed());

@@ -26,11 +26,11 @@ const char kCheckpoint[] = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
 // Asks for a stop when a stage begins, and notes what happens from there on.
 class StoppingSink final : public TelemetrySink {
  public:
-  explicit StoppingSink(std::string stage) : stage_(std::move(stage)) {}
+  explicit StoppingSink(Stage stage) : stage_(stage) {}
 
   void OnSpanStart(const SpanStart& start) override {
     const std::scoped_lock lock(mutex_);
-    if (stop.stop_requested()) begun_after.push_back(start.stage);
+    if (stop.stop_requested()) begun_after.push_back(NameOf(start.stage));
     if (start.stage == stage_) stop.request_stop();
   }
   void OnSpanEnd(const SpanRecord& record) override {
@@ -48,7 +48,7 @@ class StoppingSink final : public TelemetrySink {
   std::vector<double> stop_seconds;
 
  private:
-  const std::string stage_;
+  const Stage stage_;
   std::mutex mutex_;
 };
 
@@ -88,7 +88,7 @@ TEST_F(StopEngineTest, EveryStageOfAJobIsStopped) {
   Load();
   const GenerationPlan plan = Plan();
   for (const StagePlan& stage : plan.stages) {
-    SCOPED_TRACE(stage.stage);
+    SCOPED_TRACE(NameOf(stage.stage));
     StoppingSink sink(stage.stage);
     Recorder recorder(SystemClock(), engine_->Monitor(), {&sink});
     GenerationObserver observer;
@@ -98,12 +98,12 @@ TEST_F(StopEngineTest, EveryStageOfAJobIsStopped) {
     ASSERT_TRUE(sink.stop.stop_requested()) << "the stage did not run";
     EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
     // The encoder's thread may be about to begin while the decoder's is asked to stop.
-    if (stage.stage != kStageVaeDecoding) {
+    if (stage.stage != Stage(StageKind::kVaeDecoding)) {
       EXPECT_THAT(sink.begun_after, IsEmpty());
     }
     // Loading of a resident expert, and reading what was read already, take no time to be stopped.
-    const bool computes = stage.stage != PreprocessStage(FamilyId::kTi2v5b) &&
-                          StageFamily(stage.stage) != StageFamily(StepLoadingStage(0));
+    const bool computes = stage.stage.kind != StageKind::kTi2vPreprocess &&
+                          stage.stage.kind != StageKind::kStepLoading;
     if (computes) {
       EXPECT_EQ(sink.ended.code(), absl::StatusCode::kCancelled) << sink.ended;
     }
@@ -116,7 +116,7 @@ TEST_F(StopEngineTest, EveryStageOfAJobIsStopped) {
 }
 
 TEST_F(StopEngineTest, ALoadThatIsStoppedLeavesNothing) {
-  StoppingSink sink("Model_Initialization");
+  StoppingSink sink(StageKind::kModelInitialization);
   Recorder recorder(SystemClock(), engine_->Monitor(), {&sink});
   const absl::Status status =
       engine_->LoadModel({"m", kCheckpoint}, recorder, sink.stop.get_token());

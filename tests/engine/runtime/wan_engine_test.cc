@@ -30,7 +30,7 @@ const char kCheckpoint[] = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
 class StageSink final : public TelemetrySink {
  public:
   void OnSpanEnd(const SpanRecord& record) override {
-    stages.push_back(record.stage);
+    stages.push_back(NameOf(record.stage));
     if (record.step != nullptr) experts.emplace_back(NameOf(record.step->expert));
   }
   void OnSample(const Sample& sample) override { samples.push_back(sample); }
@@ -102,16 +102,16 @@ TEST_F(WanEngineTest, DescribesWhatItLoaded) {
   EXPECT_THAT(sink_.stages, ElementsAre("Model_Initialization"));
   const auto models = engine_->Models();
   ASSERT_EQ(models.size(), 1u);
-  EXPECT_EQ(models[0].family, "ti2v-5b");
+  EXPECT_EQ(models[0].family, FamilyId::kTi2v5b);
   EXPECT_EQ(models[0].layout, "original");
   EXPECT_EQ(models[0].spatial_stride, 32);
   EXPECT_EQ(models[0].temporal_stride, 4);
   EXPECT_TRUE(models[0].accepts_image);
   ASSERT_EQ(models[0].components.size(), 3u);
   for (const ComponentDescription& component : models[0].components) {
-    EXPECT_GT(component.bytes, 0u) << component.name;
+    EXPECT_GT(component.bytes, 0u) << NameOf(component.component);
     // fp32: four bytes a parameter.
-    EXPECT_EQ(component.bytes, 4 * component.parameters) << component.name;
+    EXPECT_EQ(component.bytes, 4 * component.parameters) << NameOf(component.component);
     EXPECT_EQ(component.dtype, "fp32");
     EXPECT_EQ(component.device, "cpu");
   }
@@ -133,7 +133,7 @@ TEST_F(WanEngineTest, GeneratesEveryKindOfFileAndEveryStage) {
     EXPECT_GT(std::filesystem::file_size(output.path), 100u) << output.path;
   }
   std::vector<std::string> planned;
-  for (const StagePlan& stage : plan->stages) planned.push_back(stage.stage);
+  for (const StagePlan& stage : plan->stages) planned.push_back(NameOf(stage.stage));
   EXPECT_THAT(sink_.stages, testing::UnorderedElementsAreArray(planned));
 }
 
@@ -145,12 +145,12 @@ TEST_F(WanEngineTest, LatentsAloneAreNotDecoded) {
     const auto plan = engine_->Plan(request);
     EXPECT_TRUE(plan.ok()) << plan.status();
     std::vector<std::string> planned;
-    for (const StagePlan& stage : plan->stages) planned.push_back(stage.stage);
+    for (const StagePlan& stage : plan->stages) planned.push_back(NameOf(stage.stage));
     sink_.stages.clear();
     GenerationObserver observer;
     EXPECT_TRUE(engine_->Generate(*plan, {}, *recorder_, observer, {}).ok());
     EXPECT_THAT(sink_.stages, testing::UnorderedElementsAreArray(planned));
-    return std::count(planned.begin(), planned.end(), kStageVaeDecoding) == 1;
+    return std::count(planned.begin(), planned.end(), NameOf(StageKind::kVaeDecoding)) == 1;
   };
   EXPECT_FALSE(decodes({OutputKind::kLatents}));
   EXPECT_TRUE(decodes({OutputKind::kLatents, OutputKind::kLosslessMkv}));
@@ -350,7 +350,7 @@ TEST_F(WanEngineTest, DescribesBothExperts) {
   Load(WAN_CHECKPOINT_DIR "/i2v-a14b/diffusers");
   const auto models = engine_->Models();
   ASSERT_EQ(models.size(), 1u);
-  EXPECT_EQ(models[0].family, "i2v-a14b");
+  EXPECT_EQ(models[0].family, FamilyId::kI2vA14b);
   EXPECT_EQ(models[0].experts, 2);
   EXPECT_EQ(models[0].spatial_stride, 16);
   EXPECT_EQ(models[0].temporal_stride, 4);
@@ -358,8 +358,8 @@ TEST_F(WanEngineTest, DescribesBothExperts) {
   EXPECT_THAT(models[0].defaults.guidance_scale, ElementsAre(3.5, 3.5));
   std::vector<std::string> components;
   for (const ComponentDescription& component : models[0].components) {
-    components.push_back(component.name);
-    EXPECT_EQ(component.bytes, 4 * component.parameters) << component.name;
+    components.emplace_back(NameOf(component.component));
+    EXPECT_EQ(component.bytes, 4 * component.parameters) << NameOf(component.component);
   }
   EXPECT_THAT(components, ElementsAre("text_encoder", "transformer", "transformer_2", "vae"));
 }

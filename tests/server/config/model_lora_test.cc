@@ -34,12 +34,14 @@ TEST(ModelLoraTest, FlagsGiveModelsTheirLoras) {
   const auto one = Parse({"--model", "m=/m", "--lora", "a=/a", "--lora", "a2@low=/b"});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_THAT(one->config.models[0].loras,
-              ElementsAre(LoraSource{"a", "", "/a"}, LoraSource{"a2", "low", "/b"}));
+              ElementsAre(LoraSource{"a", std::nullopt, "/a"},
+                          LoraSource{"a2", ExpertRole::kLowNoise, "/b"}));
 
   const auto two = Parse({"--model", "m=/m", "--model", "n=/n", "--lora", "n/a@high=/a"});
   ASSERT_TRUE(two.ok()) << two.status();
   EXPECT_THAT(two->config.models[0].loras, IsEmpty());
-  EXPECT_THAT(two->config.models[1].loras, ElementsAre(LoraSource{"a", "high", "/a"}));
+  EXPECT_THAT(two->config.models[1].loras,
+              ElementsAre(LoraSource{"a", ExpertRole::kHighNoise, "/a"}));
 }
 
 TEST(ModelLoraTest, ALoraNeedsItsModel) {

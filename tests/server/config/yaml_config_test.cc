@@ -65,9 +65,10 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.models[1].path, "synthetic:ti2v-5b");
   ASSERT_EQ(config.loras.size(), 2u);
   EXPECT_EQ(config.loras[0].model, "ti2v-5b");
-  EXPECT_EQ(config.loras[0].source, (LoraSource{"style", "", "/loras/style.safetensors"}));
+  EXPECT_EQ(config.loras[0].source,
+            (LoraSource{"style", std::nullopt, "/loras/style.safetensors"}));
   EXPECT_EQ(config.loras[1].model, "small");
-  EXPECT_EQ(config.loras[1].source, (LoraSource{"light", "low", "/loras/light"}));
+  EXPECT_EQ(config.loras[1].source, (LoraSource{"light", ExpertRole::kLowNoise, "/loras/light"}));
   EXPECT_EQ(config.device, "cuda:1");
   EXPECT_EQ(config.dtype, "fp32");
   EXPECT_EQ(config.cpu_threads, 3);

@@ -54,7 +54,10 @@ TEST(ConvertTest, ALoraWithoutAScaleIsTakenAsItIs) {
 TEST(ConvertTest, ModelsShowTheirLoras) {
   ModelDescription description;
   description.name = "m";
-  description.loras = {{"pair", {{"high", "/h", 32, 400}, {"low", "/l", 16, 300}}, 1000}};
+  description.loras = {
+      {"pair",
+       {{ExpertRole::kHighNoise, "/h", 32, 400}, {ExpertRole::kLowNoise, "/l", 16, 300}},
+       1000}};
   const wan::v1::Model model = ToProto(description);
   ASSERT_EQ(model.loras_size(), 1);
   EXPECT_EQ(model.loras(0).name(), "pair");
@@ -73,10 +76,20 @@ TEST(ConvertTest, ModelsShowTheirLoras) {
   source.set_name("pair");
   source.set_expert("low");
   source.set_path("/l");
-  const ModelSpec spec = ToModelSpec(load);
-  EXPECT_EQ(spec.name, "models/m");
-  EXPECT_EQ(spec.path, "/ckpt");
-  EXPECT_THAT(spec.loras, ElementsAre(LoraSource{"pair", "low", "/l"}));
+  *load.add_loras() = source;
+  load.mutable_loras(1)->clear_expert();
+  const absl::StatusOr<ModelSpec> spec = ToModelSpec(load);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->name, "models/m");
+  EXPECT_EQ(spec->path, "/ckpt");
+  EXPECT_THAT(spec->loras, ElementsAre(LoraSource{"pair", ExpertRole::kLowNoise, "/l"},
+                                       LoraSource{"pair", std::nullopt, "/l"}));
+
+  load.mutable_loras(1)->set_expert("middle");
+  EXPECT_THAT(
+      FieldViolationsOf(ToModelSpec(load).status()),
+      ElementsAre(FieldViolation{
+          "loras[1].expert", "is 'middle'; it must be high or low, or empty for every expert"}));
 }
 
 TEST(ConvertTest, UnsetFieldsStayUnset) {
@@ -113,8 +126,7 @@ TEST(ConvertTest, EveryOutputKindHasAFileAndAType) {
 }
 
 TEST(ConvertTest, StageReportHasWhatWasMeasuredAndNothingElse) {
-  SpanRecord record;
-  record.stage = "Step_2_Inference";
+  SpanRecord record{.stage = {StageKind::kStepInference, 2}};
   record.start = absl::FromUnixMillis(1'500);
   record.seconds = 2;
   record.usage.sm_activity_percent = 75;
@@ -180,8 +192,8 @@ TEST(ConvertTest, StatusCarriesItsDetails) {
 TEST(ConvertTest, ModelDescription) {
   ModelDescription description;
   description.name = "m";
-  description.family = "ti2v-5b";
-  description.components = {{"vae", 12, 6, "cpu", "fp32"}};
+  description.family = FamilyId::kTi2v5b;
+  description.components = {{ModelComponent::kVae, 12, 6, "cpu", "fp32"}};
   description.warm_shapes = {{64, 32, 5}};
   description.defaults.steps = 50;
   description.accepts_image = true;
@@ -189,6 +201,8 @@ TEST(ConvertTest, ModelDescription) {
   description.temporal_stride = 4;
   const wan::v1::Model model = ToProto(description);
   EXPECT_EQ(model.name(), "models/m");
+  EXPECT_EQ(model.family(), "ti2v-5b");
+  EXPECT_EQ(model.components(0).name(), "vae");
   EXPECT_EQ(model.components(0).bytes(), 12);
   EXPECT_EQ(model.components(0).parameters(), 6);
   EXPECT_EQ(model.warm_shapes(0).num_frames(), 5);

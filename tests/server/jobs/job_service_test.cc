@@ -338,7 +338,7 @@ TEST_F(JobServiceTest, SinksOfTheCallerSeeEverySpanWithItsContext) {
     void OnSpanEnd(const SpanRecord& record) override {
       absl::MutexLock lock(&seen_.mutex);
       seen_.lines.push_back(absl::StrCat(context_.model, " ", context_.job.empty() ? "-" : "job",
-                                         " ", context_.attempt, " ", record.stage));
+                                         " ", context_.attempt, " ", NameOf(record.stage)));
     }
 
    private:

@@ -119,8 +119,8 @@ TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
     models().Load({"m", path, std::move(loras)}, answer.Take());
     return answer.Wait().status();
   };
-  const LoraSource style = {"style", "", "/style"};
-  const LoraSource light = {"light", "low", "/light"};
+  const LoraSource style = {"style", std::nullopt, "/style"};
+  const LoraSource light = {"light", ExpertRole::kLowNoise, "/light"};
   ASSERT_TRUE(models().Add({"m", kPath, {style}}).ok());
   EXPECT_TRUE(load("", {}).ok());
   EXPECT_THAT(engine_->Loaded().back().loras, ElementsAre(style)) << "those that are known";
@@ -140,7 +140,8 @@ TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
   EXPECT_THAT(engine_->Loaded().back().loras, testing::IsEmpty()) << "a path is the whole of it";
 
   std::vector<std::string> fields;
-  for (const FieldViolation& violation : FieldViolationsOf(load("x", {{"a b", "", ""}}))) {
+  for (const FieldViolation& violation :
+       FieldViolationsOf(load("x", {{"a b", std::nullopt, ""}}))) {
     fields.push_back(violation.field);
   }
   EXPECT_THAT(fields, ElementsAre("loras[0].name", "loras[0].path"));

@@ -39,20 +39,20 @@ class MetricsTest : public ::testing::Test {
   void RecordJob() {
     const auto sink = metrics_.StageSinks()({"m", "jobs/secret", 1});
     Recorder recorder(clock_, monitor_, {sink.get()});
-    RecordSpan(recorder, "T5_Encoding", absl::Milliseconds(3));
+    RecordSpan(recorder, StageKind::kT5Encoding, absl::Milliseconds(3));
     for (int step = 0; step < 3; ++step) {
       auto facts = std::make_shared<StepFacts>();
       facts->step = step;
       facts->total = 3;
       facts->expert = step < 1 ? ExpertRole::kHighNoise : ExpertRole::kLowNoise;
-      RecordSpan(recorder, StepLoadingStage(step), absl::Milliseconds(1), facts);
-      RecordSpan(recorder, StepInferenceStage(step), absl::Seconds(2), facts);
+      RecordSpan(recorder, {StageKind::kStepLoading, step}, absl::Milliseconds(1), facts);
+      RecordSpan(recorder, {StageKind::kStepInference, step}, absl::Seconds(2), facts);
     }
     recorder.Record({"stop_seconds", 0.25, {}});
     recorder.Record({"component_memory_bytes", 7, {}});
   }
 
-  void RecordSpan(Recorder& recorder, std::string_view stage, absl::Duration duration,
+  void RecordSpan(Recorder& recorder, Stage stage, absl::Duration duration,
                   std::shared_ptr<const StepFacts> facts = nullptr) {
     Span span = recorder.StartSpan(stage, std::move(facts));
     clock_.Advance(duration);
@@ -168,7 +168,7 @@ TEST_F(MetricsTest, StepsAreObservedByExpertAndWithoutTheirLoading) {
 TEST_F(MetricsTest, StagesThatFailedAreNotObserved) {
   const auto sink = metrics_.StageSinks()({"m", "", 0});
   Recorder recorder(clock_, monitor_, {sink.get()});
-  recorder.StartSpan("VAE_Decoding").Finish(absl::InternalError("no")).IgnoreError();
+  recorder.StartSpan(StageKind::kVaeDecoding).Finish(absl::InternalError("no")).IgnoreError();
   EXPECT_EQ(Scrape().Find("wan_stage_seconds"), nullptr);
 }
 

@@ -1,4 +1,4 @@
-// What the calling thread's GPU says of itself after something has failed.
+// Asks the calling thread's GPU about its state after something has failed.
 #pragma once
 
 #include <cstdint>
@@ -7,31 +7,33 @@
 
 namespace wan {
 
-// On a machine without the CUDA plug-in there is nothing to ask: no problem, nothing refused.
+// Call it on the thread that computes. Without the CUDA plug-in there is no device to ask: it
+// reports no problem and no refused allocation.
 class DeviceProbe {
  public:
   virtual ~DeviceProbe() = default;
 
-  // The driver's words if the device works no more for this process: it has left the bus, or an
-  // error has broken the process's context for good, as an illegal address does. Nullopt if it
-  // computes. Waits for what is queued.
+  // Waits for the queued work and returns nullopt if the device still computes. Otherwise returns
+  // the driver's message: the device has left the bus, or an error such as an illegal address has
+  // broken the process's context for good.
   virtual std::optional<std::string> FindProblem() = 0;
 
-  // How many allocations LibTorch's allocator has refused so far, also those that a library tried
-  // and did without.
+  // Returns how many allocations LibTorch's allocator has refused so far. This includes those that
+  // a library tried and then did without.
   virtual int64_t RefusedAllocations() = 0;
 
-  // Whether so little is left that libraries find no room for their own handles and workspaces.
+  // Returns whether so little memory is left that libraries find no room for their handles and
+  // workspaces.
   virtual bool MemoryIsShort() = 0;
 
-  // A sentence about who holds the device's memory; empty where nothing is known.
+  // Returns a sentence that says who holds the device's memory; empty if nothing is known.
   virtual std::string DescribeMemory() = 0;
 };
 
-// The one that asks the device, or a test's. Calls are for the thread that computes.
+// Returns the probe that asks the device, or the one that a test has installed.
 DeviceProbe& CurrentDeviceProbe();
 
-// Answers in place of the device while it lives. For tests, one at a time.
+// Installs `probe` as CurrentDeviceProbe() while this object lives. For tests, one at a time.
 class ScopedDeviceProbe {
  public:
   explicit ScopedDeviceProbe(DeviceProbe& probe);

@@ -1,4 +1,4 @@
-// Where LibTorch's exceptions become statuses.
+// Turns the exceptions of LibTorch and its libraries into statuses. No other code catches them.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,8 +14,8 @@
 
 namespace wan {
 
-// Carries a status, which is not OK, out of code that throws as LibTorch does: where weights are
-// brought to the device among others.
+// Carries a status through code that reports errors by throwing, as LibTorch does. `status` must
+// not be OK.
 class StatusException final : public std::exception {
  public:
   explicit StatusException(absl::Status status)
@@ -28,19 +28,20 @@ class StatusException final : public std::exception {
   const std::string message_;
 };
 
-// Runs `work` without autograd. What it throws becomes a status whose message begins with `doing`:
+// Runs `work` without autograd and returns its status. An exception becomes a status whose message
+// begins with `doing`:
 //
-//   RESOURCE_EXHAUSTED (OUT_OF_MEMORY)  memory ended, of the device or the host, whoever noticed:
-//                                       an allocator, a kernel that was loaded late, cuBLAS, cuDNN
-//   UNAVAILABLE (DEVICE_LOST)           the device works no more for this process; the device
-//                                       itself was asked, no text decides it
-//   what it carries                     for a StatusException; its message stays as it is
+//   RESOURCE_EXHAUSTED (OUT_OF_MEMORY)  device or host memory ran out, whoever noticed: an
+//                                       allocator, a kernel that was loaded late, cuBLAS, cuDNN
+//   UNAVAILABLE (DEVICE_LOST)           the device no longer works for this process; the device
+//                                       itself is asked, no error text decides this
+//   its own status, unchanged           for a StatusException
 //   INTERNAL                            everything else
 //
-// Call it on the thread that computes: the questions go to that thread's device.
+// Call it on the thread that computes, because it asks that thread's device.
 absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::Status()>& work);
 
-// Gives blocks that nobody uses back to the device, so that whoever comes next can have them in any
+// Returns the allocator's unused blocks to the device, so that the next allocation may have any
 // size. Does nothing on a lost device.
 void ReleaseCachedMemory(const c10::Device& device) noexcept;
 

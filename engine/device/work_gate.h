@@ -1,5 +1,4 @@
-// Where a stop request is heard while a device works: between two pieces of the work that is
-// queued.
+// Lets a stop request end work on a device between two queued pieces of it.
 //
 //   const WorkGate gate(device, stop);
 //   for (const Block& block : blocks) {
@@ -17,51 +16,52 @@
 
 namespace wan {
 
-// The queue on which a device computes, as the gate needs it; injected by tests.
+// The queue on which a device computes. Tests inject their own.
 class WorkQueue {
  public:
   using Mark = std::shared_ptr<void>;
 
   virtual ~WorkQueue() = default;
 
-  // The end of what is queued now.
+  // Returns a mark behind the work that is queued now.
   virtual Mark MarkEnd() = 0;
-  // Returns when the device has done all that was queued before the mark. Throws what LibTorch
-  // throws, for a lost device for instance.
+  // Blocks until the device has done all work before the mark. Throws what LibTorch throws, for
+  // example if the device is lost.
   virtual void Await(const Mark& mark) = 0;
 };
 
-// A GPU works on a queue, and nothing that is queued can be called back: a host that queued a whole
-// forward could only wait for it. So whoever queues work passes the gate between two pieces of it.
-// The gate holds the host back while more than kMostOutstandingFlops wait on the device, and ends
-// the work with CANCELLED once a stop was requested. The device then is free as soon as it has done
-// what was outstanding: at most that many operations, or the last piece if that alone has more.
+// Queued GPU work cannot be cancelled: a host that has queued a whole forward can only wait for it.
+// So code that queues work calls Pass between two pieces. The gate blocks while more than
+// kMostOutstandingFlops wait on the device, and returns CANCELLED once a stop was requested. The
+// device is then free as soon as it has done the outstanding work: at most that many operations, or
+// the last piece if that alone has more.
 //
-// A gate is a handle: copies share what is outstanding. The threads that queue work of one job pass
-// it one at a time; RequestedStop is for any thread.
+// A gate is a handle: copies share the account of outstanding work. The threads that queue work of
+// one job may call Pass one at a time; any thread may call RequestedStop.
 class WorkGate {
  public:
-  // What may wait on the device, in floating-point operations: 0.07 s of work on an H200, 0.25 s on
-  // a card of a quarter of its speed. The host needs about a millisecond to queue as much, so that
-  // no device runs out of work.
+  // Most floating-point operations that may wait on the device: 0.07 s of work on an H200, 0.25 s
+  // on a card with a quarter of its speed. The host queues as much in about a millisecond, so the
+  // device does not run out of work.
   static constexpr double kMostOutstandingFlops = 4e13;
-  // Marks are this far apart, so that they cost nothing that can be measured.
+  // Operations between two marks: so few marks cost no measurable time.
   static constexpr double kFlopsBetweenMarks = 1e13;
-  // A piece counts as this many operations at least: small ones take the time of launching them, or
-  // of the weights' way to the device.
+  // Each piece counts as at least this many operations, because small pieces take the time of their
+  // launch, or of their weights' copy.
   static constexpr double kLeastFlops = 2.5e12;
 
   // Never waits and never stops.
   WorkGate() = default;
-  // Never waits: for work that is done when the call that asks for it returns, as on a CPU.
-  // Implicit, because a stop token is all that such work needs.
+  // Never waits. For work that is done when the call returns, as on a CPU. Implicit, because such
+  // work needs a stop token and no more.
   WorkGate(std::stop_token stop);  // NOLINT(google-explicit-constructor)
-  // Waits on GPUs, with the stream on which LibTorch computes for the calling thread.
+  // Waits for a GPU, on the stream on which LibTorch computes for the calling thread.
   WorkGate(c10::Device device, std::stop_token stop);
   WorkGate(std::shared_ptr<WorkQueue> queue, std::stop_token stop);
 
-  // Between two pieces of work; `flops` is the work queued since the last call. CANCELLED after a
-  // stop request: the caller queues nothing more and returns the status. May wait for the device.
+  // Call it between two pieces of work; `flops` is the work that was queued since the last call.
+  // May wait for the device. Returns CANCELLED after a stop request; the caller then queues nothing
+  // more and returns the status.
   absl::Status Pass(double flops = 0) const;
 
   bool RequestedStop() const { return stop_.stop_requested(); }

@@ -1,10 +1,10 @@
-// From the ids of a prompt to the hidden states that condition the transformer.
+// Computes the hidden states of a prompt, which condition the transformer.
 //
 //   absl::StatusOr<std::unique_ptr<TextEncoder>> encoder = LoadUmt5(weights, config, options);
 //   absl::StatusOr<at::Tensor> states = (*encoder)->Encode(ids);
 //
-// What LibTorch throws (c10::Error, out of device memory included) passes through; the runtime
-// turns it into a status.
+// Exceptions of LibTorch (c10::Error, also when device memory runs out) pass through; the runtime
+// turns them into statuses.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,23 +18,23 @@
 
 namespace wan {
 
-// One call at a time.
+// Not thread-safe: one call at a time.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
 
   virtual const TextEncoderConfig& config() const = 0;
 
-  // `ids` are the tokens of one text, end mark included, without padding. Gives [ids.size(), dim]
-  // in the model's dtype on its device. Rows do not depend on padding, so none is added: upstream
-  // pads to 512 ids, masks them and drops their rows.
+  // Returns the hidden states [ids.size(), dim] in the model's dtype on its device. `ids` are the
+  // tokens of one text with the end mark, without padding. Upstream pads to 512 ids, masks the
+  // padding and drops its rows; the others do not depend on it.
   //
-  // INVALID_ARGUMENT for no ids, or one outside [0, vocab_size). CANCELLED after a stop request,
-  // for which `gate` is passed after every layer.
+  // INVALID_ARGUMENT if there are no ids, or one is outside [0, vocab_size). CANCELLED after a stop
+  // request; every layer passes `gate`.
   virtual absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids,
                                             const WorkGate& gate = {}) = 0;
 
-  // Device memory of the weights.
+  // Returns the device memory of the weights, in bytes.
   virtual int64_t WeightBytes() const = 0;
 };
 

@@ -1,4 +1,5 @@
-// The DeviceMonitor of real machines: /proc for the CPU; allocator, NVML and GPM for the GPU.
+// The DeviceMonitor of a real machine. It reads /proc for the CPU, and the allocator, NVML and GPM
+// for the GPU.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +25,20 @@ struct AllocatorBytes {
   uint64_t peak = 0;  // since the last reset
 };
 
-// Reads the allocator of the GPU, without LibTorch's types so that tests can fake it.
+// Reads the GPU's allocator. It has no types of LibTorch, so that tests can fake it.
 class AllocatorProbe {
  public:
   virtual ~AllocatorProbe() = default;
-  // Current bytes and the peak since the last call.
+  // Returns the current bytes and the peak since the last call, and restarts the peak.
   virtual AllocatorBytes ReadAndResetPeak() = 0;
-  // Without touching the peak.
+  // Returns the same without restarting the peak.
   virtual AllocatorBytes Read() = 0;
 };
 
 class MachineMonitor final : public DeviceMonitor {
  public:
-  // `gpu_name` is "cuda:0" and so on, empty without a GPU; `allocator` and `nvml` may be null.
+  // `gpu_name` is "cuda:0" and so on, or empty without a GPU. `allocator` and `nvml` may be null:
+  // their figures are absent then.
   MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
                  std::unique_ptr<NvmlDevice> nvml, const Clock& clock = SystemClock());
 
@@ -51,16 +53,15 @@ class MachineMonitor final : public DeviceMonitor {
     std::unique_ptr<GpmSample> sample;
   };
 
-  // The last sample if it is young enough to stand for now, else a new one; null without GPM.
-  // Stages of small videos begin and end hundreds of times a second, and a sample is a call to the
-  // driver.
+  // Returns the last sample if it is recent enough, else a new one; null without GPM. A sample is a
+  // call to the driver, and stages of small videos begin and end hundreds of times a second.
   std::shared_ptr<const TimedGpmSample> GpmNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Mean SM activity from `from` until now; absent where too little time has gone by to tell.
+  // Returns the mean SM activity from `from` until now; nullopt if too little time has passed.
   std::optional<double> SmActivitySince(const TimedGpmSample& from)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Stretches overlap while the allocator has one peak: each reading is folded into every open
-  // stretch.
+  // Reads the allocator and folds its peak into every open probe: probes overlap, but the allocator
+  // has one peak.
   AllocatorBytes FoldPeak() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string gpu_name_;

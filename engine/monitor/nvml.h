@@ -1,5 +1,5 @@
-// NVIDIA's management library, loaded at run time so that one binary starts with and without a
-// driver.
+// Reads NVIDIA's management library (NVML), which is loaded at run time, so that the same binary
+// starts with and without a driver.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct GpuCounters {
   std::optional<double> memory_clock_mhz;
 };
 
-// Counters at one moment from which SM activity over a stretch is computed (GPM).
+// The driver's GPM counters at one moment. Two of them give the SM activity between them.
 class GpmSample {
  public:
   virtual ~GpmSample() = default;
@@ -30,22 +30,24 @@ class GpmSample {
 class NvmlDevice {
  public:
   virtual ~NvmlDevice() = default;
-  // Everything: a call to the driver for each.
+  // Reads all counters, with one call to the driver for each.
   virtual GpuCounters Read() const = 0;
-  // These alone, for what is measured often.
+  // Read one counter each, for callers that measure often.
   virtual std::optional<uint64_t> ReadMemoryUsedBytes() const = 0;
   virtual std::optional<double> ReadUtilizationPercent() const = 0;
-  // Null where the card has no GPM (before Hopper), or GPM is off.
+  // Returns null if the card has no GPM (before Hopper) or GPM is off.
   virtual std::unique_ptr<GpmSample> TakeGpmSample() const = 0;
-  // Mean SM activity between two samples in percent. NVML asks for more than 100 ms between them.
+  // Returns the mean SM activity between two samples, 0 to 100. They must be more than 100 ms
+  // apart.
   virtual std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const = 0;
 };
 
-// Whether SM activity is measured with GPM. Off: nothing of GPM is ever called, and the card counts
-// as one without it.
+// Whether SM activity is measured with GPM. If it is off, no function of GPM is called, and the
+// card is treated as one without it.
 enum class GpmUse { kOn, kOff };
 
-// The GPU with this PCI bus id ("0000:1b:00.0"); null without a driver or such a GPU.
+// Opens the GPU with this PCI bus id ("0000:1b:00.0"). Returns null if there is no driver or no
+// such GPU.
 std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id, GpmUse gpm = GpmUse::kOn);
 
 }  // namespace wan

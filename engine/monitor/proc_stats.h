@@ -1,4 +1,5 @@
-// What Linux tells of CPU and memory. Absent where the kernel's files cannot be read.
+// Reads CPU and memory figures of Linux. A function returns nullopt if the kernel's files cannot be
+// read. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -7,32 +8,32 @@
 
 namespace wan {
 
-// Time of all cores since boot, in kernel ticks.
+// The time of all cores since boot, in kernel ticks.
 struct CpuTicks {
   uint64_t busy = 0;
   uint64_t total = 0;
-  // The part of `busy` that this process used since its start, with all of its threads.
+  // The part of `busy` that all threads of this process have used since its start.
   std::optional<uint64_t> process = std::nullopt;
 };
 
 std::optional<CpuTicks> ReadCpuTicks();
 
-// Mean use of all cores between two readings, 0 to 100; absent if no tick passed.
+// Returns the mean use of all cores between two readings, 0 to 100; nullopt if no tick has passed.
 std::optional<double> CpuPercent(const std::optional<CpuTicks>& from,
                                  const std::optional<CpuTicks>& to);
 
-// Mean use of all cores by this process between two readings, on the same scale.
+// Returns the part of it that this process used, on the same scale.
 std::optional<double> ProcessCpuPercent(const std::optional<CpuTicks>& from,
                                         const std::optional<CpuTicks>& to);
 
-// Of the machine, or of this process' control group (a container's, version 1 or 2) where that gets
-// less.
+// The memory of the machine, or of this process's control group (version 1 or 2; a container has
+// one) if that leaves less.
 struct SystemMemory {
   uint64_t total_bytes = 0;
-  uint64_t used_bytes = 0;  // total less what could be had without swapping
+  uint64_t used_bytes = 0;  // total less what is available without swapping
 };
 
-// `root` is where /proc and /sys lie, for tests.
+// Tests pass as `root` a folder that has proc/ and sys/.
 std::optional<SystemMemory> ReadSystemMemory(const std::string& root = "");
 
 struct ProcessMemory {
@@ -42,15 +43,15 @@ struct ProcessMemory {
 
 std::optional<ProcessMemory> ReadProcessMemory();
 
-// Processor's name; empty if unknown.
+// Returns the processor's name; empty if it is unknown.
 std::string ReadCpuName();
 
-// The same from given texts, for tests.
+// Parse the contents of the kernel's files; separate functions for tests.
 std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat);
 std::optional<uint64_t> ParseProcessTicks(const std::string& proc_self_stat);
 std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo);
-// Of one control group, from its limit, its usage and its memory.stat, of which files in the page
-// cache do not count as used. Absent without a limit.
+// Parses the limit, the usage and memory.stat of one control group. Files in the page cache do not
+// count as used. Returns nullopt without a limit.
 std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
                                              const std::string& memory_stat);
 std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_status);

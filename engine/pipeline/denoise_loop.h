@@ -15,14 +15,14 @@
 
 namespace wan {
 
-// What a step left behind. Tensors are fp32 [C, T, H, W] on the model's device.
+// The state after a step. Tensors are fp32 [C, T, H, W] on the model's device.
 struct DenoiseState {
-  int step = 0;  // steps done
+  int step = 0;  // the number of finished steps
   const at::Tensor& latents;
   const at::Tensor& flow;  // the guided model output of this step
-  double sigma =
-      0;  // of this step's input: latents_before - sigma * flow estimates the clean latents
-  const at::Tensor& input;  // the latents this step started from
+  // The noise level of this step's input: input - sigma * flow estimates the clean latents.
+  double sigma = 0;
+  const at::Tensor& input;  // the latents from which this step started
 };
 
 struct DenoiseInputs {
@@ -34,27 +34,28 @@ struct DenoiseInputs {
   // have timestep 0 (upstream's WanTI2V.i2v).
   at::Tensor first_frame_latents;
   // Channels [C', T, H, W] that every forward gets after those of the latents (upstream's "y");
-  // undefined for models without.
+  // undefined for a model that takes none.
   at::Tensor condition;
 };
 
-// Gives the transformer of the plan's step number `step` (0 for the first), ready to run and usable
-// until the next call. Asked once per step, inside the span Step_N_Loading: whatever it takes to
-// bring the expert up is this step's loading.
+// Returns the transformer of the plan's step `step` (0 for the first), ready to run and valid until
+// the next call. It is called once for each step inside the span Step_N_Loading, so the time to
+// bring the expert up counts as that step's loading.
 using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 
-// Runs the steps behind `start`, whose latents are the noise before the first, and returns the last
-// latents; `solver` stands at the same step. Per step: spans Step_N_Loading and Step_N_Inference,
-// then `on_step`, whose error ends the loop. The texts are projected when an
-// expert computes its first step. A step whose guidance scale is exactly 1 runs the forward of the
-// prompt alone. CANCELLED after a stop request, for which every forward passes `gate`.
+// Runs the steps after `start` and returns the last latents. Before the first step the latents of
+// `start` are the noise. `solver` must be at the same step. Each step opens the spans
+// Step_N_Loading and Step_N_Inference and then calls `on_step`, whose error ends the loop. An
+// expert projects the texts when it computes its first step. A step with a guidance scale of
+// exactly 1 runs the forward of the prompt alone. Returns CANCELLED after a stop request; every
+// forward passes `gate`.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
     FlowSolver& solver, Recorder& recorder, const WorkGate& gate,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 
-// Noise of a seed: the first draw of upstream's generator,
-// torch.Generator(device).manual_seed(seed); fp32.
+// Returns the noise of a seed, fp32: the first draw of upstream's generator,
+// torch.Generator(device).manual_seed(seed).
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// How far the denoising of a job has come, in memory and as bytes.
+// The state of a job between two denoising steps, in memory and as bytes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,23 +13,24 @@
 
 namespace wan {
 
-// The state between two steps. Nobody changes its tensors, so they may be shared.
+// The state between two steps. Its tensors are never changed, so that objects may share them.
 struct DenoiseProgress {
   int steps_done = 0;
   at::Tensor latents;               // fp32 [C, T, H, W]
   std::vector<at::Tensor> history;  // FlowSolverState::history
 
+  // Returns a copy with the tensors on `device`.
   DenoiseProgress To(const c10::Device& device) const;
 };
 
-// The progress as a savepoint: one line of JSON that describes it, then the tensors' bytes. Waits
-// for their way from the device (60 MB at 1280x720x81: about 10 ms). The history is left out where
-// no step of `plan` will read it.
+// Writes the progress as a savepoint: one line of JSON that describes it, then the tensors' bytes.
+// Waits until they are copied from the device (60 MB at 1280x720x81, about 10 ms). Leaves the
+// history out if no step of `plan` will read it.
 Savepoint ToSavepoint(const DenoiseProgress& progress, const GenerationPlan& plan);
 
-// The progress, in host memory. DATA_LOSS, which says what does not fit, if the savepoint is not
-// one of a job with this plan's latent shape and steps, or has other bytes than its first line
-// says.
+// Reads a savepoint into host memory. DATA_LOSS, which says what does not fit, if the savepoint
+// belongs to a job with another latent shape or other steps than `plan`, or if its bytes do not
+// match its first line.
 absl::StatusOr<DenoiseProgress> FromSavepoint(const Savepoint& savepoint,
                                               const GenerationPlan& plan);
 

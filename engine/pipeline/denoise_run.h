@@ -1,5 +1,5 @@
-// The steps of one job, to their end: begun at the noise or where an earlier attempt got to, and
-// taken up again where memory ended.
+// Runs the denoising steps of one job to their end. They start at the noise or at the savepoint of
+// an earlier attempt, and a step in which memory runs out starts again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@
 
 namespace wan {
 
-// What the steps need besides their inputs.
+// What the steps use besides their inputs. Everything must outlive the run.
 struct DenoiseRun {
   ExpertSwitch& experts;
   Recorder& recorder;
@@ -28,12 +28,12 @@ struct DenoiseRun {
   std::function<absl::Status(const DenoiseState&)> on_step;
 };
 
-// Runs the steps behind `start` and returns the latents. Statuses as DenoiseLoop's.
+// Runs the steps after `start` and returns the latents. Statuses are those of DenoiseLoop.
 //
-// After each step the keeper is asked whether it wants a savepoint; after a stop request the steps
-// that are done are handed to it if it wants them. Where memory ends after at least one step, the
-// memory that nobody uses is given back and the step begins again, once: the steps before it are
-// done, and the same bits come out (another process may have taken the memory for a while).
+// After each step it asks the keeper whether it wants a savepoint; after a stop request it offers
+// the finished steps to the keeper. If memory runs out after at least one finished step, it frees
+// unused memory and starts the step again, once, with the same bits: another process may have held
+// the memory for a while.
 absl::StatusOr<at::Tensor> RunDenoising(const DenoiseInputs& inputs, const DenoiseProgress& start,
                                         const DenoiseRun& run);
 

@@ -1,4 +1,4 @@
-// One of a model's transformers with its weights and LoRAs.
+// One of a model's transformers, with its weights and LoRAs.
 #pragma once
 
 #include <memory>

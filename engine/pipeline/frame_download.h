@@ -1,4 +1,4 @@
-// Decoded frames on their way to the host: conversion to 8 bits on the device, and the copy.
+// Converts decoded frames to 8 bits on the device and copies them to the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,29 +13,30 @@
 
 namespace wan {
 
-// Frames [3, n, H, W] as n RGB24 pictures, by upstream's rule for 8 bits: (x + 1) / 2 * 255, the
-// fraction cut off (never rounded). Waits for the device.
+// Returns frames [3, n, H, W] as n RGB24 pictures by upstream's rule: (x + 1) / 2 * 255, truncated,
+// not rounded. Waits for the device.
 std::vector<std::vector<uint8_t>> ToRgb24(const at::Tensor& frames);
 
-// Takes the chunks of a decoder and hands their frames on, one chunk late: while the device decodes
-// a chunk, the frames of the chunk before are copied and handed on. One thread at a time. What
-// LibTorch throws passes through.
+// Passes the frames of a decoder's chunks on, one chunk late: while the device decodes a chunk, the
+// frames of the previous one are copied and passed on. Not thread-safe. Exceptions of LibTorch pass
+// through.
 class FrameDownload {
  public:
-  // Gets one frame, RGB24. A status that is not OK ends the download and is returned as it is.
+  // Receives one RGB24 frame. An error ends the download and is returned unchanged.
   using Sink = std::function<absl::Status(std::vector<uint8_t> rgb24)>;
 
-  // For frames on `device`, a CPU included; frames on a CPU are handed on at once.
+  // Takes frames on `device`. Frames on a CPU are passed on at once.
   FrameDownload(at::Device device, Sink sink);
-  // Waits for copies that are on their way, since their memory ends here. Hands nothing on.
+  // Waits for running copies, because it frees their memory. Passes no frame on.
   ~FrameDownload();
   FrameDownload(const FrameDownload&) = delete;
   FrameDownload& operator=(const FrameDownload&) = delete;
 
-  // Queues conversion and copy of [3, n, H, W] and hands on what the call before queued.
+  // Queues conversion and copy of a chunk [3, n, H, W], and passes on the frames of the previous
+  // call.
   absl::Status Add(const at::Tensor& frames);
 
-  // Hands on the last chunk.
+  // Passes on the frames of the last chunk. Call it once, at the end.
   absl::Status Finish();
 
  private:
@@ -45,7 +46,7 @@ class FrameDownload {
   absl::Status HandOn(Buffer& buffer);
 
   const Sink sink_;
-  // Null on a CPU.
+  // Null for a CPU.
   const std::unique_ptr<CopyQueue> queue_;
   std::array<std::unique_ptr<Buffer>, 2> buffers_;
   size_t next_ = 0;  // the buffer that the next chunk takes

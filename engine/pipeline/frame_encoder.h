@@ -1,4 +1,4 @@
-// Writes frames to video files on a thread of its own, so that encoding overlaps decoding.
+// Writes frames to video files on its own thread, so that encoding overlaps decoding.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace wan {
 
-// Push from one thread; frames leave in order to every writer. The span Video_Encoding runs from
-// the first frame to the closing of the last file.
+// One thread may call Push and Finish. Every writer gets the frames in order. The span
+// Video_Encoding lasts from the first frame until the last file is closed.
 class FrameEncoder {
  public:
-  // Writers are open. `recorder` must outlive the encoder.
+  // `writers` must be open. `recorder` must outlive this object.
   FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, Recorder& recorder);
-  // Abandons the video if Finish was not called.
+  // Calls Abandon() if Finish was not called.
   ~FrameEncoder();
 
-  // One RGB24 frame. Blocks while the queue is full; returns the first error of any writer.
+  // Queues one RGB24 frame. Blocks while the queue is full. Returns the first error of any writer.
   absl::Status Push(std::vector<uint8_t> rgb24);
 
-  // Writes what is queued and closes the files.
+  // Writes the queued frames, closes the files, and returns the first error of any writer.
   absl::Status Finish();
 
-  // The files are not wanted any more: queued frames are dropped, the files stay unfinished, and
-  // Push and Finish, also those that wait, return CANCELLED. Any thread; does not wait.
+  // Gives the files up: drops the queued frames, leaves the files unfinished, and makes Push and
+  // Finish return CANCELLED, also those that wait now. Does not wait. Any thread may call it.
   void Abandon();
 
  private:
@@ -50,7 +50,7 @@ class FrameEncoder {
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread thread_;  // last: starts when everything else is there
+  std::thread thread_;  // last, because it uses all other members
 };
 
 }  // namespace wan

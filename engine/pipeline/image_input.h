@@ -1,4 +1,4 @@
-// From a request's image to what the denoising starts from.
+// Turns a request's image into the inputs of the denoising.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@
 
 namespace wan {
 
-// What an image became. One of the two is defined, as DenoiseInputs takes them.
+// An encoded image; one of the two members is defined. They are those of DenoiseInputs.
 struct EncodedImage {
   at::Tensor first_frame_latents;  // ImageRole::kFirstFrame
   // ImageRole::kCondition: [stride_temporal + z_dim, T, H, W], a mask that is 1 in the first latent
@@ -22,15 +22,17 @@ struct EncodedImage {
   at::Tensor condition;
 };
 
-// The image as the VAE takes it: [3, 1, H, W], fp32, on the CPU. `shape` is the plan's, so that its
-// ratio is the image's as far as sizes allow. Upstream's rule of the model:
+// Returns the image as the VAE takes it: [3, 1, H, W], fp32, on the CPU. `shape` is the plan's,
+// whose aspect ratio is the image's as nearly as sizes allow. The image is fitted by upstream's
+// rule for the role:
 //   kFirstFrame  covers the size with Pillow's LANCZOS on 8 bits and cuts the middle; in [-1, 1]
 //   kCondition   maps to [-1, 1], then scales straight to the size, bicubic, without antialiasing;
 //                values may lie beyond [-1, 1]
 absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
                                         const VideoShape& shape);
 
-// `image` is PrepareImage's, `num_frames` the video's. Statuses as VideoAutoencoder::Encode.
+// `image` comes from PrepareImage; `num_frames` is that of the video. Statuses are those of
+// VideoAutoencoder::Encode.
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
                                          const WorkGate& gate);

@@ -1,4 +1,4 @@
-// What the pipeline takes of a request's texts and image, read once, when the plan is made.
+// The tokens and pixels of a request, which are read once, when the plan is made.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace wan {
 // A prompt ready for the text encoder.
 struct PromptTokens {
   std::vector<int64_t> ids;  // with the end mark, cut to the limit
-  int64_t uncut_length = 0;  // tokens before the cut
+  int64_t uncut_length = 0;  // the number of tokens before the cut
 };
 
 // GenerationPlan::prepared.

@@ -1,4 +1,4 @@
-// Reads a request's texts and image, before anything is computed.
+// Reads a request's texts and image before anything is computed. Both functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace wan {
 
-// Cleans and tokenises. `tokenizer` is null for synthetic checkpoints, which have no vocabulary:
-// their ids are the text's bytes + 3, so that every prompt still gives its own video.
-// INVALID_ARGUMENT for text that is not UTF-8.
+// Cleans a text and splits it into tokens. `tokenizer` is null for a synthetic checkpoint, which
+// has no vocabulary: the ids are then the text's bytes + 3, so that every prompt still gives its
+// own video. INVALID_ARGUMENT if the text is not UTF-8.
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Reads texts and image of a request, once: for MakePlan, and for the pipeline, which finds them in
-// the plan. Never fails: whatever is wrong becomes violations. Called by any thread.
+// Reads the texts and the image of a request, for MakePlan and, through the plan, for the pipeline.
+// Never fails: errors become violations.
 InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
                                 const Tokenizer* tokenizer);
 

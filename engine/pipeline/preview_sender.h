@@ -1,4 +1,4 @@
-// Pictures of what a video will be, while its steps run.
+// Sends previews of a video while its steps run.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,9 +10,8 @@
 
 namespace wan {
 
-// Sends the previews of one job. They are optional: the first that fails, for want of memory for
-// instance, is told to the observer and is the last, so that a job does not pay for it again and
-// again.
+// Sends the previews of one job. They are optional: if one fails, for example because memory runs
+// out, the observer is told, and no other preview is made, so that a job pays for the failure once.
 class PreviewSender {
  public:
   // All must outlive the object.
@@ -20,9 +19,8 @@ class PreviewSender {
                 GenerationObserver& observer, const WorkGate& gate)
       : plan_(plan), model_(model), observer_(observer), gate_(gate) {}
 
-  // Sends a preview if one is due after this step: the first frame of the clean latents to which
-  // the step's flow points. Fails with nothing but CANCELLED, after a stop request, and
-  // DEVICE_LOST.
+  // Sends a preview if one is due after this step: the first frame of the clean latents that the
+  // step's flow predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST), or OK.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:

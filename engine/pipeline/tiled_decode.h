@@ -1,4 +1,4 @@
-// Decoding in tiles, for videos whose whole frames do not fit the device's memory.
+// Decodes in tiles, for videos whose whole frames do not fit into the device's memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,15 +19,17 @@ struct TileSpan {
   int64_t size = 0;
 };
 
-// `count` tiles over `whole` latents: of equal size but for one latent, each sharing
-// kTileOverlap latents with the next.
+// Returns `count` tiles of equal size that cover `whole` latents. Neighbours share at least
+// kTileOverlap latents.
 std::vector<TileSpan> CutIntoTiles(int64_t whole, int count);
 
-// VideoAutoencoder::Decode tile by tile; where tiles overlap, one fades into the other. A grid of
-// one is exactly Decode. Otherwise every tile is decoded from the first frame to the last before
-// the sink gets any, and the video waits in host memory, 12 bytes a pixel.
+// Does what VideoAutoencoder::Decode does, tile by tile; where tiles overlap, one fades into the
+// other. A grid of one tile is exactly Decode. With more, every tile is decoded from the first
+// frame to the last before the sink gets any frame, and the video waits in host memory with 12
+// bytes for each pixel.
 //
-// Not equal to the whole frame's decoding: the decoder looks further than the overlap.
+// The result differs slightly from that of whole frames, because the decoder looks further than the
+// overlap.
 absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
                          const TileGrid& grid, const VideoAutoencoder::FrameSink& sink,
                          const WorkGate& gate);

@@ -1,4 +1,4 @@
-// From latents to the files that a job asked for.
+// Writes the files that a job asked for.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,30 +21,32 @@
 
 namespace wan {
 
-// The files of one job. The first one is what the job is for: its errors end the job. The others
-// are optional: one that fails is told to the observer, once, and the rest goes on without it.
+// The files of one job. An error of the first one ends the job, because the job was made for it.
+// The others are optional: if one fails, the observer is told once, and the job goes on without it.
+// Not thread-safe.
 class VideoFiles {
  public:
-  // All must outlive the object. `observer` is called by the thread that writes, one call at a
-  // time.
+  // All arguments must outlive this object. `observer` is called on the thread that writes, one
+  // call at a time.
   VideoFiles(const GenerationPlan& plan, std::span<const OutputFile> outputs,
              GenerationObserver& observer)
       : plan_(plan), outputs_(outputs), observer_(observer) {}
 
-  // Writes the latents wherever they are asked for.
+  // Writes every output that is a file of latents.
   absl::Status WriteLatents(const at::Tensor& latents);
 
-  // Decodes the latents and writes every file of frames (spans VAE_Decoding and Video_Encoding).
-  // Where memory ends the same latents are decoded again from the first frame on, in smaller tiles:
-  // the steps are done and must not be lost. `on_frames` sees each chunk [3, n, H, W] in [-1, 1] on
-  // its way and may be empty.
+  // Decodes the latents and writes every output with frames, in the spans VAE_Decoding and
+  // Video_Encoding. If memory runs out, decodes the same latents again from the first frame in
+  // smaller tiles, so that the finished steps are not lost. `on_frames` receives each chunk [3, n,
+  // H, W] in
+  // [-1, 1]; it may be empty.
   absl::Status WriteFrames(const at::Tensor& latents, const PipelineModel& model,
                            Recorder& recorder, const WorkGate& gate,
                            const std::function<void(const at::Tensor&)>& on_frames);
 
  private:
   bool IsOptional(const OutputFile& output) const { return &output != outputs_.data(); }
-  // OK if the job does without the output, else the status.
+  // Returns OK if the job may go on without the output, else `status`.
   absl::Status GoOnWithout(const OutputFile& output, const absl::Status& status);
   absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters();
   absl::Status WriteFramesOnce(const at::Tensor& latents, const TileGrid& tiles,

@@ -1,4 +1,4 @@
-// One generation from request to files, written as the method reads: texts and image, noise,
+// Runs one generation from plan to files, in the order of the method: texts and image, noise,
 // denoising, decoding.
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace wan {
 
-// What a test or a profiler wants to see on the way; every member may be empty.
+// Callbacks with which a test or a profiler sees intermediate results. Every member may be empty.
 struct PipelineTaps {
   std::function<void(const at::Tensor& prompt_embeds, const at::Tensor& negative_prompt_embeds)>
       texts;
   std::function<void(const at::Tensor& noise)> noise;
-  // The image as the VAE took it and what it became.
+  // The image as the VAE took it, and its encoding.
   std::function<void(const at::Tensor& image, const EncodedImage& encoded)> image;
   std::function<void(const DenoiseState& state)> step;
   std::function<void(const at::Tensor& frames)> frames;  // [3, n, H, W] in [-1, 1]

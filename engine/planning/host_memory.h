@@ -1,4 +1,4 @@
-// Whether the host has room for what a model keeps there.
+// Checks whether the host has room for what a model keeps there.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace wan {
 
-// Checks that the host has room for the weights that wait or compute there and for LoRAs, with the
-// copy of the experts' weights from which a job's end restores them. `policies` say where each
-// component is loaded to. Locked memory is not swapped, and pinning more than there is gets the
-// process killed. FAILED_PRECONDITION says how much is missing.
+// Checks that `available_bytes` of host memory are enough for the weights that wait or compute
+// there, for the LoRAs, and for the copies from which patched experts are restored. `policies` has
+// the policy with which each component is loaded. FAILED_PRECONDITION says how much is needed and
+// what would help. It is checked before loading because locked memory is not swapped: pinning more
+// than there is gets the process killed.
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
                              uint64_t available_bytes);
 

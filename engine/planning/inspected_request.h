@@ -1,5 +1,5 @@
-// What a request's texts and its image turned out to be when they were read. The pipeline's
-// preprocessing fills it; MakePlan reads it, and never the texts or the image themselves.
+// What preprocessing found in a request's texts and image. MakePlan reads this, and never the texts
+// or the image themselves.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 namespace wan {
 
 struct InspectedRequest {
-  // Tokens with the end mark, before any cut. Absent if the text could not be read at all, or for
-  // the negative prompt of a model without guidance.
+  // The number of tokens with the end mark, before any cut. Absent if the text could not be read,
+  // and for the negative prompt of a model without guidance.
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> negative_prompt_tokens;
-  // Pixels of the image; absent without one or if it could not be read.
+  // The size of the image in pixels; absent if there is none or it could not be read.
   std::optional<VideoShape> image;  // num_frames is unused
-  // The tokens and pixels themselves, for the pipeline; planning only passes them on.
+  // The tokens and pixels themselves; planning passes them on to the pipeline.
   std::shared_ptr<const PreparedRequest> prepared;
-  // What reading found wrong, for example a broken image.
+  // The errors that were found, for example a broken image.
   std::vector<FieldViolation> violations;
 };
 

@@ -1,5 +1,6 @@
-// What the code, not the checkpoint, knows of a model: modes, defaults, schedule. A new family is a
-// new file with a function below and one line in model_family.cc.
+// The properties of a model that the code knows and the checkpoint does not: modes, defaults,
+// schedule. To add a family, add a file with one of the functions below and a line in
+// model_family.cc.
 #pragma once
 
 #include <span>
@@ -11,20 +12,20 @@
 
 namespace wan {
 
-// What the image of a request is to a model.
+// How a model uses the image of a request.
 enum class ImageRole {
-  kNone,        // the model takes none
+  kNone,        // the model takes no image
   kFirstFrame,  // the video's first frame, kept clean while the others are denoised
   kCondition,   // channels of their own beside the latents: a mask and the encoded image
 };
 
-// What a request takes where it says nothing.
+// The values that a request takes for fields that it does not set.
 struct SamplingDefaults {
   int steps = 0;
   std::vector<double> guidance_scale;  // one, or (low noise, high noise)
   double shift = 0;
   std::string_view solver;
-  // Also what an empty negative prompt becomes.
+  // Also replaces an empty negative prompt.
   std::string_view negative_prompt;
 };
 
@@ -48,7 +49,7 @@ std::span<const ExpertRole> ExpertRoles(const ModelFamily& family);
 // The description of a family; it lives for as long as the process.
 const ModelFamily& FindModelFamily(FamilyId id);
 
-// One function a family, each in the file of its name.
+// One function for each family, in the file with its name.
 const ModelFamily& Ti2v5bFamily();
 const ModelFamily& T2vA14bFamily();
 const ModelFamily& I2vA14bFamily();

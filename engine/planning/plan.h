@@ -1,5 +1,5 @@
-// From a request to a GenerationPlan: a pure function. Sizes, frames, timesteps, stages and the
-// work in each are decided here and nowhere else.
+// Makes the GenerationPlan of a request. Sizes, frames, timesteps, stages and their work are
+// decided here and nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace wan {
 
-// `drawn_seed` is used if the request has none (or a negative one). Errors: INVALID_ARGUMENT with
-// every violation (FieldViolationsOf).
+// A pure function, for any thread. `drawn_seed` becomes the seed if the request has none, or a
+// negative one. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is wrong
+// or does not fit the limits.
 absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
                                         const InspectedRequest& inspected, int64_t drawn_seed,
                                         const PlanLimits& limits);

@@ -1,5 +1,5 @@
-// The part of planning that is about memory: sizes of latents, where weights live, what does not
-// fit.
+// The part of planning that is about memory: the size of the latents, where weights live, and
+// whether a job fits. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,22 @@
 
 namespace wan {
 
-// Up to here a batch of two is faster than two forwards; beyond, one forward fills the device.
+// Up to this many tokens a batch of two is faster than two forwards; beyond, one forward fills the
+// device.
 inline constexpr int64_t kMaxTokensBatched = 4096;
 
-// [C, T, H, W]
+// Returns the shape [C, T, H, W] of the latents of a video.
 std::vector<int64_t> LatentShape(const PlannedModel& model, const VideoShape& shape);
 
-// Transformer tokens of latents of that shape.
+// Returns the number of transformer tokens for latents of this shape.
 int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& latent_shape);
 
-// The place of StepPlan::expert among the model's experts.
+// Returns the index of StepPlan::expert among the model's experts.
 size_t ExpertIndex(ExpertRole expert);
 
-// Decides the members of `plan` that are about memory; request, shape and steps are decided
-// already. Nullopt if the model's components are not known. INVALID_ARGUMENT, with what would fit,
-// if nothing does.
+// Decides the members of `plan` that are about memory. Its request, shape and steps must be
+// decided. Returns nullopt if the model's components are not known. INVALID_ARGUMENT, which says
+// what would fit, if the job does not.
 absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& model,
                                                           const InspectedRequest& inspected,
                                                           const PlanLimits& limits,

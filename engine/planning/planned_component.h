@@ -1,5 +1,5 @@
-// One component of a model as planning sees it: what its weights take, and where the operator wants
-// them.
+// One component of a model as planning sees it: the size of its weights, and where the operator
+// wants them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct PlannedComponent {
   ModelComponent component = ModelComponent::kTransformer;
   ResidencyPolicy policy = ResidencyPolicy::kResident;  // as configured
   uint64_t bytes = 0;
-  // Where weights are streamed: what stays on the device while the component works, and the largest
-  // of the parts that come and go.
+  // If the weights are streamed: the bytes that stay on the device while the component works, and
+  // those of the largest part that comes and goes.
   uint64_t base_bytes = 0;
   uint64_t group_bytes = 0;
 };

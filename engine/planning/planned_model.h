@@ -1,5 +1,5 @@
 // A model as planning sees it, before or after it is loaded: dimensions, defaults, policies, and
-// what each component's weights take of a device.
+// the size of each component's weights.
 #pragma once
 
 #include <cstdint>
@@ -20,41 +20,41 @@ namespace wan {
 // A LoRA of a resident model.
 struct PlannedLora {
   std::string name;
-  // By expert, in the checkpoint's order; absent for one that it does not change.
+  // One entry for each expert, in the checkpoint's order; absent if the LoRA does not change it.
   std::vector<std::optional<LoraFootprint>> experts;
   uint64_t host_bytes = 0;  // host memory that it holds
 };
 
-// A resident model as planning sees it.
 struct PlannedModel {
   const ModelFamily* family = nullptr;
   TransformerConfig transformer;
   TextEncoderConfig text_encoder;
   VaeConfig vae;
-  // Of two experts the high-noise one takes the timesteps from this fraction of 1000 on.
+  // With two experts, the high-noise one computes the timesteps from this fraction of 1000 upwards.
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
-  // Text encoder, experts, autoencoder; empty: memory is not planned, and all of it is resident.
+  // Text encoder, experts, autoencoder, in this order; empty: memory is not planned, and all
+  // weights are resident.
   std::vector<PlannedComponent> components;
-  int64_t element_bytes = 4;  // of what transformers and text encoder compute in
+  int64_t element_bytes = 4;  // size of the dtype in which transformers and text encoder compute
   std::vector<PlannedLora> loras;
 
-  // What a request takes where it says nothing, size and frames included: the checkpoint's own
-  // defaults, else those of a few-step one (Euler through its timesteps, unguided), else the
-  // family's. Without model, prompt and seed.
+  // Returns the values of fields that a request does not set, size and frames included: the
+  // checkpoint's own defaults, else those of a few-step checkpoint (Euler through its timesteps,
+  // without guidance), else the family's. Model, prompt and seed are not set.
   GenerationRequest Defaults() const;
 
-  // Pixels that one transformer token is wide and high: VAE stride times patch size.
+  // Returns the width and height of one transformer token in pixels: VAE stride times patch size.
   int SpatialStride() const;
 };
 
-// The sampling of a few-step checkpoint: its distillation has fixed it.
+// Returns the sampling of a few-step checkpoint, which its distillation has fixed.
 SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
-// The whole checkpoint: the weights' bytes follow from the components' dimensions
+// Describes a whole checkpoint. The sizes of its weights follow from the components' dimensions
 // (engine/models/wan/*_cost.h). `element_bytes` is the size of the compute dtype. A component that
-// `residency` does not name is kAuto.
+// `residency` does not name has the policy kAuto.
 PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                             std::span<const ComponentResidency> residency);
 

@@ -1,4 +1,5 @@
-// The geometry of decoding in tiles: how large a grid's tiles are, and which grids are tried.
+// The geometry of decoding in tiles: how large the tiles of a grid are, and which grids are tried.
+// Sizes are in latents. All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,15 @@
 
 namespace wan {
 
-// Latents that neighbouring tiles share at least, on each axis.
+// Neighbouring tiles share at least this many latents on each axis.
 inline constexpr int64_t kTileOverlap = 8;
-// A side that was cut is not smaller, so that no more than two tiles share a latent.
+// A side that is cut has at least this many latents, so that at most two tiles share a latent.
 inline constexpr int64_t kSmallestTile = 20;
 
-// The size of the largest tile of a grid.
+// Returns the size of the largest tile of a grid.
 LatentSize TileOf(const LatentSize& latents, const TileGrid& grid);
 
-// The grids to try one after the other where whole frames do not fit: ever smaller tiles.
+// Returns the grids to try one after the other if whole frames do not fit, with ever smaller tiles.
 std::vector<TileGrid> TileGrids(const LatentSize& latents);
 
 }  // namespace wan

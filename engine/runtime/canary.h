@@ -1,4 +1,4 @@
-// A small computation that shows whether a device computes as it should.
+// Runs a small computation that shows whether a device computes correctly.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,17 +8,18 @@
 
 namespace wan {
 
-// Runs one block of a small transformer and one causal convolution, with fixed weights, on `device`
-// in `dtype`: the operators and libraries that jobs use. It takes milliseconds besides what the
-// libraries need to start. UNAVAILABLE (DEVICE_LOST) if the result is farther from the CPU's fp32
-// than rounding explains, if two runs differ, or if the device does not compute.
+// Runs one block of a small transformer and one causal convolution with fixed weights on `device`
+// in `dtype`, with the operators and libraries that jobs use. Takes milliseconds, besides the time
+// in which the libraries start. UNAVAILABLE (DEVICE_LOST) if the result differs from the CPU's fp32
+// result by more than rounding explains, if two runs differ, or if the device does not compute.
 absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType dtype);
 
-// The comparisons without the device: `first` and `second` are two runs, on any device.
+// Compares two runs, `first` and `second`, with each other and with `expected`, and returns their
+// digest. Statuses as above. Separate so that tests need no broken device.
 absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tensor& second,
                                         const at::Tensor& expected, at::ScalarType dtype);
 
-// The computation alone: fp32 [n], on `device`.
+// Runs the computation once and returns its result, fp32 [n] on `device`.
 at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype);
 
 }  // namespace wan

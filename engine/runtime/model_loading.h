@@ -1,4 +1,4 @@
-// From a checkpoint on disk to a resident model.
+// Loads a checkpoint into memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,36 +16,37 @@
 
 namespace wan {
 
-// A model in memory and what it says of itself.
+// A model in memory and its description.
 struct LoadedModel {
   PipelineModel pipeline;
   ModelDescription description;
 
-  // Of every component that may move, in the order of pipeline.planned.components; null for those
-  // that compute on the CPU by their policy.
+  // The weights of each component, in the order of pipeline.planned.components; null for a
+  // component whose policy is to compute on the CPU.
   std::vector<std::shared_ptr<ComponentWeights>> weights;
 };
 
 struct LoadOptions {
   at::Device device = at::kCPU;
-  // Of transformer and text encoder; the VAE computes in fp32, as upstream (in TF32 where `dtype`
-  // is not fp32).
+  // The dtype of transformer and text encoder. The VAE computes in fp32, as upstream does (in TF32
+  // if `dtype` is not fp32).
   at::ScalarType dtype = at::kFloat;
-  // As configured; what is not named is kAuto.
+  // As configured. A component that is not named has the policy kAuto.
   std::vector<ComponentResidency> residency;
-  // What the weights and a job of the model's default shape may hold of the device, in bytes; where
-  // weights are kAuto it decides whether they are loaded to the device or to host memory. 0: no
-  // limit.
+  // Most device memory, in bytes, for the weights and a job of the model's default shape; 0: no
+  // limit. It decides whether weights with the policy kAuto are loaded to the device or to host
+  // memory.
   uint64_t device_memory_bytes = 0;
-  // Ends the loading with CANCELLED.
+  // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
 };
 
-// Errors name file and tensor.
+// Loads all components. Errors name the file and the tensor; nothing stays in memory then. Call it
+// on the thread that computes.
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options);
 
-// "fp32", "bf16".
+// Returns "fp32" or "bf16".
 std::string DTypeLabel(at::ScalarType dtype);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// The LoRAs of one transformer by name, in host memory, and the patch that a request's choice is.
+// Holds the LoRAs of one transformer in host memory, and makes the patch of a request's choice.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@
 
 namespace wan {
 
-// One thread at a time.
+// Not thread-safe.
 class LoraLibrary {
  public:
   void Add(const std::string& name, std::shared_ptr<const LoraWeights> weights);
 
-  // Null if the choice changes nothing here: names that other experts alone have, scales of 0.
-  // While the choice stays the same, so does the patch, and nothing is merged again. `weights` are
-  // the same in every call.
+  // Returns the patch for `choice`; null if it changes nothing here, because its scales are 0 or
+  // its names belong to other experts. The same choice as in the last call gives the same patch, so
+  // that nothing is merged again. `weights` must be the same in every call.
   std::shared_ptr<const WeightPatch> PatchFor(const ComponentWeights& weights,
                                               std::span<const LoraScale> choice);
 

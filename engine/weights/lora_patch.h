@@ -1,5 +1,5 @@
-// LoRAs as a change of a component's weights: W + sum of scale * factor * (up down), the sum in
-// fp32 and rounded once.
+// Merges LoRAs into a component's weights: W + sum of scale * factor * (up down). The sum is
+// computed in fp32 and rounded once.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ struct ScaledLora {
   double scale = 1;
 };
 
-// Null if nothing changes: no LoRAs, or all of scale 0. The factors travel to the device when a
-// group is patched and do not stay there. `weights` is the transformer's that the LoRAs were read
-// for; the patch does not hold it.
+// Returns the patch; null if there are no LoRAs or all their scales are 0. The factors are copied
+// to the device when a group is patched, and do not stay there. `weights` must belong to the
+// transformer for which the LoRAs were read; the patch keeps no reference to it.
 std::shared_ptr<const WeightPatch> MakeLoraPatch(const ComponentWeights& weights,
                                                  std::span<const ScaledLora> loras);
 

@@ -1,6 +1,6 @@
-// From a file to a device: threads of its own read it into locked buffers, and while these travel
-// others are filled, across the borders of tensors. There is no copy of a whole tensor in host
-// memory.
+// Copies tensors from files to a device. Its own threads read the files into locked buffers, and
+// fill one buffer while another is copied, across the borders of tensors. No whole tensor is ever
+// in host memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,40 +24,42 @@ namespace wan {
 
 struct UploadSettings {
   int threads = HostCopyThreads();
-  // Beginning a copy takes a lock in the driver, which many threads with small chunks wait for.
+  // Not smaller, because starting a copy takes a lock in the driver for which many threads would
+  // wait.
   int64_t chunk_bytes = int64_t{4} << 20;
-  int buffers = 4;  // of each thread
+  int buffers = 4;  // for each thread
 };
 
-// What the threads did, in seconds, summed over them.
+// The time of all threads together, in seconds.
 struct UploadTimes {
   double reading = 0;
-  double queueing = 0;  // in the calls that begin copies
-  double waiting = 0;   // for a buffer to have left
+  double queueing = 0;  // in the calls that start copies
+  double waiting = 0;   // for a buffer to be copied
 };
 
-// Copy and Arrive are for one thread, the one that computes.
+// Call Copy and Arrive on one thread, the one that computes.
 class StagedUpload {
  public:
-  // Takes all buffers now, and throws what that throws. `mover` must outlive the object.
+  // Allocates all buffers, and throws if that fails. `mover` must outlive this object.
   explicit StagedUpload(WeightMover& mover, const UploadSettings& settings = UploadSettings());
-  // Gives up what has not been read, and waits for what is on its way.
+  // Drops what has not been read, and waits for the copies that were started.
   ~StagedUpload();
   StagedUpload(const StagedUpload&) = delete;
   StagedUpload& operator=(const StagedUpload&) = delete;
 
-  // Queues device := source and returns at once; `device` is kByte, contiguous and as long.
+  // Queues a copy of `source` to `device` and returns at once. `device` must be kByte, contiguous
+  // and as long as `source`.
   void Copy(TensorBytes source, const at::Tensor& device);
 
-  // Returns when all that was queued has been read; what is computed from there on finds the bytes.
-  // The error of a file, or throws what the device threw: then, and from then on, the bytes of all
-  // that was queued are undefined.
+  // Blocks until everything that was queued has been read; work that is queued after that finds the
+  // bytes. Returns the error of a file, or throws what the device threw; from then on the bytes of
+  // everything that was queued are undefined.
   absl::Status Arrive();
-  // Begins no further chunk; Arrive, also one that waits, returns `reason`, which is not OK. Any
-  // thread; does not wait for the chunks that are on their way.
+  // Starts no further chunk, and makes Arrive return `reason`, which must not be OK, also if it
+  // waits now. Does not wait. Any thread may call it.
   void Abandon(const absl::Status& reason);
 
-  // For when Arrive has returned and nothing has been queued since.
+  // Valid only between Arrive() and the next Copy().
   UploadTimes times() const;
 
  private:
@@ -75,7 +77,7 @@ class StagedUpload {
     at::Tensor memory;
     WeightMover::Mark departure;
   };
-  // A thread's own.
+  // The buffers and times of one thread.
   struct Lane {
     std::vector<Buffer> buffers;
     size_t next = 0;
@@ -92,11 +94,11 @@ class StagedUpload {
 
   WeightMover& mover_;
   const int64_t chunk_bytes_;
-  // A thread's while it is busy, else the caller's.
+  // One for each thread. While a thread is busy it owns its lane, otherwise the caller does.
   std::vector<Lane> lanes_;
 
   mutable absl::Mutex mutex_;
-  // Since the last arrival; none moves or goes while a thread may read it.
+  // Queued since the last Arrive. A deque, because threads hold pointers to the items.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   // The first byte that no thread has taken.
   size_t next_item_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -107,7 +109,7 @@ class StagedUpload {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);
 
-  std::vector<std::thread> threads_;  // last: they start when everything else is there
+  std::vector<std::thread> threads_;  // last, because they use all other members
 };
 
 }  // namespace wan

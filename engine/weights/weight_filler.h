@@ -1,5 +1,5 @@
-// Writes tensors of a WeightSource into the memory that a component keeps them in: when it is
-// loaded, and each time that it is read again.
+// Writes tensors of a WeightSource into the memory in which a component keeps them, when the
+// component is loaded and each time that it is read again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,31 +20,32 @@ namespace wan {
 
 at::ScalarType ToScalarType(DType dtype);
 
-// For one thread. On a device with memory of its own the values come later, while further tensors
-// are filled: nobody may read them before Settle(), and who changes them does so by Change().
-// Files are read with system calls, never through their mapping: a file that has become shorter is
-// DATA_LOSS and does not end the process.
+// Not thread-safe. On a device with memory of its own the values arrive while further tensors are
+// filled: read them only after Settle(), and change them only through Change(). Files are read with
+// system calls and not through their mapping, so that a file that has become shorter gives
+// DATA_LOSS and does not kill the process.
 //
-// A synthetic source has no bytes: its tensors are filled on the device with numbers that depend on
-// nothing but the tensor's name and shape and the source's seed (matrices scaled by 1/sqrt(fan in),
-// norm weights 1).
+// A synthetic source has no bytes. Its tensors are filled on the device with numbers that depend
+// only on the tensor's name and shape and on the source's seed (matrices are scaled by 1/sqrt(fan
+// in), norm weights are 1).
 class WeightFiller {
  public:
-  // `source` and `mover` must outlive the object. After a stop request status() is CANCELLED, and
-  // nothing that takes time is done any more.
+  // `source` and `mover` must outlive this object. After a stop request status() is CANCELLED, and
+  // every call returns at once.
   WeightFiller(const WeightSource& source, WeightMover& mover, std::stop_token stop);
 
-  // Writes the tensor `info` of the source to `out`, which has its shape. After a failure it does
-  // nothing.
+  // Writes the source's tensor `info` to `out`, which must have its shape. Does nothing after a
+  // failure.
   void Fill(const TensorInfo& info, const at::Tensor& out);
 
-  // `change` is made in place to what was filled before, when its values have come.
+  // Calls `change`, which changes tensors that were filled before in place, once their values have
+  // arrived.
   void Change(std::function<void()> change);
 
-  // Waits until what was filled is complete, or the filling has failed.
+  // Waits until all values have arrived and all changes are made, or the filling has failed.
   void Settle();
 
-  // The first problem.
+  // Returns the first error.
   const absl::Status& status() const { return status_; }
 
  private:

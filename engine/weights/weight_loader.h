@@ -1,4 +1,4 @@
-// Brings named tensors of a WeightSource onto a device in the dtype that a component computes in.
+// Loads named tensors of a WeightSource onto a device, in the dtype in which a component computes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,48 +20,51 @@
 
 namespace wan {
 
-// Used while a component is built: Get() never fails on the spot, so that constructors read like a
-// list of weights; the first problem is kept in status(), which the builder checks at the end.
+// Used while a component is built. Get() always returns a tensor, so that constructors read like a
+// list of weights; the first error is kept in status(), which the builder checks at the end. Not
+// thread-safe.
 //
-// Every tensor is written once, into the memory it stays in, and entered into the component's
-// ComponentWeights. On a device with memory of its own its values come later, while further ones
-// are got: nobody may read them before Finish(), and who changes them does so by Change().
+// Every tensor is written once, into the memory where it stays, and entered into the component's
+// ComponentWeights. On a device with memory of its own the values arrive while further tensors are
+// loaded: read them only after Finish(), and change them only through Change().
 //
-// If the weights keep their source, Finish() hands them what was done, so that they can be read
-// again.
+// If the ComponentWeights keep their source, Finish() gives them a record of what was done, so that
+// the weights can be dropped and read again.
 class WeightLoader {
  public:
-  // One thing that was done to a group's tensors.
+  // One recorded step of loading a group.
   using Step = std::function<void(WeightFiller&)>;
 
-  // `source` must outlive the loader; the tensors do not depend on it. `weights` is where they are
-  // entered; null makes one whose weights stay on the device. After a stop request status() is
-  // CANCELLED, and nothing that takes time is done any more.
+  // `source` must outlive the loader, but not the tensors. They are entered into `weights`; null
+  // makes a ComponentWeights whose weights stay on the device. After a stop request status() is
+  // CANCELLED, and every call returns at once.
   WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
                std::shared_ptr<ComponentWeights> weights = nullptr, std::stop_token stop = {});
 
-  // The tensor in the loader's dtype. If it is absent or has another shape, status() says so
-  // (naming tensor and file) and zeros of the expected shape are returned; after a stop request
-  // the values are undefined.
+  // Returns the tensor in the loader's dtype, or in `dtype`. If the tensor is missing or has
+  // another shape, returns zeros of the expected shape, and status() names the tensor and the file.
+  // After a stop request the values are undefined.
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape);
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape, at::ScalarType dtype);
-  // Several tensors of one shape, one behind the other along their first dimension.
+  // Returns several tensors of one shape, joined along their first dimension.
   at::Tensor GetStacked(std::span<const std::string> names, at::IntArrayRef expected_shape,
                         at::ScalarType dtype);
-  // The kernel of a convolution, with its values in the order of `layout`.
+  // Returns the kernel of a convolution, with its values in the memory order of `layout`.
   at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
                        at::MemoryFormat layout);
 
-  // `change` is made in place to what was got before, when its values have come.
+  // Calls `change`, which changes tensors that were loaded before in place, once their values have
+  // arrived.
   void Change(std::function<void()> change);
 
-  // What is got from here on is of the next group of the component's weights.
+  // Begins the next group of the component's weights; tensors loaded after this belong to it.
   void BeginGroup();
 
-  // Ends the building: what was got is complete, if status() is OK. For the component to keep.
+  // Call it last. Waits for the values, which are complete if status() is OK, and returns the
+  // weights for the component to keep.
   std::shared_ptr<ComponentWeights> Finish();
 
-  // Bytes handed out so far.
+  // Returns the bytes of all tensors so far.
   int64_t bytes() const { return bytes_; }
 
   const absl::Status& status() const { return status_; }

@@ -1,4 +1,4 @@
-// A device's second queue, on which weights travel while the first one computes.
+// Copies weights on a device's second queue while the first one computes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,44 +8,46 @@
 
 namespace wan {
 
-// One object a component. MarkCompute and ComputeAfter are for the thread that computes with it,
-// the others for any. What LibTorch throws passes through.
+// One object for each component. Only the thread that computes with the component may call
+// MarkCompute and ComputeAfter; any thread may call the others. Exceptions of LibTorch pass
+// through.
 class WeightMover {
  public:
-  // A point in the work of one of the two queues. Null: always past.
+  // A point in one of the two queues. Null stands for a point that has passed.
   using Mark = std::shared_ptr<void>;
 
   virtual ~WeightMover() = default;
 
-  // True if the device computes with the host's own memory.
+  // Whether the device computes in the host's memory.
   virtual bool DeviceIsHost() const = 0;
 
-  // kByte [bytes], in host memory that the device copies fast.
+  // Returns kByte [bytes] in host memory that the device copies fast.
   virtual at::Tensor AllocateHost(int64_t bytes) = 0;
-  // kByte [bytes]. Whoever had that memory before may still compute with it: MarkCompute() after
-  // the call is what a copy into it waits for.
+  // Returns kByte [bytes] in device memory. Kernels that are queued may still read the block, so
+  // pass CopyToDevice a Mark that was taken after this call.
   virtual at::Tensor AllocateDevice(int64_t bytes) = 0;
 
-  // Where the computing queue is now.
+  // Returns a mark behind the work that is queued on the computing queue now.
   virtual Mark MarkCompute() = 0;
 
-  // Queues device := host, not before `after`; both are kByte of the same size and must live until
-  // the copy is done. Gives the point at which it is.
+  // Queues a copy of `host` to `device`, which begins after `after`, and returns the mark behind
+  // it. Both tensors are kByte of the same size and must live until the copy is done.
   virtual Mark CopyToDevice(const at::Tensor& host, const at::Tensor& device,
                             const Mark& after) = 0;
 
-  // What is computed from here on waits for `copy`.
+  // Makes work that is queued on the computing queue from now on wait for `copy`.
   virtual void ComputeAfter(const Mark& copy) = 0;
 
-  // Returns when all before `mark` is done, or will never be because the device is lost: what needs
-  // the device next throws then.
+  // Blocks until all work before `mark` is done. Also returns if the device is lost; the next call
+  // that needs the device throws then.
   virtual void WaitFor(const Mark& mark) noexcept = 0;
 
-  // host := device, done when the call returns.
+  // Copies `device` to `host`, and returns when that is done.
   virtual void CopyToHost(const at::Tensor& device, const at::Tensor& host) = 0;
 };
 
-// For a CPU, where both queues are the caller itself, or a GPU, where the second one is a stream.
+// Returns the mover of a CPU, which copies in the calling thread, or of a GPU, which copies on a
+// stream of its own.
 std::unique_ptr<WeightMover> MakeWeightMover(at::Device device);
 
 }  // namespace wan

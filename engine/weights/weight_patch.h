@@ -1,4 +1,4 @@
-// A change of weights that is made on the device and leaves the base's copy alone.
+// Changes weights on the device and leaves their copy in host memory as it is.
 #pragma once
 
 #include <cstddef>
@@ -6,20 +6,20 @@
 
 namespace wan {
 
-// What a patch may have in fp32 of one tensor at a time, in elements: 64 MiB.
+// Most elements of one tensor that a patch may hold in fp32 at a time: 64 MiB.
 inline constexpr int64_t kPatchElements = int64_t{1} << 24;
 
-// Thread-safe. What LibTorch throws passes through.
+// Thread-safe. Exceptions of LibTorch pass through.
 class WeightPatch {
  public:
   virtual ~WeightPatch() = default;
 
-  // Whether Apply changes a group of the component (its numbers: ComponentWeights::BeginGroup).
+  // Whether Apply changes the group with this number (see ComponentWeights::BeginGroup).
   virtual bool Touches(size_t group) const = 0;
 
-  // The group's tensors hold the base's bits and get the patched ones, by work in the computing
-  // queue. That work may read host memory of the patch after the call has returned or thrown: the
-  // caller keeps the patch alive until the queue is past it.
+  // Queues work on the computing queue that patches the group's tensors, which must hold the base's
+  // bits. That work may read host memory of the patch after this call has returned or thrown, so
+  // keep the patch alive until the queue is past it.
   virtual void Apply(size_t group) const = 0;
 };
 

@@ -1,5 +1,4 @@
-// How the weights of a component are read again from their checkpoint when their memory was given
-// back.
+// Reads the weights of a component again from their checkpoint, after their memory was freed.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +15,11 @@ class WeightReader {
  public:
   virtual ~WeightReader() = default;
 
-  // Fills the tensors of `groups` (their numbers: ComponentWeights::BeginGroup), which have memory,
-  // with the bits that loading gave them. Returns when everything has been read; what is computed
-  // from there on finds the bits. DATA_LOSS that names the file if the file has become shorter,
-  // CANCELLED after a stop request; the bits are undefined then. What LibTorch throws passes
-  // through.
+  // Fills the tensors of `groups` (numbers as in ComponentWeights::BeginGroup), which must have
+  // memory, with the bits that loading gave them. Returns when everything has been read; work that
+  // is queued after that finds the bits. DATA_LOSS, which names the file, if the file has become
+  // shorter; CANCELLED after a stop request; the bits are undefined then. Exceptions of LibTorch
+  // pass through.
   virtual absl::Status Read(std::span<const size_t> groups, WeightMover& mover,
                             const std::stop_token& stop) const = 0;
 };

@@ -1,4 +1,4 @@
-// Latents to tokens and back.
+// Converts latents to tokens and back. Pure functions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,16 +8,17 @@
 
 namespace wan {
 
-// Frames, rows and columns of tokens.
+// The number of frames, rows and columns of tokens.
 using TokenGrid = std::array<int64_t, 3>;
 
-// latents [B, C, F, H, W] -> [B * tokens, C * patch]: one row per token, in the order frame, row,
-// column; in a row the order of a convolution's weight, channel first, then the place in the patch.
+// Converts latents [B, C, F, H, W] to [B * tokens, C * patch]: one row for each token, in the order
+// frame, row, column. A row has the order of a convolution's weight: channel, then place in the
+// patch.
 at::Tensor ToPatches(const at::Tensor& latents, const TokenGrid& grid,
                      const std::array<int64_t, 3>& patch_size);
 
-// rows [B * tokens, patch * C] -> contiguous [B, C, F, H, W]. In a row the place in the patch comes
-// first, then the channel: the head's order is not that of the embedding.
+// Converts rows [B * tokens, patch * C] to contiguous [B, C, F, H, W]. A row has the order place in
+// the patch, then channel: the head's order differs from the embedding's.
 at::Tensor FromPatches(const at::Tensor& rows, const TokenGrid& grid,
                        const std::array<int64_t, 3>& patch_size);
 

@@ -1,5 +1,5 @@
-// The diffusion transformer of Wan2.2, all sizes: upstream's wan/modules/model.py (WanModel). How a
-// block is computed, and in which dtypes, is in docs/transformer.md.
+// The diffusion transformer of Wan2.2 in all sizes: upstream's WanModel (wan/modules/model.py).
+// docs/transformer.md says how a block is computed, and in which dtypes.
 #pragma once
 
 #include <memory>
@@ -14,20 +14,20 @@ namespace wan {
 
 struct TransformerOptions {
   at::Device device = at::kCPU;
-  // fp32, or bf16 for the weights and products of the blocks and the text projection and for the
-  // inputs of the attention. Everything else is fp32 always: residual stream, norms, modulation,
-  // time and patch embedding, head.
+  // fp32 or bf16. It applies to the weights and products of the blocks and of the text projection,
+  // and to the inputs of the attention. Everything else is always fp32: residual stream, norms,
+  // modulation, time and patch embedding, head.
   at::ScalarType dtype = at::kFloat;
-  // Where the weights are entered, to be moved; null: they stay on the device.
+  // Receives the weights, so that they can be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
-  // Ends the loading with CANCELLED.
+  // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
 };
 
-// Copies the weights to options.device; `weights` is not needed afterwards. A tensor that is
-// missing or of another shape gives the weight loader's status, a dtype that is neither fp32 nor
-// bf16 INVALID_ARGUMENT, a config without norms of queries and keys or before the cross-attention
-// UNIMPLEMENTED.
+// Copies the weights to options.device; `weights` is not needed afterwards. Returns the weight
+// loader's status if a tensor is missing or has another shape; INVALID_ARGUMENT if the dtype is
+// neither fp32 nor bf16; UNIMPLEMENTED if the config lacks the norms of queries and keys, or the
+// one before the cross-attention.
 absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
     const WeightSource& weights, const TransformerConfig& config,
     const TransformerOptions& options);

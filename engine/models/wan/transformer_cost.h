@@ -12,20 +12,20 @@
 
 namespace wan {
 
-// What is outside of the blocks; for each block the keys and values of the text; for each block the
-// rest.
+// Returns the groups: the weights outside of the blocks; for each block those of the text's keys
+// and values; for each block the rest.
 WeightGroups TransformerWeightGroups(const TransformerConfig& config);
 
-// The memory that TextConditioning holds for `texts` texts.
+// Returns the memory that TextConditioning holds for `texts` texts.
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,
                                int64_t element_bytes);
 
-// The memory that VideoTransformer::PrepareText of `batch` texts holds beside its result.
+// Returns the memory that VideoTransformer::PrepareText of `batch` texts holds besides its result.
 uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
                               int64_t element_bytes);
 
-// The memory that VideoTransformer::Forward of `batch` videos of `tokens` tokens each holds, its
-// result included, at up to two distinct timesteps.
+// Returns the memory that VideoTransformer::Forward of `batch` videos of `tokens` tokens each
+// holds, its result included, at up to two distinct timesteps.
 uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                       int64_t element_bytes);
 

@@ -12,10 +12,10 @@
 
 namespace wan {
 
-// The token table and the last norm; then each block.
+// Returns the groups: the token table and the last norm; then each block.
 WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config);
 
-// The memory that TextEncoder::Encode of `tokens` ids holds, its result included.
+// Returns the memory that TextEncoder::Encode of `tokens` ids holds, its result included.
 uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int64_t element_bytes);
 
 // Floating-point operations of TextEncoder::Encode of `tokens` ids.

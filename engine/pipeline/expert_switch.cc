@@ -10,8 +10,8 @@ ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& mode
     : plan_(plan), model_(model), recorder_(recorder), gate_(std::move(gate)) {
   for (const Expert& expert : model_.experts) {
     if (expert.loras == nullptr) continue;
-    const bool changes =
-        expert.weights->SetPatch(expert.loras->PatchFor(*expert.weights, plan_.request.loras));
+    const bool changes = expert.weights->SetPatch(
+        expert.loras->PatchFor(*expert.weights, plan_.request.loras), gate_.stop_token());
     if (changes) to_merge_.insert(&expert);
   }
 }

@@ -19,7 +19,8 @@ class ExpertSwitch {
  public:
   // All must outlive the object. Decides what the experts' weights are: where other LoRAs than the
   // job's are merged on the device, the base's weights are on their way there when this returns, so
-  // that it is best made before the text encoder works. `gate` is passed while LoRAs are merged.
+  // that it is best made before the text encoder works. `gate` is passed while LoRAs are merged,
+  // and its stop token ends what brings weights.
   ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder,
                WorkGate gate = {});
 

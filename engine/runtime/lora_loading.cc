@@ -108,7 +108,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
   return descriptions;
 }
 
-void OpenedLoras::AddTo(std::vector<Expert>& experts) const {
+void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const {
   // Experts share the copies of a file as they share the file.
   std::map<const LoraFile*, std::shared_ptr<const LoraWeights>> loaded;
   for (const Lora& lora : loras_) {
@@ -119,10 +119,12 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts) const {
       if (expert.loras == nullptr) {
         expert.loras = std::make_shared<LoraLibrary>();
         // Weights on disk are read again where others restore the base's bits from the host.
-        if (expert.weights->home() != ComponentWeights::Home::kDisk) expert.weights->KeepHostCopy();
+        if (expert.weights->home() != ComponentWeights::Home::kDisk) {
+          expert.weights->KeepHostCopy(stop);
+        }
       }
       std::shared_ptr<const LoraWeights>& weights = loaded[file];
-      if (weights == nullptr) weights = LoraWeights::Load(*file, expert.weights->mover());
+      if (weights == nullptr) weights = LoraWeights::Load(*file, expert.weights->mover(), stop);
       expert.loras->Add(lora.name, weights);
     }
   }

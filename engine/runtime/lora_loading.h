@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ class OpenedLoras {
 
   // Copies the factors into memory that the experts' devices copy fast, and keeps the weights of
   // experts that have LoRAs in host memory, too, from where a job's end restores them. Throws
-  // c10::OutOfMemoryError.
-  void AddTo(std::vector<Expert>& experts) const;
+  // c10::OutOfMemoryError, and StatusException, CANCELLED, after a stop request.
+  void AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const;
 
  private:
   struct Part {

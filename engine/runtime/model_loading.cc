@@ -250,7 +250,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       return status;
     }
   }
-  loras->AddTo(pipeline.experts);
+  loras->AddTo(pipeline.experts, options.stop);
   if (absl::Status status =
           Take("vae",
                LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),

@@ -136,12 +136,13 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
     // Other models' weights may be what is in the way.
-    if (absl::Status status = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes,
-                                         /*host_bytes=*/0);
-        !status.ok()) {
-      return span.Finish(status);
+    const absl::Status room = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes,
+                                         /*host_bytes=*/0, stop);
+    if (room.ok()) {
+      loaded = Load(spec, stop);
+    } else {
+      loaded = room;
     }
-    loaded = Load(spec, stop);
   }
   if (!loaded.ok()) {
     RecordStop(loaded.status(), timer, load_options_.device, recorder);
@@ -341,7 +342,7 @@ absl::Status WanEngine::CheckRoomToPark(uint64_t bytes) const {
 }
 
 absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_bytes,
-                                   uint64_t host_bytes) {
+                                   uint64_t host_bytes, const std::stop_token& stop) {
   if (limits_.device_memory_bytes == 0) return absl::OkStatus();
   struct Movable {
     std::shared_ptr<ComponentWeights> weights;
@@ -378,7 +379,7 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
         continue;
       }
       if (absl::Status status = CheckRoomToPark(uncopied); !status.ok()) return status;
-      weights->Park();
+      weights->Park(stop);
     }
     return absl::OkStatus();
   });
@@ -407,8 +408,9 @@ void WanEngine::RecordMemory(Recorder& recorder) const {
   for (const Sample& sample : samples) recorder.Record(sample);
 }
 
-absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedModel& model) {
-  if (absl::Status status = ParkOthers(&model, plan.peak_device_bytes, plan.peak_host_bytes);
+absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedModel& model,
+                                      const std::stop_token& stop) {
+  if (absl::Status status = ParkOthers(&model, plan.peak_device_bytes, plan.peak_host_bytes, stop);
       !status.ok()) {
     return status;
   }
@@ -423,7 +425,7 @@ absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedMo
         return status;
       }
       // Now and not when the component has worked: host memory that ends must end nothing midway.
-      model.weights[i]->KeepHostCopy();
+      model.weights[i]->KeepHostCopy(stop);
       model.weights[i]->Park();
     }
     return absl::OkStatus();
@@ -442,7 +444,7 @@ absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const Out
     absl::MutexLock lock(&mutex_);
     host_before_ = {available, HeldOnHost()};
   }
-  absl::Status status = PrepareDevice(plan, **model);
+  absl::Status status = PrepareDevice(plan, **model, stop);
   if (status.ok()) {
     status = CatchTorchErrors("generating", [&] {
       return RunVideoPipeline(plan, (*model)->pipeline, outputs, recorder, observer, stop,

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -66,9 +67,13 @@ class WanEngine final : public Engine {
   // Weights of models other than `model` leave the device, as many as must so that `needed_bytes`
   // fit. They get copies in host memory as far as `host_bytes` are left for the job; beyond that,
   // weights that no configured policy keeps there are dropped, and read again by their next job.
-  absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes, uint64_t host_bytes);
-  // Weights that the plan does not want on the device all the time leave it.
-  absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model);
+  // CANCELLED after a stop request.
+  absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes, uint64_t host_bytes,
+                          const std::stop_token& stop);
+  // Weights that the plan does not want on the device all the time leave it. CANCELLED after a stop
+  // request.
+  absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model,
+                             const std::stop_token& stop);
   // What every model's components hold of the device now.
   void RecordMemory(Recorder& recorder) const;
   // The shortest job of a shape that runs all that its jobs run.

@@ -17,6 +17,10 @@ constexpr int64_t kAlignment = 512;
 
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+absl::Status StoppedError() {
+  return absl::CancelledError("the moving of weights was stopped on request");
+}
+
 // A tensor's own memory as bytes.
 at::Tensor BytesOf(const c10::Storage& storage) {
   return at::from_blob(storage.mutable_data(), {static_cast<int64_t>(storage.nbytes())},
@@ -26,16 +30,20 @@ at::Tensor BytesOf(const c10::Storage& storage) {
 }  // namespace
 
 ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
-                                   std::shared_ptr<const WeightSource> source)
+                                   std::shared_ptr<const WeightSource> source,
+                                   const FeedLimits& feed_limits)
     : mover_(std::move(mover)),
       home_(home),
       source_(std::move(source)),
+      feed_limits_(feed_limits),
       state_(home == Home::kDevice ? State::kUp : State::kParked),
       groups_(1) {
   TORCH_CHECK(home != Home::kDisk || source_ != nullptr, "weights on disk need their source");
 }
 
 ComponentWeights::~ComponentWeights() {
+  const absl::MutexLock lock(&mutex_);
+  EndFeed();
   // A job that was stopped leaves copies behind that no computing waits for.
   mover_->WaitFor(last_arrival_);
   mover_->WaitFor(applied_until_);
@@ -74,29 +82,37 @@ void ComponentWeights::SetReader(std::unique_ptr<const WeightReader> reader) {
 void ComponentWeights::CloseGroup() {
   if (home_ == Home::kDevice) return;
   Group& group = groups_.back();
-  if (home_ == Home::kHost) CopyToHost(group);
+  if (home_ == Home::kHost) CopyToHost(group, {});
   Unbind(group);
 }
 
 void ComponentWeights::BringUp(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
-  if (state_ == State::kUp) return;
-  if (state_ == State::kStreaming) ParkLocked();
+  if (state_ == State::kUp) {
+    // A job that was stopped may have left groups that are not whole.
+    EndFeed();
+    std::vector<size_t> torn;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      if (groups_[i].torn) torn.push_back(i);
+    }
+    if (!torn.empty()) Restore(torn, stop);
+    return;
+  }
+  if (state_ == State::kStreaming) ParkLocked(stop);
   try {
     std::vector<at::Tensor> memory;
     for (const Group& group : groups_) memory.push_back(mover_->AllocateDevice(group.bytes));
     for (const at::Tensor& block : memory) device_bytes_ += static_cast<int64_t>(block.nbytes());
     const WeightMover::Mark after = mover_->MarkCompute();
+    std::vector<size_t> copied;
     std::vector<size_t> unread;
     for (size_t i = 0; i < groups_.size(); ++i) {
       groups_[i].device = memory[i];
-      if (groups_[i].host.defined()) {
-        Fetch(groups_[i], memory[i], after);
-      } else {
-        Bind(groups_[i], memory[i]);
-        unread.push_back(i);
-      }
+      Bind(groups_[i], memory[i]);
+      (groups_[i].host.defined() ? copied : unread).push_back(i);
     }
+    Feed(copied, after, stop);
+    feed_->Check();
     if (!unread.empty()) ReadBase(unread, stop);
   } catch (...) {
     Release();
@@ -105,11 +121,11 @@ void ComponentWeights::BringUp(const std::stop_token& stop) {
   state_ = State::kUp;
 }
 
-void ComponentWeights::Stream() {
+void ComponentWeights::Stream(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
   if (state_ == State::kStreaming) return;
-  KeepHostCopyLocked();
-  if (state_ == State::kUp) ParkLocked();
+  KeepHostCopyLocked(stop);
+  if (state_ == State::kUp) ParkLocked(stop);
   try {
     int64_t largest = 0;
     for (size_t i = 1; i < groups_.size(); ++i) largest = std::max(largest, groups_[i].bytes);
@@ -124,25 +140,26 @@ void ComponentWeights::Stream() {
   state_ = State::kStreaming;
 }
 
-void ComponentWeights::Park() {
+void ComponentWeights::Park(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
-  if (state_ != State::kParked) ParkLocked();
+  if (state_ != State::kParked) ParkLocked(stop);
 }
 
 void ComponentWeights::Drop() {
   const absl::MutexLock lock(&mutex_);
   if (state_ == State::kParked) return;
   if (reader_ == nullptr) {
-    ParkLocked();
+    ParkLocked({});
   } else {
     Release();
   }
 }
 
-void ComponentWeights::KeepHostCopyLocked() {
+void ComponentWeights::KeepHostCopyLocked(const std::stop_token& stop) {
   for (size_t i = 0; i < groups_.size(); ++i) {
     Group& group = groups_[i];
     if (group.host.defined()) continue;
+    if (stop.stop_requested()) throw StatusException(StoppedError());
     const bool is_up = group.bound;
     at::Tensor memory;
     if (!is_up) {
@@ -152,8 +169,8 @@ void ComponentWeights::KeepHostCopyLocked() {
     const absl::Cleanup unbind = [&] {
       if (!is_up) Unbind(group);
     };
-    if (!is_up || group.patch != nullptr || group.torn) ReadBase({&i, 1}, {});
-    CopyToHost(group);
+    if (!is_up || group.patch != nullptr || group.torn) ReadBase({&i, 1}, stop);
+    CopyToHost(group, stop);
   }
 }
 
@@ -168,16 +185,19 @@ void ComponentWeights::ReadBase(std::span<const size_t> groups, const std::stop_
   }
 }
 
-void ComponentWeights::ParkLocked() {
+void ComponentWeights::ParkLocked(const std::stop_token& stop) {
   // Copies first: if host memory ends, the weights are where they were.
-  KeepHostCopyLocked();
+  KeepHostCopyLocked(stop);
   Release();
 }
 
 void ComponentWeights::Release() {
+  // The memory's next owner computes; a copy that is still on its way must not come after that.
+  EndFeed();
+  mover_->ComputeAfter(last_arrival_);
   for (Group& group : groups_) {
-    // The memory's next owner computes; a copy that is still on its way must not come after that.
-    Arrive(group);
+    group.arrival = nullptr;
+    group.torn = false;
     Unbind(group);
     group.device.reset();
   }
@@ -208,15 +228,17 @@ std::optional<NamedWeight> ComponentWeights::Find(std::string_view name) const {
   return found == names_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void ComponentWeights::KeepHostCopy() {
+void ComponentWeights::KeepHostCopy(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
-  KeepHostCopyLocked();
+  KeepHostCopyLocked(stop);
 }
 
-bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch) {
+bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch,
+                                const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
   patch_ = std::move(patch);
   if (state_ == State::kParked) return false;
+  EndFeed();
   bool changes = false;
   std::vector<size_t> to_restore;
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -224,16 +246,20 @@ bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch) {
     if (MustRestore(i)) to_restore.push_back(i);
     changes = changes || MustRestore(i) || groups_[i].patch != PatchOf(i);
   }
-  Restore(to_restore, mover_->MarkCompute());
+  if (!to_restore.empty()) Restore(to_restore, stop);
   return changes;
 }
 
 absl::Status ComponentWeights::FinishPatch(const WorkGate& gate) {
   const absl::MutexLock lock(&mutex_);
   if (state_ != State::kUp) return absl::OkStatus();
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    MakeReady(i);
-    if (absl::Status status = gate.Pass(); !status.ok()) return status;
+  try {
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      MakeReady(i);
+      if (absl::Status status = gate.Pass(); !status.ok()) return status;
+    }
+  } catch (const StatusException& stopped) {
+    return stopped.status();
   }
   mover_->WaitFor(mover_->MarkCompute());
   return absl::OkStatus();
@@ -267,12 +293,15 @@ std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const
 void ComponentWeights::MakeReady(size_t index) {
   Group& group = groups_[index];
   // The others have been restored by SetPatch.
-  if (group.torn) Restore({&index, 1}, mover_->MarkCompute());
-  Arrive(group);
+  if (group.torn) {
+    EndFeed();
+    Restore({&index, 1}, {});
+  }
+  Arrive(index);
   std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
   if (group.patch == wanted) return;
   // Where the base's bits come from when the patch goes.
-  if (!group.host.defined() && reader_ == nullptr) CopyToHost(group);
+  if (!group.host.defined() && reader_ == nullptr) CopyToHost(group, {});
   group.torn = true;
   Apply(wanted, index);
   group.torn = false;
@@ -300,34 +329,63 @@ bool ComponentWeights::MustRestore(size_t index) const {
   return group.torn || (group.patch != nullptr && group.patch != PatchOf(index));
 }
 
-void ComponentWeights::Restore(std::span<const size_t> groups, const WeightMover::Mark& after) {
+void ComponentWeights::Restore(std::span<const size_t> groups, const std::stop_token& stop) {
+  std::vector<size_t> copied;
   std::vector<size_t> unread;
   for (const size_t index : groups) {
     Group& group = groups_[index];
-    if (!group.host.defined()) {
-      unread.push_back(index);
-      continue;
-    }
-    for (const Tensor& tensor : group.tensors) {
-      const at::Tensor device = BytesOf(tensor.storage);
-      group.arrival =
-          mover_->CopyToDevice(group.host.narrow(0, tensor.offset, device.numel()), device, after);
-      last_arrival_ = group.arrival;
-    }
+    (group.host.defined() ? copied : unread).push_back(index);
+    if (!group.host.defined()) continue;
     group.patch = nullptr;
     group.torn = false;
   }
-  if (!unread.empty()) ReadBase(unread, {});
+  if (!copied.empty()) Feed(copied, mover_->MarkCompute(), stop);
+  if (!unread.empty()) ReadBase(unread, stop);
 }
 
-void ComponentWeights::CopyToHost(Group& group) {
+void ComponentWeights::CopyToHost(Group& group, const std::stop_token& stop) {
   const at::Tensor host = mover_->AllocateHost(group.bytes);
   for (const Tensor& tensor : group.tensors) {
+    if (stop.stop_requested()) throw StatusException(StoppedError());
     const at::Tensor bytes = BytesOf(tensor.storage);
     mover_->CopyToHost(bytes, host.narrow(0, tensor.offset, bytes.numel()));
   }
   group.host = host;
   host_bytes_ += group.bytes;
+}
+
+void ComponentWeights::Feed(std::span<const size_t> groups, const WeightMover::Mark& after,
+                            const std::stop_token& stop) {
+  std::vector<WeightFeed::Copy> copies;
+  for (const size_t index : groups) {
+    const Group& group = groups_[index];
+    if (group.device.defined()) {
+      copies.push_back({index, group.host, group.device.narrow(0, 0, group.bytes)});
+      continue;
+    }
+    // Its tensors have memory of their own, or a slot's.
+    for (const Tensor& tensor : group.tensors) {
+      const at::Tensor device = BytesOf(tensor.storage);
+      copies.push_back({index, group.host.narrow(0, tensor.offset, device.numel()), device});
+    }
+  }
+  feed_ = std::make_unique<WeightFeed>(*mover_, std::move(copies), after, stop, feed_limits_);
+  for (const size_t index : groups) groups_[index].fed = true;
+}
+
+void ComponentWeights::EndFeed() {
+  if (feed_ == nullptr) return;
+  if (WeightMover::Mark last = feed_->End(); last != nullptr) last_arrival_ = std::move(last);
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (!groups_[i].fed) continue;
+    groups_[i].fed = false;
+    try {
+      groups_[i].arrival = feed_->Await(i);
+    } catch (...) {
+      groups_[i].torn = true;
+    }
+  }
+  feed_ = nullptr;
 }
 
 void ComponentWeights::Fetch(Group& group, const at::Tensor& device,
@@ -358,7 +416,12 @@ void ComponentWeights::Unbind(Group& group) {
   group.bound = false;
 }
 
-void ComponentWeights::Arrive(Group& group) {
+void ComponentWeights::Arrive(size_t index) {
+  Group& group = groups_[index];
+  if (group.fed) {
+    group.arrival = feed_->Await(index);
+    group.fed = false;
+  }
   mover_->ComputeAfter(group.arrival);
   group.arrival = nullptr;
 }
@@ -371,7 +434,7 @@ void ComponentWeights::FetchIntoSlot(size_t group, size_t keep, const WeightMove
   Slot& slot = slots_[0].group == keep ? slots_[1] : slots_[0];
   if (slot.group != Slot::kNone) {
     // It may have been fetched and never used.
-    Arrive(groups_[slot.group]);
+    Arrive(slot.group);
     Unbind(groups_[slot.group]);
   }
   slot.group = group;

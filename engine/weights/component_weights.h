@@ -27,6 +27,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/checkpoint/weight_source.h"
 #include "engine/device/work_gate.h"
+#include "engine/weights/weight_feed.h"
 #include "engine/weights/weight_mover.h"
 #include "engine/weights/weight_patch.h"
 #include "engine/weights/weight_reader.h"
@@ -48,6 +49,10 @@ struct NamedWeight {
 
 // Thread-safe. What LibTorch throws passes through (c10::OutOfMemoryError where the device has no
 // room); the weights are parked then. Weights that cannot be read again throw StatusException.
+//
+// Functions that move weights take a stop token. After a stop request they throw StatusException,
+// CANCELLED, and what they queued keeps the device for FeedLimits::window_bytes at most. The
+// weights can be used again after the next BringUp, Stream or SetPatch, whichever brings them.
 class ComponentWeights {
  public:
   // Where a group goes when all of it is loaded: kDisk gives its memory back and keeps no copy.
@@ -56,7 +61,8 @@ class ComponentWeights {
   // `source` is where the weights are loaded from; it is kept, so that they can be dropped and read
   // again. Null: they cannot, and Home::kDisk is not allowed.
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
-                   std::shared_ptr<const WeightSource> source = nullptr);
+                   std::shared_ptr<const WeightSource> source = nullptr,
+                   const FeedLimits& feed_limits = {});
   // Waits for what is on its way: its memory ends here.
   ~ComponentWeights();
   ComponentWeights(const ComponentWeights&) = delete;
@@ -83,14 +89,16 @@ class ComponentWeights {
 
   // --- Moving, by whoever decides where weights are.
 
-  // Queues what is not on the device yet, in the order of the groups, and returns at once. Groups
-  // that have no copy in host memory are read from the checkpoint, and the call returns when that
-  // is done; a stop request ends the reading with StatusException, CANCELLED.
+  // Begins to bring what is not on the device yet, in the order of the groups, and returns at once:
+  // a thread goes on with it, and Use throws if it was stopped. Groups that have no copy in host
+  // memory are read from the checkpoint before the call returns.
   void BringUp(const std::stop_token& stop = {});
-  // Only the first group stays on the device; of the others the one in use and the next.
-  void Stream();
-  // To host memory; the device's is free when the call returns. The first time costs a copy.
-  void Park();
+  // Only the first group stays on the device; of the others the one in use and the next. The first
+  // time costs a copy in host memory.
+  void Stream(const std::stop_token& stop = {});
+  // To host memory; the device's is free when the call returns. The first time costs a copy; a stop
+  // request while it is made leaves the weights where they were.
+  void Park(const std::stop_token& stop = {});
   // Gives the device's memory back without making a copy in host memory: what has none there is
   // read again. The same as Park where the weights cannot be read again.
   void Drop();
@@ -111,11 +119,11 @@ class ComponentWeights {
   std::optional<NamedWeight> Find(std::string_view name) const;
   // What is not in host memory yet gets a copy there, so that no later Park or SetPatch has to make
   // it. What is not on the device either is read, one group at a time.
-  void KeepHostCopy();
-  // From here on the weights are the base's with `patch`, or without if it is null. Returns at
-  // once: what is on the device and has to change is on its way from host memory. True if there is
-  // such a thing.
-  bool SetPatch(std::shared_ptr<const WeightPatch> patch);
+  void KeepHostCopy(const std::stop_token& stop = {});
+  // From here on the weights are the base's with `patch`, or without if it is null. Returns whether
+  // something on the device has to change. That is on its way from host memory then, as with
+  // BringUp, or was read.
+  bool SetPatch(std::shared_ptr<const WeightPatch> patch, const std::stop_token& stop = {});
   // Patches everything that is up, which Use would do later, and returns when the device has done
   // it. CANCELLED after a stop request, for which `gate` is passed after every group; the groups
   // that are left are patched when they are used.
@@ -125,7 +133,8 @@ class ComponentWeights {
 
   // What is computed from here on, until Use of another group, may read `group`; the first group
   // may be read all the time between. `next` is the group that will be used then, and is fetched
-  // meanwhile if weights are streamed. Throws c10::Error if the weights are parked.
+  // meanwhile if weights are streamed. Waits until the group's copy is queued. Throws c10::Error if
+  // the weights are parked.
   void Use(size_t group, size_t next);
   // The same for all groups at once; for a component that is never streamed.
   void UseAll();
@@ -142,7 +151,9 @@ class ComponentWeights {
     at::Tensor device;  // undefined while its tensors have memory of their own, or none
     bool bound = true;  // its tensors have memory
     WeightMover::Mark arrival;
-    // What the memory holds: the base's bits if null. Torn: neither, a patch did not end.
+    bool fed = false;  // feed_ brings it; its arrival is known when that has queued it
+    // What the memory holds: the base's bits if null. Torn: neither, since a patch or a copy did
+    // not end.
     std::shared_ptr<const WeightPatch> patch;
     bool torn = false;
   };
@@ -155,12 +166,17 @@ class ComponentWeights {
   enum class State { kUp, kStreaming, kParked };
 
   void CloseGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CopyToHost(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CopyToHost(Group& group, const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Brings the groups, which are bound, from host memory.
+  void Feed(std::span<const size_t> groups, const WeightMover::Mark& after,
+            const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What is being fed and is not queued yet is torn from here on.
+  void EndFeed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fetch(Group& group, const at::Tensor& device, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Bind(Group& group, const at::Tensor& device);
   static void Unbind(Group& group);
-  void Arrive(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Arrive(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Arrived, and patched as it is wanted.
   void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const WeightPatch> PatchOf(size_t group) const
@@ -170,8 +186,8 @@ class ComponentWeights {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the group is not the base's and another patch than the wanted one is on it.
   bool MustRestore(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Queues the base's bits from host memory, or reads them.
-  void Restore(std::span<const size_t> groups, const WeightMover::Mark& after)
+  // Brings the base's bits from host memory, or reads them. Nothing may be being fed.
+  void Restore(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -179,8 +195,8 @@ class ComponentWeights {
   // torn if it throws.
   void ReadBase(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void KeepHostCopyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ParkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepHostCopyLocked(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ParkLocked(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the device's memory back.
   void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -189,6 +205,7 @@ class ComponentWeights {
   std::atomic<int64_t> device_bytes_ = 0;
   const Home home_;
   const std::shared_ptr<const WeightSource> source_;
+  const FeedLimits feed_limits_;
 
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_);
@@ -203,6 +220,7 @@ class ComponentWeights {
   // device is past that, it reads the patch's factors from host memory.
   std::shared_ptr<const WeightPatch> applied_ ABSL_GUARDED_BY(mutex_);
   WeightMover::Mark applied_until_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<WeightFeed> feed_ ABSL_GUARDED_BY(mutex_);  // null: nothing is being fed
 };
 
 }  // namespace wan

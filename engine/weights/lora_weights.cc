@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "engine/device/torch_errors.h"
 #include "engine/weights/weight_loader.h"
 
 namespace wan {
@@ -19,9 +21,13 @@ int64_t AlignedSize(const StoredTensor& tensor) {
 // Hands out one piece of memory from front to back.
 class Packer {
  public:
-  explicit Packer(const at::Tensor& memory) : memory_(memory) {}
+  Packer(const at::Tensor& memory, const std::stop_token& stop) : memory_(memory), stop_(stop) {}
 
   at::Tensor Pack(const StoredTensor& tensor, int64_t rows, int64_t columns) {
+    // The copy reads the file.
+    if (stop_.stop_requested()) {
+      throw StatusException(absl::CancelledError("the loading of a LoRA was stopped on request"));
+    }
     const auto bytes = static_cast<int64_t>(tensor.bytes.size());
     const at::Tensor place = memory_.narrow(0, used_, bytes);
     std::memcpy(place.mutable_data_ptr(), tensor.bytes.data(), tensor.bytes.size());
@@ -31,12 +37,14 @@ class Packer {
 
  private:
   const at::Tensor& memory_;
+  const std::stop_token& stop_;
   int64_t used_ = 0;
 };
 
 }  // namespace
 
-std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, WeightMover& mover) {
+std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, WeightMover& mover,
+                                                     const std::stop_token& stop) {
   int64_t bytes = 0;
   for (const LoraTerm& term : file.terms) {
     bytes += AlignedSize(term.up) + AlignedSize(term.down) + AlignedSize(term.difference);
@@ -44,7 +52,7 @@ std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, Weigh
   std::shared_ptr<LoraWeights> weights(new LoraWeights);
   weights->memory_ = mover.AllocateHost(bytes);
   weights->rank_ = file.rank;
-  Packer packer(weights->memory_);
+  Packer packer(weights->memory_, stop);
   for (const LoraTerm& term : file.terms) {
     Term& added = weights->terms_.emplace_back();
     added.target = term.target;

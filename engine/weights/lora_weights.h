@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ class LoraWeights {
   };
 
   // Copies the file's tensors into host memory that the device of `mover` copies fast; neither is
-  // needed afterwards. Throws c10::OutOfMemoryError where there is none.
-  static std::shared_ptr<const LoraWeights> Load(const LoraFile& file, WeightMover& mover);
+  // needed afterwards. Throws c10::OutOfMemoryError where there is none, and StatusException,
+  // CANCELLED, between two tensors after a stop request.
+  static std::shared_ptr<const LoraWeights> Load(const LoraFile& file, WeightMover& mover,
+                                                 const std::stop_token& stop = {});
 
   const std::vector<Term>& terms() const { return terms_; }
   // The largest; 0 if there are differences alone.

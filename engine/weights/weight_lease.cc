@@ -18,7 +18,7 @@ WeightLease::WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPol
     : weights_(std::move(weights)), policy_(policy) {
   if (weights_ == nullptr) return;
   if (policy == ResidencyPolicy::kStream) {
-    weights_->Stream();
+    weights_->Stream(stop);
   } else {
     weights_->BringUp(stop);
   }

@@ -14,11 +14,11 @@ ResidencyPolicy PolicyOf(const GenerationPlan& plan, ModelComponent component);
 
 class WeightLease {
  public:
-  // Queues the weights and returns at once; the component waits for what it computes with. Weights
-  // that have no copy in host memory are read from the checkpoint before it returns, unless `stop`
-  // is requested. Null weights: always there. Throws what ComponentWeights throws:
-  // c10::OutOfMemoryError where the device has no room, StatusException where reading fails or was
-  // stopped.
+  // Begins to bring the weights and returns at once; the component waits for what it computes with.
+  // Weights that have no copy in host memory are read from the checkpoint before it returns. A
+  // request of `stop` ends all of it, also after the call has returned. Null weights: always there.
+  // Throws what ComponentWeights throws: c10::OutOfMemoryError where the device has no room,
+  // StatusException where reading fails or was stopped.
   WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy,
               const std::stop_token& stop = {});
   // The device's memory is free again, unless the policy is to stay there.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <stop_token>
 
 #include "engine/api/errors.h"
 #include "engine/runtime/wan_engine.h"
@@ -17,8 +18,11 @@ class HostMemoryEngineTest : public testing::Test {
  protected:
   HostMemoryEngineTest()
       : engine_(LoadOptions{}, DeviceDescription{"cpu", "", "fp32"}, PlanLimits{64 * kGiB, {}},
-                std::make_unique<MachineMonitor>("", nullptr, nullptr),
-                [this] { return available_.load(); }) {
+                std::make_unique<MachineMonitor>("", nullptr, nullptr), [this] {
+                  ++asked_;
+                  if (asked_ == stop_when_asked_) stop_.request_stop();
+                  return available_.load();
+                }) {
     Recorder recorder(SystemClock(), engine_.Monitor(), {});
     const absl::Status loaded = engine_.LoadModel({"m", "synthetic:ti2v-tiny"}, recorder, {});
     EXPECT_TRUE(loaded.ok()) << loaded;
@@ -36,7 +40,22 @@ class HostMemoryEngineTest : public testing::Test {
     return request;
   }
 
+  // Runs the plan, and asks for a stop when the engine asks for the host's memory that many times.
+  absl::Status StopWhenAsked(const GenerationPlan& plan, int times) {
+    stop_ = {};
+    asked_ = 0;
+    stop_when_asked_ = times;
+    Recorder recorder(SystemClock(), engine_.Monitor(), {});
+    GenerationObserver observer;
+    absl::Status status = engine_.Generate(plan, {}, recorder, observer, stop_.get_token());
+    stop_when_asked_ = 0;
+    return status;
+  }
+
   std::atomic<uint64_t> available_ = 64 * kGiB;
+  std::atomic<int> asked_ = 0;
+  std::atomic<int> stop_when_asked_ = 0;
+  std::stop_source stop_;
   WanEngine engine_;
 };
 
@@ -71,6 +90,27 @@ TEST_F(HostMemoryEngineTest, ParkingAsksAgain) {
   available_ = 64 * kGiB;
   const absl::Status after = engine_.Generate(*plan, outputs, recorder, observer, {});
   EXPECT_TRUE(after.ok()) << after;
+}
+
+// The engine asks when the job begins, and once before each component is parked.
+TEST_F(HostMemoryEngineTest, AStopEndsTheParkingOfAJobsOwnWeights) {
+  absl::StatusOr<GenerationPlan> plan = engine_.Plan(Request(64, 5));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (ComponentResidency& entry : plan->residency) entry.policy = ResidencyPolicy::kHost;
+  const absl::Status status = StopWhenAsked(*plan, 2);
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  EXPECT_EQ(asked_, 2) << "no other component is parked after the request";
+}
+
+TEST_F(HostMemoryEngineTest, AStopEndsTheParkingOfOtherModels) {
+  Recorder recorder(SystemClock(), engine_.Monitor(), {});
+  ASSERT_TRUE(engine_.LoadModel({"other", "synthetic:ti2v-tiny"}, recorder, {}).ok());
+  absl::StatusOr<GenerationPlan> plan = engine_.Plan(Request(64, 5));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->peak_device_bytes = 64 * kGiB;
+  const absl::Status status = StopWhenAsked(*plan, 2);
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  EXPECT_LE(asked_, 3) << "no other component is parked after the request";
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "engine/weights/weight_mover.h"
@@ -21,7 +23,8 @@ namespace wan {
 // computing or the host waits for them; until then its memory holds rubbish. Its computing is as
 // far behind: what the host said it reads (ComputeWith) counts as unread until somebody waits for
 // a mark that was taken later, and a copy into memory that is still to be read is an error of the
-// test. After the allocations of `fail_after` it has no memory left.
+// test. After the allocations of `fail_after` it has no memory left. Copies may be queued and
+// waited for by several threads.
 class LateMover final : public WeightMover {
  public:
   ~LateMover() override {
@@ -37,42 +40,63 @@ class LateMover final : public WeightMover {
     ComputeWith(memory);  // by whoever had it before
     return memory;
   }
-  Mark MarkCompute() override { return std::make_shared<Point>(Point{0, queued_}); }
+  Mark MarkCompute() override {
+    const std::scoped_lock lock(mutex_);
+    return std::make_shared<Point>(Point{0, queued_});
+  }
   Mark CopyToDevice(const at::Tensor& host, const at::Tensor& device, const Mark& after) override {
+    if (on_copy) on_copy();
+    const std::scoped_lock lock(mutex_);
     EXPECT_NE(after, nullptr) << "a copy must wait for whoever had the memory before";
     if (after != nullptr) {
       EXPECT_GE(PointOf(after).computed, LastUse(device))
           << "a copy overwrites memory that queued computing still reads";
     }
     copied += host.numel();
-    queue_.push_back([host, device] { device.copy_(host); });
+    outstanding_ += host.numel();
+    most_outstanding = std::max(most_outstanding, outstanding_);
+    queue_.push_back([this, host, device] {
+      std::memcpy(device.mutable_data_ptr(), host.const_data_ptr(), host.nbytes());
+      outstanding_ -= host.numel();
+    });
     return std::make_shared<Point>(Point{queue_.size(), 0});
   }
   void ComputeAfter(const Mark& copy) override {
+    const std::scoped_lock lock(mutex_);
     if (copy != nullptr) RunCopies(PointOf(copy).copies);
   }
   void WaitFor(const Mark& mark) noexcept override {
     if (mark == nullptr) return;
+    const std::scoped_lock lock(mutex_);
     RunCopies(PointOf(mark).copies);
     computed_ = std::max(computed_, PointOf(mark).computed);
   }
   void CopyToHost(const at::Tensor& device, const at::Tensor& host) override {
     ++copies_to_host;
+    if (on_copy_to_host) on_copy_to_host();
     host.copy_(device);
   }
 
   // Queues computing that reads or writes `memory`; gives its place in the computing queue.
   uint64_t ComputeWith(const at::Tensor& memory) {
+    const std::scoped_lock lock(mutex_);
     const auto* const begin = static_cast<const std::byte*>(memory.storage().data());
     uses_.push_back({begin, begin + memory.storage().nbytes(), ++queued_});
     return queued_;
   }
   // The place in the computing queue up to which the host has waited.
-  uint64_t computed() const { return computed_; }
+  uint64_t computed() const {
+    const std::scoped_lock lock(mutex_);
+    return computed_;
+  }
 
+  std::function<void()> on_copy;  // before each copy to the device, on the thread that queues it
+  std::function<void()> on_copy_to_host;
   int fail_after = -1;
   int64_t allocated = 0;
+  // Bytes to the device; to be read while nothing is being queued.
   int64_t copied = 0;
+  int64_t most_outstanding = 0;  // that were queued and not done
   int copies_to_host = 0;
 
  private:
@@ -104,8 +128,10 @@ class LateMover final : public WeightMover {
     return last;
   }
 
+  mutable std::mutex mutex_;
   std::vector<std::function<void()>> queue_;
   size_t done_ = 0;
+  int64_t outstanding_ = 0;
   std::vector<Use> uses_;
   uint64_t queued_ = 0;
   uint64_t computed_ = 0;

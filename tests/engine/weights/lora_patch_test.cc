@@ -10,9 +10,11 @@
 
 #include <cstring>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "engine/device/torch_errors.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/random_tensor.h"
 
@@ -50,7 +52,7 @@ class LoraPatchTest : public ::testing::Test {
     term.up = Stored(up);
     term.down = Stored(down);
     term.factor = factor;
-    return LoraWeights::Load(file, weights_->mover());
+    return LoraWeights::Load(file, weights_->mover(), stop_.get_token());
   }
 
   void Apply(const std::vector<ScaledLora>& loras) {
@@ -60,7 +62,21 @@ class LoraPatchTest : public ::testing::Test {
 
   at::Tensor matrix_;
   std::unique_ptr<ComponentWeights> weights_;
+  std::stop_source stop_;
 };
+
+TEST_F(LoraPatchTest, AStopRequestEndsTheLoadingOfFactors) {
+  SetMatrix(RandomTensor({4, 4}, 1));
+  stop_.request_stop();
+  const at::Tensor factors = RandomTensor({4, 4}, 2);
+  EXPECT_EQ(CatchTorchErrors("loading",
+                             [&] {
+                               Lora(factors, factors, 1);
+                               return absl::OkStatus();
+                             })
+                .code(),
+            absl::StatusCode::kCancelled);
+}
 
 // Rounding to bf16 after every LoRA would lose what is less than half a step.
 TEST_F(LoraPatchTest, SumsInFp32AndRoundsOnce) {

@@ -11,9 +11,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "absl/synchronization/barrier.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/planning/residency_plan.h"
@@ -161,18 +161,46 @@ TEST(StagedUploadTest, WhatTheDeviceThrowsComesOutOfArrive) {
   EXPECT_THROW(upload.Arrive().IgnoreError(), c10::Error);
 }
 
+// Every chunk needs a permission, and this thread gives none before the upload is about to end. So
+// the threads get at most a chunk each for every time that they and this one take turns, however
+// late the ending thread is scheduled.
 TEST(StagedUploadTest, GivesUpWhatNobodyWaitedFor) {
   SlowMover mover;
-  absl::Barrier* const started = new absl::Barrier(2);
-  std::atomic<bool> first = true;
+  absl::Mutex mutex;
+  int permitted = 0;
+  int waiting = 0;
+  bool ending = false;
+  bool ended = false;
   mover.on_copy = [&] {
-    if (first.exchange(false) && started->Block()) delete started;
+    const absl::MutexLock lock(&mutex);
+    ++waiting;
+    const auto may_go = [&] { return permitted > 0; };
+    mutex.Await(absl::Condition(&may_go));
+    --waiting;
+    --permitted;
   };
   std::optional<StagedUpload> upload(std::in_place, mover, kSettings);
   const auto source = SomeBytes(2'000'000);
   for (int i = 0; i < 100; ++i) upload->Copy(View(source), Device(2'000'000));
-  if (started->Block()) delete started;
-  upload.reset();
+  std::thread end([&] {
+    {
+      const absl::MutexLock lock(&mutex);
+      ending = true;
+    }
+    upload.reset();
+    const absl::MutexLock lock(&mutex);
+    ended = true;
+  });
+  {
+    const absl::MutexLock lock(&mutex);
+    const auto may_permit = [&] { return ended || (ending && waiting > permitted); };
+    while (true) {
+      mutex.Await(absl::Condition(&may_permit));
+      if (ended) break;
+      ++permitted;
+    }
+  }
+  end.join();
   EXPECT_LT(mover.queued, 200'000);
 }
 

@@ -37,10 +37,10 @@ Connection::Connection(ConnectionOptions options)
 
 Connection::~Connection() = default;
 
-// A channel that has failed to connect waits before it tries again, and refuses calls meanwhile.
-// With a synchronous call as the only user nobody even polls its socket then, except for a timer of
-// gRPC's that fires every 5 s, so that it can miss a server that has been back for a long time.
-// A new channel connects for its first call, and resolves the server's name again.
+// A channel that has failed to connect waits before it tries again, and refuses calls meanwhile. If
+// there are only synchronous calls, its socket is polled only by a timer of gRPC that fires every 5
+// s, so it can miss for a long time that the server is back. A new channel connects for its first
+// call and resolves the server's name again.
 std::shared_ptr<grpc::Channel> Connection::ChannelForCall() const {
   const absl::MutexLock lock(&mutex_);
   if (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {

@@ -25,10 +25,11 @@ absl::Status CheckDestination(const std::filesystem::path& destination) {
       destination.has_parent_path() ? destination.parent_path() : std::filesystem::path(".");
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no folder ", folder.string()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder.string(), " is not an existing folder; create it, or name another"));
   }
   if (absl::Status status = CheckReplaceable(destination); !status.ok()) return status;
-  // Only an attempt tells: permissions, a read-only disk and the length of names all play a part.
+  // Only an attempt shows it: permissions, a read-only disk and the length of names all matter.
   std::filesystem::path probe = destination;
   probe += absl::StrCat(".", absl::Hex(getpid(), absl::kZeroPad12), ".part");
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -16,7 +16,7 @@ absl::Duration ToDuration(const google::protobuf::Duration& duration) {
 }  // namespace
 
 absl::Status FromProto(const google::rpc::Status& proto) {
-  // A code that is no canonical one is UNKNOWN to absl as well.
+  // absl also treats an unknown code as UNKNOWN.
   absl::Status status(static_cast<absl::StatusCode>(proto.code()), proto.message());
   if (!status.ok() && proto.details_size() > 0) {
     status.SetPayload(kPayloadUrl, absl::Cord(proto.SerializeAsString()));
@@ -37,7 +37,7 @@ google::rpc::Status ToProto(const absl::Status& status) {
 absl::Status FromTrailer(int code, std::string_view message, std::string_view details) {
   google::rpc::Status proto;
   if (!proto.ParseFromArray(details.data(), static_cast<int>(details.size()))) proto.Clear();
-  // What the transport says holds: the trailer is only there for the details.
+  // Code and message of the transport count; the trailer only adds the details.
   proto.set_code(code);
   proto.set_message(std::string(message));
   return FromProto(proto);

@@ -1,4 +1,4 @@
-// wanserve: reads the settings, starts the server, and stops it when it is told to.
+// wanserve: reads the settings, starts the server, and stops it on a signal.
 //
 // Exit codes: 0 stopped as asked, 1 could not start, 2 wrong flags or configuration, 75 the device
 // was lost and another process must go on; a second signal ends the process at once with 128 + its
@@ -35,10 +35,11 @@ constexpr int kCouldNotStart = 1;
 constexpr int kUsage = 2;
 constexpr int kDeviceLost = 75;  // EX_TEMPFAIL
 
-// What ends with a lost device may hang in its driver.
+// Most time for the stop of a server whose device is lost, because its driver may hang.
 constexpr std::chrono::seconds kLongestLostStop{20};
 
-// The signals that stop the server, blocked in this thread and all that it will start.
+// Blocks the signals that stop the server, in this thread and all that it will start, and returns
+// them.
 sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -74,7 +75,7 @@ int AwaitSignal(const sigset_t& signals) {
 }
 
 void PrintListening(const Server& server) {
-  // Hosts and ports need no escaping: ParseHostPort lets nothing through that would.
+  // Hosts and ports need no escaping, because ParseHostPort refuses characters that would.
   std::printf("{\"event\":\"listening\",\"grpc\":\"%s\",\"metrics\":\"%s\"}\n",
               ToString(server.grpc_address()).c_str(), ToString(server.metrics_address()).c_str());
   std::fflush(stdout);
@@ -88,9 +89,9 @@ int CouldNotStart(Logger& logger, const absl::Status& status) {
 }
 
 int Serve(const ServerConfig& config) {
-  // A reader that went away is an error of a write, not the end of the server.
+  // A peer that went away must give an error of a write and not end the server.
   std::signal(SIGPIPE, SIG_IGN);
-  // So is a file that has become as large as a limit of the process allows.
+  // The same for a file that reaches the size limit of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   const sigset_t stop_signals = BlockStopSignals();
   RaiseDescriptorLimit();
@@ -100,7 +101,7 @@ int Serve(const ServerConfig& config) {
   auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
                                config.residency_policies, config.device_memory_limit, config.gpm});
   if (!engine.ok()) return CouldNotStart(logger, engine.status());
-  // The main thread waits for signals: a lost device is one more that it gets.
+  // The main thread waits for signals, so a lost device sends it one.
   static std::atomic<bool> device_lost = false;
   auto server = Server::Start(config, **engine, SystemClock(), logger, {}, [] {
     device_lost = true;
@@ -120,8 +121,8 @@ int Serve(const ServerConfig& config) {
     EndWithoutDevice(stop_signals, config.device_lost_grace_seconds, **server, logger);
   }
   logger.Log(LogLevel::kInfo, "stopping", {{"signal", signal}});
-  // Whoever asks twice means now. Everything accepted is on disk; a running job runs again after
-  // the restart.
+  // A second signal ends the process at once. Every accepted job is on disk, and a running job runs
+  // again after the restart.
   std::thread([stop_signals] { _exit(128 + AwaitSignal(stop_signals)); }).detach();
   (*server)->Stop();
   logger.Log(LogLevel::kInfo, "stopped");

@@ -13,7 +13,7 @@
 
 namespace {
 
-// Width of the terminal behind a descriptor; 0 if it is none, or one that cannot redraw a line.
+// Returns the width of a terminal; 0 if the descriptor is not a terminal or cannot redraw a line.
 int TerminalColumns(int fd) {
   const char* const type = std::getenv("TERM");
   if (!isatty(fd) || type == nullptr || std::string_view(type) == "dumb") return 0;
@@ -31,7 +31,7 @@ std::string EnvironmentOr(const char* name, const char* otherwise) {
 
 int main(int argc, char** argv) {
   using namespace wan::client;
-  // What goes wrong is told by wanctl itself; gRPC's own log is for those who ask for it.
+  // wanctl reports errors itself. Users who want gRPC's log set this variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const InterruptHandler interrupt(kExitCancelled);
   const Environment environment{.console = {std::cout, std::cerr, TerminalColumns(STDOUT_FILENO),

@@ -20,7 +20,7 @@ int RunWanctl(const std::vector<std::string>& args, const Environment& environme
     Session session(environment, options.global);
     code = std::visit([&](const auto& command) { return Run(session, command); }, options.command);
   }
-  // A result that could not be written, for example to a full disk, is no result.
+  // If a result could not be written, for example to a full disk, the command has failed.
   if (!environment.console.out.flush() && code == kExitDone) {
     environment.console.err << "wanctl: cannot write to stdout\n";
     code = kExitFailed;

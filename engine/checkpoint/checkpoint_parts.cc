@@ -71,7 +71,8 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   parts.tokenizer_path = path.string();
   std::error_code error;
   if (!fs::is_regular_file(path, error)) {
-    parts.problems.push_back(Absent(parts.tokenizer_path, "no such file: the SentencePiece model"));
+    parts.problems.push_back(
+        Absent(parts.tokenizer_path, "the file of the SentencePiece model is missing"));
   }
 }
 
@@ -284,7 +285,7 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
     name.remove_prefix(kSyntheticScheme.size());
     ReadSynthetic(parts, name);
   } else if (!fs::is_directory(root, error)) {
-    parts.problems.push_back(Absent(path, "no such folder"));
+    parts.problems.push_back(Absent(path, "this folder does not exist"));
   } else if (Exists(root / "model_index.json")) {
     ReadDiffusers(parts);
   } else if (Exists(root / "config.json") || Exists(root / "high_noise_model")) {

@@ -106,7 +106,7 @@ absl::StatusOr<SyntheticModel> FindSyntheticModel(std::string_view name) {
     names.push_back(model.name);
   }
   return absl::NotFoundError(absl::StrCat("synthetic:", Printable(name),
-                                          ": no such synthetic model; there are ",
+                                          ": this synthetic model does not exist; the names are ",
                                           absl::StrJoin(names, ", ")));
 }
 

@@ -52,15 +52,15 @@ at::Tensor AllocateHostMemory(int64_t bytes, at::Device device) {
   const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   void* const memory =
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  TORCH_CHECK_WITH(OutOfMemoryError, memory != MAP_FAILED, "no ", bytes,
-                   " bytes of host memory for weights");
+  TORCH_CHECK_WITH(OutOfMemoryError, memory != MAP_FAILED, "the host did not give ", bytes,
+                   " bytes of memory for weights");
   const bool locked = device.is_cuda();
   if (locked) {
     madvise(memory, size, MADV_HUGEPAGE);
     Populate(static_cast<std::byte*>(memory), static_cast<int64_t>(size));
     if (Plugin() == nullptr || Plugin()->lock_host(device.index(), memory, size) != 0) {
       munmap(memory, size);
-      TORCH_CHECK_WITH(OutOfMemoryError, false, "the driver does not lock ", bytes,
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "the driver could not lock ", bytes,
                        " bytes of host memory for weights");
     }
   }

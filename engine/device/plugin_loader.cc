@@ -41,14 +41,14 @@ absl::StatusOr<const CudaPlugin*> Load() {
   }
   if (library == nullptr) {
     return absl::UnavailableError(
-        absl::StrCat("no CUDA support: ", kLibrary,
-                     " could not be loaded (was the build made with a CUDA toolkit?)", problems));
+        absl::StrCat("CUDA is not available: ", kLibrary,
+                     " could not be loaded; a build without a CUDA toolkit has none", problems));
   }
   const auto entry = reinterpret_cast<CudaPluginEntry>(dlsym(library, kCudaPluginSymbol));
   const CudaPlugin* const plugin = entry == nullptr ? nullptr : entry();
   if (plugin == nullptr || plugin->table_bytes != sizeof(CudaPlugin)) {
-    return absl::UnavailableError(
-        absl::StrCat(kLibrary, " belongs to another build of this program"));
+    return absl::UnavailableError(absl::StrCat(
+        kLibrary, " belongs to another build of this program; install both from the same build"));
   }
   GetCudaOps() = *plugin->ops;
   GetVaeCudaOps() = *plugin->vae_ops;
@@ -83,7 +83,7 @@ absl::StatusOr<std::string> CudaPciBusId(int device) {
   if (!plugin.ok()) return plugin.status();
   char text[64] = {};
   if ((*plugin)->pci_bus_id(device, text, sizeof(text)) != 0) {
-    return absl::UnavailableError(absl::StrCat("no PCI bus id for GPU ", device));
+    return absl::UnavailableError(absl::StrCat("the driver gave no PCI bus id for GPU ", device));
   }
   return std::string(text);
 }
@@ -93,7 +93,8 @@ absl::Status LimitCudaMemory(int device, uint64_t bytes) {
   if (!plugin.ok()) return plugin.status();
   if ((*plugin)->limit_memory(device, bytes) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the memory of GPU ", device, " cannot be held to ", bytes, " bytes"));
+      absl::StrCat("the memory of GPU ", device, " cannot be limited to ", bytes,
+                   " bytes; the limit must not exceed the card's memory"));
 }
 
 }  // namespace wan

@@ -40,8 +40,8 @@ bool SaysOutOfMemory(std::string_view message) {
   return HasOneOf(message, kTexts);
 }
 
-// Errors of libraries that have no room, but also of libraries that have other reasons: a handle
-// that could not be made, a convolution of which every plan wanted more workspace than there was.
+// These errors mean that a library had no room, for a handle or for a convolution's workspace, or
+// something else; the message alone does not tell.
 bool MayMeanOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 5> kTexts = {
       "CUBLAS_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_INTERNAL_ERROR", "CUDNN_STATUS_",
@@ -54,13 +54,13 @@ absl::Status OutOfMemory(const std::string& message) {
   return OutOfMemoryError(memory.empty() ? message : absl::StrCat(message, " (", memory, ")"));
 }
 
-// The status of an exception that is none of memory's own types.
+// Returns the status of an exception whose type does not say that memory ran out.
 absl::Status Diagnose(const std::string& prefix, const std::string& message, bool out_of_memory,
                       int64_t refused_before) {
   DeviceProbe& probe = CurrentDeviceProbe();
   if (const std::optional<std::string> problem = probe.FindProblem()) {
-    return DeviceLostError(
-        absl::StrCat(prefix, "the device works no more: ", *problem, "; seen as: ", message));
+    return DeviceLostError(absl::StrCat(prefix, "the device no longer works: ", *problem,
+                                        "; the failed call said: ", message));
   }
   if (out_of_memory || SaysOutOfMemory(message) ||
       (MayMeanOutOfMemory(message) &&
@@ -88,7 +88,7 @@ absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::
   } catch (const c10::Error& error) {
     return Diagnose(prefix, error.what_without_backtrace(), false, refused);
   } catch (const std::bad_alloc&) {
-    return OutOfMemory(absl::StrCat(prefix, "out of memory: the host has no more"));
+    return OutOfMemory(absl::StrCat(prefix, "out of memory: the host has none left"));
   } catch (const std::exception& error) {
     return Diagnose(prefix, error.what(), false, refused);
   }
@@ -99,7 +99,7 @@ void ReleaseCachedMemory(const c10::Device& device) noexcept {
   try {
     at::accelerator::emptyCache();
   } catch (const c10::Error&) {
-    // Only a lost device refuses, and whoever computes next is told so.
+    // This fails only if the device is lost, which the next computation reports.
   }
 }
 

@@ -31,7 +31,7 @@ class StreamQueue final : public WorkQueue {
 
 }  // namespace
 
-// What was queued and may not be done.
+// The queued work that the device may not have done yet.
 class WorkGate::Backlog {
  public:
   explicit Backlog(std::shared_ptr<WorkQueue> queue) : queue_(std::move(queue)) {}

@@ -52,7 +52,7 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
     if (std::sscanf(text.c_str(), "%5dx%5dx%5d%n", &shape.width, &shape.height, &shape.num_frames,
                     &used) != 3 ||
         used != static_cast<int>(text.size())) {
-      std::cerr << "wan_inspect: --shape is '" << text << "', must be WIDTHxHEIGHTxFRAMES\n";
+      std::cerr << "wan_inspect: --shape is '" << text << "'; it must be WIDTHxHEIGHTxFRAMES\n";
       return false;
     }
     question.shapes.push_back(shape);
@@ -60,8 +60,9 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
   for (const std::string& text : flags.residency) {
     const std::optional<wan::ComponentResidency> entry = wan::ParseComponentResidency(text);
     if (!entry.has_value()) {
-      std::cerr << "wan_inspect: --residency-policy is '" << text
-                << "', must be COMPONENT=POLICY with auto, resident, host, stream, disk or cpu\n";
+      std::cerr
+          << "wan_inspect: --residency-policy is '" << text
+          << "'; it must be COMPONENT=POLICY with auto, resident, host, stream, disk or cpu\n";
       return false;
     }
     question.residency.push_back(*entry);

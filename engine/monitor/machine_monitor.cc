@@ -90,7 +90,7 @@ std::shared_ptr<const MachineMonitor::TimedGpmSample> MachineMonitor::GpmNow() {
 
 std::optional<double> MachineMonitor::SmActivitySince(const TimedGpmSample& from) {
   const std::shared_ptr<const TimedGpmSample> now = GpmNow();
-  // Of the samples, which are both older than the ends of the stretch.
+  // Compare the times of the samples, which may be older than the ends of the probe.
   if (now == nullptr || now->nanos - from.nanos < kGpmShortestNanos) return std::nullopt;
   return nvml_->SmActivity(*from.sample, *now->sample);
 }

@@ -44,8 +44,8 @@ std::optional<uint64_t> StatField(const std::string& text, std::string_view name
   return std::nullopt;
 }
 
-// The folders of the process' control group and of those around it, which limit it as well. What a
-// container has mounted may begin anywhere on that way, so not all of them need exist.
+// Returns the folders of the process's control group and of its ancestors, which limit it as well.
+// Not all of them need exist, because a container may see only a part of the hierarchy.
 std::vector<std::string> GroupFolders(const std::string& proc_self_cgroup) {
   std::vector<std::string> folders;
   std::istringstream lines(proc_self_cgroup);
@@ -103,7 +103,7 @@ std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo) {
 
 std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
                                              const std::string& memory_stat) {
-  // Version 2 says "max" where there is none, version 1 a number beyond every machine's memory.
+  // Without a limit, version 2 says "max" and version 1 a number larger than any memory.
   const std::optional<uint64_t> total = Number(limit);
   const std::optional<uint64_t> charged = Number(usage);
   if (!total || !charged) return std::nullopt;

@@ -144,7 +144,7 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
 }
 
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device) {
-  // A generator of its own: nobody else's draws come between seed and noise.
+  // Use a generator of our own, so that no other draw comes between seed and noise.
   at::Generator generator = at::globalContext().defaultGenerator(device).clone();
   generator.set_current_seed(static_cast<uint64_t>(seed));
   return at::randn(shape, generator, at::TensorOptions().device(device).dtype(at::kFloat));

@@ -1,4 +1,4 @@
-// Has the weights of the right expert on the device for every step, with the job's LoRAs.
+// Brings the weights of each step's expert to the device, with the job's LoRAs merged in.
 #pragma once
 
 #include <optional>
@@ -14,27 +14,26 @@
 
 namespace wan {
 
-// For one job.
+// Serves one job. Not thread-safe.
 class ExpertSwitch {
  public:
-  // All must outlive the object. Decides what the experts' weights are: where other LoRAs than the
-  // job's are merged on the device, the base's weights are on their way there when this returns, so
-  // that it is best made before the text encoder works. `gate` is passed while LoRAs are merged,
-  // and its stop token ends what brings weights.
+  // All arguments must outlive this object. If other LoRAs than the job's are merged into weights
+  // on the device, queues copies of the base's weights; so create it before the text encoder works.
+  // Merging LoRAs passes `gate`, and its stop token also ends the copying of weights.
   ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder,
                WorkGate gate = {});
 
-  // The expert of the plan's step number `step`, 0 for the first; called for one step after the
-  // other. If the plan prefetches and another expert takes over with the step after, its weights
-  // are queued now, so that they come while this step computes.
+  // Returns the expert of the plan's step `step`, 0 for the first. Call it for one step after the
+  // other. If the plan prefetches and the next step has another expert, queues that expert's
+  // weights, so that they are copied while this step computes.
   //
-  // Where LoRAs are merged into weights that are on the device already, that is a span
-  // LoRA_Merging; weights that still have to come are merged one by one when they are used.
-  // CANCELLED after a stop request while they are merged.
+  // Merges LoRAs into weights that are on the device already, in the span LoRA_Merging. Weights
+  // that are not there yet are merged group by group when they are used. CANCELLED after a stop
+  // request while LoRAs are merged.
   absl::StatusOr<VideoTransformer*> Take(int step);
 
-  // After the last step, or before a step is tried again: gives the device's memory back, as the
-  // plan's policies say. The end of the object does so, too.
+  // Frees the device memory that the plan's policies do not keep. Call it after the last step, and
+  // before a step is tried again. The destructor does the same.
   void Finish();
 
  private:

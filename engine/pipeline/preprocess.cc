@@ -19,7 +19,7 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
                                 std::vector<FieldViolation>& violations) {
   if (text.size() > kMaxPromptBytes) {
     violations.push_back(
-        {field, absl::StrCat("has ", text.size(), " bytes; at most ", kMaxPromptBytes)});
+        {field, absl::StrCat("has ", text.size(), " bytes; must have at most ", kMaxPromptBytes)});
     return std::nullopt;
   }
   absl::StatusOr<PromptTokens> tokens = TokenizePrompt(tokenizer, text, model.transformer.text_len);

@@ -149,7 +149,8 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
                               GenerationObserver& observer, std::stop_token stop,
                               SavepointKeeper* savepoints, const PipelineTaps& taps) {
   if (plan.prepared == nullptr) {
-    return absl::InternalError("the plan was not made from a request that was read");
+    return absl::InternalError(
+        "the plan has no prepared request; only Engine::Plan makes one that can run");
   }
   const WorkGate gate(model.device, std::move(stop));
   const Job job{plan, model, recorder, gate, observer, savepoints, taps};

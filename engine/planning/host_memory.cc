@@ -38,9 +38,8 @@ absl::Status CheckHostMemory(const PlannedModel& model, std::span<const Residenc
   for (const PlannedLora& lora : model.loras) needed += lora.host_bytes;
   if (needed <= available_bytes) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
-      "weights of %s wait in host memory, %.1f GiB, and %.1f GiB of it are available: the machine "
-      "needs more memory, or the device does, or the weights need the policy disk "
-      "(docs/memory.md)",
+      "the weights of %s need %.1f GiB of host memory, but %.1f GiB is available; give the machine "
+      "or the device more memory, or give the weights the policy disk (docs/memory.md)",
       absl::StrJoin(names, ", "), static_cast<double>(needed) / kGiB,
       static_cast<double>(available_bytes) / kGiB));
 }

@@ -71,23 +71,23 @@ GenerationRequest Resolve(GenerationRequest request, const PlannedModel& model,
 void CheckTexts(const InspectedRequest& inspected, int64_t limit, Violations& violations) {
   const auto check = [&](const char* field, const std::optional<int64_t>& tokens) {
     if (!tokens.has_value()) return;
-    if (*tokens <= 1) violations.Add(field, "is empty; must hold some text");
+    if (*tokens <= 1) violations.Add(field, "is empty; must have some text");
     if (*tokens > limit) {
-      violations.Add(field, absl::StrCat("has ", *tokens, " tokens with the end mark; at most ",
-                                         limit, " fit"));
+      violations.Add(field, absl::StrCat("has ", *tokens,
+                                         " tokens with the end mark; must have at most ", limit));
     }
   };
   check("prompt", inspected.prompt_tokens);
   check("negative_prompt", inspected.negative_prompt_tokens);
 }
 
-// The size of the video, or nullopt with the violations that forbid it.
+// Returns the size of the video, or nullopt with a violation of whatever forbids it.
 std::optional<VideoShape> DecideShape(const GenerationRequest& request, const PlannedModel& model,
                                       const InspectedRequest& inspected, Violations& violations) {
   const size_t before = violations.list().size();
   const int stride = model.SpatialStride();
   const int time_stride = static_cast<int>(model.vae.stride_temporal);
-  // As an area the size need not lie on the grid.
+  // A size that only gives an area need not lie on the grid.
   const bool on_grid = request.image == nullptr || request.size_is_exact;
   const auto check_side = [&](const char* field, int value) {
     if (value < stride || value > kMaxSide || (on_grid && value % stride != 0)) {
@@ -118,12 +118,11 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
         static_cast<int64_t>(*request.width) * static_cast<int64_t>(*request.height), stride);
     if (size.width < stride || size.height < stride || size.width > kMaxSide ||
         size.height > kMaxSide) {
-      violations.Add("image",
-                     absl::StrCat("is ", inspected.image->width, "x", inspected.image->height,
-                                  "; no video of the requested area has its shape: it "
-                                  "would be ",
-                                  size.width, "x", size.height, ", sides must be from ", stride,
-                                  " to ", kMaxSide));
+      violations.Add(
+          "image",
+          absl::StrCat("is ", inspected.image->width, "x", inspected.image->height,
+                       "; a video of the requested area with this shape would be ", size.width, "x",
+                       size.height, ", but sides must be from ", stride, " to ", kMaxSide));
       return std::nullopt;
     }
     shape.width = size.width;
@@ -139,8 +138,8 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   const auto experts = static_cast<size_t>(family.experts);
   if (request.guidance_scale.size() > experts) {
     violations.Add("guidance_scale", absl::StrCat("has ", request.guidance_scale.size(),
-                                                  " values; ", std::string(NameOf(family.id)),
-                                                  " takes ", experts == 1 ? "one" : "one or two"));
+                                                  " values; must have at most ", experts, " for ",
+                                                  std::string(NameOf(family.id))));
   }
   for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
     violations.CheckRange(absl::StrCat("guidance_scale[", i, "]"), request.guidance_scale[i], 0,
@@ -153,16 +152,16 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
                                           absl::StrJoin(solvers, ", ")));
   }
   if (request.preview_interval < 0) {
-    violations.Add("preview_interval",
-                   absl::StrCat("is ", request.preview_interval, "; must be 0 (none) or more"));
+    violations.Add("preview_interval", absl::StrCat("is ", request.preview_interval,
+                                                    "; must be 0 (no previews) or more"));
   }
 }
 
 void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
                 Violations& violations) {
   if (request.loras.size() > kMaxLorasOfRequest) {
-    violations.Add("loras", absl::StrCat("has ", request.loras.size(), " entries; at most ",
-                                         kMaxLorasOfRequest));
+    violations.Add("loras", absl::StrCat("has ", request.loras.size(),
+                                         " entries; must have at most ", kMaxLorasOfRequest));
   }
   std::set<std::string_view> seen;
   for (size_t i = 0; i < request.loras.size(); ++i) {
@@ -174,35 +173,36 @@ void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
           model.loras, ", ",
           [](std::string* out, const PlannedLora& entry) { out->append(entry.name); });
       violations.Add(field + ".name",
-                     absl::StrCat("'", lora.name, "' is no LoRA of model '", request.model,
-                                  "'; it has ", known.empty() ? "none" : known));
+                     absl::StrCat("'", lora.name, "' is not a LoRA of model '", request.model,
+                                  "', whose LoRAs are: ", known.empty() ? "none" : known));
     } else if (!seen.insert(lora.name).second) {
-      violations.Add(field + ".name", absl::StrCat("'", lora.name, "' is named twice"));
+      violations.Add(field + ".name",
+                     absl::StrCat("'", lora.name, "' is named twice; name each LoRA once"));
     }
     violations.CheckRange(field + ".scale", lora.scale, -kMaxLoraScale, kMaxLoraScale);
   }
 }
 
-// What a few-step checkpoint leaves no choice of: its distillation has fixed it.
+// Checks what a few-step checkpoint leaves no choice of, because its distillation has fixed it.
 void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixed,
                   Violations& violations) {
   if (*request.steps != fixed.steps) {
-    violations.Add("steps", absl::StrCat("is ", *request.steps, "; this few-step model has ",
-                                         fixed.steps, ", no more and no less"));
+    violations.Add("steps", absl::StrCat("is ", *request.steps, "; must be ", fixed.steps,
+                                         ", the number that this few-step model was made for"));
   }
   if (request.solver != fixed.solver) {
-    violations.Add("solver",
-                   absl::StrCat("is '", request.solver, "'; this few-step model takes only ",
-                                std::string(fixed.solver)));
+    violations.Add("solver", absl::StrCat("is '", request.solver, "'; must be ",
+                                          std::string(fixed.solver), " for this few-step model"));
   }
   for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
     if (request.guidance_scale[i] == 1) continue;
     violations.Add(absl::StrCat("guidance_scale[", i, "]"),
                    absl::StrCat("is ", request.guidance_scale[i],
-                                "; this few-step model runs without guidance: must be 1"));
+                                "; must be 1, because this few-step model runs without guidance"));
   }
   if (!request.negative_prompt->empty()) {
-    violations.Add("negative_prompt", "must be empty: this few-step model runs without guidance");
+    violations.Add("negative_prompt",
+                   "must be empty, because this few-step model runs without guidance");
   }
 }
 
@@ -287,10 +287,12 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
   Violations violations(inspected.violations);
   CheckTexts(inspected, model.transformer.text_len, violations);
   if (plan.image_to_video && model.family->image == ImageRole::kNone) {
-    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)), " takes no image"));
+    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)),
+                                         " takes no image; must be empty"));
   }
   if (!plan.image_to_video && !model.family->accepts_text_only) {
-    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)), " needs an image"));
+    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)),
+                                         " needs an image; must be a PNG or JPEG file"));
   }
   CheckSampling(plan.request, *model.family, violations);
   CheckLoras(plan.request, model, violations);

@@ -86,7 +86,11 @@ int64_t LastWhere(int64_t limit, const Predicate& holds) {
   return below;
 }
 
-// Why a job does not fit and what would.
+std::string Frames(const VideoShape& shape) {
+  return absl::StrCat(shape.num_frames, shape.num_frames == 1 ? " frame" : " frames");
+}
+
+// Says why a job does not fit, and what would.
 std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
                              const PlannedModel& model, const InspectedRequest& inspected,
                              const PlanLimits& limits) {
@@ -96,17 +100,17 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
   };
   const LeastDemand demand = FindLeastDemand(model.components, job, limits);
   const uint64_t needed = demand.of_host ? demand.memory.host : demand.memory.total();
-  std::string text = absl::StrCat("a video of ", plan.shape.width, "x", plan.shape.height, ", ",
-                                  plan.shape.num_frames, " frames needs ", GiB(needed), " of ",
+  std::string text = absl::StrCat("a video of ", plan.shape.width, "x", plan.shape.height, " and ",
+                                  Frames(plan.shape), " needs ", GiB(needed), " of ",
                                   demand.of_host ? "host" : "device", " memory in ",
                                   std::string(NameOf(demand.stage)));
   if (demand.of_host) {
     absl::StrAppend(&text, " (", GiB(demand.memory.host_pinned),
-                    " of them weights that wait there); ", GiB(limits.host.available_bytes),
+                    " of it for weights that wait there); ", GiB(limits.host.available_bytes),
                     " is available to this process.");
   } else {
-    absl::StrAppend(&text, " (", GiB(demand.memory.weights), " of them weights); ",
-                    GiB(limits.device_memory_bytes), " are there.");
+    absl::StrAppend(&text, " (", GiB(demand.memory.weights), " of it for weights); ",
+                    GiB(limits.device_memory_bytes), " is available.");
   }
 
   const int step = static_cast<int>(model.vae.stride_temporal);
@@ -131,18 +135,20 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
   });
   const bool smaller_fits = columns > 0 && smaller(columns).height >= stride;
   if (steps >= 0) {
-    absl::StrAppend(&text, " At this size ", shorter(steps).num_frames, " frames fit.");
+    const VideoShape longest = shorter(steps);
+    absl::StrAppend(&text, " At this size at most ", Frames(longest),
+                    longest.num_frames == 1 ? " fits." : " fit.");
   }
   if (smaller_fits) {
-    absl::StrAppend(&text, " With this many frames ", smaller(columns).width, "x",
+    absl::StrAppend(&text, " With this many frames at most ", smaller(columns).width, "x",
                     smaller(columns).height, " fits.");
   }
   if (steps < 0 && !smaller_fits) {
     absl::StrAppend(&text, " No video of this model fits: ",
                     demand.of_host
-                        ? "the host, or the limit of its container, must have more memory, or the "
-                          "device must hold more of the weights, or their policy must be disk."
-                        : "its weights want more frugal policies (host, stream) or a larger "
+                        ? "give the host, or its container's limit, more memory, keep more of the "
+                          "weights on the device, or give them the policy disk."
+                        : "give its weights more frugal policies (host, stream), or use a larger "
                           "device.");
   }
   return text;

@@ -16,26 +16,28 @@ namespace {
 using Policies = std::vector<ResidencyPolicy>;
 
 constexpr int64_t kFp32 = 4;
-// What a streamed byte costs at least, of one that is moved while nothing computes.
+// Least cost of a streamed byte, relative to one that is copied while nothing computes.
 constexpr double kLeastStreamedShare = 0.05;
-// A byte that is read from the page cache at 20 GB/s, of one that crosses the link at 50.
+// Cost of a byte that is read from the page cache at 20 GB/s, relative to one over the link at 50
+// GB/s.
 constexpr double kReadShare = 2.5;
-// What reading weights takes on their way: on a GPU of tensors that are in their file's dtype until
-// they are converted (512 MiB and the last one), on a CPU of a piece of one.
+// The memory that reading weights takes in between. On a GPU it is for tensors that wait in their
+// file's dtype until they are converted (512 MiB and the last one), on a CPU for a piece of one
+// tensor.
 constexpr uint64_t kMostConvertedBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostConvertedBytesOnCpu = uint64_t{32} << 20;
-// Operations that a card gets through while its link brings a byte, as the ones do that are slowest
-// to hide weights behind: an H100's 500 TFLOP/s and 50 GB/s, an A100's 250 and 25.
+// Operations that a card computes while its link copies a byte, for the cards with the lowest
+// ratio: an H100 with 500 TFLOP/s and 50 GB/s, an A100 with 250 TFLOP/s and 25 GB/s.
 constexpr double kFlopsPerLinkByte = 1e4;
-// Host memory that an encoder holds for a pixel of its frames: H.264 looks 30 frames ahead and has
-// a frame in work for every thread.
+// Host memory that an encoder holds for each pixel of a frame: H.264 looks 30 frames ahead, and
+// works on one frame for each thread.
 constexpr int64_t kEncoderPixelBytes = 320;
 
-// Allocators round, and libraries take a little for themselves.
+// Adds 1 %, because allocators round and libraries take a little memory.
 uint64_t WithMargin(uint64_t bytes) { return bytes + bytes / 100; }
 
-// What the device holds from the noise to the last frame besides the stages' own: latents, noise,
-// flow and the solver's memory, texts, the image's channels.
+// Returns the memory that the job holds on the device in every stage: latents, noise, flow, the
+// solver's memory, texts, and the image's channels.
 uint64_t JobBytes(const MemoryJob& job) {
   const LatentSize& size = job.latents;
   const int64_t latents = job.vae.z_dim * size.frames * size.height * size.width * kFp32;

@@ -72,8 +72,8 @@ std::string DigestOf(const at::Tensor& values) {
   return Hex(Hash(kHashBasis, host.const_data_ptr(), host.nbytes()));
 }
 
-// Of a file's bytes: kernels and the code around them are in the program and in the plug-in, and
-// with other code a device may give other bits.
+// Returns a hash of a file's bytes. With other kernels, or other code around them, a device may
+// give other bits, so the program and the plug-in are part of the setup.
 std::string FingerprintOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> part(size_t{1} << 20);
@@ -88,7 +88,7 @@ absl::StatusOr<std::string> SetupOf(at::Device device, at::ScalarType dtype) {
   std::array<char, 256> card{};
   const CudaPlugin* const plugin = LoadedCudaPlugin();
   if (plugin != nullptr && plugin->describe(device.index(), card.data(), card.size()) != 0) {
-    return DeviceLostError(absl::StrCat("the driver does not describe ", device.str()));
+    return DeviceLostError(absl::StrCat("the driver could not describe the device ", device.str()));
   }
   return absl::StrCat(card.data(), ", LibTorch ", TORCH_VERSION, ", cuDNN ",
                       plugin == nullptr ? 0 : at::detail::getCUDAHooks().versionCuDNN(), ", ",
@@ -136,18 +136,19 @@ absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tenso
   const at::Tensor result = first.to(at::kCPU);
   const std::string digest = DigestOf(result);
   if (const std::string other = DigestOf(second); other != digest) {
-    return DeviceLostError(
-        absl::StrCat("the device computes the same thing in two ways: ", digest, " and ", other));
+    return DeviceLostError(absl::StrCat(
+        "the device gave two results for the same computation: ", digest, " and ", other));
   }
   const double tolerance = dtype == at::kFloat ? kToleranceFp32 : kToleranceBf16;
   const double error =
       (at::linalg_vector_norm(result - expected, 2) / at::linalg_vector_norm(expected, 2))
           .item<double>();
   if (error <= tolerance) return digest;
-  // Also where it is no number.
-  return DeviceLostError(absl::StrCat("the device computes wrongly: its result is ", error,
-                                      " from the CPU's, relatively; rounding explains at most ",
-                                      tolerance));
+  // The comparison is also false for NaN.
+  return DeviceLostError(
+      absl::StrCat("the device computes wrongly: its result has a relative "
+                   "error of ",
+                   error, " against the CPU's, but rounding explains at most ", tolerance));
 }
 
 absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType dtype) {

@@ -63,7 +63,8 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarTy
                                      std::make_unique<MachineMonitor>("", nullptr, nullptr));
 }
 
-// What a job may use of a GPU on which nothing of ours lies yet, and holds the allocator to it.
+// Returns the memory that a job may use of a GPU on which this process holds nothing yet, and
+// limits the allocator accordingly.
 absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   const uint64_t free = at::accelerator::getMemoryInfo(device).first;
   const absl::StatusOr<DeviceBudget> budget = ShareDeviceMemory(free, limit);
@@ -116,7 +117,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& optio
     return MakeCpuEngine(options, *dtype);
   } catch (const std::exception& error) {
     return absl::UnavailableError(
-        absl::StrCat("device ", options.device, " could not be brought up: ", error.what()));
+        absl::StrCat("device ", options.device, " could not be initialised: ", error.what()));
   }
 }
 

@@ -33,9 +33,10 @@ absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sou
   for (const LoraSource& source : sources) {
     if (source.expert.has_value() &&
         std::find(experts.begin(), experts.end(), *source.expert) == experts.end()) {
-      return Named(source, absl::InvalidArgumentError(absl::StrCat(
-                               source.path, " is for the expert '", Name(*source.expert),
-                               "', but the model's are: ", Names(experts))));
+      return Named(source,
+                   absl::InvalidArgumentError(absl::StrCat(
+                       source.path, " is for the expert '", Name(*source.expert),
+                       "', which the model does not have; its experts are: ", Names(experts))));
     }
     Lora& lora = opened.Find(source.name);
     std::shared_ptr<const LoraFile> shared;  // experts of the same dimensions share what they read
@@ -44,9 +45,9 @@ absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sou
       const int expert = static_cast<int>(i);
       Part& part = lora.experts[i];
       if (part.file != nullptr) {
-        return Named(source, absl::InvalidArgumentError(
-                                 absl::StrCat("has two files for the expert '", Name(experts[i]),
-                                              "': ", part.path, " and ", source.path)));
+        return Named(source, absl::InvalidArgumentError(absl::StrCat(
+                                 "has two files for the expert '", Name(experts[i]), "', ",
+                                 part.path, " and ", source.path, "; keep one")));
       }
       const TransformerConfig& config = checkpoint.transformer_config(expert);
       if (shared == nullptr || config != checkpoint.transformer_config(expert - 1)) {

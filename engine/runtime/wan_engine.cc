@@ -104,9 +104,9 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Find(std::string_view na
   absl::MutexLock lock(&mutex_);
   const auto found = models_.find(name);
   if (found != models_.end()) return found->second;
-  return WithReason(absl::FailedPreconditionError(
-                        absl::StrCat("model '", std::string(name), "' is not resident")),
-                    "MODEL_NOT_READY");
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat("model '", std::string(name), "' is not loaded")),
+      "MODEL_NOT_READY");
 }
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& spec,
@@ -173,7 +173,7 @@ absl::Status WanEngine::UnloadModel(std::string_view name) {
     absl::MutexLock lock(&mutex_);
     const auto found = models_.find(name);
     if (found == models_.end()) {
-      return absl::NotFoundError(absl::StrCat("model '", std::string(name), "' is not resident"));
+      return absl::NotFoundError(absl::StrCat("model '", std::string(name), "' is not loaded"));
     }
     model = std::move(found->second);
     models_.erase(found);
@@ -335,8 +335,8 @@ absl::Status WanEngine::CheckRoomToPark(uint64_t bytes) const {
   constexpr double kGiB = 1 << 30;
   return WithReason(
       absl::ResourceExhaustedError(absl::StrFormat(
-          "weights that must leave the device take %.1f GiB of host memory, and %.1f GiB is "
-          "available to this process; it needs a higher limit, or fewer models",
+          "the weights that must leave the device need %.1f GiB of host memory, but %.1f GiB is "
+          "available to this process; raise its limit, or load fewer models",
           static_cast<double>(bytes) / kGiB, static_cast<double>(available) / kGiB)),
       "HOST_MEMORY_EXHAUSTED");
 }

@@ -56,7 +56,7 @@ void Executor::Loop(const RunNextJob& run_next_job) {
       };
       mutex_.Await(absl::Condition(&work));
       if (stop_) return;
-      // Whatever a task or a job changes, and whoever wakes meanwhile: jobs are looked at again.
+      // Clear it before the work: a Wake() during the work makes the loop look for jobs again.
       wake_ = false;
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());

@@ -27,8 +27,8 @@ absl::StatusOr<Admission::Lease> Admission::Request(int64_t bytes) {
   }
   Freed(bytes);
   return ServerBusyError(
-      absl::StrCat("the server is reading requests of ", limits_.request_bytes >> 20,
-                   " MiB in all, as many as it may; this one has ", bytes, " bytes"),
+      absl::StrCat("the server works on requests of ", limits_.request_bytes >> 20,
+                   " MiB at most, and this one of ", bytes, " bytes does not fit now"),
       kTryAgain);
 }
 
@@ -40,7 +40,7 @@ absl::StatusOr<Admission::Lease> Admission::Stream() {
   }
   ++stats_.refused_streams;
   return ServerBusyError(
-      absl::StrCat("the server has ", limits_.streams, " open streams, as many as it may"),
+      absl::StrCat("the server has ", limits_.streams, " open streams, which is its limit"),
       kTryAgain);
 }
 
@@ -57,9 +57,9 @@ absl::StatusOr<Admission::Lease> Admission::Download(const std::string& peer) {
   ++stats_.refused_downloads;
   return ServerBusyError(
       too_many_of_peer ? absl::StrCat("this connection has ", limits_.downloads_per_connection,
-                                      " open downloads, as many as it may; end one first")
+                                      " open downloads, which is its limit; end one first")
                        : absl::StrCat("the server has ", limits_.downloads,
-                                      " open downloads, as many as it may"),
+                                      " open downloads, which is its limit"),
       kTryAgain);
 }
 

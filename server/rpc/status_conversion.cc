@@ -41,7 +41,8 @@ google::rpc::BadRequest Shortened(const google::rpc::BadRequest& whole, size_t t
     if (bytes > kViolationsBytes) {
       const size_t left_out = total - static_cast<size_t>(fitting.field_violations_size());
       fitting.add_field_violations()->set_description(
-          absl::StrCat("and ", left_out, " more violations, which do not fit an error's size"));
+          absl::StrCat("and ", left_out, left_out == 1 ? " more violation" : " more violations",
+                       " that did not fit into this answer"));
       break;
     }
     auto* added = fitting.add_field_violations();

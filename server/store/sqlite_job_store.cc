@@ -209,7 +209,7 @@ class SqliteJobStore final : public JobStore {
         }
         before = row.number;
         absl::StatusOr<StoredJob> job = ToJob(row);
-        if (!job.ok()) continue;  // it was set aside and told
+        if (!job.ok()) continue;  // it was set aside and reported
         bytes += row.job.size();
         page.jobs.push_back(*std::move(job));
       }
@@ -379,7 +379,7 @@ class SqliteJobStore final : public JobStore {
     return stored;
   }
 
-  // Moves a damaged row out of the way of all others, and tells of it once.
+  // Moves a damaged row to damaged_jobs, and reports it once.
   absl::Status SetAside(const JobRow& row, const std::string& damage) {
     absl::Status damaged = DamagedError(row.name, damage);
     bool first = false;
@@ -457,7 +457,7 @@ class SqliteJobStore final : public JobStore {
   const std::function<void(const absl::Status&)> on_problem_;
   const FilePlace place_;
   absl::Mutex mutex_;
-  // Numbers of damaged rows that were told of.
+  // The numbers of the damaged rows that were reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<SQLite::Database> database_ ABSL_PT_GUARDED_BY(mutex_);
 };

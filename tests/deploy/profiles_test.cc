@@ -149,7 +149,7 @@ std::string CheckAdvice(const server::ServerConfig& config, const std::string& m
   VideoShape shorter = refused;
   const size_t frames = message.find("At this size ");
   if (frames != std::string::npos &&
-      std::sscanf(message.c_str() + frames, "At this size %d frames fit.", &shorter.num_frames) ==
+      std::sscanf(message.c_str() + frames, "At this size at most %d frame", &shorter.num_frames) ==
           1) {
     EXPECT_TRUE(Plan(config, model, {shorter})["fits"].get<bool>()) << message;
     advice.push_back(absl::StrCat(shorter.num_frames, " frames"));

@@ -136,7 +136,7 @@ class WanTransformer final : public VideoTransformer {
 
   absl::Status CheckLatents(const at::Tensor& latents) const;
 
-  // Of the tokens of `grid`.
+  // Returns the rotary table for the tokens of `grid`.
   const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
 
   // The index of `rows` on the device, undefined if there is one timestep: which tokens share a
@@ -159,7 +159,7 @@ class WanTransformer final : public VideoTransformer {
   const TransformerWeights weights_;
   const int64_t weight_bytes_;
 
-  // Of the texts that were prepared last and still live.
+  // The tables that the latest prepared texts share, as long as these live.
   std::weak_ptr<TokenTables> tables_;
 };
 

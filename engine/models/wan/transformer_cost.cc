@@ -94,7 +94,7 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const int64_t rows = batch * tokens;
   const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
   const int64_t head_dim = config.dim / config.num_heads;
-  // Of the modulation, for the two timesteps that a step has at most.
+  // The memory of the modulation for two timesteps, the most that a step has.
   const int64_t modulation = 2 * 6 * config.dim * kFp32;
 
   MemoryWalk walk;

@@ -99,7 +99,10 @@ Umt5Block Umt5::LoadBlock(WeightLoader& loader, const std::string& prefix) const
 }
 
 absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const WorkGate& gate) {
-  if (ids.empty()) return absl::InvalidArgumentError("no token ids: even an empty text has one");
+  if (ids.empty())
+    return absl::InvalidArgumentError(
+        "there are no token ids; must be at least one, because even an empty text has its end "
+        "mark");
   for (const int64_t id : ids) {
     if (id < 0 || id >= config_.vocab_size) {
       return absl::InvalidArgumentError(absl::StrCat(

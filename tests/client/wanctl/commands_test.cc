@@ -39,7 +39,7 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
   EXPECT_EQ(Generate({"--image", folder_.path().string()}), 2);
   EXPECT_THAT(err_, HasSubstr("Is a directory"));
   EXPECT_EQ(Generate({"--output", (folder_ / "none" / "a.mkv").string()}), 2);
-  EXPECT_THAT(err_, HasSubstr("--output: there is no folder"));
+  EXPECT_THAT(err_, HasSubstr(" is not an existing folder; create it, or name another"));
   std::filesystem::create_directory(folder_ / "b.mkv");
   EXPECT_EQ(Generate({"--output", (folder_ / "b.mkv").string()}), 2);
   EXPECT_THAT(err_, HasSubstr("is a folder"));
@@ -68,7 +68,7 @@ TEST_F(WanctlTest, AnOutputThatCannotBeWrittenIsRefusedBeforeTheJob) {
       {fifo, "--output: " + fifo + " exists and is not a regular file\n"},
       {link, "--output: " + link + " is a symbolic link; name the file that it leads to\n"},
       {dangling, "--output: " + dangling + " is a symbolic link"},
-      {file + "/a.mp4", "--output: there is no folder " + file},
+      {file + "/a.mp4", "--output: " + file + " is not an existing folder"},
       // Its name has room for the ending, but not for that of the part.
       {(folder_ / (std::string(245, 'a') + ".mp4")).string(), "File name too long"},
       // Nobody can create a file there, not even root.

@@ -153,7 +153,8 @@ TEST(CheckpointTest, SyntheticModelsHaveTheTensorsOfRealOnes) {
   EXPECT_EQ(full->text_encoder().Tensors()[0].dtype, DType::kBFloat16);
   EXPECT_EQ(full->vae().Tensors()[0].dtype, DType::kFloat32);
   EXPECT_EQ(Checkpoint::Open("synthetic:ti2v-6b").status().message(),
-            "synthetic:ti2v-6b: no such synthetic model; there are ti2v-5b, t2v-a14b, i2v-a14b, "
+            "synthetic:ti2v-6b: this synthetic model does not exist; the names are ti2v-5b, "
+            "t2v-a14b, i2v-a14b, "
             "ti2v-tiny");
 }
 
@@ -201,11 +202,11 @@ class BrokenCheckpointTest : public ::testing::Test {
 
 TEST_F(BrokenCheckpointTest, FoldersThatAreNoCheckpoint) {
   EXPECT_THAT(ErrorOf(folder_.string() + "/gone", absl::StatusCode::kNotFound),
-              HasSubstr("/gone: no such folder"));
+              HasSubstr("/gone: this folder does not exist"));
   EXPECT_THAT(ErrorOf(folder_.string(), absl::StatusCode::kNotFound),
               HasSubstr("neither upstream's layout"));
   EXPECT_THAT(ErrorOf(Golden("ti2v-5b/original/config.json"), absl::StatusCode::kNotFound),
-              HasSubstr("no such folder"));
+              HasSubstr("this folder does not exist"));
 }
 
 // Each file of each layout is needed, and the message says which one is not there.

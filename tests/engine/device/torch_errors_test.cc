@@ -129,7 +129,7 @@ TEST_F(TorchErrorsTest, ALostDeviceIsAskedNotRead) {
     const absl::Status status = Catch(error);
     EXPECT_TRUE(IsDeviceLost(status)) << status;
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(Message(status), HasSubstr("decoding the video: the device works no more: "
+    EXPECT_THAT(Message(status), HasSubstr("decoding the video: the device no longer works: "
                                            "cudaErrorIllegalAddress"));
     device_.problem.reset();
     EXPECT_FALSE(IsDeviceLost(Catch(error)));

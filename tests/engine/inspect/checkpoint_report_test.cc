@@ -141,7 +141,8 @@ TEST(CheckpointReportTest, DescribesDamage) {
   EXPECT_EQ(vae["tensors"], 0);
   EXPECT_EQ(vae["problems"].size(), 1u);
   EXPECT_THAT(ReportText(report),
-              AllOf(HasSubstr("3 problems:\n"), HasSubstr("spiece.model: no such file"),
+              AllOf(HasSubstr("3 problems:\n"),
+                    HasSubstr("spiece.model: the file of the SentencePiece model is missing"),
                     HasSubstr("-00002-of-00002.safetensors: cannot open"),
                     HasSubstr("Wan2.2_VAE.pth: too short"), HasSubstr("dimensions  unknown"),
                     Not(HasSubstr("complete"))));
@@ -153,8 +154,9 @@ TEST(CheckpointReportTest, SaysWhatIsNoCheckpoint) {
   EXPECT_EQ(report["layout"], nullptr);
   EXPECT_EQ(report["model"], nullptr);
   EXPECT_EQ(report["components"], Json::array());
-  EXPECT_THAT(ReportText(report), AllOf(HasSubstr("layout        unknown"),
-                                        HasSubstr("1 problem:\n  /nowhere: no such folder")));
+  EXPECT_THAT(ReportText(report),
+              AllOf(HasSubstr("layout        unknown"),
+                    HasSubstr("1 problem:\n  /nowhere: this folder does not exist")));
 }
 
 }  // namespace

@@ -312,20 +312,21 @@ TEST(PlanMemoryTest, WhatCannotFitIsRefusedWithWhatWould) {
   const uint64_t card = 11 * kGiB;
   const auto refused = PlanOn(model, Request(4096, 4096, 1021), card);
   const std::string text = Refusal(refused);
-  EXPECT_THAT(text, HasSubstr("a video of 4096x4096, 1021 frames needs "));
-  EXPECT_THAT(text, HasSubstr("11.0 GiB are there"));
+  EXPECT_THAT(text, HasSubstr("a video of 4096x4096 and 1021 frames needs "));
+  EXPECT_THAT(text, HasSubstr("11.0 GiB is available. "));
   // What it names does fit, and a step more does not.
   int frames = 0;
   const size_t at = text.find("At this size ");
   ASSERT_NE(at, std::string::npos) << text;
-  ASSERT_EQ(std::sscanf(text.c_str() + at, "At this size %d frames fit.", &frames), 1);
+  ASSERT_EQ(std::sscanf(text.c_str() + at, "At this size at most %d frames fit.", &frames), 1);
   EXPECT_TRUE(PlanOn(model, Request(4096, 4096, frames), card).ok());
   EXPECT_FALSE(PlanOn(model, Request(4096, 4096, frames + 4), card).ok());
   int width = 0;
   int height = 0;
   const size_t with = text.find("With this many frames ");
   ASSERT_NE(with, std::string::npos) << text;
-  ASSERT_EQ(std::sscanf(text.c_str() + with, "With this many frames %dx%d fits.", &width, &height),
+  ASSERT_EQ(std::sscanf(text.c_str() + with, "With this many frames at most %dx%d fits.", &width,
+                        &height),
             2);
   EXPECT_TRUE(PlanOn(model, Request(width, height, 1021), card).ok());
   EXPECT_FALSE(PlanOn(model, Request(width + 32, height + 32, 1021), card).ok());

@@ -97,8 +97,9 @@ TEST(PlanTest, EveryViolationIsNamedAtOnce) {
                   "prompt", "negative_prompt", "width", "height", "num_frames", "fps", "steps",
                   "guidance_scale", "guidance_scale[0]", "shift", "solver", "preview_interval",
                   "loras[1].name", "loras[1].scale", "loras[2].name", "loras[2].scale"));
-  EXPECT_THAT(std::string(plan.status().message()),
-              testing::HasSubstr("'nobody' is no LoRA of model 'm'; it has light, style"));
+  EXPECT_THAT(
+      std::string(plan.status().message()),
+      testing::HasSubstr("'nobody' is not a LoRA of model 'm', whose LoRAs are: light, style"));
 }
 
 TEST(PlanTest, LorasStayAsTheyWereAskedFor) {

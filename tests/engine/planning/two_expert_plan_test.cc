@@ -140,10 +140,12 @@ TEST(A14bPlanTest, AnExactSizeLiesOnTheGrid) {
 TEST(A14bPlanTest, AnImageIsForImageToVideoOnly) {
   const auto with = PlanOn(RealT2v(), ImageRequest(), ImageOf(64, 64));
   ASSERT_THAT(FieldsOf(with.status()), ElementsAre("image"));
-  EXPECT_EQ(FieldViolationsOf(with.status())[0].description, "t2v-a14b takes no image");
+  EXPECT_EQ(FieldViolationsOf(with.status())[0].description,
+            "t2v-a14b takes no image; must be empty");
   const auto without = PlanOn(RealI2v(), TextRequest());
   ASSERT_THAT(FieldsOf(without.status()), ElementsAre("image"));
-  EXPECT_EQ(FieldViolationsOf(without.status())[0].description, "i2v-a14b needs an image");
+  EXPECT_EQ(FieldViolationsOf(without.status())[0].description,
+            "i2v-a14b needs an image; must be a PNG or JPEG file");
 }
 
 TEST(FewStepPlanTest, TakesTimestepsAndDefaultsFromTheCheckpoint) {
@@ -185,7 +187,8 @@ TEST(FewStepPlanTest, WhatDistillationFixedCannotBeAskedOtherwise) {
   request.negative_prompt = "blurry";
   const auto violations = FieldViolationsOf(PlanOn(FewStepT2v(), request).status());
   ASSERT_EQ(violations.size(), 4u);
-  EXPECT_EQ(violations[0].description, "is 8; this few-step model has 4, no more and no less");
+  EXPECT_EQ(violations[0].description,
+            "is 8; must be 4, the number that this few-step model was made for");
   EXPECT_EQ(violations[1].field, "solver");
   EXPECT_EQ(violations[2].field, "guidance_scale[1]");
   EXPECT_EQ(violations[3].field, "negative_prompt");

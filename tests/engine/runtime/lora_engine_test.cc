@@ -300,7 +300,7 @@ TEST_F(LoraEngineTest, RequestsNameWhatIsWrong) {
   }
   EXPECT_THAT(fields, ElementsAre("loras[1].name", "loras[1].scale", "loras[2].name"));
   EXPECT_EQ(FieldViolationsOf(refused.status())[0].description,
-            "'nobody' is no LoRA of model 'm'; it has a");
+            "'nobody' is not a LoRA of model 'm', whose LoRAs are: a");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A model's LoRAs from their files into host memory.
+// Reads a model's LoRAs from their files into host memory.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,25 @@
 
 namespace wan {
 
-// The registered LoRAs as their files have them, mapped and checked against a checkpoint. No
-// weights are needed for that, so that a bad file is told before a model is loaded for minutes.
+// The registered LoRAs, mapped from their files and checked against a checkpoint. This needs no
+// weights, so a bad file is reported before the model is loaded for minutes.
 class OpenedLoras {
  public:
-  // `experts` are in the checkpoint's order. INVALID_ARGUMENT for an expert that
-  // the model has not, or a name that has two files for one expert; for the files what ReadLoraFile
-  // says of them. All messages name the LoRA.
+  // Opens the files of `sources`. `experts` has the model's experts in the checkpoint's order.
+  // INVALID_ARGUMENT if the model does not have a source's expert, or if a name has two files for
+  // one expert; otherwise the errors of ReadLoraFile. All messages name the LoRA.
   static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
                                           const Checkpoint& checkpoint,
                                           std::span<const ExpertRole> experts);
 
-  // By name.
+  // Both return one entry for each name.
   std::vector<PlannedLora> Plan() const;
   std::vector<LoraDescription> Describe() const;
 
-  // Copies the factors into memory that the experts' devices copy fast, and keeps the weights of
-  // experts that have LoRAs in host memory, too, from where a job's end restores them. Throws
-  // c10::OutOfMemoryError, and StatusException, CANCELLED, after a stop request.
+  // Copies the factors into host memory that the experts' devices copy fast, and makes copies of
+  // the experts' weights there, from which they are restored at a job's end. Throws
+  // c10::OutOfMemoryError if there is no memory, and StatusException (CANCELLED) after a stop
+  // request.
   void AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const;
 
  private:

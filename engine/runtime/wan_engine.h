@@ -1,5 +1,5 @@
-// The Engine that runs real models: which are loaded, whose weights are on the device, and the
-// boundary where exceptions become statuses.
+// The Engine that runs real models. It decides which models' weights are on the device, and turns
+// exceptions into statuses.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace wan {
 // from any thread.
 using HostMemoryProbe = std::function<uint64_t()>;
 
-// What the control group leaves, or the machine where that is less.
+// Returns what the control group leaves, or what the machine has left if that is less.
 uint64_t AvailableHostMemory();
 
 class WanEngine final : public Engine {
@@ -50,36 +50,37 @@ class WanEngine final : public Engine {
   DeviceMonitor& Monitor() override { return *monitor_; }
 
  private:
-  // Makes the device the calling thread's. The executor is a thread of the server's, and CUDA would
-  // put what it does on GPU 0.
+  // Makes the device the calling thread's. The calls come from the server's executor, whose CUDA
+  // calls would go to GPU 0 otherwise.
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
                                                     const std::stop_token& stop);
-  // What a job of a model may hold of the device: all but what other models never give back.
+  // Returns the device memory that a job of a model may hold: all but what other models never free.
   uint64_t MemoryFor(std::string_view name) const;
-  // The memory that a job of `model`, called `name`, may count on now, on the device and the host.
+  // Returns the memory that a job of `model`, whose name is `name`, may use now on device and host.
   PlanLimits LimitsFor(std::string_view name, const LoadedModel& model) const;
-  // Bytes of weights that the models hold in host memory.
+  // Returns the bytes of weights that all models hold in host memory.
   uint64_t HeldOnHost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // RESOURCE_EXHAUSTED if parking `bytes` of weights would take more host memory than there is.
   absl::Status CheckRoomToPark(uint64_t bytes) const;
-  // Weights of models other than `model` leave the device, as many as must so that `needed_bytes`
-  // fit. They get copies in host memory as far as `host_bytes` are left for the job; beyond that,
-  // weights that no configured policy keeps there are dropped, and read again by their next job.
-  // CANCELLED after a stop request.
+  // Moves weights of models other than `model` off the device until `needed_bytes` fit. They get
+  // copies in host memory as long as `host_bytes` are left for the job; after that, weights that no
+  // configured policy keeps there are dropped, and their next job reads them again. CANCELLED after
+  // a stop request.
   absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes, uint64_t host_bytes,
                           const std::stop_token& stop);
-  // Weights that the plan does not want on the device all the time leave it. CANCELLED after a stop
-  // request.
+  // Moves weights off the device that the plan does not keep there all the time. CANCELLED after a
+  // stop request.
   absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model,
                              const std::stop_token& stop);
-  // What every model's components hold of the device now.
+  // Records the device memory that each component of each model holds now.
   void RecordMemory(Recorder& recorder) const;
-  // The shortest job of a shape that runs all that its jobs run.
+  // Plans the shortest job of a shape that runs all code that its jobs run.
   absl::StatusOr<GenerationPlan> PlanWarmup(const LoadedModel& model,
                                             const VideoShape& shape) const;
-  // One plan for each shape, or a small shape if there is none; every violation of all shapes.
+  // Returns one plan for each shape, or one for a small shape if there is none. INVALID_ARGUMENT
+  // with the violations of all shapes.
   absl::StatusOr<std::vector<GenerationPlan>> PlanWarmups(const LoadedModel& model,
                                                           std::span<const VideoShape> shapes) const;
 
@@ -91,8 +92,8 @@ class WanEngine final : public Engine {
 
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<LoadedModel>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
-  // The host as it was before the job that runs: what the job takes for a while is there again for
-  // one that is planned meanwhile.
+  // The host's memory before the running job: what that job takes for a while counts as free for
+  // jobs that are planned meanwhile.
   struct HostBefore {
     uint64_t available = 0;
     uint64_t held = 0;

@@ -1,6 +1,6 @@
-// The weights of one component in groups (a transformer's blocks), and where they are: on the
-// device, in host memory, only in the checkpoint's files, or on their way. Tensors of a component
-// keep their identity through all of it: what moves is the memory behind them.
+// Moves the weights of one component, in groups (a transformer's blocks), between the device, host
+// memory and the checkpoint's files. The component's tensors stay the same objects; only the memory
+// behind them changes.
 //
 //   weights->Use(1, /*next=*/2);      // the component, before it computes with group 1
 //   weights->BringUp();               // its owner, long before
@@ -34,109 +34,110 @@
 
 namespace wan {
 
-// What the groups of a component weigh, in bytes of the device's memory.
+// The sizes of a component's groups, in bytes of device memory.
 struct WeightSizes {
   int64_t total = 0;
-  int64_t base = 0;           // the first group, needed all the time
-  int64_t largest_group = 0;  // of the others
+  int64_t base = 0;           // the first group, which is needed all the time
+  int64_t largest_group = 0;  // the largest of the other groups
 };
 
-// A tensor of a checkpoint where the component has it.
+// Where the component keeps a tensor of the checkpoint.
 struct NamedWeight {
   size_t group = 0;
-  at::Tensor tensor;  // of the checkpoint's shape; a view, if the component packs several in one
+  at::Tensor
+      tensor;  // has the checkpoint's shape; a view if the component packs several tensors in one
 };
 
-// Thread-safe. What LibTorch throws passes through (c10::OutOfMemoryError where the device has no
-// room); the weights are parked then. Weights that cannot be read again throw StatusException.
+// Thread-safe. Exceptions of LibTorch pass through, for example c10::OutOfMemoryError if the device
+// has no room; the weights are parked then. If reading weights again fails, StatusException is
+// thrown.
 //
-// Functions that move weights take a stop token. After a stop request they throw StatusException,
-// CANCELLED, and what they queued keeps the device for FeedLimits::window_bytes at most. The
-// weights can be used again after the next BringUp, Stream or SetPatch, whichever brings them.
+// Functions that move weights take a stop token. After a stop request they throw StatusException
+// with CANCELLED, and at most FeedLimits::window_bytes of copies still occupy the device. The
+// weights can be used again after the next BringUp, Stream or SetPatch that brings them.
 class ComponentWeights {
  public:
-  // Where a group goes when all of it is loaded: kDisk gives its memory back and keeps no copy.
+  // Where a group goes once it is loaded. kDisk frees its memory and keeps no copy.
   enum class Home { kDevice, kHost, kDisk };
 
-  // `source` is where the weights are loaded from; it is kept, so that they can be dropped and read
-  // again. Null: they cannot, and Home::kDisk is not allowed.
+  // `source` is what the weights are loaded from. The object keeps it, so that weights can be
+  // dropped and read again. If it is null, they cannot, and Home::kDisk is not allowed.
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
                    std::shared_ptr<const WeightSource> source = nullptr,
                    const FeedLimits& feed_limits = {});
-  // Waits for what is on its way: its memory ends here.
+  // Waits for running copies, because it frees their memory.
   ~ComponentWeights();
   ComponentWeights(const ComponentWeights&) = delete;
   ComponentWeights& operator=(const ComponentWeights&) = delete;
 
-  // What its weights travel with.
+  // The mover that copies these weights.
   WeightMover& mover() { return *mover_; }
   Home home() const { return home_; }
   const std::shared_ptr<const WeightSource>& source() const { return source_; }
 
-  // --- Building, by the component's loader.
+  // --- Building. Called by the component's loader.
 
-  // Tensors added from here on are of the next group. The first group needs no call.
+  // Begins the next group; tensors added after this belong to it. The first group needs no call.
   void BeginGroup();
-  // `tensor` covers its storage, which it shares with none but views of itself, and is complete
-  // when the group ends.
+  // Adds a tensor to the group. It must cover its storage and share it only with views of itself,
+  // and its values must be complete when the group ends.
   void Add(const at::Tensor& tensor);
-  // `view` is (a part of) a tensor of this group and holds what the checkpoint calls `name`.
+  // Says that `view`, a tensor of this group or a part of one, holds what the checkpoint calls
+  // `name`.
   void Name(std::string_view name, const at::Tensor& view);
   // Ends the last group.
   void FinishBuilding();
-  // `reader` fills the groups as the loader did; from here on they may be dropped.
+  // Sets the reader that fills the groups again. After this they may be dropped.
   void SetReader(std::unique_ptr<const WeightReader> reader);
 
-  // --- Moving, by whoever decides where weights are.
+  // --- Moving. Called by the code that decides where weights are.
 
-  // Begins to bring what is not on the device yet, in the order of the groups, and returns at once:
-  // a thread goes on with it, and Use throws if it was stopped. Groups that have no copy in host
-  // memory are read from the checkpoint before the call returns.
+  // Starts to copy the groups that are not on the device, in order, and returns at once: a thread
+  // goes on with it, and Use throws if it was stopped. Groups without a copy in host memory are
+  // read from the checkpoint before the call returns.
   void BringUp(const std::stop_token& stop = {});
-  // Only the first group stays on the device; of the others the one in use and the next. The first
-  // time costs a copy in host memory.
+  // Keeps only the first group on the device and, of the others, the one in use and the next. The
+  // first call makes a copy in host memory.
   void Stream(const std::stop_token& stop = {});
-  // To host memory; the device's is free when the call returns. The first time costs a copy; a stop
-  // request while it is made leaves the weights where they were.
+  // Moves the weights to host memory and frees the device's before it returns. The first call makes
+  // a copy; a stop request during that leaves the weights where they were.
   void Park(const std::stop_token& stop = {});
-  // Gives the device's memory back without making a copy in host memory: what has none there is
-  // read again. The same as Park where the weights cannot be read again.
+  // Frees the device's memory without making a copy in host memory: groups without a copy are read
+  // again when they are needed. If the weights cannot be read again, it does what Park does.
   void Drop();
-  // True if all of it is on the device or on its way.
+  // Whether all groups are on the device or being copied there.
   bool IsUp() const;
   WeightSizes Sizes() const;
-  // Device memory held now, in bytes. Any thread; does not wait for a move.
+  // The device memory held now, in bytes. Does not wait for a move.
   int64_t DeviceBytes() const { return device_bytes_; }
-  // Host memory that copies of the weights hold, in bytes; it never shrinks. Any thread; does not
-  // wait for a move.
+  // The host memory of the weights' copies, in bytes; it never shrinks. Does not wait for a move.
   int64_t HostBytes() const { return host_bytes_; }
 
-  // --- Patching, by whoever decides what the weights are. Groups are patched on the device, when
-  // they have arrived and are used for the first time; the base's bits stay in host memory, and a
-  // group of another patch or none begins with them.
+  // --- Patching. Called by the code that decides what the weights are. A group is patched on the
+  // device when it is used for the first time after it has arrived. The base's bits stay in host
+  // memory; a group with another patch, or with none, starts from them.
 
-  // Nullopt for a name that the component did not load.
+  // Returns nullopt if the component did not load a tensor of this name.
   std::optional<NamedWeight> Find(std::string_view name) const;
-  // What is not in host memory yet gets a copy there, so that no later Park or SetPatch has to make
-  // it. What is not on the device either is read, one group at a time.
+  // Makes the missing copies in host memory now, so that no later Park or SetPatch has to. Groups
+  // that are not on the device either are read, one at a time.
   void KeepHostCopy(const std::stop_token& stop = {});
-  // From here on the weights are the base's with `patch`, or without if it is null. Returns whether
-  // something on the device has to change. That is on its way from host memory then, as with
-  // BringUp, or was read.
+  // Makes the weights the base's with `patch`, or the base's alone if it is null. Re-fetches the
+  // groups on the device that must change: from host memory asynchronously, as BringUp does, or
+  // from the checkpoint before it returns. Returns whether there were any.
   bool SetPatch(std::shared_ptr<const WeightPatch> patch, const std::stop_token& stop = {});
-  // Patches everything that is up, which Use would do later, and returns when the device has done
-  // it. CANCELLED after a stop request, for which `gate` is passed after every group; the groups
-  // that are left are patched when they are used.
+  // Patches all groups on the device now instead of at their first use, and returns when the device
+  // has done it. CANCELLED after a stop request, because every group passes `gate`; the remaining
+  // groups are patched when they are used.
   absl::Status FinishPatch(const WorkGate& gate = {});
 
-  // --- Using, by the component.
+  // --- Using. Called by the component.
 
-  // What is computed from here on, until Use of another group, may read `group`; the first group
-  // may be read all the time between. `next` is the group that will be used then, and is fetched
-  // meanwhile if weights are streamed. Waits until the group's copy is queued. Throws c10::Error if
-  // the weights are parked.
+  // Lets the work that is queued until the next Use read `group` and the first group. `next` is the
+  // group that will be used after it; it is fetched meanwhile if weights are streamed. Waits until
+  // the group's copy is queued. Throws c10::Error if the weights are parked.
   void Use(size_t group, size_t next);
-  // The same for all groups at once; for a component that is never streamed.
+  // Does the same for all groups at once. For a component that is never streamed.
   void UseAll();
 
  private:

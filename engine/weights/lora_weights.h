@@ -16,8 +16,8 @@ namespace wan {
 
 class LoraWeights {
  public:
-  // An addition to the tensor `target`, as LoraTerm has it: factor * up down, or, if these are
-  // undefined, factor * difference. Matrices in host memory, in the file's dtypes.
+  // What is added to the tensor `target`, as in LoraTerm: factor * up down or, if these are
+  // undefined, factor * difference. The matrices are in host memory, in the file's dtypes.
   struct Term {
     std::string target;
     at::Tensor up;          // [rows, rank]
@@ -26,16 +26,16 @@ class LoraWeights {
     double factor = 1;
   };
 
-  // Copies the file's tensors into host memory that the device of `mover` copies fast; neither is
-  // needed afterwards. Throws c10::OutOfMemoryError where there is none, and StatusException,
-  // CANCELLED, between two tensors after a stop request.
+  // Copies the file's tensors into host memory that the mover's device copies fast. `file` and
+  // `mover` are not needed afterwards. Throws c10::OutOfMemoryError if there is no memory, and
+  // StatusException (CANCELLED) between two tensors after a stop request.
   static std::shared_ptr<const LoraWeights> Load(const LoraFile& file, WeightMover& mover,
                                                  const std::stop_token& stop = {});
 
   const std::vector<Term>& terms() const { return terms_; }
-  // The largest; 0 if there are differences alone.
+  // The largest rank of a term; 0 if all terms are differences.
   int64_t rank() const { return rank_; }
-  // Host memory held.
+  // The host memory that it holds, in bytes.
   int64_t bytes() const { return static_cast<int64_t>(memory_.nbytes()); }
 
  private:

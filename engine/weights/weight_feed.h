@@ -1,5 +1,5 @@
-// Copies of weights to a device that are queued piece by piece, so that a stop finds little of them
-// outstanding.
+// Queues copies of weights to a device piece by piece, so that little of them is outstanding when a
+// stop is requested.
 //
 //   WeightFeed feed(mover, copies, mover.MarkCompute(), stop, {});
 //   mover.ComputeAfter(feed.Await(group));  // for each group, before it is computed with
@@ -23,17 +23,17 @@
 
 namespace wan {
 
-// Nothing that is queued on a device can be called back, and an expert's weights keep the link busy
-// for a second. The default window takes 0.02 s on a link of 50 GB/s and 0.1 s on one of 10, and
-// the host needs microseconds to queue a piece, so the link never runs out of work.
+// Queued copies cannot be cancelled, and those of an expert occupy the link for a second. The
+// default window takes 0.02 s on a link of 50 GB/s and 0.1 s on one of 10 GB/s. The host queues a
+// piece in microseconds, so the link does not run out of work.
 struct FeedLimits {
   int64_t piece_bytes = int64_t{64} << 20;
-  int64_t window_bytes = int64_t{1} << 30;  // what may be queued and not done
+  int64_t window_bytes = int64_t{1} << 30;  // most bytes that may be queued and not done
 };
 
-// The constructor queues the first window. What is beyond it is queued by a thread of the feed's
-// own, as fast as the device takes it. Where the device is the host, copies are done when they are
-// queued, and the constructor makes all of them. All functions are for the owner's thread.
+// The constructor queues the first window; the feed's own thread queues the rest as fast as the
+// device takes it. If the device is the host, the constructor makes all copies. Call all functions
+// on the owner's thread.
 class WeightFeed {
  public:
   struct Copy {
@@ -42,25 +42,24 @@ class WeightFeed {
     at::Tensor device;  // kByte, of the same size
   };
 
-  // The copies are made in their order and not before `after`; those of one group follow one
-  // another. `mover` must outlive the feed, and the memory must live until what was queued is done.
-  // After a stop request no further piece is queued.
+  // Makes the copies in order, after `after`. Those of one group must be adjacent. `mover` must
+  // outlive this object, and the tensors must live until the queued copies are done. After a stop
+  // request it queues no further piece.
   WeightFeed(WeightMover& mover, std::vector<Copy> copies, WeightMover::Mark after,
              std::stop_token stop, const FeedLimits& limits);
-  // Ends the feed; does not wait for the device.
+  // Calls End(). Does not wait for the device.
   ~WeightFeed();
   WeightFeed(const WeightFeed&) = delete;
   WeightFeed& operator=(const WeightFeed&) = delete;
 
-  // Waits until all copies of the group are queued, and returns the mark behind the last one. Null
-  // if the feed has none. Throws StatusException, CANCELLED, if a stop request or End came before
-  // that, and again what the mover threw.
+  // Waits until all copies of the group are queued, and returns the mark behind the last one; null
+  // if the feed has none of this group. Throws StatusException (CANCELLED) if a stop request or End
+  // came before that, and rethrows what the mover threw.
   WeightMover::Mark Await(size_t group);
-  // Throws what Await of the last group would throw by now; does not wait.
+  // Throws what Await of the last group would throw now. Does not wait.
   void Check() const;
 
-  // Queues no further piece, and returns when none is being queued: the mark behind the last that
-  // was, null if none was.
+  // Stops queueing. Returns the mark behind the last queued piece; null if none was queued.
   WeightMover::Mark End();
 
  private:
@@ -75,7 +74,7 @@ class WeightFeed {
   const std::stop_token stop_;
   const FeedLimits limits_;
 
-  // Of whoever runs: the constructor, then the thread.
+  // Used by the constructor, then by the thread.
   size_t next_ = 0;          // the copy that is queued next
   int64_t next_byte_ = 0;    // and where in it
   int64_t outstanding_ = 0;  // bytes of `queued_`
@@ -85,10 +84,10 @@ class WeightFeed {
   std::map<size_t, WeightMover::Mark> whole_ ABSL_GUARDED_BY(mutex_);  // groups that are queued
   WeightMover::Mark last_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;  // nobody queues any more
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;  // no more pieces are queued
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread thread_;  // last: it starts when everything else is there
+  std::thread thread_;  // last, because it uses all other members
 };
 
 }  // namespace wan

@@ -1,4 +1,5 @@
-// Brings a component's weights to where its policy wants them for as long as it works.
+// Brings a component's weights to the place that its policy says, for as long as the component
+// works.
 #pragma once
 
 #include <memory>
@@ -9,19 +10,19 @@
 
 namespace wan {
 
-// The policy of a component in a plan; kResident if the plan does not say.
+// Returns the policy of a component in a plan; kResident if the plan does not name it.
 ResidencyPolicy PolicyOf(const GenerationPlan& plan, ModelComponent component);
 
 class WeightLease {
  public:
-  // Begins to bring the weights and returns at once; the component waits for what it computes with.
-  // Weights that have no copy in host memory are read from the checkpoint before it returns. A
-  // request of `stop` ends all of it, also after the call has returned. Null weights: always there.
-  // Throws what ComponentWeights throws: c10::OutOfMemoryError where the device has no room,
-  // StatusException where reading fails or was stopped.
+  // Starts to copy the weights and returns at once; the component waits for what it uses. Weights
+  // without a copy in host memory are read from the checkpoint before it returns. A stop request
+  // ends all of it, also after this call. Null weights need nothing. Throws what ComponentWeights
+  // throws: c10::OutOfMemoryError if the device has no room, StatusException if reading fails or is
+  // stopped.
   WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy,
               const std::stop_token& stop = {});
-  // The device's memory is free again, unless the policy is to stay there.
+  // Frees the device's memory, unless the policy keeps the weights there.
   ~WeightLease();
   WeightLease(WeightLease&& other) noexcept = default;
   WeightLease& operator=(WeightLease&& other) noexcept;

@@ -77,7 +77,7 @@ std::optional<JobQueue::Place> JobQueue::Visit(
     const std::optional<absl::Duration> estimate = place->second.estimate;
     visit(place->second, before);
     if (place->second.estimate != estimate) {
-      // Only a node that comes anew is added up again.
+      // The tree updates its sums only when an entry is inserted, so insert it anew.
       QueueEntry changed = place->second;
       place->second.estimate = estimate;
       Take(key);

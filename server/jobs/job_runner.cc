@@ -54,7 +54,7 @@ std::vector<OutputFile> WithoutLost(const std::vector<OutputFile>& outputs,
         std::any_of(omissions.begin(), omissions.end(),
                     [&](const Omission& omission) { return omission.output == output.kind; });
     if (lost) {
-      std::error_code ignored;  // the folder is published by renaming it, with a piece at worst
+      std::error_code ignored;  // at worst a partial file is published with the folder
       std::filesystem::remove(output.path, ignored);
     } else {
       whole.push_back(output);

@@ -19,14 +19,14 @@ constexpr absl::Duration kShortestRetry = absl::Seconds(1);
 constexpr absl::Duration kUnknownRetry = absl::Seconds(5);
 constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 
-// Places below this are announced one by one, further ones when they halve or double: a queue of N
-// jobs then costs some log N events a job, not N.
+// Positions below this are announced one by one, others when they halve or double. So a queue of N
+// jobs costs each job about log N events and not N.
 constexpr int kNearPosition = 4;
 
-// Entries of the queue that are looked at while the lock is held once.
+// Most entries of the queue that are visited without releasing the lock.
 constexpr int kEntriesAtOnce = 64;
 
-// Stored events that are read at once.
+// Number of stored events that are read at once.
 constexpr int kPageEvents = 256;
 
 bool WorthAnnouncing(int before, int now) {
@@ -93,7 +93,7 @@ void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace) {
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
     RequeueLost(live, kRestarted);
   } else {
-    Enqueue(live);  // its place is where it was: no event tells of it
+    Enqueue(live);  // its position has not changed, so it needs no event
   }
   if (!IsFinal(job.state()) && job.request().has_deadline()) {
     parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
@@ -182,7 +182,7 @@ std::optional<Attempt> JobTable::BeginNext() {
     parts_.log.Append({job.name(), job, {}, std::nullopt});
     attempt = Attempt{job, live.queued_since, live.stop.get_token(), live.report};
   }
-  // A job that has ended meanwhile taught how long others take.
+  // The estimates may have changed, because a job has ended meanwhile.
   AnnouncePositions(JobQueue::Front(), /*estimate=*/true);
   return attempt;
 }
@@ -279,7 +279,7 @@ void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view 
       stop = live->stop;
     }
   }
-  // Not under the lock: it calls what the engine registered.
+  // Without the lock, because it runs callbacks of the engine.
   stop.request_stop();
   if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false);
 }
@@ -496,7 +496,7 @@ void JobTable::SetState(LiveJob& live, wan::v1::JobState state) {
 
 wan::v1::Job JobTable::View(const LiveJob& live) const {
   wan::v1::Job job = live.stored.job;
-  ClearAttempt(job);  // only the store needs to know of one that runs
+  ClearAttempt(job);  // callers do not see the entry of a running attempt
   const std::optional<int> position = queue_.Position(job.name());
   if (position.has_value()) job.set_queue_position(*position);
   job.set_last_sequence(parts_.log.LastSequence(job.name()));

@@ -12,7 +12,7 @@ void Blend(std::optional<double>& rate, double value) {
   rate = rate.has_value() ? kNewest * value + (1 - kNewest) * *rate : value;
 }
 
-// Whether its operations are what takes a stage's time.
+// Whether the time of a stage depends on its operations.
 bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
 }  // namespace

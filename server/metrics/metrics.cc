@@ -35,7 +35,7 @@ constexpr FinalState kFinalStates[] = {{wan::v1::JOB_STATE_COMPLETED, "completed
 
 }  // namespace
 
-// Shared with the exposition, which may be collecting while the metrics go away.
+// Shared with MetricsServer, which may collect while Metrics is destroyed.
 struct Metrics::Families final : prometheus::Collectable {
   prometheus::Registry registry;
   prometheus::Family<prometheus::Histogram>& stage_seconds =
@@ -88,7 +88,7 @@ class Metrics::StageSink final : public TelemetrySink {
       : families_(families), model_(std::move(model)) {}
 
   void OnSpanEnd(const SpanRecord& record) override {
-    // Half a stage says nothing about how long the stage takes.
+    // A stage that failed did not take its full time.
     if (!record.status.ok()) return;
     families_.stage_seconds
         .Add({{"stage", std::string(NameOf(record.stage.kind))}, {"model", model_}}, kSeconds)
@@ -140,7 +140,7 @@ void Metrics::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*/
 }
 
 void Metrics::OnModelState(const wan::v1::Model& model) {
-  // A counter that is there from the start, at 0, shows its first increment as a rate.
+  // Create the counters at 0, so that rate() sees their first increment.
   for (const FinalState& final : kFinalStates) {
     families_->jobs_total.Add(
         {{"model", std::string(BareModelName(model.name()))}, {"state", final.label}});

@@ -27,13 +27,13 @@ constexpr char kSelectJob[] =
     "(SELECT MAX(sequence) FROM events WHERE events.job = jobs.number), "
     "EXISTS (SELECT 1 FROM events WHERE events.job = jobs.number AND sequence = 1) FROM jobs ";
 
-// Rows that are read while the lock is held once.
+// Most rows that are read without releasing the lock.
 constexpr int kRowsAtOnce = 64;
-// A page of jobs ends early when it has grown so large; gRPC's clients take 4 MiB by default.
+// A page of jobs ends early at this size, because gRPC clients accept 4 MiB by default.
 constexpr size_t kMaxPageBytes = size_t{3} << 20;
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
-// A row of kSelectJob as it lies in the file.
+// A row of kSelectJob.
 struct JobRow {
   int64_t number = 0;
   std::string name;
@@ -197,7 +197,7 @@ class SqliteJobStore final : public JobStore {
     size_t bytes = 0;
     int64_t before = query.before == 0 ? kNewest : query.before;
     for (;;) {
-      // One more than fits, to know whether another page follows.
+      // Read one more than fits, to know whether another page follows.
       const int wanted =
           std::min(kRowsAtOnce, query.limit + 1 - static_cast<int>(page.jobs.size()));
       const absl::StatusOr<std::vector<JobRow>> rows = ReadRows(query.states, before, wanted);
@@ -296,7 +296,7 @@ class SqliteJobStore final : public JobStore {
   }
 
  private:
-  // The one place that catches what SQLite throws; one call at a time.
+  // Runs one call at a time under the lock. Only this function catches exceptions of SQLite.
   template <typename Body>
   auto Guard(const Body& body) -> decltype(body()) {
     absl::MutexLock lock(&mutex_);
@@ -307,7 +307,7 @@ class SqliteJobStore final : public JobStore {
     }
   }
 
-  // The job whose column `key` has this value. DATA_LOSS for one that is damaged.
+  // Returns the job whose column `key` has this value. DATA_LOSS if its row is damaged.
   absl::StatusOr<StoredJob> FindJob(const char* key, std::string_view value,
                                     const absl::Status& missing) {
     const absl::StatusOr<JobRow> row =
@@ -326,8 +326,8 @@ class SqliteJobStore final : public JobStore {
     return ToJob(*row);
   }
 
-  // At most `limit` rows with a number below `before`, newest first. The work is bounded by
-  // `limit`, however many jobs there are: each state has an index in this order.
+  // Returns at most `limit` rows with a number below `before`, newest first. `limit` bounds the
+  // work, however many jobs there are, because each state has an index in this order.
   absl::StatusOr<std::vector<JobRow>> ReadRows(const std::vector<wan::v1::JobState>& states,
                                                int64_t before, int limit) {
     using Rows = std::vector<JobRow>;
@@ -366,7 +366,7 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  // Reads a row with no lock held. DATA_LOSS for a damaged one, which is set aside.
+  // Parses a row with no lock held. DATA_LOSS if it is damaged; it is set aside then.
   absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
     const bool parsed = stored.job.ParseFromString(row.job);
@@ -398,7 +398,7 @@ class SqliteJobStore final : public JobStore {
       remove.exec();
       transaction.commit();
       return absl::OkStatus();
-    }).IgnoreError();  // on a disk that takes no writes it stays where it is, and is passed over
+    }).IgnoreError();  // if the disk takes no writes, the row stays in the table and is skipped
     if (first && on_problem_ != nullptr) on_problem_(damaged);
     return damaged;
   }
@@ -462,7 +462,7 @@ class SqliteJobStore final : public JobStore {
   const std::unique_ptr<SQLite::Database> database_ ABSL_PT_GUARDED_BY(mutex_);
 };
 
-// How a database is opened.
+// The arguments with which a database is opened.
 struct OpenMode {
   std::string name;  // of the file, as SQLite takes it
   int flags = 0;
@@ -509,13 +509,13 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
   OpenMode mode;
   mode.prepare = &PrepareForReading;
   if (!error && log_bytes > 0) {
-    // The log's index lives in memory under the exclusive lock, which needs no right to write where
-    // no locks are taken.
+    // The exclusive lock keeps the log's index in memory; without locks that needs no right to
+    // write.
     mode.name = file.string();
     mode.flags = SQLite::OPEN_READONLY;
     mode.vfs = "unix-none";
   } else {
-    // Without a log SQLite would want to make one.
+    // Without a log SQLite would try to create one.
     mode.name = "file:";
     mode.flags = SQLite::OPEN_READONLY | SQLite::OPEN_URI;
     for (const char c : file.string()) {

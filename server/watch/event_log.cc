@@ -10,7 +10,7 @@
 namespace wan::server {
 namespace internal {
 
-// One reader, as the log sees it. All but `notify` is guarded by the stream's mutex.
+// The log's side of one cursor. The stream's mutex guards all members but `notify`.
 struct CursorState {
   std::function<void()> notify;
   bool armed = false;  // the reader was told kPending and waits to be notified
@@ -23,10 +23,10 @@ struct CursorState {
 // The events of one job that this process has seen.
 struct EventStream {
   absl::Mutex mutex;
-  // Sequence of events[0]; what is older, the store has.
+  // The sequence of events[0]; older events are in the store.
   int64_t first ABSL_GUARDED_BY(mutex) = 1;
   std::vector<std::shared_ptr<const wan::v1::Event>> events ABSL_GUARDED_BY(mutex);
-  bool ended ABSL_GUARDED_BY(mutex) = false;   // the job's last event is there
+  bool ended ABSL_GUARDED_BY(mutex) = false;   // `events` has the job's last event
   bool closed ABSL_GUARDED_BY(mutex) = false;  // the server is stopping
   std::vector<std::shared_ptr<CursorState>> cursors ABSL_GUARDED_BY(mutex);
 };
@@ -40,7 +40,7 @@ using internal::EventStream;
 
 constexpr absl::Duration kRewriteDelay = absl::Seconds(1);
 constexpr int kPageEvents = 256;
-// `first` of a stream whose events all lie in the store.
+// The `first` of a stream whose events are all in the store.
 constexpr int64_t kAllStored = std::numeric_limits<int64_t>::max();
 
 // Changes a stream, then notifies the cursors that wait, with no lock held.
@@ -248,7 +248,7 @@ void EventLog::AwaitWork(bool refused) {
 }
 
 void EventLog::WriterLoop() {
-  Batch refused;  // shown, but not stored yet
+  Batch refused;  // shown to cursors, but not stored yet
   for (;;) {
     Batch batch = std::exchange(refused, {});
     const size_t shown = batch.changes.size();
@@ -313,7 +313,7 @@ std::vector<absl::Status> EventLog::Write(const std::vector<JobChange>& changes)
   if (changes.empty() || store_.Apply(changes).ok()) {
     return std::vector<absl::Status>(changes.size());
   }
-  // One by one, so that a change which the store can never take holds up its own job only.
+  // Write one by one, so that a change that the store never accepts delays only its own job.
   std::vector<absl::Status> results;
   std::unordered_map<std::string, absl::Status> refused_jobs;
   for (const JobChange& change : changes) {

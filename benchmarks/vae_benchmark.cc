@@ -70,7 +70,9 @@ absl::Status Run(const Settings& settings) {
   if (!checkpoint.ok()) return checkpoint.status();
   const auto vae = LoadWanVae((*checkpoint)->vae(), (*checkpoint)->vae_config(),
                               {.device = *device,
-                               .dtype = settings.precision == "bf16" ? at::kBFloat16 : at::kFloat,
+                               .dtype = settings.precision == "bf16"   ? at::kBFloat16
+                                        : settings.precision == "fp16" ? at::kHalf
+                                                                       : at::kFloat,
                                .allow_tf32 = settings.precision == "tf32"});
   if (!vae.ok()) return vae.status();
   std::printf("%s, %s on %s: weights %.2f GiB\n", settings.model.c_str(),
@@ -125,7 +127,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", settings.model, "checkpoint, or synthetic:NAME")->capture_default_str();
   app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--precision", settings.precision)
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
+      ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}))
       ->capture_default_str();
   std::string size = "1280x704";
   app.add_option("--size", size, "pixels, WIDTHxHEIGHT")->capture_default_str();

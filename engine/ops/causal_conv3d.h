@@ -6,18 +6,42 @@
 // operator before the convolution writes its result directly into the window that the convolution
 // reads, so no frame is copied only to be placed behind the history:
 //
-//   at::Tensor window = conv.OpenWindow(history, frames, height, width);
-//   ChannelRmsNormSilu(x, gamma, conv.NewFrames(window));
+//   CausalWindow window = conv.OpenWindow(history, frames, height, width);
+//   window.Fill([&](int64_t first, const at::Tensor& frames) {
+//     ChannelRmsNormSilu(x.narrow(2, first, frames.size(2)), gamma, frames);
+//   });
 //   at::Tensor y = conv.Run(std::move(window), history);
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "engine/ops/convolution.h"
+#include "engine/ops/fused_convolution.h"
 
 namespace wan {
+
+// What a causal convolution reads for one chunk: the frames before it, and its own, which the
+// caller writes.
+class CausalWindow {
+ public:
+  // Calls `write` for each run of the chunk's frames with the number of its first frame and the
+  // place of the run, [1, in, n, height, width]. Every value of every run must be written.
+  void Fill(const std::function<void(int64_t first, const at::Tensor& frames)>& write) const;
+
+ private:
+  friend class CausalConv3d;
+
+  // What is read, in order; the frames before the chunk's own are missing if they are zeros.
+  std::vector<at::Tensor> runs_;
+  // The chunk's own frames in them, without what fills up the channels.
+  std::vector<at::Tensor> new_frames_;
+  // The next chunk's history, if that is not copied from the runs.
+  at::Tensor next_;
+};
 
 class CausalConv3d {
  public:
@@ -28,27 +52,37 @@ class CausalConv3d {
   // The number of earlier frames that the convolution reads: kt - time_stride.
   int64_t history_frames() const { return history_frames_; }
 
-  // Returns a buffer [1, in, history_frames + frames, height, width] that begins with `history`, or
-  // with zeros if `history` is undefined. The caller writes the rest.
-  at::Tensor OpenWindow(const at::Tensor& history, int64_t frames, int64_t height,
-                        int64_t width) const;
+  // Returns a window for a chunk that follows `history`, or zeros if `history` is undefined.
+  CausalWindow OpenWindow(const at::Tensor& history, int64_t frames, int64_t height,
+                          int64_t width) const;
 
-  // Returns the part of a window that the caller writes, a view [1, in, frames, height, width].
-  at::Tensor NewFrames(const at::Tensor& window) const;
-
-  // Returns [1, out, frames / time_stride, height, width]. Moves `history` on to the end of the
-  // window and releases the window.
-  at::Tensor Run(at::Tensor window, at::Tensor& history) const;
+  // Returns [1, out, frames / time_stride, height, width], to which `addend` of the same shape is
+  // added if it is defined. Moves `history` on to the end of the window and releases the window.
+  at::Tensor Run(CausalWindow window, at::Tensor& history, const at::Tensor& addend = {}) const;
 
   // Does all of this for an input x [1, in, frames, height, width] that exists already.
   at::Tensor operator()(const at::Tensor& x, at::Tensor& history) const;
+
+  // The same with Spread::kFrames (fused_convolution.h): [1, out / 2, 2 * frames, height, width].
+  // Only if SpreadsFrames.
+  bool SpreadsFrames() const { return spreads_frames_; }
+  at::Tensor SpreadFrames(const at::Tensor& x, at::Tensor& history) const;
 
   // Moves `history` on to the end of x (at least history_frames frames) without convolving.
   void Remember(const at::Tensor& x, at::Tensor& history) const;
 
  private:
+  CausalWindow CopyToWindow(const at::Tensor& x, const at::Tensor& history) const;
+  at::Tensor RunFused(CausalWindow window, Spread spread, const at::Tensor& addend,
+                      at::Tensor& history) const;
+
   Convolution convolution_;
   int64_t history_frames_;
+  // Channels of a window. One kernel (fused_convolution.h) may read the frames where they are; it
+  // takes channels by the chunk, so that zeros may stand behind those of the weights.
+  int64_t channels_;
+  bool fused_;
+  bool spreads_frames_ = false;
 };
 
 }  // namespace wan

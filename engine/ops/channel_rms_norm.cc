@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/silu.h>
+#include <ATen/record_function.h>
 
 #include <cmath>
 #include <vector>
@@ -33,6 +34,7 @@ at::Tensor ChannelRmsNorm(const at::Tensor& x, const at::Tensor& gamma) {
 }
 
 void ChannelRmsNormSilu(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out) {
+  RECORD_USER_SCOPE_WITH_INPUTS("wan::channel_rms_norm_silu", (std::vector<c10::IValue>{x}));
   if (x.is_cuda()) {
     const auto kernel = GetVaeCudaOps().channel_rms_norm_silu;
     if (kernel != nullptr && kernel(x, gamma, out)) return;

@@ -1,7 +1,7 @@
 // Normalises the channels of every pixel: x / max(|x|, 1e-12) * sqrt(C) * gamma, where |x| is the
 // Euclidean length over the C channels. Lengths are computed in fp32.
 //
-// x is [N, C, ...] in fp32 or bf16, gamma has C elements in the same dtype.
+// x is [N, C, ...] in fp32, bf16 or fp16, gamma has C elements in the same dtype.
 #pragma once
 
 #include <ATen/core/Tensor.h>

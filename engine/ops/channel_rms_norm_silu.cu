@@ -1,5 +1,5 @@
 // ChannelRmsNormSilu (channel_rms_norm.h) in one pass over memory, for pixels whose channels lie
-// together. A pixel has too few channels for a block: one warp holds it in registers.
+// together. A pixel has too few channels for a block: a part of a warp holds it in registers.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -12,16 +12,26 @@
 namespace wan {
 namespace {
 
-constexpr int kWarpsPerBlock = 8;
+constexpr int kThreads = 256;
 constexpr int kMaxVectorsPerLane = 4;
 constexpr float kSmallestLength = 1e-12f;
 
-template <typename T, int kVectors>
-__global__ void __launch_bounds__(kWarp* kWarpsPerBlock)
+__device__ __forceinline__ float Silu(float y, float) { return y / (1.0f + expf(-y)); }
+// Rounding to 11 bits or fewer hides what the fast functions leave out.
+template <typename T>
+__device__ __forceinline__ float Silu(float y, T) {
+  return __fdividef(y, 1.0f + __expf(-y));
+}
+
+// kLanes neighbouring lanes of a warp have a pixel.
+template <typename T, int kLanes, int kVectors>
+__global__ void __launch_bounds__(kThreads)
     NormSiluKernel(const T* __restrict__ x, const T* __restrict__ gamma, T* __restrict__ out,
                    int64_t pixels, int channels, float root_of_channels) {
-  const int64_t pixel = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.y;
-  if (pixel >= pixels) return;  // a whole warp at a time
+  constexpr int kPixels = kThreads / kLanes;
+  const int lane = threadIdx.x % kLanes;
+  const int64_t pixel = static_cast<int64_t>(blockIdx.x) * kPixels + threadIdx.x / kLanes;
+  const bool inside = pixel < pixels;
   x += pixel * channels;
   out += pixel * channels;
 
@@ -29,47 +39,83 @@ __global__ void __launch_bounds__(kWarp* kWarpsPerBlock)
   float squares = 0;
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
-    const int channel = (v * kWarp + threadIdx.x) * kVector;
-    if (channel >= channels) continue;
+    const int channel = (v * kLanes + lane) * kVector;
+    if (!inside || channel >= channels) continue;
     values[v] = LoadVector(x + channel);
 #pragma unroll
     for (int i = 0; i < kVector; ++i) squares += values[v].values[i] * values[v].values[i];
   }
 #pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
     squares += __shfl_xor_sync(0xffffffffu, squares, distance);
   }
   const float scale = root_of_channels / fmaxf(sqrtf(squares), kSmallestLength);
 
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
-    const int channel = (v * kWarp + threadIdx.x) * kVector;
-    if (channel >= channels) continue;
+    const int channel = (v * kLanes + lane) * kVector;
+    if (!inside || channel >= channels) continue;
     const Vector weight = LoadVector(gamma + channel);
     Vector result;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      const float y = values[v].values[i] * scale * weight.values[i];
-      result.values[i] = y / (1.0f + expf(-y));
+      result.values[i] = Silu(values[v].values[i] * scale * weight.values[i], T{});
     }
     StoreVector(out + channel, result);
   }
 }
 
-template <typename T, int kVectors = 1>
-void Launch(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
+template <typename T, int kLanes, int kVectors>
+void LaunchWith(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
+  constexpr int kPixels = kThreads / kLanes;
   const int64_t channels = x.size(1);
-  if constexpr (kVectors < kMaxVectorsPerLane) {
-    if (channels > kVectors * kWarp * kVector) return Launch<T, kVectors + 1>(x, gamma, out);
-  }
   const int64_t pixels = x.numel() / channels;
-  const int64_t blocks = (pixels + kWarpsPerBlock - 1) / kWarpsPerBlock;
-  NormSiluKernel<T, kVectors><<<static_cast<unsigned>(blocks), dim3(kWarp, kWarpsPerBlock), 0,
-                                c10::cuda::getCurrentCUDAStream()>>>(
-      static_cast<const T*>(x.const_data_ptr()), static_cast<const T*>(gamma.const_data_ptr()),
-      static_cast<T*>(out.mutable_data_ptr()), pixels, static_cast<int>(channels),
-      sqrtf(static_cast<float>(channels)));
+  const int64_t blocks = (pixels + kPixels - 1) / kPixels;
+  NormSiluKernel<T, kLanes, kVectors>
+      <<<static_cast<unsigned>(blocks), kThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(
+          static_cast<const T*>(x.const_data_ptr()), static_cast<const T*>(gamma.const_data_ptr()),
+          static_cast<T*>(out.mutable_data_ptr()), pixels, static_cast<int>(channels),
+          sqrtf(static_cast<float>(channels)));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+template <typename T, int kLanes>
+void LaunchLanes(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out,
+                 int64_t vectors) {
+  switch (vectors) {
+    case 1:
+      return LaunchWith<T, kLanes, 1>(x, gamma, out);
+    case 2:
+      return LaunchWith<T, kLanes, 2>(x, gamma, out);
+    case 3:
+      return LaunchWith<T, kLanes, 3>(x, gamma, out);
+    default:
+      return LaunchWith<T, kLanes, 4>(x, gamma, out);
+  }
+}
+
+// With as few lanes idle as possible, and as few lanes as possible then.
+template <typename T>
+void Launch(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
+  const int64_t all = x.size(1) / kVector;
+  int64_t lanes = kWarp;
+  int64_t vectors = (all + lanes - 1) / lanes;
+  for (int64_t fewer = kWarp / 2; fewer >= 4; fewer /= 2) {
+    const int64_t each = (all + fewer - 1) / fewer;
+    if (each > kMaxVectorsPerLane || each * fewer > vectors * lanes) break;
+    lanes = fewer;
+    vectors = each;
+  }
+  switch (lanes) {
+    case 4:
+      return LaunchLanes<T, 4>(x, gamma, out, vectors);
+    case 8:
+      return LaunchLanes<T, 8>(x, gamma, out, vectors);
+    case 16:
+      return LaunchLanes<T, 16>(x, gamma, out, vectors);
+    default:
+      return LaunchLanes<T, kWarp>(x, gamma, out, vectors);
+  }
 }
 
 bool StartsAtVector(const at::Tensor& x) {
@@ -90,7 +136,7 @@ bool IsPixelRows(const at::Tensor& x) {
 
 bool ChannelRmsNormSiluCuda(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
   const at::ScalarType dtype = x.scalar_type();
-  if (dtype != at::kFloat && dtype != at::kBFloat16) return false;
+  if (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kHalf) return false;
   if (gamma.scalar_type() != dtype || out.scalar_type() != dtype) return false;
   if (!gamma.is_contiguous() || !StartsAtVector(gamma)) return false;
   if (out.sizes() != x.sizes() || !IsPixelRows(x) || !IsPixelRows(out)) return false;
@@ -101,6 +147,8 @@ bool ChannelRmsNormSiluCuda(const at::Tensor& x, const at::Tensor& gamma, const 
   const c10::cuda::CUDAGuard guard(x.device());
   if (dtype == at::kFloat) {
     Launch<float>(x, gamma, out);
+  } else if (dtype == at::kHalf) {
+    Launch<__half>(x, gamma, out);
   } else {
     Launch<__nv_bfloat16>(x, gamma, out);
   }

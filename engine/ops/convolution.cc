@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/ops/fused_convolution.h"
+
 namespace wan {
 
 Convolution::Convolution(const at::Tensor& weight, at::Tensor bias, std::vector<int64_t> stride,
@@ -24,6 +26,25 @@ Convolution::Convolution(const at::Tensor& weight, at::Tensor bias, std::vector<
   std::vector<int64_t> broadcast(stride_.size() + 1, 1);
   broadcast[0] = bias_.size(0);
   bias_over_pixels_ = bias_.view(broadcast);
+  const auto all = [](const std::vector<int64_t>& values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
+  };
+  fused_ = all(stride_, 1) && all(padding_, 0) &&
+           c10::multiply_integers(weight_.sizes().slice(2)) == 1 &&
+           HasFusedConvolution(weight_, Spread::kNone, allow_tf32_);
+}
+
+void Convolution::AddTo(const at::Tensor& x, at::Tensor& y) const {
+  if (!fused_) {
+    y.add_((*this)(x));
+    return;
+  }
+  FusedConvolution convolution;
+  convolution.weight = weight_;
+  convolution.bias = bias_;
+  convolution.frames = {x};
+  convolution.addend = y;
+  ConvolveFused(convolution, y);
 }
 
 at::Tensor Convolution::operator()(const at::Tensor& x) const {

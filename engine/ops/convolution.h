@@ -39,7 +39,11 @@ class Convolution {
   // For tests, and for operator(). Throws c10::Error where a single row is too large.
   at::Tensor InPieces(const at::Tensor& x, int64_t max_elements) const;
 
+  // y += the convolution of x. y is dense in ConvolutionLayout.
+  void AddTo(const at::Tensor& x, at::Tensor& y) const;
+
   const at::Tensor& weight() const { return weight_; }
+  const at::Tensor& bias() const { return bias_; }
 
  private:
   at::Tensor Whole(const at::Tensor& x) const;
@@ -56,6 +60,7 @@ class Convolution {
   std::vector<int64_t> padding_;
   std::vector<int64_t> dilation_;  // ones
   bool allow_tf32_;
+  bool fused_;  // whether fused_convolution.h has a kernel for AddTo
 };
 
 }  // namespace wan

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 
@@ -36,6 +37,19 @@ __device__ inline Vector LoadVector(const __nv_bfloat16* p) {
   return result;
 }
 
+__device__ inline Vector LoadVector(const __half* p) {
+  const uint4 bits = *reinterpret_cast<const uint4*>(p);
+  const __half2* pairs = reinterpret_cast<const __half2*>(&bits);
+  Vector result;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 pair = __half22float2(pairs[i]);
+    result.values[2 * i] = pair.x;
+    result.values[2 * i + 1] = pair.y;
+  }
+  return result;
+}
+
 __device__ inline void StoreVector(float* p, const Vector& v) {
   reinterpret_cast<float4*>(p)[0] = {v.values[0], v.values[1], v.values[2], v.values[3]};
   reinterpret_cast<float4*>(p)[1] = {v.values[4], v.values[5], v.values[6], v.values[7]};
@@ -47,6 +61,14 @@ __device__ inline void StoreVector(__nv_bfloat16* p, const Vector& v) {
   for (int i = 0; i < 4; ++i) {
     pairs[i] = __floats2bfloat162_rn(v.values[2 * i], v.values[2 * i + 1]);
   }
+  *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(pairs);
+}
+
+// What is too large for fp16 becomes infinite.
+__device__ inline void StoreVector(__half* p, const Vector& v) {
+  __half2 pairs[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) pairs[i] = __floats2half2_rn(v.values[2 * i], v.values[2 * i + 1]);
   *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(pairs);
 }
 

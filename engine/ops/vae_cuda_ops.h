@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/ops/fused_convolution.h"
+
 namespace wan {
 
 struct VaeCudaOps {
@@ -13,6 +15,11 @@ struct VaeCudaOps {
   // false.
   bool (*channel_rms_norm_silu)(const at::Tensor& x, const at::Tensor& gamma,
                                 const at::Tensor& out) = nullptr;
+  // HasFusedConvolution and ConvolveFused (fused_convolution.h). They support compute capability
+  // 9.0. fused_convolution returns false, and has written nothing, for what it does not support.
+  bool (*supports_fused_convolution)(const at::Tensor& weight, Spread spread,
+                                     bool allow_tf32) = nullptr;
+  bool (*fused_convolution)(const FusedConvolution& convolution, at::Tensor& out) = nullptr;
 };
 
 VaeCudaOps& GetVaeCudaOps();

@@ -22,9 +22,10 @@ struct Precision {
   double tolerance;
 };
 
-// TF32 and bf16 round the inputs of products to 10 and 7 bits of mantissa.
+// TF32 and fp16 round the inputs of products to 10 bits of mantissa, bf16 to 7.
 constexpr Precision kPrecisions[] = {{"fp32", at::kFloat, false, 2e-5},
                                      {"tf32", at::kFloat, true, 5e-3},
+                                     {"fp16", at::kHalf, false, 5e-3},
                                      {"bf16", at::kBFloat16, false, 5e-2}};
 
 std::unique_ptr<VideoAutoencoder> Load(const Precision& precision) {

@@ -35,10 +35,10 @@ bool Kernel(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out)
 }
 
 TEST(ChannelRmsNormGpuTest, KernelEqualsTheReference) {
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    // The kernel rounds to bf16 once, at the end: by at most half of its last bit.
-    const double tolerance = dtype == at::kFloat ? 1e-6 : 0x1p-8;
-    for (const int64_t channels : {8, 24, 160, 256, 512, 640, 1024}) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    // The kernel rounds to bf16 or fp16 once, at the end: by at most half of its last bit.
+    const double tolerance = dtype == at::kFloat ? 1e-6 : dtype == at::kBFloat16 ? 0x1p-8 : 0x1p-11;
+    for (const int64_t channels : {8, 24, 96, 160, 192, 256, 384, 512, 640, 1024}) {
       for (const auto& [frames, height, width] :
            {std::tuple{1, 1, 1}, {1, 3, 5}, {2, 9, 7}, {4, 44, 80}}) {
         SCOPED_TRACE(std::to_string(channels) + " channels, " + std::to_string(frames) + "x" +

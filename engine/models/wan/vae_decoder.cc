@@ -2,13 +2,10 @@
 
 #include <utility>
 
-#include "engine/ops/duplicate_up_3d.h"
-
 namespace wan {
 namespace {
 
 constexpr int64_t kColors = 3;
-constexpr int64_t kSpaceFactor = 2;
 const std::vector<int64_t> kKernel3x3x3{3, 3, 3};
 
 int64_t InnermostWidth(const VaeConfig& config) {
@@ -52,7 +49,6 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
   // Undoes the encoder's step last - 1 - index.
   const bool temporal = config.temporal_downsample[last - 1 - index];
   has_shortcut_ = config.kind == VaeKind::kWan22;
-  time_factor_ = temporal ? 2 : 1;
   up_.emplace(factory, name(config.num_res_blocks + 1), UpsampledWidth(config, out), out, temporal);
 }
 
@@ -65,9 +61,7 @@ absl::StatusOr<at::Tensor> VaeDecoder::Stage::Forward(at::Tensor x, FeatureCache
     x = block.Forward(x, cache);
     if (absl::Status status = gate.Pass(WorkOfResidualBlock(width, x)); !status.ok()) return status;
   }
-  if (up_.has_value()) x = up_->Forward(std::move(x), cache);
-  if (has_shortcut_) AddDuplicateUp3d(x, shortcut, time_factor_, kSpaceFactor);
-  return x;
+  return up_.has_value() ? up_->Forward(std::move(x), cache, shortcut) : x;
 }
 
 std::vector<VaeDecoder::Stage> VaeDecoder::MakeStages(VaeLayerFactory& factory,

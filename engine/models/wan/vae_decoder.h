@@ -41,7 +41,6 @@ class VaeDecoder {
 
    private:
     bool has_shortcut_ = false;
-    int64_t time_factor_ = 1;
     std::vector<ResidualBlock> blocks_;
     std::optional<Upsample> up_;
   };

@@ -1,6 +1,7 @@
 #include "engine/models/wan/vae_layers.h"
 
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -8,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/ops/channel_rms_norm.h"
+#include "engine/ops/duplicate_up_3d.h"
+#include "engine/ops/fused_convolution.h"
 #include "engine/ops/nearest_upsample.h"
 
 namespace wan {
@@ -51,6 +54,13 @@ Convolution VaeLayerFactory::MakePointwise3d(const std::string& name, int64_t ou
   return MakeConvolution(name, out, in, {1, 1, 1}, {1, 1, 1}, {0, 0, 0});
 }
 
+bool VaeLayerFactory::HasFusedEnlargement(const at::Tensor& kernel) const {
+  return kernel.is_cuda() &&
+         HasFusedConvolution(
+             at::empty({4 * kernel.size(0), kernel.size(1), 1, 2, 2}, kernel.options()),
+             Spread::kPixels, allow_tf32_);
+}
+
 CausalConv3d VaeLayerFactory::MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                                const std::vector<int64_t>& kernel,
                                                int64_t time_stride) {
@@ -67,16 +77,21 @@ at::Tensor CachedConv3d::Forward(const at::Tensor& x, FeatureCache& cache) const
   return conv_(x, cache.history[slot_]);
 }
 
+at::Tensor CachedConv3d::SpreadFrames(const at::Tensor& x, FeatureCache& cache) const {
+  return conv_.SpreadFrames(x, cache.history[slot_]);
+}
+
 void CachedConv3d::Remember(const at::Tensor& x, FeatureCache& cache) const {
   conv_.Remember(x, cache.history[slot_]);
 }
 
-at::Tensor CachedConv3d::OpenWindow(const at::Tensor& x, const FeatureCache& cache) const {
+CausalWindow CachedConv3d::OpenWindow(const at::Tensor& x, const FeatureCache& cache) const {
   return conv_.OpenWindow(cache.history[slot_], x.size(2), x.size(3), x.size(4));
 }
 
-at::Tensor CachedConv3d::Run(at::Tensor window, FeatureCache& cache) const {
-  return conv_.Run(std::move(window), cache.history[slot_]);
+at::Tensor CachedConv3d::Run(CausalWindow window, FeatureCache& cache,
+                             const at::Tensor& addend) const {
+  return conv_.Run(std::move(window), cache.history[slot_], addend);
 }
 
 NormSiluConv3d::NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm,
@@ -84,11 +99,14 @@ NormSiluConv3d::NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm
     : gamma_(factory.weights().Get(norm + ".gamma", {in, 1, 1, 1})),
       conv_(factory, conv, out, in, kKernel3x3x3) {}
 
-at::Tensor NormSiluConv3d::Forward(at::Tensor x, FeatureCache& cache) const {
-  at::Tensor window = conv_.OpenWindow(x, cache);
-  ChannelRmsNormSilu(x, gamma_, conv_.NewFrames(window));
+at::Tensor NormSiluConv3d::Forward(at::Tensor x, FeatureCache& cache,
+                                   const at::Tensor& addend) const {
+  CausalWindow window = conv_.OpenWindow(x, cache);
+  window.Fill([&](int64_t first, const at::Tensor& frames) {
+    ChannelRmsNormSilu(x.narrow(/*dim=*/2, first, frames.size(2)), gamma_, frames);
+  });
   x.reset();
-  return conv_.Run(std::move(window), cache);
+  return conv_.Run(std::move(window), cache, addend);
 }
 
 ResidualBlock::ResidualBlock(VaeLayerFactory& factory, const std::string& name, int64_t out,
@@ -99,9 +117,11 @@ ResidualBlock::ResidualBlock(VaeLayerFactory& factory, const std::string& name, 
 }
 
 at::Tensor ResidualBlock::Forward(const at::Tensor& x, FeatureCache& cache) const {
+  if (!shortcut_.has_value()) return second_.Forward(first_.Forward(x, cache), cache, x);
   at::Tensor y = second_.Forward(first_.Forward(x, cache), cache);
   // After the convolutions, so that the projection is not held while their windows are.
-  return y.add_(shortcut_.has_value() ? (*shortcut_)(x) : x);
+  shortcut_->AddTo(x, y);
+  return y;
 }
 
 double WorkOfResidualBlock(int64_t in, const at::Tensor& y) {
@@ -167,18 +187,52 @@ at::Tensor Downsample::Forward(const at::Tensor& x, FeatureCache& cache) const {
 
 Upsample::Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
                    bool temporal)
-    : space_(factory.MakeConvolution(name + ".resample.1", out, in, {3, 3}, {1, 1}, {1, 1})) {
-  if (temporal) time_.emplace(factory, name + ".time_conv", 2 * in, in, kKernelTime);
+    : space_(factory.MakeConvolution(name + ".resample.1", out, in, {3, 3}, {1, 1}, {1, 1})),
+      slot_(factory.NewSlot()),
+      fused_(factory.HasFusedEnlargement(space_.weight())) {
+  if (!temporal) return;
+  time_.emplace(factory, name + ".time_conv", 2 * in, in, kKernelTime);
+  fused_ = fused_ && time_->SpreadsFrames();
 }
 
-at::Tensor Upsample::Forward(at::Tensor x, FeatureCache& cache) const {
+at::Tensor Upsample::ForwardFused(at::Tensor x, FeatureCache& cache,
+                                  const at::Tensor& shortcut) const {
+  if (time_.has_value() && !cache.first_chunk) x = time_->SpreadFrames(x, cache);
+  at::Tensor& kernel = cache.enlargement[slot_];
+  if (!kernel.defined()) kernel = KernelOverEnlargement(space_.weight());
+  FusedConvolution convolution;
+  convolution.weight = kernel;
+  convolution.bias = space_.bias();
+  convolution.frames = {x};
+  convolution.spread = Spread::kPixels;
+  const int64_t channels = convolution.bias.size(0);
+  const bool adds = shortcut.defined() && CanAddDuplicate(shortcut.size(1), channels);
+  if (adds) {
+    convolution.addend = shortcut;
+    convolution.addend_time_factor = ShortcutTimeFactor();
+  }
+  at::Tensor y = at::empty({1, channels, x.size(2), 2 * x.size(3), 2 * x.size(4)},
+                           x.options().memory_format(ConvolutionLayout(x.dim())));
+  ConvolveFused(convolution, y);
+  if (shortcut.defined() && !adds) {
+    AddDuplicateUp3d(y, shortcut, ShortcutTimeFactor(), /*space_factor=*/2);
+  }
+  return y;
+}
+
+at::Tensor Upsample::Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const {
+  if (fused_) return ForwardFused(std::move(x), cache, shortcut);
   int64_t time_factor = 1;
   if (time_.has_value() && !cache.first_chunk) {
     x = time_->Forward(x, cache);
     time_factor = 2;
   }
   x = NearestUpsample(x, time_factor);
-  return BatchAsFrames(space_(FramesAsBatch(x)));
+  at::Tensor y = BatchAsFrames(space_(FramesAsBatch(x)));
+  if (shortcut.defined()) {
+    AddDuplicateUp3d(y, shortcut, ShortcutTimeFactor(), /*space_factor=*/2);
+  }
+  return y;
 }
 
 }  // namespace wan

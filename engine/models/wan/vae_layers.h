@@ -29,12 +29,15 @@ std::string StageLayerName(const VaeConfig& config, const std::string& list, siz
 // The state of one pass over a video. Chunks go through in order, all of them through one cache.
 struct FeatureCache {
   // `slots` is VaeLayerFactory::slots() after the last layer was made.
-  explicit FeatureCache(size_t slots) : history(slots) {}
+  explicit FeatureCache(size_t slots) : history(slots), enlargement(slots) {}
 
   // The first chunk is a single frame, and the layers that halve or double the frames let it pass.
   bool first_chunk = true;
   // By a convolution's slot; undefined until it has seen a frame.
   std::vector<at::Tensor> history;
+  // By an enlargement's slot: its kernel as KernelOverEnlargement gives it, made when first needed.
+  // It lives no longer than the pass, because weights may move between passes.
+  std::vector<at::Tensor> enlargement;
 };
 
 // Gives the layers of an encoder or decoder their weights and their places in the cache.
@@ -56,6 +59,9 @@ class VaeLayerFactory {
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                 const std::vector<int64_t>& kernel, int64_t time_stride);
 
+  // Whether an Upsample with this kernel [out, in, 3, 3] runs fused.
+  bool HasFusedEnlargement(const at::Tensor& kernel) const;
+
   size_t NewSlot() { return slots_++; }
   size_t slots() const { return slots_; }
 
@@ -74,13 +80,15 @@ class CachedConv3d {
                const std::vector<int64_t>& kernel, int64_t time_stride = 1);
 
   at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
+  // CausalConv3d::SpreadFrames, and whether it may be called.
+  bool SpreadsFrames() const { return conv_.SpreadsFrames(); }
+  at::Tensor SpreadFrames(const at::Tensor& x, FeatureCache& cache) const;
   // Only notes the last frames of x, for the chunk after.
   void Remember(const at::Tensor& x, FeatureCache& cache) const;
 
   // CausalConv3d's, for a caller that writes the input itself.
-  at::Tensor OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
-  at::Tensor NewFrames(const at::Tensor& window) const { return conv_.NewFrames(window); }
-  at::Tensor Run(at::Tensor window, FeatureCache& cache) const;
+  CausalWindow OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
+  at::Tensor Run(CausalWindow window, FeatureCache& cache, const at::Tensor& addend) const;
 
  private:
   CausalConv3d conv_;
@@ -93,8 +101,9 @@ class NormSiluConv3d {
   NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm, const std::string& conv,
                  int64_t out, int64_t in);
 
-  // Takes x by value: a caller that moves it in has its memory back before the convolution.
-  at::Tensor Forward(at::Tensor x, FeatureCache& cache) const;
+  // Takes x by value: a caller that moves it in has its memory back before the convolution. Adds
+  // `addend` to the result if it is defined.
+  at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& addend = {}) const;
 
  private:
   at::Tensor gamma_;
@@ -165,11 +174,19 @@ class Upsample {
   Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
            bool temporal);
 
-  at::Tensor Forward(at::Tensor x, FeatureCache& cache) const;
+  // `shortcut`, if it is defined, is added as AddDuplicateUp3d does it.
+  at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
 
  private:
+  // In one kernel for each of the two convolutions (fused_convolution.h): nothing is enlarged in
+  // memory, and rows and columns of the second kernel that meet the same pixel are added up before.
+  at::Tensor ForwardFused(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
+  int64_t ShortcutTimeFactor() const { return time_.has_value() ? 2 : 1; }
+
   std::optional<CachedConv3d> time_;
   Convolution space_;
+  size_t slot_;
+  bool fused_;
 };
 
 }  // namespace wan

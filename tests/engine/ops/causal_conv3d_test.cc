@@ -89,12 +89,17 @@ TEST(CausalConv3dWindowTest, HistoryDoesNotKeepTheWindowAlive) {
   const CausalConv3d conv(at::randn({2, 3, 3, 3, 3}), at::randn({2}), /*time_stride=*/1,
                           /*allow_tf32=*/false);
   at::Tensor history;
-  at::Tensor window = conv.OpenWindow(history, /*frames=*/4, /*height=*/3, /*width=*/3);
-  conv.NewFrames(window).normal_();
-  const at::Tensor last = window.narrow(2, 4, 2).clone();
-  conv.Run(window, history);
-  EXPECT_FALSE(history.is_alias_of(window));
-  window.zero_();
+  CausalWindow window = conv.OpenWindow(history, /*frames=*/4, /*height=*/3, /*width=*/3);
+  at::Tensor written;
+  window.Fill([&](int64_t first, const at::Tensor& frames) {
+    EXPECT_EQ(first, 0);
+    EXPECT_EQ(frames.size(2), 4);
+    written = frames.normal_();
+  });
+  const at::Tensor last = written.narrow(2, 2, 2).clone();
+  conv.Run(std::move(window), history);
+  EXPECT_FALSE(history.is_alias_of(written));
+  written.zero_();
   EXPECT_TRUE(at::equal(history, last));
 }
 

@@ -45,7 +45,7 @@ void PrepareAllocator() {
 int LockHost(int device, void* memory, size_t bytes) {
   if (cudaSetDevice(device) != cudaSuccess) return -1;
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
-  // The caller reports the error; the next one to ask CUDA for its last error must not find it.
+  // The caller reports the error; clear it, so that no later call finds it as CUDA's last error.
   if (error != cudaSuccess) cudaGetLastError();
   return error == cudaSuccess ? 0 : -1;
 }

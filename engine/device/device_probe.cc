@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// cuBLAS and cuDNN ask the driver for up to this at a time, past LibTorch's allocator.
+// Most memory that cuBLAS and cuDNN allocate at a time without LibTorch's allocator.
 constexpr size_t kShortBytes = size_t{256} << 20;
 constexpr double kGiB = 1 << 30;
 

@@ -28,7 +28,7 @@ bool HasOneOf(std::string_view message, const std::array<std::string_view, n>& t
   });
 }
 
-// Words that mean nothing else.
+// Texts that can only mean that memory ran out.
 bool SaysOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 5> kTexts = {
       "can't allocate memory",  // LibTorch's allocator of the CPU

@@ -74,7 +74,7 @@ WorkGate::WorkGate(std::shared_ptr<WorkQueue> queue, std::stop_token stop)
 
 absl::Status WorkGate::Pass(double flops) const {
   if (backlog_ != nullptr && !RequestedStop()) backlog_->Add(flops);
-  // Also if the request came while this waited for the device.
+  // Check after the wait, because the request may have come meanwhile.
   return RequestedStop() ? absl::CancelledError("stopped on request") : absl::OkStatus();
 }
 

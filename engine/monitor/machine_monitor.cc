@@ -6,9 +6,9 @@
 namespace wan {
 namespace {
 
-// How old a GPM sample may be and still stand for now.
+// Most age at which a GPM sample still stands for now.
 constexpr int64_t kGpmFreshNanos = 25'000'000;
-// NVML refreshes the counters that often: between closer samples their difference says nothing.
+// NVML refreshes the counters at this interval, so closer samples have no useful difference.
 constexpr int64_t kGpmShortestNanos = 100'000'000;
 
 }  // namespace

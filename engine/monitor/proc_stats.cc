@@ -16,7 +16,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// Bytes of a line "Name:   123 kB".
+// Returns the bytes of a line "Name:   123 kB".
 std::optional<uint64_t> KilobytesField(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -34,7 +34,7 @@ std::optional<uint64_t> Number(const std::string& text) {
   return stream >> number ? std::optional(number) : std::nullopt;
 }
 
-// The value of a line "name 123".
+// Returns the value of a line "name 123".
 std::optional<uint64_t> StatField(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   std::string key;

@@ -28,7 +28,7 @@ class GuidedFlow {
  public:
   GuidedFlow(const DenoiseInputs& inputs, const WorkGate& gate) : inputs_(inputs), gate_(gate) {}
 
-  // Makes `expert` the one that computes this step; it projects the texts when it is new.
+  // Lets `expert` compute this step. A new expert projects the texts first.
   absl::Status Use(VideoTransformer& expert, const StepPlan& step) {
     const bool guided = inputs_.plan.guided && step.guidance_scale != 1;
     if (&expert == expert_ && guided == guided_) return absl::OkStatus();
@@ -57,7 +57,7 @@ class GuidedFlow {
           expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
                            Timestep(step.timestep, batch), *text, gate_);
       if (!flow.ok()) return flow.status();
-      // An expert may compute elsewhere.
+      // An expert may compute on another device.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
     }
     if (!guided_) return flows.front();
@@ -91,7 +91,7 @@ class GuidedFlow {
 };
 
 void WaitForDevice(const at::Device& device) {
-  // Work on a GPU is asynchronous: without this a span would end before its work does.
+  // Work on a GPU is asynchronous: without this wait the span would end too early.
   if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
 }
 

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<FlowSolver>> SolverAt(const GenerationPlan& plan,
   return solver;
 }
 
-// One way through the steps, which follows it in `progress`.
+// Runs the steps once and keeps `progress` up to date.
 absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun& run,
                                    DenoiseProgress& progress, int& kept) {
   const GenerationPlan& plan = inputs.plan;

@@ -46,7 +46,7 @@ std::vector<std::vector<uint8_t>> ToRgb24(const at::Tensor& frames) {
   return pictures;
 }
 
-// A chunk on its way.
+// A chunk that is being copied.
 struct FrameDownload::Buffer {
   explicit Buffer(c10::DeviceType type) : arrival(type) {}
 
@@ -56,7 +56,7 @@ struct FrameDownload::Buffer {
   c10::Event arrival;
 };
 
-// The stream of the copies. They wait for the conversion, and the decoding does not wait for them.
+// The stream of the copies, which wait for the conversion. Decoding does not wait for them.
 class FrameDownload::CopyQueue {
  public:
   explicit CopyQueue(at::Device device)
@@ -90,13 +90,13 @@ FrameDownload::~FrameDownload() {
     try {
       buffer->arrival.synchronize();
     } catch (const c10::Error&) {
-      // The device is lost: nothing travels any more, and what needs the device next says so.
+      // The device is lost: no copy runs any more, and the next call that needs it reports that.
     }
   }
 }
 
 absl::Status FrameDownload::Add(const at::Tensor& frames) {
-  // Frames that were put together from tiles are on the host already.
+  // Frames that were joined from tiles are on the host already.
   if (frames.is_cpu()) return HandOnFrames(ToBytes(frames), sink_);
   std::unique_ptr<Buffer>& slot = buffers_[next_];
   if (slot == nullptr) slot = std::make_unique<Buffer>(queue_->device().type());

@@ -5,7 +5,7 @@
 namespace wan {
 namespace {
 
-// Two chunks of a decoder that yields four frames at a time: enough to overlap, little memory.
+// Two chunks of four frames: enough to overlap decoding and encoding, with little memory.
 constexpr size_t kQueueFrames = 8;
 
 absl::Status AbandonedError() { return absl::CancelledError("the video was abandoned"); }

@@ -13,7 +13,7 @@ namespace {
 // [3, h, w] in [-1, 1]: torchvision's to_tensor, then (x - 0.5) / 0.5, as upstream does; the order
 // decides the last bit.
 at::Tensor ToSignedUnit(const RgbImage& image) {
-  // The view lives only until the copy below, so const is cast away without being violated.
+  // The view lives only until the copy below, so casting const away is safe.
   return at::from_blob(const_cast<uint8_t*>(image.pixels.data()), {image.height, image.width, 3},
                        at::kByte)
       .permute({2, 0, 1})

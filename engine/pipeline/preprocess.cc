@@ -10,10 +10,10 @@
 namespace wan {
 namespace {
 
-// Far more than 512 tokens can hold; keeps cleaning's cost bounded whatever is sent.
+// Far more than 512 tokens need; it bounds the cost of cleaning any text.
 constexpr size_t kMaxPromptBytes = 64 * 1024;
 
-// Leaves the text's tokens in `prepared` and gives their number, or adds a violation of `field`.
+// Puts the text's tokens into `prepared` and returns their number, or adds a violation of `field`.
 std::optional<int64_t> ReadText(const char* field, std::string_view text, const PlannedModel& model,
                                 const Tokenizer* tokenizer, PromptTokens& prepared,
                                 std::vector<FieldViolation>& violations) {

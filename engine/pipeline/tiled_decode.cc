@@ -38,7 +38,7 @@ std::vector<TileSpan> CutIntoTiles(int64_t whole, int count) {
   const int64_t size = TileOf({1, whole, 1}, {count, 1}).height;
   std::vector<TileSpan> tiles;
   for (int i = 0; i < count; ++i) {
-    // Evenly spread, the last one ending where the whole does.
+    // Spread them evenly, so that the last one ends where the whole does.
     const int64_t begin = count == 1 ? 0 : i * (whole - size) / (count - 1);
     tiles.push_back({begin, size});
   }

@@ -17,7 +17,7 @@
 namespace wan {
 namespace {
 
-// A file that the job does without when it fails.
+// An optional file, without which the job goes on if it fails.
 class OptionalWriter final : public VideoWriter {
  public:
   OptionalWriter(std::unique_ptr<VideoWriter> writer,

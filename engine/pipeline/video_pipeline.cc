@@ -20,7 +20,7 @@
 namespace wan {
 namespace {
 
-// What every part of one job works with.
+// The objects that every part of one job uses.
 struct Job {
   const GenerationPlan& plan;
   const PipelineModel& model;
@@ -49,7 +49,7 @@ absl::StatusOr<at::Tensor> Preprocess(const Job& job) {
   return PrepareImage(*job.plan.prepared->image, job.model.planned.family->image, job.plan.shape);
 }
 
-// Fills in both texts' embeddings.
+// Computes the embeddings of both texts.
 absl::StatusOr<DenoiseInputs> EncodeTexts(const Job& job, DenoiseInputs inputs) {
   const WeightLease lease(job.model.text_encoder_weights,
                           PolicyOf(job.plan, ModelComponent::kTextEncoder), job.gate.stop_token());
@@ -70,14 +70,14 @@ absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& ima
                           job.gate.stop_token());
   absl::StatusOr<EncodedImage> encoded = EncodeImage(
       image, job.model.planned.family->image, job.plan.shape.num_frames, *job.model.vae, job.gate);
-  // The image may have been encoded elsewhere.
+  // The image may have been encoded on another device.
   if (encoded.ok() && encoded->condition.defined()) {
     encoded->condition = encoded->condition.to(job.model.device);
   }
   return encoded;
 }
 
-// Everything that the steps start from.
+// Everything from which the steps start.
 absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
   const absl::StatusOr<at::Tensor> image =
       InStage(job, PreprocessStage(job.model.planned.family->id), [&] { return Preprocess(job); });
@@ -99,7 +99,7 @@ absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
   return inputs;
 }
 
-// Where an earlier attempt got to, in host memory; nothing if the job begins at its start.
+// Returns the progress of an earlier attempt, in host memory; nullopt if there is none.
 std::optional<DenoiseProgress> EarlierProgress(const Job& job) {
   if (job.savepoints == nullptr) return std::nullopt;
   const std::optional<Savepoint> savepoint = job.savepoints->Load();
@@ -125,7 +125,7 @@ absl::StatusOr<at::Tensor> Denoise(const Job& job) {
   if (earlier.has_value() && earlier->steps_done == static_cast<int>(job.plan.steps.size())) {
     return earlier->latents.to(job.model.device);
   }
-  // Made first: it decides what has to come to the device while the texts are encoded.
+  // Made first, because it queues the copies that run while the texts are encoded.
   ExpertSwitch experts(job.plan, job.model, job.recorder, job.gate);
   const absl::StatusOr<DenoiseInputs> inputs = Prepare(job);
   if (!inputs.ok()) return inputs.status();

@@ -26,7 +26,7 @@ constexpr int kMaxSide = 4096;
 // Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
 constexpr int kMaxLatentFrames = 1024;
 
-// Collects violations; each Check names field, value and what would be right.
+// Collects violations. Each one names the field, its value, and what would be right.
 class Violations {
  public:
   explicit Violations(std::vector<FieldViolation> found) : list_(std::move(found)) {}
@@ -278,7 +278,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
   GenerationPlan plan;
   plan.request = Resolve(request, model, drawn_seed);
   plan.prepared = inspected.prepared;
-  // A guidance scale of exactly 1 is the prompt's flow alone.
+  // A guidance scale of exactly 1 uses the flow of the prompt alone.
   plan.guided = !model.few_step.has_value() &&
                 std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
                             [](double scale) { return scale != 1; });

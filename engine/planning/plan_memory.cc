@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// What merging the request's LoRAs takes, by expert.
+// Returns the memory that merging the request's LoRAs takes, for each expert.
 std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const PlannedModel& model) {
   std::vector<std::vector<LoraFootprint>> footprints(model.family->experts);
   for (const LoraScale& chosen : loras) {
@@ -32,7 +32,7 @@ int CountWriters(const std::vector<OutputKind>& outputs) {
   }));
 }
 
-// The plan's job as it would be with a video of `shape`.
+// Describes the plan's job as if its video had the given shape.
 MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                         const PlannedModel& model, const InspectedRequest& inspected) {
   const std::vector<int64_t> latents = LatentShape(model, shape);
@@ -122,7 +122,7 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
   const int stride = model.SpatialStride();
   const auto smaller = [&](int64_t columns) {
     VideoShape shape = plan.shape;
-    // The ratio stays, as near as the grid allows.
+    // Keep the aspect ratio as nearly as the grid allows.
     shape.width = static_cast<int>(columns) * stride;
     shape.height = shape.width * plan.shape.height / plan.shape.width / stride * stride;
     return shape;
@@ -130,7 +130,7 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
   const int64_t steps = LastWhere((plan.shape.num_frames - 1) / step,
                                   [&](int64_t count) { return fits(shorter(count)); });
   const int64_t columns = LastWhere(plan.shape.width / stride, [&](int64_t count) {
-    // Nothing is so small that it does not fit, but no video either.
+    // A video without rows counts as fitting, so that the predicate is monotone.
     return smaller(count).height < stride || fits(smaller(count));
   });
   const bool smaller_fits = columns > 0 && smaller(columns).height >= stride;

@@ -89,7 +89,7 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles) {
   return activations;
 }
 
-// Device memory of a component's weights while it works, or while it does not.
+// Returns the device memory of a component's weights while it works, or while it does not.
 uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bool in_use) {
   switch (policy) {
     case ResidencyPolicy::kAuto:
@@ -187,7 +187,7 @@ class Sums {
   }
 
  private:
-  // How often a job that streams a component waits for the whole of it, in effect.
+  // How many times a job that streams a component waits for all of its bytes, in effect.
   double StreamedPasses(size_t component) const {
     const bool is_expert = component > 0 && component + 1 < components_.size();
     if (!is_expert) return 2;  // of each text, or each half; short work hides nothing
@@ -209,7 +209,7 @@ class Sums {
       const bool used = std::find(in_use.begin(), in_use.end(), i) != in_use.end();
       stage.weights += HeldBytes(components_[i], policies_[i], used);
     }
-    // What computes on the CPU has its activations there.
+    // A component that computes on the CPU has its activations there.
     const bool on_device = policies_[computing] != ResidencyPolicy::kCpu;
     stage.activations =
         on_device ? activations : WithMargin(JobBytes(job_) + kLibraryWorkspaceBytes);
@@ -267,10 +267,10 @@ bool Fits(const ResidencyChoice& choice, const PlanLimits& limits) {
   return FitsDevice(choice, limits) && (host == 0 || choice.host_peak <= host);
 }
 
-// The grids that a job may be decoded in, whole frames first.
+// Returns the grids in which a job may be decoded, whole frames first.
 std::vector<TileGrid> GridsOf(const MemoryJob& job, bool limited) {
   std::vector<TileGrid> grids{TileGrid{}};
-  // Without frames there is nothing to cut.
+  // If no frames are decoded, there is nothing to cut.
   if (limited && (job.decodes || job.previews)) {
     const std::vector<TileGrid> smaller = TileGrids(job.latents);
     grids.insert(grids.end(), smaller.begin(), smaller.end());
@@ -300,7 +300,7 @@ void ForEachPolicies(const std::vector<PlannedComponent>& components, const Plan
   }
 }
 
-// One option more where there is room.
+// Adds one option if there is room.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
             const PlanLimits& limits, ResidencyChoice& choice) {
   if (job.guided && job.tokens <= job.most_tokens_batched) {

@@ -44,7 +44,7 @@ constexpr double kEpsilon = 1e-6;
 constexpr double kToleranceBf16 = 3e-2;
 constexpr double kToleranceFp32 = 3e-3;
 
-// The same numbers on every device, made on the CPU: a wave that no shape divides.
+// Makes the same numbers for every device, on the CPU: a wave whose period divides no shape.
 at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double amplitude) {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
@@ -58,7 +58,7 @@ at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double ampl
 
 std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
 
-// FNV-1a: a fingerprint of bits, not a protection.
+// FNV-1a, which is a fingerprint and no protection against forgery.
 constexpr uint64_t kHashBasis = 0xcbf29ce484222325;
 
 uint64_t Hash(uint64_t hash, const void* data, size_t size) {
@@ -122,7 +122,7 @@ at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype) {
                                      /*approximate=*/"tanh");
   x = x + at::linear(hidden, weight({kDim, 2 * kDim}, 1.291)).to(at::kFloat);
 
-  // As the autoencoder's: fp32, in TF32 where the rest is not fp32.
+  // Computed like the autoencoder: in fp32, or in TF32 if `dtype` is not fp32.
   const CausalConv3d convolution(floats({32, kDim, 3, 3, 3}, 1.617, 0.02), floats({32}, 0.3, 0.1),
                                  /*time_stride=*/1, /*allow_tf32=*/dtype != at::kFloat);
   at::Tensor history;

@@ -36,8 +36,8 @@ ComponentDescription DescribeComponent(ModelComponent component, const WeightSou
           DTypeLabel(dtype)};
 }
 
-// The plan of a request that leaves everything to the defaults, with texts as long as they may
-// be.
+// Plans a request that leaves everything to the defaults, with texts of the greatest length that is
+// allowed.
 absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const PlanLimits& limits) {
   GenerationRequest request;
   request.size_is_exact = true;
@@ -51,7 +51,7 @@ absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const P
   return MakePlan(request, planned, inspected, 0, limits);
 }
 
-// Defaults that no request could have are an error of the checkpoint.
+// A checkpoint whose defaults no request could have is damaged.
 absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& planned) {
   if (!planned.generation_defaults.has_value()) return absl::OkStatus();
   const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, {});
@@ -60,8 +60,8 @@ absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& pla
       absl::StrCat(checkpoint.path(), "/generation_defaults.json: ", plan.status().message()));
 }
 
-// Where the components go when they are loaded: as a job of the model's default shape would have
-// them, or to host memory if it does not fit.
+// Decides where the components are loaded to: where a job of the model's default shape would have
+// them, or to host memory if that job does not fit.
 std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
   const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, limits);
   std::vector<ResidencyPolicy> policies;
@@ -74,7 +74,7 @@ std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const Pl
   return policies;
 }
 
-// Where a component is built.
+// Where a component is built, and whether its weights may move.
 struct Place {
   at::Device device;
   std::shared_ptr<ComponentWeights> weights;

@@ -32,12 +32,12 @@ int64_t DrawSeed() {
   return static_cast<int64_t>(bits >> 1);
 }
 
-// Host memory that parking these weights takes.
+// Returns the host memory that parking these weights takes.
 uint64_t UncopiedBytes(const ComponentWeights& weights) {
   return static_cast<uint64_t>(weights.Sizes().total - weights.HostBytes());
 }
 
-// How long a stop request has been waiting for its answer.
+// Measures the time since the stop request.
 class StopTimer {
  public:
   explicit StopTimer(const std::stop_token& stop) : on_stop_(stop, Note{requested_at_}) {}
@@ -59,11 +59,11 @@ class StopTimer {
   const std::stop_callback<Note> on_stop_;
 };
 
-// After work that was stopped: returns when the device is free, and says how long that took.
+// Call it after stopped work: waits until the device is free, and records how long that took.
 void RecordStop(const absl::Status& status, const StopTimer& timer, const at::Device& device,
                 Recorder& recorder) {
   if (!absl::IsCancelled(status)) return;
-  // What was queued before the stop was heard still runs.
+  // Work that was queued before the stop took effect still runs.
   const absl::Status idle = CatchTorchErrors("waiting for the device", [&] {
     if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
     return absl::OkStatus();
@@ -81,7 +81,7 @@ bool MayBeDropped(const PlannedComponent& component) {
 
 uint64_t AvailableHostMemory() {
   const std::optional<SystemMemory> memory = ReadSystemMemory();
-  // Never 0: that would mean that nothing is known.
+  // Never 0, because callers read 0 as unknown.
   return memory.has_value() ? std::max<uint64_t>(memory->total_bytes - memory->used_bytes, 1) : 0;
 }
 
@@ -135,7 +135,7 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   Span span = recorder.StartSpan(StageKind::kModelInitialization);
   absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
-    // Other models' weights may be what is in the way.
+    // Other models' weights may take the room; move them away and try again.
     const absl::Status room = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes,
                                          /*host_bytes=*/0, stop);
     if (room.ok()) {
@@ -194,7 +194,7 @@ absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
   request.size_is_exact = true;
   const PlannedModel& planned = model.pipeline.planned;
   if (!planned.few_step.has_value()) {
-    // Evenly spread, so that each expert has a step.
+    // Spread the steps evenly, so that each expert has one.
     request.steps = planned.family->experts;
     request.shift = 1;
   }
@@ -278,7 +278,7 @@ uint64_t WanEngine::MemoryFor(std::string_view name) const {
       if (component.policy == ResidencyPolicy::kResident) taken += component.bytes;
     }
   }
-  // 0 would mean that nothing is known.
+  // Never 0, because callers read 0 as unknown.
   return taken < limits_.device_memory_bytes ? limits_.device_memory_bytes - taken : 1;
 }
 
@@ -372,7 +372,7 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
       if (bytes == 0) continue;
       held -= bytes;
       const uint64_t uncopied = UncopiedBytes(*weights);
-      // The job's own share of the host comes first.
+      // Leave the job its own share of host memory first.
       const absl::Status room = CheckRoomToPark(uncopied == 0 ? 0 : uncopied + host_bytes);
       if (policy == ResidencyPolicy::kDisk || (may_be_dropped && !room.ok())) {
         weights->Drop();
@@ -424,7 +424,7 @@ absl::Status WanEngine::PrepareDevice(const GenerationPlan& plan, const LoadedMo
       if (absl::Status status = CheckRoomToPark(UncopiedBytes(*model.weights[i])); !status.ok()) {
         return status;
       }
-      // Now and not when the component has worked: host memory that ends must end nothing midway.
+      // Park now and not after the component's work, where too little memory would end the job.
       model.weights[i]->KeepHostCopy(stop);
       model.weights[i]->Park();
     }

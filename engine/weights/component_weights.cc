@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Where a tensor may begin: what the widest loads of kernels and libraries ask for.
+// Alignment of tensors: what the widest loads of kernels and libraries need.
 constexpr int64_t kAlignment = 512;
 
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -21,7 +21,7 @@ absl::Status StoppedError() {
   return absl::CancelledError("the moving of weights was stopped on request");
 }
 
-// A tensor's own memory as bytes.
+// Returns a tensor's memory as bytes.
 at::Tensor BytesOf(const c10::Storage& storage) {
   return at::from_blob(storage.mutable_data(), {static_cast<int64_t>(storage.nbytes())},
                        at::TensorOptions(storage.device()).dtype(at::kByte));
@@ -44,7 +44,7 @@ ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home
 ComponentWeights::~ComponentWeights() {
   const absl::MutexLock lock(&mutex_);
   EndFeed();
-  // A job that was stopped leaves copies behind that no computing waits for.
+  // A stopped job leaves copies for which no computation waits.
   mover_->WaitFor(last_arrival_);
   mover_->WaitFor(applied_until_);
 }
@@ -89,7 +89,7 @@ void ComponentWeights::CloseGroup() {
 void ComponentWeights::BringUp(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
   if (state_ == State::kUp) {
-    // A job that was stopped may have left groups that are not whole.
+    // A stopped job may have left incomplete groups.
     EndFeed();
     std::vector<size_t> torn;
     for (size_t i = 0; i < groups_.size(); ++i) {
@@ -186,13 +186,13 @@ void ComponentWeights::ReadBase(std::span<const size_t> groups, const std::stop_
 }
 
 void ComponentWeights::ParkLocked(const std::stop_token& stop) {
-  // Copies first: if host memory ends, the weights are where they were.
+  // Make the copies first: if host memory runs out, the weights stay where they are.
   KeepHostCopyLocked(stop);
   Release();
 }
 
 void ComponentWeights::Release() {
-  // The memory's next owner computes; a copy that is still on its way must not come after that.
+  // The memory gets another owner, so a running copy must not write to it later.
   EndFeed();
   mover_->ComputeAfter(last_arrival_);
   for (Group& group : groups_) {
@@ -270,7 +270,7 @@ void ComponentWeights::Use(size_t group, size_t next) {
   TORCH_CHECK(state_ != State::kParked, "weights are used while they are parked");
   MakeReady(0);
   if (state_ == State::kStreaming) {
-    // Everything that reads the slots so far has been queued before this point.
+    // All work that reads the slots has been queued before this point.
     const WeightMover::Mark before = mover_->MarkCompute();
     FetchIntoSlot(group, group, before);
     MakeReady(group);
@@ -292,7 +292,7 @@ std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const
 
 void ComponentWeights::MakeReady(size_t index) {
   Group& group = groups_[index];
-  // The others have been restored by SetPatch.
+  // SetPatch has restored the others.
   if (group.torn) {
     EndFeed();
     Restore({&index, 1}, {});
@@ -300,7 +300,7 @@ void ComponentWeights::MakeReady(size_t index) {
   Arrive(index);
   std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
   if (group.patch == wanted) return;
-  // Where the base's bits come from when the patch goes.
+  // The base's bits are restored from this copy when the patch is removed.
   if (!group.host.defined() && reader_ == nullptr) CopyToHost(group, {});
   group.torn = true;
   Apply(wanted, index);
@@ -313,12 +313,12 @@ void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, si
     mover_->WaitFor(applied_until_);
     applied_ = patch;
   }
-  // Also where the patch throws: what it queued before that goes on.
+  // Also if the patch throws, because the work that it has queued goes on.
   const absl::Cleanup mark = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     try {
       applied_until_ = mover_->MarkCompute();
     } catch (const c10::Error&) {
-      // A lost device reads nothing any more.
+      // A lost device no longer reads anything.
     }
   };
   patch->Apply(group);
@@ -363,7 +363,7 @@ void ComponentWeights::Feed(std::span<const size_t> groups, const WeightMover::M
       copies.push_back({index, group.host, group.device.narrow(0, 0, group.bytes)});
       continue;
     }
-    // Its tensors have memory of their own, or a slot's.
+    // Its tensors have their own memory or a slot's.
     for (const Tensor& tensor : group.tensors) {
       const at::Tensor device = BytesOf(tensor.storage);
       copies.push_back({index, group.host.narrow(0, tensor.offset, device.numel()), device});

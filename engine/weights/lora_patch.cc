@@ -27,7 +27,7 @@ at::Tensor ToDevice(const at::Tensor& host, at::Device device) {
   return host.to(device, /*non_blocking=*/true).to(at::kFloat);
 }
 
-// An addition's matrices on the device, as far as they do not depend on the rows.
+// The matrices of an addition on the device, those that do not depend on the rows.
 struct Factors {
   at::Tensor up;
   at::Tensor down;

@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// Where a tensor may begin: fit for every dtype.
+// Alignment of tensors: enough for every dtype.
 constexpr int64_t kAlignment = 64;
 
 int64_t AlignedSize(const StoredTensor& tensor) {

@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// Adds the seconds since the last call, or since the beginning, to one figure after the other.
+// Each call adds the seconds since the last call, or since the construction, to a sum.
 class Stopwatch {
  public:
   void AddTo(double& seconds) {

@@ -20,7 +20,7 @@ constexpr int64_t kConvertedElements = int64_t{4} << 20;
 
 absl::Status StoppedError() { return absl::CancelledError("the loading was stopped on request"); }
 
-// FNV-1a: the same name gives the same weights in every build, which std::hash does not promise.
+// FNV-1a, because std::hash does not promise the same weights for a name in every build.
 uint64_t SeedOf(std::string_view name) {
   uint64_t hash = 14695981039346656037ull;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -126,7 +126,7 @@ void WeightFiller::Upload(TensorBytes bytes, const TensorInfo& info, const at::T
     upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));
     return;
   }
-  // The device converts and rearranges faster than the host, many tensors after one wait.
+  // The device converts and rearranges faster than the host, and one wait serves many tensors.
   const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
   upload_->Copy(std::move(bytes), raw.flatten().view(at::kByte));
   changes_.push_back([raw, out] { out.copy_(raw); });
@@ -156,7 +156,7 @@ void WeightFiller::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) 
   const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
   at::Generator generator = at::globalContext().defaultGenerator(out.device()).clone();
   generator.set_current_seed(SeedOf(info.name) + source_.SyntheticSeed());
-  // The numbers are drawn in the order of memory, which must not change the tensor.
+  // Numbers are drawn in memory order, so use one order whatever the layout is.
   if (out.is_contiguous()) {
     out.normal_(0.0, std, generator);
   } else {

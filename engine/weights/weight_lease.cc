@@ -45,7 +45,7 @@ void WeightLease::End() noexcept {
     }
   } catch (const c10::Error&) {
     // The copies in host memory were made when the job began, so only a lost device refuses this.
-    // What lost it is on its way to the caller and must not become the end of the process here.
+    // Its error is on the way to the caller; throwing here would end the process.
   }
   weights_ = nullptr;
 }

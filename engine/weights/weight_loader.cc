@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// What a loader did, done again.
+// Repeats the recorded steps of a loader.
 class RecordedReader final : public WeightReader {
  public:
   RecordedReader(std::shared_ptr<const WeightSource> source,

@@ -73,7 +73,7 @@ class StreamMover final : public WeightMover {
       UseDeviceInThread(device_);
       EventOf(mark).synchronize();
     } catch (const c10::Error&) {
-      // Errors of the device stay with it, and nothing travels any more.
+      // The device is lost: its error stays, and no copy runs any more.
     }
   }
 
@@ -84,7 +84,7 @@ class StreamMover final : public WeightMover {
   }
 
  private:
-  // Copies are queued by threads of their own (StagedUpload), which nobody else gives a device.
+  // StagedUpload queues copies on its own threads, whose device must be set here.
   static at::Device Entered(at::Device device) {
     UseDeviceInThread(device);
     return device;

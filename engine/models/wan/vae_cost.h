@@ -2,8 +2,8 @@
 // memory while they compute. Pure functions without LibTorch. They follow vae_layers.cc,
 // vae_decoder.cc and vae_encoder.cc tensor by tensor, so a change there belongs here, too;
 // tests/engine/models/wan/vae_cost_test.cc compares them with what the code allocates. Sizes are
-// in bytes; `element_bytes` is the size of the compute dtype. No operations are counted: a plan
-// states none for the autoencoder.
+// in bytes; `element_bytes` is the size of the compute dtype. No operations are counted, because a
+// plan has none for the autoencoder.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace wan {
 
-// Nothing that stays; the encoder; the decoder.
+// Returns the groups: an empty one; the encoder; the decoder.
 WeightGroups VaeWeightGroups(const VaeConfig& config);
 
-// The memory that VideoAutoencoder::Decode holds, what the frames' way to the host takes included.
+// Returns the memory that VideoAutoencoder::Decode holds, with the frames' download to the host.
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
 
-// The memory that VideoAutoencoder::Encode of the video that has latents of `size` holds.
+// Returns the memory that VideoAutoencoder::Encode holds for a video with latents of `size`.
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
 
 }  // namespace wan

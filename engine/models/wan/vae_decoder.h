@@ -1,4 +1,4 @@
-// The decoder of the Wan autoencoders, one latent frame at a time. vae.h is the whole.
+// The decoder of the Wan autoencoders, for one latent frame at a time. Part of vae.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,19 +19,19 @@ class VaeDecoder {
   // `config` must be one that LoadWanVae accepts.
   VaeDecoder(VaeLayerFactory& factory, const VaeConfig& config);
 
-  // For a pass over one video.
+  // Returns an empty cache for a pass over one video.
   FeatureCache NewCache() const { return FeatureCache(slots_); }
 
-  // latents [z_dim, 1, h, w] in the weights' dtype and on their device, after the statistics of the
-  // latents -> frames [3, n, h * s, w * s], not clamped, contiguous; n = 1 in the first chunk and
-  // stride_temporal afterwards. CANCELLED as `gate` says, which is passed after every layer; the
-  // cache is of no use then.
+  // Decodes latents [z_dim, 1, h, w] to frames [3, n, h * s, w * s], contiguous and not clamped; n
+  // is 1 in the first chunk and stride_temporal afterwards. The latents must be in the weights'
+  // dtype and on their device, with their statistics applied. CANCELLED after a stop request,
+  // because every layer passes `gate`; the cache cannot be used any more then.
   absl::StatusOr<at::Tensor> DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
  private:
-  // Residual blocks and, but for the last stage, a step up; in 2.2 AddDuplicateUp3d around all of
-  // that.
+  // Residual blocks and, except in the last stage, an Upsample; in VAE 2.2 with AddDuplicateUp3d
+  // around them.
   class Stage {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);

@@ -1,4 +1,4 @@
-// The encoder of the Wan autoencoders, one chunk of frames at a time. vae.h is the whole.
+// The encoder of the Wan autoencoders, for one chunk of frames at a time. Part of vae.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,19 +19,19 @@ class VaeEncoder {
   // `config` must be one that LoadWanVae accepts.
   VaeEncoder(VaeLayerFactory& factory, const VaeConfig& config);
 
-  // For a pass over one video.
+  // Returns an empty cache for a pass over one video.
   FeatureCache NewCache() const { return FeatureCache(slots_); }
 
-  // frames [3, n, H, W] in any floating-point dtype, on the device of the weights, n = 1 in the
-  // first chunk and stride_temporal afterwards -> the posterior's mean [z_dim, 1, H / s, W / s],
-  // before the statistics of the latents. CANCELLED as `gate` says, which is passed after every
-  // layer; the cache is of no use then.
+  // Encodes frames [3, n, H, W] to the posterior's mean [z_dim, 1, H / s, W / s], without the
+  // statistics of the latents; n is 1 in the first chunk and stride_temporal afterwards. The frames
+  // may have any floating-point dtype and must be on the device of the weights. CANCELLED after a
+  // stop request, because every layer passes `gate`; the cache cannot be used any more then.
   absl::StatusOr<at::Tensor> EncodeChunk(const at::Tensor& frames, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
  private:
-  // Residual blocks and, but for the last stage, a step down; in 2.2 AverageDown3d around all of
-  // it.
+  // Residual blocks and, except in the last stage, a Downsample; in VAE 2.2 with AverageDown3d
+  // around them.
   class Stage {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);

@@ -1,7 +1,7 @@
-// What the Wan autoencoders are made of. Activations are [1, C, T, H, W] in ConvolutionLayout.
+// The layers of the Wan autoencoders. Activations are [1, C, T, H, W] in ConvolutionLayout.
 //
-// A layer holds weights and nothing else. What a video leaves behind for its next chunk is in a
-// FeatureCache, of which each pass over a video has its own.
+// A layer holds weights only, so it may serve several passes at once. The state that one chunk
+// leaves for the next is in a FeatureCache; each pass over a video has its own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,47 +19,47 @@
 
 namespace wan {
 
-// The name of a layer of a stage; `list` is "encoder.downsamples" or "decoder.upsamples", and every
-// stage but the last has `layers` layers. 2.2 nests the lists
-// ("encoder.downsamples.1.downsamples.0"), 2.1 numbers the layers of all stages in one
+// Returns the name of a stage's layer. `list` is "encoder.downsamples" or "decoder.upsamples", and
+// every stage but the last has `layers` layers. VAE 2.2 nests the lists
+// ("encoder.downsamples.1.downsamples.0"); VAE 2.1 numbers the layers of all stages in one list
 // ("encoder.downsamples.3").
 std::string StageLayerName(const VaeConfig& config, const std::string& list, size_t stage,
                            int layers, int layer);
 
-// The state of one pass over a video. Chunks go through in order, all of them through one cache.
+// The state of one pass over a video. All chunks pass through one cache, in order.
 struct FeatureCache {
-  // `slots` is VaeLayerFactory::slots() after the last layer was made.
+  // `slots` is the value of VaeLayerFactory::slots() after the last layer was made.
   explicit FeatureCache(size_t slots) : history(slots), enlargement(slots) {}
 
-  // The first chunk is a single frame, and the layers that halve or double the frames let it pass.
+  // The first chunk is a single frame, which the layers that halve or double frames leave as it is.
   bool first_chunk = true;
-  // By a convolution's slot; undefined until it has seen a frame.
+  // The last frames for each convolution's slot; undefined until it has seen a frame.
   std::vector<at::Tensor> history;
-  // By an enlargement's slot: its kernel as KernelOverEnlargement gives it, made when first needed.
-  // It lives no longer than the pass, because weights may move between passes.
+  // The kernel from KernelOverEnlargement for each enlargement's slot, made when it is first
+  // needed. It lives only as long as the pass, because weights may move between passes.
   std::vector<at::Tensor> enlargement;
 };
 
-// Gives the layers of an encoder or decoder their weights and their places in the cache.
+// Makes the layers of an encoder or decoder, with their weights and their slots in the cache.
 class VaeLayerFactory {
  public:
-  // `weights` must outlive the factory, the layers depend on neither.
-  // `allow_tf32` is what Convolution does with it.
+  // `weights` must outlive the factory, but neither needs to outlive the layers.
+  // `allow_tf32` is passed on to Convolution.
   VaeLayerFactory(WeightLoader& weights, bool allow_tf32)
       : weights_(weights), allow_tf32_(allow_tf32) {}
 
   WeightLoader& weights() { return weights_; }
 
-  // Weights "NAME.weight" [out, in, kernel...] and "NAME.bias" [out].
+  // Loads the weights "NAME.weight" [out, in, kernel...] and "NAME.bias" [out].
   Convolution MakeConvolution(const std::string& name, int64_t out, int64_t in,
                               const std::vector<int64_t>& kernel, std::vector<int64_t> stride,
                               std::vector<int64_t> padding);
-  // 1x1x1, as ResidualBlock's shortcut and the convolutions beside the latents are.
+  // Makes a 1x1x1 convolution, as for ResidualBlock's shortcut and those next to the latents.
   Convolution MakePointwise3d(const std::string& name, int64_t out, int64_t in);
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                 const std::vector<int64_t>& kernel, int64_t time_stride);
 
-  // Whether an Upsample with this kernel [out, in, 3, 3] runs fused.
+  // Returns whether an Upsample with this kernel [out, in, 3, 3] runs fused.
   bool HasFusedEnlargement(const at::Tensor& kernel) const;
 
   size_t NewSlot() { return slots_++; }
@@ -73,20 +73,20 @@ class VaeLayerFactory {
   size_t slots_ = 0;
 };
 
-// A causal convolution with its place in the cache.
+// A causal convolution with its slot in the cache.
 class CachedConv3d {
  public:
   CachedConv3d(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
                const std::vector<int64_t>& kernel, int64_t time_stride = 1);
 
   at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
-  // CausalConv3d::SpreadFrames, and whether it may be called.
+  // Call CausalConv3d::SpreadFrames; only allowed if SpreadsFrames() is true.
   bool SpreadsFrames() const { return conv_.SpreadsFrames(); }
   at::Tensor SpreadFrames(const at::Tensor& x, FeatureCache& cache) const;
-  // Only notes the last frames of x, for the chunk after.
+  // Keeps the last frames of x for the next chunk, and computes nothing.
   void Remember(const at::Tensor& x, FeatureCache& cache) const;
 
-  // CausalConv3d's, for a caller that writes the input itself.
+  // Call those of CausalConv3d, for a caller that writes the input itself.
   CausalWindow OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
   at::Tensor Run(CausalWindow window, FeatureCache& cache, const at::Tensor& addend) const;
 
@@ -95,13 +95,13 @@ class CachedConv3d {
   size_t slot_;
 };
 
-// RMS norm over channels, SiLU, 3x3x3 causal convolution.
+// An RMS norm over channels, SiLU, and a 3x3x3 causal convolution.
 class NormSiluConv3d {
  public:
   NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm, const std::string& conv,
                  int64_t out, int64_t in);
 
-  // Takes x by value: a caller that moves it in has its memory back before the convolution. Adds
+  // Takes x by value: if the caller moves it in, its memory is free before the convolution. Adds
   // `addend` to the result if it is defined.
   at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& addend = {}) const;
 
@@ -110,7 +110,7 @@ class NormSiluConv3d {
   CachedConv3d conv_;
 };
 
-// Two of the above, and around them the input itself or, where the width changes, its projection.
+// Two NormSiluConv3d, plus the input itself or, if the number of channels changes, its projection.
 class ResidualBlock {
  public:
   ResidualBlock(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in);
@@ -123,11 +123,12 @@ class ResidualBlock {
   std::optional<Convolution> shortcut_;
 };
 
-// Floating-point operations of a block whose result is `y`, for WorkGate::Pass. They are counted
-// twice, since a GPU takes about twice as long for a product in TF32 as for one in bf16.
+// Returns the floating-point operations of a block whose result is `y`, for WorkGate::Pass. It
+// counts them twice, because a GPU takes about twice as long for a product in TF32 as for one in
+// bf16.
 double WorkOfResidualBlock(int64_t in, const at::Tensor& y);
 
-// Self-attention with one head among the pixels of each frame, with its residual.
+// Self-attention with one head over the pixels of each frame, plus its input.
 class FrameAttention {
  public:
   FrameAttention(VaeLayerFactory& factory, const std::string& name, int64_t channels);
@@ -142,7 +143,7 @@ class FrameAttention {
   at::Tensor projection_bias_;
 };
 
-// Residual block, attention, residual block: the innermost part of encoder and decoder.
+// A residual block, attention, and a residual block: the innermost part of encoder and decoder.
 class MiddleBlock {
  public:
   MiddleBlock(VaeLayerFactory& factory, const std::string& name, int64_t channels);
@@ -174,12 +175,12 @@ class Upsample {
   Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
            bool temporal);
 
-  // `shortcut`, if it is defined, is added as AddDuplicateUp3d does it.
+  // Adds `shortcut` as AddDuplicateUp3d does, if it is defined.
   at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
 
  private:
-  // In one kernel for each of the two convolutions (fused_convolution.h): nothing is enlarged in
-  // memory, and rows and columns of the second kernel that meet the same pixel are added up before.
+  // Runs one kernel for each of the two convolutions (fused_convolution.h). Nothing is enlarged in
+  // memory: rows and columns of the second kernel that meet the same pixel are summed beforehand.
   at::Tensor ForwardFused(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
   int64_t ShortcutTimeFactor() const { return time_.has_value() ? 2 : 1; }
 

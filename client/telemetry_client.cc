@@ -18,7 +18,7 @@ absl::Status TelemetryClient::WatchDevices(
       connection_, stop,
       [&](Stub& stub, grpc::ClientContext* context) { return stub.WatchDevices(context, request); },
       [&](const wan::v1::WatchDevicesResponse& samples) {
-        on_samples(samples);
+        if (!samples.has_heartbeat()) on_samples(samples);
         return absl::OkStatus();
       });
 }

@@ -47,6 +47,7 @@ absl::StatusOr<Event> VideoClient::Generate(const wan::v1::GenerationRequest& re
       connection_, stop,
       [&](Stub& stub, grpc::ClientContext* context) { return stub.Generate(context, message); },
       [&](const Event& event) {
+        if (event.has_heartbeat()) return absl::OkStatus();
         if (!event.has_preview()) last = event;
         on_event(event);
         return absl::OkStatus();
@@ -68,6 +69,7 @@ absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t aft
         connection_, stop,
         [&](Stub& stub, grpc::ClientContext* context) { return stub.WatchJob(context, message); },
         [&](const Event& event) {
+          if (event.has_heartbeat()) return absl::OkStatus();
           // Previews are not part of the log and have no sequence.
           if (!event.has_preview()) {
             message.set_after_sequence(event.sequence());

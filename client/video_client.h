@@ -29,7 +29,7 @@
 
 namespace wan::client {
 
-// Receives every event, in order, in the thread that made the call.
+// Receives every event but heartbeats, in order, in the thread that made the call.
 using EventCallback = std::function<void(const wan::v1::Event&)>;
 
 // True for the last event of a job: completed, failed or cancelled.
@@ -43,7 +43,8 @@ class VideoClient {
 
   // Creates a job that lives as long as this call, and returns the job's last event. A job that
   // failed or was cancelled is not an error of the call. Nothing is tried again when the connection
-  // breaks, because the server cancels the job then.
+  // breaks; the server cancels the job then, one with a request_id after a grace time in which the
+  // same call takes it up again.
   absl::StatusOr<wan::v1::Event> Generate(const wan::v1::GenerationRequest& request,
                                           const EventCallback& on_event,
                                           const std::stop_token& stop = {}) const;

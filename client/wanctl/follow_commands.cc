@@ -35,6 +35,9 @@ class Follower {
     }
   }
 
+  // "jobs/ID"; empty before the first event.
+  const std::string& job() const { return job_; }
+
   // `end` is the event that ended the job, or the error of the call. `when_stopped` says what
   // happens to the job when the call is stopped.
   ExitCode Finish(const absl::StatusOr<wan::v1::Event>& end, const std::string& when_stopped) {
@@ -88,6 +91,12 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
     return session.Videos().Generate(
         *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
   });
+  if (!end.ok() && session.stop().stop_requested() && !request->request_id().empty() &&
+      !follower.job().empty()) {
+    // The server keeps a job with a request_id for a while; who asks for its end wants it now. The
+    // stop that ended the call must not end this one.
+    session.Videos().CancelJob(follower.job()).status().IgnoreError();
+  }
   const ExitCode code = follower.Finish(end, "ends with this call");
   if (code != kExitDone) return code;
   return FetchOutputs(session, display, end->job(), end->completed().artifacts(), command.outputs,

@@ -24,8 +24,9 @@ ExitCode Run(Session& session, const ListModelsCommand&) {
 }
 
 ExitCode Run(Session& session, const LoadModelCommand& command) {
-  return ShowModel(session,
-                   ModelClient(session.connection()).LoadModel(command.request, session.stop()));
+  wan::v1::LoadModelRequest request = command.request;
+  request.set_wait(true);
+  return ShowModel(session, ModelClient(session.connection()).LoadModel(request, session.stop()));
 }
 
 ExitCode Run(Session& session, const UnloadModelCommand& command) {
@@ -34,8 +35,9 @@ ExitCode Run(Session& session, const UnloadModelCommand& command) {
 }
 
 ExitCode Run(Session& session, const WarmupModelCommand& command) {
-  return ShowModel(session,
-                   ModelClient(session.connection()).WarmupModel(command.request, session.stop()));
+  wan::v1::WarmupModelRequest request = command.request;
+  request.set_wait(true);
+  return ShowModel(session, ModelClient(session.connection()).WarmupModel(request, session.stop()));
 }
 
 ExitCode Run(Session& session, const DevicesCommand& command) {

@@ -212,11 +212,11 @@ def warm_up(_):
     with Server(fake=False) as target:
         shapes = [model_management_pb2.Shape(width=64 + 32 * (i % 20), height=64 + 32 * (i // 20), num_frames=5)
                   for i in range(400)]
-        request = model_management_pb2.WarmupModelRequest(name="demo", shapes=shapes)
+        request = model_management_pb2.WarmupModelRequest(name="demo", shapes=shapes, wait=True)
         code, _ = code_of(lambda: target.call("WarmupModel", request, 2))
         seen = [f"400 shapes {code.name}"]
         expect(code == CODE.INVALID_ARGUMENT, f"400 shapes are INVALID_ARGUMENT, not {code.name}")
-        request = model_management_pb2.WarmupModelRequest(name="demo", shapes=[huge])
+        request = model_management_pb2.WarmupModelRequest(name="demo", shapes=[huge], wait=True)
         code, _ = code_of(lambda: target.call("WarmupModel", request, 2))
         start = time.monotonic()
         name = target.create().name

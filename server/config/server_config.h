@@ -51,6 +51,10 @@ struct ServerConfig {
   // Most of these from one address. Half of all connections is the most that takes effect, so that
   // one caller leaves room for others.
   int max_connections_per_address = 4096;
+  // How long a stream may carry nothing before it gets a heartbeat; 0: for ever.
+  double heartbeat_interval = 15;
+  // How long a job of Generate that has a request_id goes on without its caller.
+  double caller_grace = 30;
   // Most jobs that may wait in the queue.
   int queue_capacity = 100;
   // How many attempts a job may lose with the process or the device before it ends as FAILED.

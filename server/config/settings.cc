@@ -345,6 +345,15 @@ std::vector<Setting> MakeSettings() {
        "where the weights of text_encoder, transformer, transformer_2 or vae live: auto, resident, "
        "host, stream, disk or cpu; unset: auto",
        Setting::Form::kMap, SetResidency, GetResidency},
+      Seconds(
+          "heartbeat_interval",
+          "send a heartbeat over a stream that has carried nothing for so many seconds; 0: never",
+          &C::heartbeat_interval, 86'400),
+      Seconds(
+          "caller_grace",
+          "how long a job of Generate with a request_id goes on without its caller, who may take "
+          "it up again",
+          &C::caller_grace, 86'400),
       Integer("queue_capacity", "most jobs that may wait", &C::queue_capacity, 1, 1'000'000),
       Integer("max_attempts",
               "a job ends as FAILED after this many attempts that took the process or the device "

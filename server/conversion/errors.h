@@ -22,6 +22,7 @@ inline constexpr std::string_view kReasonModelInUse = "MODEL_IN_USE";
 inline constexpr std::string_view kReasonModelLoaded = "MODEL_LOADED";
 // NOT_FOUND: what the name says does not exist.
 inline constexpr std::string_view kReasonModelNotFound = "MODEL_NOT_FOUND";
+inline constexpr std::string_view kReasonOperationNotFound = "OPERATION_NOT_FOUND";
 inline constexpr std::string_view kReasonJobNotFound = "JOB_NOT_FOUND";
 inline constexpr std::string_view kReasonArtifactNotFound = "ARTIFACT_NOT_FOUND";
 inline constexpr std::string_view kReasonReportNotFound = "REPORT_NOT_FOUND";

@@ -1,9 +1,9 @@
 #include "server/conversion/page_token.h"
 
-#include <string_view>
+#include <cstdint>
+#include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "engine/api/errors.h"
@@ -11,39 +11,37 @@
 namespace wan::server {
 namespace {
 
-constexpr absl::string_view kVersion = "1";
-constexpr size_t kMaxTokenBytes = 128;
+constexpr absl::string_view kVersion = "2";
+constexpr size_t kMaxTokenBytes = 256;
 
-// One bit for each state, so that order and repetition do not matter.
-uint32_t MaskOf(const std::vector<wan::v1::JobState>& states) {
-  uint32_t mask = 0;
-  for (const wan::v1::JobState state : states) mask |= uint32_t{1} << static_cast<int>(state);
-  return mask;
+// FNV-1a: a caller who mixes up lists is told so, and one who forges a token gains nothing by it.
+std::string SealOf(std::string_view list) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : list) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return absl::StrCat(absl::Hex(hash));
 }
 
 absl::Status BadToken(const char* what) { return InvalidFields({{"page_token", what}}); }
 
 }  // namespace
 
-std::string MakePageToken(int64_t before, const std::vector<wan::v1::JobState>& states) {
-  return absl::WebSafeBase64Escape(absl::StrCat(kVersion, ",", before, ",", MaskOf(states)));
+std::string MakePageToken(std::string_view place, std::string_view list) {
+  return absl::WebSafeBase64Escape(
+      absl::StrCat(kVersion, ",", SealOf(list), ",", std::string(place)));
 }
 
-absl::StatusOr<int64_t> ParsePageToken(const std::string& token,
-                                       const std::vector<wan::v1::JobState>& states) {
+absl::StatusOr<std::string> ParsePageToken(const std::string& token, std::string_view list) {
   std::string text;
-  int64_t before = 0;
-  uint32_t mask = 0;
   if (token.size() <= kMaxTokenBytes && absl::WebSafeBase64Unescape(token, &text)) {
-    const std::vector<std::string> parts = absl::StrSplit(text, ',');
-    if (parts.size() == 3 && parts[0] == kVersion && absl::SimpleAtoi(parts[1], &before) &&
-        before > 0 && absl::SimpleAtoi(parts[2], &mask)) {
-      if (mask == MaskOf(states)) return before;
+    std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(',', 2));
+    if (parts.size() == 3 && parts[0] == kVersion) {
+      if (parts[1] == SealOf(list)) return std::move(parts[2]);
       return BadToken(
-          "belongs to a list of other states; repeat the states of the request that returned it");
+          "belongs to another list; send it with the filter, order and states that it was made "
+          "for");
     }
   }
-  return BadToken("is not a token of ListJobs; must be the next_page_token of the previous page");
+  return BadToken("is not a next_page_token of this list");
 }
 
 }  // namespace wan::server

@@ -1,21 +1,19 @@
-// The page tokens of ListJobs.
+// What a list gives its caller to come back with.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "absl/status/statusor.h"
-#include "wan/v1/generation.pb.h"
 
 namespace wan::server {
 
-// Returns a token for the page that begins before `before` in a list of jobs in `states`.
-std::string MakePageToken(int64_t before, const std::vector<wan::v1::JobState>& states);
+// Opaque text that holds where the page ended. `list` is everything else that the list was asked
+// for with: its method, filter and order. Equal lists have equal texts.
+std::string MakePageToken(std::string_view place, std::string_view list);
 
-// Returns the `before` of a token. INVALID_ARGUMENT with a violation of `page_token` if
-// MakePageToken did not make it, or made it for other states.
-absl::StatusOr<int64_t> ParsePageToken(const std::string& token,
-                                       const std::vector<wan::v1::JobState>& states);
+// The place. INVALID_ARGUMENT, a violation of `page_token`, for what MakePageToken did not make, or
+// made for another list.
+absl::StatusOr<std::string> ParsePageToken(const std::string& token, std::string_view list);
 
 }  // namespace wan::server

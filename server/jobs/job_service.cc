@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -39,6 +43,7 @@ constexpr int kMaxPageSize = 1000;
 // There are fewer states; callers may name some of them twice.
 constexpr int kMaxListedStates = 16;
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
+constexpr char kCallerWentAway[] = "caller went away";
 
 // Hashes the bytes that are serialised into it, so that a request with a large image is not copied.
 class HashingStream final : public google::protobuf::io::CopyingOutputStream {
@@ -85,6 +90,57 @@ class KeyLock {
   std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Who holds the jobs that are tied to their callers: a job may have several, who asked for it with
+// one request_id, because a caller comes back before the server has noticed that it was away.
+class Callers {
+ public:
+  // `lost` hears of each job whose last caller let it go and did not come back within `grace`, on a
+  // thread of this object's and with no lock held.
+  Callers(Clock& clock, absl::Duration grace, std::function<void(const std::string& job)> lost)
+      : clock_(clock), grace_(grace), timer_(clock) {
+    timer_.Start([this, lost = std::move(lost)](const std::string& job) {
+      if (Forget(job)) lost(job);
+    });
+  }
+
+  absl::Duration grace() const { return grace_; }
+
+  void Join(const std::string& job) {
+    timer_.Remove(job);
+    absl::MutexLock lock(&mutex_);
+    ++callers_[job];
+  }
+
+  // Returns whether that was the last.
+  bool Leave(const std::string& job) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = callers_.find(job);
+    return found != callers_.end() && --found->second == 0;
+  }
+
+  // Begins the grace time of a job that its last caller has left.
+  void Await(const std::string& job) { timer_.Add(job, clock_.Now() + grace_); }
+
+  // Returns whether the job had no caller.
+  bool Forget(const std::string& job) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = callers_.find(job);
+    if (found == callers_.end() || found->second > 0) return false;
+    callers_.erase(found);
+    return true;
+  }
+
+  // No job is told of any more.
+  void Stop() { timer_.Stop(); }
+
+ private:
+  Clock& clock_;
+  const absl::Duration grace_;
+  absl::Mutex mutex_;
+  std::map<std::string, int> callers_ ABSL_GUARDED_BY(mutex_);
+  DeadlineTimer timer_;  // last: its thread uses the others
+};
+
 // Appends the violations of `more` whose field has none yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
                                   const std::vector<FieldViolation>& more) {
@@ -97,6 +153,12 @@ std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
     if (!known) violations.push_back(violation);
   }
   return violations;
+}
+
+// What a page token of jobs belongs to: the order in which states are named does not matter.
+std::string ListedStates(const std::vector<wan::v1::JobState>& states) {
+  const std::set<int> sorted(states.begin(), states.end());
+  return absl::StrCat("ListJobs states ", absl::StrJoin(sorted, ","));
 }
 
 // Joins the violations found so far with those of `status`; returns `status` if there are none.
@@ -134,11 +196,15 @@ struct JobService::Parts {
                options.listeners}),
         runner({engine, store, table, *log, artifacts, estimator, clock, storage, options.sinks,
                 [this](const absl::Status& problem) { LoseDevice(problem); },
-                options.server_version}) {}
+                options.server_version}),
+        callers(clock, options.caller_grace, [this](const std::string& job) {
+          table.Cancel(job, StopCause::kCancelled, kCallerWentAway);
+        }) {}
 
   // The log must die before the table: its last writes call back into it.
   ~Parts() {
     storage.Stop();
+    callers.Stop();
     log.reset();
   }
 
@@ -191,6 +257,7 @@ struct JobService::Parts {
   JobTable table;
   JobRunner runner;
   KeyLock request_ids;
+  Callers callers;
   bool recovered = false;  // used by Open's thread, then by the storage watch's alone
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
@@ -281,7 +348,9 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
   }
   const absl::StatusOr<wan::v1::Job> job = Get(existing->job.name());
   if (!job.ok()) return job.status();
-  return Created{*job, false};
+  const bool holds = tied_to_caller && existing->tied_to_caller && !IsFinal(job->state());
+  if (holds) parts_->callers.Join(job->name());
+  return Created{*job, /*created=*/false, holds};
 }
 
 absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
@@ -325,7 +394,8 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   if (!job.ok()) return job.status();
   std::move(unuse).Cancel();  // the job keeps the model until it ends
   parts_->executor.Wake();
-  return Created{*std::move(job), true};
+  if (tied_to_caller) parts_->callers.Join(job->name());
+  return Created{*std::move(job), /*created=*/true, tied_to_caller};
 }
 
 absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
@@ -364,9 +434,10 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
     }
   }
   if (!request.page_token().empty() && violations.empty()) {
-    const absl::StatusOr<int64_t> before = ParsePageToken(request.page_token(), query.states);
-    if (!before.ok()) return before.status();
-    query.before = *before;
+    const absl::StatusOr<std::string> place =
+        ParsePageToken(request.page_token(), ListedStates(query.states));
+    if (!place.ok()) return place.status();
+    if (!absl::SimpleAtoi(*place, &query.before)) query.before = 0;
   }
   if (!violations.empty()) return InvalidFields(violations);
 
@@ -380,7 +451,10 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
     std::optional<wan::v1::Job> live = parts_->table.Find(stored.job.name());
     *response.add_jobs() = live.has_value() ? *std::move(live) : stored.job;
   }
-  if (page->next != 0) response.set_next_page_token(MakePageToken(page->next, query.states));
+  if (page->next != 0) {
+    response.set_next_page_token(
+        MakePageToken(absl::StrCat(page->next), ListedStates(query.states)));
+  }
   return response;
 }
 
@@ -390,6 +464,23 @@ absl::StatusOr<wan::v1::Job> JobService::Cancel(std::string_view name, std::stri
   parts_->table.Cancel(std::string(name), StopCause::kCancelled, reason);
   parts_->log->Flush().IgnoreError();  // the job ends in any case; the listeners are told
   return Get(name);
+}
+
+void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
+  if (!parts_->callers.Leave(name)) return;
+  const std::optional<wan::v1::Job> job = parts_->table.Find(name);
+  if (job.has_value() && !deadline_passed && !job->request().request_id().empty() &&
+      parts_->callers.grace() > absl::ZeroDuration()) {
+    parts_->callers.Await(name);
+    return;
+  }
+  parts_->callers.Forget(name);
+  parts_->table.Cancel(name, StopCause::kCancelled,
+                       deadline_passed ? kDeadlineExceeded : kCallerWentAway);
+}
+
+void JobService::CallerDone(const std::string& name) {
+  if (parts_->callers.Leave(name)) parts_->callers.Forget(name);
 }
 
 absl::StatusOr<std::unique_ptr<EventCursor>> JobService::Watch(std::string_view name,
@@ -451,6 +542,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->table.RequeueRunning();
   parts_->executor.Stop();
   parts_->timer.Stop();
+  parts_->callers.Stop();
   parts_->log->Flush().IgnoreError();  // the listeners have been told of the problem
   parts_->log->Close();
 }

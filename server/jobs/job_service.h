@@ -34,6 +34,8 @@ struct JobServiceOptions {
   int queue_capacity = 100;
   // How many attempts a job may lose with the process or the device before it ends as FAILED.
   int max_attempts = 3;
+  // How long a job that is tied to its caller and has a request_id goes on without one.
+  absl::Duration caller_grace = absl::Seconds(30);
   // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;
@@ -76,11 +78,13 @@ class JobService {
     wan::v1::Job job;
     // False if `job` was created by an earlier call with the same request_id.
     bool created = false;
+    // The job is tied to this caller, who says when it goes: CallerWentAway or CallerDone.
+    bool holds = false;
   };
 
   // Accepts a job, or returns the job that an earlier call with the same request_id and the same
   // request created. When this returns OK the job is on disk. Pass true for `tied_to_caller` if the
-  // job must not outlive its caller; whoever does must call Cancel when the caller goes away.
+  // job must not outlive its callers, of which it has several if they use one request_id.
   //
   // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_STOPPING,
@@ -97,6 +101,14 @@ class JobService {
   // the returned job is still RUNNING and becomes CANCELLED. A job that has ended stays as it is.
   // The job's Cancelled event carries `reason`.
   absl::StatusOr<wan::v1::Job> Cancel(std::string_view name, std::string_view reason);
+
+  // A caller who holds the job is gone before the job's end. When the last is, a job without a
+  // request_id is cancelled, and so is any if there is no grace time, or if the caller left because
+  // its deadline passed. Any other job goes on, and is cancelled after the grace time unless a
+  // caller with the same request joins it before.
+  void CallerWentAway(const std::string& name, bool deadline_passed);
+  // A caller who held the job has followed it to its end, or to the end of the server.
+  void CallerDone(const std::string& name);
 
   // See EventLog::Watch. INVALID_ARGUMENT if `after_sequence` is negative.
   absl::StatusOr<std::unique_ptr<EventCursor>> Watch(std::string_view name, int64_t after_sequence,

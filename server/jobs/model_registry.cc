@@ -10,6 +10,7 @@
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
+#include "server/conversion/page_token.h"
 #include "server/jobs/engine_call.h"
 
 namespace wan::server {
@@ -17,6 +18,13 @@ namespace {
 
 constexpr absl::Duration kLoadingRetryDelay = absl::Seconds(5);
 constexpr size_t kMaxNameLength = 63;
+constexpr int kDefaultPageSize = 50;
+constexpr int kMaxPageSize = 1000;
+// gRPC's clients take 4 MiB by default.
+constexpr size_t kMaxPageBytes = size_t{3} << 20;
+constexpr char kListed[] = "ListModels";
+// Of those that have ended.
+constexpr int kKeptOperations = 8;
 
 void CheckName(const std::string& field, const std::string& name,
                std::vector<FieldViolation>& violations) {
@@ -110,7 +118,20 @@ void ModelRegistry::Load(ModelSpec spec, const Done& done) {
   bool begin = false;
   const Answer answer = JoinLoad(spec, done, &begin);
   if (answer.has_value()) done(*answer);
-  if (!begin) return;
+  if (begin) PostLoad(spec);
+}
+
+absl::StatusOr<wan::v1::Model> ModelRegistry::BeginLoad(ModelSpec spec) {
+  spec.name = std::string(BareModelName(spec.name));
+  bool begin = false;
+  const Answer answer = JoinLoad(spec, nullptr, &begin);
+  if (answer.has_value()) return *answer;
+  absl::StatusOr<wan::v1::Model> model = Get(spec.name);  // before the executor can end it
+  if (begin) PostLoad(spec);
+  return model;
+}
+
+void ModelRegistry::PostLoad(const ModelSpec& spec) {
   executor_.Post({[this, spec] { FinishLoad(spec.name, RunLoad(spec)); },
                   [this, spec] { FinishLoad(spec.name, ServerStoppingError()); }});
 }
@@ -148,10 +169,11 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
     default:
       entry.path = spec.path;
       entry.loras = spec.loras;
+      entry.load_operation = BeginOperation(spec.name, entry, wan::v1::ModelOperation::KIND_LOAD);
       SetState(spec.name, entry, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
       *begin = true;
   }
-  entry.load_waiters.push_back(done);
+  if (done != nullptr) entry.load_waiters.push_back(done);
   return std::nullopt;
 }
 
@@ -193,6 +215,7 @@ void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& stat
     absl::MutexLock lock(&mutex_);
     Entry& entry = entries_[name];
     waiters.swap(entry.load_waiters);
+    EndOperation(name, entry, entry.load_operation, status);
     if (ReasonOf(status) == kReasonServerStopping) {
       SetState(name, entry, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
     } else {
@@ -249,21 +272,99 @@ ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name) {
 
 void ModelRegistry::Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
                            std::stop_token caller) {
+  const absl::Status posted =
+      PostWarmup(std::string(BareModelName(name)), std::move(shapes), done, std::move(caller));
+  if (!posted.ok()) done(posted);
+}
+
+absl::StatusOr<wan::v1::Model> ModelRegistry::BeginWarmup(std::string_view name,
+                                                          std::vector<VideoShape> shapes) {
   const std::string bare(BareModelName(name));
+  absl::Status posted = PostWarmup(bare, std::move(shapes), nullptr, {});
+  if (!posted.ok()) return posted;
+  return Get(bare);
+}
+
+absl::Status ModelRegistry::PostWarmup(const std::string& name, std::vector<VideoShape> shapes,
+                                       const Done& done, std::stop_token caller) {
   if (shapes.size() > kMaxWarmupShapes) {
-    return done(InvalidFields(
+    return InvalidFields(
         {{"shapes",
-          absl::StrCat("has ", shapes.size(), " entries; must have at most ", kMaxWarmupShapes)}}));
+          absl::StrCat("has ", shapes.size(), " entries; must have at most ", kMaxWarmupShapes)}});
   }
-  absl::Status ready = CheckReady(bare);
-  if (ready.ok()) ready = CallEngine([&] { return engine_.CheckWarmup(bare, shapes); });
-  if (!ready.ok()) return done(ready);
-  executor_.Post({[this, bare, shapes = std::move(shapes), done, caller = std::move(caller)] {
-                    absl::Status status = RunWarmup(bare, shapes, caller);
-                    Hear(status);
-                    done(status.ok() ? Get(bare) : status);
+  absl::Status ready = CheckReady(name);
+  if (ready.ok()) ready = CallEngine([&] { return engine_.CheckWarmup(name, shapes); });
+  if (!ready.ok()) return ready;
+  std::string operation;
+  {
+    absl::MutexLock lock(&mutex_);
+    operation = BeginOperation(name, entries_[name], wan::v1::ModelOperation::KIND_WARMUP);
+  }
+  const auto finish = [this, name, operation, done](const absl::Status& status) {
+    Hear(status);
+    wan::v1::Model model;
+    {
+      absl::MutexLock lock(&mutex_);
+      Entry& entry = entries_[name];
+      EndOperation(name, entry, operation, status);
+      model = Describe(name, entry);
+    }
+    if (done != nullptr) Tell(done, status, model);
+  };
+  executor_.Post({[this, name, shapes = std::move(shapes), finish, caller = std::move(caller)] {
+                    finish(RunWarmup(name, shapes, caller));
                   },
-                  [done] { done(ServerStoppingError()); }});
+                  [finish] { finish(ServerStoppingError()); }});
+  return absl::OkStatus();
+}
+
+std::string ModelRegistry::BeginOperation(const std::string& name, Entry& entry,
+                                          wan::v1::ModelOperation::Kind kind) {
+  wan::v1::ModelOperation& operation = entry.operations.emplace_back();
+  operation.set_name(absl::StrCat("models/", name, "/operations/", ++last_operation_));
+  operation.set_kind(kind);
+  *operation.mutable_create_time() = ToProto(clock_.Now());
+  TellWatchers(name);
+  return operation.name();
+}
+
+void ModelRegistry::EndOperation(const std::string& name, Entry& entry,
+                                 const std::string& operation, const absl::Status& status) {
+  int ended = 0;
+  for (wan::v1::ModelOperation& known : entry.operations) {
+    if (known.name() == operation) {
+      *known.mutable_end_time() = ToProto(clock_.Now());
+      if (!status.ok()) *known.mutable_error() = ToProto(status);
+    }
+    ended += known.has_end_time() ? 1 : 0;
+  }
+  if (ended > kKeptOperations) {
+    entry.operations.erase(
+        std::find_if(entry.operations.begin(), entry.operations.end(),
+                     [](const wan::v1::ModelOperation& known) { return known.has_end_time(); }));
+  }
+  TellWatchers(name);
+}
+
+int64_t ModelRegistry::AddWatcher(std::function<void(const std::string& name)> changed) {
+  absl::MutexLock lock(&watchers_mutex_);
+  watchers_.emplace(++last_watcher_, std::move(changed));
+  return last_watcher_;
+}
+
+void ModelRegistry::RemoveWatcher(int64_t watcher) {
+  absl::MutexLock lock(&watchers_mutex_);
+  watchers_.erase(watcher);
+}
+
+void ModelRegistry::TellWatchers(const std::string& name) const {
+  // Copies: a watcher may be removed while it is told.
+  std::vector<std::function<void(const std::string&)>> told;
+  {
+    absl::MutexLock lock(&watchers_mutex_);
+    for (const auto& [number, changed] : watchers_) told.push_back(changed);
+  }
+  for (const auto& changed : told) changed(name);
 }
 
 absl::Status ModelRegistry::RunWarmup(const std::string& name,
@@ -301,6 +402,41 @@ std::vector<wan::v1::Model> ModelRegistry::List() const {
   std::vector<wan::v1::Model> models;
   for (const auto& [name, entry] : entries_) models.push_back(Describe(name, entry));
   return models;
+}
+
+absl::StatusOr<wan::v1::ListModelsResponse> ModelRegistry::List(
+    const wan::v1::ListModelsRequest& request) const {
+  std::vector<FieldViolation> violations;
+  const int limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
+  if (limit < 0 || limit > kMaxPageSize) {
+    violations.push_back({"page_size", absl::StrCat("must be 1 to ", kMaxPageSize, ", or 0 for ",
+                                                    kDefaultPageSize, "; got ", limit)});
+  }
+  std::string after;  // the last name of the page before
+  if (!request.page_token().empty()) {
+    absl::StatusOr<std::string> place = ParsePageToken(request.page_token(), kListed);
+    if (place.ok()) {
+      after = *std::move(place);
+    } else {
+      for (FieldViolation& violation : FieldViolationsOf(place.status())) {
+        violations.push_back(std::move(violation));
+      }
+    }
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  wan::v1::ListModelsResponse response;
+  size_t bytes = 0;
+  absl::MutexLock lock(&mutex_);
+  for (auto entry = entries_.upper_bound(after); entry != entries_.end(); ++entry) {
+    if (response.models_size() == limit || bytes >= kMaxPageBytes) {
+      response.set_next_page_token(MakePageToken(after, kListed));
+      break;
+    }
+    *response.add_models() = Describe(entry->first, entry->second);
+    bytes += response.models().rbegin()->ByteSizeLong();
+    after = entry->first;
+  }
+  return response;
 }
 
 bool ModelRegistry::IsReady(std::string_view name) const {
@@ -351,6 +487,7 @@ void ModelRegistry::SetState(const std::string& name, Entry& entry, wan::v1::Mod
   entry.error = error;
   const wan::v1::Model model = Describe(name, entry);
   for (StateListener* listener : options_.listeners) listener->OnModelState(model);
+  TellWatchers(name);
 }
 
 wan::v1::Model ModelRegistry::Describe(const std::string& name, const Entry& entry) const {
@@ -364,6 +501,7 @@ wan::v1::Model ModelRegistry::Describe(const std::string& name, const Entry& ent
   model.set_path(entry.path);
   model.set_state(entry.state);
   if (!entry.error.ok()) *model.mutable_error() = ToProto(entry.error);
+  model.mutable_operations()->Assign(entry.operations.begin(), entry.operations.end());
   return model;
 }
 

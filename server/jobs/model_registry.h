@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -64,6 +65,10 @@ class ModelRegistry {
   // INVALID_ARGUMENT as in Add; else the engine's error, which also becomes the model's `error`.
   void Load(ModelSpec spec, const Done& done);
 
+  // The same without waiting: the model as it is now, LOADING and with the operation unless nothing
+  // is to be done. How the operation ends is in its `error` and the model's.
+  absl::StatusOr<wan::v1::Model> BeginLoad(ModelSpec spec);
+
   // Frees a model's memory and makes it UNLOADED; that a model is not loaded is not an error.
   // FAILED_PRECONDITION if jobs for it wait or run (MODEL_IN_USE), or if it is being loaded
   // (MODEL_LOADING).
@@ -76,6 +81,9 @@ class ModelRegistry {
   void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
               std::stop_token caller = {});
 
+  // The same without waiting: the model as it is now, with the operation.
+  absl::StatusOr<wan::v1::Model> BeginWarmup(std::string_view name, std::vector<VideoShape> shapes);
+
   // Ends the load or warm-up that runs, and those that begin later, with UNAVAILABLE
   // (SERVER_STOPPING). Does not wait. Idempotent.
   void Stop();
@@ -84,6 +92,17 @@ class ModelRegistry {
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
   // Returns all models, ordered by name.
   std::vector<wan::v1::Model> List() const;
+
+  // A page of them. INVALID_ARGUMENT for a bad page size or token. A page ends early when it has
+  // grown to 3 MiB.
+  absl::StatusOr<wan::v1::ListModelsResponse> List(const wan::v1::ListModelsRequest& request) const;
+
+  // `changed` is called whenever a model may have changed, with its bare name, until RemoveWatcher;
+  // from any thread, with the registry's lock held: it must be quick and must not call the
+  // registry, except for RemoveWatcher. Returns the watcher's number.
+  int64_t AddWatcher(std::function<void(const std::string& name)> changed);
+  // A call of `changed` that has begun may still run when this returns.
+  void RemoveWatcher(int64_t watcher);
 
   bool IsReady(std::string_view name) const;
 
@@ -103,13 +122,30 @@ class ModelRegistry {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
     std::vector<Done> load_waiters;
+    // Oldest first.
+    std::vector<wan::v1::ModelOperation> operations;
+    std::string load_operation;  // the name of the one that loads it now
   };
   // Nullopt: the executor must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
 
-  // Fills in what `spec` leaves to the known model. If it returns no answer, `done` waits for the
-  // load; if it has set `*begin`, the caller must start that load.
+  // Fills in what `spec` leaves to the known model. If it returns no answer, `done` (unless it is
+  // null) waits for the load; if it has set `*begin`, the caller must start that load with
+  // PostLoad.
   Answer JoinLoad(ModelSpec& spec, const Done& done, bool* begin);
+  // Posts a load to the executor.
+  void PostLoad(const ModelSpec& spec);
+  // Checks a warm-up and posts it to the executor; returns why it cannot be done. `done` may be
+  // null.
+  absl::Status PostWarmup(const std::string& name, std::vector<VideoShape> shapes, const Done& done,
+                          std::stop_token caller);
+  // Adds an operation and returns its name.
+  std::string BeginOperation(const std::string& name, Entry& entry,
+                             wan::v1::ModelOperation::Kind kind)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndOperation(const std::string& name, Entry& entry, const std::string& operation,
+                    const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellWatchers(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RunLoad(const ModelSpec& spec);
   // Calls options_.on_device_lost if a task failed because of that.
   void Hear(const absl::Status& status) const;
@@ -131,6 +167,11 @@ class ModelRegistry {
   const ModelRegistryOptions options_;
   std::stop_source stopping_;
   mutable absl::Mutex mutex_;
+  int64_t last_operation_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable absl::Mutex watchers_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  int64_t last_watcher_ ABSL_GUARDED_BY(watchers_mutex_) = 0;
+  std::map<int64_t, std::function<void(const std::string&)>> watchers_
+      ABSL_GUARDED_BY(watchers_mutex_);
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
   // Not in entries_, because jobs of an earlier process may name a model that is no longer known.
   std::map<std::string, int, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);

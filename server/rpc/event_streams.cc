@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "server/conversion/convert.h"
+
 namespace wan::server {
 namespace {
 
@@ -29,9 +31,18 @@ EventStream::Next EventStream::Produce(wan::v1::Event* event, absl::Status* stat
   }
   switch (cursor_->TryNext(event)) {
     case EventCursor::Next::kEvent:
+      heartbeat_.MessageSent();
       return Next::kMessage;
     case EventCursor::Next::kPending:
-      return Next::kPending;
+      // Weak: the timer must not keep a stream whose call is over.
+      if (!heartbeat_.Due([weak = weak_from_this()] {
+            if (const auto stream = weak.lock()) stream->Wake();
+          })) {
+        return Next::kPending;
+      }
+      *event->mutable_time() = ToProto(clock_.Now());
+      event->mutable_heartbeat();
+      return Next::kMessage;
     case EventCursor::Next::kEnd:
       break;
   }
@@ -48,17 +59,19 @@ absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
       jobs_.Create(admitted_->message.request(), /*tied_to_caller=*/true);
   admitted_.reset();
   if (!created.ok()) return created.status();
-  // A job that another call made is not this caller's to end.
-  if (created->created) own_job_ = created->job.name();
+  // A job of CreateJob is not this caller's to end.
+  if (created->holds) own_job_ = created->job.name();
   return Follow(created->job.name(), 0);
+}
+
+GenerateStream::~GenerateStream() {
+  if (!own_job_.empty()) jobs_.CallerDone(own_job_);
 }
 
 void GenerateStream::OnAbandoned() {
   if (own_job_.empty()) return;
-  // There is no caller any more to tell a failure to.
-  jobs_.Cancel(own_job_, DeadlinePassed() ? "deadline exceeded" : "caller went away")
-      .status()
-      .IgnoreError();
+  jobs_.CallerWentAway(own_job_, DeadlinePassed());
+  own_job_.clear();
 }
 
 bool GenerateStream::DeadlinePassed() const {

@@ -12,13 +12,26 @@
 #include "server/jobs/job_service.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
+#include "server/rpc/stream_heartbeat.h"
 #include "wan/v1/video_generation.pb.h"
 
 namespace wan::server {
 
 class EventStream : public Stream<wan::v1::Event> {
+ public:
+  // What the streams of all calls use; all must outlive them.
+  struct Shared {
+    JobService& jobs;
+    HeartbeatOptions heartbeat;
+    WorkerPool& pool;
+  };
+
  protected:
-  EventStream(JobService& jobs, WorkerPool& pool) : Stream(pool), jobs_(jobs) {}
+  explicit EventStream(const Shared& shared)
+      : Stream(shared.pool),
+        jobs_(shared.jobs),
+        clock_(shared.heartbeat.clock),
+        heartbeat_(shared.heartbeat) {}
 
   // Opens the cursor, before the first event.
   virtual absl::StatusOr<std::unique_ptr<EventCursor>> Open() = 0;
@@ -30,13 +43,15 @@ class EventStream : public Stream<wan::v1::Event> {
  private:
   Next Produce(wan::v1::Event* event, absl::Status* status) final;
 
+  Clock& clock_;
+  StreamHeartbeat heartbeat_;
   std::unique_ptr<EventCursor> cursor_;
 };
 
 class WatchJobStream final : public EventStream {
  public:
-  WatchJobStream(wan::v1::WatchJobRequest request, JobService& jobs, WorkerPool& pool)
-      : EventStream(jobs, pool), request_(std::move(request)) {}
+  WatchJobStream(wan::v1::WatchJobRequest request, const Shared& shared)
+      : EventStream(shared), request_(std::move(request)) {}
 
  private:
   absl::StatusOr<std::unique_ptr<EventCursor>> Open() override;
@@ -44,13 +59,13 @@ class WatchJobStream final : public EventStream {
   const wan::v1::WatchJobRequest request_;
 };
 
-// Creates the job first, and cancels it when the caller goes.
+// Creates the job first, or joins those who wait for it; the job ends with its last caller.
 class GenerateStream final : public EventStream {
  public:
   GenerateStream(const grpc::CallbackServerContext& context,
-                 AdmittedRequest<wan::v1::GenerateRequest> admitted, JobService& jobs,
-                 WorkerPool& pool)
-      : EventStream(jobs, pool), context_(context), admitted_(std::move(admitted)) {}
+                 AdmittedRequest<wan::v1::GenerateRequest> admitted, const Shared& shared)
+      : EventStream(shared), context_(context), admitted_(std::move(admitted)) {}
+  ~GenerateStream() override;
 
  private:
   absl::StatusOr<std::unique_ptr<EventCursor>> Open() override;
@@ -61,7 +76,7 @@ class GenerateStream final : public EventStream {
   const grpc::CallbackServerContext& context_;  // gRPC's, while the call lives
   // Until the job is made: an image would be held for as long as the job runs.
   std::optional<AdmittedRequest<wan::v1::GenerateRequest>> admitted_;
-  std::string own_job_;  // "jobs/ID" that this call created
+  std::string own_job_;  // "jobs/ID" that lives as long as this call
 };
 
 }  // namespace wan::server

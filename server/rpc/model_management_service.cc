@@ -1,12 +1,22 @@
+#include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
 #include "server/jobs/model_registry.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
+#include "server/rpc/stream.h"
+#include "server/rpc/stream_heartbeat.h"
+#include "server/rpc/wake_timer.h"
 #include "wan/v1/model_management.grpc.pb.h"
 
 namespace wan::server {
@@ -25,16 +35,113 @@ class CancellableReactor final : public grpc::ServerUnaryReactor {
   std::stop_source stop_;
 };
 
+// Sends a model when it has changed.
+class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
+ public:
+  ModelStream(wan::v1::WatchModelRequest request, ModelRegistry& models,
+              const HeartbeatOptions& heartbeat, WorkerPool& pool, std::stop_token stopping)
+      : Stream(pool),
+        request_(std::move(request)),
+        models_(models),
+        heartbeat_(heartbeat),
+        stopping_(std::move(stopping)) {}
+
+  ~ModelStream() override {
+    if (watcher_.has_value()) models_.RemoveWatcher(*watcher_);
+  }
+
+ private:
+  Next Produce(wan::v1::WatchModelResponse* response, absl::Status* status) override {
+    if (!watcher_.has_value()) Subscribe();
+    absl::StatusOr<wan::v1::Model> model = models_.Get(request_.name());
+    if (!model.ok()) {
+      *status = model.status();
+      return Next::kEnd;
+    }
+    const wan::v1::ModelOperation* const operation = OperationOf(*model);
+    if (operation == nullptr && !request_.operation().empty() && last_.empty()) {
+      *status = OperationNotFound();
+      return Next::kEnd;
+    }
+    std::string bytes = model->SerializeAsString();
+    if (bytes != last_) {
+      last_ = std::move(bytes);
+      heartbeat_.MessageSent();
+      *response->mutable_model() = *std::move(model);
+      return Next::kMessage;
+    }
+    // One that is not there any more has ended, and others after it.
+    if (!request_.operation().empty() && (operation == nullptr || operation->has_end_time())) {
+      return Next::kEnd;
+    }
+    if (stopping_.stop_requested()) {
+      *status = ServerStoppingError();
+      return Next::kEnd;
+    }
+    if (!heartbeat_.Due(WeakWake())) return Next::kPending;
+    response->mutable_heartbeat();
+    return Next::kMessage;
+  }
+
+  const wan::v1::ModelOperation* OperationOf(const wan::v1::Model& model) const {
+    for (const wan::v1::ModelOperation& operation : model.operations()) {
+      if (operation.name() == request_.operation()) return &operation;
+    }
+    return nullptr;
+  }
+
+  absl::Status OperationNotFound() const {
+    return WithReason(
+        absl::NotFoundError(absl::StrCat(
+            "models/", std::string(BareModelName(request_.name())),
+            " has no such operation: it would be one that the model's operations name")),
+        kReasonOperationNotFound);
+  }
+
+  // Weak: neither registry nor timer must keep a stream whose call is over.
+  std::function<void()> WeakWake() {
+    return [weak = weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->Wake();
+    };
+  }
+
+  void Subscribe() {
+    watcher_ =
+        models_.AddWatcher([wake = WeakWake(), name = std::string(BareModelName(request_.name()))](
+                               const std::string& changed) {
+          if (changed == name) wake();
+        });
+    on_stop_.emplace(stopping_, WeakWake());
+  }
+
+  const wan::v1::WatchModelRequest request_;
+  ModelRegistry& models_;
+  StreamHeartbeat heartbeat_;
+  const std::stop_token stopping_;
+  std::optional<int64_t> watcher_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  std::string last_;  // the model as it was sent last
+};
+
 class ModelManagementService final : public CallService {
  public:
-  ModelManagementService(ModelRegistry& models, Admission& admission, WorkerPool& pool)
+  ModelManagementService(ModelRegistry& models, Clock& clock, absl::Duration heartbeat_interval,
+                         Admission& admission, WorkerPool& pool, std::stop_token stopping)
       : CallService(wan::v1::ModelManagement::service_full_name(), admission, pool),
-        models_(models) {
+        models_(models),
+        stopping_(std::move(stopping)),
+        timer_(clock),
+        heartbeat_{clock, timer_, heartbeat_interval} {
     AddUnary<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse>(
-        "ListModels", [this](const wan::v1::ListModelsRequest& /*request*/) {
-          wan::v1::ListModelsResponse listed;
-          for (wan::v1::Model& model : models_.List()) *listed.add_models() = std::move(model);
-          return absl::StatusOr<wan::v1::ListModelsResponse>(std::move(listed));
+        "ListModels",
+        [this](const wan::v1::ListModelsRequest& request) { return models_.List(request); });
+    AddUnary<wan::v1::GetModelRequest, wan::v1::Model>(
+        "GetModel",
+        [this](const wan::v1::GetModelRequest& request) { return models_.Get(request.name()); });
+    AddStream<wan::v1::WatchModelRequest, wan::v1::WatchModelResponse>(
+        "WatchModel", [this](grpc::CallbackServerContext& /*context*/, auto admitted) {
+          return std::make_shared<ModelStream>(std::move(admitted.message), models_, heartbeat_,
+                                               this->pool(), stopping_);
         });
     AddUnaryLater<wan::v1::LoadModelRequest, wan::v1::Model>(
         "LoadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
@@ -42,10 +149,12 @@ class ModelManagementService final : public CallService {
           grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
           const ModelRegistry::Done answer = AnswerWhenDone(reactor, response);
           absl::StatusOr<ModelSpec> spec = ToModelSpec(admitted.message);
-          if (spec.ok()) {
+          if (!spec.ok()) {
+            answer(spec.status());
+          } else if (admitted.message.wait()) {
             models_.Load(*std::move(spec), answer);
           } else {
-            answer(spec.status());
+            answer(models_.BeginLoad(*std::move(spec)));
           }
           return reactor;
         });
@@ -66,8 +175,13 @@ class ModelManagementService final : public CallService {
           }
           // Planning the shapes takes milliseconds, which gRPC's threads are not for.
           this->pool().Post([this, reactor, name = admitted.message.name(),
-                             shapes = std::move(shapes), response] {
-            models_.Warmup(name, shapes, AnswerWhenDone(reactor, response), reactor->stop_token());
+                             wait = admitted.message.wait(), shapes = std::move(shapes), response] {
+            const ModelRegistry::Done answer = AnswerWhenDone(reactor, response);
+            if (wait) {
+              models_.Warmup(name, shapes, answer, reactor->stop_token());
+            } else {
+              answer(models_.BeginWarmup(name, shapes));
+            }
           });
           return reactor;
         });
@@ -84,13 +198,19 @@ class ModelManagementService final : public CallService {
   }
 
   ModelRegistry& models_;
+  const std::stop_token stopping_;
+  WakeTimer timer_;
+  const HeartbeatOptions heartbeat_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models,
-                                                          Admission& admission, WorkerPool& pool) {
-  return std::make_unique<ModelManagementService>(models, admission, pool);
+std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, Clock& clock,
+                                                          absl::Duration heartbeat_interval,
+                                                          Admission& admission, WorkerPool& pool,
+                                                          std::stop_token stopping) {
+  return std::make_unique<ModelManagementService>(models, clock, heartbeat_interval, admission,
+                                                  pool, std::move(stopping));
 }
 
 }  // namespace wan::server

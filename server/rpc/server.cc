@@ -142,6 +142,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.data_dir = config.data_dir;
   options.queue_capacity = config.queue_capacity;
   options.max_attempts = config.max_attempts;
+  options.caller_grace = absl::Seconds(config.caller_grace);
   options.warm_up_on_load = config.warm_up;
   options.warm_up_shapes = config.warm_up_shapes;
   options.server_version = WAN_VERSION;
@@ -199,10 +200,12 @@ absl::Status Server::Parts::ListenForScrapes() {
 }
 
 absl::Status Server::Parts::ListenForCalls(ServerFacts facts) {
-  services.push_back(MakeVideoGenerationService(*jobs, clock, admission, pool));
-  services.push_back(MakeModelManagementService(jobs->models(), admission, pool));
-  services.push_back(MakeTelemetryService(std::move(facts), engine, clock, *jobs, admission, pool,
-                                          stopping.get_token()));
+  const absl::Duration heartbeat = absl::Seconds(config.heartbeat_interval);
+  services.push_back(MakeVideoGenerationService(*jobs, clock, heartbeat, admission, pool));
+  services.push_back(MakeModelManagementService(jobs->models(), clock, heartbeat, admission, pool,
+                                                stopping.get_token()));
+  services.push_back(MakeTelemetryService(std::move(facts), engine, clock, heartbeat, *jobs,
+                                          admission, pool, stopping.get_token()));
   for (auto& service : MakeReflectionServices()) services.push_back(std::move(service));
 
   grpc::EnableDefaultHealthCheckService(true);

@@ -22,12 +22,18 @@ class JobService;
 class ModelRegistry;
 class WorkerPool;
 
+// How long each service's streams may carry nothing before they get a heartbeat is
+// `heartbeat_interval`; zero: for ever. `stopping` ends the streams that have no other end.
+
 // Downloads that nobody reads for a while end by `clock`.
 std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
+                                                          absl::Duration heartbeat_interval,
                                                           Admission& admission, WorkerPool& pool);
 
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models,
-                                                          Admission& admission, WorkerPool& pool);
+std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, Clock& clock,
+                                                          absl::Duration heartbeat_interval,
+                                                          Admission& admission, WorkerPool& pool,
+                                                          std::stop_token stopping);
 
 // What GetServerInfo tells beside the engine's device and the queue.
 struct ServerFacts {
@@ -36,8 +42,8 @@ struct ServerFacts {
   absl::Time start_time;
 };
 
-// `stopping` ends the streams.
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
+                                                    absl::Duration heartbeat_interval,
                                                     JobService& jobs, Admission& admission,
                                                     WorkerPool& pool, std::stop_token stopping);
 

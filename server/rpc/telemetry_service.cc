@@ -14,6 +14,7 @@
 #include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
+#include "server/rpc/stream_heartbeat.h"
 #include "server/rpc/wake_timer.h"
 #include "wan/v1/telemetry.grpc.pb.h"
 
@@ -51,13 +52,14 @@ absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
 
 class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
  public:
-  DeviceStream(const wan::v1::WatchDevicesRequest& request, DeviceMonitor& monitor, Clock& clock,
-               WakeTimer& timer, WorkerPool& pool, std::stop_token stopping)
+  DeviceStream(const wan::v1::WatchDevicesRequest& request, DeviceMonitor& monitor,
+               const HeartbeatOptions& heartbeat, WorkerPool& pool, std::stop_token stopping)
       : Stream(pool),
         plan_(PlanOf(request)),
         monitor_(monitor),
-        clock_(clock),
-        timer_(timer),
+        clock_(heartbeat.clock),
+        timer_(heartbeat.timer),
+        heartbeat_(heartbeat),
         stopping_(std::move(stopping)) {}
 
   ~DeviceStream() override {
@@ -79,30 +81,37 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
     const absl::Time now = clock_.Now();
     if (now < due_) {
       timer_.WakeAt(timer_key_, due_);
-      return Next::kPending;
+      if (!heartbeat_.Due(WeakWake())) return Next::kPending;
+      round->mutable_heartbeat();
+      return Next::kMessage;
     }
     // Rounds keep their rhythm; those that a slow reader missed are left out.
     due_ = sent_ == 0 ? now + plan_->interval : std::max(due_ + plan_->interval, now);
     ++sent_;
+    heartbeat_.MessageSent();
     for (const DeviceSample& sample : monitor_.Sample()) {
       *round->add_devices() = ToProto(sample, now);
     }
     return Next::kMessage;
   }
 
-  void Subscribe() {
-    // Weak: the timer must not keep a stream whose call is over.
-    const auto wake = [weak = weak_from_this()] {
+  // Weak: the timer must not keep a stream whose call is over.
+  std::function<void()> WeakWake() {
+    return [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Wake();
     };
-    timer_key_ = timer_.Add(wake);
-    on_stop_.emplace(stopping_, wake);
+  }
+
+  void Subscribe() {
+    timer_key_ = timer_.Add(WeakWake());
+    on_stop_.emplace(stopping_, WeakWake());
   }
 
   const absl::StatusOr<WatchPlan> plan_;
   DeviceMonitor& monitor_;
   Clock& clock_;
   WakeTimer& timer_;
+  StreamHeartbeat heartbeat_;
   const std::stop_token stopping_;
   std::string timer_key_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
@@ -112,18 +121,19 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
 
 class TelemetryService final : public CallService {
  public:
-  TelemetryService(ServerFacts facts, Engine& engine, Clock& clock, JobService& jobs,
-                   Admission& admission, WorkerPool& pool, std::stop_token stopping)
+  TelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
+                   absl::Duration heartbeat_interval, JobService& jobs, Admission& admission,
+                   WorkerPool& pool, std::stop_token stopping)
       : CallService(wan::v1::Telemetry::service_full_name(), admission, pool),
         facts_(std::move(facts)),
         engine_(engine),
-        clock_(clock),
         jobs_(jobs),
         stopping_(std::move(stopping)),
-        timer_(clock) {
+        timer_(clock),
+        heartbeat_{clock, timer_, heartbeat_interval} {
     AddStream<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse>(
         "WatchDevices", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
-          return std::make_shared<DeviceStream>(admitted.message, engine_.Monitor(), clock_, timer_,
+          return std::make_shared<DeviceStream>(admitted.message, engine_.Monitor(), heartbeat_,
                                                 this->pool(), stopping_);
         });
     AddUnary<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo>(
@@ -150,19 +160,20 @@ class TelemetryService final : public CallService {
 
   const ServerFacts facts_;
   Engine& engine_;
-  Clock& clock_;
   JobService& jobs_;
   const std::stop_token stopping_;
   WakeTimer timer_;
+  const HeartbeatOptions heartbeat_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
+                                                    absl::Duration heartbeat_interval,
                                                     JobService& jobs, Admission& admission,
                                                     WorkerPool& pool, std::stop_token stopping) {
-  return std::make_unique<TelemetryService>(std::move(facts), engine, clock, jobs, admission, pool,
-                                            std::move(stopping));
+  return std::make_unique<TelemetryService>(std::move(facts), engine, clock, heartbeat_interval,
+                                            jobs, admission, pool, std::move(stopping));
 }
 
 }  // namespace wan::server

@@ -108,15 +108,16 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
 
 class VideoGenerationService final : public CallService {
  public:
-  VideoGenerationService(JobService& jobs, Clock& clock, Admission& admission, WorkerPool& pool)
+  VideoGenerationService(JobService& jobs, Clock& clock, absl::Duration heartbeat_interval,
+                         Admission& admission, WorkerPool& pool)
       : CallService(wan::v1::VideoGeneration::service_full_name(), admission, pool),
         jobs_(jobs),
         timer_(clock),
-        download_{jobs, clock, admission, timer_, pool} {
+        download_{jobs, clock, admission, timer_, pool},
+        events_{jobs, {clock, timer_, heartbeat_interval}, pool} {
     AddStream<wan::v1::GenerateRequest, wan::v1::Event>(
         "Generate", [this](grpc::CallbackServerContext& context, auto admitted) {
-          return std::make_shared<GenerateStream>(context, std::move(admitted), jobs_,
-                                                  this->pool());
+          return std::make_shared<GenerateStream>(context, std::move(admitted), events_);
         });
     AddUnary<wan::v1::CreateJobRequest, wan::v1::Job>(
         "CreateJob",
@@ -138,7 +139,7 @@ class VideoGenerationService final : public CallService {
         });
     AddStream<wan::v1::WatchJobRequest, wan::v1::Event>(
         "WatchJob", [this](grpc::CallbackServerContext& /*context*/, auto admitted) {
-          return std::make_shared<WatchJobStream>(std::move(admitted.message), jobs_, this->pool());
+          return std::make_shared<WatchJobStream>(std::move(admitted.message), events_);
         });
     AddStream<wan::v1::DownloadArtifactRequest, wan::v1::DownloadArtifactResponse>(
         "DownloadArtifact", [this](grpc::CallbackServerContext& context, auto admitted) {
@@ -153,13 +154,15 @@ class VideoGenerationService final : public CallService {
   JobService& jobs_;
   WakeTimer timer_;
   const DownloadStream::Shared download_;
+  const EventStream::Shared events_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
+                                                          absl::Duration heartbeat_interval,
                                                           Admission& admission, WorkerPool& pool) {
-  return std::make_unique<VideoGenerationService>(jobs, clock, admission, pool);
+  return std::make_unique<VideoGenerationService>(jobs, clock, heartbeat_interval, admission, pool);
 }
 
 }  // namespace wan::server

@@ -82,6 +82,18 @@ TEST(ContractTest, EachFieldOfAResourceSaysHowItBehaves) {
   EXPECT_THAT(silent, IsEmpty());
 }
 
+TEST(ContractTest, EachListComesInPages) {
+  std::vector<std::string> wrong;
+  for (const MethodDescriptor* method : Methods()) {
+    if (!absl::StartsWith(method->name(), "List")) continue;
+    const bool paged = method->input_type()->FindFieldByName("page_size") != nullptr &&
+                       method->input_type()->FindFieldByName("page_token") != nullptr &&
+                       method->output_type()->FindFieldByName("next_page_token") != nullptr;
+    if (!paged) wrong.push_back(method->full_name());
+  }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
 TEST(ContractTest, EachFileSaysWhereItsCodeGoesInOtherLanguages) {
   for (const FileDescriptor* file : Files()) {
     EXPECT_EQ(file->options().go_package(), "wanserve/wan/v1;wanv1") << file->name();

@@ -41,6 +41,8 @@ residency_policies:
   transformer: stream
 max_connections: 300
 max_connections_per_address: 20
+heartbeat_interval: 2.5
+caller_grace: 0
 queue_capacity: 7
 max_attempts: 5
 warm_up: false
@@ -80,6 +82,8 @@ TEST(YamlConfigTest, ReadsEverySetting) {
                   ComponentResidency{ModelComponent::kTransformer, ResidencyPolicy::kStream}));
   EXPECT_EQ(config.max_connections, 300);
   EXPECT_EQ(config.max_connections_per_address, 20);
+  EXPECT_EQ(config.heartbeat_interval, 2.5);
+  EXPECT_EQ(config.caller_grace, 0);
   EXPECT_EQ(config.queue_capacity, 7);
   EXPECT_EQ(config.max_attempts, 5);
   EXPECT_FALSE(config.warm_up);

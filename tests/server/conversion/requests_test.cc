@@ -47,16 +47,17 @@ TEST(NamesTest, ModelNames) {
   EXPECT_EQ(BareModelName("ti2v-5b"), "ti2v-5b");
 }
 
-TEST(PageTokenTest, BelongsToItsStates) {
-  const std::string token = MakePageToken(42, {JOB_STATE_QUEUED, JOB_STATE_FAILED});
-  EXPECT_EQ(*ParsePageToken(token, {JOB_STATE_FAILED, JOB_STATE_QUEUED}), 42);
-  EXPECT_FALSE(ParsePageToken(token, {JOB_STATE_QUEUED}).ok());
-  EXPECT_FALSE(ParsePageToken(token, {}).ok());
+TEST(PageTokenTest, BelongsToItsList) {
+  const std::string token = MakePageToken("a,42", "jobs of today");
+  EXPECT_EQ(*ParsePageToken(token, "jobs of today"), "a,42");
+  const absl::Status other = ParsePageToken(token, "jobs").status();
+  EXPECT_EQ(FieldViolationsOf(other).at(0).field, "page_token");
+  EXPECT_THAT(std::string(other.message()), testing::HasSubstr("belongs to another list"));
 }
 
 TEST(PageTokenTest, NonsenseIsAViolation) {
   for (const char* token : {"x", "42", "!!", "MSwwLDA", "MiwxLDA", "MSwxLDAsMA"}) {
-    EXPECT_EQ(FieldViolationsOf(ParsePageToken(token, {}).status()).at(0).field, "page_token")
+    EXPECT_EQ(FieldViolationsOf(ParsePageToken(token, "").status()).at(0).field, "page_token")
         << token;
   }
 }
@@ -68,7 +69,7 @@ TEST(NamesTest, AHugeNameIsCutInTheMessage) {
 
 TEST(PageTokenTest, AHugeTokenIsNotRead) {
   // Would be split into as many parts.
-  EXPECT_FALSE(ParsePageToken(absl::WebSafeBase64Escape(std::string(1 << 20, ',')), {}).ok());
+  EXPECT_FALSE(ParsePageToken(absl::WebSafeBase64Escape(std::string(1 << 20, ',')), "").ok());
 }
 
 std::vector<std::string> TooLarge(const GenerationRequest& request) {

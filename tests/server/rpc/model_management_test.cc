@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/rpc_errors.h"
@@ -31,6 +34,7 @@ class ModelManagementTest : public ServerTest {
     wan::v1::LoadModelRequest request;
     request.set_name(name);
     request.set_path(path);
+    request.set_wait(true);
     return models_->LoadModel(&context, request, model);
   }
 
@@ -128,6 +132,7 @@ TEST_F(ModelManagementTest, WarmupRunsTheShapes) {
   grpc::ClientContext context;
   wan::v1::WarmupModelRequest request;
   request.set_name("models/m");
+  request.set_wait(true);
   auto* shape = request.add_shapes();
   shape->set_width(128);
   shape->set_height(64);
@@ -165,6 +170,7 @@ TEST_F(ModelManagementTest, AWarmupEndsWithItsCaller) {
   std::thread caller([&] {
     wan::v1::WarmupModelRequest request;
     request.set_name("m");
+    request.set_wait(true);
     wan::v1::Model model;
     status = models_->WarmupModel(&context, request, &model);
   });
@@ -216,6 +222,7 @@ TEST_F(ModelManagementTest, AStoppingServerEndsTheWarmupThatRuns) {
     grpc::ClientContext context;
     wan::v1::WarmupModelRequest request;
     request.set_name("m");
+    request.set_wait(true);
     wan::v1::Model model;
     status = models_->WarmupModel(&context, request, &model);
   });
@@ -246,6 +253,183 @@ TEST_F(ModelManagementTest, AStoppingServerEndsLoadsThatRunAndThatWait) {
     EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
     EXPECT_EQ(ReasonOf(end), "SERVER_STOPPING");
   }
+}
+
+TEST_F(ModelManagementTest, ALoadThatDoesNotWaitIsFollowedToItsEnd) {
+  engine_.Hold(kLoading);
+  wan::v1::LoadModelRequest load;
+  load.set_name("second");
+  load.set_path("/checkpoints/second");
+  wan::v1::Model model;
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(models_->LoadModel(&context, load, &model).ok());  // the engine is held
+  }
+  EXPECT_EQ(model.state(), wan::v1::MODEL_STATE_LOADING);
+  ASSERT_THAT(model.operations(), SizeIs(1));
+  EXPECT_EQ(model.operations(0).kind(), wan::v1::ModelOperation::KIND_LOAD);
+  EXPECT_FALSE(model.operations(0).has_end_time());
+  {
+    // Who asks again joins it.
+    grpc::ClientContext context;
+    wan::v1::Model again;
+    ASSERT_TRUE(models_->LoadModel(&context, load, &again).ok());
+    EXPECT_EQ(again.operations(0).name(), model.operations(0).name());
+    EXPECT_THAT(again.operations(), SizeIs(1));
+  }
+  grpc::ClientContext context;
+  wan::v1::WatchModelRequest watch;
+  watch.set_name("models/second");
+  watch.set_operation(model.operations(0).name());
+  const auto stream = models_->WatchModel(&context, watch);
+  wan::v1::WatchModelResponse seen;
+  ASSERT_TRUE(stream->Read(&seen));
+  EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_LOADING);
+  engine_.Release(kLoading);
+  while (stream->Read(&seen)) {
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_READY);
+  EXPECT_TRUE(seen.model().operations(0).has_end_time());
+  EXPECT_FALSE(seen.model().operations(0).has_error());
+}
+
+TEST_F(ModelManagementTest, ALoadThatFailsTellsItsWatcherWhy) {
+  engine_.FailAt(kLoading, absl::DataLossError("model.safetensors: tensor 'x' ends at byte 9"));
+  wan::v1::Model model;
+  {
+    grpc::ClientContext context;
+    wan::v1::LoadModelRequest load;
+    load.set_name("second");
+    load.set_path("/checkpoints/broken");
+    ASSERT_TRUE(models_->LoadModel(&context, load, &model).ok());
+  }
+  ASSERT_THAT(model.operations(), SizeIs(1));
+  grpc::ClientContext context;
+  wan::v1::WatchModelRequest watch;
+  watch.set_name("second");
+  watch.set_operation(model.operations(0).name());
+  const auto stream = models_->WatchModel(&context, watch);
+  wan::v1::WatchModelResponse seen;
+  while (stream->Read(&seen)) {
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_FAILED);
+  EXPECT_THAT(seen.model().operations(0).error().message(), HasSubstr("tensor 'x'"));
+}
+
+TEST_F(ModelManagementTest, AWarmupThatDoesNotWaitIsAnOperation) {
+  engine_.Hold("Warmup");
+  wan::v1::Model model;
+  {
+    grpc::ClientContext context;
+    wan::v1::WarmupModelRequest request;
+    request.set_name("m");
+    ASSERT_TRUE(models_->WarmupModel(&context, request, &model).ok());
+  }
+  EXPECT_EQ(model.state(), wan::v1::MODEL_STATE_READY);
+  ASSERT_THAT(model.operations(), SizeIs(2)) << "the load at the start, and this";
+  EXPECT_EQ(model.operations(1).kind(), wan::v1::ModelOperation::KIND_WARMUP);
+  EXPECT_FALSE(model.operations(1).has_end_time());
+  grpc::ClientContext context;
+  wan::v1::WatchModelRequest watch;
+  watch.set_name("m");
+  watch.set_operation(model.operations(1).name());
+  const auto stream = models_->WatchModel(&context, watch);
+  wan::v1::WatchModelResponse seen;
+  ASSERT_TRUE(stream->Read(&seen));
+  engine_.Release("Warmup");
+  while (stream->Read(&seen)) {
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(seen.model().operations(1).has_end_time());
+}
+
+TEST_F(ModelManagementTest, AWatcherWithoutAnOperationSeesEveryChangeUntilTheServerStops) {
+  grpc::ClientContext context;
+  wan::v1::WatchModelRequest watch;
+  watch.set_name("m");
+  const auto stream = models_->WatchModel(&context, watch);
+  wan::v1::WatchModelResponse seen;
+  ASSERT_TRUE(stream->Read(&seen));
+  EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_READY);
+  wan::v1::Model model;
+  ASSERT_TRUE(Unload("m", &model).ok());
+  ASSERT_TRUE(stream->Read(&seen));
+  EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_UNLOADED);
+  server_->Stop();
+  while (stream->Read(&seen)) {
+  }
+  EXPECT_EQ(ReasonOf(stream->Finish()), "SERVER_STOPPING");
+}
+
+TEST_F(ModelManagementTest, OnlyTheLastOperationsThatEndedAreKept) {
+  wan::v1::Model model;
+  for (int i = 0; i < 12; ++i) {
+    grpc::ClientContext context;
+    wan::v1::WarmupModelRequest request;
+    request.set_name("m");
+    request.set_wait(true);
+    ASSERT_TRUE(models_->WarmupModel(&context, request, &model).ok());
+  }
+  EXPECT_THAT(model.operations(), SizeIs(8));
+}
+
+TEST_F(ModelManagementTest, GetAndWatchOfWhatIsNotThere) {
+  wan::v1::Model model;
+  {
+    grpc::ClientContext context;
+    wan::v1::GetModelRequest get;
+    get.set_name("models/m");
+    ASSERT_TRUE(models_->GetModel(&context, get, &model).ok());
+    EXPECT_EQ(model.name(), "models/m");
+    EXPECT_EQ(model.state(), wan::v1::MODEL_STATE_READY);
+  }
+  {
+    grpc::ClientContext context;
+    wan::v1::GetModelRequest get;
+    get.set_name("nobody");
+    EXPECT_EQ(ReasonOf(models_->GetModel(&context, get, &model)), "MODEL_NOT_FOUND");
+  }
+  for (const auto& [name, operation, reason] :
+       {std::tuple("nobody", "", "MODEL_NOT_FOUND"),
+        std::tuple("m", "models/m/operations/77", "OPERATION_NOT_FOUND")}) {
+    grpc::ClientContext context;
+    wan::v1::WatchModelRequest watch;
+    watch.set_name(name);
+    watch.set_operation(operation);
+    const auto stream = models_->WatchModel(&context, watch);
+    wan::v1::WatchModelResponse seen;
+    EXPECT_FALSE(stream->Read(&seen));
+    EXPECT_EQ(ReasonOf(stream->Finish()), reason);
+  }
+}
+
+TEST_F(ModelManagementTest, ModelsAreListedInPages) {
+  wan::v1::Model model;
+  for (const char* const name : {"a", "b", "c", "d"}) ASSERT_TRUE(Load(name, "/x", &model).ok());
+  std::vector<std::string> names;
+  wan::v1::ListModelsRequest request;
+  request.set_page_size(2);
+  int pages = 0;
+  do {
+    grpc::ClientContext context;
+    wan::v1::ListModelsResponse page;
+    ASSERT_TRUE(models_->ListModels(&context, request, &page).ok());
+    EXPECT_LE(page.models_size(), 2);
+    for (const wan::v1::Model& listed : page.models()) names.push_back(listed.name());
+    request.set_page_token(page.next_page_token());
+    ++pages;
+  } while (!request.page_token().empty());
+  EXPECT_EQ(pages, 3);
+  EXPECT_THAT(names,
+              ::testing::ElementsAre("models/a", "models/b", "models/c", "models/d", "models/m"));
+  request.set_page_size(-1);
+  request.set_page_token("nonsense");
+  grpc::ClientContext context;
+  wan::v1::ListModelsResponse page;
+  EXPECT_THAT(ViolatedFields(models_->ListModels(&context, request, &page)),
+              ::testing::ElementsAre("page_size", "page_token"));
 }
 
 }  // namespace

@@ -296,6 +296,137 @@ TEST_F(GenerateTest, AnotherCallsJobIsOnlyWatched) {
   EXPECT_EQ(AwaitEnd(job).state(), wan::v1::JOB_STATE_COMPLETED);
 }
 
+TEST_F(GenerateTest, ACutCallIsTakenUpAgainWithinItsGraceTime) {
+  engine_.Hold("Step_1_Inference");
+  wan::v1::GenerationRequest request = SmallRequest();
+  request.set_request_id("mine");
+  std::string job;
+  {
+    const auto own = wan::v1::VideoGeneration::NewStub(Connect());
+    grpc::ClientContext context;
+    wan::v1::GenerateRequest generate;
+    *generate.mutable_request() = request;
+    const auto stream = own->Generate(&context, generate);
+    job = ReadUntilStage(*stream, "Step_1_Inference");
+  }
+  clock_.Advance(absl::Seconds(29));
+  grpc::ClientContext context;
+  const auto stream = Generate(context, request);
+  EXPECT_EQ(ReadUntilStage(*stream, "Step_1_Inference"), job);
+  clock_.Advance(absl::Minutes(5));  // the grace time has no meaning any more
+  engine_.Release("Step_1_Inference");
+  wan::v1::Event event;
+  while (stream->Read(&event)) {
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(event.has_completed());
+}
+
+TEST_F(GenerateTest, ACutCallThatNobodyTakesUpEndsAfterTheGraceTime) {
+  engine_.Hold("Step_1_Inference");
+  wan::v1::GenerationRequest request = SmallRequest();
+  request.set_request_id("mine");
+  grpc::ClientContext context;
+  const auto stream = Generate(context, request);
+  const std::string job = ReadUntilStage(*stream, "Step_1_Inference");
+  engine_.AwaitHeld("Step_1_Inference");
+  // Two hold it: the first one's end changes nothing.
+  grpc::ClientContext second_context;
+  const auto second = Generate(second_context, request);
+  EXPECT_EQ(ReadUntilStage(*second, "Step_1_Inference"), job);
+  context.TryCancel();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  second_context.TryCancel();
+  EXPECT_EQ(second->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  Events events;
+  std::thread watcher([&] { EXPECT_TRUE(Watch(job, 0, &events).ok()); });
+  // The server hears of the cancellations in its own time, and the grace time begins then.
+  while (MustGet(job).state() == wan::v1::JOB_STATE_RUNNING) {
+    clock_.Advance(absl::Seconds(10));
+    std::this_thread::yield();
+  }
+  watcher.join();
+  EXPECT_EQ(CancelReason(job), "caller went away");
+}
+
+TEST_F(GenerateTest, WithoutAGraceTimeACutCallEndsItsJob) {
+  StopServer();
+  ServerConfig config = DefaultConfig();
+  config.caller_grace = 0;
+  StartServing(config);
+  engine_.Hold("Step_1_Inference");
+  wan::v1::GenerationRequest request = SmallRequest();
+  request.set_request_id("mine");
+  grpc::ClientContext context;
+  const auto stream = Generate(context, request);
+  const std::string job = ReadUntilStage(*stream, "Step_1_Inference");
+  context.TryCancel();
+  EXPECT_EQ(CancelReason(job), "caller went away");
+}
+
+TEST_F(GenerateTest, AStreamThatCarriesNothingGetsHeartbeats) {
+  engine_.Hold("Step_1_Inference");
+  grpc::ClientContext context;
+  const auto stream = Generate(context, SmallRequest());
+  const std::string job = ReadUntilStage(*stream, "Step_1_Inference");
+  for (int beat = 0; beat < 3; ++beat) {
+    clock_.Advance(absl::Seconds(15));
+    wan::v1::Event event;
+    ASSERT_TRUE(stream->Read(&event));
+    EXPECT_TRUE(event.has_heartbeat());
+    EXPECT_EQ(event.sequence(), 0);
+    EXPECT_TRUE(event.has_time());
+  }
+  engine_.Release("Step_1_Inference");
+  wan::v1::Event event;
+  while (stream->Read(&event)) {
+  }
+  EXPECT_TRUE(event.has_completed());
+  // They are not stored.
+  Events events;
+  ASSERT_TRUE(Watch(job, 0, &events).ok());
+  for (const wan::v1::Event& stored : events) EXPECT_FALSE(stored.has_heartbeat());
+}
+
+TEST_F(WatchJobTest, HeartbeatsComeWithTheirIntervalOrNotAtAll) {
+  StopServer();
+  ServerConfig config = DefaultConfig();
+  config.heartbeat_interval = 2;
+  StartServing(config);
+  engine_.Hold("Step_1_Inference");
+  const std::string job = MustCreate().name();
+  engine_.AwaitHeld("Step_1_Inference");
+  grpc::ClientContext context;
+  wan::v1::WatchJobRequest request;
+  request.set_name(job);
+  const auto stream = video_->WatchJob(&context, request);
+  wan::v1::Event event;
+  while (stream->Read(&event) && event.stage_started().stage() != "Step_1_Inference") {
+  }
+  clock_.Advance(absl::Seconds(2));
+  ASSERT_TRUE(stream->Read(&event));
+  EXPECT_TRUE(event.has_heartbeat());
+  engine_.Release("Step_1_Inference");
+  while (stream->Read(&event)) {
+  }
+
+  StopServer();
+  config.heartbeat_interval = 0;
+  StartServing(config);
+  engine_.Hold("Step_1_Inference");
+  request.set_name(MustCreate().name());
+  engine_.AwaitHeld("Step_1_Inference");
+  grpc::ClientContext second_context;
+  const auto second = video_->WatchJob(&second_context, request);
+  while (second->Read(&event) && event.stage_started().stage() != "Step_1_Inference") {
+  }
+  clock_.Advance(absl::Hours(1));
+  engine_.Release("Step_1_Inference");
+  int beats = 0;
+  while (second->Read(&event)) beats += event.has_heartbeat() ? 1 : 0;
+  EXPECT_EQ(beats, 0);
+}
+
 // Each call ends where it likes: before its job was made, in the queue, while it runs.
 TEST_F(GenerateTest, ManyCallersComeAndGo) {
   constexpr int kCallers = 24;

@@ -1,0 +1,29 @@
+#include "server/rpc/stream_heartbeat.h"
+
+namespace wan::server {
+
+StreamHeartbeat::~StreamHeartbeat() {
+  if (!timer_key_.empty()) options_.timer.Remove(timer_key_);
+}
+
+void StreamHeartbeat::MessageSent() { sent_ = options_.clock.Now(); }
+
+bool StreamHeartbeat::Due(const std::function<void()>& wake) {
+  if (options_.interval == absl::ZeroDuration()) return false;
+  const absl::Time now = options_.clock.Now();
+  if (sent_ == absl::InfinitePast()) sent_ = now;  // the stream has just begun
+  const absl::Time due = sent_ + options_.interval;
+  if (now >= due) {
+    sent_ = now;
+    return true;
+  }
+  // The timer is not moved with each message: it wakes once an interval, and looks.
+  if (now >= wake_at_) {
+    if (timer_key_.empty()) timer_key_ = options_.timer.Add(wake);
+    wake_at_ = due;
+    options_.timer.WakeAt(timer_key_, due);
+  }
+  return false;
+}
+
+}  // namespace wan::server

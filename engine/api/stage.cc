@@ -79,16 +79,4 @@ std::optional<Stage> ParseStage(std::string_view name) {
   return std::nullopt;
 }
 
-StageKind PreprocessStage(FamilyId family) {
-  switch (family) {
-    case FamilyId::kTi2v5b:
-      return StageKind::kTi2vPreprocess;
-    case FamilyId::kT2vA14b:
-      return StageKind::kT2vPreprocess;
-    case FamilyId::kI2vA14b:
-      return StageKind::kI2vPreprocess;
-  }
-  return StageKind::kTi2vPreprocess;
-}
-
 }  // namespace wan

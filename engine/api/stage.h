@@ -8,8 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "engine/api/model_parts.h"
-
 namespace wan {
 
 enum class StageKind {
@@ -49,8 +47,5 @@ std::string_view NameOf(StageKind kind);
 std::string NameOf(const Stage& stage);
 // The inverse of NameOf(const Stage&); nullopt for any other text.
 std::optional<Stage> ParseStage(std::string_view name);
-
-// Returns the stage in which a family's requests are prepared.
-StageKind PreprocessStage(FamilyId family);
 
 }  // namespace wan

@@ -62,7 +62,7 @@ Json DescribeVideo(const PlannedModel& model, const VideoShape& shape, bool imag
     inspected.image = shape;
   }
   const absl::StatusOr<GenerationPlan> plan =
-      MakePlan(request, model, inspected, /*drawn_seed=*/0, {job_bytes});
+      MakePlan(ResolveRequest(request, model, /*drawn_seed=*/0), model, inspected, {job_bytes});
   Json video = {{"shape", ShapeLabel(shape)}, {"fits", plan.ok()}};
   if (!plan.ok()) {
     std::vector<std::string> reasons;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/media/image_decode.h"
+#include "engine/planning/plan.h"
 #include "engine/text/cleaning.h"
 
 namespace wan {
@@ -31,6 +32,31 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
   return prepared.uncut_length;
 }
 
+// `resolved` comes from ResolveRequest. Never fails: whatever is wrong becomes violations.
+InspectedRequest InspectRequest(const GenerationRequest& resolved, const PlannedModel& model,
+                                const Tokenizer* tokenizer) {
+  InspectedRequest inspected;
+  auto prepared = std::make_shared<PreparedRequest>();
+  inspected.prompt_tokens =
+      ReadText("prompt", resolved.prompt, model, tokenizer, prepared->prompt, inspected.violations);
+  if (!model.few_step.has_value()) {
+    inspected.negative_prompt_tokens =
+        ReadText("negative_prompt", *resolved.negative_prompt, model, tokenizer,
+                 prepared->negative_prompt, inspected.violations);
+  }
+  if (resolved.image != nullptr) {
+    absl::StatusOr<RgbImage> image = DecodeImage(*resolved.image);
+    if (image.ok()) {
+      inspected.image = VideoShape{image->width, image->height, 1};
+      prepared->image = *std::move(image);
+    } else {
+      inspected.violations.push_back({"image", std::string(image.status().message())});
+    }
+  }
+  inspected.prepared = std::move(prepared);
+  return inspected;
+}
+
 }  // namespace
 
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
@@ -53,31 +79,11 @@ absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::str
   return tokens;
 }
 
-InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
-                                const Tokenizer* tokenizer) {
-  InspectedRequest inspected;
-  auto prepared = std::make_shared<PreparedRequest>();
-  inspected.prompt_tokens =
-      ReadText("prompt", request.prompt, model, tokenizer, prepared->prompt, inspected.violations);
-  if (!model.few_step.has_value()) {
-    const std::string negative =
-        request.negative_prompt.has_value() && !request.negative_prompt->empty()
-            ? *request.negative_prompt
-            : *model.Defaults().negative_prompt;
-    inspected.negative_prompt_tokens = ReadText("negative_prompt", negative, model, tokenizer,
-                                                prepared->negative_prompt, inspected.violations);
-  }
-  if (request.image != nullptr) {
-    absl::StatusOr<RgbImage> image = DecodeImage(*request.image);
-    if (image.ok()) {
-      inspected.image = VideoShape{image->width, image->height, 1};
-      prepared->image = *std::move(image);
-    } else {
-      inspected.violations.push_back({"image", std::string(image.status().message())});
-    }
-  }
-  inspected.prepared = std::move(prepared);
-  return inspected;
+absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
+                                           const PlannedModel& model, const Tokenizer* tokenizer,
+                                           int64_t drawn_seed, const PlanLimits& limits) {
+  const GenerationRequest resolved = ResolveRequest(request, model, drawn_seed);
+  return MakePlan(resolved, model, InspectRequest(resolved, model, tokenizer), limits);
 }
 
 }  // namespace wan

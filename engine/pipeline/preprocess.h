@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
 #include "engine/pipeline/prepared_request.h"
-#include "engine/planning/inspected_request.h"
+#include "engine/planning/plan_limits.h"
 #include "engine/planning/planned_model.h"
 #include "engine/text/tokenizer.h"
 
@@ -19,9 +19,11 @@ namespace wan {
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Reads the texts and the image of a request, for MakePlan and, through the plan, for the pipeline.
-// Never fails: errors become violations.
-InspectedRequest InspectRequest(const GenerationRequest& request, const PlannedModel& model,
-                                const Tokenizer* tokenizer);
+// Plans a request: fills in what it leaves open, reads its texts and image, once, for the plan and
+// for the pipeline, which finds them in it, and decides everything (MakePlan). INVALID_ARGUMENT
+// with every violation. Called by any thread.
+absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
+                                           const PlannedModel& model, const Tokenizer* tokenizer,
+                                           int64_t drawn_seed, const PlanLimits& limits);
 
 }  // namespace wan

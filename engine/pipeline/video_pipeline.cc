@@ -80,7 +80,7 @@ absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& ima
 // Everything from which the steps start.
 absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
   const absl::StatusOr<at::Tensor> image =
-      InStage(job, PreprocessStage(job.model.planned.family->id), [&] { return Preprocess(job); });
+      InStage(job, job.model.planned.family->preprocess, [&] { return Preprocess(job); });
   if (!image.ok()) return image.status();
   absl::StatusOr<DenoiseInputs> inputs = InStage(job, StageKind::kT5Encoding, [&] {
     return EncodeTexts(job, DenoiseInputs{.plan = job.plan});

@@ -1,7 +1,5 @@
 #include "engine/planning/model_family.h"
 
-#include <array>
-
 namespace wan {
 
 const std::string_view kUpstreamNegativePrompt =
@@ -10,13 +8,6 @@ const std::string_view kUpstreamNegativePrompt =
     "JPEG压缩残留，丑陋的，残缺的，多余的手指，画得不好的手部，画得不好的脸部，畸形的，毁容的"
     "，形态畸形的肢体，"
     "手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走";
-
-std::span<const ExpertRole> ExpertRoles(const ModelFamily& family) {
-  static constexpr std::array kOne = {ExpertRole::kOnly};
-  static constexpr std::array kTwo = {ExpertRole::kHighNoise, ExpertRole::kLowNoise};
-  if (family.experts == 1) return kOne;
-  return kTwo;
-}
 
 const ModelFamily& FindModelFamily(FamilyId id) {
   switch (id) {

@@ -3,12 +3,14 @@
 // model_family.cc.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "engine/api/generation.h"
 #include "engine/api/model_parts.h"
+#include "engine/api/stage.h"
 
 namespace wan {
 
@@ -29,11 +31,15 @@ struct SamplingDefaults {
   std::string_view negative_prompt;
 };
 
+inline constexpr std::array kOneExpert = {ExpertRole::kOnly};
+inline constexpr std::array kTwoExperts = {ExpertRole::kHighNoise, ExpertRole::kLowNoise};
+
 struct ModelFamily {
   FamilyId id = FamilyId::kTi2v5b;
   bool accepts_text_only = false;
   ImageRole image = ImageRole::kNone;
-  int experts = 1;  // 2: one for high noise, one for low
+  std::span<const ExpertRole> experts = kOneExpert;  // in the checkpoint's order
+  StageKind preprocess = StageKind::kTi2vPreprocess;
   // Defaults of a request (upstream's configs and generate.py).
   VideoShape shape;
   int fps = 0;
@@ -42,9 +48,6 @@ struct ModelFamily {
 
 // The negative prompt that all of upstream's models share (wan/configs/shared_config.py).
 extern const std::string_view kUpstreamNegativePrompt;
-
-// The family's experts in the checkpoint's order.
-std::span<const ExpertRole> ExpertRoles(const ModelFamily& family);
 
 // The description of a family; it lives for as long as the process.
 const ModelFamily& FindModelFamily(FamilyId id);

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/api/recorder.h"
+#include "engine/api/stage.h"
 #include "engine/media/image_resize.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
@@ -47,26 +47,6 @@ class Violations {
  private:
   std::vector<FieldViolation> list_;
 };
-
-// Fills every unset field with the model's default.
-GenerationRequest Resolve(GenerationRequest request, const PlannedModel& model,
-                          int64_t drawn_seed) {
-  const GenerationRequest defaults = model.Defaults();
-  if (!request.negative_prompt.has_value() || request.negative_prompt->empty()) {
-    request.negative_prompt = defaults.negative_prompt;
-  }
-  if (!request.width) request.width = defaults.width;
-  if (!request.height) request.height = defaults.height;
-  if (!request.num_frames) request.num_frames = defaults.num_frames;
-  if (!request.fps) request.fps = defaults.fps;
-  if (!request.steps) request.steps = defaults.steps;
-  if (request.guidance_scale.empty()) request.guidance_scale = defaults.guidance_scale;
-  if (!request.shift) request.shift = defaults.shift;
-  if (request.solver.empty()) request.solver = defaults.solver;
-  if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
-  if (request.outputs.empty()) request.outputs = defaults.outputs;
-  return request;
-}
 
 void CheckTexts(const InspectedRequest& inspected, int64_t limit, Violations& violations) {
   const auto check = [&](const char* field, const std::optional<int64_t>& tokens) {
@@ -135,7 +115,7 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
                    Violations& violations) {
   violations.CheckRange("fps", *request.fps, 1, 120);
   violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
-  const auto experts = static_cast<size_t>(family.experts);
+  const auto experts = family.experts.size();
   if (request.guidance_scale.size() > experts) {
     violations.Add("guidance_scale", absl::StrCat("has ", request.guidance_scale.size(),
                                                   " values; must have at most ", experts, " for ",
@@ -218,7 +198,7 @@ absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
 std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const PlannedModel& model,
                                 const std::vector<double>& guidance_scale) {
   constexpr double kTrainTimesteps = 1000;
-  const std::span<const ExpertRole> experts = ExpertRoles(*model.family);
+  const std::span<const ExpertRole> experts = model.family->experts;
   std::vector<StepPlan> steps;
   for (size_t i = 0; i < timesteps.size(); ++i) {
     bool low_noise = true;
@@ -244,7 +224,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
                                   const InspectedRequest& inspected,
                                   const std::optional<ResidencyChoice>& memory) {
   std::vector<StagePlan> stages;
-  stages.push_back({PreprocessStage(model.family->id), {}});
+  stages.push_back({model.family->preprocess, {}});
   const int64_t text_tokens = inspected.prompt_tokens.value_or(0) +
                               (plan.guided ? inspected.negative_prompt_tokens.value_or(0) : 0);
   stages.push_back({StageKind::kT5Encoding, TextEncoderFlops(model.text_encoder, text_tokens)});
@@ -272,11 +252,31 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
 
 }  // namespace
 
-absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
-                                        const InspectedRequest& inspected, int64_t drawn_seed,
+GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& model,
+                                 int64_t drawn_seed) {
+  const GenerationRequest defaults = model.Defaults();
+  if (!request.negative_prompt.has_value() || request.negative_prompt->empty()) {
+    request.negative_prompt = defaults.negative_prompt;
+  }
+  if (!request.width) request.width = defaults.width;
+  if (!request.height) request.height = defaults.height;
+  if (!request.num_frames) request.num_frames = defaults.num_frames;
+  if (!request.fps) request.fps = defaults.fps;
+  if (!request.steps) request.steps = defaults.steps;
+  if (request.guidance_scale.empty()) request.guidance_scale = defaults.guidance_scale;
+  if (!request.shift) request.shift = defaults.shift;
+  if (request.solver.empty()) request.solver = defaults.solver;
+  if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
+  if (request.outputs.empty()) request.outputs = defaults.outputs;
+  return request;
+}
+
+absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
+                                        const PlannedModel& model,
+                                        const InspectedRequest& inspected,
                                         const PlanLimits& limits) {
   GenerationPlan plan;
-  plan.request = Resolve(request, model, drawn_seed);
+  plan.request = resolved;
   plan.prepared = inspected.prepared;
   // A guidance scale of exactly 1 uses the flow of the prompt alone.
   plan.guided = !model.few_step.has_value() &&
@@ -300,14 +300,9 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const 
     CheckFewStep(plan.request, FewStepSampling(*model.few_step), violations);
   }
   const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
-  if (shape.has_value()) {
-    plan.shape = *shape;
-    plan.latent_shape = LatentShape(model, *shape);
-    plan.tokens = CountTokens(model, plan.latent_shape);
-    plan.batched_guidance = plan.guided && plan.tokens <= kMaxTokensBatched;
-  }
   if (!violations.list().empty()) return InvalidFields(violations.list());
 
+  plan.shape = *shape;
   plan.request.width = plan.shape.width;
   plan.request.height = plan.shape.height;
   plan.request.size_is_exact = true;

@@ -12,11 +12,17 @@
 
 namespace wan {
 
-// A pure function, for any thread. `drawn_seed` becomes the seed if the request has none, or a
-// negative one. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is wrong
-// or does not fit the limits.
-absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& request, const PlannedModel& model,
-                                        const InspectedRequest& inspected, int64_t drawn_seed,
+// Pure, for any thread. Fills every unset field with the model's default, and the seed, unless the
+// request has one that is not negative, with `drawn_seed`.
+GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& model,
+                                 int64_t drawn_seed);
+
+// A pure function, for any thread. `resolved` comes from ResolveRequest, and `inspected` is what
+// reading it gave. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is
+// wrong or does not fit the limits.
+absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
+                                        const PlannedModel& model,
+                                        const InspectedRequest& inspected,
                                         const PlanLimits& limits);
 
 }  // namespace wan

@@ -12,7 +12,7 @@ namespace {
 
 // Returns the memory that merging the request's LoRAs takes, for each expert.
 std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const PlannedModel& model) {
-  std::vector<std::vector<LoraFootprint>> footprints(model.family->experts);
+  std::vector<std::vector<LoraFootprint>> footprints(model.family->experts.size());
   for (const LoraScale& chosen : loras) {
     for (const PlannedLora& lora : model.loras) {
       if (lora.name != chosen.name) continue;
@@ -51,7 +51,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .frame_pixels = int64_t{shape.width} * shape.height,
                 .frames = shape.num_frames,
                 .writers = CountWriters(plan.request.outputs),
-                .expert_steps = std::vector<int>(model.family->experts),
+                .expert_steps = std::vector<int>(model.family->experts.size()),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .most_tokens_batched = kMaxTokensBatched};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
@@ -173,6 +173,9 @@ absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& mo
                                                           const InspectedRequest& inspected,
                                                           const PlanLimits& limits,
                                                           GenerationPlan& plan) {
+  plan.latent_shape = LatentShape(model, plan.shape);
+  plan.tokens = CountTokens(model, plan.latent_shape);
+  plan.batched_guidance = plan.guided && plan.tokens <= kMaxTokensBatched;
   if (model.components.empty()) return std::nullopt;
   const MemoryJob job = MakeMemoryJob(plan, plan.shape, model, inspected);
   std::optional<ResidencyChoice> choice = ChooseResidency(model.components, job, limits);

@@ -30,9 +30,9 @@ int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& laten
 // Returns the index of StepPlan::expert among the model's experts.
 size_t ExpertIndex(ExpertRole expert);
 
-// Decides the members of `plan` that are about memory. Its request, shape and steps must be
-// decided. Returns nullopt if the model's components are not known. INVALID_ARGUMENT, which says
-// what would fit, if the job does not.
+// Decides the members of `plan` that are about latents and memory. Its request, shape and steps
+// must be decided. Returns nullopt if the model's components are not known. INVALID_ARGUMENT, which
+// says what would fit, if the job does not.
 absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& model,
                                                           const InspectedRequest& inspected,
                                                           const PlanLimits& limits,

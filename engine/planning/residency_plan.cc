@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/api/recorder.h"
+#include "engine/api/stage.h"
 #include "engine/costs/library_workspace.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"

@@ -9,6 +9,7 @@ const ModelFamily& Ti2v5bFamily() {
       .id = FamilyId::kTi2v5b,
       .accepts_text_only = true,
       .image = ImageRole::kFirstFrame,
+      .preprocess = StageKind::kTi2vPreprocess,
       .shape = {.width = 1280, .height = 704, .num_frames = 121},
       .fps = 24,
       .sampling = {.steps = 50,

@@ -48,7 +48,7 @@ absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const P
     request.image = std::make_shared<const std::string>();
     inspected.image = planned.family->shape;
   }
-  return MakePlan(request, planned, inspected, 0, limits);
+  return MakePlan(ResolveRequest(request, planned, /*drawn_seed=*/0), planned, inspected, limits);
 }
 
 // A checkpoint whose defaults no request could have is damaged.
@@ -161,7 +161,7 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
   description.accepts_image = family.image != ImageRole::kNone;
   description.spatial_stride = model.planned.SpatialStride();
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
-  description.experts = family.experts;
+  description.experts = static_cast<int>(family.experts.size());
   return description;
 }
 
@@ -197,7 +197,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
                            options.residency);
   if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
 
-  const std::span<const ExpertRole> roles = ExpertRoles(*pipeline.planned.family);
+  const std::span<const ExpertRole> roles = pipeline.planned.family->experts;
   const absl::StatusOr<OpenedLoras> loras = OpenedLoras::Open(spec.loras, checkpoint, roles);
   if (!loras.ok()) return loras.status();
   pipeline.planned.loras = loras->Plan();

@@ -20,7 +20,6 @@
 #include "engine/monitor/proc_stats.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
-#include "engine/planning/plan.h"
 #include "engine/runtime/canary.h"
 
 namespace wan {
@@ -195,7 +194,7 @@ absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
   const PlannedModel& planned = model.pipeline.planned;
   if (!planned.few_step.has_value()) {
     // Spread the steps evenly, so that each expert has one.
-    request.steps = planned.family->experts;
+    request.steps = static_cast<int>(planned.family->experts.size());
     request.shift = 1;
   }
   if (!planned.family->accepts_text_only) {
@@ -262,10 +261,8 @@ absl::StatusOr<GenerationPlan> WanEngine::Plan(const GenerationRequest& request)
   absl::StatusOr<std::shared_ptr<LoadedModel>> model = Find(request.model);
   if (!model.ok()) return model.status();
   const PipelineModel& pipeline = (*model)->pipeline;
-  const InspectedRequest inspected =
-      InspectRequest(request, pipeline.planned, pipeline.tokenizer.get());
-  return MakePlan(request, pipeline.planned, inspected, DrawSeed(),
-                  LimitsFor(request.model, **model));
+  const PlanLimits limits = LimitsFor(request.model, **model);
+  return PlanRequest(request, pipeline.planned, pipeline.tokenizer.get(), DrawSeed(), limits);
 }
 
 uint64_t WanEngine::MemoryFor(std::string_view name) const {

@@ -20,7 +20,6 @@
 #include "engine/media/image_encode.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
-#include "engine/planning/plan.h"
 #include "engine/runtime/model_loading.h"
 #include "nlohmann/json.hpp"
 #include "tests/engine/golden_dit.h"
@@ -158,9 +157,7 @@ class GoldenRun {
   void Run() {
     const PipelineModel& pipeline = model_->pipeline;
     const GenerationPlan plan =
-        MakePlan(golden_.request, pipeline.planned,
-                 InspectRequest(golden_.request, pipeline.planned, pipeline.tokenizer.get()), 0, {})
-            .value();
+        PlanRequest(golden_.request, pipeline.planned, pipeline.tokenizer.get(), 0, {}).value();
     EXPECT_EQ(plan.shape, golden_.shape);
     const std::vector<OutputFile> outputs = {
         {OutputKind::kLatents, folder_ / "latents.safetensors"},

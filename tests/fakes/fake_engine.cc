@@ -282,7 +282,7 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   plan.shape = {*plan.request.width, *plan.request.height, *plan.request.num_frames};
   plan.image_to_video = request.image != nullptr;
   const auto add = [&](Stage stage) { plan.stages.push_back({stage, kStageFlops}); };
-  add(PreprocessStage(kFamily));
+  add(StageKind::kTi2vPreprocess);
   add(StageKind::kT5Encoding);
   if (plan.image_to_video) add(StageKind::kVaeEncoding);
   const int steps = *plan.request.steps;
@@ -326,7 +326,7 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
   }
   const int steps = static_cast<int>(plan.steps.size());
   const int steps_done = StepsDone(plan, observer, savepoints);
-  std::vector<StageKind> before_steps = {PreprocessStage(kFamily), StageKind::kT5Encoding};
+  std::vector<StageKind> before_steps = {StageKind::kTi2vPreprocess, StageKind::kT5Encoding};
   if (plan.image_to_video) before_steps.push_back(StageKind::kVaeEncoding);
   if (steps_done == steps) before_steps.clear();
   for (const StageKind stage : before_steps) {

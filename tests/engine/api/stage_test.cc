@@ -44,11 +44,5 @@ TEST(StageTest, NoOtherTextIsAStage) {
   }
 }
 
-TEST(StageTest, EveryFamilyHasItsPreprocessing) {
-  EXPECT_EQ(PreprocessStage(FamilyId::kTi2v5b), StageKind::kTi2vPreprocess);
-  EXPECT_EQ(PreprocessStage(FamilyId::kT2vA14b), StageKind::kT2vPreprocess);
-  EXPECT_EQ(PreprocessStage(FamilyId::kI2vA14b), StageKind::kI2vPreprocess);
-}
-
 }  // namespace
 }  // namespace wan

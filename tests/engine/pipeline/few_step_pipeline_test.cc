@@ -13,7 +13,6 @@
 
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
-#include "engine/planning/plan.h"
 #include "engine/runtime/model_loading.h"
 #include "tests/engine/formats/files.h"
 #include "tests/engine/golden_tensors.h"
@@ -58,9 +57,7 @@ TEST_P(FewStepPipelineTest, IsTheExpertsForwardsAndEulersSteps) {
   request.num_frames = 5;
   request.seed = 3;
   const GenerationPlan plan =
-      MakePlan(request, pipeline.planned,
-               InspectRequest(request, pipeline.planned, pipeline.tokenizer.get()), 0, {})
-          .value();
+      PlanRequest(request, pipeline.planned, pipeline.tokenizer.get(), 0, {}).value();
 
   at::Tensor prompt;
   at::Tensor latents;

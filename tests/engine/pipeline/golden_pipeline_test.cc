@@ -19,7 +19,6 @@
 
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
-#include "engine/planning/plan.h"
 #include "engine/runtime/model_loading.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/raw_tensors.h"
@@ -66,8 +65,7 @@ class GoldenPipelineTest : public testing::TestWithParam<Run> {
   GenerationPlan Plan() const {
     const GenerationRequest& request = golden_.request;
     const PipelineModel& pipeline = model_->pipeline;
-    return *MakePlan(request, pipeline.planned,
-                     InspectRequest(request, pipeline.planned, pipeline.tokenizer.get()), 0, {});
+    return *PlanRequest(request, pipeline.planned, pipeline.tokenizer.get(), 0, {});
   }
 
   at::Tensor Golden(const std::string& name) const { return LoadGolden(golden_.file, name); }

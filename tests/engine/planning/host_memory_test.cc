@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/api/errors.h"
-#include "engine/planning/plan.h"
+#include "tests/engine/planning/plan_support.h"
 
 namespace wan {
 namespace {
@@ -17,30 +17,9 @@ namespace {
 using testing::HasSubstr;
 using Policy = ResidencyPolicy;
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
-
-PlannedModel Published(const std::string& name) {
-  const auto checkpoint = Checkpoint::Open("synthetic:" + name);
-  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  return PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
-}
-
-GenerationRequest Request(int width, int height, int frames) {
-  GenerationRequest request;
-  request.model = "m";
-  request.prompt = "a cat";
-  request.width = width;
-  request.height = height;
-  request.num_frames = frames;
-  return request;
-}
-
 absl::StatusOr<GenerationPlan> PlanOn(const PlannedModel& model, const GenerationRequest& request,
                                       const PlanLimits& limits) {
-  InspectedRequest inspected;
-  inspected.prompt_tokens = 4;
-  inspected.negative_prompt_tokens = 139;
-  return MakePlan(request, model, inspected, 0, limits);
+  return PlanOn(model, request, GoodTexts(), limits);
 }
 
 PlanLimits Limits(uint64_t device_bytes, uint64_t host_bytes) {
@@ -49,26 +28,12 @@ PlanLimits Limits(uint64_t device_bytes, uint64_t host_bytes) {
   return limits;
 }
 
-const StagePlan& StageOf(const GenerationPlan& plan, const std::string& name) {
-  const auto found =
-      std::find_if(plan.stages.begin(), plan.stages.end(),
-                   [&](const StagePlan& stage) { return NameOf(stage.stage) == name; });
-  EXPECT_NE(found, plan.stages.end()) << name;
-  return *found;
-}
-
-std::string Refusal(const absl::StatusOr<GenerationPlan>& plan) {
-  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << plan.status();
-  const auto violations = FieldViolationsOf(plan.status());
-  return violations.size() == 1 ? violations[0].description : "";
-}
-
 // Seen: the kernel ended a server in a container of 30 GiB that parked two experts.
 TEST(HostMemoryTest, AJobThatWouldParkMoreThanTheContainerLeavesIsRefusedWithWhatFits) {
   const PlannedModel model = Published("t2v-a14b");
   // The card has no room for a whole expert, so that its weights must wait on the host.
   const PlanLimits container = Limits(22 * kGiB, 55 * kGiB);
-  const GenerationRequest large = Request(1920, 1088, 81);
+  const GenerationRequest large = SizedRequest(1920, 1088, 81);
   const auto roomy = PlanOn(model, large, Limits(76 * kGiB, 200 * kGiB));
   ASSERT_TRUE(roomy.ok()) << roomy.status();
   EXPECT_GT(roomy->peak_host_bytes, 20 * kGiB) << "two experts do not fit the card beside it";
@@ -78,7 +43,7 @@ TEST(HostMemoryTest, AJobThatWouldParkMoreThanTheContainerLeavesIsRefusedWithWha
   ASSERT_TRUE(modest.ok()) << modest.status();
   EXPECT_LE(modest->peak_host_bytes, 20 * kGiB);
 
-  const std::string text = Refusal(PlanOn(model, large, container));
+  const std::string text = Shortage(PlanOn(model, large, container));
   EXPECT_THAT(text, HasSubstr("a video of 1920x1088 and 81 frames needs "));
   EXPECT_THAT(text, HasSubstr(" of host memory in "));
   EXPECT_THAT(text, HasSubstr("of it for weights that wait there); 55.0 GiB is available"));
@@ -86,9 +51,9 @@ TEST(HostMemoryTest, AJobThatWouldParkMoreThanTheContainerLeavesIsRefusedWithWha
   const size_t at = text.find("At this size ");
   ASSERT_NE(at, std::string::npos) << text;
   ASSERT_EQ(std::sscanf(text.c_str() + at, "At this size at most %d frames fit.", &frames), 1);
-  EXPECT_TRUE(PlanOn(model, Request(1920, 1088, frames), container).ok());
-  EXPECT_FALSE(PlanOn(model, Request(1920, 1088, frames + 4), container).ok());
-  EXPECT_FALSE(PlanOn(model, Request(1920, 1088, 1), Limits(22 * kGiB, 30 * kGiB)).ok());
+  EXPECT_TRUE(PlanOn(model, SizedRequest(1920, 1088, frames), container).ok());
+  EXPECT_FALSE(PlanOn(model, SizedRequest(1920, 1088, frames + 4), container).ok());
+  EXPECT_FALSE(PlanOn(model, SizedRequest(1920, 1088, 1), Limits(22 * kGiB, 30 * kGiB)).ok());
 }
 
 Policy PolicyIn(const GenerationPlan& plan, size_t component) {
@@ -99,7 +64,7 @@ Policy PolicyIn(const GenerationPlan& plan, size_t component) {
 // refused.
 TEST(HostMemoryTest, AutoReadsWeightsAgainWhereTheHostHasNoRoomForThem) {
   const PlannedModel model = Published("t2v-a14b");
-  const GenerationRequest large = Request(1920, 1088, 81);
+  const GenerationRequest large = SizedRequest(1920, 1088, 81);
   const auto roomy = PlanOn(model, large, Limits(76 * kGiB, 200 * kGiB));
   ASSERT_TRUE(roomy.ok()) << roomy.status();
   for (size_t i = 0; i < model.components.size(); ++i) {
@@ -117,7 +82,7 @@ TEST(HostMemoryTest, AutoReadsWeightsAgainWhereTheHostHasNoRoomForThem) {
   // Reading passes through locked buffers, and frames wait for the file.
   EXPECT_GE(tight->peak_host_bytes, uint64_t{256} << 20);
   const auto refused = PlanOn(model, large, Limits(76 * kGiB, uint64_t{200} << 20));
-  EXPECT_THAT(Refusal(refused), HasSubstr(" of host memory in "));
+  EXPECT_THAT(Shortage(refused), HasSubstr(" of host memory in "));
 
   PlannedModel configured = model;
   for (PlannedComponent& component : configured.components) component.policy = Policy::kDisk;
@@ -133,7 +98,7 @@ TEST(HostMemoryTest, AutoReadsWeightsAgainWhereTheHostHasNoRoomForThem) {
 TEST(HostMemoryTest, CopiesThatAreThereCostNothing) {
   PlannedModel model = Published("t2v-a14b");
   for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
-  const GenerationRequest request = Request(832, 480, 81);
+  const GenerationRequest request = SizedRequest(832, 480, 81);
   PlanLimits limits = Limits(76 * kGiB, 8 * kGiB);
   EXPECT_FALSE(PlanOn(model, request, limits).ok());
   for (const PlannedComponent& component : model.components) {
@@ -150,7 +115,7 @@ TEST(HostMemoryTest, CopiesThatAreThereCostNothing) {
 TEST(HostMemoryTest, OtherModelsThatMakeRoomCount) {
   PlannedModel model = Published("ti2v-5b");
   for (PlannedComponent& component : model.components) component.policy = Policy::kResident;
-  const GenerationRequest request = Request(832, 480, 81);
+  const GenerationRequest request = SizedRequest(832, 480, 81);
   PlanLimits limits = Limits(40 * kGiB, 20 * kGiB);
   const auto alone = PlanOn(model, request, limits);
   ASSERT_TRUE(alone.ok()) << alone.status();
@@ -167,7 +132,7 @@ TEST(HostMemoryTest, OtherModelsThatMakeRoomCount) {
 // Abuse d: 1024x1024x121 in a control group of 650 MB was accepted and killed.
 TEST(HostMemoryTest, OnACpuTheWholeJobIsHostMemory) {
   PlannedModel model = Published("ti2v-tiny");
-  const GenerationRequest request = Request(1024, 1024, 121);
+  const GenerationRequest request = SizedRequest(1024, 1024, 121);
   PlanLimits limits = Limits(64 * kGiB, 0);
   limits.host.is_device = true;
   const auto plan = PlanOn(model, request, limits);
@@ -181,12 +146,12 @@ TEST(HostMemoryTest, OnACpuTheWholeJobIsHostMemory) {
             decoding.host_bytes - decoding.weight_bytes);
 
   limits.host.available_bytes = loaded->peak_host_bytes / 8;
-  EXPECT_THAT(Refusal(PlanOn(model, request, limits)), HasSubstr("of host memory in "));
+  EXPECT_THAT(Shortage(PlanOn(model, request, limits)), HasSubstr("of host memory in "));
 }
 
 TEST(HostMemoryTest, AVideoThatIsDecodedInTilesWaitsOnTheHost) {
   PlannedModel model = Published("ti2v-5b");
-  const GenerationRequest request = Request(1280, 704, 121);
+  const GenerationRequest request = SizedRequest(1280, 704, 121);
   const auto tiled = PlanOn(model, request, Limits(8 * kGiB, 400 * kGiB));
   ASSERT_TRUE(tiled.ok()) << tiled.status();
   ASSERT_FALSE(tiled->decode_tiles.IsWhole());
@@ -201,7 +166,7 @@ TEST(HostMemoryTest, AVideoThatIsDecodedInTilesWaitsOnTheHost) {
 TEST(HostMemoryTest, WhatComputesOnTheCpuHasItsActivationsThere) {
   PlannedModel model = Published("ti2v-5b");
   model.components[0].policy = Policy::kCpu;
-  const auto plan = PlanOn(model, Request(832, 480, 81), Limits(60 * kGiB, 100 * kGiB));
+  const auto plan = PlanOn(model, SizedRequest(832, 480, 81), Limits(60 * kGiB, 100 * kGiB));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_GT(StageOf(*plan, "T5_Encoding").host_bytes, uint64_t{1} << 20);
   EXPECT_EQ(StageOf(*plan, "Step_0_Inference").host_bytes, 0u);
@@ -211,7 +176,7 @@ TEST(HostMemoryTest, WhatComputesOnTheCpuHasItsActivationsThere) {
 TEST(HostMemoryTest, AJobThatEndsWithLatentsIsPlannedWithoutTheDecoder) {
   PlannedModel model = Published("ti2v-5b");
   for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
-  GenerationRequest request = Request(2048, 2048, 5);
+  GenerationRequest request = SizedRequest(2048, 2048, 5);
   const auto latents_only = [&](uint64_t device) {
     GenerationRequest latents = request;
     latents.outputs = {OutputKind::kLatents};

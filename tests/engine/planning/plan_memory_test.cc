@@ -16,9 +16,9 @@
 #include "engine/models/wan/umt5_cost.h"
 #include "engine/models/wan/vae_cost.h"
 #include "engine/planning/lora_memory.h"
-#include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
 #include "engine/planning/tile_geometry.h"
+#include "tests/engine/planning/plan_support.h"
 
 namespace wan {
 namespace {
@@ -26,41 +26,16 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 using Policy = ResidencyPolicy;
 
-// A model at its real dimensions in bf16, with what its weights weigh there.
-PlannedModel Published(const std::string& name) {
-  const auto checkpoint = Checkpoint::Open("synthetic:" + name);
-  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  return PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
-}
-
-PlannedModel RealModel() { return Published("ti2v-5b"); }
+PlannedModel OneExpert() { return Published("ti2v-5b"); }
 PlannedModel TwoExperts() { return Published("t2v-a14b"); }
-
-GenerationRequest Request(int width, int height, int frames) {
-  GenerationRequest request;
-  request.model = "m";
-  request.prompt = "a cat";
-  request.width = width;
-  request.height = height;
-  request.num_frames = frames;
-  return request;
-}
-
-InspectedRequest GoodTexts() {
-  InspectedRequest inspected;
-  inspected.prompt_tokens = 4;
-  inspected.negative_prompt_tokens = 139;
-  return inspected;
-}
 
 absl::StatusOr<GenerationPlan> PlanOn(const PlannedModel& model, const GenerationRequest& request,
                                       uint64_t device_bytes) {
-  return MakePlan(request, model, GoodTexts(), 0, {device_bytes});
+  return PlanOn(model, request, GoodTexts(), {device_bytes});
 }
 
 Policy PolicyIn(const GenerationPlan& plan, ModelComponent component) {
@@ -71,18 +46,10 @@ Policy PolicyIn(const GenerationPlan& plan, ModelComponent component) {
   return Policy::kAuto;
 }
 
-const StagePlan& StageOf(const GenerationPlan& plan, const std::string& name) {
-  const auto found =
-      std::find_if(plan.stages.begin(), plan.stages.end(),
-                   [&](const StagePlan& stage) { return NameOf(stage.stage) == name; });
-  EXPECT_NE(found, plan.stages.end()) << name;
-  return *found;
-}
-
 // Peaks that an H200's allocator reported (docs/gpu.md): 24.52 GiB in a step and 33.95 GiB while
 // decoding, of which 22.64 GiB weights.
 TEST(PlanMemoryTest, TheEstimateOfTheRealModelIsWhatWasMeasured) {
-  const auto plan = PlanOn(RealModel(), Request(1280, 704, 121), 0);
+  const auto plan = PlanOn(OneExpert(), SizedRequest(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const StagePlan& step = StageOf(*plan, "Step_0_Inference");
   EXPECT_GE(step.activation_bytes, static_cast<uint64_t>(1.82 * kGiB));
@@ -94,7 +61,7 @@ TEST(PlanMemoryTest, TheEstimateOfTheRealModelIsWhatWasMeasured) {
 }
 
 TEST(PlanMemoryTest, WithoutALimitEverythingIsResident) {
-  const auto plan = PlanOn(RealModel(), Request(1280, 704, 121), 0);
+  const auto plan = PlanOn(OneExpert(), SizedRequest(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok()) << plan.status();
   for (const ComponentResidency& entry : plan->residency) {
     EXPECT_EQ(entry.policy, Policy::kResident) << NameOf(entry.component);
@@ -112,7 +79,7 @@ uint64_t ResidentBytes(const PlannedModel& model, const GenerationPlan& plan) {
 }
 
 TEST(PlanMemoryTest, NeverPlansMoreThanThereIs) {
-  for (const PlannedModel& model : {RealModel(), TwoExperts()}) {
+  for (const PlannedModel& model : {OneExpert(), TwoExperts()}) {
     const bool two = model.components.size() > 3;
     for (const VideoShape& shape : {VideoShape{256, 256, 33}, VideoShape{832, 480, 81},
                                     VideoShape{1280, 704, 121}, VideoShape{1280, 704, 161}}) {
@@ -121,7 +88,7 @@ TEST(PlanMemoryTest, NeverPlansMoreThanThereIs) {
         SCOPED_TRACE(testing::Message() << shape.width << "x" << shape.height << "x"
                                         << shape.num_frames << " on " << gib << " GiB");
         const auto plan =
-            PlanOn(model, Request(shape.width, shape.height, shape.num_frames), gib * kGiB);
+            PlanOn(model, SizedRequest(shape.width, shape.height, shape.num_frames), gib * kGiB);
         // The cards' table has all of them on 16 GiB; none of the models streams in 2.
         if (gib == 2) EXPECT_FALSE(plan.ok());
         if (gib >= (two ? 16 : 8) || fitted) EXPECT_TRUE(plan.ok()) << plan.status();
@@ -148,17 +115,17 @@ TEST(PlanMemoryTest, NeverPlansMoreThanThereIs) {
 }
 
 TEST(PlanMemoryTest, ASmallerCardMovesTheCheapestWeightsFirst) {
-  const GenerationRequest request = Request(1280, 704, 121);
+  const GenerationRequest request = SizedRequest(1280, 704, 121);
   // Everything needs 34 GiB.
-  const auto large = PlanOn(RealModel(), request, 36 * kGiB);
+  const auto large = PlanOn(OneExpert(), request, 36 * kGiB);
   ASSERT_TRUE(large.ok()) << large.status();
   EXPECT_EQ(PolicyIn(*large, ModelComponent::kTextEncoder), Policy::kResident);
   EXPECT_EQ(PolicyIn(*large, ModelComponent::kTransformer), Policy::kResident);
-  const auto medium = PlanOn(RealModel(), request, 26 * kGiB);
+  const auto medium = PlanOn(OneExpert(), request, 26 * kGiB);
   ASSERT_TRUE(medium.ok()) << medium.status();
   EXPECT_EQ(PolicyIn(*medium, ModelComponent::kTransformer), Policy::kHost);
   EXPECT_EQ(PolicyIn(*medium, ModelComponent::kTextEncoder), Policy::kResident);
-  const auto small = PlanOn(RealModel(), request, 22 * kGiB);
+  const auto small = PlanOn(OneExpert(), request, 22 * kGiB);
   ASSERT_TRUE(small.ok()) << small.status();
   EXPECT_EQ(PolicyIn(*small, ModelComponent::kTextEncoder), Policy::kHost);
   EXPECT_EQ(PolicyIn(*small, ModelComponent::kTransformer), Policy::kHost);
@@ -166,20 +133,20 @@ TEST(PlanMemoryTest, ASmallerCardMovesTheCheapestWeightsFirst) {
 }
 
 TEST(PlanMemoryTest, TilesAreTheLastResort) {
-  const GenerationRequest request = Request(1280, 704, 121);
-  const auto whole = PlanOn(RealModel(), request, 15 * kGiB);
+  const GenerationRequest request = SizedRequest(1280, 704, 121);
+  const auto whole = PlanOn(OneExpert(), request, 15 * kGiB);
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_TRUE(whole->decode_tiles.IsWhole());
-  const auto tiled = PlanOn(RealModel(), request, 12 * kGiB);
+  const auto tiled = PlanOn(OneExpert(), request, 12 * kGiB);
   ASSERT_TRUE(tiled.ok()) << tiled.status();
   EXPECT_FALSE(tiled->decode_tiles.IsWhole());
 }
 
 TEST(PlanMemoryTest, ConfiguredPoliciesHold) {
-  PlannedModel model = RealModel();
+  PlannedModel model = OneExpert();
   for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kCpu}) {
     model.components[0].policy = policy;
-    const auto plan = PlanOn(model, Request(832, 480, 81), 141 * kGiB);
+    const auto plan = PlanOn(model, SizedRequest(832, 480, 81), 141 * kGiB);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTextEncoder), policy);
     EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer), Policy::kResident);
@@ -187,10 +154,10 @@ TEST(PlanMemoryTest, ConfiguredPoliciesHold) {
 }
 
 TEST(PlanMemoryTest, WhatStagesHoldFollowsThePolicies) {
-  PlannedModel model = RealModel();
+  PlannedModel model = OneExpert();
   for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
   model.components[1].policy = Policy::kStream;
-  const auto plan = PlanOn(model, Request(832, 480, 81), 141 * kGiB);
+  const auto plan = PlanOn(model, SizedRequest(832, 480, 81), 141 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const std::vector<PlannedComponent>& parts = model.components;
   EXPECT_EQ(StageOf(*plan, "T5_Encoding").weight_bytes, parts[0].bytes);
@@ -200,10 +167,10 @@ TEST(PlanMemoryTest, WhatStagesHoldFollowsThePolicies) {
 }
 
 TEST(PlanMemoryTest, OnTheCpuAComponentHoldsNothingOfTheDevice) {
-  PlannedModel model = RealModel();
-  const auto before = PlanOn(model, Request(1280, 704, 121), 0);
+  PlannedModel model = OneExpert();
+  const auto before = PlanOn(model, SizedRequest(1280, 704, 121), 0);
   model.components[2].policy = Policy::kCpu;
-  const auto plan = PlanOn(model, Request(1280, 704, 121), 0);
+  const auto plan = PlanOn(model, SizedRequest(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok() && before.ok());
   EXPECT_EQ(StageOf(*plan, "VAE_Decoding").weight_bytes,
             model.components[0].bytes + model.components[1].bytes);
@@ -211,7 +178,7 @@ TEST(PlanMemoryTest, OnTheCpuAComponentHoldsNothingOfTheDevice) {
 }
 
 TEST(PlanMemoryTest, TheNextExpertIsPrefetchedWhereBothFit) {
-  const GenerationRequest request = Request(832, 480, 81);
+  const GenerationRequest request = SizedRequest(832, 480, 81);
   PlannedModel model = TwoExperts();
   model.components[1].policy = Policy::kHost;
   model.components[2].policy = Policy::kHost;
@@ -226,7 +193,7 @@ TEST(PlanMemoryTest, TheNextExpertIsPrefetchedWhereBothFit) {
 }
 
 TEST(PlanMemoryTest, APrefetchedExpertCountsWhateverItsPolicy) {
-  const GenerationRequest request = Request(832, 480, 81);
+  const GenerationRequest request = SizedRequest(832, 480, 81);
   PlannedModel model = TwoExperts();
   for (PlannedComponent& component : model.components) component.policy = Policy::kStream;
   const uint64_t one = model.components[1].base_bytes + 2 * model.components[1].group_bytes;
@@ -238,7 +205,7 @@ TEST(PlanMemoryTest, APrefetchedExpertCountsWhateverItsPolicy) {
 }
 
 TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
-  GenerationRequest request = Request(832, 480, 81);
+  GenerationRequest request = SizedRequest(832, 480, 81);
   PlannedModel model = TwoExperts();
   for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
   // So large that a step with a preview holds more than the step itself.
@@ -252,15 +219,15 @@ TEST(PlanMemoryTest, APreviewIsDecodedBesideThePrefetchedExpert) {
 }
 
 TEST(PlanMemoryTest, ExpertsOnASmallCardAreStreamed) {
-  const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 22 * kGiB);
+  const auto plan = PlanOn(TwoExperts(), SizedRequest(832, 480, 81), 22 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer), Policy::kStream);
   EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer2), Policy::kStream);
 }
 
 TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
-  PlannedModel model = RealModel();
-  const GenerationRequest request = Request(512, 512, 57);
+  PlannedModel model = OneExpert();
+  const GenerationRequest request = SizedRequest(512, 512, 57);
   const auto single = PlanOn(model, request, 0);
   ASSERT_TRUE(single.ok());
   EXPECT_TRUE(single->batched_guidance);
@@ -282,36 +249,28 @@ TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
 TEST(PlanMemoryTest, ExpertsAreStreamedOnlyWhereForwardsAreLongEnoughToHideThem) {
   // Room for one expert and a little more.
   const PlannedModel model = TwoExperts();
-  const auto large = PlanOn(model, Request(832, 480, 81), 42 * kGiB);
+  const auto large = PlanOn(model, SizedRequest(832, 480, 81), 42 * kGiB);
   ASSERT_TRUE(large.ok()) << large.status();
   EXPECT_TRUE(PolicyIn(*large, ModelComponent::kTransformer) == Policy::kStream ||
               PolicyIn(*large, ModelComponent::kTransformer2) == Policy::kStream);
-  const auto small = PlanOn(model, Request(256, 256, 17), 42 * kGiB);
+  const auto small = PlanOn(model, SizedRequest(256, 256, 17), 42 * kGiB);
   ASSERT_TRUE(small.ok()) << small.status();
   EXPECT_EQ(PolicyIn(*small, ModelComponent::kTransformer), Policy::kHost);
   EXPECT_EQ(PolicyIn(*small, ModelComponent::kTransformer2), Policy::kHost);
 }
 
 TEST(PlanMemoryTest, WhatIsThereAnywayIsNotPrefetched) {
-  const auto plan = PlanOn(TwoExperts(), Request(832, 480, 81), 141 * kGiB);
+  const auto plan = PlanOn(TwoExperts(), SizedRequest(832, 480, 81), 141 * kGiB);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer2), Policy::kResident);
   EXPECT_FALSE(plan->prefetch_experts);
 }
 
-std::string Refusal(const absl::StatusOr<GenerationPlan>& plan) {
-  const auto violations = FieldViolationsOf(plan.status());
-  EXPECT_EQ(violations.size(), 1u) << plan.status();
-  if (violations.size() != 1) return "";
-  EXPECT_EQ(violations[0].field, "num_frames");
-  return violations[0].description;
-}
-
 TEST(PlanMemoryTest, WhatCannotFitIsRefusedWithWhatWould) {
-  PlannedModel model = RealModel();
+  PlannedModel model = OneExpert();
   const uint64_t card = 11 * kGiB;
-  const auto refused = PlanOn(model, Request(4096, 4096, 1021), card);
-  const std::string text = Refusal(refused);
+  const auto refused = PlanOn(model, SizedRequest(4096, 4096, 1021), card);
+  const std::string text = Shortage(refused);
   EXPECT_THAT(text, HasSubstr("a video of 4096x4096 and 1021 frames needs "));
   EXPECT_THAT(text, HasSubstr("11.0 GiB is available. "));
   // What it names does fit, and a step more does not.
@@ -319,8 +278,8 @@ TEST(PlanMemoryTest, WhatCannotFitIsRefusedWithWhatWould) {
   const size_t at = text.find("At this size ");
   ASSERT_NE(at, std::string::npos) << text;
   ASSERT_EQ(std::sscanf(text.c_str() + at, "At this size at most %d frames fit.", &frames), 1);
-  EXPECT_TRUE(PlanOn(model, Request(4096, 4096, frames), card).ok());
-  EXPECT_FALSE(PlanOn(model, Request(4096, 4096, frames + 4), card).ok());
+  EXPECT_TRUE(PlanOn(model, SizedRequest(4096, 4096, frames), card).ok());
+  EXPECT_FALSE(PlanOn(model, SizedRequest(4096, 4096, frames + 4), card).ok());
   int width = 0;
   int height = 0;
   const size_t with = text.find("With this many frames ");
@@ -328,14 +287,14 @@ TEST(PlanMemoryTest, WhatCannotFitIsRefusedWithWhatWould) {
   ASSERT_EQ(std::sscanf(text.c_str() + with, "With this many frames at most %dx%d fits.", &width,
                         &height),
             2);
-  EXPECT_TRUE(PlanOn(model, Request(width, height, 1021), card).ok());
-  EXPECT_FALSE(PlanOn(model, Request(width + 32, height + 32, 1021), card).ok());
+  EXPECT_TRUE(PlanOn(model, SizedRequest(width, height, 1021), card).ok());
+  EXPECT_FALSE(PlanOn(model, SizedRequest(width + 32, height + 32, 1021), card).ok());
 }
 
 TEST(PlanMemoryTest, WeightsAloneMayBeTooMuch) {
-  PlannedModel model = RealModel();
+  PlannedModel model = OneExpert();
   model.components[1].policy = Policy::kResident;
-  const std::string text = Refusal(PlanOn(model, Request(256, 256, 33), 4 * kGiB));
+  const std::string text = Shortage(PlanOn(model, SizedRequest(256, 256, 33), 4 * kGiB));
   EXPECT_THAT(text, HasSubstr("No video of this model fits"));
 }
 
@@ -384,8 +343,8 @@ TEST(LoraMemoryTest, TheFootprintIsOfTheLargestTerm) {
 TEST(PlanMemoryTest, MergingCountsInTheStepsOfTheExpertThatIsChanged) {
   PlannedModel model = TwoExperts();
   model.loras = {{"low", {std::nullopt, Rank32()}}};
-  GenerationRequest request = Request(832, 480, 81);
-  const auto plan = [&] { return MakePlan(request, model, GoodTexts(), 0, {}).value(); };
+  GenerationRequest request = SizedRequest(832, 480, 81);
+  const auto plan = [&] { return PlanOn(model, request).value(); };
   const auto steps = [](const GenerationPlan& planned) {
     std::vector<uint64_t> bytes;
     for (const StagePlan& stage : planned.stages) {

@@ -1,54 +1,29 @@
 #include "tests/engine/planning/plan_support.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <memory>
 #include <optional>
-#include <utility>
 
 namespace wan {
 
-PlannedModel RealModel() {
-  PlannedModel model;
-  model.family = &FindModelFamily(FamilyId::kTi2v5b);
-  model.transformer.dim = 3072;
-  model.transformer.ffn_dim = 14336;
-  model.transformer.num_heads = 24;
-  model.transformer.num_layers = 30;
-  model.transformer.in_channels = 48;
-  model.transformer.out_channels = 48;
-  model.transformer.text_len = 512;
-  model.transformer.patch_size = {1, 2, 2};
-  model.text_encoder.dim = 4096;
-  model.text_encoder.ffn_dim = 10240;
-  model.text_encoder.num_heads = 64;
-  model.text_encoder.head_dim = 64;
-  model.text_encoder.num_layers = 24;
-  model.vae.z_dim = 48;
-  model.vae.decoder_base_dim = 256;
-  model.vae.patch_size = 2;
-  model.vae.stride_spatial = 16;
-  model.vae.stride_temporal = 4;
+PlannedModel Published(const std::string& name) {
+  const auto checkpoint = Checkpoint::Open("synthetic:" + name);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  return PlanCheckpoint(**checkpoint, /*element_bytes=*/2, {});
+}
+
+PlannedModel RealModel() { return RealModel(FamilyId::kTi2v5b); }
+
+PlannedModel RealModel(FamilyId family) {
+  PlannedModel model = Published(std::string(NameOf(family)));
+  model.components.clear();
   return model;
 }
 
-PlannedModel RealA14b(FamilyId family, double boundary) {
-  PlannedModel model = RealModel();
-  model.family = &FindModelFamily(family);
-  model.transformer.dim = 5120;
-  model.transformer.ffn_dim = 13824;
-  model.transformer.num_heads = 40;
-  model.transformer.num_layers = 40;
-  model.transformer.in_channels = family == FamilyId::kI2vA14b ? 36 : 16;
-  model.transformer.out_channels = 16;
-  model.vae.z_dim = 16;
-  model.vae.decoder_base_dim = 96;
-  model.vae.patch_size = 1;
-  model.vae.stride_spatial = 8;
-  model.expert_boundary = boundary;
-  return model;
-}
-
-PlannedModel RealT2v() { return RealA14b(FamilyId::kT2vA14b, 0.875); }
-PlannedModel RealI2v() { return RealA14b(FamilyId::kI2vA14b, 0.9); }
+PlannedModel RealT2v() { return RealModel(FamilyId::kT2vA14b); }
+PlannedModel RealI2v() { return RealModel(FamilyId::kI2vA14b); }
 
 PlannedModel FewStepT2v() {
   PlannedModel model = RealT2v();
@@ -63,6 +38,14 @@ GenerationRequest TextRequest() {
   return request;
 }
 
+GenerationRequest SizedRequest(int width, int height, int frames) {
+  GenerationRequest request = TextRequest();
+  request.width = width;
+  request.height = height;
+  request.num_frames = frames;
+  return request;
+}
+
 InspectedRequest GoodTexts() {
   InspectedRequest inspected;
   inspected.prompt_tokens = 4;
@@ -72,12 +55,12 @@ InspectedRequest GoodTexts() {
 
 absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request,
                                     const InspectedRequest& inspected, PlanLimits limits) {
-  return MakePlan(request, RealModel(), inspected, /*drawn_seed=*/77, limits);
+  return PlanOn(RealModel(), request, inspected, limits);
 }
 
 absl::StatusOr<GenerationPlan> PlanOn(const PlannedModel& model, const GenerationRequest& request,
-                                      const InspectedRequest& inspected) {
-  return MakePlan(request, model, inspected, /*drawn_seed=*/77, {});
+                                      const InspectedRequest& inspected, PlanLimits limits) {
+  return MakePlan(ResolveRequest(request, model, /*drawn_seed=*/77), model, inspected, limits);
 }
 
 GenerationRequest ImageRequest() {
@@ -110,6 +93,23 @@ std::vector<std::string> FieldsOf(const absl::Status& status) {
     fields.push_back(violation.field);
   }
   return fields;
+}
+
+const StagePlan& StageOf(const GenerationPlan& plan, const std::string& name) {
+  const auto found =
+      std::find_if(plan.stages.begin(), plan.stages.end(),
+                   [&](const StagePlan& stage) { return NameOf(stage.stage) == name; });
+  EXPECT_NE(found, plan.stages.end()) << name;
+  return *found;
+}
+
+std::string Shortage(const absl::StatusOr<GenerationPlan>& plan) {
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << plan.status();
+  const auto violations = FieldViolationsOf(plan.status());
+  EXPECT_EQ(violations.size(), 1u) << plan.status();
+  if (violations.size() != 1) return "";
+  EXPECT_EQ(violations[0].field, "num_frames");
+  return violations[0].description;
 }
 
 }  // namespace wan

@@ -35,7 +35,7 @@ TEST(PlanTest, UnsetFieldsTakeUpstreamsDefaults) {
 TEST(PlanTest, ACheckpointsOwnDefaultsComeBeforeItsFamilys) {
   PlannedModel model = RealModel();
   model.generation_defaults = GenerationDefaults{256, 128, 33, 16, 20, {4}, 3.0, "euler", "grey"};
-  const auto plan = MakePlan(TextRequest(), model, GoodTexts(), 77, {});
+  const auto plan = PlanOn(model, TextRequest());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->shape, (VideoShape{256, 128, 33}));
   EXPECT_EQ(plan->request.fps, 16);
@@ -50,7 +50,7 @@ TEST(PlanTest, ACheckpointsOwnDefaultsComeBeforeItsFamilys) {
   request.steps = 7;
   model.generation_defaults = GenerationDefaults{};
   model.generation_defaults->steps = 20;
-  const auto asked = MakePlan(request, model, GoodTexts(), 77, {});
+  const auto asked = PlanOn(model, request);
   ASSERT_TRUE(asked.ok()) << asked.status();
   EXPECT_EQ(asked->request.steps, 7);
   EXPECT_EQ(asked->shape, (VideoShape{1280, 704, 121}));

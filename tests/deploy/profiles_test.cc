@@ -159,8 +159,8 @@ std::string CheckAdvice(const server::ServerConfig& config, const std::string& m
   VideoShape smaller = refused;
   const size_t size = message.find("With this many frames ");
   if (size != std::string::npos &&
-      std::sscanf(message.c_str() + size, "With this many frames %dx%d fits.", &smaller.width,
-                  &smaller.height) == 2) {
+      std::sscanf(message.c_str() + size, "With this many frames at most %dx%d fits.",
+                  &smaller.width, &smaller.height) == 2) {
     EXPECT_TRUE(Plan(config, model, {smaller})["fits"].get<bool>()) << message;
     advice.push_back(absl::StrCat(smaller.width, "x", smaller.height));
   }

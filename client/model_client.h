@@ -1,5 +1,7 @@
-// wan.v1.ModelManagement: lists, loads, unloads and warms up the server's models. Blocking,
-// threads, stopping and errors are as in VideoClient; nothing is tried again.
+// wan.v1.ModelManagement: lists, loads, unloads and warms up the server's models. As in
+// VideoClient, every function blocks, may be called from several threads at once, and returns
+// CANCELLED early when a stop is requested; client/error.h describes the errors. No call is
+// retried.
 #pragma once
 
 #include <functional>
@@ -18,21 +20,21 @@ class ModelClient {
   // `connection` must outlive this object.
   explicit ModelClient(const Connection& connection);
 
-  // All models, however many pages they take.
+  // Returns all models, however many pages they take.
   absl::StatusOr<wan::v1::ListModelsResponse> ListModels(const std::stop_token& stop = {}) const;
 
   // `name` is "models/NAME" or the bare name.
   absl::StatusOr<wan::v1::Model> GetModel(const std::string& name,
                                           const std::stop_token& stop = {}) const;
 
-  // Passes on the model as it is, and again whenever it has changed; heartbeats are left out. Ends
-  // with OK once request.operation has ended, with CANCELLED when `stop` is requested.
+  // Calls `on_model` in the caller's thread with the model as it is, and again whenever it has
+  // changed. Leaves heartbeats out. Returns OK once request.operation has ended.
   absl::Status WatchModel(const wan::v1::WatchModelRequest& request,
                           const std::function<void(const wan::v1::Model&)>& on_model,
                           const std::stop_token& stop = {}) const;
 
-  // With request.wait, LoadModel and WarmupModel return when the server has done the work, which
-  // may take minutes; otherwise at once.
+  // If request.wait is set, LoadModel and WarmupModel return when the server has done the work,
+  // which may take minutes; otherwise they return at once.
   absl::StatusOr<wan::v1::Model> LoadModel(const wan::v1::LoadModelRequest& request,
                                            const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::Model> UnloadModel(const wan::v1::UnloadModelRequest& request,

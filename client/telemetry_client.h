@@ -1,5 +1,6 @@
-// wan.v1.Telemetry: facts about the server and samples of its devices. Blocking, threads, stopping
-// and errors are as in VideoClient; nothing is tried again.
+// wan.v1.Telemetry: facts about the server and samples of its devices. As in VideoClient, every
+// function blocks, may be called from several threads at once, and returns CANCELLED early when a
+// stop is requested; client/error.h describes the errors. No call is retried.
 #pragma once
 
 #include <functional>

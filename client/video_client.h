@@ -42,9 +42,9 @@ class VideoClient {
                        BackoffClock& clock = SystemBackoffClock());
 
   // Creates a job that lives as long as this call, and returns the job's last event. A job that
-  // failed or was cancelled is not an error of the call. Nothing is tried again when the connection
-  // breaks; the server cancels the job then, one with a request_id after a grace time in which the
-  // same call takes it up again.
+  // failed or was cancelled is not an error of the call. If the connection breaks, this call is not
+  // retried, and the server cancels the job. If the request has a request_id, the server first
+  // waits for a grace time, in which the same call takes the job up again.
   absl::StatusOr<wan::v1::Event> Generate(const wan::v1::GenerationRequest& request,
                                           const EventCallback& on_event,
                                           const std::stop_token& stop = {}) const;
@@ -53,7 +53,8 @@ class VideoClient {
   absl::StatusOr<wan::v1::Job> CreateJob(const wan::v1::GenerationRequest& request,
                                          const std::stop_token& stop = {}) const;
 
-  // Job names have the form "jobs/ID".
+  // Job names have the form "jobs/ID". NOT_FOUND if the server has no such job. CancelJob returns a
+  // queued job as CANCELLED, and a running one as RUNNING: its last event says when it has ended.
   absl::StatusOr<wan::v1::Job> GetJob(const std::string& name,
                                       const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::ListJobsResponse> ListJobs(const wan::v1::ListJobsRequest& request,

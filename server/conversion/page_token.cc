@@ -14,7 +14,7 @@ namespace {
 constexpr absl::string_view kVersion = "2";
 constexpr size_t kMaxTokenBytes = 256;
 
-// FNV-1a: a caller who mixes up lists is told so, and one who forges a token gains nothing by it.
+// FNV-1a, which detects a token of another list. Forging a token gains a caller nothing.
 std::string SealOf(std::string_view list) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : list) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -1,4 +1,4 @@
-// What a list gives its caller to come back with.
+// The page tokens of list methods.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace wan::server {
 
-// Opaque text that holds where the page ended. `list` is everything else that the list was asked
-// for with: its method, filter and order. Equal lists have equal texts.
+// Returns an opaque token that says where a page ended. `list` describes the list: its method,
+// filter and order. Equal lists must have equal texts.
 std::string MakePageToken(std::string_view place, std::string_view list);
 
-// The place. INVALID_ARGUMENT, a violation of `page_token`, for what MakePageToken did not make, or
-// made for another list.
+// Returns the place that a token holds. INVALID_ARGUMENT with a violation of `page_token` if
+// MakePageToken did not make it, or made it for another list.
 absl::StatusOr<std::string> ParsePageToken(const std::string& token, std::string_view list);
 
 }  // namespace wan::server

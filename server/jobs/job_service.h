@@ -34,7 +34,7 @@ struct JobServiceOptions {
   int queue_capacity = 100;
   // How many attempts a job may lose with the process or the device before it ends as FAILED.
   int max_attempts = 3;
-  // How long a job that is tied to its caller and has a request_id goes on without one.
+  // How long a job that is tied to its caller, and has a request_id, goes on without a caller.
   absl::Duration caller_grace = absl::Seconds(30);
   // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
@@ -78,7 +78,7 @@ class JobService {
     wan::v1::Job job;
     // False if `job` was created by an earlier call with the same request_id.
     bool created = false;
-    // The job is tied to this caller, who says when it goes: CallerWentAway or CallerDone.
+    // Whether the job is tied to this caller, who must then call CallerWentAway or CallerDone.
     bool holds = false;
   };
 
@@ -102,12 +102,12 @@ class JobService {
   // The job's Cancelled event carries `reason`.
   absl::StatusOr<wan::v1::Job> Cancel(std::string_view name, std::string_view reason);
 
-  // A caller who holds the job is gone before the job's end. When the last is, a job without a
-  // request_id is cancelled, and so is any if there is no grace time, or if the caller left because
-  // its deadline passed. Any other job goes on, and is cancelled after the grace time unless a
-  // caller with the same request joins it before.
+  // Call it when a caller who holds the job has gone before the job's end. When the last one has
+  // gone, the job is cancelled at once if it has no request_id, if there is no grace time, or if
+  // the caller left because its deadline passed. Otherwise it goes on, and is cancelled after the
+  // grace time unless a caller with the same request joins it before.
   void CallerWentAway(const std::string& name, bool deadline_passed);
-  // A caller who held the job has followed it to its end, or to the end of the server.
+  // Call it when a caller who held the job has followed it to its end, or to the end of the server.
   void CallerDone(const std::string& name);
 
   // See EventLog::Watch. INVALID_ARGUMENT if `after_sequence` is negative.

@@ -65,8 +65,9 @@ class ModelRegistry {
   // INVALID_ARGUMENT as in Add; else the engine's error, which also becomes the model's `error`.
   void Load(ModelSpec spec, const Done& done);
 
-  // The same without waiting: the model as it is now, LOADING and with the operation unless nothing
-  // is to be done. How the operation ends is in its `error` and the model's.
+  // Does the same without waiting. Returns the model as it is now: LOADING and with the new
+  // operation, unless there is nothing to do. The operation's `error`, and the model's, say how it
+  // has ended.
   absl::StatusOr<wan::v1::Model> BeginLoad(ModelSpec spec);
 
   // Frees a model's memory and makes it UNLOADED; that a model is not loaded is not an error.
@@ -81,7 +82,7 @@ class ModelRegistry {
   void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
               std::stop_token caller = {});
 
-  // The same without waiting: the model as it is now, with the operation.
+  // Does the same without waiting. Returns the model as it is now, with the new operation.
   absl::StatusOr<wan::v1::Model> BeginWarmup(std::string_view name, std::vector<VideoShape> shapes);
 
   // Ends the load or warm-up that runs, and those that begin later, with UNAVAILABLE
@@ -93,15 +94,15 @@ class ModelRegistry {
   // Returns all models, ordered by name.
   std::vector<wan::v1::Model> List() const;
 
-  // A page of them. INVALID_ARGUMENT for a bad page size or token. A page ends early when it has
-  // grown to 3 MiB.
+  // Returns one page of them. INVALID_ARGUMENT if the page size or the token is wrong. A page ends
+  // early when it has grown to 3 MiB.
   absl::StatusOr<wan::v1::ListModelsResponse> List(const wan::v1::ListModelsRequest& request) const;
 
-  // `changed` is called whenever a model may have changed, with its bare name, until RemoveWatcher;
-  // from any thread, with the registry's lock held: it must be quick and must not call the
-  // registry, except for RemoveWatcher. Returns the watcher's number.
+  // Calls `changed` with the bare name of a model whenever that model may have changed, until
+  // RemoveWatcher. The calls come from any thread with the registry's lock held: `changed` must be
+  // quick, and of the registry it may call only RemoveWatcher. Returns the watcher's number.
   int64_t AddWatcher(std::function<void(const std::string& name)> changed);
-  // A call of `changed` that has begun may still run when this returns.
+  // A call of `changed` that has started may still run when this returns.
   void RemoveWatcher(int64_t watcher);
 
   bool IsReady(std::string_view name) const;
@@ -124,7 +125,7 @@ class ModelRegistry {
     std::vector<Done> load_waiters;
     // Oldest first.
     std::vector<wan::v1::ModelOperation> operations;
-    std::string load_operation;  // the name of the one that loads it now
+    std::string load_operation;  // the name of the operation that loads the model now
   };
   // Nullopt: the executor must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
@@ -135,7 +136,7 @@ class ModelRegistry {
   Answer JoinLoad(ModelSpec& spec, const Done& done, bool* begin);
   // Posts a load to the executor.
   void PostLoad(const ModelSpec& spec);
-  // Checks a warm-up and posts it to the executor; returns why it cannot be done. `done` may be
+  // Checks a warm-up and posts it to the executor, or returns why it cannot be done. `done` may be
   // null.
   absl::Status PostWarmup(const std::string& name, std::vector<VideoShape> shapes, const Done& done,
                           std::stop_token caller);

@@ -60,19 +60,19 @@ struct DeviceDescription {
   std::string libraries = {};
 };
 
-// What a small computation gave on the device. The same card with the same libraries gives the same
-// bits each time; a card that does not is broken.
+// The result of a small computation on the device. The same card with the same libraries always
+// gives the same bits; a card that does not is broken.
 struct DeviceCanary {
-  // What else decides the bits: card, driver, libraries, version of the computation.
+  // Everything on which the bits depend: card, driver, libraries, version of the computation.
   std::string setup;
   std::string digest;
 };
 
-// Something optional that a generation does without because it failed: its previews, or an output
-// file besides the first.
+// Something optional that a generation went without because it failed: its previews, or an output
+// file other than the first.
 struct Omission {
-  std::optional<OutputKind> output;  // which file is not there; absent for previews
-  absl::Status status;               // what failed
+  std::optional<OutputKind> output;  // the missing file; absent for previews
+  absl::Status status;               // why it is missing
 };
 
 // Receives the results that a generation hands out before it ends. The engine calls it on its own
@@ -82,10 +82,11 @@ class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
   virtual void OnPreview(const Preview&) {}
-  // At most once for the previews, which end with the first that fails, and once for each file.
+  // Called at most once for the previews, which end at the first failure, and once for each lost
+  // file.
   virtual void OnOmission(const Omission&) {}
-  // The work goes on behind the first `steps_done` steps, which an earlier attempt computed, or
-  // this one before memory ended. Told before the stages that follow.
+  // The work continues after the first `steps_done` steps, which an earlier attempt computed, or
+  // this one before memory ran out. Called before the stages that follow.
   virtual void OnResumed(int /*steps_done*/) {}
 };
 
@@ -97,15 +98,15 @@ class GenerationObserver {
 // violations are in FieldViolationsOf); NOT_FOUND for an unknown model; FAILED_PRECONDITION for a
 // model that is not resident; DATA_LOSS or INVALID_ARGUMENT, naming file and tensor, for a damaged
 // checkpoint or LoRA file; CANCELLED after a stop request; RESOURCE_EXHAUSTED when memory runs out;
-// UNAVAILABLE (IsDeviceLost) when the device works no more, after which every call fails so;
+// UNAVAILABLE (IsDeviceLost) when the device no longer works, after which every call fails so;
 // INTERNAL when a library throws anything else.
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Runs the small computation and compares it with the CPU's. Nullopt for a device that needs no
-  // such check; UNAVAILABLE (DEVICE_LOST) for one that computes wrongly or not at all. For the
-  // thread of LoadModel, before the first model.
+  // Runs the small computation and compares its result with the CPU's. Returns nullopt if the
+  // device needs no such check; UNAVAILABLE (DEVICE_LOST) if it computes wrongly or not at all.
+  // Call it on the thread of LoadModel, before the first model.
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
   // Reads and checks the checkpoint and makes the model resident, in the span
@@ -129,16 +130,16 @@ class Engine {
   // stages and where weights live. INVALID_ARGUMENT carries every violation, not only the first.
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
 
-  // Carries a plan out and writes the output files; frames are decoded only if plan.decodes(). The
-  // first file is what the job is for: if it cannot be written the call fails. Previews and the
-  // other files are optional: the observer hears of those that failed, whose files are not whole.
+  // Carries a plan out and writes the output files; frames are decoded only if plan.decodes(). If
+  // the first file cannot be written, the call fails. Previews and the other files are optional:
+  // the observer is told of those that failed, and their files are not whole.
   //
-  // With a keeper, which must outlive the call, the job begins where its latest savepoint is, and
-  // leaves savepoints as it goes; texts and image are not encoded where only decoding is left.
+  // With a keeper, which must outlive the call, the job starts at its latest savepoint and leaves
+  // savepoints as it goes. Texts and image are not encoded if only decoding is left.
   //
-  // A stop request is heard in every stage. The call then returns CANCELLED within half a second,
-  // and the device is free; how long that took is the sample "stop_seconds". After a failure the
-  // caller removes half-written files.
+  // A stop request takes effect in every stage: the call returns CANCELLED within half a second,
+  // and the device is free. The sample "stop_seconds" says how long that took. After a failure the
+  // caller must remove half-written files.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
                                 std::stop_token stop, SavepointKeeper* savepoints = nullptr) = 0;

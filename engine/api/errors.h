@@ -40,13 +40,13 @@ size_t ViolationCountOf(const absl::Status& status);
 // (UPPER_SNAKE_CASE, for example "MODEL_NOT_READY").
 absl::Status WithReason(absl::Status status, std::string_view reason);
 
-// RESOURCE_EXHAUSTED: memory ended, of the device or the host. The next job is not affected.
+// RESOURCE_EXHAUSTED: device or host memory ran out. The next job is not affected.
 inline constexpr std::string_view kReasonOutOfMemory = "OUT_OF_MEMORY";
-// UNAVAILABLE: the device works no more for this process, and no later call can succeed. Only a new
-// process helps, or a repair.
+// UNAVAILABLE: the device no longer works for this process, and no later call can succeed. Only a
+// new process helps, or a repair.
 inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
 
-// Return statuses of these two kinds, and tell them.
+// Make statuses of these two kinds, and test for them.
 absl::Status OutOfMemoryError(std::string_view message);
 bool IsOutOfMemory(const absl::Status& status);
 absl::Status DeviceLostError(std::string_view message);

@@ -22,12 +22,11 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "benchmarks/engine_job.h"
 #include "benchmarks/harness.h"
 #include "benchmarks/memory_rows.h"
 #include "engine/api/engine_factory.h"
-#include "engine/media/image_encode.h"
 
 namespace wan {
 namespace {
@@ -97,32 +96,6 @@ struct Settings {
   std::string results;
   double budget = 0;
 };
-
-// Of as many steps as the model takes by default, which is what `auto` chooses policies for.
-absl::StatusOr<GenerationRequest> MakeRequest(const Engine& engine, const std::string& shape) {
-  GenerationRequest request;
-  request.model = "m";
-  request.prompt = "A lighthouse at sunset, waves break on the rocks";
-  request.seed = 1;
-  request.size_is_exact = true;
-  int width = 0;
-  int height = 0;
-  int frames = 0;
-  if (std::sscanf(shape.c_str(), "%dx%dx%d", &width, &height, &frames) != 3) {
-    return absl::InvalidArgumentError(absl::StrCat("'", shape, "' is not WxHxFRAMES"));
-  }
-  request.width = width;
-  request.height = height;
-  request.num_frames = frames;
-  if (engine.Models().front().family == FamilyId::kI2vA14b) {
-    constexpr int kSide = 16;
-    absl::StatusOr<std::string> black =
-        EncodePng(std::vector<uint8_t>(3 * kSide * kSide), kSide, kSide);
-    if (!black.ok()) return black.status();
-    request.image = std::make_shared<const std::string>(*std::move(black));
-  }
-  return request;
-}
 
 // The job of `plan` with few steps, under the same policies. Steps of an expert need the same, so
 // that one of each shows what all of them do.
@@ -194,13 +167,9 @@ absl::StatusOr<bool> Run(const Settings& settings) {
 
   EngineOptions options;
   options.device = settings.device;
-  for (const std::string& entry : settings.residency) {
-    const std::optional<ComponentResidency> residency = ParseComponentResidency(entry);
-    if (!residency.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("'", entry, "' is not COMPONENT=POLICY"));
-    }
-    options.residency.push_back(*residency);
-  }
+  absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
+  if (!residency.ok()) return residency.status();
+  options.residency = *std::move(residency);
   options.device_memory_limit = static_cast<uint64_t>(settings.limit_gib * kGiB);
   absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
   if (!engine.ok()) return engine.status();
@@ -212,7 +181,8 @@ absl::StatusOr<bool> Run(const Settings& settings) {
 
   bool good = true;
   for (const RowKey& key : keys) {
-    const absl::StatusOr<GenerationRequest> request = MakeRequest(**engine, key.shape);
+    // Of as many steps as the model takes by default, which is what `auto` chooses policies for.
+    const absl::StatusOr<GenerationRequest> request = BenchmarkRequest(**engine, key.shape);
     if (!request.ok()) return request.status();
     const absl::StatusOr<GenerationPlan> plan = (*engine)->Plan(*request);
     MemoryRow row;

@@ -23,9 +23,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "benchmarks/engine_job.h"
 #include "benchmarks/harness.h"
 #include "engine/api/engine_factory.h"
-#include "engine/media/image_encode.h"
 
 namespace wan {
 namespace {
@@ -149,46 +149,24 @@ absl::StatusOr<bool> Measure(
 }
 
 absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const Engine& engine) {
-  GenerationRequest request;
-  request.model = "m";
-  request.prompt = "A lighthouse at sunset, waves break on the rocks";
-  request.seed = 1;
-  request.size_is_exact = true;
-  int width = 0;
-  int height = 0;
-  int frames = 0;
-  if (std::sscanf(settings.shape.c_str(), "%dx%dx%d", &width, &height, &frames) != 3) {
-    return absl::InvalidArgumentError(absl::StrCat("'", settings.shape, "' is not WxHxFRAMES"));
-  }
-  request.width = width;
-  request.height = height;
-  request.num_frames = frames;
+  absl::StatusOr<GenerationRequest> made = BenchmarkRequest(engine, settings.shape, settings.image);
+  if (!made.ok()) return made.status();
+  GenerationRequest& request = *made;
   request.steps = settings.steps;
   if (settings.steps > 1) request.shift = 1;  // so that each expert has a step
   request.guidance_scale = {settings.guidance};
   for (const std::string& lora : settings.loras) {
     request.loras.push_back({std::filesystem::path(lora).stem().string(), 1});
   }
-  if (settings.image || engine.Models().front().family == FamilyId::kI2vA14b) {
-    constexpr int kSide = 16;
-    absl::StatusOr<std::string> black =
-        EncodePng(std::vector<uint8_t>(3 * kSide * kSide), kSide, kSide);
-    if (!black.ok()) return black.status();
-    request.image = std::make_shared<const std::string>(*std::move(black));
-  }
-  return request;
+  return made;
 }
 
 absl::StatusOr<bool> Run(const Settings& settings) {
   EngineOptions options;
   options.device = settings.device;
-  for (const std::string& entry : settings.residency) {
-    const std::optional<ComponentResidency> residency = ParseComponentResidency(entry);
-    if (!residency.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("'", entry, "' is not COMPONENT=POLICY"));
-    }
-    options.residency.push_back(*residency);
-  }
+  absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
+  if (!residency.ok()) return residency.status();
+  options.residency = *std::move(residency);
   absl::StatusOr<std::unique_ptr<Engine>> made = MakeWanEngine(options);
   if (!made.ok()) return made.status();
   Engine& engine = **made;

@@ -223,17 +223,18 @@ void SetMemory(const StageMemory& memory, StagePlan& stage) {
 std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,
                                   const InspectedRequest& inspected,
                                   const std::optional<ResidencyChoice>& memory) {
-  std::vector<StagePlan> stages;
-  stages.push_back({model.family->preprocess, {}});
   const int64_t text_tokens = inspected.prompt_tokens.value_or(0) +
                               (plan.guided ? inspected.negative_prompt_tokens.value_or(0) : 0);
-  stages.push_back({StageKind::kT5Encoding, TextEncoderFlops(model.text_encoder, text_tokens)});
+  const double text_flops = TextEncoderFlops(model.text_encoder, text_tokens);
+  const double forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
+  std::vector<StagePlan> stages;
+  stages.push_back({model.family->preprocess, {}});
+  stages.push_back({StageKind::kT5Encoding, text_flops});
   if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
   if (plan.image_to_video) {
     stages.push_back({StageKind::kVaeEncoding, {}});
     if (memory.has_value()) SetMemory(memory->vae_encoding, stages.back());
   }
-  const double forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
     stages.push_back({{StageKind::kStepLoading, step}, {}});
     const bool guided = plan.guided && plan.steps[step].guidance_scale != 1;

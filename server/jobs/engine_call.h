@@ -2,13 +2,10 @@
 #pragma once
 
 #include <exception>
-#include <memory>
 #include <new>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/watch/listener.h"
 
 namespace wan::server {
 
@@ -25,15 +22,6 @@ auto CallEngine(const Call& call) -> decltype(call()) {
   } catch (...) {
     return absl::InternalError("the engine threw an exception that is not a std::exception");
   }
-}
-
-// Makes one sink with each factory, for one attempt of a job or one model task.
-inline std::vector<std::unique_ptr<TelemetrySink>> MakeSinks(
-    const std::vector<SinkFactory>& factories, const SinkContext& context) {
-  std::vector<std::unique_ptr<TelemetrySink>> sinks;
-  sinks.reserve(factories.size());
-  for (const SinkFactory& factory : factories) sinks.push_back(factory(context));
-  return sinks;
 }
 
 }  // namespace wan::server

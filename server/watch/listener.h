@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "engine/api/recorder.h"
@@ -41,5 +42,14 @@ struct SinkContext {
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The
 // sink is destroyed before the result of that work is announced.
 using SinkFactory = std::function<std::unique_ptr<TelemetrySink>(const SinkContext&)>;
+
+// Makes one sink with each factory, for one attempt of a job or one model task.
+inline std::vector<std::unique_ptr<TelemetrySink>> MakeSinks(
+    const std::vector<SinkFactory>& factories, const SinkContext& context) {
+  std::vector<std::unique_ptr<TelemetrySink>> sinks;
+  sinks.reserve(factories.size());
+  for (const SinkFactory& factory : factories) sinks.push_back(factory(context));
+  return sinks;
+}
 
 }  // namespace wan::server

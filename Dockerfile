@@ -70,4 +70,6 @@ EXPOSE 50051 9464
 STOPSIGNAL SIGTERM
 # Health is gRPC's own protocol (grpc.health.v1): let the platform probe port 50051.
 ENTRYPOINT ["wanserve"]
-CMD ["--listen", "0.0.0.0:50051", "--metrics-listen", "0.0.0.0:9464", "--data-dir", "/var/lib/wanserve"]
+# --insecure, because inside the container the server cannot know who reaches the port: whoever publishes it decides.
+# To let in known callers only, run with arguments of your own that have --auth-tokens FILE in its place (docs/security.md).
+CMD ["--listen", "0.0.0.0:50051", "--metrics-listen", "0.0.0.0:9464", "--data-dir", "/var/lib/wanserve", "--insecure"]

@@ -15,6 +15,8 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "engine/api/clock.h"
@@ -22,6 +24,7 @@
 #include "server/config/command_line.h"
 #include "server/config/default_models.h"
 #include "server/config/idle_threads.h"
+#include "server/config/token_command.h"
 #include "server/config/yaml_config.h"
 #include "server/logging/logger.h"
 #include "server/rpc/descriptors.h"
@@ -76,8 +79,12 @@ int AwaitSignal(const sigset_t& signals) {
 
 void PrintListening(const Server& server) {
   // Hosts and ports need no escaping, because ParseHostPort refuses characters that would.
-  std::printf("{\"event\":\"listening\",\"grpc\":\"%s\",\"metrics\":\"%s\"}\n",
-              ToString(server.grpc_address()).c_str(), ToString(server.metrics_address()).c_str());
+  const std::optional<HostPort> admin = server.admin_address();
+  const std::string admin_part =
+      admin.has_value() ? ",\"admin\":\"" + ToString(*admin) + "\"" : std::string();
+  std::printf("{\"event\":\"listening\",\"grpc\":\"%s\",\"metrics\":\"%s\"%s}\n",
+              ToString(server.grpc_address()).c_str(), ToString(server.metrics_address()).c_str(),
+              admin_part.c_str());
   std::fflush(stdout);
 }
 
@@ -130,6 +137,9 @@ int Serve(const ServerConfig& config) {
 }
 
 int Main(int argc, char** argv) {
+  if (IsTokenCommand(argc, argv)) {
+    return RunTokenCommand(argc, argv, SystemClock(), std::cout, std::cerr);
+  }
   absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok()) {
     std::cerr << "wanserve: " << std::string(command.status().message()) << '\n';

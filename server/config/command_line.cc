@@ -18,6 +18,8 @@
 namespace wan::server {
 namespace {
 
+constexpr std::string_view kTruth = "true|false";
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -65,10 +67,15 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
     const bool many = setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList;
+    // What is true or false is true when it stands alone: --insecure.
+    const bool truth = setting.placeholder == kTruth;
     CLI::Option* const option =
         many ? app.add_option(FlagOf(setting), values)
              : app.add_option_function<std::string>(
-                   FlagOf(setting), [&values](const std::string& value) { values = {value}; });
+                   FlagOf(setting), [&values, truth](const std::string& value) {
+                     values = {truth && value.empty() ? "true" : value};
+                   });
+    if (truth) option->expected(0, 1);
     option->description(std::string(setting.help))->type_name(std::string(setting.placeholder));
   }
 

@@ -1,5 +1,8 @@
 #include "server/config/host_port.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <charconv>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +39,16 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text) {
   if (bracketed != (host.find(':') != std::string_view::npos)) return Malformed(text);
   parsed.host = std::string(host);
   return parsed;
+}
+
+bool IsLoopback(const HostPort& address) {
+  if (address.host == "localhost") return true;
+  in_addr v4 = {};
+  if (inet_pton(AF_INET, address.host.c_str(), &v4) == 1) {
+    return ntohl(v4.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+  }
+  in6_addr v6 = {};
+  return inet_pton(AF_INET6, address.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 std::string ToString(const HostPort& address) {

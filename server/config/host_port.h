@@ -20,6 +20,10 @@ struct HostPort {
 // must be ...". Does not resolve names.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 
+// Tells whether only this machine reaches the address: localhost, 127.0.0.0/8 and ::1. Another name
+// is not looked up, and counts as one that others reach.
+bool IsLoopback(const HostPort& address);
+
 // Returns the text that ParseHostPort reads: "127.0.0.1:80", "[::1]:80".
 std::string ToString(const HostPort& address);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,37 @@ enum class ShutdownMode {
   kRequeue,  // it stops at once (within 0.5 s on a GPU) and runs again after the restart
 };
 
+enum class ClientCertificateRole { kNone, kViewer, kUser, kAdmin };
+
+enum class ServiceAccess {
+  kPublic,         // everybody
+  kAuthenticated,  // every principal
+  kOff,            // the service is not there
+};
+
 struct ServerConfig {
-  // Where gRPC listens. No authentication and no encryption: on other than the loopback interface
-  // that is up to the network.
+  // Where gRPC listens. Other than the loopback interface needs authentication, or `insecure`.
   HostPort listen{"127.0.0.1", 50051};
+  // An address of its own for ModelManagement, which `listen` does not serve then.
+  std::optional<HostPort> admin_listen;
+  // PEM files of the server's certificate and its key; empty: no TLS.
+  std::string tls_cert;
+  std::string tls_key;
+  // PEM file of the authorities of client certificates; every connection must have one then.
+  std::string tls_client_ca;
+  // The file of principals (server/auth/token_file.h).
+  std::string auth_tokens;
+  // The role of client certificates whose subject that file does not name.
+  ClientCertificateRole client_certificate_role = ClientCertificateRole::kUser;
+  // Serve everybody who reaches the port, on whatever address.
+  bool insecure = false;
+  // Who may ask for health and reflection where callers are authenticated.
+  ServiceAccess health_access = ServiceAccess::kPublic;
+  ServiceAccess reflection_access = ServiceAccess::kAuthenticated;
+  // File of the audit log; empty: its entries are lines of the log.
+  std::string audit_log;
+  // LoadModel reads below these folders only.
+  std::vector<std::string> model_roots;
   // Where the HTTP endpoint /metrics listens.
   HostPort metrics_listen{"127.0.0.1", 9464};
   // The folder of jobs, events and artifacts. Required.

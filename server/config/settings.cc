@@ -165,6 +165,31 @@ absl::Status CheckDtype(const std::string& dtype) {
   return dtype == "fp32" || dtype == "bf16" ? absl::OkStatus() : MustBe(dtype, "fp32 or bf16");
 }
 
+// An empty text stands for no file.
+absl::Status CheckFile(const std::string& /*file*/) { return absl::OkStatus(); }
+
+absl::Status SetAdminListen(const Values& values, ServerConfig& config) {
+  if (values.front().empty()) {
+    config.admin_listen.reset();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
+  if (parsed.ok()) config.admin_listen = *parsed;
+  return parsed.status();
+}
+
+Values GetAdminListen(const ServerConfig& config) {
+  return {config.admin_listen.has_value() ? ToString(*config.admin_listen) : ""};
+}
+
+absl::Status SetModelRoots(const Values& values, ServerConfig& config) {
+  for (const std::string& folder : values) {
+    if (folder.empty()) return absl::InvalidArgumentError("is empty; it must name a folder");
+  }
+  config.model_roots = values;
+  return absl::OkStatus();
+}
+
 absl::Status CheckDataDir(const std::string& folder) {
   return folder.empty() ? absl::InvalidArgumentError("is empty; it must name a folder")
                         : absl::OkStatus();
@@ -248,6 +273,39 @@ Values GetShapes(const ServerConfig& config) {
   return values;
 }
 
+std::vector<std::pair<std::string, ServiceAccess>> ServiceAccessWords() {
+  return {{"public", ServiceAccess::kPublic},
+          {"authenticated", ServiceAccess::kAuthenticated},
+          {"off", ServiceAccess::kOff}};
+}
+
+// What is wrong with who may call, and over what.
+absl::Status CheckAccess(const ServerConfig& config) {
+  if (config.tls_cert.empty() != config.tls_key.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("tls_cert and tls_key belong together: set ",
+                                                   config.tls_cert.empty() ? "tls_cert" : "tls_key",
+                                                   ", too"));
+  }
+  if (config.tls_cert.empty() && !config.tls_client_ca.empty()) {
+    return absl::InvalidArgumentError(
+        "tls_client_ca needs tls_cert and tls_key: without TLS there are no client certificates");
+  }
+  if (config.insecure || !config.auth_tokens.empty() || !config.tls_client_ca.empty()) {
+    return absl::OkStatus();
+  }
+  std::vector<std::pair<std::string, HostPort>> addresses = {{"listen", config.listen}};
+  if (config.admin_listen.has_value()) addresses.emplace_back("admin_listen", *config.admin_listen);
+  for (const auto& [key, address] : addresses) {
+    if (IsLoopback(address)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        key, " is ", ToString(address),
+        ", which other machines may reach, and nothing says who may call: set auth_tokens "
+        "(--auth-tokens FILE) or tls_client_ca, listen on 127.0.0.1, or give --insecure to serve "
+        "everybody"));
+  }
+  return absl::OkStatus();
+}
+
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 absl::Status SetMemoryLimit(const Values& values, ServerConfig& config) {
@@ -307,9 +365,44 @@ std::vector<Setting> MakeSettings() {
   using C = ServerConfig;
   return {
       Address("listen", "address where gRPC listens; port 0 takes a free port", &C::listen),
+      {"admin_listen", "HOST:PORT",
+       "address of its own for ModelManagement, which --listen does not serve then; unset: none",
+       Setting::Form::kText, SetAdminListen, GetAdminListen},
       Address("metrics_listen",
               "address where Prometheus' /metrics listens; port 0 takes a free port",
               &C::metrics_listen),
+      Text("tls_cert", "FILE", "PEM file of the server's certificate and its chain; unset: no TLS",
+           &C::tls_cert, CheckFile),
+      Text("tls_key", "FILE", "PEM file of the certificate's private key", &C::tls_key, CheckFile),
+      Text("tls_client_ca", "FILE",
+           "PEM file of the authorities whose client certificates every connection must have",
+           &C::tls_client_ca, CheckFile),
+      Text("auth_tokens", "FILE", "file of principals; wanserve token writes it", &C::auth_tokens,
+           CheckFile),
+      Choice<ClientCertificateRole>(
+          "client_certificate_role", "none|viewer|user|admin",
+          "role of client certificates whose subject is not in auth_tokens", Setting::Form::kText,
+          &C::client_certificate_role,
+          {{"none", ClientCertificateRole::kNone},
+           {"viewer", ClientCertificateRole::kViewer},
+           {"user", ClientCertificateRole::kUser},
+           {"admin", ClientCertificateRole::kAdmin}}),
+      Choice<bool>("insecure", "true|false",
+                   "serve everybody who reaches the port, without authentication, on any address",
+                   Setting::Form::kNumber, &C::insecure, {{"true", true}, {"false", false}}),
+      Choice<ServiceAccess>("health_access", "public|authenticated|off",
+                            "who may ask for health where callers are authenticated",
+                            Setting::Form::kText, &C::health_access, ServiceAccessWords()),
+      Choice<ServiceAccess>("reflection_access", "public|authenticated|off",
+                            "who may use reflection where callers are authenticated",
+                            Setting::Form::kText, &C::reflection_access, ServiceAccessWords()),
+      Text("audit_log", "FILE", "file of the audit log; unset: its entries are lines of the log",
+           &C::audit_log, CheckFile),
+      {"model_roots", "DIR",
+       "LoadModel reads below these folders only; unset: anywhere while only this machine reaches "
+       "the server, else nowhere",
+       Setting::Form::kList, SetModelRoots,
+       [](const ServerConfig& config) { return config.model_roots; }},
       Integer("max_connections",
               "most open connections of the gRPC port; 0: three quarters of the file descriptors",
               &C::max_connections, 0, 1'000'000),
@@ -436,7 +529,7 @@ absl::Status Complete(ServerConfig& config) {
                                                    ToString(config.listen),
                                                    "; give each an address of its own"));
   }
-  return absl::OkStatus();
+  return CheckAccess(config);
 }
 
 }  // namespace wan::server

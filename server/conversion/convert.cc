@@ -290,6 +290,7 @@ google::rpc::Status ToProto(const absl::Status& status) {
   info.set_domain(std::string(kErrorDomain));
   const std::string reason = ReasonOf(status);
   info.set_reason(reason.empty() ? absl::StatusCodeToString(status.code()) : reason);
+  for (const auto& [key, value] : MetadataOf(status)) (*info.mutable_metadata())[key] = value;
   result.add_details()->PackFrom(info);
 
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);

@@ -2,16 +2,19 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "engine/api/errors.h"
 
 namespace wan::server {
 namespace {
 
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
+constexpr char kMetadataUrl[] = "wanserve/error_metadata";  // lines KEY=VALUE
 constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
 // Short, so that watchers are back within 2 s after a restart; an attempt to connect costs nothing.
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
@@ -30,6 +33,23 @@ std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
   int64_t nanos = 0;
   if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &nanos)) return std::nullopt;
   return absl::Nanoseconds(nanos);
+}
+
+absl::Status WithMetadata(absl::Status status, std::string_view key, std::string_view value) {
+  std::string lines(status.GetPayload(kMetadataUrl).value_or(absl::Cord()));
+  absl::StrAppend(&lines, std::string(key), "=", std::string(value), "\n");
+  status.SetPayload(kMetadataUrl, absl::Cord(lines));
+  return status;
+}
+
+std::map<std::string, std::string> MetadataOf(const absl::Status& status) {
+  std::map<std::string, std::string> entries;
+  const std::string lines(status.GetPayload(kMetadataUrl).value_or(absl::Cord()));
+  for (const absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> entry = absl::StrSplit(line, absl::MaxSplits('=', 1));
+    entries.insert(entry);
+  }
+  return entries;
 }
 
 absl::Status QueueFullError(int capacity, absl::Duration retry_delay) {

@@ -1,7 +1,9 @@
 // The reasons and payloads of the server's statuses, besides those of engine/api/errors.h.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -44,6 +46,13 @@ absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
 
 // Returns the delay that WithRetryDelay attached, if any.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
+
+// Attaches an entry to the status' google.rpc.ErrorInfo. Neither text has a newline, and the key no
+// '='.
+absl::Status WithMetadata(absl::Status status, std::string_view key, std::string_view value);
+
+// The entries of a status, by key.
+std::map<std::string, std::string> MetadataOf(const absl::Status& status);
 
 // RESOURCE_EXHAUSTED, QUEUE_FULL.
 absl::Status QueueFullError(int capacity, absl::Duration retry_delay);

@@ -323,25 +323,29 @@ JobStats JobService::Stats() const {
 }
 
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& request,
-                                                       bool tied_to_caller) {
+                                                       bool tied_to_caller,
+                                                       const std::string& owner) {
   const std::vector<FieldViolation> too_large = ValidateSizes(request);
   if (!too_large.empty()) return InvalidFields(too_large);
   const std::string digest = DigestOf(request);
-  const std::string& key = request.request_id();
-  if (key.empty() || !ValidateRequestId(request).empty()) {
-    return CreateNew(request, digest, tied_to_caller);
+  const std::string& request_id = request.request_id();
+  if (request_id.empty() || !ValidateRequestId(request).empty()) {
+    return CreateNew(request, digest, tied_to_caller, owner);
   }
+  const std::string key = absl::StrCat(owner, "\n", request_id);
   parts_->request_ids.Lock(key);
   const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(key); };
-  const absl::StatusOr<StoredJob> existing = parts_->store.FindByRequestId(key);
-  if (absl::IsNotFound(existing.status())) return CreateNew(request, digest, tied_to_caller);
+  const absl::StatusOr<StoredJob> existing = parts_->store.FindByRequestId(owner, request_id);
+  if (absl::IsNotFound(existing.status())) {
+    return CreateNew(request, digest, tied_to_caller, owner);
+  }
   if (ReasonOf(existing.status()) == kReasonStorageUnavailable) {
     return StorageUnavailableError(existing.status());
   }
   if (!existing.ok()) return existing.status();
   if (existing->request_digest != digest) {
     return WithReason(absl::AlreadyExistsError(absl::StrCat(
-                          "request_id '", key, "' belongs to ", existing->job.name(),
+                          "request_id '", request_id, "' belongs to ", existing->job.name(),
                           ", whose request differs from this one; repeat that request, "
                           "or choose another request_id")),
                       kReasonRequestIdReused);
@@ -355,7 +359,8 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
 
 absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
                                                           const std::string& digest,
-                                                          bool tied_to_caller) {
+                                                          bool tied_to_caller,
+                                                          const std::string& owner) {
   if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
     return StorageUnavailableError(storage);
   }
@@ -377,6 +382,7 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   stored.tied_to_caller = tied_to_caller;
   stored.request_digest = digest;
   stored.job.set_name(NewJobName());
+  stored.job.set_owner(owner);
   if (image != nullptr) stored.job.set_image_sha256(Sha256Hex(*image));
   wan::v1::GenerationRequest& resolved = *stored.job.mutable_request();
   resolved = ToProto(plan->request);
@@ -408,10 +414,20 @@ absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
   return std::move(stored->job);
 }
 
+absl::StatusOr<std::string> JobService::OwnerOf(std::string_view name,
+                                                std::string_view field) const {
+  absl::Status valid = CheckJobName(name, field);
+  if (!valid.ok()) return valid;
+  absl::StatusOr<wan::v1::Job> job = Get(name);
+  if (!job.ok()) return job.status();
+  return job->owner();
+}
+
 absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
-    const wan::v1::ListJobsRequest& request) const {
+    const wan::v1::ListJobsRequest& request, const std::optional<std::string>& owner) const {
   std::vector<FieldViolation> violations;
   JobQuery query;
+  query.owner = owner;
   query.limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
   if (query.limit < 0 || query.limit > kMaxPageSize) {
     violations.push_back(

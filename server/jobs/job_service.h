@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,20 +83,27 @@ class JobService {
     bool holds = false;
   };
 
-  // Accepts a job, or returns the job that an earlier call with the same request_id and the same
-  // request created. When this returns OK the job is on disk. Pass true for `tied_to_caller` if the
-  // job must not outlive its callers, of which it has several if they use one request_id.
+  // Accepts a job, or returns the job that an earlier call of the same owner with the same
+  // request_id and the same request created. When this returns OK the job is on disk. Pass true for
+  // `tied_to_caller` if the job must not outlive its callers, of which it has several if they use
+  // one request_id. An empty owner is nobody, on a server that does not authenticate its callers.
   //
   // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_STOPPING,
   // STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay.
-  absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller);
+  absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller,
+                                 const std::string& owner = {});
 
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;
 
-  // INVALID_ARGUMENT if the page size, a state or the token is wrong. A token is valid only with
-  // the states of the request that returned it.
-  absl::StatusOr<wan::v1::ListJobsResponse> List(const wan::v1::ListJobsRequest& request) const;
+  // Returns the job's owner. The violation of an INVALID_ARGUMENT names `field`.
+  absl::StatusOr<std::string> OwnerOf(std::string_view name, std::string_view field) const;
+
+  // Lists the jobs of `owner`, or everybody's. INVALID_ARGUMENT if the page size, a state or the
+  // token is wrong. A token is valid only with the states of the request that returned it.
+  absl::StatusOr<wan::v1::ListJobsResponse> List(
+      const wan::v1::ListJobsRequest& request,
+      const std::optional<std::string>& owner = std::nullopt) const;
 
   // Ends a queued job at once, and asks a running job to stop, which on a GPU takes at most 0.5 s:
   // the returned job is still RUNNING and becomes CANCELLED. A job that has ended stays as it is.
@@ -139,7 +147,8 @@ class JobService {
   explicit JobService(std::unique_ptr<Parts> parts);
 
   absl::StatusOr<Created> CreateNew(const wan::v1::GenerationRequest& request,
-                                    const std::string& digest, bool tied_to_caller);
+                                    const std::string& digest, bool tied_to_caller,
+                                    const std::string& owner);
 
   const std::unique_ptr<Parts> parts_;
 };

@@ -6,18 +6,22 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
 #include <cstdint>
 #include <limits>
 #include <list>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/auth/tls_files.h"
 
 namespace wan::server {
 namespace {
@@ -33,12 +37,28 @@ constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 // How long the server waits before it accepts again, after it had no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
-// One request and its answer; the connection is closed after it.
-class Connection final : public std::enable_shared_from_this<Connection> {
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+// What a list of connections needs to know of one.
+class Closable {
  public:
-  Connection(tcp::socket socket, const prometheus::Collectable& metrics,
-             const MetricsServerLimits& limits)
-      : stream_(std::move(socket)),
+  virtual ~Closable() = default;
+  // Makes the pending operation fail, which releases the last reference.
+  virtual void Close() = 0;
+};
+
+// One request and its answer over a stream of one of the two kinds; the connection is closed after
+// it.
+template <typename Stream>
+class Connection final : public Closable, public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  // `stream` is what the stream's constructor takes: a socket, and with TLS its context, which must
+  // outlive the connection.
+  Connection(const prometheus::Collectable& metrics, const MetricsServerLimits& limits,
+             std::shared_ptr<asio::ssl::context> tls, tcp::socket socket)
+      : tls_(std::move(tls)),
+        stream_(MakeStream(std::move(socket))),
         buffer_(2 * limits.header_bytes),
         metrics_(metrics),
         limits_(limits) {
@@ -49,25 +69,57 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   void Start() {
-    // One limit for the whole header: bytes that trickle in do not extend it.
-    stream_.expires_after(limits_.header_time);
+    // One limit for handshake and header together: bytes that trickle in do not extend it.
+    Socket().expires_after(limits_.header_time);
+    if constexpr (kTls) {
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [self = this->shared_from_this()](error_code error) {
+                                if (!error) self->ReadHeader();
+                              });
+    } else {
+      ReadHeader();
+    }
+  }
+
+  void Close() override { Socket().close(); }
+
+ private:
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+
+  Stream MakeStream(tcp::socket socket) {
+    if constexpr (kTls) {
+      return Stream(beast::tcp_stream(std::move(socket)), *tls_);
+    } else {
+      return Stream(std::move(socket));
+    }
+  }
+
+  beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
+
+  void ReadHeader() {
     http::async_read_header(stream_, buffer_, parser_,
-                            [self = shared_from_this()](error_code error, size_t) {
+                            [self = this->shared_from_this()](error_code error, size_t) {
                               if (!error) self->Answer();
                             });
   }
 
-  // Makes the pending operation fail, which releases the last reference.
-  void Close() { stream_.close(); }
-
- private:
   void Answer() {
     Fill(parser_.get());
-    stream_.expires_after(limits_.answer_time);
-    http::async_write(stream_, response_, [self = shared_from_this()](error_code, size_t) {
+    Socket().expires_after(limits_.answer_time);
+    http::async_write(stream_, response_,
+                      [self = this->shared_from_this()](error_code error, size_t) {
+                        if (!error) self->End();
+                      });
+  }
+
+  // Tells the peer that the answer is whole.
+  void End() {
+    if constexpr (kTls) {
+      stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
+    } else {
       error_code ignored;
-      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    });
+      Socket().socket().shutdown(tcp::socket::shutdown_send, ignored);
+    }
   }
 
   void Fill(const http::request<http::empty_body>& request) {
@@ -92,7 +144,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     if (head) response_.body().clear();
   }
 
-  beast::tcp_stream stream_;
+  const std::shared_ptr<asio::ssl::context> tls_;  // null without TLS
+  Stream stream_;
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
@@ -120,10 +173,50 @@ error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
 
 }  // namespace
 
+namespace {
+
+// TLS 1.2 and 1.3 with the material, which ReadTlsFiles has checked; null if OpenSSL refuses it all
+// the same, for example a key that is too short for its security level.
+std::shared_ptr<asio::ssl::context> MakeContext(const TlsMaterial& material) {
+  auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
+  if (SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION) != 1) return nullptr;
+  error_code error;
+  context->use_certificate_chain(asio::buffer(material.certificate), error);
+  if (!error) {
+    context->use_private_key(asio::buffer(material.key), asio::ssl::context::pem, error);
+  }
+  if (!error && !material.client_ca.empty()) {
+    context->add_certificate_authority(asio::buffer(material.client_ca), error);
+    context->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert);
+  }
+  return error ? nullptr : context;
+}
+
+}  // namespace
+
 struct MetricsServer::Parts {
   Parts(std::shared_ptr<const prometheus::Collectable> collectable,
-        const MetricsServerLimits& server_limits)
-      : metrics(std::move(collectable)), limits(server_limits) {}
+        const MetricsServerLimits& server_limits, TlsFiles* tls_files)
+      : metrics(std::move(collectable)), limits(server_limits), tls(tls_files) {}
+
+  // Begins a connection over a stream of one kind.
+  template <typename Stream>
+  void Begin(tcp::socket socket, std::shared_ptr<asio::ssl::context> context) {
+    auto connection = std::make_shared<Connection<Stream>>(*metrics, limits, std::move(context),
+                                                           std::move(socket));
+    connections.push_back(connection);
+    connection->Start();
+  }
+
+  // The context of what the files hold now.
+  std::shared_ptr<asio::ssl::context> Context() {
+    std::shared_ptr<const TlsMaterial> now = tls->Current();
+    if (now != material) {
+      context = MakeContext(*now);
+      material = std::move(now);
+    }
+    return context;
+  }
 
   void Accept() {
     acceptor.async_accept([this](error_code error, tcp::socket socket) {
@@ -132,9 +225,11 @@ struct MetricsServer::Parts {
         return;
       }
       MakeRoom();
-      auto connection = std::make_shared<Connection>(std::move(socket), *metrics, limits);
-      connections.push_back(connection);
-      connection->Start();
+      if (tls == nullptr) {
+        Begin<PlainStream>(std::move(socket), nullptr);
+      } else if (auto made = Context(); made != nullptr) {
+        Begin<TlsStream>(std::move(socket), std::move(made));
+      }
       Accept();
     });
   }
@@ -147,7 +242,7 @@ struct MetricsServer::Parts {
   // Forgets the connections that have ended, and closes the oldest if there is no room for one
   // more.
   void MakeRoom() {
-    connections.remove_if([](const std::weak_ptr<Connection>& gone) { return gone.expired(); });
+    connections.remove_if([](const std::weak_ptr<Closable>& gone) { return gone.expired(); });
     while (connections.size() >= limits.connections) {
       if (const auto oldest = connections.front().lock()) oldest->Close();
       connections.pop_front();
@@ -156,7 +251,10 @@ struct MetricsServer::Parts {
 
   const std::shared_ptr<const prometheus::Collectable> metrics;
   const MetricsServerLimits limits;
-  std::list<std::weak_ptr<Connection>> connections;  // the oldest first
+  TlsFiles* const tls;                          // null: plain text
+  std::shared_ptr<const TlsMaterial> material;  // of the context
+  std::shared_ptr<asio::ssl::context> context;
+  std::list<std::weak_ptr<Closable>> connections;  // the oldest first
   HostPort address;
   // Goes before the members above: the handlers that it still holds refer to them.
   asio::io_context io{1};
@@ -167,8 +265,8 @@ struct MetricsServer::Parts {
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
-    const MetricsServerLimits& limits) {
-  auto parts = std::make_unique<Parts>(std::move(metrics), limits);
+    const MetricsServerLimits& limits, TlsFiles* tls) {
+  auto parts = std::make_unique<Parts>(std::move(metrics), limits, tls);
   if (const error_code error = Listen(parts->acceptor, address)) {
     return absl::UnavailableError(absl::StrCat(
         "metrics_listen: cannot listen on ", ToString(address),

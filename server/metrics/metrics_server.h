@@ -14,6 +14,8 @@ class Collectable;
 
 namespace wan::server {
 
+class TlsFiles;
+
 // Limits that keep slow or hostile clients from blocking a scrape (docs/limits.md).
 struct MetricsServerLimits {
   // Most open connections. One more closes the oldest, which does not hit a scraper: it sends its
@@ -34,9 +36,11 @@ class MetricsServer {
  public:
   // Binds the address and starts the thread. UNAVAILABLE if the address is taken or does not belong
   // to this machine. Calls metrics->Collect() for each scrape, on the server's thread.
+  // With `tls`, which must outlive the server, connections speak TLS with what the files hold when
+  // they begin; the limit of the header's time includes the handshake.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
-      const MetricsServerLimits& limits = {});
+      const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr);
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
   // Waits for a running Collect() and closes every connection.

@@ -1,4 +1,5 @@
-// How the methods of wan.v1 are entered: a request is admitted, then parsed, then worked on.
+// How the methods of wan.v1 are entered: the gatekeeper lets the caller in, the request is
+// admitted, then parsed, then worked on.
 //
 // The generated services leave the first two to gRPC 1.51, which parses whatever arrives and
 // answers bytes that are no message with UNIMPLEMENTED.
@@ -16,12 +17,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/rpc/admission.h"
+#include "server/rpc/gatekeeper.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/stream.h"
 #include "server/rpc/worker_pool.h"
@@ -55,6 +58,8 @@ template <typename Request>
 struct AdmittedRequest {
   Request message;
   Admission::Lease place;
+  // Whoever answers the call ends it with the status of the answer, and sends what End returns.
+  std::shared_ptr<Call> call = nullptr;
 };
 
 // RESOURCE_EXHAUSTED (SERVER_BUSY), or INVALID_ARGUMENT if the bytes are no `Request`. The bytes
@@ -82,14 +87,15 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission,
 // A service whose methods are added by name.
 class CallService : public grpc::Service {
  protected:
-  // `name` is the service's full name. Admission and pool must outlive the service.
-  CallService(std::string_view name, Admission& admission, WorkerPool& pool)
-      : name_(name), admission_(admission), pool_(pool) {}
+  // `name` is the service's full name. Gatekeeper, admission and pool must outlive the service.
+  CallService(std::string_view name, const Gatekeeper& gatekeeper, Admission& admission,
+              WorkerPool& pool)
+      : name_(name), gatekeeper_(gatekeeper), admission_(admission), pool_(pool) {}
 
-  // `work` runs on the pool; the answer is what it returns.
-  template <typename Request, typename Response>
-  void AddUnary(std::string_view method,
-                std::function<absl::StatusOr<Response>(const Request&)> work) {
+  // `work` is (const Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) where
+  // it needs to know who calls. It runs on the pool, and the answer is what it returns.
+  template <typename Request, typename Response, typename Work>
+  void AddUnary(std::string_view method, Work work) {
     AddUnaryLater<Request, Response>(
         method,
         [this, work = std::move(work)](grpc::CallbackServerContext& context,
@@ -98,10 +104,14 @@ class CallService : public grpc::Service {
           // Shared, because tasks are copyable.
           auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
           pool_.Post([&work, held = std::move(held), reactor, response]() mutable {
-            absl::StatusOr<Response> result = work(held->message);
+            const std::shared_ptr<Call> call = held->call;
+            const absl::Status allowed = call->CheckResource();
+            absl::StatusOr<Response> result =
+                allowed.ok() ? Answer<Response>(work, *call, held->message) : allowed;
             held = nullptr;
             if (result.ok()) *response = std::move(*result);
-            reactor->Finish(ToGrpcStatus(result.status()));
+            if (result.ok()) call->AboutMessage(*response);
+            reactor->Finish(ToGrpcStatus(call->End(result.status())));
           });
           return reactor;
         });
@@ -117,10 +127,10 @@ class CallService : public grpc::Service {
                          begin) {
     Add(method, grpc::internal::RpcMethod::NORMAL_RPC,
         new grpc::internal::CallbackUnaryHandler<ArrivedRequest, Response>(
-            [this, begin = std::move(begin)](grpc::CallbackServerContext* context,
-                                             const ArrivedRequest* arrived,
-                                             Response* response) -> grpc::ServerUnaryReactor* {
-              auto admitted = Admit<Request>(admission_, *arrived);
+            [this, begin = std::move(begin), path = PathOf(method)](
+                grpc::CallbackServerContext* context, const ArrivedRequest* arrived,
+                Response* response) -> grpc::ServerUnaryReactor* {
+              auto admitted = Enter<Request>(*context, path, *arrived);
               if (admitted.ok()) return begin(*context, *std::move(admitted), response);
               grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
               reactor->Finish(ToGrpcStatus(admitted.status()));
@@ -136,15 +146,17 @@ class CallService : public grpc::Service {
                      make) {
     Add(method, grpc::internal::RpcMethod::SERVER_STREAMING,
         new grpc::internal::CallbackServerStreamingHandler<ArrivedRequest, Message>(
-            [this, make = std::move(make)](
+            [this, make = std::move(make), path = PathOf(method)](
                 grpc::CallbackServerContext* context,
                 const ArrivedRequest* arrived) -> grpc::ServerWriteReactor<Message>* {
-              auto admitted = Admit<Request>(admission_, *arrived);
+              auto admitted = Enter<Request>(*context, path, *arrived);
               if (!admitted.ok()) return new Refusal<Message>(admitted.status());
+              const std::shared_ptr<Call> call = admitted->call;
               auto place = admission_.Stream();
-              if (!place.ok()) return new Refusal<Message>(place.status());
+              if (!place.ok()) return new Refusal<Message>(call->End(place.status()));
               std::shared_ptr<Stream<Message>> stream = make(*context, *std::move(admitted));
               stream->Keep(*std::move(place));
+              stream->Answer(call);
               return Stream<Message>::Begin(std::move(stream));
             }));
   }
@@ -163,15 +175,44 @@ class CallService : public grpc::Service {
     void OnDone() override { delete this; }
   };
 
+  template <typename Response, typename Work, typename Request>
+  static absl::StatusOr<Response> Answer(const Work& work, const Call& call,
+                                         const Request& request) {
+    if constexpr (std::is_invocable_v<const Work&, const Call&, const Request&>) {
+      return work(call, request);
+    } else {
+      return work(request);
+    }
+  }
+
+  // Lets a call in, admits its request and parses it.
+  template <typename Request>
+  absl::StatusOr<AdmittedRequest<Request>> Enter(const grpc::CallbackServerContext& context,
+                                                 const std::string& path,
+                                                 const ArrivedRequest& arrived) {
+    absl::StatusOr<std::shared_ptr<Call>> call = gatekeeper_.Enter(context, path);
+    if (!call.ok()) return call.status();
+    auto admitted = Admit<Request>(admission_, arrived);
+    if (!admitted.ok()) return (*call)->End(admitted.status());
+    (*call)->Read(admitted->message);
+    admitted->call = *std::move(call);
+    return admitted;
+  }
+
+  std::string PathOf(std::string_view method) const {
+    return absl::StrCat("/", name_, "/", std::string(method));
+  }
+
   void Add(std::string_view method, grpc::internal::RpcMethod::RpcType type,
            grpc::internal::MethodHandler* handler) {
-    paths_.push_back(absl::StrCat("/", name_, "/", std::string(method)));
+    paths_.push_back(PathOf(method));
     auto* const added = new grpc::internal::RpcServiceMethod(paths_.back().c_str(), type, handler);
     added->SetServerApiType(grpc::internal::RpcServiceMethod::ApiType::CALL_BACK);
     AddMethod(added);
   }
 
   const std::string name_;
+  const Gatekeeper& gatekeeper_;
   Admission& admission_;
   WorkerPool& pool_;
   std::list<std::string> paths_;  // gRPC keeps pointers to them

@@ -123,8 +123,17 @@ bool OutOfDescriptors(int error) {
 
 }  // namespace
 
+ConnectionStats& ConnectionStats::operator+=(const ConnectionStats& other) {
+  open += other.open;
+  limit += other.limit;
+  refused_address += other.refused_address;
+  refused_total += other.refused_total;
+  refused_descriptors += other.refused_descriptors;
+  return *this;
+}
+
 absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(
-    const HostPort& address, const ConnectionLimits& limits) {
+    const HostPort& address, const ConnectionLimits& limits, std::string_view setting) {
   std::vector<int> listeners;
   int port = address.port;
   const auto add = [&](const Candidate& candidate) {
@@ -141,7 +150,7 @@ absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(
   }
   if (listeners.empty()) {
     return absl::UnavailableError(
-        absl::StrCat("listen: cannot listen on ", ToString(address),
+        absl::StrCat(std::string(setting), ": cannot listen on ", ToString(address),
                      ": the port is taken, or the host is no address of this machine"));
   }
   return std::unique_ptr<ConnectionAcceptor>(

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -39,16 +40,18 @@ struct ConnectionStats {
   int64_t refused_address = 0;
   int64_t refused_total = 0;
   int64_t refused_descriptors = 0;
+
+  ConnectionStats& operator+=(const ConnectionStats& other);
 };
 
 // Thread-safe. A connection above a limit is closed at once, so that its caller sees an error
 // (UNAVAILABLE) instead of waiting.
 class ConnectionAcceptor {
  public:
-  // Takes the port. UNAVAILABLE if the address cannot be had. "0.0.0.0" and "::" both listen to
-  // IPv4 and IPv6, as gRPC's listener does.
-  static absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(const HostPort& address,
-                                                                    const ConnectionLimits& limits);
+  // Takes the port. UNAVAILABLE, beginning with `setting`, if the address cannot be had. "0.0.0.0"
+  // and "::" both listen to IPv4 and IPv6, as gRPC's listener does.
+  static absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(
+      const HostPort& address, const ConnectionLimits& limits, std::string_view setting = "listen");
   ConnectionAcceptor(const ConnectionAcceptor&) = delete;
   ConnectionAcceptor& operator=(const ConnectionAcceptor&) = delete;
   // Stops.

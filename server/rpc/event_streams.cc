@@ -56,9 +56,10 @@ absl::StatusOr<std::unique_ptr<EventCursor>> WatchJobStream::Open() {
 
 absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
   absl::StatusOr<JobService::Created> created =
-      jobs_.Create(admitted_->message.request(), /*tied_to_caller=*/true);
+      jobs_.Create(admitted_->message.request(), /*tied_to_caller=*/true, call()->caller().name);
   admitted_.reset();
   if (!created.ok()) return created.status();
+  call()->About(created->job.name());
   // A job of CreateJob is not this caller's to end.
   if (created->holds) own_job_ = created->job.name();
   return Follow(created->job.name(), 0);

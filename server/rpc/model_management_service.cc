@@ -126,8 +126,9 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
 class ModelManagementService final : public CallService {
  public:
   ModelManagementService(ModelRegistry& models, Clock& clock, absl::Duration heartbeat_interval,
-                         Admission& admission, WorkerPool& pool, std::stop_token stopping)
-      : CallService(wan::v1::ModelManagement::service_full_name(), admission, pool),
+                         const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
+                         std::stop_token stopping)
+      : CallService(wan::v1::ModelManagement::service_full_name(), gatekeeper, admission, pool),
         models_(models),
         stopping_(std::move(stopping)),
         timer_(clock),
@@ -147,7 +148,7 @@ class ModelManagementService final : public CallService {
         "LoadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
                             wan::v1::Model* response) {
           grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-          const ModelRegistry::Done answer = AnswerWhenDone(reactor, response);
+          const ModelRegistry::Done answer = AnswerWhenDone(admitted.call, reactor, response);
           absl::StatusOr<ModelSpec> spec = ToModelSpec(admitted.message);
           if (!spec.ok()) {
             answer(spec.status());
@@ -162,7 +163,7 @@ class ModelManagementService final : public CallService {
         "UnloadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
                               wan::v1::Model* response) {
           grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-          models_.Unload(admitted.message.name(), AnswerWhenDone(reactor, response));
+          models_.Unload(admitted.message.name(), AnswerWhenDone(admitted.call, reactor, response));
           return reactor;
         });
     AddUnaryLater<wan::v1::WarmupModelRequest, wan::v1::Model>(
@@ -174,9 +175,9 @@ class ModelManagementService final : public CallService {
             shapes.push_back(ToVideoShape(shape));
           }
           // Planning the shapes takes milliseconds, which gRPC's threads are not for.
-          this->pool().Post([this, reactor, name = admitted.message.name(),
+          this->pool().Post([this, reactor, name = admitted.message.name(), call = admitted.call,
                              wait = admitted.message.wait(), shapes = std::move(shapes), response] {
-            const ModelRegistry::Done answer = AnswerWhenDone(reactor, response);
+            const ModelRegistry::Done answer = AnswerWhenDone(call, reactor, response);
             if (wait) {
               models_.Warmup(name, shapes, answer, reactor->stop_token());
             } else {
@@ -189,11 +190,12 @@ class ModelManagementService final : public CallService {
 
  private:
   // Loading takes minutes: the executor's thread answers, and no thread waits for it.
-  static ModelRegistry::Done AnswerWhenDone(grpc::ServerUnaryReactor* reactor,
+  static ModelRegistry::Done AnswerWhenDone(std::shared_ptr<Call> call,
+                                            grpc::ServerUnaryReactor* reactor,
                                             wan::v1::Model* response) {
-    return [reactor, response](absl::StatusOr<wan::v1::Model> model) {
+    return [call = std::move(call), reactor, response](absl::StatusOr<wan::v1::Model> model) {
       if (model.ok()) *response = std::move(*model);
-      reactor->Finish(ToGrpcStatus(model.status()));
+      reactor->Finish(ToGrpcStatus(call->End(model.status())));
     };
   }
 
@@ -207,10 +209,11 @@ class ModelManagementService final : public CallService {
 
 std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, Clock& clock,
                                                           absl::Duration heartbeat_interval,
+                                                          const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool,
                                                           std::stop_token stopping) {
-  return std::make_unique<ModelManagementService>(models, clock, heartbeat_interval, admission,
-                                                  pool, std::move(stopping));
+  return std::make_unique<ModelManagementService>(models, clock, heartbeat_interval, gatekeeper,
+                                                  admission, pool, std::move(stopping));
 }
 
 }  // namespace wan::server

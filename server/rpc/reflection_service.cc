@@ -8,9 +8,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "server/rpc/gatekeeper.h"
+#include "server/rpc/status_conversion.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
 #include "wan/v1/video_generation.pb.h"
@@ -97,8 +100,14 @@ void Answer(const std::vector<std::string>& services, const Request& request, Re
 template <typename Request, typename Response>
 class Conversation final : public grpc::ServerBidiReactor<Request, Response> {
  public:
-  explicit Conversation(const std::vector<std::string>& services) : services_(services) {
-    this->StartRead(&request_);
+  Conversation(const std::vector<std::string>& services, absl::StatusOr<std::shared_ptr<Call>> call)
+      : services_(services) {
+    if (call.ok()) {
+      call_ = *std::move(call);
+      this->StartRead(&request_);
+    } else {
+      this->Finish(ToGrpcStatus(call.status()));
+    }
   }
 
  private:
@@ -120,6 +129,7 @@ class Conversation final : public grpc::ServerBidiReactor<Request, Response> {
   void OnDone() override { delete this; }
 
   const std::vector<std::string>& services_;
+  std::shared_ptr<Call> call_;
   Request request_;
   Response response_;
 };
@@ -127,20 +137,25 @@ class Conversation final : public grpc::ServerBidiReactor<Request, Response> {
 template <typename Api, typename Request, typename Response>
 class ReflectionService final : public Api::CallbackService {
  public:
-  explicit ReflectionService(std::vector<std::string> services) : services_(std::move(services)) {}
+  ReflectionService(std::vector<std::string> services, const Gatekeeper& gatekeeper)
+      : services_(std::move(services)),
+        gatekeeper_(gatekeeper),
+        path_(absl::StrCat("/", Api::service_full_name(), "/ServerReflectionInfo")) {}
 
   grpc::ServerBidiReactor<Request, Response>* ServerReflectionInfo(
-      grpc::CallbackServerContext* /*context*/) override {
-    return new Conversation<Request, Response>(services_);
+      grpc::CallbackServerContext* context) override {
+    return new Conversation<Request, Response>(services_, gatekeeper_.Enter(*context, path_));
   }
 
  private:
   const std::vector<std::string> services_;
+  const Gatekeeper& gatekeeper_;
+  const std::string path_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices() {
+std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const Gatekeeper& gatekeeper) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
   // Asking a message for its file also links the file, so whatever is listed is known.
@@ -161,10 +176,11 @@ std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices() {
   std::vector<std::unique_ptr<grpc::Service>> made;
   made.push_back(
       std::make_unique<ReflectionService<v1::ServerReflection, v1::ServerReflectionRequest,
-                                         v1::ServerReflectionResponse>>(services));
-  made.push_back(std::make_unique<
-                 ReflectionService<v1alpha::ServerReflection, v1alpha::ServerReflectionRequest,
-                                   v1alpha::ServerReflectionResponse>>(std::move(services)));
+                                         v1::ServerReflectionResponse>>(services, gatekeeper));
+  made.push_back(
+      std::make_unique<
+          ReflectionService<v1alpha::ServerReflection, v1alpha::ServerReflectionRequest,
+                            v1alpha::ServerReflectionResponse>>(std::move(services), gatekeeper));
   return made;
 }
 

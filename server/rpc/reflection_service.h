@@ -14,8 +14,10 @@ class Service;
 
 namespace wan::server {
 
+class Gatekeeper;
+
 // They list the services of wan.v1, grpc.health.v1.Health and themselves, and know the files of all
-// of them.
-std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices();
+// of them. The gatekeeper must outlive them.
+std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const Gatekeeper& gatekeeper);
 
 }  // namespace wan::server

@@ -1,56 +1,45 @@
 #include "server/rpc/server.h"
 
 #include <google/protobuf/stubs/common.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
-#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <grpcpp/version_info.h>
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/tls_files.h"
+#include "server/jobs/deadline_timer.h"
 #include "server/jobs/job_service.h"
 #include "server/logging/activity_log.h"
+#include "server/logging/audit_log.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/connection_acceptor.h"
 #include "server/rpc/descriptors.h"
+#include "server/rpc/gatekeeper.h"
+#include "server/rpc/grpc_port.h"
 #include "server/rpc/health_reporter.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/memory_trimmer.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/services.h"
+#include "server/rpc/tls_credentials.h"
 #include "server/rpc/worker_pool.h"
 
 namespace wan::server {
 namespace {
 
 constexpr int kWorkers = 4;
-// An image may have 32 MiB. One that is somewhat larger is still read, so that it is refused as
-// what it is, a violation of the field `image`; gRPC's own limit cuts the call off without a
-// detail.
-constexpr int kMaxRequestBytes = 64 << 20;
-// What gRPC may hold of requests that arrive and answers that wait. Above it gRPC narrows its
-// windows, and then ends calls.
-constexpr size_t kGrpcBytes = size_t{512} << 20;
-// Calls of one connection at a time; further ones wait at the caller.
-constexpr int kCallsPerConnection = 1'000;
-// How a caller is noticed that vanished without a word, and how often one may ask the same of us.
-constexpr int kKeepaliveMillis = 20'000;
-constexpr int kKeepaliveTimeoutMillis = 10'000;
-constexpr int kShortestPingMillis = 5'000;
-// How long a connection may take to begin as HTTP/2 does. One that says nothing is closed then.
-constexpr int kHandshakeMillis = 10'000;
-// For calls that are still being answered when everything else has stopped.
-constexpr std::chrono::seconds kLastCalls{2};
+// How often the log says that the server serves everybody.
+constexpr absl::Duration kWarnAgain = absl::Hours(1);
 
 constexpr const char* kServiceNames[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
                                          "wan.v1.Telemetry"};
@@ -72,7 +61,6 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
   limits.total =
       config.max_connections > 0 ? config.max_connections : ConnectionsFor(DescriptorsNow().limit);
   limits.per_address = std::min(config.max_connections_per_address, std::max(1, limits.total / 2));
-  limits.unacknowledged = std::chrono::milliseconds(kKeepaliveTimeoutMillis);
   return limits;
 }
 
@@ -86,6 +74,20 @@ class DeviceLossListener final : public StateListener {
   const std::function<void()> tell_;
   std::once_flag told_;
 };
+
+std::optional<Role> RoleOf(ClientCertificateRole role) {
+  switch (role) {
+    case ClientCertificateRole::kNone:
+      return std::nullopt;
+    case ClientCertificateRole::kViewer:
+      return Role::kViewer;
+    case ClientCertificateRole::kUser:
+      return Role::kUser;
+    case ClientCertificateRole::kAdmin:
+      return Role::kAdmin;
+  }
+  return std::nullopt;
+}
 
 StopMode StopModeOf(ShutdownMode mode) {
   return mode == ShutdownMode::kFinish ? StopMode::kFinish : StopMode::kRequeue;
@@ -106,10 +108,15 @@ struct Server::Parts {
         device_loss(std::move(on_device_lost)),
         metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype}) {}
 
+  absl::Status OpenGate();
   absl::Status OpenJobs();
-  absl::Status TakePort();
+  absl::Status TakePorts();
   absl::Status ListenForScrapes();
-  absl::Status ListenForCalls(ServerFacts facts);
+  absl::Status ListenForCalls(const ServerFacts& facts);
+  // Those of an address. ModelManagement is on the address for administrators, if there is one.
+  std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
+  absl::Status StartPort(GrpcPort& port, const ServerFacts& facts, bool admin);
+  void WarnOfInsecurity();
   absl::Status LoadModels();
   WireStats WireNow();
 
@@ -122,18 +129,21 @@ struct Server::Parts {
   DeviceLossListener device_loss;
   Metrics metrics;
   std::unique_ptr<JobService> jobs;
+  std::unique_ptr<TlsFiles> tls;  // null: plain text
   std::unique_ptr<MetricsServer> metrics_server;
   std::stop_source stopping;
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
+  std::unique_ptr<Authenticator> authenticator;
+  std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<Gatekeeper> gatekeeper;
+  HealthStatuses health_statuses;
   std::vector<std::unique_ptr<grpc::Service>> services;
   // Goes before the services: what it runs last may hold the last of a stream.
   WorkerPool pool{kWorkers};
-  std::unique_ptr<grpc::Server> grpc_server;
-  // gRPC's door for connections, and who brings them there.
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door;
-  std::unique_ptr<ConnectionAcceptor> acceptor;
-  HostPort grpc_address;
+  std::unique_ptr<GrpcPort> port;
+  std::unique_ptr<GrpcPort> admin_port;  // null: ModelManagement is on `port`
+  DeadlineTimer hourly{clock};
   std::once_flag stopped;
 };
 
@@ -158,17 +168,55 @@ absl::Status Server::Parts::OpenJobs() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Parts::TakePort() {
-  absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> taken =
-      ConnectionAcceptor::Listen(config.listen, ConnectionLimitsOf(config));
+absl::Status Server::Parts::OpenGate() {
+  const auto tell = [this](const absl::Status& problem) { activity.OnProblem(problem); };
+  if (!config.tls_cert.empty()) {
+    absl::StatusOr<std::unique_ptr<TlsFiles>> files = TlsFiles::Open(
+        {config.tls_cert, config.tls_key, config.tls_client_ca}, clock, tell,
+        [this](const TlsMaterial& material) {
+          logger.Log(LogLevel::kInfo, "certificate",
+                     {{"expires", absl::FormatTime(material.expiry, absl::UTCTimeZone())}});
+        });
+    if (!files.ok()) return files.status();
+    tls = *std::move(files);
+  }
+  absl::StatusOr<std::unique_ptr<Authenticator>> opened =
+      Authenticator::Open({config.auth_tokens, !config.tls_client_ca.empty(),
+                           RoleOf(config.client_certificate_role), tell});
+  if (!opened.ok()) return opened.status();
+  authenticator = *std::move(opened);
+  if (config.audit_log.empty()) {
+    audit = std::make_unique<AuditLog>(logger, clock);
+  } else {
+    absl::StatusOr<std::unique_ptr<AuditLog>> file =
+        AuditLog::ToFile(config.audit_log, logger, clock);
+    if (!file.ok()) return file.status();
+    audit = *std::move(file);
+  }
+  gatekeeper = std::make_unique<Gatekeeper>(
+      *authenticator, *audit,
+      [this](std::string_view job, std::string_view field) { return jobs->OwnerOf(job, field); },
+      PublicServices{config.health_access == ServiceAccess::kPublic,
+                     config.reflection_access == ServiceAccess::kPublic});
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::TakePorts() {
+  const ConnectionLimits limits = ConnectionLimitsOf(config);
+  absl::StatusOr<std::unique_ptr<GrpcPort>> taken =
+      GrpcPort::Listen("listen", config.listen, limits);
   if (!taken.ok()) return taken.status();
-  acceptor = *std::move(taken);
-  grpc_address = {config.listen.host, acceptor->port()};
+  port = *std::move(taken);
+  if (!config.admin_listen.has_value()) return absl::OkStatus();
+  taken = GrpcPort::Listen("admin_listen", *config.admin_listen, limits);
+  if (!taken.ok()) return taken.status();
+  admin_port = *std::move(taken);
   return absl::OkStatus();
 }
 
 WireStats Server::Parts::WireNow() {
-  const ConnectionStats connections = acceptor->Stats();
+  ConnectionStats connections = port->Stats();
+  if (admin_port != nullptr) connections += admin_port->Stats();
   const DescriptorUse descriptors = DescriptorsNow();
   WireStats wire;
   wire.connections = connections.open;
@@ -193,59 +241,80 @@ WireStats Server::Parts::WireNow() {
 
 absl::Status Server::Parts::ListenForScrapes() {
   absl::StatusOr<std::unique_ptr<MetricsServer>> started =
-      MetricsServer::Start(config.metrics_listen, metrics.collectable());
+      MetricsServer::Start(config.metrics_listen, metrics.collectable(), {}, tls.get());
   if (!started.ok()) return started.status();
   metrics_server = *std::move(started);
   return absl::OkStatus();
 }
 
-absl::Status Server::Parts::ListenForCalls(ServerFacts facts) {
+std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts, bool admin) {
+  std::vector<grpc::Service*> made;
+  const auto add = [&](std::unique_ptr<grpc::Service> service) {
+    made.push_back(service.get());
+    services.push_back(std::move(service));
+  };
   const absl::Duration heartbeat = absl::Seconds(config.heartbeat_interval);
-  services.push_back(MakeVideoGenerationService(*jobs, clock, heartbeat, admission, pool));
-  services.push_back(MakeModelManagementService(jobs->models(), clock, heartbeat, admission, pool,
-                                                stopping.get_token()));
-  services.push_back(MakeTelemetryService(std::move(facts), engine, clock, heartbeat, *jobs,
-                                          admission, pool, stopping.get_token()));
-  for (auto& service : MakeReflectionServices()) services.push_back(std::move(service));
+  if (!admin) {
+    add(MakeVideoGenerationService(*jobs, clock, heartbeat, *gatekeeper, admission, pool));
+  }
+  if (admin || admin_port == nullptr) {
+    add(MakeModelManagementService(jobs->models(), clock, heartbeat, *gatekeeper, admission, pool,
+                                   stopping.get_token()));
+  }
+  add(MakeTelemetryService(facts, engine, clock, heartbeat, *jobs, *gatekeeper, admission, pool,
+                           stopping.get_token()));
+  if (config.health_access != ServiceAccess::kOff) {
+    add(MakeHealthService(health_statuses, *gatekeeper, admission, pool));
+  }
+  if (config.reflection_access != ServiceAccess::kOff) {
+    for (auto& service : MakeReflectionServices(*gatekeeper)) add(std::move(service));
+  }
+  return made;
+}
 
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  // A compressed request is unpacked before anything can limit it: 60 MiB become 60 GB.
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  grpc::ResourceQuota quota("wanserve");
-  builder.SetResourceQuota(quota.Resize(kGrpcBytes));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnection);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kShortestPingMillis);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  door = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
-  for (const auto& service : services) builder.RegisterService(service.get());
-  grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr) return absl::InternalError("gRPC's server could not be started");
-  health.Start([service = grpc_server->GetHealthCheckService()](bool serving) {
-    for (const char* const name : kServiceNames) service->SetServingStatus(name, serving);
-  });
-  acceptor->Start(
-      [this](int socket) {
-        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-        connection.fd = socket;
-        door->HandleNewConnection(&connection);
-      },
-      [this](bool accepting) {
+absl::Status Server::Parts::StartPort(GrpcPort& started, const ServerFacts& facts, bool admin) {
+  return started.Start(
+      MakeServices(facts, admin),
+      tls == nullptr ? grpc::InsecureServerCredentials() : MakeTlsCredentials(*tls),
+      [this, &started, admin](bool accepting) {
         logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,
                    accepting ? "connections are accepted again"
                              : "no connection is accepted: there are too many, or no descriptors",
-                   {{"connections", acceptor->Stats().open}});
-        health.SetAccepting(accepting);
+                   {{"connections", started.Stats().open}});
+        // Who may generate decides about health.
+        if (!admin) health.SetAccepting(accepting);
       });
-  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
+  // Health is known before the first caller can ask.
+  health.Start([this](bool serving) {
+    for (const char* const name : kServiceNames) health_statuses.Set(name, serving);
+  });
+  if (absl::Status status = StartPort(*port, facts, /*admin=*/false); !status.ok()) return status;
+  if (admin_port == nullptr) return absl::OkStatus();
+  return StartPort(*admin_port, facts, /*admin=*/true);
+}
+
+void Server::Parts::WarnOfInsecurity() {
+  if (!config.auth_tokens.empty() && tls == nullptr && !IsLoopback(config.listen)) {
+    logger.Log(
+        LogLevel::kWarning,
+        "tokens are sent in plain text: set tls_cert and tls_key unless the network encrypts");
+  }
+  if (!config.insecure || authenticator->enabled()) return;
+  const auto warn = [this] {
+    logger.Log(LogLevel::kWarning,
+               "insecure: everybody who reaches the port may do everything; set auth_tokens or "
+               "tls_client_ca",
+               {{"grpc", ToString(port->address())}});
+  };
+  warn();
+  hourly.Start([this, warn](const std::string& key) {
+    warn();
+    hourly.Add(key, clock.Now() + kWarnAgain);
+  });
+  hourly.Add("insecure", clock.Now() + kWarnAgain);
 }
 
 absl::Status Server::Parts::LoadModels() {
@@ -269,14 +338,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   Parts& started = *parts;
   // From here on an early return stops what has been started.
   std::unique_ptr<Server> server(new Server(std::move(parts)));
+  if (absl::Status status = started.OpenGate(); !status.ok()) return status;
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
-  if (absl::Status status = started.TakePort(); !status.ok()) return status;
+  if (absl::Status status = started.TakePorts(); !status.ok()) return status;
   if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
   if (absl::Status status = started.ListenForCalls(FactsOf(clock, std::move(libraries)));
       !status.ok()) {
     return status;
   }
   if (absl::Status status = started.LoadModels(); !status.ok()) return status;
+  started.WarnOfInsecurity();
   return server;
 }
 
@@ -284,7 +355,11 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() { Stop(); }
 
-HostPort Server::grpc_address() const { return parts_->grpc_address; }
+HostPort Server::grpc_address() const { return parts_->port->address(); }
+std::optional<HostPort> Server::admin_address() const {
+  if (parts_->admin_port == nullptr) return std::nullopt;
+  return parts_->admin_port->address();
+}
 HostPort Server::metrics_address() const { return parts_->metrics_server->address(); }
 
 void Server::Stop() {
@@ -296,11 +371,9 @@ void Server::Stop() {
                        absl::Seconds(parts.config.shutdown_grace_seconds));
     }
     parts.stopping.request_stop();
-    // gRPC forgets to close what is handed over after its shutdown.
-    if (parts.acceptor != nullptr) parts.acceptor->Stop();
-    if (parts.grpc_server != nullptr) {
-      parts.grpc_server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
-    }
+    parts.hourly.Stop();
+    if (parts.port != nullptr) parts.port->Stop();
+    if (parts.admin_port != nullptr) parts.admin_port->Stop();
     parts.metrics.SetSource(nullptr);
   });
 }

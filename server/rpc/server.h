@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -40,6 +41,8 @@ class Server {
 
   // With the ports that were taken.
   HostPort grpc_address() const;
+  // Nothing unless there is an address for administrators.
+  std::optional<HostPort> admin_address() const;
   HostPort metrics_address() const;
 
   // Health says NOT_SERVING, new jobs are refused, the running one ends as the config's

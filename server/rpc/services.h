@@ -18,6 +18,7 @@ class Service;
 namespace wan::server {
 
 class Admission;
+class Gatekeeper;
 class JobService;
 class ModelRegistry;
 class WorkerPool;
@@ -28,10 +29,12 @@ class WorkerPool;
 // Downloads that nobody reads for a while end by `clock`.
 std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
                                                           absl::Duration heartbeat_interval,
+                                                          const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool);
 
 std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, Clock& clock,
                                                           absl::Duration heartbeat_interval,
+                                                          const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool,
                                                           std::stop_token stopping);
 
@@ -44,7 +47,8 @@ struct ServerFacts {
 
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
                                                     absl::Duration heartbeat_interval,
-                                                    JobService& jobs, Admission& admission,
-                                                    WorkerPool& pool, std::stop_token stopping);
+                                                    JobService& jobs, const Gatekeeper& gatekeeper,
+                                                    Admission& admission, WorkerPool& pool,
+                                                    std::stop_token stopping);
 
 }  // namespace wan::server

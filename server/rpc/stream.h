@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "server/rpc/admission.h"
+#include "server/rpc/gatekeeper.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/worker_pool.h"
 
@@ -39,6 +40,10 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   // Holds the stream's place among all streams until the stream goes. Before Begin.
   void Keep(Admission::Lease place) { place_ = std::move(place); }
 
+  // The call that the stream answers; its resource is checked before the first message. Before
+  // Begin.
+  void Answer(std::shared_ptr<Call> call) { call_ = std::move(call); }
+
   // There may be something to send. Any thread, at any time; does not block.
   void Wake() {
     {
@@ -51,6 +56,9 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
  protected:
+  // Null in a stream that answers no call.
+  Call* call() const { return call_.get(); }
+
   enum class Next {
     kMessage,  // the message was filled
     kPending,  // nothing yet; the source will call Wake
@@ -105,8 +113,14 @@ class Stream : public grpc::ServerWriteReactor<Message>,
       if (abandoned) {
         OnAbandoned();
         // A call that ends stays busy, so that nothing pumps again.
-        this->Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the caller is gone"));
+        End(absl::CancelledError("the caller is gone"));
         return;
+      }
+      if (!std::exchange(entered_, true) && call_ != nullptr) {
+        if (absl::Status allowed = call_->CheckResource(); !allowed.ok()) {
+          End(allowed);
+          return;
+        }
       }
       message_.Clear();
       absl::Status status;
@@ -120,7 +134,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
           return;
         }
         case Next::kEnd:
-          this->Finish(ToGrpcStatus(status));
+          End(status);
           return;
         case Next::kPending: {
           absl::MutexLock lock(&mutex_);
@@ -132,8 +146,14 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     }
   }
 
+  void End(const absl::Status& status) {
+    this->Finish(ToGrpcStatus(call_ == nullptr ? status : call_->End(status)));
+  }
+
   WorkerPool& pool_;
   Admission::Lease place_;
+  std::shared_ptr<Call> call_;
+  bool entered_ = false;  // whether the call's resource was checked; Pump's only
   std::shared_ptr<Stream> self_;
   Message message_;  // being written
   absl::Mutex mutex_;

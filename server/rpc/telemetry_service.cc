@@ -122,9 +122,10 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
 class TelemetryService final : public CallService {
  public:
   TelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
-                   absl::Duration heartbeat_interval, JobService& jobs, Admission& admission,
-                   WorkerPool& pool, std::stop_token stopping)
-      : CallService(wan::v1::Telemetry::service_full_name(), admission, pool),
+                   absl::Duration heartbeat_interval, JobService& jobs,
+                   const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
+                   std::stop_token stopping)
+      : CallService(wan::v1::Telemetry::service_full_name(), gatekeeper, admission, pool),
         facts_(std::move(facts)),
         engine_(engine),
         jobs_(jobs),
@@ -170,10 +171,12 @@ class TelemetryService final : public CallService {
 
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
                                                     absl::Duration heartbeat_interval,
-                                                    JobService& jobs, Admission& admission,
-                                                    WorkerPool& pool, std::stop_token stopping) {
+                                                    JobService& jobs, const Gatekeeper& gatekeeper,
+                                                    Admission& admission, WorkerPool& pool,
+                                                    std::stop_token stopping) {
   return std::make_unique<TelemetryService>(std::move(facts), engine, clock, heartbeat_interval,
-                                            jobs, admission, pool, std::move(stopping));
+                                            jobs, gatekeeper, admission, pool,
+                                            std::move(stopping));
 }
 
 }  // namespace wan::server

@@ -109,8 +109,8 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
 class VideoGenerationService final : public CallService {
  public:
   VideoGenerationService(JobService& jobs, Clock& clock, absl::Duration heartbeat_interval,
-                         Admission& admission, WorkerPool& pool)
-      : CallService(wan::v1::VideoGeneration::service_full_name(), admission, pool),
+                         const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool)
+      : CallService(wan::v1::VideoGeneration::service_full_name(), gatekeeper, admission, pool),
         jobs_(jobs),
         timer_(clock),
         download_{jobs, clock, admission, timer_, pool},
@@ -121,9 +121,10 @@ class VideoGenerationService final : public CallService {
         });
     AddUnary<wan::v1::CreateJobRequest, wan::v1::Job>(
         "CreateJob",
-        [this](const wan::v1::CreateJobRequest& request) -> absl::StatusOr<wan::v1::Job> {
+        [this](const Call& call,
+               const wan::v1::CreateJobRequest& request) -> absl::StatusOr<wan::v1::Job> {
           absl::StatusOr<JobService::Created> created =
-              jobs_.Create(request.request(), /*tied_to_caller=*/false);
+              jobs_.Create(request.request(), /*tied_to_caller=*/false, call.caller().name);
           if (!created.ok()) return created.status();
           return std::move(created->job);
         });
@@ -131,8 +132,9 @@ class VideoGenerationService final : public CallService {
         "GetJob",
         [this](const wan::v1::GetJobRequest& request) { return jobs_.Get(request.name()); });
     AddUnary<wan::v1::ListJobsRequest, wan::v1::ListJobsResponse>(
-        "ListJobs",
-        [this](const wan::v1::ListJobsRequest& request) { return jobs_.List(request); });
+        "ListJobs", [this](const Call& call, const wan::v1::ListJobsRequest& request) {
+          return jobs_.List(request, call.VisibleOwner());
+        });
     AddUnary<wan::v1::CancelJobRequest, wan::v1::Job>(
         "CancelJob", [this](const wan::v1::CancelJobRequest& request) {
           return jobs_.Cancel(request.name(), "CancelJob");
@@ -161,8 +163,10 @@ class VideoGenerationService final : public CallService {
 
 std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
                                                           absl::Duration heartbeat_interval,
+                                                          const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool) {
-  return std::make_unique<VideoGenerationService>(jobs, clock, heartbeat_interval, admission, pool);
+  return std::make_unique<VideoGenerationService>(jobs, clock, heartbeat_interval, gatekeeper,
+                                                  admission, pool);
 }
 
 }  // namespace wan::server

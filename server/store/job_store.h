@@ -36,6 +36,7 @@ struct JobChange {
 
 struct JobQuery {
   std::vector<wan::v1::JobState> states;  // without duplicates; empty: all states
+  std::optional<std::string> owner;       // whose jobs; nothing: every owner's
   int limit = 50;                         // most jobs of a page; very large jobs make pages shorter
   int64_t before = 0;                     // JobPage::next of the previous page; 0: the first page
 };
@@ -59,7 +60,7 @@ class JobStore {
   virtual ~JobStore() = default;
 
   // Adds a job with its image, which may be empty, and its first events. ALREADY_EXISTS if the
-  // name, or a request_id that is not empty, is taken.
+  // name is taken, or a request_id that is not empty among the jobs of the same owner.
   virtual absl::Status Insert(const StoredJob& job, const std::string& image,
                               std::span<const wan::v1::Event> events) = 0;
 
@@ -68,7 +69,8 @@ class JobStore {
   virtual absl::Status Apply(std::span<const JobChange> changes) = 0;
 
   virtual absl::StatusOr<StoredJob> Get(std::string_view job) = 0;
-  virtual absl::StatusOr<StoredJob> FindByRequestId(std::string_view request_id) = 0;
+  virtual absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
+                                                    std::string_view request_id) = 0;
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
   // Returns the QUEUED and RUNNING jobs, oldest first.
   virtual absl::StatusOr<std::vector<StoredJob>> Unfinished() = 0;

@@ -60,8 +60,9 @@ absl::StatusOr<StoredJob> ReopeningJobStore::Get(std::string_view job) {
   return Read([&](JobStore& store) { return store.Get(job); });
 }
 
-absl::StatusOr<StoredJob> ReopeningJobStore::FindByRequestId(std::string_view request_id) {
-  return Read([&](JobStore& store) { return store.FindByRequestId(request_id); });
+absl::StatusOr<StoredJob> ReopeningJobStore::FindByRequestId(std::string_view owner,
+                                                             std::string_view request_id) {
+  return Read([&](JobStore& store) { return store.FindByRequestId(owner, request_id); });
 }
 
 absl::StatusOr<JobPage> ReopeningJobStore::List(const JobQuery& query) {

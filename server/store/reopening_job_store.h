@@ -35,7 +35,8 @@ class ReopeningJobStore final : public JobStore {
                       std::span<const wan::v1::Event> events) override;
   absl::Status Apply(std::span<const JobChange> changes) override;
   absl::StatusOr<StoredJob> Get(std::string_view job) override;
-  absl::StatusOr<StoredJob> FindByRequestId(std::string_view request_id) override;
+  absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
+                                            std::string_view request_id) override;
   absl::StatusOr<JobPage> List(const JobQuery& query) override;
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override;
   absl::Status CheckWritable() override;

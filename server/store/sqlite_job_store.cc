@@ -74,6 +74,14 @@ void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes)
   statement.bind(index, static_cast<const void*>(bytes.data()), static_cast<int>(bytes.size()));
 }
 
+// Returns what the column request_id has for a job: unique among the jobs of one owner, whose name
+// has no newline.
+std::string RequestKey(std::string_view owner, std::string_view request_id) {
+  std::string key(owner);
+  if (!owner.empty()) key += '\n';
+  return key.append(request_id);
+}
+
 // Returns the bytes of a job that the store keeps.
 std::string RowOf(wan::v1::Job job) {
   job.clear_queue_position();
@@ -139,24 +147,27 @@ class SqliteJobStore final : public JobStore {
       SQLite::Database& db = *database_;
       SQLite::Transaction transaction(db);
       const wan::v1::Job& job = stored.job;
+      const std::string& request_id = job.request().request_id();
+      const std::string key = RequestKey(job.owner(), request_id);
       SQLite::Statement taken(db,
                               "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
                               "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
       taken.bind(1, job.name());
-      if (!job.request().request_id().empty()) taken.bind(2, job.request().request_id());
+      if (!request_id.empty()) taken.bind(2, key);
       if (taken.executeStep()) {
         return absl::AlreadyExistsError(absl::StrCat("the name or request_id belongs already to ",
                                                      taken.getColumn(0).getString()));
       }
       SQLite::Statement insert(db,
                                "INSERT INTO jobs (name, state, request_id, request_digest, "
-                               "tied_to_caller, job) VALUES (?, ?, ?, ?, ?, ?)");
+                               "tied_to_caller, job, owner) VALUES (?, ?, ?, ?, ?, ?, ?)");
       insert.bind(1, job.name());
       insert.bind(2, static_cast<int>(job.state()));
-      if (!job.request().request_id().empty()) insert.bind(3, job.request().request_id());
+      if (!request_id.empty()) insert.bind(3, key);
       insert.bind(4, stored.request_digest);
       insert.bind(5, stored.tied_to_caller ? 1 : 0);
       BindBlob(insert, 6, RowOf(job));
+      insert.bind(7, job.owner());
       insert.exec();
       const int64_t number = db.getLastInsertRowid();
       InsertEvents(number, events);
@@ -188,8 +199,10 @@ class SqliteJobStore final : public JobStore {
     return FindJob("name", job, JobNotFoundError(job));
   }
 
-  absl::StatusOr<StoredJob> FindByRequestId(std::string_view request_id) override {
-    return FindJob("request_id", request_id, absl::NotFoundError("no job has this request_id"));
+  absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
+                                            std::string_view request_id) override {
+    return FindJob("request_id", RequestKey(owner, request_id),
+                   absl::NotFoundError("no job has this request_id"));
   }
 
   absl::StatusOr<JobPage> List(const JobQuery& query) override {
@@ -200,7 +213,8 @@ class SqliteJobStore final : public JobStore {
       // Read one more than fits, to know whether another page follows.
       const int wanted =
           std::min(kRowsAtOnce, query.limit + 1 - static_cast<int>(page.jobs.size()));
-      const absl::StatusOr<std::vector<JobRow>> rows = ReadRows(query.states, before, wanted);
+      const absl::StatusOr<std::vector<JobRow>> rows =
+          ReadRows(query.states, query.owner, before, wanted);
       if (!rows.ok()) return rows.status();
       for (const JobRow& row : *rows) {
         if (static_cast<int>(page.jobs.size()) == query.limit || bytes >= kMaxPageBytes) {
@@ -221,7 +235,8 @@ class SqliteJobStore final : public JobStore {
     std::vector<StoredJob> jobs;
     for (int64_t before = kNewest;;) {
       const absl::StatusOr<std::vector<JobRow>> rows =
-          ReadRows({wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING}, before, kRowsAtOnce);
+          ReadRows({wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING}, std::nullopt, before,
+                   kRowsAtOnce);
       if (!rows.ok()) return rows.status();
       for (const JobRow& row : *rows) {
         before = row.number;
@@ -327,31 +342,28 @@ class SqliteJobStore final : public JobStore {
   }
 
   // Returns at most `limit` rows with a number below `before`, newest first. `limit` bounds the
-  // work, however many jobs there are, because each state has an index in this order.
+  // work, however many jobs there are, because each state has an index in this order, for all owners
+  // and for each of them.
   absl::StatusOr<std::vector<JobRow>> ReadRows(const std::vector<wan::v1::JobState>& states,
+                                               const std::optional<std::string>& owner,
                                                int64_t before, int limit) {
     using Rows = std::vector<JobRow>;
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
       SQLite::Database& db = *database_;
       std::vector<int64_t> numbers;
-      const auto read_numbers = [&](SQLite::Statement& select) {
-        while (select.executeStep()) numbers.push_back(select.getColumn(0).getInt64());
-      };
-      if (states.empty()) {
-        SQLite::Statement select(
-            db, "SELECT number FROM jobs WHERE number < ? ORDER BY number DESC LIMIT ?");
+      // One query for each state, or one for all of them.
+      std::vector<std::optional<wan::v1::JobState>> wanted(states.begin(), states.end());
+      if (wanted.empty()) wanted.emplace_back();
+      for (const std::optional<wan::v1::JobState>& state : wanted) {
+        SQLite::Statement select(db, absl::StrCat("SELECT number FROM jobs WHERE number < ?1",
+                                                  state.has_value() ? " AND state = ?2" : "",
+                                                  owner.has_value() ? " AND owner = ?3" : "",
+                                                  " ORDER BY number DESC LIMIT ?4"));
         select.bind(1, before);
-        select.bind(2, limit);
-        read_numbers(select);
-      }
-      for (const wan::v1::JobState state : states) {
-        SQLite::Statement select(db,
-                                 "SELECT number FROM jobs WHERE state = ? AND number < ? "
-                                 "ORDER BY number DESC LIMIT ?");
-        select.bind(1, static_cast<int>(state));
-        select.bind(2, before);
-        select.bind(3, limit);
-        read_numbers(select);
+        if (state.has_value()) select.bind(2, static_cast<int>(*state));
+        if (owner.has_value()) select.bind(3, *owner);
+        select.bind(4, limit);
+        while (select.executeStep()) numbers.push_back(select.getColumn(0).getInt64());
       }
       std::sort(numbers.begin(), numbers.end(), std::greater<>());
       if (numbers.size() > static_cast<size_t>(limit)) numbers.resize(static_cast<size_t>(limit));

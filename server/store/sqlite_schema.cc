@@ -51,6 +51,14 @@ CREATE TABLE damaged_jobs (                  -- rows of jobs that could not be r
   job,
   reason TEXT NOT NULL                       -- what is wrong with it
 );
+)sql",
+    // Jobs of servers that did not authenticate their callers have no owner, and their request_id
+    // stays as it is. Others have 'OWNER<newline>REQUEST_ID' there, so that the column is unique
+    // for each owner.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+CREATE INDEX jobs_by_owner ON jobs (owner, number);
+CREATE INDEX jobs_by_owner_and_state ON jobs (owner, state, number);
 )sql"};
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 

@@ -88,8 +88,30 @@ TEST(CommandLineTest, FlagsWinOverTheFileOverTheDefaults) {
 TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
   const std::vector<const char*> flags = {"--listen",
                                           "h:1",
+                                          "--admin-listen",
+                                          "h:3",
                                           "--metrics-listen",
                                           "h:2",
+                                          "--tls-cert",
+                                          "/c.pem",
+                                          "--tls-key",
+                                          "/k.pem",
+                                          "--tls-client-ca",
+                                          "/ca.pem",
+                                          "--auth-tokens",
+                                          "/tokens",
+                                          "--client-certificate-role",
+                                          "viewer",
+                                          "--insecure",
+                                          "true",
+                                          "--health-access",
+                                          "authenticated",
+                                          "--reflection-access",
+                                          "off",
+                                          "--audit-log",
+                                          "/audit",
+                                          "--model-root",
+                                          "/models",
                                           "--max-connections",
                                           "300",
                                           "--max-connections-per-address",
@@ -166,6 +188,35 @@ TEST(CommandLineTest, PrintedConfigIsWhatHolds) {
   EXPECT_THAT(ToYaml(command->config),
               AllOf(HasSubstr("queue_capacity: 9\n"), HasSubstr("data_dir: \"/from/file\"\n"),
                     HasSubstr("dtype: \"bf16\"\n")));
+}
+
+TEST(CommandLineTest, OtherMachinesNeedAuthenticationOrInsecure) {
+  for (const char* const address : {"127.0.0.1:1", "127.9.8.7:1", "[::1]:1", "localhost:1"}) {
+    EXPECT_TRUE(Parse({"--data-dir", "d", "--listen", address}).ok()) << address;
+  }
+  for (const char* const address : {"0.0.0.0:1", "[::]:1", "192.0.2.1:1", "gpu1:1"}) {
+    EXPECT_THAT(ErrorOf({"--data-dir", "d", "--listen", address}),
+                AllOf(HasSubstr(std::string("listen is ") + address),
+                      HasSubstr("--auth-tokens FILE"), HasSubstr("--insecure")));
+    EXPECT_THAT(ErrorOf({"--data-dir", "d", "--admin-listen", address}),
+                HasSubstr(std::string("admin_listen is ") + address));
+    EXPECT_TRUE(Parse({"--data-dir", "d", "--listen", address, "--insecure"}).ok());
+    EXPECT_TRUE(Parse({"--insecure", "--data-dir", "d", "--listen", address}).ok());
+    EXPECT_TRUE(Parse({"--data-dir", "d", "--listen", address, "--auth-tokens", "/t"}).ok());
+    EXPECT_TRUE(Parse({"--data-dir", "d", "--listen", address, "--tls-cert", "/c", "--tls-key",
+                       "/k", "--tls-client-ca", "/a"})
+                    .ok());
+    EXPECT_FALSE(
+        Parse({"--data-dir", "d", "--listen", address, "--tls-cert", "/c", "--tls-key", "/k"})
+            .ok());
+  }
+}
+
+TEST(CommandLineTest, TlsHasAllOfItsFiles) {
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--tls-cert", "/c"}), HasSubstr("set tls_key"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--tls-key", "/k"}), HasSubstr("set tls_cert"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--tls-client-ca", "/a"}),
+              HasSubstr("tls_client_ca needs tls_cert and tls_key"));
 }
 
 TEST(CommandLineTest, HelpAndVersion) {

@@ -23,7 +23,18 @@ std::string ErrorOf(std::string_view text) {
 // A value for every setting that differs from its default.
 constexpr std::string_view kEverySetting = R"(
 listen: "[::]:7000"
+admin_listen: 127.0.0.1:7002
 metrics_listen: 0.0.0.0:7001
+tls_cert: /tls/cert.pem
+tls_key: /tls/key.pem
+tls_client_ca: /tls/ca.pem
+auth_tokens: /etc/tokens
+client_certificate_role: none
+insecure: true
+health_access: "off"
+reflection_access: public
+audit_log: /var/log/audit
+model_roots: [/models, "/more, models"]
 data_dir: /var/lib/wan serve
 models:
   ti2v-5b: /models/Wan2.2-TI2V-5B
@@ -59,6 +70,17 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   ASSERT_TRUE(ApplyYaml(kEverySetting, "wan.yaml", config).ok());
   EXPECT_EQ(config.listen, (HostPort{"::", 7000}));
   EXPECT_EQ(config.metrics_listen, (HostPort{"0.0.0.0", 7001}));
+  EXPECT_EQ(config.admin_listen, (HostPort{"127.0.0.1", 7002}));
+  EXPECT_EQ(config.tls_cert, "/tls/cert.pem");
+  EXPECT_EQ(config.tls_key, "/tls/key.pem");
+  EXPECT_EQ(config.tls_client_ca, "/tls/ca.pem");
+  EXPECT_EQ(config.auth_tokens, "/etc/tokens");
+  EXPECT_EQ(config.client_certificate_role, ClientCertificateRole::kNone);
+  EXPECT_TRUE(config.insecure);
+  EXPECT_EQ(config.health_access, ServiceAccess::kOff);
+  EXPECT_EQ(config.reflection_access, ServiceAccess::kPublic);
+  EXPECT_EQ(config.audit_log, "/var/log/audit");
+  EXPECT_THAT(config.model_roots, ElementsAre("/models", "/more, models"));
   EXPECT_EQ(config.data_dir, "/var/lib/wan serve");
   ASSERT_EQ(config.models.size(), 2u);
   EXPECT_EQ(config.models[0].name, "ti2v-5b");
@@ -139,7 +161,7 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"queue_capacty: 5",
        "wan.yaml:1: queue_capacty is not a setting; did you mean queue_capacity?"},
       {"\n\nxyzzy: 5",
-       "wan.yaml:3: xyzzy is not a setting; the settings are listen, metrics_listen"},
+       "wan.yaml:3: xyzzy is not a setting; the settings are listen, admin_listen, metrics_listen"},
       {"listen: 50051", "wan.yaml:1: listen is '50051'; it must be HOST:PORT"},
       {"listen: [a, b]", "wan.yaml:1: listen is a list; it must be one value, HOST:PORT"},
       {"# x\nmetrics_listen: host:70000", "wan.yaml:2: metrics_listen is 'host:70000'"},

@@ -105,7 +105,7 @@ TEST_P(JobStoreTest, InsertedJobIsThereWithItsFirstEvent) {
   EXPECT_EQ(store_->Events("jobs/tied", 0, 10)->at(0).SerializeAsString(),
             NewEvent(1).SerializeAsString());
   EXPECT_EQ(*store_->Image("jobs/tied"), "image");
-  EXPECT_EQ(store_->FindByRequestId("key")->job.name(), "jobs/tied");
+  EXPECT_EQ(store_->FindByRequestId("", "key")->job.name(), "jobs/tied");
 }
 
 TEST_P(JobStoreTest, MomentaryFieldsAreNotKept) {
@@ -155,8 +155,8 @@ TEST_P(JobStoreTest, ManyThreadsWithOneRequestIdInsertOneJob) {
 
 TEST_P(JobStoreTest, UnknownJobs) {
   EXPECT_TRUE(absl::IsNotFound(store_->Get("jobs/a").status()));
-  EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("key").status()));
-  EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("", "key").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("", "").status()));
   EXPECT_TRUE(absl::IsNotFound(store_->Report("jobs/a").status()));
   EXPECT_EQ(*store_->Image("jobs/a"), "");
   EXPECT_THAT(Sequences("jobs/a"), IsEmpty());
@@ -243,6 +243,32 @@ TEST_P(JobStoreTest, ListsTheNewestFirstInPages) {
   query.before = 0;
   query.limit = 5;
   EXPECT_EQ(store_->List(query)->next, 0);  // the last page, though it is full
+}
+
+TEST_P(JobStoreTest, JobsAreListedAndFoundByTheirOwner) {
+  const auto insert = [&](const char* name, const char* owner) {
+    StoredJob job = NewJob(name, "key");
+    job.job.set_owner(owner);
+    return Insert(job);
+  };
+  ASSERT_TRUE(insert("jobs/a", "alice").ok());
+  ASSERT_TRUE(insert("jobs/b", "bob").ok());
+  ASSERT_TRUE(insert("jobs/c", "").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(insert("jobs/d", "alice")));
+  EXPECT_EQ(store_->FindByRequestId("alice", "key")->job.name(), "jobs/a");
+  EXPECT_EQ(store_->FindByRequestId("bob", "key")->job.name(), "jobs/b");
+  EXPECT_EQ(store_->FindByRequestId("", "key")->job.name(), "jobs/c");
+  EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("carol", "key").status()));
+  JobQuery query;
+  query.owner = "alice";
+  EXPECT_THAT(Names(*store_->List(query)), ElementsAre("jobs/a"));
+  query.states = {JOB_STATE_QUEUED};
+  EXPECT_THAT(Names(*store_->List(query)), ElementsAre("jobs/a"));
+  query.states = {JOB_STATE_COMPLETED};
+  EXPECT_THAT(Names(*store_->List(query)), IsEmpty());
+  query.owner.reset();
+  query.states.clear();
+  EXPECT_THAT(Names(*store_->List(query)), ElementsAre("jobs/c", "jobs/b", "jobs/a"));
 }
 
 TEST_P(JobStoreTest, ListsByState) {

@@ -170,7 +170,7 @@ TEST_P(DamagedRowTest, CostsItsOwnJobOnly) {
         AllOf(HasSubstr("jobs/1 is damaged: " + GetParam().told), HasSubstr(file_.string())));
     EXPECT_THAT(problems_, SizeIs(again ? 0 : 1)) << "told once, when it is found";
     // Its keys stay taken.
-    EXPECT_EQ(store->FindByRequestId("request 1").status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(store->FindByRequestId("", "request 1").status().code(), absl::StatusCode::kDataLoss);
     StoredJob retry;
     retry.job.set_name("jobs/retry");
     retry.job.set_state(wan::v1::JOB_STATE_QUEUED);

@@ -61,8 +61,8 @@ class FaultyStore final : public JobStore {
     return store_->Insert(job, image, events);
   }
   absl::StatusOr<StoredJob> Get(std::string_view job) override { return store_->Get(job); }
-  absl::StatusOr<StoredJob> FindByRequestId(std::string_view id) override {
-    return store_->FindByRequestId(id);
+  absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner, std::string_view id) override {
+    return store_->FindByRequestId(owner, id);
   }
   absl::StatusOr<JobPage> List(const JobQuery& query) override { return store_->List(query); }
   absl::Status CheckWritable() override { return store_->CheckWritable(); }

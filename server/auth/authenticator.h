@@ -1,0 +1,78 @@
+// Turns what a caller presents into a principal.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/auth/file_stamp.h"
+#include "server/auth/token_file.h"
+
+namespace wan::server {
+
+// UNAUTHENTICATED: the call has no token, and its connection no client certificate.
+inline constexpr std::string_view kReasonCredentialsMissing = "CREDENTIALS_MISSING";
+// UNAUTHENTICATED: the token or certificate belongs to no principal.
+inline constexpr std::string_view kReasonCredentialsUnknown = "CREDENTIALS_UNKNOWN";
+// PERMISSION_DENIED: the principal's role may not call the method.
+inline constexpr std::string_view kReasonRoleRequired = "ROLE_REQUIRED";
+
+struct AuthenticationOptions {
+  // Path of the file of principals; empty: there are no tokens, and no subjects with a name.
+  std::string token_file;
+  // Whether connections have client certificates, which TLS has verified.
+  bool client_certificates = false;
+  // The role of a certificate whose subject is not in the file; its principal is the subject
+  // itself. Without a value such a certificate is no principal.
+  std::optional<Role> certificate_role;
+  // Hears why the file, which has changed, cannot be used; any thread, no lock held.
+  std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
+};
+
+// What a call brings.
+struct Presented {
+  // The values of the metadata `authorization`; at most one is allowed.
+  std::vector<std::string_view> authorization;
+  // The subject of the connection's client certificate; empty without one.
+  std::string_view certificate_subject;
+};
+
+// Thread-safe. Without a token file and client certificates every caller is the nameless
+// administrator.
+class Authenticator {
+ public:
+  // Reads the file; ReadTokenFile's errors, each beginning with the setting `auth_tokens`.
+  static absl::StatusOr<std::unique_ptr<Authenticator>> Open(AuthenticationOptions options);
+
+  bool enabled() const { return !options_.token_file.empty() || options_.client_certificates; }
+
+  // A token decides if there is one; otherwise the certificate. UNAUTHENTICATED says what would be
+  // right. The file is read again if it has changed since the last call, so a revoked token ends
+  // with the first call after its revocation. If the changed file cannot be used, on_problem hears
+  // of it once and the principals stay as they were.
+  absl::StatusOr<Principal> Identify(const Presented& presented);
+
+ private:
+  explicit Authenticator(AuthenticationOptions options) : options_(std::move(options)) {}
+
+  void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Principal> OfToken(std::string_view authorization) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Principal> OfSubject(std::string_view subject) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Missing() const;
+
+  const AuthenticationOptions options_;
+  absl::Mutex mutex_;
+  FileStamp stamp_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Credential> credentials_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

@@ -1,0 +1,42 @@
+// Which role each method of each service needs. A method that is not in this table is refused, and
+// a test fails as long as a method of a descriptor has no row.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/auth/principal.h"
+
+namespace google::protobuf {
+class Message;
+}
+
+namespace wan::server {
+
+struct MethodRule {
+  // As on the wire: "/wan.v1.VideoGeneration/GetJob".
+  std::string_view path;
+  // The least role that may call it.
+  Role least = Role::kAdmin;
+  // Whether every call is written to the audit log. Refused calls always are.
+  bool audited = true;
+  // The request's field, such as "name" or "job.name", that names what the call is about. Empty:
+  // the request names nothing that exists.
+  std::string_view resource_field = {};
+  // Whether that is a job, or something of a job. To a caller who is neither the job's owner nor an
+  // administrator it does not exist.
+  bool owned = false;
+};
+
+// Sorted as docs/security.md shows them.
+const std::vector<MethodRule>& MethodRules();
+
+// Null for an unknown method.
+const MethodRule* FindMethodRule(std::string_view path);
+
+// The value of a string field of `request`, given as a path of field names; empty if an inner
+// message is not set. Every path of the table exists in its method's request (a test proves it).
+std::string FieldText(const google::protobuf::Message& request, std::string_view path);
+
+}  // namespace wan::server

@@ -1,0 +1,77 @@
+// The server's certificate, its key and the authorities of its clients, as files that may change
+// while the server runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "server/auth/file_stamp.h"
+
+namespace wan::server {
+
+// Paths of PEM files.
+struct TlsPaths {
+  std::string certificate;  // with the chain behind it
+  std::string key;          // without a passphrase
+  std::string client_ca;    // empty: clients need no certificate
+};
+
+// What the files hold; they fit each other.
+struct TlsMaterial {
+  std::string certificate;
+  std::string key;
+  std::string client_ca;
+  // When the certificate ends.
+  absl::Time expiry;
+};
+
+// Reads the files and checks that a server can use them at `now`. Each error begins with the
+// setting and the file: NOT_FOUND or another code for what cannot be read, INVALID_ARGUMENT for
+// what is not PEM or a key of another certificate, FAILED_PRECONDITION for a certificate that has
+// expired or is not valid yet.
+absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsPaths& paths, absl::Time now);
+
+// Thread-safe.
+class TlsFiles {
+ public:
+  // Reads the files; ReadTlsFiles' errors. `on_problem` hears why files that have changed cannot be
+  // used, and `on_change` that new ones are, with no lock held. The clock must outlive the object.
+  static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
+      TlsPaths paths, const Clock& clock, std::function<void(const absl::Status&)> on_problem,
+      std::function<void(const TlsMaterial&)> on_change);
+
+  bool requires_client_certificate() const { return !paths_.client_ca.empty(); }
+
+  // What new connections use. The files are looked at in every call and read when one of them has
+  // changed; while what they hold does not fit together the material stays as it was.
+  std::shared_ptr<const TlsMaterial> Current();
+
+ private:
+  struct Stamps {
+    FileStamp certificate;
+    FileStamp key;
+    FileStamp client_ca;
+    friend bool operator==(const Stamps&, const Stamps&) = default;
+  };
+
+  TlsFiles(TlsPaths paths, const Clock& clock, std::function<void(const absl::Status&)> on_problem,
+           std::function<void(const TlsMaterial&)> on_change);
+  Stamps StampsNow() const;
+
+  const TlsPaths paths_;
+  const Clock& clock_;
+  const std::function<void(const absl::Status&)> on_problem_;
+  const std::function<void(const TlsMaterial&)> on_change_;
+  absl::Mutex mutex_;
+  Stamps stamps_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const TlsMaterial> material_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

@@ -1,0 +1,57 @@
+// Who did what, from where, and how it ended (docs/security.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
+#include "server/logging/logger.h"
+
+namespace wan::server {
+
+// One call. It has names only: no prompt, image, label or token.
+struct AuditEntry {
+  std::string principal;  // empty: nobody was recognised
+  std::string role;
+  std::string method;    // "/wan.v1.VideoGeneration/CancelJob"
+  std::string peer;      // as gRPC names it: "ipv4:192.0.2.7:41234"
+  std::string resource;  // "jobs/ID", a model's name; empty: none
+  std::string code;      // "OK", "PERMISSION_DENIED"
+  std::string reason;    // of the error; empty: none
+};
+
+// Thread-safe. An entry is a line of the log with the message `audit`.
+class AuditLog {
+ public:
+  // Entries go to `logger`. Both must outlive the log.
+  AuditLog(Logger& logger, const Clock& clock);
+
+  // Entries go to the end of a file, as JSON, and the file is made with mode 0600 if it is missing.
+  // When it has been moved away, the next entry makes a new one. UNAVAILABLE if it cannot be
+  // written now; what cannot be written later is told to `logger`, at most once a minute.
+  static absl::StatusOr<std::unique_ptr<AuditLog>> ToFile(const std::string& path, Logger& logger,
+                                                          const Clock& clock);
+
+  // Of callers that nobody knows at most 100 calls in 10 s are written, so that they cannot fill a
+  // disk; an entry of its own says how many were left out.
+  void Write(const AuditEntry& entry);
+
+ private:
+  AuditLog(std::unique_ptr<Logger> own, const Clock& clock);
+  // Whether an entry of an unknown caller has room; `left_out` is set when some had none before.
+  bool HasRoom(int64_t* left_out);
+
+  const std::unique_ptr<Logger> own_;  // null: the server's
+  Logger& logger_;
+  const Clock& clock_;
+  absl::Mutex mutex_;
+  int64_t window_end_ ABSL_GUARDED_BY(mutex_) = 0;
+  int in_window_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace wan::server

@@ -1,0 +1,189 @@
+#include "server/rpc/gatekeeper.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/server_context.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kAuthorization[] = "authorization";
+constexpr std::string_view kHealth = "/grpc.health.";
+constexpr std::string_view kReflection = "/grpc.reflection.";
+
+// "jobs/ID" of what begins so.
+std::string_view JobOf(std::string_view resource) {
+  const size_t first = resource.find('/');
+  if (first == std::string_view::npos) return resource;
+  return resource.substr(0, resource.find('/', first + 1));
+}
+
+AuditEntry EntryOf(const Principal& principal, std::string_view method, std::string_view peer,
+                   const absl::Status& status) {
+  AuditEntry entry;
+  entry.principal = principal.name;
+  entry.role = std::string(NameOf(principal.role));
+  entry.method = std::string(method);
+  entry.peer = std::string(peer);
+  entry.code = absl::StatusCodeToString(status.code());
+  entry.reason = ReasonOf(status);
+  return entry;
+}
+
+absl::Status RoleRequired(const Principal& principal, const MethodRule& rule) {
+  const std::string least(NameOf(rule.least));
+  absl::Status status =
+      WithReason(absl::PermissionDeniedError(absl::StrCat(
+                     std::string(rule.path), " needs the role ", least, ", and the principal '",
+                     principal.name, "' has the role ", std::string(NameOf(principal.role)))),
+                 kReasonRoleRequired);
+  status = WithMetadata(status, "required_role", least);
+  return WithMetadata(status, "role", NameOf(principal.role));
+}
+
+// The same error in words that tell nothing of the server's files.
+absl::Status WithMessage(const absl::Status& status, absl::string_view message) {
+  absl::Status said(status.code(), message);
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { said.SetPayload(url, payload); });
+  return said;
+}
+
+absl::Status WithoutFiles(const absl::Status& status) {
+  if (ReasonOf(status) == kReasonStorageUnavailable) {
+    return WithMessage(status,
+                       "the server's storage does not take reads and writes now; try again later");
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kDataLoss:
+      return WithMessage(status,
+                         "the server could not do this; an administrator finds the cause in "
+                         "its log");
+    default:
+      return status;
+  }
+}
+
+}  // namespace
+
+Call::Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf owner_of,
+           AuditLog& audit)
+    : rule_(rule),
+      caller_(std::move(caller)),
+      peer_(std::move(peer)),
+      owner_of_(std::move(owner_of)),
+      audit_(audit) {}
+
+Call::~Call() { End(absl::CancelledError("the caller is gone")).IgnoreError(); }
+
+std::optional<std::string> Call::VisibleOwner() const {
+  if (caller_.role == Role::kAdmin) return std::nullopt;
+  return caller_.name;
+}
+
+void Call::Read(const google::protobuf::Message& request) {
+  if (!rule_.resource_field.empty()) About(FieldText(request, rule_.resource_field));
+}
+
+void Call::About(std::string_view resource) {
+  absl::MutexLock lock(&mutex_);
+  resource_ = std::string(resource);
+}
+
+void Call::AboutMessage(const google::protobuf::Message& response) {
+  const auto* const name = response.GetDescriptor()->FindFieldByName("name");
+  if (name == nullptr || name->type() != google::protobuf::FieldDescriptor::TYPE_STRING) return;
+  About(response.GetReflection()->GetString(response, name));
+}
+
+absl::Status Call::CheckResource() const {
+  const std::optional<std::string> visible = VisibleOwner();
+  if (!rule_.owned || !visible.has_value()) return absl::OkStatus();
+  std::string job;
+  {
+    absl::MutexLock lock(&mutex_);
+    job = std::string(JobOf(resource_));
+  }
+  const absl::StatusOr<std::string> owner = owner_of_(job, rule_.resource_field);
+  if (!owner.ok()) return owner.status();
+  // The same words as for a job that does not exist.
+  return *owner == *visible ? absl::OkStatus() : JobNotFoundError(job);
+}
+
+absl::Status Call::End(const absl::Status& status) {
+  std::string resource;
+  bool first = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    first = !std::exchange(ended_, true);
+    resource = resource_;
+  }
+  if (first && rule_.audited) {
+    AuditEntry entry = EntryOf(caller_, rule_.path, peer_, status);
+    entry.resource = std::move(resource);
+    audit_.Write(entry);
+  }
+  return caller_.role == Role::kAdmin ? status : WithoutFiles(status);
+}
+
+Gatekeeper::Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
+                       PublicServices public_services)
+    : authenticator_(authenticator),
+      audit_(audit),
+      owner_of_(std::move(owner_of)),
+      public_services_(public_services) {}
+
+absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const grpc::ServerContextBase& context,
+                                                        std::string_view path) const {
+  static constexpr MethodRule kNoRule;
+  const MethodRule* const rule = FindMethodRule(path);
+  const absl::StatusOr<Principal> principal = Identify(context, rule == nullptr ? kNoRule : *rule);
+  absl::Status refused = principal.status();
+  if (refused.ok() && rule == nullptr) {
+    refused = absl::PermissionDeniedError(
+        absl::StrCat("the server has no rule for ", std::string(path), ", so nobody may call it"));
+  }
+  if (refused.ok() && principal->role < rule->least) refused = RoleRequired(*principal, *rule);
+  if (refused.ok()) {
+    return std::make_shared<Call>(*rule, *principal, context.peer(), owner_of_, audit_);
+  }
+  AuditEntry entry =
+      EntryOf(principal.ok() ? *principal : Principal{}, path, context.peer(), refused);
+  if (!principal.ok()) entry.role.clear();
+  audit_.Write(entry);
+  return refused;
+}
+
+absl::StatusOr<Principal> Gatekeeper::Identify(const grpc::ServerContextBase& context,
+                                               const MethodRule& rule) const {
+  const bool open = (public_services_.health && rule.path.starts_with(kHealth)) ||
+                    (public_services_.reflection && rule.path.starts_with(kReflection));
+  if (open) return Principal{"", Role::kViewer};
+  Presented presented;
+  const auto [first, last] = context.client_metadata().equal_range(kAuthorization);
+  for (auto entry = first; entry != last; ++entry) {
+    presented.authorization.emplace_back(entry->second.data(), entry->second.size());
+  }
+  const auto connection = context.auth_context();
+  std::vector<grpc::string_ref> subjects;
+  if (connection != nullptr) {
+    subjects = connection->FindPropertyValues(GRPC_X509_SUBJECT_PROPERTY_NAME);
+  }
+  if (!subjects.empty()) {
+    presented.certificate_subject = {subjects.front().data(), subjects.front().size()};
+  }
+  return authenticator_.Identify(presented);
+}
+
+}  // namespace wan::server

@@ -1,0 +1,101 @@
+// Decides about every call: who makes it, and whether that principal may.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/method_rules.h"
+#include "server/auth/principal.h"
+#include "server/logging/audit_log.h"
+
+namespace google::protobuf {
+class Message;
+}
+namespace grpc {
+class ServerContextBase;
+}
+
+namespace wan::server {
+
+// Who owns a job, "jobs/ID". NOT_FOUND, or INVALID_ARGUMENT for what is no job's name.
+using OwnerOf =
+    std::function<absl::StatusOr<std::string>(std::string_view job, std::string_view field)>;
+
+// One call that may be made. Thread-safe.
+class Call {
+ public:
+  Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf owner_of,
+       AuditLog& audit);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  // A call that nobody ended is written as one whose caller went away.
+  ~Call();
+
+  const Principal& caller() const { return caller_; }
+  // Of these owners' jobs the caller sees; nothing: everybody's.
+  std::optional<std::string> VisibleOwner() const;
+
+  // Reads from the request what the call is about. Once, before CheckResource.
+  void Read(const google::protobuf::Message& request);
+
+  // What the call is about, where only its work tells.
+  void About(std::string_view resource);
+  void AboutMessage(const google::protobuf::Message& response);
+
+  // NOT_FOUND, as for a job that does not exist, if the call is about a job that the caller may not
+  // see. May read the store.
+  absl::Status CheckResource() const;
+
+  // Writes the call's entry of the audit log, if it has one. Returns the status that the caller may
+  // see: to others than administrators nothing tells of the server's files.
+  absl::Status End(const absl::Status& status);
+
+ private:
+  const MethodRule& rule_;
+  const Principal caller_;
+  const std::string peer_;
+  const OwnerOf owner_of_;
+  AuditLog& audit_;
+  mutable absl::Mutex mutex_;
+  std::string resource_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Which of the services that are not ours anybody may call.
+struct PublicServices {
+  bool health = true;
+  bool reflection = false;
+};
+
+// Thread-safe.
+class Gatekeeper {
+ public:
+  // All must outlive the gatekeeper and its calls.
+  Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
+             PublicServices public_services);
+
+  // Whether the call of `path` ("/wan.v1.VideoGeneration/GetJob") may be made; does not block.
+  // UNAUTHENTICATED; PERMISSION_DENIED if the principal's role is too low, or the method has no
+  // rule. A refusal is written to the audit log.
+  absl::StatusOr<std::shared_ptr<Call>> Enter(const grpc::ServerContextBase& context,
+                                              std::string_view path) const;
+
+ private:
+  absl::StatusOr<Principal> Identify(const grpc::ServerContextBase& context,
+                                     const MethodRule& rule) const;
+
+  Authenticator& authenticator_;
+  AuditLog& audit_;
+  const OwnerOf owner_of_;
+  const PublicServices public_services_;
+};
+
+}  // namespace wan::server

@@ -1,0 +1,90 @@
+#include "server/rpc/grpc_port.h"
+
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <utility>
+
+namespace wan::server {
+namespace {
+
+// An image may have 32 MiB. One that is somewhat larger is still read, so that it is refused as
+// what it is, a violation of the field `image`; gRPC's own limit cuts the call off without a
+// detail.
+constexpr int kMaxRequestBytes = 64 << 20;
+// What gRPC may hold of requests that arrive and answers that wait. Above it gRPC narrows its
+// windows, and then ends calls.
+constexpr size_t kGrpcBytes = size_t{512} << 20;
+// Calls of one connection at a time; further ones wait at the caller.
+constexpr int kCallsPerConnection = 1'000;
+// How a caller is noticed that vanished without a word, and how often one may ask the same of us.
+constexpr int kKeepaliveMillis = 20'000;
+constexpr int kKeepaliveTimeoutMillis = 10'000;
+constexpr int kShortestPingMillis = 5'000;
+// How long a connection may take to begin as HTTP/2 does. One that says nothing is closed then.
+constexpr int kHandshakeMillis = 10'000;
+// For calls that are still being answered when everything else has stopped.
+constexpr std::chrono::seconds kLastCalls{2};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcPort>> GrpcPort::Listen(std::string_view setting,
+                                                           const HostPort& address,
+                                                           const ConnectionLimits& limits) {
+  ConnectionLimits own = limits;
+  own.unacknowledged = std::chrono::milliseconds(kKeepaliveTimeoutMillis);
+  absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> taken =
+      ConnectionAcceptor::Listen(address, own, setting);
+  if (!taken.ok()) return taken.status();
+  const int port = (*taken)->port();
+  return std::unique_ptr<GrpcPort>(new GrpcPort({address.host, port}, *std::move(taken)));
+}
+
+GrpcPort::GrpcPort(HostPort address, std::unique_ptr<ConnectionAcceptor> acceptor)
+    : address_(std::move(address)), acceptor_(std::move(acceptor)) {}
+
+GrpcPort::~GrpcPort() { Stop(); }
+
+absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services,
+                             const std::shared_ptr<grpc::ServerCredentials>& credentials,
+                             std::function<void(bool)> accepting) {
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  // A compressed request is unpacked before anything can limit it: 60 MiB become 60 GB.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  grpc::ResourceQuota quota("wanserve");
+  builder.SetResourceQuota(quota.Resize(kGrpcBytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kShortestPingMillis);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  door_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  for (grpc::Service* const service : services) builder.RegisterService(service);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return absl::InternalError("gRPC's server could not be started");
+  acceptor_->Start(
+      [this](int socket) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.fd = socket;
+        door_->HandleNewConnection(&connection);
+      },
+      std::move(accepting));
+  return absl::OkStatus();
+}
+
+void GrpcPort::Stop() {
+  // gRPC forgets to close what is handed over after its shutdown.
+  acceptor_->Stop();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kLastCalls);
+}
+
+}  // namespace wan::server

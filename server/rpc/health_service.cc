@@ -1,0 +1,113 @@
+#include "server/rpc/health_service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "server/rpc/call_service.h"
+#include "server/rpc/stream.h"
+
+namespace wan::server {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+constexpr char kName[] = "grpc.health.v1.Health";
+
+HealthCheckResponse::ServingStatus StatusOf(const std::optional<bool>& serving) {
+  if (!serving.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
+  return *serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+// Sends the status now, and whenever it is another one.
+class HealthStream final : public Stream<HealthCheckResponse> {
+ public:
+  HealthStream(std::string service, HealthStatuses& statuses, WorkerPool& pool)
+      : Stream(pool), service_(std::move(service)), statuses_(statuses) {}
+  ~HealthStream() override {
+    if (key_ != 0) statuses_.Unwatch(key_);
+  }
+
+ private:
+  Next Produce(HealthCheckResponse* response, absl::Status* /*status*/) override {
+    if (key_ == 0) {
+      // Weak: the statuses must not keep a stream whose call is over.
+      key_ = statuses_.Watch([weak = weak_from_this()] {
+        if (const auto stream = weak.lock()) stream->Wake();
+      });
+    }
+    const HealthCheckResponse::ServingStatus now = StatusOf(statuses_.Get(service_));
+    if (sent_ == now) return Next::kPending;
+    sent_ = now;
+    response->set_status(now);
+    return Next::kMessage;
+  }
+
+  const std::string service_;
+  HealthStatuses& statuses_;
+  int64_t key_ = 0;
+  std::optional<HealthCheckResponse::ServingStatus> sent_;
+};
+
+class HealthService final : public CallService {
+ public:
+  HealthService(HealthStatuses& statuses, const Gatekeeper& gatekeeper, Admission& admission,
+                WorkerPool& pool)
+      : CallService(kName, gatekeeper, admission, pool) {
+    AddUnary<HealthCheckRequest, HealthCheckResponse>(
+        "Check",
+        [&statuses](const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
+          const std::optional<bool> serving = statuses.Get(request.service());
+          if (!serving.has_value()) {
+            return absl::NotFoundError(
+                absl::StrCat("there is no service '", request.service(), "'"));
+          }
+          HealthCheckResponse response;
+          response.set_status(StatusOf(serving));
+          return response;
+        });
+    AddStream<HealthCheckRequest, HealthCheckResponse>(
+        "Watch", [this, &statuses](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
+          return std::make_shared<HealthStream>(admitted.message.service(), statuses, this->pool());
+        });
+  }
+};
+
+}  // namespace
+
+void HealthStatuses::Set(const std::string& service, bool serving) {
+  std::map<int64_t, std::function<void()>> watchers;
+  {
+    absl::MutexLock lock(&mutex_);
+    serving_[service] = serving;
+    watchers = watchers_;
+  }
+  for (const auto& [key, changed] : watchers) changed();
+}
+
+std::optional<bool> HealthStatuses::Get(const std::string& service) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = serving_.find(service);
+  if (found == serving_.end()) return std::nullopt;
+  return found->second;
+}
+
+int64_t HealthStatuses::Watch(std::function<void()> changed) {
+  absl::MutexLock lock(&mutex_);
+  watchers_[++last_key_] = std::move(changed);
+  return last_key_;
+}
+
+void HealthStatuses::Unwatch(int64_t key) {
+  absl::MutexLock lock(&mutex_);
+  watchers_.erase(key);
+}
+
+std::unique_ptr<grpc::Service> MakeHealthService(HealthStatuses& statuses,
+                                                 const Gatekeeper& gatekeeper, Admission& admission,
+                                                 WorkerPool& pool) {
+  return std::make_unique<HealthService>(statuses, gatekeeper, admission, pool);
+}
+
+}  // namespace wan::server

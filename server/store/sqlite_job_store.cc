@@ -1,9 +1,12 @@
 #include "server/store/sqlite_job_store.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <limits>
 #include <set>
@@ -17,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/store/group_sync.h"
 #include "server/store/sqlite_schema.h"
 
 namespace wan::server {
@@ -31,6 +35,9 @@ constexpr char kSelectJob[] =
 constexpr int kRowsAtOnce = 64;
 // A page of jobs ends early at this size, because gRPC clients accept 4 MiB by default.
 constexpr size_t kMaxPageBytes = size_t{3} << 20;
+// For stores that have nothing to sync.
+absl::Status SyncNothing() { return absl::OkStatus(); }
+
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
 // A row of kSelectJob.
@@ -117,13 +124,43 @@ class FilePlace {
   struct stat opened_ = {};
 };
 
+// Syncs the write-ahead log beside a database. A descriptor of its own does no harm there: SQLite's
+// locks, which would end when it is closed, are on the database's file.
+class LogFile {
+ public:
+  LogFile(const std::string& database, const std::string& where)
+      : path_(database + "-wal"), where_(where) {}
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  ~LogFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+  absl::Status Sync() {
+    // SQLite makes the file at the first write, and keeps it until the database is closed.
+    if (descriptor_ < 0) descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor_ >= 0 && fdatasync(descriptor_) == 0) return absl::OkStatus();
+    return WithReason(absl::UnavailableError(absl::StrCat(
+                          where_, ": ", path_, " could not be synced (",
+                          std::generic_category().message(errno), "); the disk must take writes")),
+                      kReasonStorageUnavailable);
+  }
+
+ private:
+  const std::string path_;
+  const std::string where_;
+  int descriptor_ = -1;
+};
+
 class SqliteJobStore final : public JobStore {
  public:
   SqliteJobStore(std::unique_ptr<SQLite::Database> database, const std::string& file,
-                 const std::string& where, std::function<void(const absl::Status&)> on_problem)
+                 const std::string& where, std::function<void(const absl::Status&)> on_problem,
+                 std::function<absl::Status()> sync)
       : where_(where),
         on_problem_(std::move(on_problem)),
         place_(file),
+        sync_(std::move(sync)),
         database_(std::move(database)) {}
 
   absl::Status Prepare(absl::Status (*prepare)(SQLite::Database&, const std::string&)) {
@@ -133,17 +170,24 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status CheckWritable() override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+    absl::Status written = Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
       if (absl::Status placed = place_.Check(where_); !placed.ok()) return placed;
       WriteNothing(*database_);
+      if (!unsynced_.ok()) {
+        // What the log has may be lost. All of it goes into the database's file, and is synced.
+        SQLite::Statement checkpoint(*database_, "PRAGMA wal_checkpoint(TRUNCATE)");
+        if (checkpoint.executeStep() && checkpoint.getColumn(0).getInt() != 0) return unsynced_;
+        unsynced_ = absl::OkStatus();
+      }
       return absl::OkStatus();
     });
+    return written.ok() ? sync_.Await() : written;
   }
 
   absl::Status Insert(const StoredJob& stored, const std::string& image,
                       std::span<const wan::v1::Event> events) override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      if (absl::Status placed = place_.Check(where_); !placed.ok()) return placed;
+    absl::Status written = Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
       SQLite::Database& db = *database_;
       SQLite::Transaction transaction(db);
       const wan::v1::Job& job = stored.job;
@@ -170,7 +214,7 @@ class SqliteJobStore final : public JobStore {
       insert.bind(7, job.owner());
       insert.exec();
       const int64_t number = db.getLastInsertRowid();
-      InsertEvents(number, events);
+      InsertEvents(job.name(), number, events);
       if (!image.empty()) {
         SQLite::Statement statement(db, "INSERT INTO images (job, image) VALUES (?, ?)");
         statement.bind(1, number);
@@ -180,11 +224,21 @@ class SqliteJobStore final : public JobStore {
       transaction.commit();
       return absl::OkStatus();
     });
+    if (!written.ok()) return written;
+    absl::Status synced = sync_.Await();
+    if (!synced.ok()) {
+      Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+        unsynced_.Update(synced);
+        RemoveJob(stored.job.name());
+        return absl::OkStatus();
+      }).IgnoreError();  // then it runs after the next start, although its caller was refused
+    }
+    return synced;
   }
 
   absl::Status Apply(std::span<const JobChange> changes) override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      if (absl::Status placed = place_.Check(where_); !placed.ok()) return placed;
+    absl::Status written = Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
       SQLite::Transaction transaction(*database_);
       for (const JobChange& change : changes) {
         absl::Status status = ApplyOne(change);
@@ -193,6 +247,18 @@ class SqliteJobStore final : public JobStore {
       transaction.commit();
       return absl::OkStatus();
     });
+    if (!written.ok()) return written;
+    absl::Status synced = sync_.Await();
+    if (!synced.ok()) {
+      absl::MutexLock lock(&mutex_);
+      unsynced_.Update(synced);
+      for (const JobChange& change : changes) {
+        for (const wan::v1::Event& event : change.events) {
+          unsynced_events_.emplace(change.job, event.sequence());
+        }
+      }
+    }
+    return synced;
   }
 
   absl::StatusOr<StoredJob> Get(std::string_view job) override {
@@ -423,12 +489,35 @@ class SqliteJobStore final : public JobStore {
         kReasonJobDamaged);
   }
 
-  void InsertEvents(int64_t number, std::span<const wan::v1::Event> events)
+  // OK if there is sense in writing.
+  absl::Status CheckReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return unsynced_.ok() ? place_.Check(where_) : unsynced_;
+  }
+
+  void RemoveJob(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    SQLite::Transaction transaction(*database_);
+    for (const char* const rows : {"events WHERE job", "images WHERE job", "jobs WHERE number"}) {
+      SQLite::Statement remove(
+          *database_,
+          absl::StrCat("DELETE FROM ", rows, " = (SELECT number FROM jobs WHERE name = ?)"));
+      remove.bind(1, name);
+      remove.exec();
+    }
+    transaction.commit();
+  }
+
+  void InsertEvents(const std::string& job, int64_t number, std::span<const wan::v1::Event> events)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (events.empty()) return;
     SQLite::Statement insert(*database_,
                              "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
     for (const wan::v1::Event& event : events) {
+      if (unsynced_events_.erase({job, event.sequence()}) > 0) {
+        SQLite::Statement remove(*database_, "DELETE FROM events WHERE job = ? AND sequence = ?");
+        remove.bind(1, number);
+        remove.bind(2, event.sequence());
+        remove.exec();
+      }
       insert.bind(1, number);
       insert.bind(2, event.sequence());
       BindBlob(insert, 3, event.SerializeAsString());
@@ -455,7 +544,7 @@ class SqliteJobStore final : public JobStore {
         drop.exec();
       }
     }
-    InsertEvents(number, change.events);
+    InsertEvents(change.job, number, change.events);
     if (change.report.has_value()) {
       SQLite::Statement replace(db, "INSERT OR REPLACE INTO reports (job, report) VALUES (?, ?)");
       replace.bind(1, number);
@@ -468,7 +557,13 @@ class SqliteJobStore final : public JobStore {
   const std::string where_;  // the file, for messages
   const std::function<void(const absl::Status&)> on_problem_;
   const FilePlace place_;
+  // Outside the lock: nobody waits for the disk who only reads.
+  GroupSync sync_;
   absl::Mutex mutex_;
+  // Why what was written last may not be durable. Nothing is written any more until it is.
+  absl::Status unsynced_ ABSL_GUARDED_BY(mutex_);
+  // Events, by job and sequence, that are there although their Apply was refused: it is repeated.
+  std::set<std::pair<std::string, int64_t>> unsynced_events_ ABSL_GUARDED_BY(mutex_);
   // The numbers of the damaged rows that were reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<SQLite::Database> database_ ABSL_PT_GUARDED_BY(mutex_);
@@ -488,12 +583,12 @@ OpenMode ToReadAndWrite(const std::string& name) {
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
     const OpenMode& mode, const std::string& file, const std::string& where,
-    std::function<void(const absl::Status&)> on_problem) {
+    std::function<void(const absl::Status&)> on_problem, std::function<absl::Status()> sync) {
   std::unique_ptr<SqliteJobStore> store;
   try {
     store = std::make_unique<SqliteJobStore>(
         std::make_unique<SQLite::Database>(mode.name, mode.flags, /*aBusyTimeoutMs=*/0, mode.vfs),
-        file, where, std::move(on_problem));
+        file, where, std::move(on_problem), std::move(sync));
   } catch (const SQLite::Exception& error) {
     return SqliteStatus(error, where);
   }
@@ -509,9 +604,13 @@ std::string WhereOf(const std::filesystem::path& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
-    const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem) {
+    const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem,
+    std::function<absl::Status()> sync) {
+  if (sync == nullptr) {
+    sync = [log = std::make_shared<LogFile>(file.string(), WhereOf(file))] { return log->Sync(); };
+  }
   return OpenStore(ToReadAndWrite(file.string()), file.string(), WhereOf(file),
-                   std::move(on_problem));
+                   std::move(on_problem), std::move(sync));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
@@ -538,12 +637,12 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
     }
     absl::StrAppend(&mode.name, "?immutable=1");
   }
-  return OpenStore(mode, file.string(), WhereOf(file), std::move(on_problem));
+  return OpenStore(mode, file.string(), WhereOf(file), std::move(on_problem), &SyncNothing);
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore() {
   const std::string name = ":memory:";
-  return OpenStore(ToReadAndWrite(name), name, "job database in memory", nullptr);
+  return OpenStore(ToReadAndWrite(name), name, "job database in memory", nullptr, &SyncNothing);
 }
 
 }  // namespace wan::server

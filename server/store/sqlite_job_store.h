@@ -1,4 +1,6 @@
-// The embedded JobStore: one SQLite file in WAL mode, synced at every commit.
+// The embedded JobStore: one SQLite file in WAL mode. A write is synced before it returns, together
+// with those of other threads, and without the store's lock: reading never waits for a sync, except
+// for that of a checkpoint (some 1,000 pages) and of the log's header.
 #pragma once
 
 #include <filesystem>
@@ -18,9 +20,13 @@ namespace wan::server {
 //
 // A damaged row costs only its own job: the first call that meets it moves it to the table
 // damaged_jobs and calls `on_problem` once, on its own thread with no lock held.
+//
+// `sync` makes the file's write-ahead log durable; null means fdatasync. After a sync that failed
+// the store refuses writes until CheckWritable has brought all of the log into the database.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
     const std::filesystem::path& file,
-    std::function<void(const absl::Status&)> on_problem = nullptr);
+    std::function<void(const absl::Status&)> on_problem = nullptr,
+    std::function<absl::Status()> sync = nullptr);
 
 // Opens a file that this process cannot write, because the disk is read-only or the rights do not
 // suffice. Reads the write-ahead log as well. Every change is refused with the reason

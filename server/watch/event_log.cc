@@ -40,6 +40,28 @@ using internal::EventStream;
 
 constexpr absl::Duration kRewriteDelay = absl::Seconds(1);
 constexpr int kPageEvents = 256;
+
+// Where a transaction ends: the store is locked while it takes one.
+constexpr size_t kTransactionChanges = 64;
+constexpr size_t kTransactionBytes = size_t{1} << 20;
+
+size_t BytesOf(const JobChange& change) {
+  size_t bytes = 0;
+  if (change.row.has_value()) bytes += change.row->ByteSizeLong();
+  if (change.report.has_value()) bytes += change.report->ByteSizeLong();
+  for (const wan::v1::Event& event : change.events) bytes += event.ByteSizeLong();
+  return bytes;
+}
+
+// Of changes, those that go into the next transaction: at least one.
+std::span<const JobChange> NextTransaction(std::span<const JobChange> changes) {
+  size_t count = 0;
+  for (size_t bytes = 0; count < std::min(changes.size(), kTransactionChanges); ++count) {
+    bytes += BytesOf(changes[count]);
+    if (count > 0 && bytes > kTransactionBytes) break;
+  }
+  return changes.first(count);
+}
 // The `first` of a stream whose events are all in the store.
 constexpr int64_t kAllStored = std::numeric_limits<int64_t>::max();
 
@@ -252,6 +274,7 @@ void EventLog::WriterLoop() {
   for (;;) {
     Batch batch = std::exchange(refused, {});
     const size_t shown = batch.changes.size();
+    Batch pending;
     std::unordered_map<std::string, wan::v1::Event> previews;
     std::vector<std::shared_ptr<EventStream>> closing;
     uint64_t appended = 0;
@@ -259,10 +282,7 @@ void EventLog::WriterLoop() {
     {
       absl::MutexLock lock(&mutex_);
       AwaitWork(shown > 0);
-      std::move(pending_.changes.begin(), pending_.changes.end(),
-                std::back_inserter(batch.changes));
-      std::move(pending_.stored.begin(), pending_.stored.end(), std::back_inserter(batch.stored));
-      pending_ = {};
+      pending = std::exchange(pending_, {});
       previews.swap(previews_);
       appended = appended_;
       stop = stop_;
@@ -272,17 +292,25 @@ void EventLog::WriterLoop() {
       }
     }
 
-    const std::vector<absl::Status> results = Write(batch.changes);
+    std::move(pending.changes.begin(), pending.changes.end(), std::back_inserter(batch.changes));
+    std::move(pending.stored.begin(), pending.stored.end(), std::back_inserter(batch.stored));
+
+    std::unordered_map<std::string, absl::Status> refused_jobs;
     absl::Status first_error;
-    for (size_t i = 0; i < batch.changes.size(); ++i) {
-      if (i >= shown) Show(batch.changes[i]);
-      if (results[i].ok()) {
-        FinishStored(batch.changes[i], batch.stored[i]);
-        continue;
+    for (size_t begin = 0; begin < batch.changes.size();) {
+      const std::vector<absl::Status> results =
+          Write(NextTransaction(std::span(batch.changes).subspan(begin)), refused_jobs);
+      for (const absl::Status& result : results) {
+        const size_t i = begin++;
+        if (i >= shown) Show(batch.changes[i]);
+        if (result.ok()) {
+          FinishStored(batch.changes[i], batch.stored[i]);
+          continue;
+        }
+        first_error.Update(result);
+        refused.changes.push_back(std::move(batch.changes[i]));
+        refused.stored.push_back(std::move(batch.stored[i]));
       }
-      first_error.Update(results[i]);
-      refused.changes.push_back(std::move(batch.changes[i]));
-      refused.stored.push_back(std::move(batch.stored[i]));
     }
     if (shown == 0 && !first_error.ok()) on_problem_(first_error);
 
@@ -309,18 +337,19 @@ void EventLog::WriterLoop() {
   }
 }
 
-std::vector<absl::Status> EventLog::Write(const std::vector<JobChange>& changes) {
-  if (changes.empty() || store_.Apply(changes).ok()) {
-    return std::vector<absl::Status>(changes.size());
-  }
+std::vector<absl::Status> EventLog::Write(std::span<const JobChange> changes,
+                                          std::unordered_map<std::string, absl::Status>& refused) {
+  const bool none_refused =
+      std::none_of(changes.begin(), changes.end(),
+                   [&](const JobChange& change) { return refused.contains(change.job); });
+  if (none_refused && store_.Apply(changes).ok()) return std::vector<absl::Status>(changes.size());
   // Write one by one, so that a change that the store never accepts delays only its own job.
   std::vector<absl::Status> results;
-  std::unordered_map<std::string, absl::Status> refused_jobs;
   for (const JobChange& change : changes) {
-    const auto refused = refused_jobs.find(change.job);
-    results.push_back(refused != refused_jobs.end() ? refused->second
-                                                    : store_.Apply(std::span(&change, 1)));
-    if (!results.back().ok()) refused_jobs.emplace(change.job, results.back());
+    const auto before = refused.find(change.job);
+    results.push_back(before != refused.end() ? before->second
+                                              : store_.Apply(std::span(&change, 1)));
+    if (!results.back().ok()) refused.emplace(change.job, results.back());
   }
   return results;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -65,9 +66,10 @@ class EventCursor {
   absl::Status status_;
 };
 
-// Thread-safe. One thread writes the changes of all jobs in batches, so that Append never waits for
-// the disk. Cursors see an event only after it was written. If the store refuses a write, cursors
-// see the events all the same, and the log writes them again with those that follow.
+// Thread-safe. One thread writes the changes of all jobs in transactions of bounded size, so that
+// Append never waits for the disk, and nobody waits long for the store. Cursors see an event only
+// after it was written. If the store refuses a write, cursors see the events all the same, and the
+// log writes them again with those that follow.
 class EventLog {
  public:
   // `store` and `clock` must outlive the log, and the log must outlive its cursors. `on_problem` is
@@ -129,8 +131,10 @@ class EventLog {
   // Waits for work; after a refused write, at most until it is time to try again.
   void AwaitWork(bool refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes changes and returns the status of each. Tries all in one transaction first, then one by
-  // one. After a refused change no later change of the same job is written.
-  std::vector<absl::Status> Write(const std::vector<JobChange>& changes);
+  // one. `refused` has the jobs of which an earlier change was refused, and takes up more: after a
+  // refused change no later change of the same job is written.
+  std::vector<absl::Status> Write(std::span<const JobChange> changes,
+                                  std::unordered_map<std::string, absl::Status>& refused);
   // Shows a change to the job's cursors.
   void Show(const JobChange& change);
   // Calls `stored` and forgets the job if it has ended.

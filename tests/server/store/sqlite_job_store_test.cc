@@ -3,15 +3,22 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
+#include "server/store/group_sync.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
@@ -77,11 +84,134 @@ TEST_F(SqliteJobStoreTest, AnswersSurviveWithoutAClose) {
   EXPECT_EQ((*after_kill)->Unfinished()->size(), 3);
 }
 
+// A sync that is counted, held and made to fail.
+class FakeSync {
+ public:
+  std::function<absl::Status()> function() {
+    return [this] {
+      absl::MutexLock lock(&mutex_);
+      const int number = ++begun_;
+      const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_; };
+      mutex_.Await(absl::Condition(&free));
+      return number > well_ ? status_ : absl::OkStatus();
+    };
+  }
+  void Hold(bool hold) {
+    absl::MutexLock lock(&mutex_);
+    held_ = hold;
+  }
+  void Fail(const absl::Status& status) { FailAfter(0, status); }
+  // From the sync behind the first `well` ones on.
+  void FailAfter(int well, const absl::Status& status) {
+    absl::MutexLock lock(&mutex_);
+    well_ = well;
+    status_ = status;
+  }
+  void AwaitBegun(int count) {
+    absl::MutexLock lock(&mutex_);
+    const auto begun = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begun_ >= count; };
+    mutex_.Await(absl::Condition(&begun));
+  }
+  int begun() {
+    absl::MutexLock lock(&mutex_);
+    return begun_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int begun_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  int well_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
 TEST_F(SqliteJobStoreTest, SyncsEveryCommitToAWriteAheadLog) {
-  auto store = OpenSqliteJobStore(file_);
+  FakeSync sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
+  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE(Fill(**store, 2).ok());
+  EXPECT_EQ(sync.begun(), 2);
+  JobChange change;
+  change.job = "jobs/0";
+  change.events.emplace_back().set_sequence(2);
+  ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+  EXPECT_EQ(sync.begun(), 3);
+  EXPECT_TRUE(std::filesystem::exists(file_.string() + "-wal"));
+}
+
+TEST_F(SqliteJobStoreTest, NobodyWaitsForASyncWhoOnlyReads) {
+  FakeSync sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
   ASSERT_TRUE(store.ok());
   ASSERT_TRUE(Fill(**store, 1).ok());
-  EXPECT_TRUE(std::filesystem::exists(file_.string() + "-wal"));
+  sync.Hold(true);
+  std::atomic<bool> returned = false;
+  std::thread writer([&] {
+    JobChange change;
+    change.job = "jobs/0";
+    change.events.emplace_back().set_sequence(2);
+    EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+    returned = true;
+  });
+  sync.AwaitBegun(2);
+  EXPECT_TRUE((*store)->Get("jobs/0").ok());
+  EXPECT_TRUE((*store)->List({}).ok());
+  EXPECT_TRUE((*store)->Events("jobs/0", 0, 10).ok());
+  EXPECT_FALSE(returned);  // what is not durable is not answered
+  sync.Hold(false);
+  writer.join();
+}
+
+TEST(GroupSyncTest, WhoComesDuringASyncSharesTheNext) {
+  constexpr int kCallers = 16;
+  FakeSync sync;
+  GroupSync group(sync.function());
+  sync.Hold(true);
+  std::vector<std::thread> callers;
+  callers.emplace_back([&] { EXPECT_TRUE(group.Await().ok()); });
+  sync.AwaitBegun(1);
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&] { EXPECT_EQ(group.Await().message(), "second"); });
+  }
+  while (group.waiting() < kCallers) std::this_thread::yield();
+  EXPECT_EQ(sync.begun(), 1);
+  sync.FailAfter(1, absl::UnavailableError("second"));
+  sync.Hold(false);
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sync.begun(), 2);
+}
+
+TEST_F(SqliteJobStoreTest, AfterAFailedSyncNothingIsWrittenUntilAllIsDurable) {
+  FakeSync sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
+  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE(Fill(**store, 1).ok());
+  const absl::Status failure =
+      WithReason(absl::UnavailableError("fdatasync"), kReasonStorageUnavailable);
+  JobChange change;
+  change.job = "jobs/0";
+  change.events.emplace_back().set_sequence(2);
+  sync.Fail(failure);
+  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
+  sync.Fail(absl::OkStatus());
+  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
+  ASSERT_TRUE((*store)->CheckWritable().ok());
+  // The same change again, as the event log does it.
+  EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+  EXPECT_EQ((*store)->Events("jobs/0", 0, 10)->size(), 2u);
+  EXPECT_FALSE((*store)->Apply(std::span(&change, 1)).ok());  // its sequence is taken now
+
+  StoredJob job;
+  job.job.set_name("jobs/new");
+  job.job.set_state(wan::v1::JOB_STATE_QUEUED);
+  wan::v1::Event event;
+  event.set_sequence(1);
+  sync.Fail(failure);
+  EXPECT_EQ((*store)->Insert(job, "image", std::span(&event, 1)), failure);
+  sync.Fail(absl::OkStatus());
+  EXPECT_TRUE(absl::IsNotFound((*store)->Get("jobs/new").status()));
+  ASSERT_TRUE((*store)->CheckWritable().ok());
+  EXPECT_TRUE((*store)->Insert(job, "image", std::span(&event, 1)).ok());
 }
 
 TEST_F(SqliteJobStoreTest, SecondUserIsRefused) {

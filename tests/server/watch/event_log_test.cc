@@ -1,6 +1,7 @@
 // Writing, showing, following; and a store that refuses.
 #include "server/watch/event_log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <memory>
@@ -39,9 +40,12 @@ class FaultyStore final : public JobStore {
     held_ = hold;
   }
   int applies() const { return applies_; }
+  // The most changes of one write.
+  int largest_apply() const { return largest_apply_; }
 
   absl::Status Apply(std::span<const JobChange> changes) override {
     ++applies_;
+    largest_apply_ = std::max<int>(largest_apply_, static_cast<int>(changes.size()));
     {
       absl::MutexLock lock(&mutex_);
       const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_; };
@@ -82,6 +86,7 @@ class FaultyStore final : public JobStore {
   std::string refused_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<int> applies_ = 0;
+  std::atomic<int> largest_apply_ = 0;
 };
 
 class EventLogTest : public testing::Test {
@@ -178,7 +183,43 @@ TEST_F(EventLogTest, AppendNeverWaitsForTheStoreAndWritesAreGrouped) {
   store_.Hold(false);
   ASSERT_TRUE(log_->Flush().ok());
   EXPECT_EQ(store_.Events("jobs/a", 0, 2000)->size(), 1002u);
-  EXPECT_EQ(store_.applies(), 2);
+  // The store is locked while it takes a transaction, so that each has an end.
+  EXPECT_EQ(store_.largest_apply(), 64);
+  EXPECT_EQ(store_.applies(), 1 + (1000 + 63) / 64);
+}
+
+TEST_F(EventLogTest, ATransactionEndsWhenItsBytesAreMany) {
+  AddJob("jobs/a");
+  store_.Hold(true);
+  log_->Append(Change("jobs/a", {"x"}));
+  while (store_.applies() == 0) std::this_thread::yield();
+  const std::string large(600'000, 'y');
+  for (int i = 0; i < 4; ++i) log_->Append(Change("jobs/a", {large.c_str()}));
+  store_.Hold(false);
+  ASSERT_TRUE(log_->Flush().ok());
+  EXPECT_EQ(store_.Events("jobs/a", 0, 10)->size(), 6u);
+  EXPECT_EQ(store_.applies(), 1 + 4);
+}
+
+TEST_F(EventLogTest, NothingOvertakesARefusedChangeIntoALaterTransaction) {
+  AddJob("jobs/a");
+  AddJob("jobs/b");
+  store_.Hold(true);
+  log_->Append(Change("jobs/b", {"x"}));
+  while (store_.applies() == 0) std::this_thread::yield();
+  log_->Append(Change("jobs/a", {"refused"}));
+  for (int i = 0; i < 100; ++i) log_->Append(Change("jobs/b", {"y"}));
+  log_->Append(Change("jobs/a", {"behind"}));
+  store_.Refuse("refused");
+  store_.Hold(false);
+  EXPECT_FALSE(log_->Flush().ok());
+  EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first"));
+  EXPECT_EQ(store_.Events("jobs/b", 0, 200)->size(), 102u);
+  store_.Refuse("");
+  clock_.Advance(absl::Seconds(1));
+  log_->Append(Change("jobs/b", {"z"}));
+  ASSERT_TRUE(log_->Flush().ok());
+  EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first", "start refused", "start behind"));
 }
 
 TEST_F(EventLogTest, NotifiesOncePerPending) {

@@ -190,12 +190,12 @@ struct JobService::Parts {
         timer(clock),
         models(engine, executor, clock,
                {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners,
-                [this](const absl::Status& problem) { LoseDevice(problem); }}),
+                [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); }}),
         table({store, *log, models, timer, estimator, clock, engine.Device().device,
                engine.Device().dtype, options.queue_capacity, options.max_attempts,
                options.listeners}),
         runner({engine, store, table, *log, artifacts, estimator, clock, storage, options.sinks,
-                [this](const absl::Status& problem) { LoseDevice(problem); },
+                [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
                 options.server_version}),
         callers(clock, options.caller_grace, [this](const std::string& job) {
           table.Cancel(job, StopCause::kCancelled, kCallerWentAway);
@@ -209,9 +209,9 @@ struct JobService::Parts {
   }
 
   // Called on the executor's thread. What runs now is the executor's last work.
-  void LoseDevice(const absl::Status& problem) {
+  void LoseDevice(DeviceLoss cause, const absl::Status& problem) {
     table.LoseDevice();
-    for (StateListener* listener : listeners) listener->OnDeviceLost(problem);
+    for (StateListener* listener : listeners) listener->OnDeviceLost(cause, problem);
     executor.Halt();
   }
 
@@ -221,7 +221,7 @@ struct JobService::Parts {
     absl::Status status = canary.status();
     if (canary.ok() && canary->has_value()) status = CompareCanary(data_dir, **canary);
     if (status.ok()) return;
-    if (IsDeviceLost(status)) return LoseDevice(status);
+    if (IsDeviceLost(status)) return LoseDevice(DeviceLoss::kCanary, status);
     for (StateListener* listener : listeners) listener->OnProblem(status);
   }
 

@@ -32,12 +32,26 @@ void CheckName(const std::string& field, const std::string& name,
     return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
   });
   if (named && !name.empty() && name.size() <= kMaxNameLength) return;
-  violations.push_back({field, absl::StrCat("'", name, "' is not a valid name; must be 1 to ",
-                                            kMaxNameLength, " letters, digits, '.', '_' and '-'")});
+  violations.push_back({field, absl::StrCat("'", name.substr(0, kMaxNameLength),
+                                            "' is not a valid name; must be 1 to ", kMaxNameLength,
+                                            " letters, digits, '.', '_' and '-'")});
+}
+
+void CheckPathBytes(const std::string& field, const std::string& path,
+                    std::vector<FieldViolation>& violations) {
+  if (path.size() <= kMaxPathBytes) return;
+  violations.push_back(
+      {field, absl::StrCat("has ", path.size(), " bytes; must have at most ", kMaxPathBytes)});
 }
 
 absl::Status CheckSpec(const ModelSpec& spec) {
+  if (spec.loras.size() > kMaxLorasOfModel) {
+    return InvalidFields(
+        {{"loras", absl::StrCat("has ", spec.loras.size(), " entries; must have at most ",
+                                kMaxLorasOfModel)}});
+  }
   std::vector<FieldViolation> violations;
+  CheckPathBytes("path", spec.path, violations);
   CheckName("name", spec.name, violations);
   if (spec.path.empty()) {
     violations.push_back({"path", "must be a checkpoint's folder or 'synthetic:FAMILY'"});
@@ -45,6 +59,7 @@ absl::Status CheckSpec(const ModelSpec& spec) {
   for (size_t i = 0; i < spec.loras.size(); ++i) {
     const std::string field = absl::StrCat("loras[", i, "]");
     CheckName(field + ".name", spec.loras[i].name, violations);
+    CheckPathBytes(field + ".path", spec.loras[i].path, violations);
     if (spec.loras[i].path.empty()) {
       violations.push_back(
           {field + ".path", "must be a safetensors file or a folder that PEFT wrote"});

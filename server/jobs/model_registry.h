@@ -27,6 +27,10 @@ namespace wan::server {
 // Most shapes of one WarmupModel call: each may take as long as a job.
 inline constexpr size_t kMaxWarmupShapes = 16;
 
+// Most LoRAs of one model, counting the file of each expert, and most bytes of a path.
+inline constexpr size_t kMaxLorasOfModel = 64;
+inline constexpr size_t kMaxPathBytes = 4096;
+
 struct ModelRegistryOptions {
   // Whether loading includes a warm-up. A model whose warm-up fails becomes FAILED.
   bool warm_up_on_load = true;
@@ -52,7 +56,8 @@ class ModelRegistry {
   ModelRegistry(Engine& engine, Executor& executor, Clock& clock, ModelRegistryOptions options);
 
   // Adds a model in the state UNLOADED. ALREADY_EXISTS if the name is taken; INVALID_ARGUMENT if
-  // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', or if a path is empty.
+  // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', if a path does not have 1
+  // to kMaxPathBytes bytes, or if there are more than kMaxLorasOfModel LoRAs.
   absl::Status Add(const ModelSpec& spec);
 
   // Loads a model and, if the options say so, warms it up. If `spec.path` is empty, the model's

@@ -85,7 +85,7 @@ void ActivityLog::OnProblem(const absl::Status& problem) {
       {{"code", absl::StatusCodeToString(problem.code())}, {"error", Text(problem.message())}});
 }
 
-void ActivityLog::OnDeviceLost(const absl::Status& problem) {
+void ActivityLog::OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& problem) {
   logger_.Log(LogLevel::kError, "device lost", {{"error", Text(problem.message())}});
 }
 

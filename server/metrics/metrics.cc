@@ -25,6 +25,10 @@ const prometheus::Histogram::BucketBoundaries kSeconds = {
 // The engine's sample of a stopped job.
 constexpr std::string_view kStopSeconds = "stop_seconds";
 
+// Labels of wan_device_lost.
+constexpr char kLostByError[] = "error";
+constexpr char kLostByCanary[] = "canary";
+
 struct FinalState {
   wan::v1::JobState state;
   const char* label;
@@ -62,6 +66,13 @@ struct Metrics::Families final : prometheus::Collectable {
       prometheus::BuildCounter()
           .Name("wan_jobs_total")
           .Help("Jobs that ended since the server started, by how they ended.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& device_lost =
+      prometheus::BuildGauge()
+          .Name("wan_device_lost")
+          .Help(
+              "1 from the loss of the device until the process ends, by how it was found: an error "
+              "of the driver, or a canary that failed; else 0.")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& build_info =
       prometheus::BuildGauge()
@@ -114,6 +125,9 @@ Metrics::Metrics(const BuildInfo& build) : families_(std::make_shared<Families>(
   families_->build_info
       .Add({{"version", build.version}, {"device", build.device}, {"dtype", build.dtype}})
       .Set(1);
+  for (const char* const cause : {kLostByError, kLostByCanary}) {
+    families_->device_lost.Add({{"cause", cause}}).Set(0);
+  }
 }
 
 Metrics::~Metrics() { SetSource(nullptr); }
@@ -145,6 +159,11 @@ void Metrics::OnModelState(const wan::v1::Model& model) {
     families_->jobs_total.Add(
         {{"model", std::string(BareModelName(model.name()))}, {"state", final.label}});
   }
+}
+
+void Metrics::OnDeviceLost(DeviceLoss cause, const absl::Status& /*problem*/) {
+  const char* const label = cause == DeviceLoss::kCanary ? kLostByCanary : kLostByError;
+  families_->device_lost.Add({{"cause", label}}).Set(1);
 }
 
 std::shared_ptr<prometheus::Collectable> Metrics::collectable() const { return families_; }

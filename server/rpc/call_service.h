@@ -15,6 +15,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,8 +24,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/gatekeeper.h"
+#include "server/rpc/request_size.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/stream.h"
 #include "server/rpc/worker_pool.h"
@@ -62,8 +65,12 @@ struct AdmittedRequest {
   std::shared_ptr<Call> call = nullptr;
 };
 
-// RESOURCE_EXHAUSTED (SERVER_BUSY), or INVALID_ARGUMENT if the bytes are no `Request`. The bytes
-// are gone afterwards, one way or the other.
+// Most bytes of a request beside its images: more than twice what any valid one has. It bounds what
+// parsing takes, before anything is parsed.
+inline constexpr int64_t kMaxPlainRequestBytes = int64_t{512} << 10;
+
+// RESOURCE_EXHAUSTED (SERVER_BUSY), or INVALID_ARGUMENT if the bytes are no `Request`, or too many.
+// The bytes are gone afterwards, one way or the other.
 template <typename Request>
 absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission,
                                                const ArrivedRequest& arrived) {
@@ -71,6 +78,17 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission,
   bytes.Swap(&arrived.bytes);
   auto place = admission.Request(static_cast<int64_t>(bytes.Length()));
   if (!place.ok()) return place.status();
+  if (bytes.Length() > static_cast<size_t>(kMaxPlainRequestBytes)) {
+    grpc::ProtoBufferReader walked(&bytes);
+    const auto field = walked.status().ok() ? FieldPastPlainBytes(*Request::descriptor(), walked,
+                                                                  kMaxPlainRequestBytes)
+                                            : std::nullopt;
+    if (field.has_value()) {
+      return InvalidFields(
+          {{*field, absl::StrCat("with it the request has more than ", kMaxPlainRequestBytes,
+                                 " bytes beside its images, the most it may")}});
+    }
+  }
   AdmittedRequest<Request> admitted{{}, *std::move(place)};
   grpc::ProtoBufferReader reader(&bytes);
   // An empty message has no bytes, and its reader no first block.

@@ -46,7 +46,7 @@ void HealthReporter::OnModelState(const wan::v1::Model& model) {
   Publish();
 }
 
-void HealthReporter::OnDeviceLost(const absl::Status&) {
+void HealthReporter::OnDeviceLost(DeviceLoss, const absl::Status&) {
   absl::MutexLock lock(&mutex_);
   device_lost_ = true;
   Publish();

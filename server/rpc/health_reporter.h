@@ -32,7 +32,7 @@ class HealthReporter final : public StateListener {
   void SetAccepting(bool accepting);
 
   void OnModelState(const wan::v1::Model& model) override;
-  void OnDeviceLost(const absl::Status& problem) override;
+  void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnStorage(const absl::Status& status) override;
 
  private:

@@ -68,7 +68,7 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
 class DeviceLossListener final : public StateListener {
  public:
   explicit DeviceLossListener(std::function<void()> tell) : tell_(std::move(tell)) {}
-  void OnDeviceLost(const absl::Status&) override { std::call_once(told_, tell_); }
+  void OnDeviceLost(DeviceLoss, const absl::Status&) override { std::call_once(told_, tell_); }
 
  private:
   const std::function<void()> tell_;

@@ -13,6 +13,12 @@
 
 namespace wan::server {
 
+// How a device was found to be lost.
+enum class DeviceLoss {
+  kError,   // a job or a model task failed, and the driver says that the device no longer works
+  kCanary,  // the computation before the first model failed, or gave other bits than it should
+};
+
 // The calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
 // model's changes, with the lock held that keeps this order: an implementation must be quick, and
 // must not call JobService or ModelRegistry.
@@ -29,7 +35,7 @@ class StateListener {
   // An error that no caller gets: a write that the store refused, a file that was not removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // The engine's device no longer works. No job runs in this process after this.
-  virtual void OnDeviceLost(const absl::Status& /*problem*/) {}
+  virtual void OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& /*problem*/) {}
 };
 
 // Says whose telemetry a sink will receive.

@@ -26,8 +26,9 @@ using wan::v1::JOB_STATE_QUEUED;
 // Hears of the loss as health and main do.
 class LossListener final : public StateListener {
  public:
-  void OnDeviceLost(const absl::Status& problem) override {
+  void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override {
     absl::MutexLock lock(&mutex_);
+    cause_ = cause;
     loss_ = problem;
   }
   absl::Status Await() {
@@ -36,9 +37,14 @@ class LossListener final : public StateListener {
     mutex_.Await(absl::Condition(&heard));
     return loss_;
   }
+  DeviceLoss cause() {
+    absl::MutexLock lock(&mutex_);
+    return cause_;
+  }
 
  private:
   absl::Mutex mutex_;
+  DeviceLoss cause_ = DeviceLoss::kError;
   absl::Status loss_;
 };
 
@@ -164,6 +170,7 @@ TEST_F(CanaryTest, OtherBitsKeepTheDeviceOut) {
   OpenWith({"card A", "2222"});
   const absl::Status loss = listener_.Await();
   EXPECT_TRUE(IsDeviceLost(loss));
+  EXPECT_EQ(listener_.cause(), DeviceLoss::kCanary);
   EXPECT_THAT(std::string(loss.message()), AllOf(HasSubstr("1111"), HasSubstr("2222")));
   EXPECT_EQ(Get(name).state(), JOB_STATE_COMPLETED);
   absl::Notification done;

@@ -147,6 +147,24 @@ TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
   EXPECT_THAT(fields, ElementsAre("loras[0].name", "loras[0].path"));
 }
 
+TEST_F(ModelRegistryTest, LorasAndPathsHaveLimits) {
+  std::vector<LoraSource> loras(kMaxLorasOfModel, LoraSource{"style", "", "/style"});
+  EXPECT_TRUE(models().Add({"most", std::string(kMaxPathBytes, 'p'), loras}).ok());
+  loras.push_back(loras[0]);
+  auto violations = FieldViolationsOf(models().Add({"more", "path", loras}));
+  ASSERT_THAT(violations, SizeIs(1));
+  EXPECT_EQ(violations[0].field, "loras");
+  EXPECT_EQ(violations[0].description, "has 65 entries; must have at most 64");
+  violations = FieldViolationsOf(
+      models().Add({"longer",
+                    std::string(kMaxPathBytes + 1, 'p'),
+                    {LoraSource{"style", "", std::string(kMaxPathBytes + 1, 'p')}}}));
+  ASSERT_THAT(violations, SizeIs(2));
+  EXPECT_EQ(violations[0].field, "path");
+  EXPECT_EQ(violations[1].field, "loras[0].path");
+  EXPECT_EQ(violations[1].description, "has 4097 bytes; must have at most 4096");
+}
+
 TEST_F(ModelRegistryTest, LoadsOnTheirWayAreWaitedFor) {
   engine_->Hold("Model_Initialization");
   Answer first;

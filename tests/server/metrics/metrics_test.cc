@@ -197,6 +197,15 @@ TEST_F(MetricsTest, JobsAreCountedWhenTheyEnd) {
   EXPECT_EQ(text.Value("wan_job_seconds_count", ended("cancelled")), 1);
 }
 
+TEST_F(MetricsTest, ALostDeviceIsThereFromTheStartAndSaysHowItWasFound) {
+  for (const DeviceLoss cause : {DeviceLoss::kError, DeviceLoss::kCanary}) {
+    const std::string label = cause == DeviceLoss::kError ? "error" : "canary";
+    EXPECT_EQ(Scrape().Value("wan_device_lost", {{"cause", label}}), 0);
+    metrics_.OnDeviceLost(cause, absl::UnavailableError("lost"));
+    EXPECT_EQ(Scrape().Value("wan_device_lost", {{"cause", label}}), 1);
+  }
+}
+
 TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   MetricsSnapshot snapshot = Snapshot();
   metrics_.SetSource([&] { return snapshot; });

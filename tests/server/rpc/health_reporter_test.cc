@@ -48,7 +48,7 @@ TEST_F(HealthReporterTest, DoesNotServeWithoutADevice) {
   health.Start(Publish());
   health.OnModelState(Model("a", wan::v1::MODEL_STATE_READY));
   EXPECT_THAT(published_, ElementsAre(false, true));
-  health.OnDeviceLost(absl::UnavailableError("lost"));
+  health.OnDeviceLost(DeviceLoss::kError, absl::UnavailableError("lost"));
   health.OnModelState(Model("b", wan::v1::MODEL_STATE_READY));
   EXPECT_THAT(published_, ElementsAre(false, true, false)) << "for good";
 }

@@ -13,6 +13,7 @@
 #include "tests/support/http_get.h"
 #include "tests/support/prometheus_text.h"
 #include "tests/support/rpc_errors.h"
+#include "wan/v1/model_management.pb.h"
 
 namespace wan::server {
 namespace {
@@ -105,6 +106,21 @@ TEST_F(LimitsTest, BytesThatAreNoMessageAreInvalidArgumentOfEveryMethod) {
   EXPECT_EQ(CallWith("/wan.v1.VideoGeneration/GetJob", "\x0a\x01\xff").error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Scrape().Value("wan_grpc_request_bytes"), 0);
+}
+
+TEST_F(LimitsTest, ARequestOfManyElementsIsRefusedUnparsed) {
+  StartServing();
+  const std::string states(std::string("\x1a\x80\x80\x40", 4) + std::string(1 << 20, '\x01'));
+  const grpc::Status listed = CallWith("/wan.v1.VideoGeneration/ListJobs", states);
+  EXPECT_EQ(listed.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(DetailOf<google::rpc::BadRequest>(listed)->field_violations(0).field(), "states");
+  wan::v1::LoadModelRequest load;
+  load.set_name("m");
+  for (int i = 0; i < 300'000; ++i) load.add_loras();
+  const grpc::Status loaded =
+      CallWith("/wan.v1.ModelManagement/LoadModel", load.SerializeAsString());
+  EXPECT_EQ(loaded.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(loaded.error_message(), HasSubstr("more than 524288 bytes beside its images"));
 }
 
 TEST_F(LimitsTest, ACompressedRequestIsRefusedUnread) {

@@ -1,0 +1,222 @@
+// What a long queue costs: the time of CreateJob with no job and with many waiting, the longest
+// GetJob and Stats beside it, and the time of a restart. The server without its wire, on a fake
+// engine that holds the first job; the data folder is real, so that every job is synced.
+//
+//   wan_bench_queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
+//
+// The folder must not exist; it is removed at the end. Ends with 1 if a limit is not kept.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "server/jobs/job_service.h"
+#include "tests/fakes/fake_engine.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string data_dir;
+  int queued = 5000;
+  int calls = 2000;
+  int callers = 4;
+  double at_most_ms = 20;        // 99 % of CreateJob
+  double restart_at_most_s = 3;  // until the service takes jobs again
+};
+
+constexpr char kModel[] = "m";
+
+// Of many calls.
+struct Times {
+  std::vector<absl::Duration> sorted;
+  absl::Duration whole;
+
+  absl::Duration Quantile(double part) const {
+    return sorted[static_cast<size_t>(part * static_cast<double>(sorted.size() - 1))];
+  }
+};
+
+class Bench {
+ public:
+  explicit Bench(const Settings& settings) : settings_(settings) {
+    options_.data_dir = settings.data_dir;
+    options_.queue_capacity = 10 * (settings.queued + settings.calls + 1);
+  }
+
+  absl::Status Open() {
+    engine_ = std::make_unique<fakes::FakeEngine>();
+    engine_->Hold("T5_Encoding");
+    auto opened = server::JobService::Open(options_, *engine_, SystemClock());
+    if (!opened.ok()) return opened.status();
+    service_ = *std::move(opened);
+    absl::Notification loaded;
+    absl::Status status;
+    service_->models().Load({kModel, "synthetic:ti2v-5b"}, [&](const auto& model) {
+      status = model.status();
+      loaded.Notify();
+    });
+    loaded.WaitForNotification();
+    return status;
+  }
+
+  void Close() { service_.reset(); }
+
+  // Creates jobs from as many threads as there are callers.
+  absl::StatusOr<Times> Create(int calls, int priority) {
+    std::vector<std::vector<absl::Duration>> times(static_cast<size_t>(settings_.callers));
+    std::vector<absl::Status> ends(times.size());
+    std::vector<std::thread> threads;
+    const absl::Time begin = absl::Now();
+    for (size_t caller = 0; caller < times.size(); ++caller) {
+      threads.emplace_back([&, caller] {
+        for (int i = static_cast<int>(caller); i < calls; i += settings_.callers) {
+          wan::v1::GenerationRequest request;
+          request.set_model(kModel);
+          request.set_prompt("a red circle moves to the right");
+          request.set_priority(priority);
+          const absl::Time start = absl::Now();
+          const auto created = service_->Create(request, /*tied_to_caller=*/false);
+          times[caller].push_back(absl::Now() - start);
+          ends[caller].Update(created.status());
+          if (!ends[caller].ok()) return;
+          if (any_job_.empty() && i == 0) any_job_ = created->job.name();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    Times all;
+    all.whole = absl::Now() - begin;
+    for (const absl::Status& end : ends) {
+      if (!end.ok()) return end;
+    }
+    for (const auto& some : times) all.sorted.insert(all.sorted.end(), some.begin(), some.end());
+    std::sort(all.sorted.begin(), all.sorted.end());
+    return all;
+  }
+
+  // The longest of the calls that others make meanwhile.
+  absl::StatusOr<Times> CreateBeside(int calls, int priority) {
+    std::atomic<bool> done = false;
+    std::thread reader([&] {
+      while (!done) {
+        const absl::Time start = absl::Now();
+        service_->Stats();
+        if (!any_job_.empty()) service_->Get(any_job_).IgnoreError();
+        longest_read_ = std::max(longest_read_, absl::Now() - start);
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    });
+    absl::StatusOr<Times> times = Create(calls, priority);
+    done = true;
+    reader.join();
+    return times;
+  }
+
+  int queued() const { return service_->Stats().queued_total; }
+  int64_t most_entries_at_once() const { return service_->Stats().most_entries_at_once; }
+  absl::Duration longest_read() const { return longest_read_; }
+
+ private:
+  const Settings settings_;
+  server::JobServiceOptions options_;
+  std::unique_ptr<fakes::FakeEngine> engine_;
+  std::unique_ptr<server::JobService> service_;
+  std::string any_job_;
+  absl::Duration longest_read_;
+};
+
+double Millis(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
+
+void Print(const char* what, int queued, const Times& times) {
+  std::printf("| %-34s | %6d | %8.2f | %8.2f | %8.2f | %8.0f |\n", what, queued,
+              Millis(times.Quantile(0.5)), Millis(times.Quantile(0.99)), Millis(times.Quantile(1)),
+              static_cast<double>(times.sorted.size()) / absl::ToDoubleSeconds(times.whole));
+}
+
+absl::StatusOr<bool> Run(const Settings& settings) {
+  Bench bench(settings);
+  if (absl::Status opened = bench.Open(); !opened.ok()) return opened;
+  std::printf(
+      "| call                               | queued |   p50 ms |   p99 ms |   max ms |  calls/s "
+      "|\n");
+  std::printf("| --- | --- | --- | --- | --- | --- |\n");
+  const auto empty = bench.Create(std::min(settings.calls, 200), 0);
+  if (!empty.ok()) return empty.status();
+  Print("CreateJob", 0, *empty);
+  const auto filling = bench.Create(settings.queued - bench.queued(), 0);
+  if (!filling.ok()) return filling.status();
+
+  bool kept = true;
+  const auto judge = [&](const Times& times) {
+    kept = kept && Millis(times.Quantile(0.99)) <= settings.at_most_ms;
+  };
+  const int queued = bench.queued();
+  const auto last = bench.Create(settings.calls, 0);
+  if (!last.ok()) return last.status();
+  Print("CreateJob", queued, *last);
+  judge(*last);
+  const int then_queued = bench.queued();
+  const auto first = bench.CreateBeside(settings.calls, 1);
+  if (!first.ok()) return first.status();
+  Print("CreateJob before all others", then_queued, *first);
+  judge(*first);
+  std::printf("GetJob and Stats beside it took %.2f ms at most.\n", Millis(bench.longest_read()));
+
+  const int left = bench.queued();
+  bench.Close();
+  const absl::Time start = absl::Now();
+  if (absl::Status opened = bench.Open(); !opened.ok()) return opened;
+  const absl::Duration restart = absl::Now() - start;
+  kept = kept && absl::ToDoubleSeconds(restart) <= settings.restart_at_most_s;
+  std::printf("Restart with %d queued jobs: %.2f s.\n", left, absl::ToDoubleSeconds(restart));
+  std::printf("At most %lld entries of the queue were looked at while the lock was held once.\n",
+              static_cast<long long>(bench.most_entries_at_once()));
+  return kept;
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Measures what a long queue costs.");
+  app.add_option("--data-dir", settings.data_dir, "data folder to make, on the disk to measure")
+      ->required();
+  app.add_option("--queued", settings.queued, "jobs that wait")->check(CLI::Range(500, 1'000'000));
+  app.add_option("--calls", settings.calls, "calls to measure")->check(CLI::Range(100, 1'000'000));
+  app.add_option("--callers", settings.callers, "threads that call")->check(CLI::Range(1, 64));
+  app.add_option("--at-most", settings.at_most_ms, "milliseconds that 99 % of CreateJob may take");
+  app.add_option("--restart-at-most", settings.restart_at_most_s, "seconds of a restart");
+  CLI11_PARSE(app, argc, argv);
+  std::error_code error;
+  if (std::filesystem::exists(settings.data_dir, error)) {
+    std::fprintf(stderr, "%s exists; name a folder that can be made and removed\n",
+                 settings.data_dir.c_str());
+    return 2;
+  }
+  const absl::StatusOr<bool> kept = Run(settings);
+  std::filesystem::remove_all(settings.data_dir, error);
+  if (!kept.ok()) {
+    std::fprintf(stderr, "%s\n", kept.status().ToString().c_str());
+    return 2;
+  }
+  return *kept ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace wan
+
+int main(int argc, char** argv) { return wan::Main(argc, argv); }

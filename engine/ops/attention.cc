@@ -67,4 +67,19 @@ at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::T
   return at::scaled_dot_product_attention(q, k, v).transpose(1, 2);
 }
 
+at::Tensor AttentionInParts(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            int64_t queries, const std::function<bool()>& go_on) {
+  const int64_t all = query.size(1);
+  at::Tensor out = at::empty(query.sizes(), query.options());
+  for (int64_t first = 0; first < all;) {
+    if (!go_on()) return {};
+    // The last part takes what would be too few for a part of its own.
+    const int64_t left = all - first;
+    const int64_t count = left < queries + kFewestQueriesOfPart ? left : queries;
+    out.narrow(1, first, count).copy_(Attention(query.narrow(1, first, count), key, value));
+    first += count;
+  }
+  return out;
+}
+
 }  // namespace wan

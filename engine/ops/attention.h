@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 namespace wan {
 
@@ -12,6 +13,16 @@ namespace wan {
 // be contiguous in the last dimension, the other strides are free. Scores are scaled by
 // 1 / sqrt(head_dim), and the softmax is computed in fp32.
 at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
+
+// The fewest queries with which a part of an attention on a CPU has the bits of the whole: LibTorch
+// takes blocks of 256 from there on.
+inline constexpr int64_t kFewestQueriesOfPart = 768;
+
+// Gives the same bits as Attention on a CPU, computing `queries` of the queries at a time, a
+// multiple of 256 and at least kFewestQueriesOfPart; `go_on` is called before each part. Returns an
+// undefined tensor as soon as it returns false.
+at::Tensor AttentionInParts(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            int64_t queries, const std::function<bool()>& go_on);
 
 // The implementations that Attention can call.
 enum class AttentionKernel {

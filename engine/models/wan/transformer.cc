@@ -89,6 +89,15 @@ at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::Sc
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
 
+// How many queries of a self-attention a CPU computes between two looks at a stop request. The
+// attention of 30,000 tokens takes two cores ten seconds; a part takes them some 0.2 s.
+int64_t QueriesOfPart(int64_t rows, int64_t dim) {
+  constexpr int64_t kFlops = 10'000'000'000;
+  constexpr int64_t kMultiple = 256;
+  const int64_t flops_of_query = 4 * rows * dim;  // of every video of the batch
+  return std::max(kFewestQueriesOfPart, kFlops / flops_of_query / kMultiple * kMultiple);
+}
+
 // Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
 // long as a stop may take; blocks of short ones are passed once, since there launches count.
 class BlockGate {
@@ -147,8 +156,10 @@ class WanTransformer final : public VideoTransformer {
   at::Tensor EmbedTime(const std::vector<double>& timesteps) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
-  void SelfAttention(const TransformerBlockWeights& block, int64_t batch, const at::Tensor& rotary,
-                     Activations& acts) const;
+  // CANCELLED after a stop request, which is heard between parts of the attention on a CPU.
+  absl::Status SelfAttention(const TransformerBlockWeights& block, int64_t batch,
+                             const at::Tensor& rotary, const WorkGate& gate,
+                             Activations& acts) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts) const;
   void FeedForward(const TransformerBlockWeights& block, Activations& acts) const;
@@ -272,7 +283,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
 
-    SelfAttention(block, batch, rotary, acts);
+    if (absl::Status status = SelfAttention(block, batch, rotary, gate, acts); !status.ok())
+      return status;
     if (absl::Status status = block_gate.AfterSelfAttention(); !status.ok()) return status;
     GateResidualNorm(acts.narrow, attention.gate, acts.residual, block.cross_norm_scale,
                      block.cross_norm_shift, index, config_.eps, acts.narrow);
@@ -298,17 +310,25 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
                      config_.patch_size);
 }
 
-void WanTransformer::SelfAttention(const TransformerBlockWeights& block, int64_t batch,
-                                   const at::Tensor& rotary, Activations& acts) const {
+absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block, int64_t batch,
+                                           const at::Tensor& rotary, const WorkGate& gate,
+                                           Activations& acts) const {
   const int64_t rows = acts.narrow.size(0);
   at::Tensor packed = Carve(acts.wide, rows, 3 * config_.dim, dtype_);
   Linear(acts.narrow, block.qkv.weight, block.qkv.bias, packed);
   at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
   RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
   const at::Tensor heads = packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()});
-  const at::Tensor mixed = Attention(heads.select(2, 0), heads.select(2, 1), heads.select(2, 2));
+  const int64_t part = device_.is_cpu() ? QueriesOfPart(rows, config_.dim) : rows;
+  const at::Tensor mixed =
+      part < rows / batch
+          ? AttentionInParts(heads.select(2, 0), heads.select(2, 1), heads.select(2, 2), part,
+                             [&gate] { return !gate.RequestedStop(); })
+          : Attention(heads.select(2, 0), heads.select(2, 1), heads.select(2, 2));
+  if (!mixed.defined()) return gate.Pass();
   Linear(mixed.reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
          acts.narrow);
+  return absl::OkStatus();
 }
 
 void WanTransformer::CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,

@@ -52,6 +52,25 @@ at::Tensor Plain(const at::Tensor& query, const at::Tensor& key, const at::Tenso
   return out;
 }
 
+TEST(Attention, InPartsHasTheSameBitsAndEndsBetweenThem) {
+  // 2,304 = 768 + 768 + 768; 2,900 = 768 + 768 + 1,364, because 596 would be too few.
+  for (const int64_t queries : {2304, 2900}) {
+    const at::Tensor packed = RandomTensor({1, queries, 3, 4, 64}, 1);
+    const at::Tensor q = packed.select(2, 0);
+    const at::Tensor k = packed.select(2, 1);
+    const at::Tensor v = packed.select(2, 2);
+    int parts = 0;
+    const at::Tensor mixed =
+        AttentionInParts(q, k, v, kFewestQueriesOfPart, [&] { return ++parts > 0; });
+    EXPECT_TRUE(mixed.equal(Attention(q, k, v)));
+    EXPECT_EQ(parts, 3);
+    parts = 0;
+    EXPECT_FALSE(
+        AttentionInParts(q, k, v, kFewestQueriesOfPart, [&] { return ++parts < 2; }).defined());
+    EXPECT_EQ(parts, 2);
+  }
+}
+
 TEST(Attention, EqualsTheFormula) {
   for (const int64_t head_dim : {16, 32, 128}) {
     for (const int64_t keys : {1, 7, 33}) {

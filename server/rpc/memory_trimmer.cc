@@ -27,6 +27,10 @@ MemoryTrimmer::MemoryTrimmer(Clock& clock, std::function<void()> trim)
 
 void MemoryTrimmer::TrimHeap() { malloc_trim(0); }
 
+void MemoryTrimmer::OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState previous) {
+  if (previous == wan::v1::JOB_STATE_RUNNING) Freed(kWorthIt);
+}
+
 void MemoryTrimmer::Freed(int64_t bytes) {
   {
     absl::MutexLock lock(&mutex_);

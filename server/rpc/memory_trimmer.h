@@ -8,12 +8,13 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/clock.h"
 #include "server/jobs/deadline_timer.h"
+#include "server/watch/listener.h"
 
 namespace wan::server {
 
 // Thread-safe. It trims once, a second after the first `worth_it` bytes were freed, so that a burst
 // costs one trim (milliseconds, while other threads' allocations go on) and calm costs none.
-class MemoryTrimmer {
+class MemoryTrimmer final : public StateListener {
  public:
   static constexpr int64_t kWorthIt = int64_t{64} << 20;
 
@@ -25,6 +26,10 @@ class MemoryTrimmer {
 
   // So many bytes are not needed any more.
   void Freed(int64_t bytes);
+
+  // What a job computed with is free when it has run. On a CPU that is most of the memory that the
+  // next job is compared with.
+  void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
  private:
   Clock& clock_;

@@ -128,11 +128,11 @@ struct Server::Parts {
   HealthReporter health;
   DeviceLossListener device_loss;
   Metrics metrics;
+  MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<TlsFiles> tls;  // null: plain text
   std::unique_ptr<MetricsServer> metrics_server;
   std::stop_source stopping;
-  MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
   std::unique_ptr<Authenticator> authenticator;
   std::unique_ptr<AuditLog> audit;
@@ -157,7 +157,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.warm_up_shapes = config.warm_up_shapes;
   options.server_version = WAN_VERSION;
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
-  options.listeners = {&metrics, &activity, &health, &device_loss};
+  options.listeners = {&metrics, &activity, &health, &device_loss, &trimmer};
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);

@@ -115,5 +115,15 @@ TEST_F(MemoryTrimmerTest, TrimsOnceASecondAfterMuchWasFreed) {
   AwaitTrims(2);
 }
 
+TEST_F(MemoryTrimmerTest, TrimsWhenAJobHasRun) {
+  trimmer_.OnJobState({}, wan::v1::JOB_STATE_UNSPECIFIED);
+  trimmer_.OnJobState({}, wan::v1::JOB_STATE_QUEUED);
+  clock_.Advance(absl::Seconds(10));
+  EXPECT_EQ(Trims(), 0);
+  trimmer_.OnJobState({}, wan::v1::JOB_STATE_RUNNING);
+  clock_.Advance(absl::Seconds(1));
+  AwaitTrims(1);
+}
+
 }  // namespace
 }  // namespace wan::server

@@ -27,7 +27,7 @@ def main():
     unknown = set(options.only or ()) - set(table)
     if unknown:
         parser.error(f"there is no attack {', '.join(sorted(unknown))}; --list names them")
-    failed = skipped = 0
+    outcomes = []
     for name, attack in table.items():
         wanted = re.sub(r"\s+", " ", attack.__doc__)
         if options.list:
@@ -47,12 +47,24 @@ def main():
         except Exception as error:  # pylint: disable=broad-except
             traceback.print_exc()
             outcome, seen = "NOT HELD", f"{type(error).__name__}: {error}"
-        failed += outcome == "NOT HELD"
-        skipped += outcome == "not run"
-        print(f"{outcome:8} {name:18} {time.monotonic() - start:5.0f} s  seen: {seen}; wanted: {wanted}", flush=True)
-    if not options.list:
-        print(f"{failed} not held, {skipped} not run")
+        seconds = time.monotonic() - start
+        outcomes.append((name, outcome, seconds, seen))
+        print(f"{outcome:8} {name:18} {seconds:5.0f} s  seen: {seen}; wanted: {wanted}", flush=True)
+    if options.list:
+        return 0
+    print_table(outcomes)
+    failed = sum(outcome == "NOT HELD" for _, outcome, _, _ in outcomes)
+    skipped = sum(outcome == "not run" for _, outcome, _, _ in outcomes)
+    print(f"{failed} not held, {skipped} not run, {sum(seconds for _, _, seconds, _ in outcomes) / 60:.1f} min")
     return 1 if failed else 0
+
+
+def print_table(outcomes):
+    """What docs/reliability.md shows."""
+    print("\n| attack | outcome | seconds | seen |\n| --- | --- | --- | --- |")
+    for name, outcome, seconds, seen in outcomes:
+        print(f"| `{name}` | {outcome} | {seconds:.0f} | {seen.replace('|', '/')} |")
+    print()
 
 
 sys.exit(main())

@@ -31,6 +31,7 @@ _METHODS = {
     "DownloadArtifact": (_VIDEO, video_generation_pb2.DownloadArtifactResponse),
     "GetReport": (_VIDEO, telemetry_pb2.JobReport),
     "ListModels": (_MODELS, model_management_pb2.ListModelsResponse),
+    "LoadModel": (_MODELS, model_management_pb2.Model),
     "WarmupModel": (_MODELS, model_management_pb2.Model),
     "GetServerInfo": (_TELEMETRY, telemetry_pb2.ServerInfo),
 }

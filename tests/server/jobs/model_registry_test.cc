@@ -148,7 +148,7 @@ TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
 }
 
 TEST_F(ModelRegistryTest, LorasAndPathsHaveLimits) {
-  std::vector<LoraSource> loras(kMaxLorasOfModel, LoraSource{"style", "", "/style"});
+  std::vector<LoraSource> loras(kMaxLorasOfModel, LoraSource{"style", std::nullopt, "/style"});
   EXPECT_TRUE(models().Add({"most", std::string(kMaxPathBytes, 'p'), loras}).ok());
   loras.push_back(loras[0]);
   auto violations = FieldViolationsOf(models().Add({"more", "path", loras}));
@@ -158,7 +158,7 @@ TEST_F(ModelRegistryTest, LorasAndPathsHaveLimits) {
   violations = FieldViolationsOf(
       models().Add({"longer",
                     std::string(kMaxPathBytes + 1, 'p'),
-                    {LoraSource{"style", "", std::string(kMaxPathBytes + 1, 'p')}}}));
+                    {LoraSource{"style", std::nullopt, std::string(kMaxPathBytes + 1, 'p')}}}));
   ASSERT_THAT(violations, SizeIs(2));
   EXPECT_EQ(violations[0].field, "path");
   EXPECT_EQ(violations[1].field, "loras[0].path");

@@ -24,6 +24,7 @@
 #include "server/config/command_line.h"
 #include "server/config/default_models.h"
 #include "server/config/idle_threads.h"
+#include "server/config/large_blocks.h"
 #include "server/config/token_command.h"
 #include "server/config/yaml_config.h"
 #include "server/logging/logger.h"
@@ -167,5 +168,6 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   wan::server::MakeIdleThreadsSleep(argv);
+  wan::server::ReturnLargeBlocks();
   return wan::server::Main(argc, argv);
 }

@@ -56,8 +56,8 @@ class ModelRegistry {
   ModelRegistry(Engine& engine, Executor& executor, Clock& clock, ModelRegistryOptions options);
 
   // Adds a model in the state UNLOADED. ALREADY_EXISTS if the name is taken; INVALID_ARGUMENT if
-  // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', if a path does not have 1
-  // to kMaxPathBytes bytes, or if there are more than kMaxLorasOfModel LoRAs.
+  // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', if a path does not have
+  // 1 to kMaxPathBytes bytes, or if there are more than kMaxLorasOfModel LoRAs.
   absl::Status Add(const ModelSpec& spec);
 
   // Loads a model and, if the options say so, warms it up. If `spec.path` is empty, the model's

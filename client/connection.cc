@@ -1,12 +1,17 @@
 #include "client/connection.h"
 
+#include <arpa/inet.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <netinet/in.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "client/error.h"
 
 namespace wan::client {
@@ -27,10 +32,43 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
   // every five minutes count as abuse for gRPC servers and proxies with default settings.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310 * 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * 1000);
-  return grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(
+      options.server,
+      options.tls ? grpc::SslCredentials({options.tls_ca, options.tls_key, options.tls_certificate})
+                  : grpc::InsecureChannelCredentials(),
+      arguments);
+}
+
+// Whether the server is this machine. A name other than localhost may be any machine.
+bool IsLoopback(const std::string& server) {
+  std::string host = server.substr(0, server.rfind(':'));
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  if (host == "localhost") return true;
+  in_addr v4 = {};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    return ntohl(v4.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+  }
+  in6_addr v6 = {};
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 }  // namespace
+
+absl::Status CheckToken(const ConnectionOptions& options) {
+  if (options.token.empty()) return absl::OkStatus();
+  const bool printable = std::all_of(options.token.begin(), options.token.end(),
+                                     [](unsigned char c) { return absl::ascii_isgraph(c); });
+  if (!printable) {
+    return absl::InvalidArgumentError(
+        "the token has characters that no token has; it must be one word of printable ASCII");
+  }
+  if (options.tls || options.allow_plaintext_token || IsLoopback(options.server)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the token would be sent to ", options.server,
+      " without encryption, where others may read it; use TLS, or allow it explicitly"));
+}
 
 Connection::Connection(ConnectionOptions options)
     : options_(std::move(options)), channel_(MakeChannel(options_)) {}
@@ -53,8 +91,10 @@ absl::Status Connection::Call(
     const std::stop_token& stop,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&, grpc::ClientContext&)>&
         call) const {
+  if (absl::Status token = CheckToken(options_); !token.ok()) return token;
   const std::shared_ptr<grpc::Channel> channel = ChannelForCall();
   grpc::ClientContext context;
+  if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
   if (options_.deadline != absl::InfiniteFuture()) {
     context.set_deadline(absl::ToChronoTime(options_.deadline));
   }

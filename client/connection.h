@@ -26,11 +26,29 @@ struct ConnectionOptions {
   absl::Duration connect_timeout = absl::Seconds(10);
   // A call that has not ended by then ends with DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
+
+  // Speak TLS, and nothing else if that fails. The texts are PEM: the authorities that the server's
+  // certificate must come from (empty: those that gRPC finds on the machine), and the client's own
+  // certificate and key (both empty: none).
+  bool tls = false;
+  std::string tls_ca;
+  std::string tls_certificate;
+  std::string tls_key;
+
+  // Sent with every call as 'authorization: Bearer TOKEN'; empty: none.
+  std::string token;
+  // Send the token also without TLS to another machine, where whoever reads along has it then.
+  bool allow_plaintext_token = false;
 };
+
+// FAILED_PRECONDITION if the options have a token that would be sent without TLS to another machine
+// and nothing allows that; INVALID_ARGUMENT if the token cannot be a token. Connection::Call checks
+// the same, so that no call sends it.
+absl::Status CheckToken(const ConnectionOptions& options);
 
 // Thread-safe. The first call connects. When the connection breaks, the calls that are under way
 // end with UNAVAILABLE, and the next call connects again: a call never fails because an earlier one
-// could not connect. Plain text only; where TLS is wanted, a proxy in front of the server ends it.
+// could not connect.
 class Connection {
  public:
   explicit Connection(ConnectionOptions options);

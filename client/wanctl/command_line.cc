@@ -156,6 +156,23 @@ class Parser {
                              [&](absl::Duration value) { global.timeout = value; })
         ->group("Connection");
     app.add_flag_callback(
+           "--tls", [&] { global.tls = true; }, "Speak TLS, and trust the machine's authorities")
+        ->group("Connection");
+    const auto add_file = [&](const std::string& name, const std::string& description,
+                              std::string& file) {
+      AddValue<std::string>(app, name, "FILE", description, ParseNotEmpty, [&](std::string value) {
+        file = std::move(value);
+      })->group("Connection");
+    };
+    add_file("--tls-ca", "Speak TLS, and trust the authorities of this PEM file", global.tls_ca);
+    add_file("--tls-cert", "Client certificate, a PEM file", global.tls_cert);
+    add_file("--tls-key", "Key of the client certificate, a PEM file", global.tls_key);
+    add_file("--token-file", "File that has the token (default: $WAN_TOKEN)", global.token_file);
+    app.add_flag_callback(
+           "--allow-plaintext-token", [&] { global.allow_plaintext_token = true; },
+           "Send the token without TLS to another machine, where others may read it")
+        ->group("Connection");
+    app.add_flag_callback(
            "--json", [&] { global.json = true; },
            "Print every message of the server as one line of JSON")
         ->group("Connection");

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   const Environment environment{.console = {std::cout, std::cerr, TerminalColumns(STDOUT_FILENO),
                                             TerminalColumns(STDERR_FILENO)},
                                 .default_server = EnvironmentOr("WAN_SERVER", "localhost:50051"),
+                                .default_token = EnvironmentOr("WAN_TOKEN", ""),
                                 .stop = interrupt.stop()};
   return RunWanctl(std::vector<std::string>(argv + 1, argv + argc), environment);
 }

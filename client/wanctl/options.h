@@ -19,6 +19,14 @@ struct GlobalFlags {
   std::string server;
   // Whether every message of the server is printed as one line of JSON on stdout.
   bool json = false;
+  // Speak TLS; any of the three files means so, too. The names of PEM files, empty: none.
+  bool tls = false;
+  std::string tls_ca;
+  std::string tls_cert;
+  std::string tls_key;
+  // The name of the file that has the token; empty: the environment's, if there is one.
+  std::string token_file;
+  bool allow_plaintext_token = false;
   // Limit of the whole command.
   absl::Duration timeout = absl::InfiniteDuration();
 };

@@ -16,13 +16,19 @@ constexpr std::string_view kModelLoading = "MODEL_LOADING";
 // The delay if the server does not name one.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
+ConnectionOptions WithDeadline(ConnectionOptions options, absl::Time deadline) {
+  options.deadline = deadline;
+  return options;
+}
+
 }  // namespace
 
-Session::Session(const Environment& environment, const GlobalFlags& flags)
+Session::Session(const Environment& environment, const GlobalFlags& flags,
+                 ConnectionOptions connection)
     : environment_(environment),
       flags_(flags),
       deadline_(environment.now() + flags.timeout),
-      connection_({.server = flags.server, .deadline = deadline_}) {}
+      connection_(WithDeadline(std::move(connection), deadline_)) {}
 
 VideoClient Session::Videos() {
   RetryPolicy policy;

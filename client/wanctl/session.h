@@ -34,6 +34,8 @@ struct Environment {
   Console console;
   // The server to ask when there is no --server.
   std::string default_server = "localhost:50051";
+  // The token to send when there is no --token-file; empty: none.
+  std::string default_token = {};
   // Ctrl-C requests it.
   std::stop_token stop = {};
   // How retries wait.
@@ -44,7 +46,8 @@ struct Environment {
 class Session {
  public:
   // `environment` must outlive this object.
-  Session(const Environment& environment, const GlobalFlags& flags);
+  // `connection` is what ConnectionOptionsOf made of the flags.
+  Session(const Environment& environment, const GlobalFlags& flags, ConnectionOptions connection);
 
   const Connection& connection() const { return connection_; }
   const Console& console() const { return environment_.console; }

@@ -1,9 +1,12 @@
 #include "client/wanctl/wanctl.h"
 
+#include <string>
+#include <utility>
 #include <variant>
 
 #include "client/wanctl/command_line.h"
 #include "client/wanctl/commands.h"
+#include "client/wanctl/credentials.h"
 
 namespace wan::client {
 
@@ -17,8 +20,16 @@ int RunWanctl(const std::vector<std::string>& args, const Environment& environme
     code = exit->code;
   } else {
     const Options& options = std::get<Options>(parsed);
-    Session session(environment, options.global);
-    code = std::visit([&](const auto& command) { return Run(session, command); }, options.command);
+    absl::StatusOr<ConnectionOptions> connection =
+        ConnectionOptionsOf(options.global, environment.default_token);
+    if (connection.ok()) {
+      Session session(environment, options.global, *std::move(connection));
+      code =
+          std::visit([&](const auto& command) { return Run(session, command); }, options.command);
+    } else {
+      environment.console.err << "wanctl: " << std::string(connection.status().message()) << '\n';
+      code = kExitUsage;
+    }
   }
   // If a result could not be written, for example to a full disk, the command has failed.
   if (!environment.console.out.flush() && code == kExitDone) {

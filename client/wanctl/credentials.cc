@@ -1,0 +1,75 @@
+#include "client/wanctl/credentials.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan::client {
+namespace {
+
+// Where Linux distributions keep the authorities that they trust.
+constexpr const char* kSystemAuthorities[] = {"/etc/ssl/certs/ca-certificates.crt",
+                                              "/etc/pki/tls/certs/ca-bundle.crt"};
+
+absl::Status ReadFile(const char* flag, const std::string& path, std::string* text) {
+  if (path.empty()) return absl::OkStatus();
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream read;
+  // Opening a folder succeeds, reading it does not.
+  if (!file || !(read << file.rdbuf()) || file.bad()) {
+    return absl::NotFoundError(
+        absl::StrCat(flag, " ", path, ": cannot be read: ", std::strerror(errno)));
+  }
+  *text = read.str();
+  return absl::OkStatus();
+}
+
+absl::Status ReadTls(const GlobalFlags& flags, ConnectionOptions& options) {
+  options.tls = flags.tls || !flags.tls_ca.empty() || !flags.tls_cert.empty();
+  if (flags.tls_cert.empty() != flags.tls_key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert and --tls-key belong together; give both");
+  }
+  absl::Status read = ReadFile("--tls-ca", flags.tls_ca, &options.tls_ca);
+  read.Update(ReadFile("--tls-cert", flags.tls_cert, &options.tls_certificate));
+  read.Update(ReadFile("--tls-key", flags.tls_key, &options.tls_key));
+  if (!read.ok() || !options.tls || !options.tls_ca.empty()) return read;
+  if (!flags.tls_ca.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--tls-ca ", flags.tls_ca, ": is empty"));
+  }
+  for (const char* const path : kSystemAuthorities) {
+    if (ReadFile("--tls", path, &options.tls_ca).ok()) return absl::OkStatus();
+  }
+  return absl::OkStatus();  // gRPC looks for some by itself
+}
+
+}  // namespace
+
+absl::StatusOr<ConnectionOptions> ConnectionOptionsOf(const GlobalFlags& flags,
+                                                      const std::string& default_token) {
+  ConnectionOptions options;
+  options.server = flags.server;
+  options.allow_plaintext_token = flags.allow_plaintext_token;
+  if (absl::Status read = ReadTls(flags, options); !read.ok()) return read;
+  options.token = default_token;
+  if (absl::Status read = ReadFile("--token-file", flags.token_file, &options.token); !read.ok()) {
+    return read;
+  }
+  absl::StripAsciiWhitespace(&options.token);
+  if (!flags.token_file.empty() && options.token.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--token-file ", flags.token_file, ": is empty; it must have one token"));
+  }
+  if (const absl::Status sent = CheckToken(options); absl::IsFailedPrecondition(sent)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(sent.message(), " (--tls, --tls-ca FILE, --allow-plaintext-token)"));
+  } else if (!sent.ok()) {
+    return sent;
+  }
+  return options;
+}
+
+}  // namespace wan::client

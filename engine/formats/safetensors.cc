@@ -181,8 +181,9 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
                                       " bytes long, which is too short for a safetensors file"));
   }
   if (header_length > kLongestHeader) {
-    return Damaged(path, absl::StrCat("claims a header of ", header_length, " bytes; at most ",
-                                      kLongestHeader, " are allowed"));
+    // Not the number: in a file of another kind it is that file's first bytes.
+    return Damaged(path, absl::StrCat("claims a header of more than the ", kLongestHeader,
+                                      " bytes that are allowed; it must be a safetensors file"));
   }
   const std::string_view header_text = reader.ReadText(header_length);
   if (reader.failed()) {

@@ -42,6 +42,8 @@ struct JobServiceOptions {
   std::vector<VideoShape> warm_up_shapes;
   // Receive the telemetry of every job and model task, besides events and report.
   std::vector<SinkFactory> sinks;
+  // Where the models lie that callers may load.
+  ModelRoots model_roots;
   // The version that each job records in its provenance.
   std::string server_version;
   // They must outlive the service.

@@ -37,11 +37,16 @@ void CheckName(const std::string& field, const std::string& name,
                                             " letters, digits, '.', '_' and '-'")});
 }
 
-void CheckPathBytes(const std::string& field, const std::string& path,
-                    std::vector<FieldViolation>& violations) {
-  if (path.size() <= kMaxPathBytes) return;
-  violations.push_back(
-      {field, absl::StrCat("has ", path.size(), " bytes; must have at most ", kMaxPathBytes)});
+void CheckPath(const std::string& field, const std::string& path, const char* right,
+               std::vector<FieldViolation>& violations) {
+  if (path.empty()) {
+    violations.push_back({field, absl::StrCat("must be ", right)});
+  } else if (path.size() > kMaxPathBytes) {
+    violations.push_back(
+        {field, absl::StrCat("has ", path.size(), " bytes; must have at most ", kMaxPathBytes)});
+  } else if (path.find('\0') != std::string::npos) {
+    violations.push_back({field, "has a NUL character; must be a path, which has none"});
+  }
 }
 
 absl::Status CheckSpec(const ModelSpec& spec) {
@@ -51,19 +56,13 @@ absl::Status CheckSpec(const ModelSpec& spec) {
                                 kMaxLorasOfModel)}});
   }
   std::vector<FieldViolation> violations;
-  CheckPathBytes("path", spec.path, violations);
   CheckName("name", spec.name, violations);
-  if (spec.path.empty()) {
-    violations.push_back({"path", "must be a checkpoint's folder or 'synthetic:FAMILY'"});
-  }
+  CheckPath("path", spec.path, "a checkpoint's folder or 'synthetic:FAMILY'", violations);
   for (size_t i = 0; i < spec.loras.size(); ++i) {
     const std::string field = absl::StrCat("loras[", i, "]");
     CheckName(field + ".name", spec.loras[i].name, violations);
-    CheckPathBytes(field + ".path", spec.loras[i].path, violations);
-    if (spec.loras[i].path.empty()) {
-      violations.push_back(
-          {field + ".path", "must be a safetensors file or a folder that PEFT wrote"});
-    }
+    CheckPath(field + ".path", spec.loras[i].path, "a safetensors file or a folder that PEFT wrote",
+              violations);
   }
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
 }
@@ -118,6 +117,7 @@ absl::Status ModelRegistry::Add(const ModelSpec& spec) {
   if (!valid.ok()) return valid;
   absl::MutexLock lock(&mutex_);
   Entry entry;
+  entry.configured = spec;
   entry.path = spec.path;
   entry.loras = spec.loras;
   if (!entries_.emplace(spec.name, std::move(entry)).second) {
@@ -165,6 +165,10 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
   }
   absl::Status valid = CheckSpec(spec);
   if (!valid.ok()) return valid;
+  if (!IsConfigured(spec)) {
+    const std::vector<FieldViolation> outside = options_.roots.Check(spec);
+    if (!outside.empty()) return InvalidFields(outside);
+  }
   Entry& entry = entries_[spec.name];
   const bool same = entry.path == spec.path && entry.loras == spec.loras;
   switch (entry.state) {
@@ -192,7 +196,40 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
   return std::nullopt;
 }
 
-absl::Status ModelRegistry::RunLoad(const ModelSpec& spec) {
+bool ModelRegistry::IsConfigured(const ModelSpec& spec) const {
+  const auto found = entries_.find(spec.name);
+  return found != entries_.end() && found->second.configured.has_value() &&
+         found->second.configured->path == spec.path &&
+         found->second.configured->loras == spec.loras;
+}
+
+void ModelRegistry::SetIdle(const std::string& name) {
+  if (entries_[name].configured.has_value()) return;
+  idle_.remove(name);
+  idle_.push_back(name);
+  while (idle_.size() > kMaxIdleModels) {
+    const std::string oldest = std::move(idle_.front());
+    idle_.pop_front();
+    const auto found = entries_.find(oldest);
+    if (found == entries_.end() || found->second.state == wan::v1::MODEL_STATE_READY ||
+        found->second.state == wan::v1::MODEL_STATE_LOADING) {
+      continue;
+    }
+    entries_.erase(found);
+    TellWatchers(oldest);
+  }
+}
+
+absl::Status ModelRegistry::RunLoad(const ModelSpec& asked) {
+  bool configured = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    configured = IsConfigured(asked);
+  }
+  absl::StatusOr<ModelSpec> resolved = asked;
+  if (!configured) resolved = options_.roots.Resolve(asked);
+  if (!resolved.ok()) return resolved.status();
+  const ModelSpec& spec = *resolved;
   const auto sinks = MakeSinks(options_.sinks, {spec.name, "", 0});
   std::vector<TelemetrySink*> views;
   views.reserve(sinks.size());
@@ -238,6 +275,7 @@ void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& stat
                status);
     }
     model = Describe(name, entry);
+    if (!status.ok()) SetIdle(name);
   }
   for (const Done& done : waiters) Tell(done, status, model);
 }
@@ -256,6 +294,7 @@ void ModelRegistry::Unload(std::string_view name, const Done& done) {
         SetState(bare, entry, wan::v1::MODEL_STATE_FAILED, status);
       }
       model = Describe(bare, entry);
+      SetIdle(bare);
     }
     Tell(done, status, model);
   };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
+#include "server/auth/model_roots.h"
 #include "server/jobs/executor.h"
 #include "server/watch/listener.h"
 #include "wan/v1/model_management.pb.h"
@@ -31,6 +33,10 @@ inline constexpr size_t kMaxWarmupShapes = 16;
 inline constexpr size_t kMaxLorasOfModel = 64;
 inline constexpr size_t kMaxPathBytes = 4096;
 
+// Most models that are remembered though they are neither configured nor loaded: those whose
+// loading failed, and those that were unloaded. Of more the oldest are forgotten.
+inline constexpr size_t kMaxIdleModels = 32;
+
 struct ModelRegistryOptions {
   // Whether loading includes a warm-up. A model whose warm-up fails becomes FAILED.
   bool warm_up_on_load = true;
@@ -40,6 +46,8 @@ struct ModelRegistryOptions {
   std::vector<StateListener*> listeners;
   // Called on the executor's thread when a task has failed because the device is lost.
   std::function<void(const absl::Status&)> on_device_lost = [](const absl::Status&) {};
+  // Where paths may lie that Load names, unless they are those that Add named.
+  ModelRoots roots;
 };
 
 // Thread-safe. A name may be bare ("ti2v-5b") or a resource name ("models/ti2v-5b").
@@ -57,7 +65,8 @@ class ModelRegistry {
 
   // Adds a model in the state UNLOADED. ALREADY_EXISTS if the name is taken; INVALID_ARGUMENT if
   // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', if a path does not have
-  // 1 to kMaxPathBytes bytes, or if there are more than kMaxLorasOfModel LoRAs.
+  // 1 to kMaxPathBytes bytes or has a NUL among them, or if there are more than kMaxLorasOfModel
+  // LoRAs.
   absl::Status Add(const ModelSpec& spec);
 
   // Loads a model and, if the options say so, warms it up. If `spec.path` is empty, the model's
@@ -67,7 +76,8 @@ class ModelRegistry {
   //
   // Errors: FAILED_PRECONDITION (MODEL_LOADED, MODEL_LOADING) if the name is loaded, or being
   // loaded, with another path or other LoRAs; NOT_FOUND for an unknown name without a path;
-  // INVALID_ARGUMENT as in Add; else the engine's error, which also becomes the model's `error`.
+  // INVALID_ARGUMENT as in Add, or if a path does not lie below options.roots; else the engine's
+  // error, which also becomes the model's `error`.
   void Load(ModelSpec spec, const Done& done);
 
   // Does the same without waiting. Returns the model as it is now: LOADING and with the new
@@ -123,6 +133,8 @@ class ModelRegistry {
 
  private:
   struct Entry {
+    // What Add was given; nothing for a model that callers named.
+    std::optional<ModelSpec> configured;
     std::string path;
     std::vector<LoraSource> loras;
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
@@ -152,7 +164,11 @@ class ModelRegistry {
   void EndOperation(const std::string& name, Entry& entry, const std::string& operation,
                     const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellWatchers(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status RunLoad(const ModelSpec& spec);
+  absl::Status RunLoad(const ModelSpec& asked);
+  // Whether Add named these paths.
+  bool IsConfigured(const ModelSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The model is not loaded any more, or could not be loaded.
+  void SetIdle(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls options_.on_device_lost if a task failed because of that.
   void Hear(const absl::Status& status) const;
   absl::Status RunWarmup(const std::string& name, const std::vector<VideoShape>& shapes,
@@ -179,6 +195,8 @@ class ModelRegistry {
   std::map<int64_t, std::function<void(const std::string&)>> watchers_
       ABSL_GUARDED_BY(watchers_mutex_);
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
+  // The models of kMaxIdleModels, the oldest first. One that was loaded since may be among them.
+  std::list<std::string> idle_ ABSL_GUARDED_BY(mutex_);
   // Not in entries_, because jobs of an earlier process may name a model that is no longer known.
   std::map<std::string, int, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
 };

@@ -154,6 +154,8 @@ void Metrics::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*/
 }
 
 void Metrics::OnModelState(const wan::v1::Model& model) {
+  // Labels stay for ever, so only what could be loaded gets any.
+  if (model.state() != wan::v1::MODEL_STATE_READY) return;
   // Create the counters at 0, so that rate() sees their first increment.
   for (const FinalState& final : kFinalStates) {
     families_->jobs_total.Add(

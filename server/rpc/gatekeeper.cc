@@ -63,6 +63,10 @@ absl::Status WithoutFiles(const absl::Status& status) {
     return WithMessage(status,
                        "the server's storage does not take reads and writes now; try again later");
   }
+  if (ReasonOf(status) == kReasonModelNotReady) {
+    return WithMessage(status,
+                       "the model is not loaded; an administrator finds the cause with ListModels");
+  }
   switch (status.code()) {
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:

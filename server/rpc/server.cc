@@ -157,6 +157,12 @@ absl::Status Server::Parts::OpenJobs() {
   options.warm_up_shapes = config.warm_up_shapes;
   options.server_version = WAN_VERSION;
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
+  if (!config.model_roots.empty()) {
+    options.model_roots = ModelRoots(config.model_roots);
+  } else if (authenticator->enabled() || !IsLoopback(config.listen) ||
+             (config.admin_listen.has_value() && !IsLoopback(*config.admin_listen))) {
+    options.model_roots = ModelRoots(std::vector<std::string>());
+  }
   options.listeners = {&metrics, &activity, &health, &device_loss, &trimmer};
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);
   if (!opened.ok()) return opened.status();

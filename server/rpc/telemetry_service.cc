@@ -175,8 +175,7 @@ std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& e
                                                     Admission& admission, WorkerPool& pool,
                                                     std::stop_token stopping) {
   return std::make_unique<TelemetryService>(std::move(facts), engine, clock, heartbeat_interval,
-                                            jobs, gatekeeper, admission, pool,
-                                            std::move(stopping));
+                                            jobs, gatekeeper, admission, pool, std::move(stopping));
 }
 
 }  // namespace wan::server

@@ -175,6 +175,11 @@ TEST_F(MetricsTest, StagesThatFailedAreNotObserved) {
 TEST_F(MetricsTest, JobsAreCountedWhenTheyEnd) {
   wan::v1::Model model;
   model.set_name("models/m");
+  model.set_state(wan::v1::MODEL_STATE_FAILED);
+  metrics_.OnModelState(model);
+  // Labels stay for ever, and anybody can ask for models that cannot be loaded.
+  EXPECT_EQ(Scrape().Find("wan_jobs_total"), nullptr);
+  model.set_state(wan::v1::MODEL_STATE_READY);
   metrics_.OnModelState(model);
   const auto ended = [](const char* state) {
     return support::PrometheusLabels{{"model", "m"}, {"state", state}};

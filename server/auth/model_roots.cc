@@ -1,0 +1,137 @@
+#include "server/auth/model_roots.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSynthetic = "synthetic:";
+constexpr char kOutside[] =
+    "is not below a folder that the server loads models from (model_roots); name a path below one "
+    "of them";
+// More than any checkpoint has; a folder with more is none.
+constexpr int kMostEntries = 10'000;
+
+// Where an open file really is. The name is asked of the file that was opened, so nobody can
+// exchange it between the look and the use of the answer. Empty if it cannot be opened.
+std::string RealPathOf(const std::string& path, struct stat* facts) {
+  const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (fd < 0) return {};
+  const absl::Cleanup closed = [fd] { close(fd); };
+  std::error_code error;
+  const fs::path real = fs::read_symlink(absl::StrCat("/proc/self/fd/", fd), error);
+  if (error || fstat(fd, facts) != 0) return {};
+  return real.string();
+}
+
+bool IsBelow(const std::string& path, const std::string& root) {
+  if (root == "/") return path.starts_with('/');
+  return path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/';
+}
+
+// Without "." and "..", and without a slash at the end.
+std::string Normal(const std::string& path) {
+  std::string normal = fs::path(path).lexically_normal().string();
+  if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+  return normal;
+}
+
+// Calls `visit` with every path of the spec and the field that it is in.
+void ForEachPath(ModelSpec& spec,
+                 const std::function<void(const std::string& field, std::string& path)>& visit) {
+  if (!spec.path.starts_with(kSynthetic)) visit("path", spec.path);
+  for (size_t i = 0; i < spec.loras.size(); ++i) {
+    visit(absl::StrCat("loras[", i, "].path"), spec.loras[i].path);
+  }
+}
+
+}  // namespace
+
+ModelRoots::ModelRoots(std::vector<std::string> roots) : anywhere_(false) {
+  for (const std::string& root : roots) {
+    std::error_code error;
+    const fs::path absolute = fs::absolute(root, error);
+    if (error) continue;
+    roots_.push_back(Normal(absolute.string()));
+    struct stat facts = {};
+    std::string real = RealPathOf(roots_.back(), &facts);
+    if (!real.empty() && real != roots_.back()) roots_.push_back(std::move(real));
+  }
+}
+
+bool ModelRoots::Contain(const std::string& path) const {
+  return std::any_of(roots_.begin(), roots_.end(),
+                     [&](const std::string& root) { return IsBelow(path, root); });
+}
+
+std::vector<FieldViolation> ModelRoots::Check(const ModelSpec& spec) const {
+  std::vector<FieldViolation> violations;
+  if (anywhere_) return violations;
+  ModelSpec looked_at = spec;
+  ForEachPath(looked_at, [&](const std::string& field, const std::string& path) {
+    if (!Contain(Normal(path))) violations.push_back({field, kOutside});
+  });
+  return violations;
+}
+
+absl::StatusOr<ModelSpec> ModelRoots::Resolve(ModelSpec spec) const {
+  if (anywhere_) return spec;
+  std::vector<FieldViolation> violations;
+  ForEachPath(spec, [&](const std::string& field, std::string& path) {
+    std::string real;
+    const std::optional<std::string> problem = ResolvePath(path, &real);
+    if (problem.has_value()) violations.push_back({field, *problem});
+    path = std::move(real);
+  });
+  if (!violations.empty()) return InvalidFields(violations);
+  return spec;
+}
+
+std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
+                                                   std::string* real) const {
+  if (!Contain(Normal(path))) return kOutside;
+  struct stat facts = {};
+  *real = RealPathOf(path, &facts);
+  if (real->empty()) return "does not exist, or the server may not read it";
+  if (!Contain(*real)) return kOutside;
+  if (S_ISREG(facts.st_mode)) return std::nullopt;
+  if (!S_ISDIR(facts.st_mode)) return "must be a folder or a regular file";
+  int entries = 0;
+  std::error_code error;
+  // Links to folders are not followed, so that none leads around in a circle; what is behind them
+  // is below a root, too.
+  for (fs::recursive_directory_iterator entry(*real, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (++entries > kMostEntries) {
+      return absl::StrCat("is a folder with more than ", kMostEntries,
+                          " entries, which no checkpoint has");
+    }
+    const std::string target = RealPathOf(entry->path().string(), &facts);
+    const std::string name = entry->path().lexically_relative(*real).string();
+    if (target.empty()) continue;  // a link to nothing; the engine names what it misses
+    if (!Contain(target)) {
+      return absl::StrCat("has the link ", name, ", which leads out of the server's model_roots");
+    }
+    if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) {
+      return absl::StrCat("has ", name, ", which is neither a regular file nor a folder");
+    }
+  }
+  if (error) return "cannot be read";
+  return std::nullopt;
+}
+
+}  // namespace wan::server

@@ -15,6 +15,7 @@
 #include "CLI/CLI.hpp"
 #include "benchmarks/harness.h"
 #include "benchmarks/op_trace.h"
+#include "benchmarks/vae_compare.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/vae.h"
 
@@ -30,6 +31,8 @@ struct Settings {
   int repeats = 2;
   bool encode = false;
   bool trace = false;
+  bool compare = false;
+  int clips = 0;
 };
 
 // Of one pass.
@@ -68,17 +71,17 @@ absl::Status Run(const Settings& settings) {
   if (!device.ok()) return device.status();
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
-  const auto vae = LoadWanVae((*checkpoint)->vae(), (*checkpoint)->vae_config(),
-                              {.device = *device,
-                               .dtype = settings.precision == "bf16"   ? at::kBFloat16
-                                        : settings.precision == "fp16" ? at::kHalf
-                                                                       : at::kFloat,
-                               .allow_tf32 = settings.precision == "tf32"});
+  const auto vae =
+      LoadWanVae((*checkpoint)->vae(), (*checkpoint)->vae_config(),
+                 {.device = *device, .precision = ParseVaePrecision(settings.precision).value()});
   if (!vae.ok()) return vae.status();
   std::printf("%s, %s on %s: weights %.2f GiB\n", settings.model.c_str(),
               settings.precision.c_str(), settings.device.c_str(),
               static_cast<double>((*vae)->WeightBytes()) / kGiB);
 
+  if (settings.compare) {
+    return ComparePrecisions(**vae, {settings.size, settings.frames, settings.clips}, *device);
+  }
   const VaeConfig& config = (*vae)->config();
   const auto options = at::TensorOptions(*device).dtype(at::kFloat);
   const at::Tensor input =
@@ -135,6 +138,11 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_flag("--encode", settings.encode, "encode instead of decode");
   app.add_flag("--trace", settings.trace, "also print the device's time in each operator");
+  app.add_flag("--compare", settings.compare,
+               "instead of timing, compare what each precision decodes with fp32");
+  app.add_option("--clips", settings.clips,
+                 "with --compare: so many drawn clips, encoded in fp32; 0: random latents")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const std::optional<wan::FrameSize> parsed = wan::ParseSize(size);
   if (!parsed.has_value()) return 2;

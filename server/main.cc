@@ -107,7 +107,8 @@ int Serve(const ServerConfig& config) {
   RouteLibraryLogs(logger, SystemClock());
 
   auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
-                               config.residency_policies, config.device_memory_limit, config.gpm});
+                               config.residency_policies, config.device_memory_limit, config.gpm,
+                               ParseVaePrecision(config.vae_precision)});
   if (!engine.ok()) return CouldNotStart(logger, engine.status());
   // The main thread waits for signals, so a lost device sends it one.
   static std::atomic<bool> device_lost = false;

@@ -226,6 +226,10 @@ class Parser {
     AddValue<wan::v1::Solver>(app, "--solver", "NAME",
                               "Solver of the denoising steps: unipc, dpm++ or euler", ParseSolver,
                               [&](wan::v1::Solver value) { request.set_solver(value); });
+    AddValue<wan::v1::VaePrecision>(
+        app, "--vae-precision", "NAME",
+        "Precision of the video autoencoder: fp32, tf32, fp16 or bf16", ParseVaePrecision,
+        [&](wan::v1::VaePrecision value) { request.set_vae_precision(value); });
     AddValue<int64_t>(app, "--seed", "N", "Seed of the noise (default: the server draws one)",
                       ParseInt64, [&](int64_t value) { request.set_seed(value); });
     Repeatable(AddValue<wan::v1::LoraScale>(

@@ -69,6 +69,13 @@ constexpr Choice<wan::v1::Solver> kSolvers[] = {
     {"euler", wan::v1::SOLVER_EULER},
 };
 
+constexpr Choice<wan::v1::VaePrecision> kVaePrecisions[] = {
+    {"fp32", wan::v1::VAE_PRECISION_FP32},
+    {"tf32", wan::v1::VAE_PRECISION_TF32},
+    {"fp16", wan::v1::VAE_PRECISION_FP16},
+    {"bf16", wan::v1::VAE_PRECISION_BF16},
+};
+
 constexpr Choice<wan::v1::OutputKind> kArtifacts[] = {
     {"mp4", wan::v1::OUTPUT_KIND_MP4},
     {"mkv", wan::v1::OUTPUT_KIND_LOSSLESS_MKV},
@@ -137,6 +144,10 @@ absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text) {
 
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text) {
   return Choose<wan::v1::Solver>(text, kSolvers);
+}
+
+absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text) {
+  return Choose<wan::v1::VaePrecision>(text, kVaePrecisions);
 }
 
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text) {

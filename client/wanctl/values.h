@@ -42,6 +42,8 @@ absl::StatusOr<wan::v1::Shape> ParseShape(std::string_view text);
 absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);
 // "unipc", "dpm++", "euler".
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text);
+// "fp32", "tf32", "fp16", "bf16".
+absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text);
 // "KEY=VALUE"; the value may be empty and may hold '='.
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text);
 // "NAME" or "NAME:SCALE".

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
 #include "engine/api/residency.h"
+#include "engine/api/vae_precision.h"
 
 namespace wan {
 
@@ -24,6 +26,9 @@ struct EngineOptions {
   // Measure SM activity with the driver's GPM counters. If not, the share of time in which any
   // kernel ran is reported in its place.
   bool gpm = true;
+  // How exactly the autoencoder computes where a request does not say it. Unset:
+  // DefaultVaePrecision.
+  std::optional<VaePrecision> vae_precision;
 };
 
 // Initialises the device and returns an engine without models. INVALID_ARGUMENT names an option

@@ -13,6 +13,7 @@
 #include "engine/api/model_parts.h"
 #include "engine/api/residency.h"
 #include "engine/api/stage.h"
+#include "engine/api/vae_precision.h"
 
 namespace wan {
 
@@ -38,8 +39,9 @@ struct GenerationRequest {
   std::string solver;  // "unipc", "dpm++", "euler"; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
-  int preview_interval = 0;      // steps between previews; 0: no previews
-  std::vector<LoraScale> loras;  // registered with the model; merged in this order
+  std::optional<VaePrecision> vae_precision;  // unset: the engine's
+  int preview_interval = 0;                   // steps between previews; 0: no previews
+  std::vector<LoraScale> loras;               // registered with the model; merged in this order
 };
 
 // The size of a video in pixels and frames.

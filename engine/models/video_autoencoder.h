@@ -1,7 +1,8 @@
 // The autoencoder between pixels and the latents that the transformer denoises.
 //
 //   absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae = LoadWanVae(weights, config, options);
-//   (*vae)->Decode(latents, [&](const at::Tensor& frames) { return writer.Add(frames); }, gate);
+//   (*vae)->Decode(latents, [&](const at::Tensor& frames) { return writer.Add(frames); },
+//                  {gate, VaePrecision::kFp16});
 //
 // Time is causal: no frame depends on a later one. So both directions work on chunks of frames and
 // keep the frames at which the convolutions look back. The first latent frame stands for one frame
@@ -16,10 +17,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/api/vae_precision.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/device/work_gate.h"
 #include "engine/weights/component_weights.h"
@@ -28,16 +32,28 @@ namespace wan {
 
 struct VaeOptions {
   at::Device device = at::kCPU;
-  // The dtype of weights and activations. Statistics of norms and the latents are always fp32.
-  at::ScalarType dtype = at::kFloat;
-  // Whether CUDA may round the inputs of fp32 convolutions to TF32 (10 bits of mantissa). That
-  // takes an eighth of the time and gives a relative error of about 1e-3. No effect on a CPU or in
-  // other dtypes.
-  bool allow_tf32 = false;
+  // The precision of passes that do not state one. Weights, statistics of norms and the latents are
+  // always fp32; a pass in 16 bits copies the weights that it uses.
+  VaePrecision precision = VaePrecision::kFp32;
   // Receives the weights, so that they can be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
+};
+
+// How one pass goes.
+struct VaePass {
+  VaePass() = default;
+  // Implicit, because a gate or a stop token is all that most passes need.
+  VaePass(WorkGate gate,  // NOLINT(google-explicit-constructor)
+          std::optional<VaePrecision> precision = std::nullopt)
+      : gate(std::move(gate)), precision(precision) {}
+  VaePass(std::stop_token stop)  // NOLINT(google-explicit-constructor)
+      : gate(std::move(stop)) {}
+
+  WorkGate gate;
+  // Unset: as the autoencoder was loaded. On a CPU kTf32 and kFp16 compute as kFp32.
+  std::optional<VaePrecision> precision;
 };
 
 // Thread-safe: an object does not change after loading, and each call has memory of its own.
@@ -53,9 +69,8 @@ class VideoAutoencoder {
   // stride_temporal and with H and W multiples of stride_spatial.
   //
   // INVALID_ARGUMENT if the shape or dtype is wrong. CANCELLED after a stop request; every chunk
-  // and every layer passes `gate`.
-  virtual absl::StatusOr<at::Tensor> Encode(const at::Tensor& video,
-                                            const WorkGate& gate) const = 0;
+  // and every layer passes `pass.gate`.
+  virtual absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const VaePass& pass) const = 0;
 
   // Receives frames [3, n, H, W] in [-1, 1], fp32, contiguous, on the model's device. The callee
   // may keep or change their memory.
@@ -67,9 +82,13 @@ class VideoAutoencoder {
   //
   // An error of the sink ends the decoding and is returned unchanged. INVALID_ARGUMENT if the shape
   // or dtype is wrong; the sink is not called then. CANCELLED after a stop request; every latent
-  // frame and every layer passes `gate`.
+  // frame and every layer passes `pass.gate`.
+  //
+  // In kFp16, a value that is too large in any layer makes the frames infinite or no number. Such
+  // frames and all later ones come from a second pass in kBf16, which starts again from the first
+  // latent frame; the sink gets each frame once.
   virtual absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
-                              const WorkGate& gate) const = 0;
+                              const VaePass& pass) const = 0;
 
   // Returns the device memory of the weights, in bytes.
   virtual int64_t WeightBytes() const = 0;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr int64_t kChannels = 1;
 constexpr int64_t kTime = 2;
+// Channels of a result that are worth filling up those of the input.
+constexpr int64_t kLeastFilledUpTo = 96;
 
 // Zeros behind the channels of an input or a kernel, if there are fewer.
 at::Tensor WithChannels(const at::Tensor& x, int64_t channels) {
@@ -42,6 +44,8 @@ CausalConv3d::CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t ti
   if (time_stride != 1 || !weight.is_cuda()) return;
   const int64_t chunk = kFusedChannelBytes / weight.element_size();
   const int64_t whole_chunks = (channels_ + chunk - 1) / chunk * chunk;
+  // Filling up is for pixels and latents, which few products follow on many of.
+  if (whole_chunks != channels_ && weight.size(0) < kLeastFilledUpTo) return;
   fused_ = HasFusedConvolution(WithChannels(weight, whole_chunks), Spread::kNone, allow_tf32);
   if (fused_) channels_ = whole_chunks;
   spreads_frames_ = fused_ && channels_ == weight.size(kChannels) &&

@@ -40,10 +40,10 @@ absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
 
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
-                                         const WorkGate& gate) {
+                                         const VaePass& pass) {
   EncodedImage encoded;
   if (role == ImageRole::kFirstFrame) {
-    absl::StatusOr<at::Tensor> latents = vae.Encode(image, gate);
+    absl::StatusOr<at::Tensor> latents = vae.Encode(image, pass);
     if (!latents.ok()) return latents.status();
     encoded.first_frame_latents = *std::move(latents);
     return encoded;
@@ -51,7 +51,7 @@ absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role
   // On the image's device: the VAE takes the frames over chunk by chunk.
   const at::Tensor grey =
       at::zeros({3, num_frames - 1, image.size(2), image.size(3)}, image.options());
-  absl::StatusOr<at::Tensor> latents = vae.Encode(at::cat({image, grey}, /*dim=*/1), gate);
+  absl::StatusOr<at::Tensor> latents = vae.Encode(at::cat({image, grey}, /*dim=*/1), pass);
   if (!latents.ok()) return latents.status();
   // One mask channel for each frame of a latent; the first latent is the image alone.
   at::Tensor mask = at::zeros(

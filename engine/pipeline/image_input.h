@@ -35,6 +35,6 @@ absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
 // VideoAutoencoder::Encode.
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
-                                         const WorkGate& gate);
+                                         const VaePass& pass);
 
 }  // namespace wan

@@ -34,16 +34,15 @@ absl::Status PreviewSender::Send(const DenoiseState& state) const {
                           gate_.stop_token());
   const at::Tensor clean =
       (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
-  return DecodeTiled(
-      *model_.vae, clean, plan_.decode_tiles,
-      [&](const at::Tensor& frames) -> absl::Status {
-        absl::StatusOr<std::string> jpeg =
-            EncodeJpeg(ToRgb24(frames).front(), plan_.shape.width, plan_.shape.height);
-        if (!jpeg.ok()) return jpeg.status();
-        observer_.OnPreview({state.step, *std::move(jpeg)});
-        return absl::OkStatus();
-      },
-      gate_);
+  return DecodeTiled(*model_.vae, clean, plan_.decode_tiles,
+                     [&](const at::Tensor& frames) -> absl::Status {
+                       absl::StatusOr<std::string> jpeg = EncodeJpeg(
+                           ToRgb24(frames).front(), plan_.shape.width, plan_.shape.height);
+                       if (!jpeg.ok()) return jpeg.status();
+                       observer_.OnPreview({state.step, *std::move(jpeg)});
+                       return absl::OkStatus();
+                     },
+                     {gate_, plan_.request.vae_precision});
 }
 
 }  // namespace wan

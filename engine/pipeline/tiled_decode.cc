@@ -47,8 +47,8 @@ std::vector<TileSpan> CutIntoTiles(int64_t whole, int count) {
 
 absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
                          const TileGrid& grid, const VideoAutoencoder::FrameSink& sink,
-                         const WorkGate& gate) {
-  if (grid.IsWhole()) return vae.Decode(latents, sink, gate);
+                         const VaePass& pass) {
+  if (grid.IsWhole()) return vae.Decode(latents, sink, pass);
   const int64_t scale = vae.config().stride_spatial;
   const int64_t stride = vae.config().stride_temporal;
   const int64_t frames = 1 + (latents.size(1) - 1) * stride;
@@ -72,7 +72,7 @@ absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
             begin += part.size(1);
             return absl::OkStatus();
           },
-          gate);
+          pass);
       if (!status.ok()) return status;
     }
   }

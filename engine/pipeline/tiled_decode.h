@@ -32,6 +32,6 @@ std::vector<TileSpan> CutIntoTiles(int64_t whole, int count);
 // overlap.
 absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
                          const TileGrid& grid, const VideoAutoencoder::FrameSink& sink,
-                         const WorkGate& gate);
+                         const VaePass& pass);
 
 }  // namespace wan

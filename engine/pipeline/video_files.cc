@@ -104,13 +104,12 @@ absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGr
     });
     const WeightLease lease(model.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
                             gate.stop_token());
-    absl::Status decoded = DecodeTiled(
-        *model.vae, latents, tiles,
-        [&](const at::Tensor& frames) {
-          if (on_frames) on_frames(frames);
-          return download.Add(frames);
-        },
-        gate);
+    absl::Status decoded = DecodeTiled(*model.vae, latents, tiles,
+                                       [&](const at::Tensor& frames) {
+                                         if (on_frames) on_frames(frames);
+                                         return download.Add(frames);
+                                       },
+                                       {gate, plan_.request.vae_precision});
     return decoded.ok() ? download.Finish() : decoded;
   }));
   return status.ok() ? encoder.Finish() : status;

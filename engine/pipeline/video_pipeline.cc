@@ -68,8 +68,9 @@ absl::StatusOr<DenoiseInputs> EncodeTexts(const Job& job, DenoiseInputs inputs) 
 absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& image) {
   const WeightLease lease(job.model.vae_weights, PolicyOf(job.plan, ModelComponent::kVae),
                           job.gate.stop_token());
-  absl::StatusOr<EncodedImage> encoded = EncodeImage(
-      image, job.model.planned.family->image, job.plan.shape.num_frames, *job.model.vae, job.gate);
+  absl::StatusOr<EncodedImage> encoded =
+      EncodeImage(image, job.model.planned.family->image, job.plan.shape.num_frames, *job.model.vae,
+                  {job.gate, job.plan.request.vae_precision});
   // The image may have been encoded on another device.
   if (encoded.ok() && encoded->condition.defined()) {
     encoded->condition = encoded->condition.to(job.model.device);

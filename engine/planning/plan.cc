@@ -269,6 +269,7 @@ GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& 
   if (request.solver.empty()) request.solver = defaults.solver;
   if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
   if (request.outputs.empty()) request.outputs = defaults.outputs;
+  if (!request.vae_precision) request.vae_precision = defaults.vae_precision;
   return request;
 }
 

@@ -40,6 +40,7 @@ GenerationRequest PlannedModel::Defaults() const {
   defaults.shift = own.shift.value_or(sampling.shift);
   defaults.solver = own.solver.value_or(std::string(sampling.solver));
   defaults.outputs = {OutputKind::kMp4};
+  defaults.vae_precision = vae_precision;
   return defaults;
 }
 

@@ -38,6 +38,7 @@ struct PlannedModel {
   // weights are resident.
   std::vector<PlannedComponent> components;
   int64_t element_bytes = 4;  // size of the dtype in which transformers and text encoder compute
+  VaePrecision vae_precision = VaePrecision::kFp32;  // of requests that do not state one
   std::vector<PlannedLora> loras;
 
   // Returns the values of fields that a request does not set, size and frames included: the

@@ -23,6 +23,7 @@ struct MemoryJob {
   TextEncoderConfig text_encoder;
   VaeConfig vae;
   int64_t element_bytes = 4;  // size of the compute dtype of transformers and text encoder
+  VaePrecision vae_precision = VaePrecision::kFp32;
   LatentSize latents;
   int64_t tokens = 0;       // in one forward
   int64_t text_tokens = 0;  // in the longer text

@@ -50,13 +50,19 @@ absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu)
   return absl::InvalidArgumentError(absl::StrCat("dtype is '", dtype, "'; must be fp32 or bf16"));
 }
 
+LoadOptions MakeLoadOptions(const EngineOptions& options, at::Device device, at::ScalarType dtype) {
+  LoadOptions load{device, dtype, options.residency};
+  load.vae_precision = options.vae_precision.value_or(DefaultVaePrecision(DTypeLabel(dtype)));
+  return load;
+}
+
 std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarType dtype) {
   PlanLimits limits;
   if (const auto memory = ReadSystemMemory()) limits.device_memory_bytes = memory->total_bytes;
   if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
     limits.device_memory_bytes = options.device_memory_limit;
   }
-  return std::make_unique<WanEngine>(LoadOptions{at::kCPU, dtype, options.residency},
+  return std::make_unique<WanEngine>(MakeLoadOptions(options, at::kCPU, dtype),
                                      DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
                                                        absl::StrCat("LibTorch ", TORCH_VERSION)},
                                      limits,
@@ -100,8 +106,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   auto monitor = std::make_unique<MachineMonitor>(
       name, std::make_unique<TorchAllocatorProbe>(device_index), std::move(nvml));
   return std::make_unique<WanEngine>(
-      LoadOptions{at::Device(at::kCUDA, device_index), dtype, options.residency},
-      std::move(description), PlanLimits{*memory}, std::move(monitor));
+      MakeLoadOptions(options, at::Device(at::kCUDA, device_index), dtype), std::move(description),
+      PlanLimits{*memory}, std::move(monitor));
 }
 
 }  // namespace

@@ -195,6 +195,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   PlannedModel& planned = pipeline.planned;
   planned = PlanCheckpoint(checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)),
                            options.residency);
+  planned.vae_precision = options.vae_precision;
   if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
 
   const std::span<const ExpertRole> roles = pipeline.planned.family->experts;
@@ -251,12 +252,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     }
   }
   loras->AddTo(pipeline.experts, options.stop);
-  if (absl::Status status =
-          Take("vae",
-               LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                          {places.back().device, at::kFloat, options.dtype != at::kFloat,
-                           places.back().weights, options.stop}),
-               pipeline.vae);
+  if (absl::Status status = Take("vae",
+                                 LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                                            {places.back().device, options.vae_precision,
+                                             places.back().weights, options.stop}),
+                                 pipeline.vae);
       !status.ok()) {
     return status;
   }

@@ -28,8 +28,7 @@ struct LoadedModel {
 
 struct LoadOptions {
   at::Device device = at::kCPU;
-  // The dtype of transformer and text encoder. The VAE computes in fp32, as upstream does (in TF32
-  // if `dtype` is not fp32).
+  // The dtype of transformer and text encoder.
   at::ScalarType dtype = at::kFloat;
   // As configured. A component that is not named has the policy kAuto.
   std::vector<ComponentResidency> residency;
@@ -39,6 +38,8 @@ struct LoadOptions {
   uint64_t device_memory_bytes = 0;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
+  // The VAE's where a request does not state one.
+  VaePrecision vae_precision = VaePrecision::kFp32;
 };
 
 // Loads all components. Errors name the file and the tensor; nothing stays in memory then. Call it

@@ -65,6 +65,8 @@ struct ServerConfig {
   std::string device = "cpu";
   // "fp32" or "bf16". If empty, Complete sets what suits the device.
   std::string dtype;
+  // The name of a VaePrecision. If empty, Complete sets the default beside `dtype`.
+  std::string vae_precision;
   // Number of threads that compute one operator on the CPU; 0: one for each core.
   int cpu_threads = 0;
   // Most device memory that the process uses, in bytes; 0: all that is free.

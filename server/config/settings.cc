@@ -190,6 +190,11 @@ absl::Status SetModelRoots(const Values& values, ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckVaePrecision(const std::string& precision) {
+  return ParseVaePrecision(precision).has_value() ? absl::OkStatus()
+                                                  : MustBe(precision, "fp32, tf32, fp16 or bf16");
+}
+
 absl::Status CheckDataDir(const std::string& folder) {
   return folder.empty() ? absl::InvalidArgumentError("is empty; it must name a folder")
                         : absl::OkStatus();
@@ -424,6 +429,10 @@ std::vector<Setting> MakeSettings() {
       Text("dtype", "fp32|bf16",
            "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &C::dtype,
            CheckDtype),
+      Text("vae_precision", "fp32|tf32|fp16|bf16",
+           "precision in which the video autoencoder computes, unless a request states one; "
+           "unset: fp32 with dtype fp32, else fp16",
+           &C::vae_precision, CheckVaePrecision),
       Integer("cpu_threads",
               "number of threads that compute one operator on the CPU; 0: one for each core",
               &C::cpu_threads, 0, 4096),
@@ -518,6 +527,9 @@ std::string FlagOf(const Setting& setting) {
 
 absl::Status Complete(ServerConfig& config) {
   if (config.dtype.empty()) config.dtype = config.device == "cpu" ? "fp32" : "bf16";
+  if (config.vae_precision.empty()) {
+    config.vae_precision = std::string(NameOf(DefaultVaePrecision(config.dtype)));
+  }
   if (config.data_dir.empty()) {
     return absl::InvalidArgumentError(
         "data_dir is not set; name the folder for jobs and videos with --data-dir DIR, or with "

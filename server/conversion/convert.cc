@@ -42,6 +42,18 @@ constexpr std::array<SolverName, 3> kSolvers = {{
     {wan::v1::SOLVER_EULER, "euler"},
 }};
 
+struct VaePrecisionName {
+  wan::v1::VaePrecision proto;
+  VaePrecision precision;
+};
+
+constexpr std::array<VaePrecisionName, 4> kVaePrecisionNames = {{
+    {wan::v1::VAE_PRECISION_FP32, VaePrecision::kFp32},
+    {wan::v1::VAE_PRECISION_TF32, VaePrecision::kTf32},
+    {wan::v1::VAE_PRECISION_FP16, VaePrecision::kFp16},
+    {wan::v1::VAE_PRECISION_BF16, VaePrecision::kBf16},
+}};
+
 // Copies a figure into the optional field of the same meaning, if it was measured.
 template <typename T, typename Message>
 void Set(Message& message, void (Message::*set)(T), const std::optional<T>& value) {
@@ -89,6 +101,9 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
     }
   }
   result.preview_interval = request.preview_interval();
+  for (const VaePrecisionName& name : kVaePrecisionNames) {
+    if (name.proto == request.vae_precision()) result.vae_precision = name.precision;
+  }
   for (const wan::v1::LoraScale& lora : request.loras()) {
     result.loras.push_back({lora.name(), lora.has_scale() ? lora.scale() : 1});
   }
@@ -114,6 +129,9 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   if (request.seed) result.set_seed(*request.seed);
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
   result.set_preview_interval(request.preview_interval);
+  for (const VaePrecisionName& name : kVaePrecisionNames) {
+    if (name.precision == request.vae_precision) result.set_vae_precision(name.proto);
+  }
   for (const LoraScale& lora : request.loras) {
     wan::v1::LoraScale& added = *result.add_loras();
     added.set_name(lora.name);

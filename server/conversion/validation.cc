@@ -160,6 +160,13 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
         {"solver", absl::StrCat("must be SOLVER_UNIPC, SOLVER_DPMPP or SOLVER_EULER, got ",
                                 static_cast<int>(request.solver()))});
   }
+  if (!wan::v1::VaePrecision_IsValid(request.vae_precision())) {
+    violations.push_back(
+        {"vae_precision",
+         absl::StrCat("must be VAE_PRECISION_FP32, VAE_PRECISION_TF32, VAE_PRECISION_FP16 or "
+                      "VAE_PRECISION_BF16, got ",
+                      static_cast<int>(request.vae_precision()))});
+  }
   CheckOutputs(request, violations);
   CheckLabels(request, violations);
   if (request.preview_interval() < 0) {

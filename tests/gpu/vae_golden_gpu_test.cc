@@ -5,47 +5,48 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/models/wan/vae.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
+#include "tests/engine/in_memory_weights.h"
 
 namespace wan {
 namespace {
 
 struct Precision {
   const char* name;
-  at::ScalarType dtype;
-  bool allow_tf32;
+  VaePrecision precision;
   double tolerance;
 };
 
 // TF32 and fp16 round the inputs of products to 10 bits of mantissa, bf16 to 7.
-constexpr Precision kPrecisions[] = {{"fp32", at::kFloat, false, 2e-5},
-                                     {"tf32", at::kFloat, true, 5e-3},
-                                     {"fp16", at::kHalf, false, 5e-3},
-                                     {"bf16", at::kBFloat16, false, 5e-2}};
+constexpr Precision kPrecisions[] = {{"fp32", VaePrecision::kFp32, 2e-5},
+                                     {"tf32", VaePrecision::kTf32, 5e-3},
+                                     {"fp16", VaePrecision::kFp16, 5e-3},
+                                     {"bf16", VaePrecision::kBf16, 5e-2}};
 
 std::unique_ptr<VideoAutoencoder> Load(const Precision& precision) {
   const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
   return LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                    {.device = at::Device(at::kCUDA, 0),
-                     .dtype = precision.dtype,
-                     .allow_tf32 = precision.allow_tf32})
+                    {.device = at::Device(at::kCUDA, 0), .precision = precision.precision})
       .value();
 }
 
-at::Tensor Decode(const VideoAutoencoder& vae, const at::Tensor& latents) {
+at::Tensor Decode(const VideoAutoencoder& vae, const at::Tensor& latents,
+                  std::optional<VaePrecision> precision = std::nullopt) {
   std::vector<at::Tensor> parts;
-  const absl::Status status = vae.Decode(latents,
-                                         [&](const at::Tensor& frames) {
-                                           EXPECT_TRUE(frames.is_cuda());
-                                           parts.push_back(frames);
-                                           return absl::OkStatus();
-                                         },
-                                         {});
+  const absl::Status status = vae.Decode(
+      latents,
+      [&](const at::Tensor& frames) {
+        EXPECT_TRUE(frames.is_cuda());
+        parts.push_back(frames);
+        return absl::OkStatus();
+      },
+      VaePass({}, precision));
   EXPECT_TRUE(status.ok()) << status;
   return at::cat(parts, /*dim=*/1);
 }
@@ -79,6 +80,28 @@ TEST(VaeGpuTest, DecodeIsCloseToTheReference) {
                   file);
     }
   }
+}
+
+TEST(VaeGpuTest, WhatLeavesTheRangeOfFp16IsDoneInBf16) {
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  InMemoryWeights weights = InMemoryWeights::CopyOf(checkpoint.vae());
+  for (const char* const name : {"decoder.conv1.bias", "encoder.conv1.bias"}) {
+    TensorInfo info = *checkpoint.vae().Find(name);
+    info.dtype = DType::kFloat32;
+    const std::vector<float> values(static_cast<size_t>(info.shape[0]), 7e4f);
+    info.bytes = values.size() * sizeof(float);
+    weights.Remove(name);
+    weights.Put(info, std::string(reinterpret_cast<const char*>(values.data()), info.bytes));
+  }
+  const auto vae =
+      LoadWanVae(weights, checkpoint.vae_config(), {.device = at::Device(at::kCUDA, 0)}).value();
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
+  const at::Tensor frames = Decode(*vae, latents, VaePrecision::kFp16);
+  EXPECT_TRUE(frames.isfinite().all().item<bool>());
+  EXPECT_TRUE(at::equal(frames, Decode(*vae, latents, VaePrecision::kBf16)));
+  const at::Tensor video = LoadGolden("vae/2.2_encode_5.safetensors", "video");
+  EXPECT_TRUE(at::equal(vae->Encode(video, VaePass({}, VaePrecision::kFp16)).value(),
+                        vae->Encode(video, VaePass({}, VaePrecision::kBf16)).value()));
 }
 
 TEST(VaeGpuTest, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {

@@ -105,34 +105,91 @@ absl::Status CheckConfig(const VaeConfig& config) {
   return absl::OkStatus();
 }
 
+// Names and shapes are checked and the weights noted by building both halves once; a pass builds
+// its own from them, in its precision.
 class WanVae final : public VideoAutoencoder {
  public:
-  WanVae(const VaeConfig& config, const VaeOptions& options, VaeLayerFactory encoder_factory,
-         VaeLayerFactory decoder_factory)
+  WanVae(const VaeConfig& config, const VaeOptions& options, WeightLoader& loader)
       : config_(config),
         options_(options),
-        encoder_(OfGroup(encoder_factory), config),
-        decoder_(OfGroup(decoder_factory), config),
-        weights_(decoder_factory.weights().Finish()),
-        weight_bytes_(decoder_factory.weights().bytes()),
         mean_(Statistics(config.latents_mean)),
-        std_(Statistics(config.latents_std)) {}
+        std_(Statistics(config.latents_std)) {
+    LoadedVaeWeights weights(loader, tensors_);
+    // A group for each half: one of the two is in use at a time. The first group is empty.
+    loader.BeginGroup();
+    VaeLayerFactory of_encoder(weights, /*allow_tf32=*/false);
+    const VaeEncoder encoder(of_encoder, config);
+    loader.BeginGroup();
+    VaeLayerFactory of_decoder(weights, /*allow_tf32=*/false);
+    const VaeDecoder decoder(of_decoder, config);
+    weights_ = loader.Finish();
+    weight_bytes_ = loader.bytes();
+  }
 
   const VaeConfig& config() const override { return config_; }
   int64_t WeightBytes() const override { return weight_bytes_; }
 
-  absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const WorkGate& gate) const override {
+  absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const VaePass& pass) const override {
     if (absl::Status status = CheckVideo(video); !status.ok()) return status;
     const c10::InferenceMode no_autograd;
     weights_->Use(kEncoderGroup, kEncoderGroup);
-    FeatureCache cache = encoder_.NewCache();
+    const VaePrecision precision = PrecisionOf(pass);
+    absl::StatusOr<at::Tensor> latents = EncodeIn(precision, video, pass.gate);
+    if (!latents.ok() || precision != VaePrecision::kFp16 || IsFinite(*latents)) return latents;
+    return EncodeIn(VaePrecision::kBf16, video, pass.gate);
+  }
+
+  absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
+                      const VaePass& pass) const override {
+    if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
+    const c10::InferenceMode no_autograd;
+    weights_->Use(kDecoderGroup, kDecoderGroup);
+    const VaePrecision precision = PrecisionOf(pass);
+    absl::StatusOr<int64_t> reached = DecodeIn(precision, latents, 0, sink, pass.gate);
+    if (reached.ok() && *reached < latents.size(1)) {
+      reached = DecodeIn(VaePrecision::kBf16, latents, *reached, sink, pass.gate);
+    }
+    return reached.status();
+  }
+
+ private:
+  static constexpr size_t kEncoderGroup = 1;
+  static constexpr size_t kDecoderGroup = 2;
+
+  // A half in a precision. Its layers keep the tensors that they need.
+  template <typename Half>
+  Half Make(VaePrecision precision) const {
+    CastVaeWeights weights(tensors_, DTypeOf(precision));
+    VaeLayerFactory factory(weights, precision == VaePrecision::kTf32);
+    return Half(factory, config_);
+  }
+
+  static at::ScalarType DTypeOf(VaePrecision precision) {
+    if (precision == VaePrecision::kFp16) return at::kHalf;
+    return precision == VaePrecision::kBf16 ? at::kBFloat16 : at::kFloat;
+  }
+
+  VaePrecision PrecisionOf(const VaePass& pass) const {
+    const VaePrecision precision = pass.precision.value_or(options_.precision);
+    const bool computes = !options_.device.is_cpu() || precision == VaePrecision::kBf16;
+    return computes ? precision : VaePrecision::kFp32;
+  }
+
+  // Whether no value of fp32 is infinite or no number. Waits for the device.
+  static bool IsFinite(const at::Tensor& x) { return std::isfinite(x.sum().item<float>()); }
+
+  absl::StatusOr<at::Tensor> EncodeIn(VaePrecision precision, const at::Tensor& video,
+                                      const WorkGate& gate) const {
+    const auto encoder = Make<VaeEncoder>(precision);
+    FeatureCache cache = encoder.NewCache();
     std::vector<at::Tensor> latents;
     const int64_t frames = video.size(1);
     for (int64_t begin = 0; begin < frames;) {
       if (gate.RequestedStop()) return Stopped("encoding");
       const int64_t count = begin == 0 ? 1 : config_.stride_temporal;
-      const at::Tensor chunk = video.narrow(1, begin, count).to(options_.device);
-      absl::StatusOr<at::Tensor> encoded = encoder_.EncodeChunk(chunk, cache, gate);
+      const at::Tensor chunk =
+          video.narrow(1, begin, count).to(options_.device, DTypeOf(precision));
+      absl::StatusOr<at::Tensor> encoded = encoder.EncodeChunk(chunk, cache, gate);
       if (!encoded.ok()) return encoded.status();
       latents.push_back(encoded->to(at::kFloat));
       begin += count;
@@ -140,33 +197,25 @@ class WanVae final : public VideoAutoencoder {
     return at::cat(latents, /*dim=*/1).sub_(mean_).div_(std_);
   }
 
-  absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
-                      const WorkGate& gate) const override {
-    if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
-    const c10::InferenceMode no_autograd;
-    weights_->Use(kDecoderGroup, kDecoderGroup);
-    FeatureCache cache = decoder_.NewCache();
+  // Hands on the frames from latent frame `first` on; those before have gone already. Returns the
+  // latent frame where kFp16 did not suffice, whose frames were not handed on, or the number of
+  // all.
+  absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
+                                   const FrameSink& sink, const WorkGate& gate) const {
+    const auto decoder = Make<VaeDecoder>(precision);
+    FeatureCache cache = decoder.NewCache();
     for (int64_t i = 0; i < latents.size(1); ++i) {
       if (gate.RequestedStop()) return Stopped("decoding");
       const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
-      const at::Tensor chunk = normalised.mul(std_).add_(mean_).to(options_.dtype);
-      absl::StatusOr<at::Tensor> decoded = decoder_.DecodeChunk(chunk, cache, gate);
+      const at::Tensor chunk = normalised.mul(std_).add_(mean_).to(DTypeOf(precision));
+      absl::StatusOr<at::Tensor> decoded = decoder.DecodeChunk(chunk, cache, gate);
       if (!decoded.ok()) return decoded.status();
-      const at::Tensor frames = (*std::move(decoded)).to(at::kFloat).clamp_(-1.0, 1.0);
-      if (absl::Status status = sink(frames); !status.ok()) return status;
+      if (i < first) continue;
+      at::Tensor frames = (*std::move(decoded)).to(at::kFloat);
+      if (precision == VaePrecision::kFp16 && !IsFinite(frames)) return i;
+      if (absl::Status status = sink(frames.clamp_(-1.0, 1.0)); !status.ok()) return status;
     }
-    return absl::OkStatus();
-  }
-
- private:
-  // Groups of the weights: one of the two is in use at a time. The first group is empty.
-  static constexpr size_t kEncoderGroup = 1;
-  static constexpr size_t kDecoderGroup = 2;
-
-  // What is made with the factory from here on is a group of its own.
-  static VaeLayerFactory& OfGroup(VaeLayerFactory& factory) {
-    factory.weights().BeginGroup();
-    return factory;
+    return latents.size(1);
   }
 
   static absl::Status Stopped(const char* what) {
@@ -211,10 +260,9 @@ class WanVae final : public VideoAutoencoder {
 
   const VaeConfig config_;
   const VaeOptions options_;
-  const VaeEncoder encoder_;
-  const VaeDecoder decoder_;
-  const std::shared_ptr<ComponentWeights> weights_;
-  const int64_t weight_bytes_;
+  VaeTensors tensors_;  // fp32
+  std::shared_ptr<ComponentWeights> weights_;
+  int64_t weight_bytes_ = 0;
   const at::Tensor mean_;
   const at::Tensor std_;
 };
@@ -226,9 +274,8 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
                                                              const VaeOptions& options) {
   if (absl::Status status = CheckConfig(config); !status.ok()) return status;
   const c10::InferenceMode no_autograd;
-  WeightLoader loader(weights, options.device, options.dtype, options.weights, options.stop);
-  const VaeLayerFactory factory(loader, options.allow_tf32);
-  auto vae = std::make_unique<WanVae>(config, options, factory, factory);
+  WeightLoader loader(weights, options.device, at::kFloat, options.weights, options.stop);
+  auto vae = std::make_unique<WanVae>(config, options, loader);
   if (!loader.status().ok()) return loader.status();
   return vae;
 }

@@ -11,6 +11,9 @@ namespace wan {
 namespace {
 
 constexpr int64_t kColors = 3;
+constexpr int64_t kFp32 = 4;
+constexpr size_t kEncoder = 1;  // groups of the weights
+constexpr size_t kDecoder = 2;
 constexpr int64_t kHistory = 2;  // frames that a convolution over three looks back at
 
 // An activation.
@@ -168,11 +171,12 @@ void VaeWalk::DecodeChunk(const LatentSize& size) {
   }
   const int64_t patch = config_.patch_size * config_.patch_size;
   x = CausalConvOf(std::move(x), kColors * patch);
-  const auto frames = walk_.Take(Bytes(kColors * patch, x.frames, x));
+  const int64_t pixels = kFp32 * kColors * patch * x.frames * x.height * x.width;
+  const auto frames = walk_.Take(pixels);
   x.block.Free();
   // On the way to the host: two copies, clamped and scaled, and two of 8 bits.
-  const auto scaled = walk_.Take(2 * Bytes(kColors * patch, x.frames, x));
-  walk_.Touch(Bytes(kColors * patch, x.frames, x));
+  const auto scaled = walk_.Take(2 * pixels);
+  walk_.Touch(pixels);
   first_chunk_ = false;
 }
 
@@ -226,11 +230,18 @@ void VaeWalk::Encode(const LatentSize& size) {
   }
 }
 
+// The copies of weights that a pass makes: in 16 bits, also those of kTf32.
+uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, VaePrecision precision) {
+  if (precision == VaePrecision::kFp32) return 0;
+  const WeightGroups weights = VaeWeightGroups(config);
+  int64_t bytes = 0;
+  for (const PackedWeight& weight : weights.groups()[group]) bytes += weight.Bytes(kFp32);
+  return static_cast<uint64_t>(bytes / 2);
+}
+
 }  // namespace
 
 WeightGroups VaeWeightGroups(const VaeConfig& config) {
-  constexpr size_t kEncoder = 1;
-  constexpr size_t kDecoder = 2;
   WeightGroups groups(3);
   for (TensorSpec& tensor : ExpectedTensors(config)) {
     const bool encoder = tensor.name.starts_with("encoder.") || tensor.name.starts_with("conv1.");
@@ -249,6 +260,16 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
   VaeWalk walk(config, element_bytes);
   walk.Encode(size);
   return walk.peak();
+}
+
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision) {
+  return DecodingBytes(config, size, ElementBytes(precision)) +
+         CopiedWeightBytes(config, kDecoder, precision);
+}
+
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision) {
+  return EncodingBytes(config, size, ElementBytes(precision)) +
+         CopiedWeightBytes(config, kEncoder, precision);
 }
 
 }  // namespace wan

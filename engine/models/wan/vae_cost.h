@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "engine/api/vae_precision.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/costs/latent_size.h"
 #include "engine/costs/weight_groups.h"
@@ -22,5 +23,9 @@ uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
 
 // Returns the memory that VideoAutoencoder::Encode holds for a video with latents of `size`.
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
+
+// The same in a precision, with the copies of weights that a pass makes.
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision);
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision);
 
 }  // namespace wan

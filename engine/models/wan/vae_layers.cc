@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <c10/util/Exception.h>
 
 #include <utility>
 
@@ -35,9 +36,33 @@ std::string StageLayerName(const VaeConfig& config, const std::string& list, siz
   return absl::StrCat(list, ".", stage, ".", inner, ".", layer);
 }
 
+at::Tensor LoadedVaeWeights::Get(const std::string& name, at::IntArrayRef shape) {
+  return tensors_[name] = loader_.Get(name, shape);
+}
+
+at::Tensor LoadedVaeWeights::GetKernel(const std::string& name, at::IntArrayRef shape) {
+  const at::MemoryFormat layout = ConvolutionLayout(static_cast<int64_t>(shape.size()));
+  return tensors_[name] = loader_.GetKernel(name, shape, layout);
+}
+
+at::Tensor CastVaeWeights::Get(const std::string& name, at::IntArrayRef) {
+  return tensors_.at(name).to(dtype_);
+}
+
+at::Tensor CastVaeWeights::GetKernel(const std::string& name, at::IntArrayRef shape) {
+  return Get(name, shape);  // keeps the layout
+}
+
+at::Tensor LoadedVaeWeights::GetEnlarged(const std::string& name) {
+  TORCH_CHECK(false, name, " is not there yet");
+}
+
+at::Tensor CastVaeWeights::GetEnlarged(const std::string& name) {
+  return KernelOverEnlargement(tensors_.at(name)).to(dtype_);
+}
+
 at::Tensor VaeLayerFactory::KernelOf(const std::string& name, const std::vector<int64_t>& shape) {
-  return weights_.GetKernel(name + ".weight", shape,
-                            ConvolutionLayout(static_cast<int64_t>(shape.size())));
+  return weights_.GetKernel(name + ".weight", shape);
 }
 
 Convolution VaeLayerFactory::MakeConvolution(const std::string& name, int64_t out, int64_t in,
@@ -54,11 +79,14 @@ Convolution VaeLayerFactory::MakePointwise3d(const std::string& name, int64_t ou
   return MakeConvolution(name, out, in, {1, 1, 1}, {1, 1, 1}, {0, 0, 0});
 }
 
-bool VaeLayerFactory::HasFusedEnlargement(const at::Tensor& kernel) const {
-  return kernel.is_cuda() &&
-         HasFusedConvolution(
-             at::empty({4 * kernel.size(0), kernel.size(1), 1, 2, 2}, kernel.options()),
-             Spread::kPixels, allow_tf32_);
+at::Tensor VaeLayerFactory::MakeEnlargedKernel(const std::string& name,
+                                               const Convolution& convolution) {
+  const at::Tensor& kernel = convolution.weight();
+  const bool fused = kernel.is_cuda() &&
+                     HasFusedConvolution(
+                         at::empty({4 * kernel.size(0), kernel.size(1), 1, 2, 2}, kernel.options()),
+                         Spread::kPixels, allow_tf32_);
+  return fused ? weights_.GetEnlarged(name + ".weight") : at::Tensor();
 }
 
 CausalConv3d VaeLayerFactory::MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
@@ -134,7 +162,7 @@ double WorkOfResidualBlock(int64_t in, const at::Tensor& y) {
 
 FrameAttention::FrameAttention(VaeLayerFactory& factory, const std::string& name,
                                int64_t channels) {
-  WeightLoader& weights = factory.weights();
+  VaeWeights& weights = factory.weights();
   gamma_ = weights.Get(name + ".norm.gamma", {channels, 1, 1});
   qkv_weight_ = weights.Get(name + ".to_qkv.weight", {3 * channels, channels, 1, 1})
                     .view({3 * channels, channels});
@@ -188,20 +216,17 @@ at::Tensor Downsample::Forward(const at::Tensor& x, FeatureCache& cache) const {
 Upsample::Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
                    bool temporal)
     : space_(factory.MakeConvolution(name + ".resample.1", out, in, {3, 3}, {1, 1}, {1, 1})),
-      slot_(factory.NewSlot()),
-      fused_(factory.HasFusedEnlargement(space_.weight())) {
+      enlarged_(factory.MakeEnlargedKernel(name + ".resample.1", space_)) {
   if (!temporal) return;
   time_.emplace(factory, name + ".time_conv", 2 * in, in, kKernelTime);
-  fused_ = fused_ && time_->SpreadsFrames();
+  if (!time_->SpreadsFrames()) enlarged_.reset();
 }
 
 at::Tensor Upsample::ForwardFused(at::Tensor x, FeatureCache& cache,
                                   const at::Tensor& shortcut) const {
   if (time_.has_value() && !cache.first_chunk) x = time_->SpreadFrames(x, cache);
-  at::Tensor& kernel = cache.enlargement[slot_];
-  if (!kernel.defined()) kernel = KernelOverEnlargement(space_.weight());
   FusedConvolution convolution;
-  convolution.weight = kernel;
+  convolution.weight = enlarged_;
   convolution.bias = space_.bias();
   convolution.frames = {x};
   convolution.spread = Spread::kPixels;
@@ -221,7 +246,7 @@ at::Tensor Upsample::ForwardFused(at::Tensor x, FeatureCache& cache,
 }
 
 at::Tensor Upsample::Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const {
-  if (fused_) return ForwardFused(std::move(x), cache, shortcut);
+  if (enlarged_.defined()) return ForwardFused(std::move(x), cache, shortcut);
   int64_t time_factor = 1;
   if (time_.has_value() && !cache.first_chunk) {
     x = time_->Forward(x, cache);

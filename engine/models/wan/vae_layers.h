@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,15 +30,58 @@ std::string StageLayerName(const VaeConfig& config, const std::string& list, siz
 // The state of one pass over a video. All chunks pass through one cache, in order.
 struct FeatureCache {
   // `slots` is the value of VaeLayerFactory::slots() after the last layer was made.
-  explicit FeatureCache(size_t slots) : history(slots), enlargement(slots) {}
+  explicit FeatureCache(size_t slots) : history(slots) {}
 
   // The first chunk is a single frame, which the layers that halve or double frames leave as it is.
   bool first_chunk = true;
   // The last frames for each convolution's slot; undefined until it has seen a frame.
   std::vector<at::Tensor> history;
-  // The kernel from KernelOverEnlargement for each enlargement's slot, made when it is first
-  // needed. It lives only as long as the pass, because weights may move between passes.
-  std::vector<at::Tensor> enlargement;
+};
+
+// Where layers get their weights. Kernels of convolutions are in ConvolutionLayout.
+class VaeWeights {
+ public:
+  virtual ~VaeWeights() = default;
+
+  virtual at::Tensor Get(const std::string& name, at::IntArrayRef shape) = 0;
+  virtual at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) = 0;
+  // KernelOverEnlargement of such a kernel, made of its values in fp32. Only for weights whose
+  // values have come.
+  virtual at::Tensor GetEnlarged(const std::string& name) = 0;
+};
+
+// Tensors by name.
+using VaeTensors = std::map<std::string, at::Tensor>;
+
+// Weights as they are loaded, which are noted in `tensors`. Both must outlive the object.
+class LoadedVaeWeights final : public VaeWeights {
+ public:
+  LoadedVaeWeights(WeightLoader& loader, VaeTensors& tensors)
+      : loader_(loader), tensors_(tensors) {}
+
+  at::Tensor Get(const std::string& name, at::IntArrayRef shape) override;
+  at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) override;
+  at::Tensor GetEnlarged(const std::string& name) override;
+
+ private:
+  WeightLoader& loader_;
+  VaeTensors& tensors_;
+};
+
+// Weights that were loaded before, in a dtype: copies, unless they have it already. `tensors` must
+// outlive the object.
+class CastVaeWeights final : public VaeWeights {
+ public:
+  CastVaeWeights(const VaeTensors& tensors, at::ScalarType dtype)
+      : tensors_(tensors), dtype_(dtype) {}
+
+  at::Tensor Get(const std::string& name, at::IntArrayRef shape) override;
+  at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) override;
+  at::Tensor GetEnlarged(const std::string& name) override;
+
+ private:
+  const VaeTensors& tensors_;
+  const at::ScalarType dtype_;
 };
 
 // Makes the layers of an encoder or decoder, with their weights and their slots in the cache.
@@ -45,10 +89,10 @@ class VaeLayerFactory {
  public:
   // `weights` must outlive the factory, but neither needs to outlive the layers.
   // `allow_tf32` is passed on to Convolution.
-  VaeLayerFactory(WeightLoader& weights, bool allow_tf32)
+  VaeLayerFactory(VaeWeights& weights, bool allow_tf32)
       : weights_(weights), allow_tf32_(allow_tf32) {}
 
-  WeightLoader& weights() { return weights_; }
+  VaeWeights& weights() { return weights_; }
 
   // Loads the weights "NAME.weight" [out, in, kernel...] and "NAME.bias" [out].
   Convolution MakeConvolution(const std::string& name, int64_t out, int64_t in,
@@ -59,8 +103,9 @@ class VaeLayerFactory {
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                 const std::vector<int64_t>& kernel, int64_t time_stride);
 
-  // Returns whether an Upsample with this kernel [out, in, 3, 3] runs fused.
-  bool HasFusedEnlargement(const at::Tensor& kernel) const;
+  // The kernel of an Upsample that runs fused, made of "NAME.weight" [out, in, 3, 3], or an
+  // undefined tensor if it does not.
+  at::Tensor MakeEnlargedKernel(const std::string& name, const Convolution& convolution);
 
   size_t NewSlot() { return slots_++; }
   size_t slots() const { return slots_; }
@@ -68,7 +113,7 @@ class VaeLayerFactory {
  private:
   at::Tensor KernelOf(const std::string& name, const std::vector<int64_t>& shape);
 
-  WeightLoader& weights_;
+  VaeWeights& weights_;
   const bool allow_tf32_;
   size_t slots_ = 0;
 };
@@ -186,8 +231,7 @@ class Upsample {
 
   std::optional<CachedConv3d> time_;
   Convolution space_;
-  size_t slot_;
-  bool fused_;
+  at::Tensor enlarged_;  // undefined: not fused
 };
 
 }  // namespace wan

@@ -58,15 +58,56 @@ TEST(CommandLineTest, GenerateWithTheLeastFlags) {
 }
 
 TEST(CommandLineTest, GenerateWithEveryFlag) {
-  const auto command = Parsed<GenerateCommand>(
-      {"generate", "--model",       "5b",        "--prompt",   "a cat",    "--negative-prompt",
-       "a dog",    "--image",       "cat.png",   "--size",     "1280x704", "--frames",
-       "121",      "--fps",         "24",        "--steps",    "50",       "--guidance",
-       "3.5,4",    "--shift",       "5",         "--solver",   "dpm++",    "--seed",
-       "-1",       "--request-id",  "r1",        "--priority", "-5",       "--deadline",
-       "90",       "--label",       "team=film", "--label",    "take=2",   "--preview-interval",
-       "5",        "--preview-dir", "previews",  "--output",   "a.mkv",    "b.mp4",
-       "--output", "c.safetensors", "--lora",    "style",      "--lora",   "light:-0.5"});
+  const auto command = Parsed<GenerateCommand>({"generate",
+                                                "--model",
+                                                "5b",
+                                                "--prompt",
+                                                "a cat",
+                                                "--negative-prompt",
+                                                "a dog",
+                                                "--image",
+                                                "cat.png",
+                                                "--size",
+                                                "1280x704",
+                                                "--frames",
+                                                "121",
+                                                "--fps",
+                                                "24",
+                                                "--steps",
+                                                "50",
+                                                "--guidance",
+                                                "3.5,4",
+                                                "--shift",
+                                                "5",
+                                                "--solver",
+                                                "dpm++",
+                                                "--seed",
+                                                "-1",
+                                                "--request-id",
+                                                "r1",
+                                                "--priority",
+                                                "-5",
+                                                "--deadline",
+                                                "90",
+                                                "--label",
+                                                "team=film",
+                                                "--label",
+                                                "take=2",
+                                                "--preview-interval",
+                                                "5",
+                                                "--preview-dir",
+                                                "previews",
+                                                "--output",
+                                                "a.mkv",
+                                                "b.mp4",
+                                                "--output",
+                                                "c.safetensors",
+                                                "--lora",
+                                                "style",
+                                                "--lora",
+                                                "light:-0.5",
+                                                "--vae-precision",
+                                                "fp16"});
   wan::v1::GenerationRequest expected;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
       model: "5b" prompt: "a cat" negative_prompt: "a dog" width: 1280 height: 704
@@ -74,6 +115,7 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
       solver: SOLVER_DPMPP seed: -1 request_id: "r1" priority: -5
       labels { key: "team" value: "film" } labels { key: "take" value: "2" }
       preview_interval: 5 loras { name: "style" } loras { name: "light" scale: -0.5 }
+      vae_precision: VAE_PRECISION_FP16
       outputs: OUTPUT_KIND_LOSSLESS_MKV outputs: OUTPUT_KIND_MP4 outputs: OUTPUT_KIND_LATENTS)",
                                                             &expected));
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(command.flags.request, expected))

@@ -27,15 +27,15 @@ class NearsightedVae final : public VideoAutoencoder {
     config_.stride_temporal = 4;
   }
   const VaeConfig& config() const override { return config_; }
-  absl::StatusOr<at::Tensor> Encode(const at::Tensor&, const WorkGate&) const override {
+  absl::StatusOr<at::Tensor> Encode(const at::Tensor&, const VaePass&) const override {
     return absl::UnimplementedError("not needed");
   }
   absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
-                      const WorkGate& gate) const override {
+                      const VaePass& pass) const override {
     largest_tile_ = std::max(largest_tile_, latents.size(2) * latents.size(3));
     ++decodings_;
     for (int64_t t = 0; t < latents.size(1); ++t) {
-      if (gate.RequestedStop()) return absl::CancelledError("stopped");
+      if (pass.gate.RequestedStop()) return absl::CancelledError("stopped");
       const at::Tensor pixels =
           latents.narrow(0, 0, 1).narrow(1, t, 1).repeat_interleave(kScale, 2).repeat_interleave(
               kScale, 3);

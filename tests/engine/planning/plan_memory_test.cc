@@ -414,6 +414,15 @@ TEST(MemoryEstimateTest, GrowsWithEverySize) {
     EXPECT_NEAR(ratio(vae({3, 44, 160}, 4), vae({3, 44, 80}, 4)), 2, 0.02);
     EXPECT_GT(ratio(vae({3, 44, 80}, 4), vae({3, 44, 80}, 2)), 1.8);
     EXPECT_GT(vae({2, 44, 80}, 4), vae({1, 44, 80}, 4)) << "a later chunk has more frames";
+    const auto in = [&](VaePrecision precision) {
+      const LatentSize size{3, 44, 80};
+      return encode ? EncodingBytes(real.vae, size, precision)
+                    : DecodingBytes(real.vae, size, precision);
+    };
+    EXPECT_EQ(in(VaePrecision::kFp32), vae({3, 44, 80}, 4));
+    EXPECT_EQ(in(VaePrecision::kFp16), in(VaePrecision::kBf16)) << "which may take over";
+    EXPECT_GT(in(VaePrecision::kFp16), vae({3, 44, 80}, 2)) << "its copy of the weights";
+    EXPECT_LT(in(VaePrecision::kFp16), in(VaePrecision::kFp32));
     EXPECT_EQ(vae({3, 44, 80}, 4), vae({31, 44, 80}, 4))
         << "the memory does not grow with the video's length";
   }

@@ -54,9 +54,8 @@ TEST(PlannedModelTest, WeightsTakeWhatTheirLoadersAskFor) {
         ExpectSizes(model.components[1 + i], *weights);
       }
       weights = OnHost();
-      ASSERT_TRUE(LoadWanVae((*checkpoint)->vae(), (*checkpoint)->vae_config(),
-                             {at::kCPU, at::kFloat, false, weights})
-                      .ok());
+      ASSERT_TRUE(
+          LoadWanVae((*checkpoint)->vae(), (*checkpoint)->vae_config(), {.weights = weights}).ok());
       ExpectSizes(model.components.back(), *weights);
     }
   }

@@ -67,6 +67,8 @@ TEST(CommandLineTest, OneModelFlagTakesSeveralModels) {
 
 TEST(CommandLineTest, DtypeFollowsTheDevice) {
   EXPECT_EQ(Parse({"--data-dir", "d"})->config.dtype, "fp32");
+  EXPECT_EQ(Parse({"--data-dir", "d"})->config.vae_precision, "fp32");
+  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0"})->config.vae_precision, "fp16");
   EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0"})->config.dtype, "bf16");
   EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0", "--dtype", "fp32"})->config.dtype,
             "fp32");
@@ -126,6 +128,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "cuda:3",
                                           "--dtype",
                                           "fp32",
+                                          "--vae-precision",
+                                          "tf32",
                                           "--cpu-threads",
                                           "2",
                                           "--device-memory-limit",

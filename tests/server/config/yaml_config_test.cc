@@ -44,6 +44,7 @@ loras:
   small/light@low: /loras/light
 device: cuda:1
 dtype: fp32
+vae_precision: bf16
 cpu_threads: 3
 gpm: false
 device_memory_limit: 24GiB
@@ -140,6 +141,7 @@ TEST(YamlConfigTest, OddTextSurvivesPrinting) {
     ServerConfig config;
     config.data_dir = folder;
     config.dtype = "fp32";
+    config.vae_precision = "tf32";
     ServerConfig again;
     ASSERT_TRUE(ApplyYaml(ToYaml(config), "printed", again).ok()) << ToYaml(config);
     EXPECT_EQ(again.data_dir, folder);

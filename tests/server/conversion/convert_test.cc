@@ -100,6 +100,21 @@ TEST(ConvertTest, UnsetFieldsStayUnset) {
   EXPECT_EQ(ToProto(engine).DebugString(), "");
 }
 
+TEST(ConvertTest, EveryVaePrecisionHasItsOwnValue) {
+  for (const auto& [proto, precision] :
+       {std::pair{wan::v1::VAE_PRECISION_FP32, VaePrecision::kFp32},
+        {wan::v1::VAE_PRECISION_TF32, VaePrecision::kTf32},
+        {wan::v1::VAE_PRECISION_FP16, VaePrecision::kFp16},
+        {wan::v1::VAE_PRECISION_BF16, VaePrecision::kBf16}}) {
+    wan::v1::GenerationRequest request;
+    request.set_vae_precision(proto);
+    const GenerationRequest engine = ToEngineRequest(request, nullptr);
+    EXPECT_EQ(engine.vae_precision, precision);
+    EXPECT_EQ(ToProto(engine).vae_precision(), proto);
+  }
+  EXPECT_FALSE(ToEngineRequest({}, nullptr).vae_precision.has_value()) << "the server's setting";
+}
+
 TEST(ConvertTest, EverySolverHasAName) {
   for (const auto& [solver, name] :
        {std::pair(wan::v1::SOLVER_UNIPC, "unipc"), std::pair(wan::v1::SOLVER_DPMPP, "dpm++"),

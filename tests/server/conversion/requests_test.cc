@@ -174,6 +174,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"DeadlineYear10000", "deadline", [](auto& r) { SetDeadline(r, 253'402'300'800, 0); }},
         Case{"LongestId", "", [](auto& r) { r.set_request_id(Repeat("\u00e9", 128)); }},
         Case{"TooLongId", "request_id", [](auto& r) { r.set_request_id(Repeat("x", 129)); }},
+        Case{"UnknownVaePrecision", "vae_precision",
+             [](auto& r) { r.set_vae_precision(static_cast<wan::v1::VaePrecision>(9)); }},
         Case{"UnknownSolver", "solver",
              [](auto& r) { r.set_solver(static_cast<wan::v1::Solver>(9)); }},
         Case{"AllOutputs", "",

@@ -138,7 +138,9 @@ TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
   const Checkpoint& checkpoint = GoldenOf(GetParam().kind, GetParam().layout);
   const c10::InferenceMode no_autograd;
   WeightLoader loader(checkpoint.vae(), at::kCPU, at::kFloat);
-  VaeLayerFactory factory(loader, /*allow_tf32=*/false);
+  VaeTensors tensors;
+  LoadedVaeWeights weights(loader, tensors);
+  VaeLayerFactory factory(weights, /*allow_tf32=*/false);
   const VaeDecoder decoder(factory, checkpoint.vae_config());
   ASSERT_TRUE(loader.status().ok()) << loader.status();
 
@@ -271,10 +273,38 @@ TEST_P(VaeTest, TakesInputsOfAnyFloatingPointType) {
 
 TEST_P(VaeTest, RunsInBFloat16) {
   const std::unique_ptr<VideoAutoencoder> vae =
-      LoadWanVae(GoldenWeights(), GoldenConfig(), {.dtype = at::kBFloat16}).value();
+      LoadWanVae(GoldenWeights(), GoldenConfig(), {.precision = VaePrecision::kBf16}).value();
   const Decoded decoded = DecodeAll(*vae, Golden("decode_2", "latents"));
   EXPECT_EQ(decoded.video.scalar_type(), at::kFloat);
   EXPECT_LE(RelativeError(decoded.video, Golden("decode_2", "video")), 0.05);
+}
+
+TEST_P(VaeTest, APassMayStateItsPrecision) {
+  const std::unique_ptr<VideoAutoencoder> exact = LoadGoldenVae();
+  const std::unique_ptr<VideoAutoencoder> rounded =
+      LoadWanVae(GoldenWeights(), GoldenConfig(), {.precision = VaePrecision::kBf16}).value();
+  const at::Tensor latents = Golden("decode_2", "latents");
+  const at::Tensor video = Golden("encode_5", "video");
+  const auto decode = [&](const VideoAutoencoder& vae, const VaePass& pass) {
+    std::vector<at::Tensor> parts;
+    EXPECT_TRUE(vae.Decode(
+                       latents,
+                       [&](const at::Tensor& frames) {
+                         parts.push_back(frames);
+                         return absl::OkStatus();
+                       },
+                       pass)
+                    .ok());
+    return at::cat(parts, /*dim=*/1);
+  };
+  const VaePass in_bf16({}, VaePrecision::kBf16);
+  EXPECT_TRUE(at::equal(decode(*exact, in_bf16), decode(*rounded, {})));
+  EXPECT_FALSE(at::equal(decode(*exact, in_bf16), decode(*exact, {})));
+  EXPECT_TRUE(at::equal(exact->Encode(video, in_bf16).value(), rounded->Encode(video, {}).value()));
+  // A CPU rounds nothing to TF32 or fp16.
+  for (const VaePrecision precision : {VaePrecision::kTf32, VaePrecision::kFp16}) {
+    EXPECT_TRUE(at::equal(decode(*rounded, {{}, precision}), decode(*exact, {})));
+  }
 }
 
 TEST_P(VaeTest, CountsTheBytesOfItsWeights) {

@@ -66,8 +66,9 @@ std::optional<std::string> EventLine(const wan::v1::Event& event) {
       return line;
     }
     case wan::v1::Event::kRequeued:
-      return absl::StrCat(job,
-                          " runs again from its start: ", Printable(event.requeued().reason()));
+      return absl::StrCat(job, " runs again: ", Printable(event.requeued().reason()));
+    case wan::v1::Event::kResumed:
+      return absl::StrCat(job, " goes on behind step ", event.resumed().step());
     case wan::v1::Event::kCompleted:
       return absl::StrFormat("%s completed in %.2f s", job, event.completed().seconds());
     default:
@@ -76,7 +77,7 @@ std::optional<std::string> EventLine(const wan::v1::Event& event) {
 }
 
 bool StaysOnTerminal(const wan::v1::Event& event) {
-  return event.has_requeued() || event.has_completed() ||
+  return event.has_requeued() || event.has_resumed() || event.has_completed() ||
          // The first line of every job's log: it tells the job's name.
          (event.has_queued() && event.sequence() == 1);
 }
@@ -90,6 +91,9 @@ void ProgressBar::Add(const wan::v1::Event& event) {
       // The new attempt knows nothing of the old one.
       *this = ProgressBar();
       waiting_ = "queued again";
+      break;
+    case wan::v1::Event::kResumed:
+      step_ = event.resumed().step();
       break;
     case wan::v1::Event::kStageStarted:
       stage_ = Printable(event.stage_started().stage());

@@ -18,7 +18,7 @@ namespace wan::server {
 // What happens to the running job when the server is told to stop.
 enum class ShutdownMode {
   kFinish,   // it may go on for the grace time; after that it is stopped and requeued
-  kRequeue,  // it stops at once (within 0.5 s on a GPU) and runs again after the restart
+  kRequeue,  // it stops at once (within 0.5 s on a GPU) and goes on after the restart
 };
 
 enum class ClientCertificateRole { kNone, kViewer, kUser, kAdmin };
@@ -89,6 +89,9 @@ struct ServerConfig {
   int queue_capacity = 100;
   // How many attempts a job may lose with the process or the device before it ends as FAILED.
   int max_attempts = 3;
+  // The least seconds between two savepoints of a job, from which it goes on after a restart; 0: one
+  // after every step.
+  double checkpoint_interval = 30;
   // Whether each model runs once after loading, before it counts as ready.
   bool warm_up = true;
   // Sizes of these runs; empty: one small video.

@@ -461,6 +461,10 @@ std::vector<Setting> MakeSettings() {
               "a job ends as FAILED after this many attempts that took the process or the device "
               "with them",
               &C::max_attempts, 1, 100),
+      Seconds("checkpoint_interval",
+              "seconds of work after which a job's state is kept, to go on from there after a "
+              "restart; 0: after every step",
+              &C::checkpoint_interval, 86'400),
       Choice<bool>("warm_up", "true|false", "run each model once before it counts as ready",
                    Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
       {"warm_up_shapes", "WxHxFRAMES", "sizes of the warm-up run; unset: one small video",
@@ -468,7 +472,7 @@ std::vector<Setting> MakeSettings() {
       Choice<ShutdownMode>(
           "shutdown_mode", "finish|requeue",
           "what happens to the running job at SIGTERM: it may finish within the grace time, or it "
-          "stops and runs again after the restart",
+          "stops and goes on after the restart",
           Setting::Form::kText, &C::shutdown_mode,
           {{"finish", ShutdownMode::kFinish}, {"requeue", ShutdownMode::kRequeue}}),
       Seconds("shutdown_grace_seconds", "seconds that shutdown_mode finish waits",

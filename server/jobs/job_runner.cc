@@ -14,18 +14,23 @@
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/jobs/engine_call.h"
+#include "server/jobs/job_savepoints.h"
 
 namespace wan::server {
 namespace {
 
 constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 
-// Sends previews to the watchers and collects what the job completes without.
+// Sends previews to the watchers, tells where the work goes on, and collects what the job completes
+// without.
 class AttemptObserver final : public GenerationObserver {
  public:
-  AttemptObserver(EventLog& log, const wan::v1::Job& job) : log_(log), job_(job) {}
+  AttemptObserver(EventLog& log, EventSink& events, const wan::v1::Job& job)
+      : log_(log), events_(events), job_(job) {}
 
   void OnOmission(const Omission& omission) override { omissions_.push_back(omission); }
+
+  void OnResumed(int steps_done) override { events_.Resume(steps_done, job_.request().steps()); }
 
   // Read it after the engine has returned.
   const std::vector<Omission>& omissions() const { return omissions_; }
@@ -40,6 +45,7 @@ class AttemptObserver final : public GenerationObserver {
 
  private:
   EventLog& log_;
+  EventSink& events_;
   const wan::v1::Job& job_;
   std::vector<Omission> omissions_;
 };
@@ -96,6 +102,7 @@ bool JobRunner::RunNext() {
            : parts_.table.End(name, result);
   parts_.artifacts.Discard(name, attempt->job.attempt());
   if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) parts_.artifacts.Remove(name);
+  if (IsFinal(state)) parts_.savepoints.Remove(name);
   if (lost) parts_.on_device_lost(result.status());
   return true;
 }
@@ -132,6 +139,13 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   return result;
 }
 
+ModelDescription JobRunner::DescriptionOf(const wan::v1::Job& job) const {
+  for (ModelDescription& model : parts_.engine.Models()) {
+    if (model.name == job.request().model()) return std::move(model);
+  }
+  return {};  // the plan says so
+}
+
 absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt& attempt,
                                                                   EventSink& events,
                                                                   Recorder& recorder) {
@@ -153,14 +167,34 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
   const absl::StatusOr<std::vector<OutputFile>> outputs =
       parts_.artifacts.Stage(job.name(), job.attempt(), plan->request.outputs);
   if (!outputs.ok()) return outputs.status();
+  wan::v1::Provenance provenance = ProvenanceOf(*plan, parts_.engine.Device());
+  provenance.set_server_version(parts_.server_version);
   parts_.table.Annotate(job.name(), [&](wan::v1::Job& row) {
-    *row.mutable_provenance() = ProvenanceOf(*plan, parts_.engine.Device());
-    row.mutable_provenance()->set_server_version(parts_.server_version);
+    *row.mutable_provenance() = provenance;
     row.clear_omissions();
   });
-  AttemptObserver observer(parts_.log, job);
-  absl::Status generated = CallEngine(
-      [&] { return parts_.engine.Generate(*plan, *outputs, recorder, observer, attempt.stop); });
+  AttemptObserver observer(parts_.log, events, job);
+  JobSavepoints savepoints({.store = parts_.savepoints,
+                            .clock = parts_.clock,
+                            .job = job.name(),
+                            .identity = SavepointIdentity(job, provenance, DescriptionOf(job)),
+                            .interval = parts_.savepoint_interval,
+                            .will_run_again = [&] { return parts_.table.WillRunAgain(job.name()); },
+                            .on_written =
+                                [&](int steps_done, double seconds) {
+                                  for (StateListener* listener : parts_.listeners) {
+                                    listener->OnSavepoint(job, steps_done, seconds);
+                                  }
+                                },
+                            .on_problem =
+                                [&](const absl::Status& problem) {
+                                  for (StateListener* listener : parts_.listeners) {
+                                    listener->OnProblem(problem);
+                                  }
+                                }});
+  absl::Status generated = CallEngine([&] {
+    return parts_.engine.Generate(*plan, *outputs, recorder, observer, attempt.stop, &savepoints);
+  });
   parts_.table.Annotate(job.name(), [&](wan::v1::Job& row) {
     for (const Omission& omission : observer.omissions()) *row.add_omissions() = ToProto(omission);
   });

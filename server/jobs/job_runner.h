@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/jobs/job_sinks.h"
@@ -16,6 +17,7 @@
 #include "server/jobs/time_estimator.h"
 #include "server/store/artifact_store.h"
 #include "server/store/job_store.h"
+#include "server/store/savepoint_store.h"
 #include "server/watch/event_log.h"
 #include "server/watch/listener.h"
 
@@ -31,6 +33,7 @@ class JobRunner {
     JobTable& table;
     EventLog& log;
     const ArtifactStore& artifacts;
+    const SavepointStore& savepoints;
     TimeEstimator& estimator;
     Clock& clock;
     StorageWatch& storage;
@@ -38,14 +41,17 @@ class JobRunner {
     // Called on the executor's thread after a job has lost the device; the job is back in the queue
     // by then, or has ended.
     std::function<void(const absl::Status&)> on_device_lost;
+    std::vector<StateListener*> listeners;
+    // Least time between two savepoints of a job; zero: one after every step.
+    absl::Duration savepoint_interval;
     std::string server_version;
   };
   explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
 
-  // Runs the next job until it completes, fails, is cancelled or is requeued. Returns false if no
-  // job can run now. If the device is lost, the attempt counts as lost and the job goes back to the
-  // queue. If the data folder refuses writes, the job goes back without a count, and no other job
-  // begins until the folder takes writes again.
+  // Runs the next job, from its latest savepoint on if it has one, until it completes, fails, is
+  // cancelled or is requeued. Returns false if no job can run now. If the device is lost, the
+  // attempt counts as lost and the job goes back to the queue. If the data folder refuses writes,
+  // the job goes back without a count, and no other job begins until the folder takes writes again.
   bool RunNext();
 
   // A job begins only if more bytes than this are free: the room that was too small for the last
@@ -58,6 +64,8 @@ class JobRunner {
   absl::Status StorageProblem(const Attempt& attempt);
   // Calls Execute inside the span Total_Execution, after Queue_Wait.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Measure(const Attempt& attempt);
+  // Returns what the engine says of the job's model.
+  ModelDescription DescriptionOf(const wan::v1::Job& job) const;
   // Plans, generates and publishes the artifacts.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Execute(const Attempt& attempt, EventSink& events,
                                                          Recorder& recorder);

@@ -181,6 +181,7 @@ struct JobService::Parts {
                     file, [this](const absl::Status& problem) { Tell(problem); });
               }),
         artifacts(options.data_dir),
+        savepoints(options.data_dir),
         storage(clock),
         log(std::make_unique<EventLog>(store, clock,
                                        [this](const absl::Status& problem) {
@@ -195,11 +196,12 @@ struct JobService::Parts {
         table({store, *log, models, timer, estimator, clock, engine.Device().device,
                engine.Device().dtype, options.queue_capacity, options.max_attempts,
                options.listeners}),
-        runner({engine, store, table, *log, artifacts, estimator, clock, storage, options.sinks,
+        runner({engine, store, table, *log, artifacts, savepoints, estimator, clock, storage,
+                options.sinks,
                 [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
-                options.server_version}),
+                options.listeners, options.savepoint_interval, options.server_version}),
         callers(clock, options.caller_grace, [this](const std::string& job) {
-          table.Cancel(job, StopCause::kCancelled, kCallerWentAway);
+          EndJob(job, StopCause::kCancelled, kCallerWentAway);
         }) {}
 
   // The log must die before the table: its last writes call back into it.
@@ -226,6 +228,13 @@ struct JobService::Parts {
     for (StateListener* listener : listeners) listener->OnProblem(status);
   }
 
+  // From outside. The savepoint of a job that runs goes when it has stopped.
+  void EndJob(const std::string& job, StopCause cause, std::string_view reason) {
+    table.Cancel(job, cause, reason);
+    const std::optional<wan::v1::Job> after = table.Find(job);
+    if (!after.has_value() || IsFinal(after->state())) savepoints.Remove(job);
+  }
+
   absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file) {
     std::error_code ignored;  // if this fails, opening the file fails and says why
     std::filesystem::create_directories(file.parent_path(), ignored);
@@ -249,6 +258,7 @@ struct JobService::Parts {
   Clock& clock;
   ReopeningJobStore store;
   const ArtifactStore artifacts;
+  const SavepointStore savepoints;
   StorageWatch storage;
   std::unique_ptr<EventLog> log;
   TimeEstimator estimator;
@@ -270,6 +280,10 @@ absl::Status JobService::Parts::Recover() {
     const absl::StatusOr<StoredJob> stored = store.Get(job);
     return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
   });
+  removed.Update(savepoints.RemoveLeftovers([&](const std::string& job) {
+    const absl::StatusOr<StoredJob> stored = store.Get(job);
+    return stored.ok() && !IsFinal(stored->job.state());
+  }));
   if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
   absl::Status status = table.Recover();
   recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;
@@ -297,7 +311,7 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
   }
   parts.storage.Report(parts.ProbeStorage());
   parts.timer.Start([&parts](const std::string& job) {
-    parts.table.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
+    parts.EndJob(job, StopCause::kDeadline, kDeadlineExceeded);
   });
   parts.executor.Post({[&parts, folder = options.data_dir] { parts.CheckDevice(folder); }, [] {}});
   parts.executor.Start([&parts] { return parts.runner.RunNext(); });
@@ -478,7 +492,7 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
 absl::StatusOr<wan::v1::Job> JobService::Cancel(std::string_view name, std::string_view reason) {
   absl::Status valid = CheckJobName(name, "name");
   if (!valid.ok()) return valid;
-  parts_->table.Cancel(std::string(name), StopCause::kCancelled, reason);
+  parts_->EndJob(std::string(name), StopCause::kCancelled, reason);
   parts_->log->Flush().IgnoreError();  // the job ends in any case; the listeners are told
   return Get(name);
 }

@@ -28,8 +28,8 @@
 namespace wan::server {
 
 struct JobServiceOptions {
-  // The folder of jobs.db, artifacts/ and staging/. It is made if it is missing. Only one server at
-  // a time can use it.
+  // The folder of jobs.db, artifacts/, savepoints/ and staging/. It is made if it is missing. Only
+  // one server at a time can use it.
   std::filesystem::path data_dir;
   // Most jobs that may wait.
   int queue_capacity = 100;
@@ -37,6 +37,9 @@ struct JobServiceOptions {
   int max_attempts = 3;
   // How long a job that is tied to its caller, and has a request_id, goes on without a caller.
   absl::Duration caller_grace = absl::Seconds(30);
+  // The least time between two savepoints of a job, from which it goes on after a restart; zero:
+  // one after every step.
+  absl::Duration savepoint_interval = absl::Seconds(30);
   // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;
@@ -53,7 +56,7 @@ struct JobServiceOptions {
 // What happens to the running job when the server stops. Queued jobs always stay queued.
 enum class StopMode {
   kFinish,   // it may go on for the grace time; after that it is stopped and requeued
-  kRequeue,  // it stops at once (within 0.5 s on a GPU) and runs again after the restart
+  kRequeue,  // it stops at once (within 0.5 s on a GPU) and goes on after the restart
 };
 
 // Thread-safe. Create, Cancel and Stop wait until the disk has their change; Stop alone waits for a

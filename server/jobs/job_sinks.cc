@@ -12,6 +12,30 @@ EventSink::EventSink(std::string model, int attempt, TimeEstimator& estimator, E
 
 void EventSink::SetPlan(std::vector<StagePlan> stages) { remaining_ = std::move(stages); }
 
+void EventSink::Resume(int steps_done, int steps) {
+  const auto is_done = [&](const StagePlan& stage) {
+    switch (stage.stage.kind) {
+      case StageKind::kStepLoading:
+      case StageKind::kStepInference:
+        return stage.stage.step < steps_done;
+      case StageKind::kVaeDecoding:
+      case StageKind::kVideoEncoding:
+        return false;
+      default:
+        return steps_done == steps;
+    }
+  };
+  std::erase_if(remaining_, is_done);
+  wan::v1::StepProgress progress;
+  progress.set_step(steps_done);
+  progress.set_total(steps);
+  const std::optional<double> eta = estimator_.Seconds(model_, PlannedWork(remaining_));
+  if (eta.has_value()) progress.set_eta_seconds(*eta);
+  wan::v1::Event event = NewEvent();
+  event.mutable_resumed()->set_step(steps_done);
+  emit_({std::move(event)}, progress);
+}
+
 wan::v1::Event EventSink::NewEvent() const {
   wan::v1::Event event;
   event.set_attempt(attempt_);

@@ -32,6 +32,10 @@ class EventSink final : public TelemetrySink {
   // estimate.
   void SetPlan(std::vector<StagePlan> stages);
 
+  // The work goes on behind the first `steps_done` of `steps` steps: emits Resumed, and the
+  // progress as it is now. Called while no span of the plan is open.
+  void Resume(int steps_done, int steps);
+
   void OnSpanStart(const SpanStart& start) override;
   void OnSpanEnd(const SpanRecord& record) override;
 

@@ -348,6 +348,12 @@ void JobTable::RequeueRunning() {
   stop.request_stop();
 }
 
+bool JobTable::WillRunAgain(const std::string& job) const {
+  absl::MutexLock lock(&mutex_);
+  const LiveJob& live = live_.at(job);
+  return live.requeue && !live.stop_cause.has_value() && !live.stored.tied_to_caller;
+}
+
 JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {
   const auto settled = [this, &job]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = live_.find(job);

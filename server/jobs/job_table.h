@@ -125,6 +125,8 @@ class JobTable {
   bool AwaitIdle(absl::Time deadline);
   // Asks the running job to stop and be requeued.
   void RequeueRunning();
+  // Whether the running job, if it ends now, is put back into the queue because the server stops.
+  bool WillRunAgain(const std::string& job) const;
 
  private:
   struct LiveJob {

@@ -62,6 +62,11 @@ struct Metrics::Families final : prometheus::Collectable {
           .Name("wan_job_seconds")
           .Help("Wall seconds from a job's acceptance to its end, by how it ended.")
           .Register(registry);
+  prometheus::Family<prometheus::Histogram>& savepoint_seconds =
+      prometheus::BuildHistogram()
+          .Name("wan_savepoint_seconds")
+          .Help("Seconds in which a job's savepoint was written, beside its steps.")
+          .Register(registry);
   prometheus::Family<prometheus::Counter>& jobs_total =
       prometheus::BuildCounter()
           .Name("wan_jobs_total")
@@ -166,6 +171,10 @@ void Metrics::OnModelState(const wan::v1::Model& model) {
 void Metrics::OnDeviceLost(DeviceLoss cause, const absl::Status& /*problem*/) {
   const char* const label = cause == DeviceLoss::kCanary ? kLostByCanary : kLostByError;
   families_->device_lost.Add({{"cause", label}}).Set(1);
+}
+
+void Metrics::OnSavepoint(const wan::v1::Job& job, int /*steps_done*/, double seconds) {
+  families_->savepoint_seconds.Add({{"model", job.request().model()}}, kSeconds).Observe(seconds);
 }
 
 std::shared_ptr<prometheus::Collectable> Metrics::collectable() const { return families_; }

@@ -153,6 +153,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.queue_capacity = config.queue_capacity;
   options.max_attempts = config.max_attempts;
   options.caller_grace = absl::Seconds(config.caller_grace);
+  options.savepoint_interval = absl::Seconds(config.checkpoint_interval);
   options.warm_up_on_load = config.warm_up;
   options.warm_up_shapes = config.warm_up_shapes;
   options.server_version = WAN_VERSION;

@@ -18,6 +18,7 @@
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/store/digest.h"
+#include "server/store/durable_file.h"
 
 namespace wan::server {
 namespace {
@@ -31,34 +32,8 @@ constexpr char kProbe[] = ".writable";
 constexpr size_t kProbeBytes = size_t{64} << 10;
 constexpr size_t kHashBytes = size_t{1} << 20;
 
-absl::Status ErrnoError(const std::string& what, int error) {
-  return absl::ErrnoToStatus(error, what);
-}
-
 absl::Status FileError(const std::string& what, const std::error_code& error) {
   return ErrnoError(what, error.value());
-}
-
-// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-absl::Status Sync(const fs::path& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return ErrnoError(absl::StrCat("opening ", path.string()), errno);
-  if (fsync(file.get()) != 0) return ErrnoError(absl::StrCat("syncing ", path.string()), errno);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadAt(int fd, uint64_t offset, size_t max_bytes) {
@@ -228,19 +203,19 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
     absl::StatusOr<wan::v1::Artifact> artifact = Describe(job, output);
     if (!artifact.ok()) return artifact.status();
     artifacts.push_back(*std::move(artifact));
-    absl::Status synced = Sync(output.path);
+    absl::Status synced = SyncPath(output.path);
     if (!synced.ok()) return synced;
   }
   const fs::path from = StagingFolder(job, attempt);
   const fs::path to = ArtifactFolder(job);
-  absl::Status status = Sync(from);
+  absl::Status status = SyncPath(from);
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
   Remove(job);  // an attempt that ended between its rename and its last event may have left it
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
-  status = Sync(root_ / kArtifacts);
+  status = SyncPath(root_ / kArtifacts);
   if (!status.ok()) return status;
   return artifacts;
 }

@@ -32,6 +32,9 @@ class StateListener {
   // The data folder refuses writes from now on, for the reason that `status` gives, or takes them
   // again if `status` is OK. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
+  // A savepoint of a job (engine/api/savepoint.h) is on the disk; writing it took `seconds`. Called
+  // with no lock held.
+  virtual void OnSavepoint(const wan::v1::Job& /*job*/, int /*steps_done*/, double /*seconds*/) {}
   // An error that no caller gets: a write that the store refused, a file that was not removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // The engine's device no longer works. No job runs in this process after this.

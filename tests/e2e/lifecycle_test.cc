@@ -305,6 +305,8 @@ class KillTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(KillTest, TheJobRunsAgainAndItsWatchersSeeWhy) {
   const TemporaryFolder folder;
+  const ServerOptions options = {.data_dir = folder.path(),
+                                 .flags = {"--checkpoint-interval", "0"}};
   wan::v1::GenerationRequest request = TinyRequest(/*steps=*/6);
   request.set_width(128);
   request.set_height(96);
@@ -316,7 +318,7 @@ TEST_P(KillTest, TheJobRunsAgainAndItsWatchersSeeWhy) {
   std::string follower;
   int64_t seen = 0;
   {
-    TestServer server({.data_dir = folder.path()});
+    TestServer server(options);
     name = server.Submit(request).name();
     follower = server.Submit(TinyRequest()).name();
     if (GetParam() != "accepted") {
@@ -324,7 +326,7 @@ TEST_P(KillTest, TheJobRunsAgainAndItsWatchersSeeWhy) {
     }
     server.Kill();
   }
-  TestServer server({.data_dir = folder.path()});
+  TestServer server(options);
   const std::vector<Event> log = server.Watch(name);
   for (size_t i = 0; i < log.size(); ++i) ASSERT_EQ(log[i].sequence(), static_cast<int64_t>(i + 1));
   EXPECT_GE(log.back().sequence(), seen) << "an event that a watcher saw is gone";
@@ -332,10 +334,18 @@ TEST_P(KillTest, TheJobRunsAgainAndItsWatchersSeeWhy) {
   const wan::v1::Job job = server.Get(name);
   EXPECT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED);
   int requeued = 0;
+  int next_step = 1;
   for (const Event& event : log) {
-    if (!event.has_requeued()) continue;
-    ++requeued;
-    EXPECT_FALSE(event.requeued().reason().empty());
+    if (event.has_requeued()) {
+      ++requeued;
+      next_step = 1;
+      EXPECT_FALSE(event.requeued().reason().empty());
+    } else if (event.has_resumed()) {
+      next_step = event.resumed().step() + 1;
+    } else if (event.has_step_progress()) {
+      // Steps follow each other; one that comes again is told before.
+      EXPECT_EQ(event.step_progress().step(), next_step++);
+    }
   }
   // Killed before it began it is simply still queued; the last stages may end before the kill
   // lands.
@@ -343,7 +353,7 @@ TEST_P(KillTest, TheJobRunsAgainAndItsWatchersSeeWhy) {
   if (GetParam().rfind("Step_", 0) == 0) {
     EXPECT_EQ(requeued, 1);
   }
-  // What the second attempt made is what an undisturbed one makes.
+  // What the second attempt made, from a savepoint or not, is what an undisturbed one makes.
   const wan::v1::Job undisturbed = server.Await(server.Submit(request).name());
   ASSERT_EQ(undisturbed.artifacts_size(), job.artifacts_size());
   for (int i = 0; i < job.artifacts_size(); ++i) {

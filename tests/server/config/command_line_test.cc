@@ -146,6 +146,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "3",
                                           "--max-attempts",
                                           "4",
+                                          "--checkpoint-interval",
+                                          "7.5",
                                           "--warm-up",
                                           "false",
                                           "--warm-up-shape",

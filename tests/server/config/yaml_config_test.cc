@@ -57,6 +57,7 @@ heartbeat_interval: 2.5
 caller_grace: 0
 queue_capacity: 7
 max_attempts: 5
+checkpoint_interval: 0
 warm_up: false
 warm_up_shapes: [1280x704x121, 64x32x5]
 shutdown_mode: requeue
@@ -109,6 +110,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.caller_grace, 0);
   EXPECT_EQ(config.queue_capacity, 7);
   EXPECT_EQ(config.max_attempts, 5);
+  EXPECT_EQ(config.checkpoint_interval, 0);
   EXPECT_FALSE(config.warm_up);
   EXPECT_THAT(config.warm_up_shapes,
               ElementsAre(VideoShape{1280, 704, 121}, VideoShape{64, 32, 5}));

@@ -336,16 +336,16 @@ TEST_F(LifecycleTest, AJobThatTakesTheProcessWithItThreeTimesFailsAndTheNextOneR
 TEST_F(LifecycleTest, AServerThatIsToldToStopCountsAgainstNoJob) {
   options_.max_attempts = 1;
   Open();
-  const std::string name = CreateHeld("Step_1_Inference");
+  const std::string name = CreateHeld("T5_Encoding");
   for (int attempt = 2; attempt <= 4; ++attempt) {
     service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
     Close();
     Open();
-    engine_->AwaitHeld("Step_1_Inference");
+    engine_->AwaitHeld("T5_Encoding");
     EXPECT_EQ(Get(name).attempt(), attempt);
     EXPECT_EQ(Get(name).lost_attempts_size(), 0);
   }
-  engine_->Release("Step_1_Inference");
+  engine_->Release("T5_Encoding");
   EXPECT_EQ(Brief(RunToEnd(name).back()), "completed");
 }
 

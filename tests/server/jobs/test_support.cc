@@ -103,6 +103,8 @@ std::string Brief(const wan::v1::Event& event) {
       return absl::StrCat("cancelled ", event.cancelled().reason());
     case wan::v1::Event::kRequeued:
       return absl::StrCat("requeued ", event.requeued().reason());
+    case wan::v1::Event::kResumed:
+      return absl::StrCat("resumed ", event.resumed().step());
     case wan::v1::Event::KIND_NOT_SET:
       break;
   }

@@ -194,12 +194,14 @@ TEST_F(MetricsTest, JobsAreCountedWhenTheyEnd) {
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_CANCELLED), wan::v1::JOB_STATE_QUEUED);
+  metrics_.OnSavepoint(EndedJob(wan::v1::JOB_STATE_RUNNING), /*steps_done=*/3, 0.25);
   const PrometheusText text = Scrape();
   EXPECT_EQ(text.Value("wan_jobs_total", ended("completed")), 2);
   EXPECT_EQ(text.Value("wan_jobs_total", ended("failed")), 0);
   EXPECT_EQ(text.Value("wan_jobs_total", ended("cancelled")), 1);
   EXPECT_EQ(text.Value("wan_job_seconds_sum", ended("completed")), 24);
   EXPECT_EQ(text.Value("wan_job_seconds_count", ended("cancelled")), 1);
+  EXPECT_EQ(text.Value("wan_savepoint_seconds_sum", {{"model", "m"}}), 0.25);
 }
 
 TEST_F(MetricsTest, ALostDeviceIsThereFromTheStartAndSaysHowItWasFound) {
@@ -295,6 +297,7 @@ class WholeMetricsTest : public MetricsTest {
   void SetUp() override {
     RecordJob();
     metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
+    metrics_.OnSavepoint(EndedJob(wan::v1::JOB_STATE_COMPLETED), /*steps_done=*/3, 0.25);
     snapshot_.devices.push_back(Gpu());
     metrics_.SetSource([this] { return snapshot_; });
   }

@@ -1,0 +1,105 @@
+#include "server/jobs/job_savepoints.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/store/digest.h"
+
+namespace wan::server {
+
+std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
+                              const ModelDescription& model) {
+  // What a caller or the queue may change, and what says only what becomes of the latents.
+  wan::v1::GenerationRequest request = job.request();
+  request.clear_request_id();
+  request.clear_labels();
+  request.clear_priority();
+  request.clear_deadline();
+  request.clear_outputs();
+  request.clear_preview_interval();
+  request.clear_fps();
+  wan::v1::Provenance makers = provenance;
+  makers.clear_decode_tile_rows();
+  makers.clear_decode_tile_columns();
+  Sha256 hash;
+  // Each part with its length, so that no two lists of parts are the same bytes.
+  const auto add = [&hash](std::string_view part) {
+    hash.Update(absl::StrCat(part.size(), ":"));
+    hash.Update(part);
+  };
+  add(request.SerializeAsString());
+  add(job.image_sha256());
+  add(makers.SerializeAsString());
+  add(model.path);
+  add(model.layout);
+  for (const LoraDescription& lora : model.loras) {
+    for (const LoraPartDescription& part : lora.parts) add(part.path);
+  }
+  return hash.FinishHex();
+}
+
+JobSavepoints::JobSavepoints(Parts parts)
+    : parts_(std::move(parts)), last_nanos_(parts_.clock.MonotonicNanos()) {}
+
+JobSavepoints::~JobSavepoints() {
+  {
+    absl::MutexLock lock(&mutex_);
+    end_ = true;
+  }
+  if (writer_.joinable()) writer_.join();
+}
+
+std::optional<Savepoint> JobSavepoints::Load() {
+  absl::StatusOr<Savepoint> savepoint = parts_.store.Read(parts_.job, parts_.identity);
+  if (savepoint.ok()) return *std::move(savepoint);
+  if (!absl::IsNotFound(savepoint.status())) Refuse(std::string(savepoint.status().message()));
+  return std::nullopt;
+}
+
+bool JobSavepoints::IsDue(bool last_step) {
+  const absl::Duration work = absl::Nanoseconds(parts_.clock.MonotonicNanos() - last_nanos_);
+  return work >= (last_step ? std::min(parts_.interval, kWorkWorthKeeping) : parts_.interval);
+}
+
+bool JobSavepoints::WantsWhenStopped() { return parts_.will_run_again(); }
+
+void JobSavepoints::Keep(Savepoint savepoint) {
+  last_nanos_ = parts_.clock.MonotonicNanos();
+  absl::MutexLock lock(&mutex_);
+  waiting_ = std::move(savepoint);
+  if (!writer_.joinable()) writer_ = std::thread([this] { Loop(); });
+}
+
+void JobSavepoints::Refuse(const std::string& reason) {
+  parts_.on_problem(absl::DataLossError(
+      absl::StrCat(parts_.job, " begins at its start, not at its savepoint: ", reason)));
+}
+
+void JobSavepoints::Loop() {
+  for (;;) {
+    Savepoint savepoint;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto wake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return waiting_.has_value() || end_;
+      };
+      mutex_.Await(absl::Condition(&wake));
+      if (!waiting_.has_value()) return;
+      savepoint = *std::move(waiting_);
+      waiting_.reset();
+    }
+    const int64_t begin = parts_.clock.MonotonicNanos();
+    const absl::Status written = parts_.store.Write(parts_.job, parts_.identity, savepoint);
+    if (written.ok()) {
+      const auto nanos = static_cast<double>(parts_.clock.MonotonicNanos() - begin);
+      parts_.on_written(savepoint.steps_done, nanos * 1e-9);
+    } else {
+      parts_.on_problem(absl::Status(written.code(),
+                                     absl::StrCat("no savepoint of ", parts_.job, " behind step ",
+                                                  savepoint.steps_done, ": ", written.message())));
+    }
+  }
+}
+
+}  // namespace wan::server

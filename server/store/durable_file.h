@@ -1,0 +1,37 @@
+// What the stores of this room need of the file system to survive a power cut. All functions are
+// thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace wan::server {
+
+// Owns a file descriptor; a negative one is none.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor();
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+// The status of an errno (a full disk is RESOURCE_EXHAUSTED); `what` says what was being done.
+absl::Status ErrnoError(const std::string& what, int error);
+
+// Returns when a file, or the names in a folder, are on the disk.
+absl::Status SyncPath(const std::filesystem::path& path);
+
+// Puts a file with these bytes in place of `path`, all of it or nothing, and returns when that is
+// on the disk. It is written beside it first, as PATH.new; one thread at a time for one path.
+absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view head,
+                         std::string_view bytes);
+
+}  // namespace wan::server

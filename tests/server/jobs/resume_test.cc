@@ -1,0 +1,263 @@
+// A job goes on from its latest savepoint: after a kill -9, a stop and a lost device.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/jobs/job_savepoints.h"
+#include "tests/server/jobs/test_support.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using wan::v1::JOB_STATE_COMPLETED;
+using wan::v1::JOB_STATE_QUEUED;
+
+// Hears of savepoints and problems.
+class Listener final : public StateListener {
+ public:
+  void OnSavepoint(const wan::v1::Job& /*job*/, int steps_done, double /*seconds*/) override {
+    absl::MutexLock lock(&mutex_);
+    steps_.push_back(steps_done);
+  }
+  void OnProblem(const absl::Status& problem) override {
+    absl::MutexLock lock(&mutex_);
+    problems_.emplace_back(problem.message());
+  }
+
+  // Waits until a savepoint behind so many steps is on the disk.
+  void AwaitSavepoint(int steps_done) {
+    absl::MutexLock lock(&mutex_);
+    const auto written = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !steps_.empty() && steps_.back() == steps_done;
+    };
+    mutex_.Await(absl::Condition(&written));
+  }
+  std::vector<int> steps() const {
+    absl::MutexLock lock(&mutex_);
+    return steps_;
+  }
+  std::vector<std::string> problems() const {
+    absl::MutexLock lock(&mutex_);
+    return problems_;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::vector<int> steps_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> problems_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ResumeTest : public ServiceTest {
+ protected:
+  ResumeTest() {
+    options_.listeners = {&listener_};
+    options_.savepoint_interval = absl::ZeroDuration();
+  }
+  ~ResumeTest() override { Close(); }  // the listener is told things until then
+
+  // A job that runs and stands in `stage`.
+  std::string CreateHeld(const std::string& stage) {
+    engine_->Hold(stage);
+    std::string name = Create();
+    engine_->AwaitHeld(stage);
+    return name;
+  }
+
+  fs::path SavepointOf(const std::string& job) const {
+    return options_.data_dir / "savepoints" / job.substr(job.find('/') + 1);
+  }
+
+  // The folder as a kill -9 leaves it now.
+  fs::path Kill() {
+    EXPECT_TRUE(service_->List({}).ok());  // waits until the log is written
+    const fs::path copy = folder_.path() / absl::StrCat("after_kill_", ++kills_);
+    CopyFolder(options_.data_dir, copy);
+    Close();
+    return copy;
+  }
+  void Restart(const fs::path& folder) {
+    engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+    OpenIn(folder);
+  }
+
+  // What the latest attempt says.
+  static std::vector<std::string> LastAttempt(const std::vector<wan::v1::Event>& events) {
+    std::vector<wan::v1::Event> last;
+    for (const wan::v1::Event& event : events) {
+      if (event.attempt() == events.back().attempt()) last.push_back(event);
+    }
+    return Brief(last);
+  }
+
+  Listener listener_;
+  int kills_ = 0;
+};
+
+TEST_F(ResumeTest, AKilledJobGoesOnBehindItsLastStep) {
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  Restart(Kill());
+  const std::vector<wan::v1::Event> events = RunToEnd(name);
+  EXPECT_THAT(LastAttempt(events),
+              AllOf(Contains("resumed 2"), Contains("start T5_Encoding"),
+                    Not(Contains("start Step_1_Inference")), Contains("start Step_2_Inference")));
+  EXPECT_EQ(Get(name).state(), JOB_STATE_COMPLETED);
+  service_->Stop(StopMode::kFinish, absl::InfiniteDuration());  // waits for what follows the end
+  EXPECT_FALSE(fs::exists(SavepointOf(name))) << "nobody needs it any more";
+}
+
+TEST_F(ResumeTest, AJobThatWasKilledWhileDecodingIsOnlyDecodedAgain) {
+  Open();
+  const std::string name = CreateHeld("VAE_Decoding");
+  listener_.AwaitSavepoint(3);
+  Restart(Kill());
+  EXPECT_THAT(
+      LastAttempt(RunToEnd(name)),
+      ElementsAre("queued 0", "start Queue_Wait", "end Queue_Wait", "start Total_Execution",
+                  "resumed 3", "start VAE_Decoding", "end VAE_Decoding", "start Video_Encoding",
+                  "end Video_Encoding", "end Total_Execution", "completed"));
+}
+
+TEST_F(ResumeTest, AStoppedServerKeepsTheStepsThatAreDone) {
+  options_.savepoint_interval = absl::Hours(1);
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
+  EXPECT_EQ(Get(name).state(), JOB_STATE_QUEUED);
+  // The fake ends the step that it is stopped in.
+  EXPECT_THAT(listener_.steps(), ElementsAre(2));
+  Close();
+  Restart(options_.data_dir);
+  EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
+}
+
+TEST_F(ResumeTest, ALostDeviceLosesNoSavepoint) {
+  Open();
+  engine_->LoseDeviceAt("Step_2_Inference");
+  const std::string name = Create();
+  listener_.AwaitSavepoint(2);
+  BlockingReader reader(*service_, name);
+  reader.Until([](const wan::v1::Event& event) { return event.has_requeued(); });
+  Restart(Kill());
+  EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
+}
+
+TEST_F(ResumeTest, TheProgressStandsWhereTheJobGoesOn) {
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  engine_->Hold("T5_Encoding");
+  OpenIn(folder);
+  engine_->AwaitHeld("T5_Encoding");
+  EXPECT_EQ(Get(name).progress().step(), 2);
+  EXPECT_EQ(Get(name).progress().total(), 3);
+}
+
+TEST_F(ResumeTest, ACancelledJobLeavesNoSavepoint) {
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  EXPECT_TRUE(fs::exists(SavepointOf(name)));
+  ASSERT_TRUE(service_->Cancel(name, "CancelJob").ok());
+  RunToEnd(name);
+  service_->Stop(StopMode::kFinish, absl::InfiniteDuration());
+  EXPECT_FALSE(fs::exists(SavepointOf(name)));
+}
+
+TEST_F(ResumeTest, AJobThatIsCancelledBeforeItGoesOnLeavesNoSavepoint) {
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
+  Close();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  OpenIn(options_.data_dir, false);  // without its model the job waits
+  EXPECT_TRUE(fs::exists(SavepointOf(name)));
+  ASSERT_TRUE(service_->Cancel(name, "CancelJob").ok());
+  EXPECT_FALSE(fs::exists(SavepointOf(name)));
+}
+
+TEST_F(ResumeTest, ADamagedSavepointIsToldAndTheJobBeginsAtItsStart) {
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  options_.data_dir = folder;
+  fs::resize_file(SavepointOf(name), fs::file_size(SavepointOf(name)) - 1);
+  Restart(folder);
+  EXPECT_THAT(Brief(RunToEnd(name)),
+              AllOf(Not(Contains(HasSubstr("resumed"))), Contains("completed")));
+  EXPECT_THAT(listener_.problems(),
+              ElementsAre(AllOf(HasSubstr(name), HasSubstr("does not hold what was written"))));
+}
+
+TEST_F(ResumeTest, AnotherVersionDoesNotGoOnWithTheSavepoint) {
+  options_.server_version = "1";
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  options_.server_version = "2";
+  Restart(folder);
+  EXPECT_THAT(Brief(RunToEnd(name)),
+              AllOf(Not(Contains(HasSubstr("resumed"))), Contains("completed")));
+  EXPECT_THAT(listener_.problems(), ElementsAre(HasSubstr("another model, version")));
+}
+
+TEST_F(ResumeTest, SavepointsAreAsFarApartAsTheIntervalSays) {
+  const SavepointStore store(folder_.path());
+  JobSavepoints savepoints({.store = store,
+                            .clock = clock_,
+                            .job = "jobs/a1",
+                            .identity = "abc",
+                            .interval = absl::Seconds(30),
+                            .will_run_again = [] { return false; },
+                            .on_written = [](int, double) {},
+                            .on_problem = [](const absl::Status&) {}});
+  EXPECT_FALSE(savepoints.IsDue(false));
+  clock_.Advance(absl::Seconds(29));
+  EXPECT_FALSE(savepoints.IsDue(false));
+  EXPECT_TRUE(savepoints.IsDue(true)) << "29 s of work would be lost with the decoding";
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(savepoints.IsDue(false));
+  savepoints.Keep({1, "one"});
+  EXPECT_FALSE(savepoints.IsDue(false));
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_FALSE(savepoints.IsDue(true)) << "that is done again as soon as it is read";
+}
+
+TEST_F(ResumeTest, AShortJobLeavesNone) {
+  options_.savepoint_interval = absl::Seconds(30);
+  engine_->TakeTime("Step_Inference", absl::Seconds(1));
+  Open();
+  RunToEnd(Create());
+  service_->Stop(StopMode::kFinish, absl::InfiniteDuration());
+  EXPECT_THAT(listener_.steps(), IsEmpty());
+}
+
+TEST_F(ResumeTest, AJobGoesOnWithoutSavepointsThatCannotBeWritten) {
+  Open();
+  std::ofstream(options_.data_dir / "savepoints") << "a file in the way";
+  const std::string name = Create();
+  EXPECT_THAT(Brief(RunToEnd(name)), Contains("completed"));
+  service_->Stop(StopMode::kFinish, absl::InfiniteDuration());
+  EXPECT_THAT(listener_.problems(), Contains(HasSubstr("no savepoint of " + name)));
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -1,0 +1,91 @@
+#include "server/store/savepoint_store.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/jobs/test_support.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kJob[] = "jobs/a1";
+constexpr char kIdentity[] = "abc";
+
+class SavepointStoreTest : public testing::Test {
+ protected:
+  fs::path File() const { return folder_.path() / "savepoints" / "a1"; }
+
+  std::string Bytes() const {
+    std::ifstream file(File(), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  void SetBytes(const std::string& bytes) const {
+    std::ofstream(File(), std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  TempFolder folder_;
+  SavepointStore store_{folder_.path()};
+};
+
+TEST_F(SavepointStoreTest, GivesBackTheLatest) {
+  EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three\nlines\n"}).ok());
+  ASSERT_TRUE(store_.Write(kJob, kIdentity, {4, std::string("fo\0ur", 5)}).ok());
+  const auto savepoint = store_.Read(kJob, kIdentity);
+  ASSERT_TRUE(savepoint.ok()) << savepoint.status();
+  EXPECT_EQ(savepoint->steps_done, 4);
+  EXPECT_EQ(savepoint->bytes, std::string("fo\0ur", 5));
+  store_.Remove(kJob);
+  EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SavepointStoreTest, AnotherIdentityIsNotBelieved) {
+  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three"}).ok());
+  const absl::Status other = store_.Read(kJob, "abd").status();
+  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition) << other;
+}
+
+TEST_F(SavepointStoreTest, NoTornOrChangedFileIsBelieved) {
+  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "some bytes of latents"}).ok());
+  const std::string whole = Bytes();
+  for (size_t size = 0; size < whole.size(); ++size) {
+    SetBytes(whole.substr(0, size));
+    EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kDataLoss) << size;
+  }
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    SetBytes(changed);
+    EXPECT_FALSE(store_.Read(kJob, kIdentity).ok()) << at;
+  }
+  SetBytes(whole + "x");
+  EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kDataLoss);
+  SetBytes(whole);
+  EXPECT_TRUE(store_.Read(kJob, kIdentity).ok());
+}
+
+TEST_F(SavepointStoreTest, WhatCannotBeWrittenLeavesTheOneBefore) {
+  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three"}).ok());
+  fs::create_directory(File().string() + ".new");  // in the way
+  EXPECT_FALSE(store_.Write(kJob, kIdentity, {4, "four"}).ok());
+  EXPECT_EQ(store_.Read(kJob, kIdentity)->steps_done, 3);
+}
+
+TEST_F(SavepointStoreTest, TheStartRemovesWhatNobodyWillRead) {
+  EXPECT_TRUE(store_.RemoveLeftovers([](const std::string&) { return true; }).ok()) << "no folder";
+  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three"}).ok());
+  ASSERT_TRUE(store_.Write("jobs/b2", kIdentity, {1, "one"}).ok());
+  std::ofstream(File().string() + ".new") << "half";
+  ASSERT_TRUE(store_.RemoveLeftovers([](const std::string& job) { return job == kJob; }).ok());
+  EXPECT_TRUE(store_.Read(kJob, kIdentity).ok());
+  EXPECT_FALSE(fs::exists(File().string() + ".new"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "savepoints" / "b2"));
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -6,7 +6,8 @@
 //   wan_bench_stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
 //   wan_bench_stop --model synthetic:t2v-a14b --stop Model_Initialization@1
 //
-// A stage may end before the seconds are over; the table says in which one the request came.
+// A stage may end before the seconds are over; the table says in which one the request came. Job
+// counts from the beginning of the job: with --park its weights go to host memory then.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -41,22 +43,29 @@ struct Settings {
   double guidance = 5;
   bool image = false;
   bool tiles = false;
+  bool park = false;
   double at_most = 0.5;
 };
 
-// "STAGE@SECONDS".
+// What a stop point names for the time before the first stage.
+constexpr char kWholeJob[] = "Job";
+
+// "STAGE@SECONDS", or "Job@SECONDS" for the time before the first stage.
 struct StopPoint {
-  Stage stage;
+  std::optional<Stage> stage;  // absent: the beginning of the job
   double seconds = 0;
+
+  std::string Name() const { return stage.has_value() ? NameOf(*stage) : kWholeJob; }
 };
 
 absl::StatusOr<StopPoint> ParseStop(const std::string& text) {
   const size_t at = text.find('@');
-  const std::optional<Stage> stage = ParseStage(text.substr(0, at));
-  if (at == std::string::npos || !stage.has_value()) {
+  const std::string name = text.substr(0, at);
+  const std::optional<Stage> stage = ParseStage(name);
+  if (at == std::string::npos || (!stage.has_value() && name != kWholeJob)) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not STAGE@SECONDS"));
   }
-  return StopPoint{*stage, std::strtod(text.c_str() + at + 1, nullptr)};
+  return StopPoint{stage, std::strtod(text.c_str() + at + 1, nullptr)};
 }
 
 // Knows which stages are open, and tells when one begins.
@@ -128,7 +137,7 @@ absl::StatusOr<bool> Measure(
     returned = SteadyClock::now();
     watch.End();
   });
-  const bool began = watch.AwaitStart(point.stage);
+  const bool began = !point.stage.has_value() || watch.AwaitStart(*point.stage);
   if (began) std::this_thread::sleep_for(std::chrono::duration<double>(point.seconds));
   const std::string stage = watch.Now();
   const auto requested = SteadyClock::now();
@@ -136,13 +145,13 @@ absl::StatusOr<bool> Measure(
   worker.join();
   const double seconds = std::chrono::duration<double>(returned - requested).count();
   if (!began || seconds < 0 || !absl::IsCancelled(status)) {
-    std::printf("| %s@%g | %s | not stopped: %s |  |\n", NameOf(point.stage).c_str(), point.seconds,
+    std::printf("| %s@%g | %s | not stopped: %s |  |\n", point.Name().c_str(), point.seconds,
                 began ? stage.c_str() : "never began", status.ToString().substr(0, 80).c_str());
     // A job that was done before its stop says nothing.
     return began && status.ok();
   }
   const bool good = seconds <= settings.at_most;
-  std::printf("| %s@%g | %s | %.3f%s | %.3f |\n", NameOf(point.stage).c_str(), point.seconds,
+  std::printf("| %s@%g | %s | %.3f%s | %.3f |\n", point.Name().c_str(), point.seconds,
               stage.c_str(), seconds, good ? "" : " (WRONG)", watch.told());
   std::fflush(stdout);
   return good;
@@ -183,7 +192,7 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   for (const std::string& text : settings.stops) {
     const absl::StatusOr<StopPoint> point = ParseStop(text);
     if (!point.ok()) return point.status();
-    if (point->stage.kind != StageKind::kModelInitialization) {
+    if (!point->stage.has_value() || point->stage->kind != StageKind::kModelInitialization) {
       of_jobs.push_back(*point);
       continue;
     }
@@ -205,6 +214,9 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   absl::StatusOr<GenerationPlan> plan = engine.Plan(*request);
   if (!plan.ok()) return plan.status();
   if (settings.tiles) plan->decode_tiles = {2, 2};
+  if (settings.park) {
+    for (ComponentResidency& entry : plan->residency) entry.policy = ResidencyPolicy::kHost;
+  }
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / absl::StrCat("wan_bench_stop_", std::rand());
   std::filesystem::create_directories(folder);
@@ -238,6 +250,7 @@ int main(int argc, char** argv) {
   app.add_option("--guidance", settings.guidance, "1: one forward a step")->capture_default_str();
   app.add_flag("--image", settings.image, "image to video");
   app.add_flag("--tiles", settings.tiles, "decodes in 2 x 2 tiles");
+  app.add_flag("--park", settings.park, "jobs begin by copying all weights to host memory");
   app.add_option("--at-most", settings.at_most, "seconds")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const absl::StatusOr<bool> good = wan::Run(settings);

@@ -19,9 +19,14 @@ absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t lim
     budget.allocator_bytes = limit - kOutsideAllocatorBytes;
     usable = budget.allocator_bytes;
   }
-  // What lies between the allocator's blocks. Never 0: callers read 0 as unknown.
-  budget.job_bytes = std::max<uint64_t>(usable - usable / 50, 1);
+  budget.job_bytes = PresentJobBytes(usable, 0);
   return budget;
+}
+
+uint64_t PresentJobBytes(uint64_t free_bytes, uint64_t reserved_bytes) {
+  const uint64_t usable = free_bytes + reserved_bytes;
+  // What lies between the allocator's blocks. Never 0: callers read 0 as unknown.
+  return std::max<uint64_t>(usable - usable / 50, 1);
 }
 
 }  // namespace wan

@@ -25,4 +25,9 @@ struct DeviceBudget {
 // too little to work with. A pure function.
 absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t limit);
 
+// What jobs may hold of a GPU now, in bytes: `free_bytes` is what the driver has left for anybody,
+// `reserved_bytes` what the process's allocator holds already. Kernels that were loaded since the
+// start are no longer free, so none are set aside. Never 0.
+uint64_t PresentJobBytes(uint64_t free_bytes, uint64_t reserved_bytes);
+
 }  // namespace wan

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/errors.h"
 
 namespace wan {
 namespace {
@@ -21,27 +24,54 @@ bool HasLora(const PlannedModel& model, size_t component) {
 }  // namespace
 
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
-                             uint64_t available_bytes) {
+                             const HostForLoading& host) {
   constexpr double kGiB = 1 << 30;
   uint64_t needed = 0;
+  uint64_t in_use = 0;  // of a CPU device, by the component that works
   std::vector<std::string> names;
   for (size_t i = 0; i < policies.size(); ++i) {
-    const bool computes_there = policies[i] == ResidencyPolicy::kCpu;
-    const bool is_read_again = policies[i] == ResidencyPolicy::kDisk;
-    const bool waits_there =
-        policies[i] != ResidencyPolicy::kResident && !is_read_again && !computes_there;
-    const bool is_copied = waits_there || (HasLora(model, i) && !is_read_again);
-    if (!computes_there && !is_copied) continue;
-    needed += model.components[i].bytes * (computes_there && is_copied ? 2 : 1);
+    const uint64_t bytes = model.components[i].bytes;
+    const bool is_read = policies[i] == ResidencyPolicy::kDisk;
+    const bool waits =
+        policies[i] == ResidencyPolicy::kHost || policies[i] == ResidencyPolicy::kStream;
+    if (host.is_device && (is_read || waits)) in_use = std::max(in_use, bytes);
+    if (is_read) continue;
+    const bool computes = !waits && (policies[i] == ResidencyPolicy::kCpu || host.is_device);
+    const bool is_copied = waits || HasLora(model, i);
+    if (!computes && !is_copied) continue;
+    needed += bytes * (computes && is_copied ? 2 : 1);
     names.emplace_back(NameOf(model.components[i].component));
   }
+  needed += in_use;
   for (const PlannedLora& lora : model.loras) needed += lora.host_bytes;
-  if (needed <= available_bytes) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "the weights of %s need %.1f GiB of host memory, but %.1f GiB is available; give the machine "
-      "or the device more memory, or give the weights the policy disk (docs/memory.md)",
-      absl::StrJoin(names, ", "), static_cast<double>(needed) / kGiB,
-      static_cast<double>(available_bytes) / kGiB));
+  if (needed <= host.available_bytes) return absl::OkStatus();
+  const std::string what = names.empty()
+                               ? "the largest component, which is read for each job,"
+                               : absl::StrCat("the weights of ", absl::StrJoin(names, ", "));
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrFormat(
+          "%s%s %.1f GiB of host memory, and %.1f GiB is available to this process: the machine, "
+          "or the limit of its container, needs more memory%s (docs/memory.md)",
+          what, names.empty() ? " needs" : " need", static_cast<double>(needed) / kGiB,
+          static_cast<double>(host.available_bytes) / kGiB,
+          names.empty() ? "" : ", or the weights need the policy disk")),
+      "HOST_MEMORY_EXHAUSTED");
+}
+
+absl::Status FitHostMemory(const PlannedModel& model, const HostForLoading& host,
+                           std::vector<ResidencyPolicy>& policies) {
+  absl::Status status = CheckHostMemory(model, policies, host);
+  if (status.ok()) return status;
+  std::vector<ResidencyPolicy> frugal = policies;
+  for (size_t i = 0; i < frugal.size(); ++i) {
+    const bool waits = frugal[i] == ResidencyPolicy::kHost || frugal[i] == ResidencyPolicy::kStream;
+    const bool is_auto = model.components[i].policy == ResidencyPolicy::kAuto;
+    if (is_auto && (waits || host.is_device)) frugal[i] = ResidencyPolicy::kDisk;
+  }
+  if (frugal == policies) return status;
+  status = CheckHostMemory(model, frugal, host);
+  if (status.ok()) policies = std::move(frugal);
+  return status;
 }
 
 }  // namespace wan

@@ -6,6 +6,7 @@
 
 #include "engine/api/stage.h"
 #include "engine/costs/library_workspace.h"
+#include "engine/media/writer_memory.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
 #include "engine/models/wan/vae_cost.h"
@@ -21,17 +22,15 @@ constexpr double kLeastStreamedShare = 0.05;
 // Cost of a byte that is read from the page cache at 20 GB/s, relative to one over the link at 50
 // GB/s.
 constexpr double kReadShare = 2.5;
-// The memory that reading weights takes in between. On a GPU it is for tensors that wait in their
-// file's dtype until they are converted (512 MiB and the last one), on a CPU for a piece of one
-// tensor.
+// The memory that reading weights takes in between. On a GPU tensors wait in their file's dtype
+// until 512 MiB have come together, and the last one comes on top: the largest of the published
+// transformers has 5120 x 13824 elements, 270 MiB in fp32. On a CPU it is a piece of one tensor.
+constexpr uint64_t kStagedBytes = uint64_t{512} << 20;
 constexpr uint64_t kMostConvertedBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostConvertedBytesOnCpu = uint64_t{32} << 20;
 // Operations that a card computes while its link copies a byte, for the cards with the lowest
 // ratio: an H100 with 500 TFLOP/s and 50 GB/s, an A100 with 250 TFLOP/s and 25 GB/s.
 constexpr double kFlopsPerLinkByte = 1e4;
-// Host memory that an encoder holds for each pixel of a frame: H.264 looks 30 frames ahead, and
-// works on one frame for each thread.
-constexpr int64_t kEncoderPixelBytes = 320;
 
 // Adds 1 %, because allocators round and libraries take a little memory.
 uint64_t WithMargin(uint64_t bytes) { return bytes + bytes / 100; }
@@ -116,12 +115,13 @@ bool WaitsOnHost(ResidencyPolicy policy) {
 // Host memory that frames hold on their way to the files: the encoder's queue and a decoded chunk
 // in 8 bits, what each encoder keeps of the past and the future, and, where frames are decoded in
 // tiles, the whole video in fp32.
-uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
+uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles, int processors) {
   constexpr int64_t kColors = 3;
   constexpr int64_t kQueuedFrames = 8 + 2 * 4;
-  int64_t bytes = job.frame_pixels * (kQueuedFrames * kColors + job.writers * kEncoderPixelBytes);
+  int64_t bytes = job.frame_pixels * kQueuedFrames * kColors;
   if (!tiles.IsWhole()) bytes += job.frame_pixels * job.frames * kColors * kFp32;
-  return static_cast<uint64_t>(bytes);
+  return static_cast<uint64_t>(bytes) +
+         static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, processors);
 }
 
 // Adds up stages for one set of policies.
@@ -157,7 +157,7 @@ class Sums {
     }
     if (job_.decodes) {
       choice.decoding = Stage({vae}, activations.decoding, vae);
-      choice.decoding.host += FrameBytes(job_, tiles);
+      choice.decoding.host += FrameBytes(job_, tiles, limits_.host.processors);
     }
     choice.peak = std::max(
         {choice.text_encoding.total(), choice.vae_encoding.total(), choice.decoding.total()});
@@ -199,6 +199,16 @@ class Sums {
     return std::max(1.0, steps * (job_.guided ? 2 : 1) * std::max(kLeastStreamedShare, 1 - hidden));
   }
 
+  uint64_t MostConvertedBytes(size_t component) const {
+    if (limits_.host.is_device) return kMostConvertedBytesOnCpu;
+    // The published text encoder is bf16. In fp32 its token table, 2 GiB, is converted as well.
+    const bool converts_table = component == 0 && job_.element_bytes == kFp32;
+    if (!converts_table) return kMostConvertedBytes;
+    constexpr int64_t kBf16 = 2;
+    return kStagedBytes +
+           static_cast<uint64_t>(job_.text_encoder.vocab_size * job_.text_encoder.dim * kBf16);
+  }
+
   uint64_t MergingBytes(size_t component) const {
     const std::vector<uint64_t>& bytes = job_.expert_merging_bytes;
     return bytes.empty() ? 0 : WithMargin(bytes[component - 1]);
@@ -219,8 +229,7 @@ class Sums {
     for (const size_t i : in_use) {
       if (policies_[i] != ResidencyPolicy::kDisk) continue;
       // Before the stage computes.
-      const uint64_t most = host.is_device ? kMostConvertedBytesOnCpu : kMostConvertedBytes;
-      const uint64_t converted = std::min(most, 2 * components_[i].bytes);
+      const uint64_t converted = std::min(MostConvertedBytes(i), 2 * components_[i].bytes);
       stage.activations = std::max(stage.activations, WithMargin(JobBytes(job_) + converted));
       if (!host.is_device) stage.host = kReadingBuffersBytes;
     }

@@ -83,6 +83,17 @@ absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   return budget->job_bytes;
 }
 
+// What jobs may hold of the GPU now; 0 if it does not tell, as a lost one.
+uint64_t PresentMemory(c10::DeviceIndex device) {
+  try {
+    const uint64_t free = at::accelerator::getMemoryInfo(device).first;
+    const auto stats = at::accelerator::getDeviceStats(device);
+    return PresentJobBytes(free, static_cast<uint64_t>(stats.reserved_bytes[0].current));
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options, int gpu,
                                                        at::ScalarType dtype) {
   const std::string& name = options.device;
@@ -107,7 +118,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
       name, std::make_unique<TorchAllocatorProbe>(device_index), std::move(nvml));
   return std::make_unique<WanEngine>(
       MakeLoadOptions(options, at::Device(at::kCUDA, device_index), dtype), std::move(description),
-      PlanLimits{*memory}, std::move(monitor));
+      PlanLimits{*memory}, std::move(monitor),
+      MemoryProbes{.device = [device_index] { return PresentMemory(device_index); }});
 }
 
 }  // namespace

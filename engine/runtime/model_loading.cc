@@ -11,7 +11,6 @@
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
-#include "engine/monitor/proc_stats.h"
 #include "engine/planning/host_memory.h"
 #include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
@@ -121,21 +120,6 @@ std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
   return sources;
 }
 
-// Checks the policies against the host's memory; where it has no room, weights whose policy is
-// decided by the plans are read from disk instead of waiting there.
-absl::Status FitHostMemory(const PlannedModel& planned, uint64_t available_bytes,
-                           std::vector<ResidencyPolicy>& policies) {
-  absl::Status status = CheckHostMemory(planned, policies, available_bytes);
-  if (status.ok()) return status;
-  for (size_t i = 0; i < policies.size(); ++i) {
-    const bool waits =
-        policies[i] == ResidencyPolicy::kHost || policies[i] == ResidencyPolicy::kStream;
-    const bool is_auto = planned.components[i].policy == ResidencyPolicy::kAuto;
-    if (waits && is_auto) policies[i] = ResidencyPolicy::kDisk;
-  }
-  return CheckHostMemory(planned, policies, available_bytes).ok() ? absl::OkStatus() : status;
-}
-
 ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
                           const PipelineModel& model, const std::vector<Place>& places,
                           const LoadOptions& options) {
@@ -210,16 +194,15 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
       return status;
     }
   }
-  const std::optional<SystemMemory> memory = ReadSystemMemory();
-  const bool waits_on_host = memory.has_value() && !options.device.is_cpu();
   PlanLimits limits{options.device_memory_bytes, {}};
-  if (waits_on_host) limits.host.available_bytes = memory->total_bytes - memory->used_bytes;
+  const bool host_is_device = options.device.is_cpu();
+  // On a CPU jobs of other shapes than the default one may fit, and weights are resident.
+  if (!host_is_device) limits.host.available_bytes = options.host_memory_bytes;
   std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
-  if (waits_on_host) {
-    if (absl::Status status = FitHostMemory(planned, limits.host.available_bytes, policies);
-        !status.ok()) {
-      return status;
-    }
+  if (options.host_memory_bytes > 0) {
+    absl::Status status =
+        FitHostMemory(planned, {options.host_memory_bytes, host_is_device}, policies);
+    if (!status.ok()) return status;
   }
   const std::vector<std::shared_ptr<const WeightSource>> sources = SourcesOf(kept);
   std::vector<Place> places;

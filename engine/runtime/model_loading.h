@@ -36,6 +36,9 @@ struct LoadOptions {
   // limit. It decides whether weights with the policy kAuto are loaded to the device or to host
   // memory.
   uint64_t device_memory_bytes = 0;
+  // Host memory that the process may still take, in bytes; 0: unknown, and nothing is refused. A
+  // model that needs more is not loaded.
+  uint64_t host_memory_bytes = 0;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
   // The VAE's where a request does not state one.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -85,12 +86,12 @@ uint64_t AvailableHostMemory() {
 }
 
 WanEngine::WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
-                     std::unique_ptr<MachineMonitor> monitor, HostMemoryProbe host_memory)
+                     std::unique_ptr<MachineMonitor> monitor, MemoryProbes memory)
     : load_options_(load_options),
       device_(std::move(device)),
       limits_(limits),
       monitor_(std::move(monitor)),
-      host_memory_(std::move(host_memory)) {}
+      memory_(std::move(memory)) {}
 
 absl::Status WanEngine::EnterDevice() const {
   return CatchTorchErrors("entering the device", [&] {
@@ -113,6 +114,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& sp
   LoadOptions options = load_options_;
   options.stop = stop;
   options.device_memory_bytes = MemoryFor(spec.name);
+  options.host_memory_bytes = memory_.host();
   std::shared_ptr<LoadedModel> model;
   absl::Status status =
       CatchTorchErrors(absl::StrCat("loading '", spec.name, "'"), [&]() -> absl::Status {
@@ -265,8 +267,16 @@ absl::StatusOr<GenerationPlan> WanEngine::Plan(const GenerationRequest& request)
   return PlanRequest(request, pipeline.planned, pipeline.tokenizer.get(), DrawSeed(), limits);
 }
 
+uint64_t WanEngine::DeviceMemory() const {
+  const uint64_t limit = limits_.device_memory_bytes;
+  if (limit == 0 || memory_.device == nullptr) return limit;
+  const uint64_t now = memory_.device();
+  return now == 0 ? limit : std::min(limit, now);
+}
+
 uint64_t WanEngine::MemoryFor(std::string_view name) const {
-  if (limits_.device_memory_bytes == 0) return 0;
+  const uint64_t limit = DeviceMemory();
+  if (limit == 0) return 0;
   uint64_t taken = 0;
   absl::MutexLock lock(&mutex_);
   for (const auto& [other, model] : models_) {
@@ -276,7 +286,7 @@ uint64_t WanEngine::MemoryFor(std::string_view name) const {
     }
   }
   // Never 0, because callers read 0 as unknown.
-  return taken < limits_.device_memory_bytes ? limits_.device_memory_bytes - taken : 1;
+  return taken < limit ? limit - taken : 1;
 }
 
 uint64_t WanEngine::HeldOnHost() const {
@@ -296,13 +306,14 @@ PlanLimits WanEngine::LimitsFor(std::string_view name, const LoadedModel& model)
   PlanLimits limits{MemoryFor(name), {}};
   HostLimits& host = limits.host;
   host.is_device = load_options_.device.is_cpu();
+  host.processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   for (const std::shared_ptr<ComponentWeights>& weights : model.weights) {
     host.copies.push_back(weights == nullptr ? 0 : static_cast<uint64_t>(weights->HostBytes()));
     if (host.is_device && weights != nullptr) {
       host.weights_on_device += static_cast<uint64_t>(weights->DeviceBytes());
     }
   }
-  const uint64_t now = host_memory_();
+  const uint64_t now = memory_.host();
   absl::MutexLock lock(&mutex_);
   for (const auto& [other_name, other] : models_) {
     if (other_name == name || host.is_device) continue;
@@ -327,7 +338,7 @@ PlanLimits WanEngine::LimitsFor(std::string_view name, const LoadedModel& model)
 
 absl::Status WanEngine::CheckRoomToPark(uint64_t bytes) const {
   if (bytes == 0) return absl::OkStatus();
-  const uint64_t available = host_memory_();
+  const uint64_t available = memory_.host();
   if (available == 0 || bytes <= available) return absl::OkStatus();
   constexpr double kGiB = 1 << 30;
   return WithReason(
@@ -340,7 +351,8 @@ absl::Status WanEngine::CheckRoomToPark(uint64_t bytes) const {
 
 absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_bytes,
                                    uint64_t host_bytes, const std::stop_token& stop) {
-  if (limits_.device_memory_bytes == 0) return absl::OkStatus();
+  const uint64_t limit = DeviceMemory();
+  if (limit == 0) return absl::OkStatus();
   struct Movable {
     std::shared_ptr<ComponentWeights> weights;
     ResidencyPolicy policy;
@@ -364,7 +376,7 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
   }
   return CatchTorchErrors("making room for another model", [&]() -> absl::Status {
     for (const auto& [weights, policy, may_be_dropped] : movable) {
-      if (held + needed_bytes <= limits_.device_memory_bytes) break;
+      if (held + needed_bytes <= limit) break;
       const auto bytes = static_cast<uint64_t>(weights->DeviceBytes());
       if (bytes == 0) continue;
       held -= bytes;
@@ -437,7 +449,7 @@ absl::Status WanEngine::Generate(const GenerationPlan& plan, std::span<const Out
   if (!model.ok()) return model.status();
   const StopTimer timer(stop);
   {
-    const uint64_t available = host_memory_();
+    const uint64_t available = memory_.host();
     absl::MutexLock lock(&mutex_);
     host_before_ = {available, HeldOnHost()};
   }

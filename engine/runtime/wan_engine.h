@@ -21,18 +21,27 @@
 
 namespace wan {
 
-// Returns the host memory that this process may still take, in bytes; 0 if that is unknown. Called
-// from any thread.
-using HostMemoryProbe = std::function<uint64_t()>;
+// Returns memory that this process may use, in bytes; 0 if that is unknown. Called from any thread,
+// also while a job runs.
+using MemoryProbe = std::function<uint64_t()>;
 
 // Returns what the control group leaves, or what the machine has left if that is less.
 uint64_t AvailableHostMemory();
 
+// Where the engine asks how much memory there is now: other processes take some and give it back
+// while the server runs.
+struct MemoryProbes {
+  // Returns the host memory that the process may still take.
+  MemoryProbe host = AvailableHostMemory;
+  // Returns the device memory that weights and activations of the process have or may still take.
+  // Empty: only the limit of the start is known.
+  MemoryProbe device = nullptr;
+};
+
 class WanEngine final : public Engine {
  public:
   WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
-            std::unique_ptr<MachineMonitor> monitor,
-            HostMemoryProbe host_memory = AvailableHostMemory);
+            std::unique_ptr<MachineMonitor> monitor, MemoryProbes memory = {});
 
   absl::StatusOr<std::optional<DeviceCanary>> RunCanary() override;
   absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder, std::stop_token stop) override;
@@ -56,6 +65,9 @@ class WanEngine final : public Engine {
   absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
                                                     const std::stop_token& stop);
+  // Returns what all models together may hold of the device now: the limit of the start, or less if
+  // other processes have taken some since; 0 if there is no limit.
+  uint64_t DeviceMemory() const;
   // Returns the device memory that a job of a model may hold: all but what other models never free.
   uint64_t MemoryFor(std::string_view name) const;
   // Returns the memory that a job of `model`, whose name is `name`, may use now on device and host.
@@ -88,7 +100,7 @@ class WanEngine final : public Engine {
   const DeviceDescription device_;
   const PlanLimits limits_;
   const std::unique_ptr<MachineMonitor> monitor_;
-  const HostMemoryProbe host_memory_;
+  const MemoryProbes memory_;
 
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<LoadedModel>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);

@@ -137,6 +137,7 @@ class VaeWalk {
   const int64_t element_bytes_;
   MemoryWalk walk_;
   std::deque<MemoryWalk::Block> histories_;
+  MemoryWalk::Block on_its_way_;  // the last chunk's frames in 8 bits
   size_t slot_ = 0;
   bool first_chunk_ = true;
 };
@@ -174,9 +175,13 @@ void VaeWalk::DecodeChunk(const LatentSize& size) {
   const int64_t pixels = kFp32 * kColors * patch * x.frames * x.height * x.width;
   const auto frames = walk_.Take(pixels);
   x.block.Free();
-  // On the way to the host: two copies, clamped and scaled, and two of 8 bits.
+  // On the way to the host: two copies, clamped and scaled, and two of 8 bits. The last one stays
+  // until the next chunk's is on its way.
   const auto scaled = walk_.Take(2 * pixels);
-  walk_.Touch(pixels);
+  const int64_t bytes = pixels / kFp32;
+  walk_.Touch(2 * bytes);
+  MemoryWalk::Block on_its_way = walk_.Take(bytes);
+  on_its_way_ = std::move(on_its_way);
   first_chunk_ = false;
 }
 

@@ -37,5 +37,15 @@ TEST(DeviceBudgetTest, ALimitThatLeavesNothingIsRefused) {
   EXPECT_GT(ShareDeviceMemory(1, 0)->job_bytes, 0u);
 }
 
+TEST(DeviceBudgetTest, WhatOthersTakeIsNotThereAndWhatWeHoldIs) {
+  const uint64_t at_start = ShareDeviceMemory(80 * kGiB, 0)->job_bytes;
+  // Ours: nothing has changed for jobs.
+  EXPECT_GE(PresentJobBytes(50 * kGiB, 30 * kGiB), at_start);
+  // Others': it is gone.
+  EXPECT_LT(PresentJobBytes(50 * kGiB, 0), 50 * kGiB);
+  EXPECT_GT(PresentJobBytes(50 * kGiB, 0), 48 * kGiB);
+  EXPECT_GT(PresentJobBytes(0, 0), 0u);
+}
+
 }  // namespace
 }  // namespace wan

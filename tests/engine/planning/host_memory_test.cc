@@ -7,13 +7,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "engine/api/errors.h"
+#include "engine/media/writer_memory.h"
 #include "tests/engine/planning/plan_support.h"
 
 namespace wan {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using Policy = ResidencyPolicy;
 
@@ -25,6 +28,7 @@ absl::StatusOr<GenerationPlan> PlanOn(const PlannedModel& model, const Generatio
 PlanLimits Limits(uint64_t device_bytes, uint64_t host_bytes) {
   PlanLimits limits{device_bytes, {}};
   limits.host.available_bytes = host_bytes;
+  limits.host.processors = 8;
   return limits;
 }
 
@@ -195,6 +199,109 @@ TEST(HostMemoryTest, AJobThatEndsWithLatentsIsPlannedWithoutTheDecoder) {
   model.components.back().bytes += 2 * just_enough;
   EXPECT_FALSE(PlanOn(model, request, Limits(just_enough, 0)).ok());
   EXPECT_TRUE(latents_only(just_enough).ok());
+}
+
+uint64_t BytesOf(const PlannedModel& model) {
+  uint64_t bytes = 0;
+  for (const PlannedComponent& component : model.components) bytes += component.bytes;
+  return bytes;
+}
+
+PlannedModel WithPolicy(PlannedModel model, Policy policy) {
+  for (PlannedComponent& component : model.components) component.policy = policy;
+  return model;
+}
+
+uint64_t LargestOf(const PlannedModel& model) {
+  uint64_t largest = 0;
+  for (const PlannedComponent& component : model.components) {
+    largest = std::max(largest, component.bytes);
+  }
+  return largest;
+}
+
+TEST(FitHostMemoryTest, WhatFitsStays) {
+  const PlannedModel model = WithPolicy(Published("ti2v-5b"), Policy::kAuto);
+  const std::vector<Policy> waiting(model.components.size(), Policy::kHost);
+  for (const bool is_device : {false, true}) {
+    std::vector<Policy> policies = waiting;
+    // A CPU computes with a second copy of one component at a time.
+    const uint64_t needed = BytesOf(model) + (is_device ? LargestOf(model) : 0);
+    EXPECT_TRUE(FitHostMemory(model, {needed, is_device}, policies).ok());
+    EXPECT_EQ(policies, waiting);
+    EXPECT_TRUE(FitHostMemory(model, {needed - 1, is_device}, policies).ok());
+    EXPECT_EQ(policies, std::vector<Policy>(model.components.size(), Policy::kDisk));
+  }
+}
+
+TEST(FitHostMemoryTest, ResidentWeightsOfAGpuNeedNoHostMemoryAndThoseOfACpuDo) {
+  const PlannedModel model = WithPolicy(Published("ti2v-5b"), Policy::kAuto);
+  const std::vector<Policy> resident(model.components.size(), Policy::kResident);
+  std::vector<Policy> policies = resident;
+  EXPECT_TRUE(FitHostMemory(model, {1, false}, policies).ok());
+  EXPECT_EQ(policies, resident);
+  EXPECT_TRUE(FitHostMemory(model, {BytesOf(model), true}, policies).ok());
+  EXPECT_EQ(policies, resident);
+  EXPECT_TRUE(FitHostMemory(model, {BytesOf(model) - 1, true}, policies).ok());
+  EXPECT_EQ(policies, std::vector<Policy>(model.components.size(), Policy::kDisk));
+}
+
+TEST(FitHostMemoryTest, ConfiguredPoliciesAreKeptAndTheRefusalSaysWhatIsMissing) {
+  const PlannedModel model = WithPolicy(Published("ti2v-5b"), Policy::kHost);
+  const std::vector<Policy> waiting(model.components.size(), Policy::kHost);
+  std::vector<Policy> policies = waiting;
+  const absl::Status refused = FitHostMemory(model, {4 * kGiB, false}, policies);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_EQ(ReasonOf(refused), "HOST_MEMORY_EXHAUSTED");
+  EXPECT_THAT(
+      std::string(refused.message()),
+      AllOf(HasSubstr("the weights of text_encoder, transformer, vae need 22."),
+            HasSubstr(" GiB of host memory, and 4.0 GiB is available"), HasSubstr("policy disk")));
+  EXPECT_EQ(policies, waiting);
+}
+
+// On a CPU a job brings a component up even where its weights are read from disk.
+TEST(FitHostMemoryTest, ACpuNeedsRoomForTheLargestComponent) {
+  const PlannedModel model = WithPolicy(Published("ti2v-5b"), Policy::kAuto);
+  const uint64_t largest = LargestOf(model);
+  std::vector<Policy> policies(model.components.size(), Policy::kResident);
+  const absl::Status refused = FitHostMemory(model, {largest - 1, true}, policies);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_EQ(ReasonOf(refused), "HOST_MEMORY_EXHAUSTED");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("the largest component"));
+  EXPECT_EQ(policies.front(), Policy::kResident);
+  EXPECT_TRUE(FitHostMemory(model, {largest, true}, policies).ok());
+}
+
+// Measured on an H200's host by wan_bench_encoder, 90 frames: kind, pixels, processors, MiB.
+TEST(WriterBytesTest, CoversWhatWasMeasured) {
+  struct Measured {
+    int64_t pixels;
+    int processors;
+    uint64_t mebibytes;
+  };
+  for (const auto& [pixels, processors, mebibytes] :
+       {Measured{640 * 352, 1, 43}, Measured{1280 * 704, 1, 139}, Measured{1920 * 1088, 1, 294},
+        Measured{640 * 352, 4, 59}, Measured{1280 * 704, 4, 202}, Measured{1920 * 1088, 4, 428},
+        Measured{640 * 352, 16, 72}, Measured{1280 * 704, 16, 373}, Measured{1920 * 1088, 16, 810},
+        // FFV1, whatever the number of processors.
+        Measured{640 * 352, 1, 39}, Measured{1280 * 704, 1, 152}, Measured{1920 * 1088, 1, 349}}) {
+    SCOPED_TRACE(pixels * processors);
+    const uint64_t planned = WriterBytes(pixels, processors);
+    EXPECT_GE(planned, mebibytes << 20);
+    EXPECT_LE(planned, (mebibytes + mebibytes / 2 + 8) << 20);
+  }
+}
+
+TEST(HostMemoryTest, AnEncoderWithMoreThreadsTakesMore) {
+  const PlannedModel model = Published("ti2v-5b");
+  PlanLimits limits = Limits(76 * kGiB, 200 * kGiB);
+  const auto decoding = [&](int processors) {
+    limits.host.processors = processors;
+    return StageOf(PlanOn(model, SizedRequest(1280, 704, 121), limits).value(), "VAE_Decoding")
+        .host_bytes;
+  };
+  EXPECT_EQ(decoding(16) - decoding(2), WriterBytes(1280 * 704, 16) - WriterBytes(1280 * 704, 2));
 }
 
 }  // namespace

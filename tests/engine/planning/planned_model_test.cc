@@ -88,28 +88,28 @@ TEST(PlannedModelTest, WeightsThatTheHostHasNoRoomForAreRefused) {
                                         Policy::kResident};
   const uint64_t needed =
       model.components[0].bytes + model.components[1].bytes + model.components[2].bytes;
-  EXPECT_TRUE(CheckHostMemory(model, policies, needed).ok());
-  const absl::Status refused = CheckHostMemory(model, policies, needed - 1);
+  EXPECT_TRUE(CheckHostMemory(model, policies, {needed, false}).ok());
+  const absl::Status refused = CheckHostMemory(model, policies, {needed - 1, false});
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(refused.message().substr(0, 66),
-            "weights of text_encoder, transformer, transformer_2 wait in host m");
+  EXPECT_EQ(std::string(refused.message().substr(0, 61)),
+            "the weights of text_encoder, transformer, transformer_2 need ");
   const std::vector<Policy> all_there(4, Policy::kResident);
-  EXPECT_TRUE(CheckHostMemory(model, all_there, 0).ok());
+  EXPECT_TRUE(CheckHostMemory(model, all_there, {0, false}).ok());
 
   // An expert that a LoRA changes has a copy there, whatever its policy.
   PlannedModel adapted = model;
   adapted.loras = {{"low", {std::nullopt, LoraFootprint{}}, /*host_bytes=*/1000}};
   const uint64_t copy = adapted.components[2].bytes;
-  EXPECT_TRUE(CheckHostMemory(adapted, all_there, copy + 1000).ok());
-  EXPECT_FALSE(CheckHostMemory(adapted, all_there, copy + 999).ok());
+  EXPECT_TRUE(CheckHostMemory(adapted, all_there, {copy + 1000, false}).ok());
+  EXPECT_FALSE(CheckHostMemory(adapted, all_there, {copy + 999, false}).ok());
   const std::vector<Policy> computes = {Policy::kResident, Policy::kResident, Policy::kCpu,
                                         Policy::kResident};
-  EXPECT_TRUE(CheckHostMemory(adapted, computes, 2 * copy + 1000).ok());
-  EXPECT_FALSE(CheckHostMemory(adapted, computes, 2 * copy + 999).ok());
+  EXPECT_TRUE(CheckHostMemory(adapted, computes, {2 * copy + 1000, false}).ok());
+  EXPECT_FALSE(CheckHostMemory(adapted, computes, {2 * copy + 999, false}).ok());
   const std::vector<Policy> waits = {Policy::kResident, Policy::kResident, Policy::kStream,
                                      Policy::kResident};
-  EXPECT_TRUE(CheckHostMemory(adapted, waits, copy + 1000).ok()) << "it is the copy";
-  EXPECT_FALSE(CheckHostMemory(adapted, waits, copy + 999).ok());
+  EXPECT_TRUE(CheckHostMemory(adapted, waits, {copy + 1000, false}).ok()) << "it is the copy";
+  EXPECT_FALSE(CheckHostMemory(adapted, waits, {copy + 999, false}).ok());
 }
 
 TEST(AllocatedBytesTest, RoundsAsTheAllocatorDoes) {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <stop_token>
+#include <string>
 
 #include "engine/api/errors.h"
 #include "engine/runtime/wan_engine.h"
@@ -18,14 +20,17 @@ class HostMemoryEngineTest : public testing::Test {
  protected:
   HostMemoryEngineTest()
       : engine_(LoadOptions{}, DeviceDescription{"cpu", "", "fp32"}, PlanLimits{64 * kGiB, {}},
-                std::make_unique<MachineMonitor>("", nullptr, nullptr), [this] {
-                  ++asked_;
-                  if (asked_ == stop_when_asked_) stop_.request_stop();
-                  return available_.load();
-                }) {
+                std::make_unique<MachineMonitor>("", nullptr, nullptr),
+                MemoryProbes{.host = [this] { return AnswerForHost(); },
+                             .device = [this] { return device_available_.load(); }}) {
     Recorder recorder(SystemClock(), engine_.Monitor(), {});
     const absl::Status loaded = engine_.LoadModel({"m", "synthetic:ti2v-tiny"}, recorder, {});
     EXPECT_TRUE(loaded.ok()) << loaded;
+  }
+
+  uint64_t AnswerForHost() {
+    if (++asked_ == stop_when_asked_) stop_.request_stop();
+    return available_;
   }
 
   static GenerationRequest Request(int side, int frames) {
@@ -53,6 +58,7 @@ class HostMemoryEngineTest : public testing::Test {
   }
 
   std::atomic<uint64_t> available_ = 64 * kGiB;
+  std::atomic<uint64_t> device_available_ = 64 * kGiB;
   std::atomic<int> asked_ = 0;
   std::atomic<int> stop_when_asked_ = 0;
   std::stop_source stop_;
@@ -111,6 +117,66 @@ TEST_F(HostMemoryEngineTest, AStopEndsTheParkingOfOtherModels) {
   const absl::Status status = StopWhenAsked(*plan, 2);
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
   EXPECT_LE(asked_, 3) << "no other component is parked after the request";
+}
+
+TEST_F(HostMemoryEngineTest, AModelWithoutRoomIsNotLoaded) {
+  available_ = uint64_t{1} << 20;
+  Recorder recorder(SystemClock(), engine_.Monitor(), {});
+  const absl::Status refused = engine_.LoadModel({"n", "synthetic:ti2v-tiny"}, recorder, {});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_EQ(ReasonOf(refused), "HOST_MEMORY_EXHAUSTED");
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr(" is available"));
+  available_ = 0;
+  EXPECT_TRUE(engine_.LoadModel({"n", "synthetic:ti2v-tiny"}, recorder, {}).ok())
+      << "where nothing is known, nothing is refused";
+}
+
+// Other processes grow while the server runs.
+TEST_F(HostMemoryEngineTest, PlansCountTheDeviceMemoryOfNow) {
+  const auto roomy = engine_.Plan(Request(512, 81));
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  device_available_ = roomy->peak_device_bytes;
+  EXPECT_TRUE(engine_.Plan(Request(512, 81)).ok());
+  device_available_ = 1 << 20;
+  const auto refused = engine_.Plan(Request(512, 81));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("of device memory in"));
+  device_available_ = 1024 * kGiB;
+  EXPECT_TRUE(engine_.Plan(Request(512, 81)).ok()) << "no more than the limit, no less";
+  device_available_ = 0;
+  EXPECT_TRUE(engine_.Plan(Request(512, 81)).ok()) << "unknown: the limit of the start";
+}
+
+// What every component of a model holds of the device.
+class HeldBytes final : public TelemetrySink {
+ public:
+  void OnSample(const Sample& sample) override {
+    if (sample.name == "component_memory_bytes") bytes[sample.labels.at("model")] += sample.value;
+  }
+  std::map<std::string, double> bytes;
+};
+
+TEST_F(HostMemoryEngineTest, OtherModelsAreDroppedWhereTheHostHasNoRoomForThem) {
+  Recorder unheard(SystemClock(), engine_.Monitor(), {});
+  ASSERT_TRUE(engine_.LoadModel({"other", "synthetic:ti2v-tiny"}, unheard, {}).ok());
+  absl::StatusOr<GenerationPlan> plan = engine_.Plan(Request(64, 5));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->peak_device_bytes = 64 * kGiB;
+  available_ = 1000;
+  HeldBytes held;
+  Recorder recorder(SystemClock(), engine_.Monitor(), {&held});
+  GenerationObserver observer;
+  const absl::Status status = engine_.Generate(*plan, {}, recorder, observer, {});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(held.bytes.at("other"), 0);
+  EXPECT_GT(held.bytes.at("m"), 0);
+  // It is read again for its next job.
+  available_ = 64 * kGiB;
+  GenerationRequest request = Request(64, 5);
+  request.model = "other";
+  const absl::StatusOr<GenerationPlan> again = engine_.Plan(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(engine_.Generate(*again, {}, unheard, observer, {}).ok());
 }
 
 }  // namespace

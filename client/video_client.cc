@@ -109,6 +109,36 @@ absl::StatusOr<wan::v1::Job> VideoClient::CancelJob(const std::string& name,
   return CallUnary<Service>(connection_, stop, &Stub::CancelJob, message);
 }
 
+absl::StatusOr<wan::v1::QuoteResponse> VideoClient::Quote(const wan::v1::GenerationRequest& request,
+                                                          const std::stop_token& stop) const {
+  wan::v1::QuoteRequest message;
+  *message.mutable_request() = request;
+  return CallUnary<Service>(connection_, stop, &Stub::Quote, message);
+}
+
+absl::StatusOr<wan::v1::SubmitBatchResponse> VideoClient::SubmitBatch(
+    const wan::v1::SubmitBatchRequest& request, const std::stop_token& stop) const {
+  return CallUnary<Service>(connection_, stop, &Stub::SubmitBatch, request);
+}
+
+absl::StatusOr<wan::v1::Job> VideoClient::UpdateJob(const wan::v1::UpdateJobRequest& request,
+                                                    const std::stop_token& stop) const {
+  return CallUnary<Service>(connection_, stop, &Stub::UpdateJob, request);
+}
+
+absl::Status VideoClient::DeleteJob(const std::string& name, const std::stop_token& stop) const {
+  wan::v1::DeleteJobRequest message;
+  message.set_name(name);
+  return CallUnary<Service>(connection_, stop, &Stub::DeleteJob, message).status();
+}
+
+absl::Status VideoClient::DeleteArtifact(const std::string& name,
+                                         const std::stop_token& stop) const {
+  wan::v1::DeleteArtifactRequest message;
+  message.set_name(name);
+  return CallUnary<Service>(connection_, stop, &Stub::DeleteArtifact, message).status();
+}
+
 absl::StatusOr<wan::v1::JobReport> VideoClient::GetReport(const std::string& name,
                                                           const std::stop_token& stop) const {
   wan::v1::GetReportRequest message;

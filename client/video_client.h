@@ -61,6 +61,18 @@ class VideoClient {
                                                      const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::Job> CancelJob(const std::string& name,
                                          const std::stop_token& stop = {}) const;
+  // Plans a request without making a job.
+  absl::StatusOr<wan::v1::QuoteResponse> Quote(const wan::v1::GenerationRequest& request,
+                                               const std::stop_token& stop = {}) const;
+  // The jobs of a batch are created all or none; they come back without their requests.
+  absl::StatusOr<wan::v1::SubmitBatchResponse> SubmitBatch(
+      const wan::v1::SubmitBatchRequest& request, const std::stop_token& stop = {}) const;
+  absl::StatusOr<wan::v1::Job> UpdateJob(const wan::v1::UpdateJobRequest& request,
+                                         const std::stop_token& stop = {}) const;
+  // Removes a job that has ended, with its artifacts.
+  absl::Status DeleteJob(const std::string& name, const std::stop_token& stop = {}) const;
+  // Removes one file of a job; `name` is "jobs/ID/artifacts/FILE".
+  absl::Status DeleteArtifact(const std::string& name, const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::JobReport> GetReport(const std::string& name,
                                                const std::stop_token& stop = {}) const;
 

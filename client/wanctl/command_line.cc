@@ -93,6 +93,7 @@ class Parser {
     AddGlobal(app_);
     AddGenerate();
     AddSubmit();
+    AddQuote();
     AddJobCommands();
     AddModels();
     AddServerCommands();
@@ -305,6 +306,23 @@ class Parser {
     AddOutputs(*app, generate_.outputs);
   }
 
+  void AddQuote() {
+    CLI::App* app = AddCommand(
+        app_, "quote", "Show what a video would take, without making it", [this]() -> Command {
+          wan::v1::GenerationRequest& request = quote_.flags.request;
+          for (const OutputFile& output : quote_.outputs) {
+            if (std::find(request.outputs().begin(), request.outputs().end(), output.kind) ==
+                request.outputs().end()) {
+              request.add_outputs(output.kind);
+            }
+          }
+          return quote_;
+        });
+    AddRequestFlags(*app, quote_.flags);
+    AddPreviewDir(*app, quote_.preview_dir);
+    AddOutputs(*app, quote_.outputs)->required(false);
+  }
+
   void AddSubmit() {
     wan::v1::GenerationRequest& request = submit_.flags.request;
     CLI::App* app = AddCommand(
@@ -345,11 +363,24 @@ class Parser {
         *list, "--state", "STATE",
         "List only queued, running, completed, failed or cancelled jobs; repeatable", ParseJobState,
         [this](wan::v1::JobState state) { list_.states.push_back(state); }));
+    AddValue<std::string>(*list, "--filter", "TEXT",
+                          "List only jobs that it accepts, such as 'labels.team = video'; see "
+                          "docs/api.md",
+                          ParseNotEmpty,
+                          [this](std::string value) { list_.filter = std::move(value); });
+    AddValue<std::string>(*list, "--order-by", "FIELD",
+                          "create_time, end_time or priority, then 'desc' for the greatest first",
+                          ParseNotEmpty,
+                          [this](std::string value) { list_.order_by = std::move(value); });
     AddValue<int32_t>(*list, "--limit", "N", "List at most this many jobs (default: 50)",
                       ParseCount, [this](int32_t value) { list_.limit = value; });
 
     AddJob(*AddCommand(app_, "cancel", "End a job", [this]() -> Command { return cancel_; }),
            cancel_.job);
+
+    AddJob(*AddCommand(app_, "delete", "Remove a job that has ended, with its files",
+                       [this]() -> Command { return delete_; }),
+           delete_.job);
 
     CLI::App* download = AddCommand(
         app_, "download", "Download the files of a job", [this]() -> Command { return download_; },
@@ -417,10 +448,12 @@ class Parser {
 
   GenerateCommand generate_;
   SubmitCommand submit_;
+  QuoteCommand quote_;
   WatchCommand watch_;
   GetCommand get_;
   ListCommand list_;
   CancelCommand cancel_;
+  DeleteCommand delete_;
   DownloadCommand download_;
   ReportCommand report_;
   LoadModelCommand load_;

@@ -13,9 +13,11 @@ ExitCode Run(Session& session, const WatchCommand& command);
 
 // job_commands.cc
 ExitCode Run(Session& session, const SubmitCommand& command);
+ExitCode Run(Session& session, const QuoteCommand& command);
 ExitCode Run(Session& session, const GetCommand& command);
 ExitCode Run(Session& session, const ListCommand& command);
 ExitCode Run(Session& session, const CancelCommand& command);
+ExitCode Run(Session& session, const DeleteCommand& command);
 ExitCode Run(Session& session, const DownloadCommand& command);
 ExitCode Run(Session& session, const ReportCommand& command);
 

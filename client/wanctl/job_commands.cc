@@ -24,6 +24,17 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
   return kExitDone;
 }
 
+ExitCode Run(Session& session, const QuoteCommand& command) {
+  const absl::StatusOr<wan::v1::GenerationRequest> request =
+      CompleteRequest(command.flags, session.Now());
+  if (!request.ok()) return session.RefuseUsage(request.status());
+  const absl::StatusOr<wan::v1::QuoteResponse> quote =
+      session.OnceLoaded([&] { return session.Videos().Quote(*request, session.stop()); });
+  if (!quote.ok()) return session.Fail(quote.status());
+  session.Show(*quote, QuoteText(*quote));
+  return kExitDone;
+}
+
 ExitCode Run(Session& session, const GetCommand& command) {
   const absl::StatusOr<wan::v1::Job> job = session.Videos().GetJob(command.job, session.stop());
   if (!job.ok()) return session.Fail(job.status());
@@ -36,6 +47,8 @@ ExitCode Run(Session& session, const ListCommand& command) {
   constexpr int kPageSize = 1000;
   wan::v1::ListJobsRequest request;
   request.mutable_states()->Add(command.states.begin(), command.states.end());
+  request.set_filter(command.filter);
+  request.set_order_by(command.order_by);
   std::vector<wan::v1::Job> jobs;
   do {
     request.set_page_size(std::min<int>(command.limit - static_cast<int>(jobs.size()), kPageSize));
@@ -56,6 +69,11 @@ ExitCode Run(Session& session, const CancelCommand& command) {
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, JobText(*job));
   return kExitDone;
+}
+
+ExitCode Run(Session& session, const DeleteCommand& command) {
+  const absl::Status status = session.Videos().DeleteJob(command.job, session.stop());
+  return status.ok() ? kExitDone : session.Fail(status);
 }
 
 ExitCode Run(Session& session, const DownloadCommand& command) {

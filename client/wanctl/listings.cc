@@ -331,4 +331,27 @@ std::string ServerInfoText(const wan::v1::ServerInfo& info) {
   return lines.Take();
 }
 
+std::string QuoteText(const wan::v1::QuoteResponse& quote) {
+  const auto estimate = [](const wan::v1::TimeEstimate& time) {
+    return absl::StrCat(FormatClock(time.p50_seconds()), ", 9 of 10 within ",
+                        FormatClock(time.p90_seconds()));
+  };
+  const wan::v1::GenerationRequest& request = quote.request();
+  Lines lines;
+  lines.Add("Video", absl::StrCat(request.width(), "x", request.height(), ", ",
+                                  request.num_frames(), " frames, ", quote.steps(), " steps"));
+  lines.Add("Operations", absl::StrFormat("%.4g", quote.flops()));
+  if (quote.has_device_memory_bytes()) {
+    lines.Add("GPU memory", FormatBytes(quote.device_memory_bytes()));
+  }
+  if (quote.has_host_memory_bytes()) {
+    lines.Add("Host memory", FormatBytes(quote.host_memory_bytes()));
+  }
+  lines.Add("Jobs ahead", absl::StrCat(quote.jobs_ahead()));
+  if (quote.has_queue_time()) lines.Add("Starts in", estimate(quote.queue_time()));
+  if (quote.has_warm_time()) lines.Add("Takes", estimate(quote.warm_time()));
+  if (quote.has_cold_time()) lines.Add("With loading", estimate(quote.cold_time()));
+  return lines.Take();
+}
+
 }  // namespace wan::client

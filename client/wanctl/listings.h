@@ -8,6 +8,7 @@
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
+#include "wan/v1/video_generation.pb.h"
 
 namespace wan::client {
 
@@ -31,5 +32,8 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples);
 
 // Versions, devices and the number of jobs.
 std::string ServerInfoText(const wan::v1::ServerInfo& info);
+
+// A block of "Key: value" lines: what a request would take. What is not known yet is left out.
+std::string QuoteText(const wan::v1::QuoteResponse& quote);
 
 }  // namespace wan::client

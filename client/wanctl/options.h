@@ -49,6 +49,12 @@ struct GenerateCommand {
 struct SubmitCommand {
   RequestFlags flags;
 };
+struct QuoteCommand {
+  RequestFlags flags;
+  std::vector<OutputFile> outputs;
+  // As of generate, and without a meaning here.
+  std::string preview_dir;
+};
 struct WatchCommand {
   std::string job;
   int64_t after = 0;
@@ -59,9 +65,14 @@ struct GetCommand {
 };
 struct ListCommand {
   std::vector<wan::v1::JobState> states;
+  std::string filter;
+  std::string order_by;
   int32_t limit = 50;
 };
 struct CancelCommand {
+  std::string job;
+};
+struct DeleteCommand {
   std::string job;
 };
 struct DownloadCommand {
@@ -86,10 +97,10 @@ struct DevicesCommand {
 };
 struct InfoCommand {};
 
-using Command =
-    std::variant<GenerateCommand, SubmitCommand, WatchCommand, GetCommand, ListCommand,
-                 CancelCommand, DownloadCommand, ReportCommand, ListModelsCommand, LoadModelCommand,
-                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand>;
+using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
+                             ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
+                             ReportCommand, ListModelsCommand, LoadModelCommand, UnloadModelCommand,
+                             WarmupModelCommand, DevicesCommand, InfoCommand>;
 
 struct Options {
   GlobalFlags global;

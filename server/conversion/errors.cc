@@ -66,6 +66,18 @@ absl::Status JobNotFoundError(std::string_view job_name) {
                     kReasonJobNotFound);
 }
 
+absl::Status ExpiredError(std::string_view name) {
+  return WithReason(absl::NotFoundError(absl::StrCat(std::string(name), " was removed")),
+                    kReasonExpired);
+}
+
+absl::Status JobNotEndedError(std::string_view job_name) {
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat(
+          std::string(job_name), " waits or runs; cancel it, or wait until it has ended")),
+      kReasonJobNotEnded);
+}
+
 absl::Status DeviceGoneError() {
   return WithRetryDelay(
       DeviceLostError(

@@ -28,6 +28,12 @@ inline constexpr std::string_view kReasonOperationNotFound = "OPERATION_NOT_FOUN
 inline constexpr std::string_view kReasonJobNotFound = "JOB_NOT_FOUND";
 inline constexpr std::string_view kReasonArtifactNotFound = "ARTIFACT_NOT_FOUND";
 inline constexpr std::string_view kReasonReportNotFound = "REPORT_NOT_FOUND";
+// NOT_FOUND: it was there, and was removed.
+inline constexpr std::string_view kReasonExpired = "EXPIRED";
+// FAILED_PRECONDITION: the job waits or runs.
+inline constexpr std::string_view kReasonJobNotEnded = "JOB_NOT_ENDED";
+// FAILED_PRECONDITION: the job has ended, which settles what was to be changed.
+inline constexpr std::string_view kReasonJobEnded = "JOB_ENDED";
 // ALREADY_EXISTS: the request_id belongs to another request.
 inline constexpr std::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
 // DATA_LOSS: the job's row in the store cannot be read.
@@ -59,6 +65,12 @@ absl::Status QueueFullError(int capacity, absl::Duration retry_delay);
 
 // NOT_FOUND, JOB_NOT_FOUND.
 absl::Status JobNotFoundError(std::string_view job_name);
+
+// NOT_FOUND, EXPIRED.
+absl::Status ExpiredError(std::string_view name);
+
+// FAILED_PRECONDITION, JOB_NOT_ENDED.
+absl::Status JobNotEndedError(std::string_view job_name);
 
 // UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay. For calls that come after the
 // server has lost its device.

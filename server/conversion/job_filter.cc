@@ -279,7 +279,8 @@ class Parser {
       return Wrong(position, "is ':', which is only for labels:KEY, the jobs that have the label");
     }
     const Token key = Next();
-    if (!IsValue(key)) return Wrong(key.position, absl::StrCat(Shown(key), "; must be a label's key"));
+    if (!IsValue(key))
+      return Wrong(key.position, absl::StrCat(Shown(key), "; must be a label's key"));
     ++at_;
     comparison.op = FilterOperator::kHas;
     comparison.label = key.text;
@@ -288,10 +289,12 @@ class Parser {
 
   absl::Status ReadValue(JobFilter& comparison) {
     if (comparison.field == JobField::kLabel && comparison.label.empty()) {
-      return Wrong(Next().position, "compares all labels; must be labels.KEY = VALUE or labels:KEY");
+      return Wrong(Next().position,
+                   "compares all labels; must be labels.KEY = VALUE or labels:KEY");
     }
     const Token value = Next();
-    if (!IsValue(value)) return Wrong(value.position, absl::StrCat(Shown(value), "; must be a value"));
+    if (!IsValue(value))
+      return Wrong(value.position, absl::StrCat(Shown(value), "; must be a value"));
     ++at_;
     switch (comparison.field) {
       case JobField::kState: {
@@ -316,17 +319,18 @@ class Parser {
         absl::Time time;
         std::string error;
         if (!absl::ParseTime(absl::RFC3339_full, value.text, &time, &error)) {
-          return Wrong(value.position,
-                       absl::StrCat(Shown(value),
-                                    "; must be a time, such as \"2026-01-31T12:00:00Z\", in quotes"));
+          return Wrong(
+              value.position,
+              absl::StrCat(Shown(value),
+                           "; must be a time, such as \"2026-01-31T12:00:00Z\", in quotes"));
         }
         comparison.number = absl::ToUnixMicros(time);
         return absl::OkStatus();
       }
       case JobField::kModel: {
         constexpr std::string_view kModels = "models/";
-        comparison.text = value.text.starts_with(kModels) ? value.text.substr(kModels.size())
-                                                          : value.text;
+        comparison.text =
+            value.text.starts_with(kModels) ? value.text.substr(kModels.size()) : value.text;
         return absl::OkStatus();
       }
       case JobField::kOwner:
@@ -386,8 +390,8 @@ absl::StatusOr<JobOrder> ParseJobOrder(std::string_view text) {
       {"priority", JobOrderField::kPriority},
   }};
   order.descending = words.size() == 2 && words[1] == "desc";
-  const bool has_direction = words.size() == 1 || order.descending ||
-                             (words.size() == 2 && words[1] == "asc");
+  const bool has_direction =
+      words.size() == 1 || order.descending || (words.size() == 2 && words[1] == "asc");
   for (const auto& [name, field] : kOrders) {
     if (words[0] != name || !has_direction) continue;
     order.field = field;

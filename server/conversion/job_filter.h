@@ -38,7 +38,8 @@ struct JobFilter {
 
 // Reads a filter; an empty one accepts every job:
 //
-//   state = RUNNING AND (model = "ti2v-5b" OR labels.team = video) AND create_time >= "2026-01-01T00:00:00Z"
+//   state = RUNNING AND (model = "ti2v-5b" OR labels.team = video) AND create_time >=
+//   "2026-01-01T00:00:00Z"
 //
 // OR binds more tightly than AND, as AIP-160 has it, and two conditions side by side mean AND. NOT,
 // or '-', stands before a condition. INVALID_ARGUMENT is a violation of `filter` that names the
@@ -52,8 +53,8 @@ struct JobOrder {
   bool descending = true;
 };
 
-// Reads "FIELD", "FIELD asc" or "FIELD desc" with create_time, end_time or priority; empty: the newest
-// first. Jobs that have not ended are the last to end. INVALID_ARGUMENT is a violation of
+// Reads "FIELD", "FIELD asc" or "FIELD desc" with create_time, end_time or priority; empty: the
+// newest first. Jobs that have not ended are the last to end. INVALID_ARGUMENT is a violation of
 // `order_by`.
 absl::StatusOr<JobOrder> ParseJobOrder(std::string_view text);
 

@@ -64,6 +64,16 @@ std::optional<int> JobQueue::Position(const std::string& job) const {
   return order_.SumBefore(found->second).jobs;
 }
 
+std::optional<QueueSum> JobQueue::Before(const std::string& job) const {
+  const auto found = keys_.find(job);
+  if (found == keys_.end()) return std::nullopt;
+  return order_.SumBefore(found->second);
+}
+
+QueueSum JobQueue::BeforeNew(int priority) const {
+  return order_.SumBefore({-priority, std::numeric_limits<uint64_t>::max()});
+}
+
 JobQueue::Place JobQueue::Front() { return {std::numeric_limits<int>::min(), 0}; }
 
 std::optional<JobQueue::Place> JobQueue::Visit(

@@ -116,6 +116,11 @@ class JobQueue {
 
   std::optional<int> Position(const std::string& job) const;
 
+  // The sum of the jobs before this one; nothing if it is not in the queue.
+  std::optional<QueueSum> Before(const std::string& job) const;
+  // The sum of the jobs before one that would be added with this priority.
+  QueueSum BeforeNew(int priority) const;
+
   // The sum of the jobs of each model that has any.
   const std::map<std::string, QueueSum>& models() const { return models_; }
 

@@ -10,23 +10,23 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/conversion/job_update.h"
 #include "server/conversion/names.h"
-#include "server/conversion/page_token.h"
 #include "server/conversion/validation.h"
+#include "server/jobs/callers.h"
 #include "server/jobs/deadline_timer.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/executor.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/job_table.h"
+#include "server/jobs/list_query.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/canary_record.h"
@@ -38,10 +38,7 @@ namespace wan::server {
 namespace {
 
 constexpr char kDatabaseFile[] = "jobs.db";
-constexpr int kDefaultPageSize = 50;
-constexpr int kMaxPageSize = 1000;
-// There are fewer states; callers may name some of them twice.
-constexpr int kMaxListedStates = 16;
+constexpr int kMaxBatch = 100;
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
 constexpr char kCallerWentAway[] = "caller went away";
 
@@ -90,57 +87,6 @@ class KeyLock {
   std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Who holds the jobs that are tied to their callers: a job may have several, who asked for it with
-// one request_id, because a caller comes back before the server has noticed that it was away.
-class Callers {
- public:
-  // `lost` hears of each job whose last caller let it go and did not come back within `grace`, on a
-  // thread of this object's and with no lock held.
-  Callers(Clock& clock, absl::Duration grace, std::function<void(const std::string& job)> lost)
-      : clock_(clock), grace_(grace), timer_(clock) {
-    timer_.Start([this, lost = std::move(lost)](const std::string& job) {
-      if (Forget(job)) lost(job);
-    });
-  }
-
-  absl::Duration grace() const { return grace_; }
-
-  void Join(const std::string& job) {
-    timer_.Remove(job);
-    absl::MutexLock lock(&mutex_);
-    ++callers_[job];
-  }
-
-  // Returns whether that was the last.
-  bool Leave(const std::string& job) {
-    absl::MutexLock lock(&mutex_);
-    const auto found = callers_.find(job);
-    return found != callers_.end() && --found->second == 0;
-  }
-
-  // Begins the grace time of a job that its last caller has left.
-  void Await(const std::string& job) { timer_.Add(job, clock_.Now() + grace_); }
-
-  // Returns whether the job had no caller.
-  bool Forget(const std::string& job) {
-    absl::MutexLock lock(&mutex_);
-    const auto found = callers_.find(job);
-    if (found == callers_.end() || found->second > 0) return false;
-    callers_.erase(found);
-    return true;
-  }
-
-  // No job is told of any more.
-  void Stop() { timer_.Stop(); }
-
- private:
-  Clock& clock_;
-  const absl::Duration grace_;
-  absl::Mutex mutex_;
-  std::map<std::string, int> callers_ ABSL_GUARDED_BY(mutex_);
-  DeadlineTimer timer_;  // last: its thread uses the others
-};
-
 // Appends the violations of `more` whose field has none yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
                                   const std::vector<FieldViolation>& more) {
@@ -155,17 +101,23 @@ std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
   return violations;
 }
 
-// What a page token of jobs belongs to: the order in which states are named does not matter.
-std::string ListedStates(const std::vector<wan::v1::JobState>& states) {
-  const std::set<int> sorted(states.begin(), states.end());
-  return absl::StrCat("ListJobs states ", absl::StrJoin(sorted, ","));
-}
-
 // Joins the violations found so far with those of `status`; returns `status` if there are none.
 absl::Status WithViolations(const std::vector<FieldViolation>& violations,
                             const absl::Status& status) {
   const std::vector<FieldViolation> all = Merge(violations, FieldViolationsOf(status));
   return all.empty() ? status : InvalidFields(all);
+}
+
+// What is locked while a job of an owner's request_id is created.
+std::string KeyOf(const std::string& owner, const std::string& request_id) {
+  return absl::StrCat(owner, "\n", request_id);
+}
+
+absl::Status ArtifactNotFound(const wan::v1::Job& job, const ArtifactRef& ref) {
+  return WithReason(
+      absl::NotFoundError(absl::StrCat(job.name(), " (", wan::v1::JobState_Name(job.state()),
+                                       ") has no artifact '", ref.file, "'")),
+      kReasonArtifactNotFound);
 }
 
 }  // namespace
@@ -268,6 +220,8 @@ struct JobService::Parts {
   JobTable table;
   JobRunner runner;
   KeyLock request_ids;
+  // Held while the row of an ended job is read and written back.
+  absl::Mutex ended_jobs_mutex;
   Callers callers;
   bool recovered = false;  // used by Open's thread, then by the storage watch's alone
   absl::Mutex stop_mutex;
@@ -347,13 +301,25 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
   if (request_id.empty() || !ValidateRequestId(request).empty()) {
     return CreateNew(request, digest, tied_to_caller, owner);
   }
-  const std::string key = absl::StrCat(owner, "\n", request_id);
+  const std::string key = KeyOf(owner, request_id);
   parts_->request_ids.Lock(key);
   const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(key); };
-  const absl::StatusOr<StoredJob> existing = parts_->store.FindByRequestId(owner, request_id);
-  if (absl::IsNotFound(existing.status())) {
-    return CreateNew(request, digest, tied_to_caller, owner);
-  }
+  const absl::StatusOr<std::optional<StoredJob>> existing = FindExisting(request, digest, owner);
+  if (!existing.ok()) return existing.status();
+  if (!existing->has_value()) return CreateNew(request, digest, tied_to_caller, owner);
+  const absl::StatusOr<wan::v1::Job> job = Get((*existing)->job.name());
+  if (!job.ok()) return job.status();
+  const bool holds = tied_to_caller && (*existing)->tied_to_caller && !IsFinal(job->state());
+  if (holds) parts_->callers.Join(job->name());
+  return Created{*job, /*created=*/false, holds};
+}
+
+absl::StatusOr<std::optional<StoredJob>> JobService::FindExisting(
+    const wan::v1::GenerationRequest& request, const std::string& digest,
+    const std::string& owner) const {
+  const std::string& request_id = request.request_id();
+  absl::StatusOr<StoredJob> existing = parts_->store.FindByRequestId(owner, request_id);
+  if (absl::IsNotFound(existing.status())) return std::nullopt;
   if (ReasonOf(existing.status()) == kReasonStorageUnavailable) {
     return StorageUnavailableError(existing.status());
   }
@@ -365,17 +331,27 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
                           "or choose another request_id")),
                       kReasonRequestIdReused);
   }
-  const absl::StatusOr<wan::v1::Job> job = Get(existing->job.name());
-  if (!job.ok()) return job.status();
-  const bool holds = tied_to_caller && existing->tied_to_caller && !IsFinal(job->state());
-  if (holds) parts_->callers.Join(job->name());
-  return Created{*job, /*created=*/false, holds};
+  return *std::move(existing);
 }
 
 absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
                                                           const std::string& digest,
                                                           bool tied_to_caller,
                                                           const std::string& owner) {
+  absl::StatusOr<NewJob> prepared = Prepare(request, digest, owner);
+  if (!prepared.ok()) return prepared.status();
+  prepared->stored.tied_to_caller = tied_to_caller;
+  std::vector<NewJob> jobs;
+  jobs.push_back(*std::move(prepared));
+  absl::StatusOr<std::vector<wan::v1::Job>> accepted = Accept(std::move(jobs));
+  if (!accepted.ok()) return accepted.status();
+  wan::v1::Job& job = accepted->front();
+  if (tied_to_caller) parts_->callers.Join(job.name());
+  return Created{std::move(job), /*created=*/true, tied_to_caller};
+}
+
+absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& request,
+                                           const std::string& digest, const std::string& owner) {
   if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
     return StorageUnavailableError(storage);
   }
@@ -386,6 +362,143 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   if (!usable.ok()) return WithViolations(violations, usable);
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
+  NewJob job;
+  if (!request.image().empty()) job.image = std::make_shared<const std::string>(request.image());
+  const absl::StatusOr<GenerationPlan> plan =
+      CallEngine([&] { return parts_->engine.Plan(ToEngineRequest(request, job.image)); });
+  if (!plan.ok()) return WithViolations(violations, plan.status());
+  if (!violations.empty()) return InvalidFields(violations);
+
+  job.work = std::make_shared<const PlannedWork>(plan->stages);
+  job.stored.request_digest = digest;
+  job.stored.job.set_name(NewJobName());
+  job.stored.job.set_owner(owner);
+  if (job.image != nullptr) job.stored.job.set_image_sha256(Sha256Hex(*job.image));
+  wan::v1::GenerationRequest& resolved = *job.stored.job.mutable_request();
+  resolved = ToProto(plan->request);
+  resolved.set_priority(request.priority());
+  if (request.has_deadline()) *resolved.mutable_deadline() = request.deadline();
+  resolved.set_request_id(request.request_id());
+  *resolved.mutable_labels() = request.labels();
+  std::move(unuse).Cancel();  // the job keeps the model until it ends
+  return job;
+}
+
+absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob> jobs) {
+  std::vector<std::string> models;
+  for (const NewJob& job : jobs) models.push_back(job.stored.job.request().model());
+  absl::StatusOr<std::vector<wan::v1::Job>> accepted = parts_->table.Accept(std::move(jobs));
+  if (accepted.ok()) {
+    parts_->executor.Wake();
+    return accepted;
+  }
+  for (const std::string& model : models) parts_->models.RemoveJob(model);
+  parts_->ReportIfStorage(accepted.status());
+  if (ReasonOf(accepted.status()) == kReasonStorageUnavailable) {
+    return StorageUnavailableError(accepted.status());
+  }
+  return accepted;
+}
+
+absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
+    const wan::v1::SubmitBatchRequest& batch, const std::string& owner) {
+  if (batch.requests().empty() || batch.requests_size() > kMaxBatch) {
+    return InvalidFields({{"requests", absl::StrCat("has ", batch.requests_size(),
+                                                    " entries; must have 1 to ", kMaxBatch)}});
+  }
+  std::vector<FieldViolation> violations;
+  const auto add = [&](int i, const std::vector<FieldViolation>& more) {
+    for (const FieldViolation& violation : more) {
+      violations.push_back(
+          {absl::StrCat("requests[", i, "].", violation.field), violation.description});
+    }
+  };
+  std::map<std::string, int> ids;  // in the order in which they are locked
+  std::vector<std::string> digests;
+  for (int i = 0; i < batch.requests_size(); ++i) {
+    const wan::v1::GenerationRequest& request = batch.requests(i);
+    std::vector<FieldViolation> wrong = ValidateSizes(request);
+    if (wrong.empty()) wrong = ValidateRequestId(request);
+    add(i, wrong);
+    if (wrong.empty() && !request.request_id().empty()) {
+      const auto [first, added] = ids.emplace(request.request_id(), i);
+      if (!added) {
+        add(i, {{"request_id", absl::StrCat("is also that of requests[", first->second,
+                                            "]; each needs its own, or none")}});
+      }
+    }
+    digests.push_back(wrong.empty() ? DigestOf(request) : std::string());
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+
+  for (const auto& [id, index] : ids) parts_->request_ids.Lock(KeyOf(owner, id));
+  const absl::Cleanup unlock = [&] {
+    for (const auto& [id, index] : ids) parts_->request_ids.Unlock(KeyOf(owner, id));
+  };
+  std::vector<std::string> names(digests.size());  // of jobs that exist
+  std::vector<NewJob> prepared;
+  absl::Cleanup unuse = [&] {
+    for (const NewJob& job : prepared) {
+      parts_->models.RemoveJob(job.stored.job.request().model());
+    }
+  };
+  absl::Status refused;
+  for (int i = 0; i < batch.requests_size() && refused.ok(); ++i) {
+    const wan::v1::GenerationRequest& request = batch.requests(i);
+    const auto index = static_cast<size_t>(i);
+    if (!request.request_id().empty()) {
+      const absl::StatusOr<std::optional<StoredJob>> existing =
+          FindExisting(request, digests[index], owner);
+      if (!existing.ok()) return existing.status();
+      if (existing->has_value()) {
+        names[index] = (*existing)->job.name();
+        continue;
+      }
+    }
+    absl::StatusOr<NewJob> job = Prepare(request, digests[index], owner);
+    if (job.ok()) {
+      prepared.push_back(*std::move(job));
+    } else if (FieldViolationsOf(job.status()).empty()) {
+      refused = job.status();
+    } else {
+      add(i, FieldViolationsOf(job.status()));
+    }
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  if (!refused.ok()) return refused;
+
+  std::vector<wan::v1::Job> accepted;
+  if (!prepared.empty()) {
+    absl::StatusOr<std::vector<wan::v1::Job>> jobs = Accept(std::exchange(prepared, {}));
+    if (!jobs.ok()) return jobs.status();
+    accepted = *std::move(jobs);
+  }
+  wan::v1::SubmitBatchResponse response;
+  auto next = accepted.begin();
+  for (const std::string& name : names) {
+    wan::v1::Job& job = *response.add_jobs();
+    if (name.empty()) {
+      job = std::move(*next++);
+    } else {
+      absl::StatusOr<wan::v1::Job> existing = Get(name);
+      if (!existing.ok()) return existing.status();
+      job = *std::move(existing);
+    }
+    job.clear_request();  // a hundred of the largest are more than a client takes
+  }
+  return response;
+}
+
+absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote) const {
+  const wan::v1::GenerationRequest& request = quote.request();
+  std::vector<FieldViolation> violations = ValidateSizes(request);
+  if (!violations.empty()) return InvalidFields(violations);
+  violations = ValidateRequest(request, parts_->clock.Now());
+  const std::string& model = request.model();
+  if (model.empty()) return InvalidFields(violations);
+  absl::Status usable = parts_->models.AddJob(model);
+  if (!usable.ok()) return WithViolations(violations, usable);
+  const absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
   std::shared_ptr<const std::string> image;
   if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
   const absl::StatusOr<GenerationPlan> plan =
@@ -393,30 +506,108 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   if (!plan.ok()) return WithViolations(violations, plan.status());
   if (!violations.empty()) return InvalidFields(violations);
 
-  StoredJob stored;
-  stored.tied_to_caller = tied_to_caller;
-  stored.request_digest = digest;
-  stored.job.set_name(NewJobName());
-  stored.job.set_owner(owner);
-  if (image != nullptr) stored.job.set_image_sha256(Sha256Hex(*image));
-  wan::v1::GenerationRequest& resolved = *stored.job.mutable_request();
-  resolved = ToProto(plan->request);
-  resolved.set_priority(request.priority());
-  if (request.has_deadline()) *resolved.mutable_deadline() = request.deadline();
-  resolved.set_request_id(request.request_id());
-  *resolved.mutable_labels() = request.labels();
+  wan::v1::QuoteResponse response;
+  *response.mutable_request() = ToProto(plan->request);
+  response.set_steps(static_cast<int>(plan->steps.size()));
+  double flops = 0;
+  for (const StagePlan& stage : plan->stages) flops += stage.flops.value_or(0);
+  response.set_flops(flops);
+  if (plan->peak_device_bytes > 0) response.set_device_memory_bytes(plan->peak_device_bytes);
+  if (plan->peak_host_bytes > 0) response.set_host_memory_bytes(plan->peak_host_bytes);
 
-  absl::StatusOr<wan::v1::Job> job = parts_->table.Accept(
-      std::move(stored), request.image(), std::make_shared<const PlannedWork>(plan->stages));
-  parts_->ReportIfStorage(job.status());
-  if (ReasonOf(job.status()) == kReasonStorageUnavailable) {
-    return StorageUnavailableError(job.status());
+  const TimeEstimator::Spread spread = parts_->estimator.JobSpread();
+  const auto estimate = [&](double seconds) {
+    wan::v1::TimeEstimate result;
+    result.set_p50_seconds(seconds * spread.p50);
+    result.set_p90_seconds(seconds * spread.p90);
+    return result;
+  };
+  const JobTable::Outlook outlook = parts_->table.OutlookFor(request.priority());
+  response.set_jobs_ahead(outlook.jobs_ahead);
+  if (outlook.time.has_value()) {
+    *response.mutable_queue_time() = estimate(absl::ToDoubleSeconds(*outlook.time));
   }
-  if (!job.ok()) return job.status();
-  std::move(unuse).Cancel();  // the job keeps the model until it ends
-  parts_->executor.Wake();
-  if (tied_to_caller) parts_->callers.Join(job->name());
-  return Created{*std::move(job), /*created=*/true, tied_to_caller};
+  const std::optional<double> warm = parts_->estimator.Seconds(model, PlannedWork(plan->stages));
+  if (!warm.has_value()) return response;
+  *response.mutable_warm_time() = estimate(*warm);
+  const std::optional<absl::Duration> loading = parts_->models.LoadTime(model);
+  if (loading.has_value()) {
+    *response.mutable_cold_time() = estimate(*warm + absl::ToDoubleSeconds(*loading));
+  }
+  return response;
+}
+
+absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest& request) {
+  const absl::StatusOr<JobUpdate> update = ParseJobUpdate(request, parts_->clock.Now());
+  if (!update.ok()) return update.status();
+  std::optional<wan::v1::Job> live = parts_->table.Update(
+      update->job, [&](wan::v1::GenerationRequest& values) { update->ApplyTo(values); });
+  if (live.has_value()) {
+    if (absl::Status stored = parts_->log->Flush(); !stored.ok()) {
+      return StorageUnavailableError(stored);
+    }
+    return *std::move(live);
+  }
+  return ChangeEnded(update->job, /*labels=*/true, [&](wan::v1::Job& job) -> absl::Status {
+    if (update->NeedsUnended()) {
+      return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                            job.name(), " has ended (", wan::v1::JobState_Name(job.state()),
+                            "); only its labels can still change")),
+                        kReasonJobEnded);
+    }
+    update->ApplyTo(*job.mutable_request());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<wan::v1::Job> JobService::ChangeEnded(
+    const std::string& name, bool labels,
+    const std::function<absl::Status(wan::v1::Job&)>& change) {
+  parts_->log->Flush().IgnoreError();  // its end must be stored, or else it has not ended
+  absl::MutexLock lock(&parts_->ended_jobs_mutex);
+  absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
+  if (!stored.ok()) return stored.status();
+  if (!IsFinal(stored->job.state())) return JobNotEndedError(name);
+  if (absl::Status status = change(stored->job); !status.ok()) return status;
+  const JobChange row{name, stored->job, {}, std::nullopt, labels};
+  absl::Status applied = parts_->store.Apply(std::span(&row, 1));
+  parts_->ReportIfStorage(applied);
+  if (ReasonOf(applied) == kReasonStorageUnavailable) return StorageUnavailableError(applied);
+  if (!applied.ok()) return applied;
+  return std::move(stored->job);
+}
+
+absl::Status JobService::Delete(std::string_view name) {
+  absl::Status valid = CheckJobName(name, "name");
+  if (!valid.ok()) return valid;
+  parts_->log->Flush().IgnoreError();  // its end must be stored, or else it has not ended
+  const std::string job(name);
+  absl::MutexLock lock(&parts_->ended_jobs_mutex);
+  if (parts_->table.Find(job).has_value()) return JobNotEndedError(name);
+  const absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
+  if (!stored.ok()) return stored.status();
+  // Files first: a job without them can be deleted again, files without a job could not.
+  parts_->artifacts.Remove(job);
+  absl::Status removed = parts_->store.Remove(name);
+  parts_->ReportIfStorage(removed);
+  return ReasonOf(removed) == kReasonStorageUnavailable ? StorageUnavailableError(removed)
+                                                        : removed;
+}
+
+absl::Status JobService::DeleteArtifact(std::string_view name) {
+  const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(name, "name");
+  if (!ref.ok()) return ref.status();
+  return ChangeEnded(ref->job, /*labels=*/false,
+                     [&](wan::v1::Job& job) -> absl::Status {
+                       for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
+                         if (artifact.name() != name) continue;
+                         if (artifact.has_delete_time()) return ExpiredError(name);
+                         *artifact.mutable_delete_time() = ToProto(parts_->clock.Now());
+                         return parts_->artifacts.RemoveFile(ref->job, ref->file);
+                       }
+                       return ArtifactNotFound(job, *ref);
+                     })
+      .status();
 }
 
 absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
@@ -440,52 +631,19 @@ absl::StatusOr<std::string> JobService::OwnerOf(std::string_view name,
 
 absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
     const wan::v1::ListJobsRequest& request, const std::optional<std::string>& owner) const {
-  std::vector<FieldViolation> violations;
-  JobQuery query;
-  query.owner = owner;
-  query.limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
-  if (query.limit < 0 || query.limit > kMaxPageSize) {
-    violations.push_back(
-        {"page_size", absl::StrCat("must be from 1 to ", kMaxPageSize, ", or 0 for ",
-                                   kDefaultPageSize, "; got ", query.limit)});
-  }
-  if (request.states_size() > kMaxListedStates) {
-    violations.push_back(
-        {"states", absl::StrCat("has ", request.states_size(), " entries; must have at most ",
-                                kMaxListedStates)});
-    return InvalidFields(violations);
-  }
-  for (int i = 0; i < request.states_size(); ++i) {
-    const int state = request.states(i);
-    if (state == wan::v1::JOB_STATE_UNSPECIFIED || !wan::v1::JobState_IsValid(state)) {
-      violations.push_back({absl::StrCat("states[", i, "]"),
-                            absl::StrCat("must be a state of wan.v1.JobState, got ", state)});
-    } else if (std::find(query.states.begin(), query.states.end(), state) == query.states.end()) {
-      query.states.push_back(request.states(i));
-    }
-  }
-  if (!request.page_token().empty() && violations.empty()) {
-    const absl::StatusOr<std::string> place =
-        ParsePageToken(request.page_token(), ListedStates(query.states));
-    if (!place.ok()) return place.status();
-    if (!absl::SimpleAtoi(*place, &query.before)) query.before = 0;
-  }
-  if (!violations.empty()) return InvalidFields(violations);
-
+  const absl::StatusOr<JobQuery> query = QueryOf(request, owner);
+  if (!query.ok()) return query.status();
   // The store compares the states, the live jobs below are what the caller sees: flush, so that
   // both agree. If the store refuses to write, the list shows what it has.
   parts_->log->Flush().IgnoreError();
-  const absl::StatusOr<JobPage> page = parts_->store.List(query);
+  const absl::StatusOr<JobPage> page = parts_->store.List(*query);
   if (!page.ok()) return page.status();
   wan::v1::ListJobsResponse response;
   for (const StoredJob& stored : page->jobs) {
     std::optional<wan::v1::Job> live = parts_->table.Find(stored.job.name());
     *response.add_jobs() = live.has_value() ? *std::move(live) : stored.job;
   }
-  if (page->next != 0) {
-    response.set_next_page_token(
-        MakePageToken(absl::StrCat(page->next), ListedStates(query.states)));
-  }
+  if (page->next.has_value()) response.set_next_page_token(PageTokenOf(request, *page->next));
   return response;
 }
 
@@ -550,14 +708,12 @@ absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_
   if (!job.ok()) return job.status();
   for (const wan::v1::Artifact& artifact : job->artifacts()) {
     if (artifact.name() != name) continue;
+    if (artifact.has_delete_time()) return ExpiredError(name);
     absl::StatusOr<ArtifactReader> reader = parts_->artifacts.OpenForReading(name, offset);
     if (!reader.ok()) return reader.status();
     return OpenedArtifact{artifact, *std::move(reader)};
   }
-  return WithReason(
-      absl::NotFoundError(absl::StrCat(job->name(), " (", wan::v1::JobState_Name(job->state()),
-                                       ") has no artifact '", ref->file, "'")),
-      kReasonArtifactNotFound);
+  return ArtifactNotFound(*job, *ref);
 }
 
 void JobService::Stop(StopMode mode, absl::Duration grace) {

@@ -19,6 +19,7 @@
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
 #include "server/store/artifact_store.h"
+#include "server/store/job_store.h"
 #include "server/watch/event_log.h"
 #include "server/watch/listener.h"
 #include "wan/v1/generation.pb.h"
@@ -26,6 +27,8 @@
 #include "wan/v1/video_generation.pb.h"
 
 namespace wan::server {
+
+struct NewJob;
 
 struct JobServiceOptions {
   // The folder of jobs.db, artifacts/, savepoints/ and staging/. It is made if it is missing. Only
@@ -99,6 +102,26 @@ class JobService {
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller,
                                  const std::string& owner = {});
 
+  // Accepts up to 100 jobs that live on their own, or none of them if one is refused: errors as of
+  // Create, the violations of all requests at once. The jobs have no `request`.
+  absl::StatusOr<wan::v1::SubmitBatchResponse> SubmitBatch(const wan::v1::SubmitBatchRequest& batch,
+                                                           const std::string& owner = {});
+
+  // Plans a request and makes no job of it. Errors as of Create, as far as they are about the
+  // request and its model.
+  absl::StatusOr<wan::v1::QuoteResponse> Quote(const wan::v1::QuoteRequest& request) const;
+
+  // Changes what the request's update mask names, and returns the job once that is on disk.
+  // FAILED_PRECONDITION (JOB_ENDED) for the priority or deadline of a job that has ended.
+  absl::StatusOr<wan::v1::Job> Update(const wan::v1::UpdateJobRequest& request);
+
+  // Removes an ended job and all that belongs to it. FAILED_PRECONDITION (JOB_NOT_ENDED).
+  absl::Status Delete(std::string_view name);
+
+  // Removes a file of an ended job, and notes it in the job. NOT_FOUND (EXPIRED) if it was removed
+  // before.
+  absl::Status DeleteArtifact(std::string_view name);
+
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;
 
   // Returns the job's owner. The violation of an INVALID_ARGUMENT names `field`.
@@ -154,6 +177,19 @@ class JobService {
   absl::StatusOr<Created> CreateNew(const wan::v1::GenerationRequest& request,
                                     const std::string& digest, bool tied_to_caller,
                                     const std::string& owner);
+  // The owner's job of the request's request_id, whose lock the caller holds; nothing if there is
+  // none.
+  absl::StatusOr<std::optional<StoredJob>> FindExisting(const wan::v1::GenerationRequest& request,
+                                                        const std::string& digest,
+                                                        const std::string& owner) const;
+  // Checks and plans a request. The job's model is in use from then on, until Accept fails.
+  absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
+                                 const std::string& digest, const std::string& owner);
+  absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
+  // Lets `change` write to the row of an ended job, and stores it; JOB_NOT_ENDED.
+  absl::StatusOr<wan::v1::Job> ChangeEnded(
+      const std::string& name, bool labels,
+      const std::function<absl::Status(wan::v1::Job&)>& change);
 
   const std::unique_ptr<Parts> parts_;
 };

@@ -58,7 +58,11 @@ void EventSink::OnSpanEnd(const SpanRecord& record) {
       record.stage.kind == StageKind::kStepInference) {
     progress = ToStepProgress(record);
     const std::optional<double> eta = estimator_.Seconds(model_, PlannedWork(remaining_));
-    if (eta.has_value()) progress->set_eta_seconds(*eta);
+    if (eta.has_value()) {
+      const TimeEstimator::Spread spread = estimator_.JobSpread();
+      progress->set_eta_seconds(*eta * spread.p50);
+      progress->set_eta_p90_seconds(*eta * spread.p90);
+    }
     events.push_back(NewEvent());
     *events.back().mutable_step_progress() = *progress;
   }

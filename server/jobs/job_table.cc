@@ -100,57 +100,95 @@ void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace) {
   }
 }
 
-absl::StatusOr<wan::v1::Job> JobTable::Accept(StoredJob stored, const std::string& image,
-                                              std::shared_ptr<const PlannedWork> work) {
-  const std::string name = stored.job.name();
-  wan::v1::Event event;
+absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> jobs) {
+  std::vector<JobAddition> additions;
   {
     const Lock lock(*this);
     if (draining_) return ServerStoppingError();
     if (device_lost_) return DeviceGoneError();
-    if (queue_.Full()) return QueueFullError(queue_.capacity(), RetryDelay());
+    if (queue_.size() + static_cast<int>(jobs.size()) > queue_.capacity()) {
+      return QueueFullError(queue_.capacity(), RetryDelay());
+    }
     const absl::Time now = parts_.clock.Now();
-    stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
-    *stored.job.mutable_create_time() = ToProto(now);
-    LiveJob& live = live_[name];
-    live.accepting = true;
-    live.age = next_age_++;
-    live.queued_since = now;
-    live.work = std::move(work);
-    live.stored = stored;
-    event = Enqueue(live);
-    event.set_job(name);
-    event.set_sequence(1);
-    *event.mutable_time() = ToProto(now);
-    parts_.log.Open(name, event.sequence());
+    for (NewJob& job : jobs) {
+      const std::string name = job.stored.job.name();
+      job.stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
+      *job.stored.job.mutable_create_time() = ToProto(now);
+      LiveJob& live = live_[name];
+      live.accepting = true;
+      live.age = next_age_++;
+      live.queued_since = now;
+      live.work = std::move(job.work);
+      live.stored = job.stored;
+      wan::v1::Event event = Enqueue(live);
+      event.set_job(name);
+      event.set_sequence(1);
+      *event.mutable_time() = ToProto(now);
+      parts_.log.Open(name, event.sequence());
+      additions.push_back({std::move(job.stored), std::move(job.image), {std::move(event)}});
+    }
   }
 
-  absl::Status inserted = parts_.store.Insert(stored, image, std::span(&event, 1));
+  absl::Status inserted = parts_.store.InsertAll(additions);
 
-  JobQueue::Place behind = JobQueue::Front();
-  wan::v1::Job accepted;
+  std::optional<JobQueue::Place> behind;
+  std::vector<wan::v1::Job> accepted;
   {
     const Lock lock(*this);
-    if (!inserted.ok()) {
-      queue_.Remove(name);
-      parts_.log.Forget(name);
-      live_.erase(name);
-      return inserted;
+    for (const JobAddition& addition : additions) {
+      const wan::v1::Job& job = addition.job.job;
+      if (!inserted.ok()) {
+        queue_.Remove(job.name());
+        parts_.log.Forget(job.name());
+        live_.erase(job.name());
+        continue;
+      }
+      LiveJob& live = live_.at(job.name());
+      live.accepting = false;
+      queue_.MarkReady(job.name());
+      const JobQueue::Place place = JobQueue::Behind(job.request().priority(), live.age);
+      if (!behind.has_value() || place < *behind) behind = place;
+      if (job.request().has_deadline()) {
+        parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
+      }
+      for (StateListener* listener : parts_.listeners) {
+        listener->OnJobState(live.stored.job, wan::v1::JOB_STATE_UNSPECIFIED);
+      }
+      accepted.push_back(View(live));
     }
-    LiveJob& live = live_.at(name);
-    live.accepting = false;
-    queue_.MarkReady(name);
-    behind = JobQueue::Behind(stored.job.request().priority(), live.age);
-    if (stored.job.request().has_deadline()) {
-      parts_.timer.Add(name, ToTime(stored.job.request().deadline()));
-    }
-    for (StateListener* listener : parts_.listeners) {
-      listener->OnJobState(live.stored.job, wan::v1::JOB_STATE_UNSPECIFIED);
-    }
-    accepted = View(live);
   }
-  AnnouncePositions(behind, /*estimate=*/false);
+  if (!inserted.ok()) return inserted;
+  if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false);
   return accepted;
+}
+
+std::optional<wan::v1::Job> JobTable::Update(
+    const std::string& job, const std::function<void(wan::v1::GenerationRequest&)>& change) {
+  wan::v1::Job updated;
+  bool queued = false;
+  {
+    const Lock lock(*this);
+    LiveJob* const live = FindLive(job);
+    if (live == nullptr || IsFinal(live->stored.job.state())) return std::nullopt;
+    wan::v1::Job& row = live->stored.job;
+    queued = row.state() == wan::v1::JOB_STATE_QUEUED;
+    if (queued) queue_.Remove(job);
+    change(*row.mutable_request());
+    JobChange stored{job, row, {}, std::nullopt, /*labels_changed=*/true};
+    if (queued) stored.events.push_back(Enqueue(*live));
+    parts_.timer.Remove(job);
+    if (row.request().has_deadline()) parts_.timer.Add(job, ToTime(row.request().deadline()));
+    parts_.log.Append(std::move(stored));
+    updated = View(*live);
+  }
+  if (queued) AnnouncePositions(JobQueue::Front(), /*estimate=*/false);
+  return updated;
+}
+
+JobTable::Outlook JobTable::OutlookFor(int priority) const {
+  const Lock lock(*this);
+  const QueueSum before = queue_.BeforeNew(priority);
+  return {before.jobs, TimeUntil(before)};
 }
 
 std::optional<Attempt> JobTable::BeginNext() {
@@ -168,6 +206,7 @@ std::optional<Attempt> JobTable::BeginNext() {
     EnterAttempt(job);
     live.trace = AttemptTrace();
     wan::v1::JobReport header;
+    header.set_name(absl::StrCat(job.name(), "/report"));
     header.set_job(job.name());
     header.set_attempt(job.attempt());
     header.set_model(job.request().model());
@@ -177,6 +216,7 @@ std::optional<Attempt> JobTable::BeginNext() {
     live.stop = std::stop_source();
     live.stop_cause.reset();
     live.requeue = false;
+    live.estimate = Estimate(job.request().model(), live.work.get());
     running_ = job.name();
     SetState(live, wan::v1::JOB_STATE_RUNNING);
     parts_.log.Append({job.name(), job, {}, std::nullopt});
@@ -215,8 +255,12 @@ wan::v1::JobState JobTable::End(const std::string& job,
     row.mutable_artifacts()->Assign(result->begin(), result->end());
     wan::v1::Event event = NewEvent(row.attempt());
     *event.mutable_completed()->mutable_artifacts() = row.artifacts();
-    event.mutable_completed()->set_seconds(
-        absl::ToDoubleSeconds(parts_.clock.Now() - ToTime(row.start_time())));
+    const absl::Duration taken = parts_.clock.Now() - ToTime(row.start_time());
+    event.mutable_completed()->set_seconds(absl::ToDoubleSeconds(taken));
+    if (live.estimate.has_value()) {
+      parts_.estimator.ObserveJob(absl::ToDoubleSeconds(*live.estimate),
+                                  absl::ToDoubleSeconds(taken));
+    }
     Finish(live, wan::v1::JOB_STATE_COMPLETED, absl::OkStatus(), std::move(event));
   } else if (live.requeue && live.stored.tied_to_caller) {
     FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
@@ -378,7 +422,11 @@ wan::v1::Event JobTable::QueuedEvent(const wan::v1::Job& job, const QueueSum& be
   wan::v1::Event event = NewEvent(job.attempt() + 1);
   event.mutable_queued()->set_position(before.jobs);
   const std::optional<absl::Duration> eta = TimeUntil(before);
-  if (eta.has_value()) event.mutable_queued()->set_eta_seconds(absl::ToDoubleSeconds(*eta));
+  if (eta.has_value()) {
+    const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
+    event.mutable_queued()->set_eta_seconds(absl::ToDoubleSeconds(*eta * spread.p50));
+    event.mutable_queued()->set_eta_p90_seconds(absl::ToDoubleSeconds(*eta * spread.p90));
+  }
   return event;
 }
 
@@ -503,10 +551,34 @@ void JobTable::SetState(LiveJob& live, wan::v1::JobState state) {
 wan::v1::Job JobTable::View(const LiveJob& live) const {
   wan::v1::Job job = live.stored.job;
   ClearAttempt(job);  // callers do not see the entry of a running attempt
-  const std::optional<int> position = queue_.Position(job.name());
-  if (position.has_value()) job.set_queue_position(*position);
+  const std::optional<QueueSum> before = queue_.Before(job.name());
+  if (before.has_value()) job.set_queue_position(before->jobs);
+  AddEta(live, before, job);
   job.set_last_sequence(parts_.log.LastSequence(job.name()));
   return job;
+}
+
+void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before,
+                      wan::v1::Job& job) const {
+  const std::optional<absl::Duration> own = Estimate(job.request().model(), live.work.get());
+  if (!own.has_value()) return;
+  const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
+  absl::Duration p50;
+  absl::Duration p90;
+  if (before.has_value()) {
+    const std::optional<absl::Duration> start = TimeUntil(*before);
+    if (!start.has_value()) return;
+    p50 = (*start + *own) * spread.p50;
+    p90 = (*start + *own) * spread.p90;
+  } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
+    const absl::Duration elapsed = parts_.clock.Now() - ToTime(job.start_time());
+    p50 = std::max(*own * spread.p50 - elapsed, absl::ZeroDuration());
+    p90 = std::max(*own * spread.p90 - elapsed, absl::ZeroDuration());
+  } else {
+    return;
+  }
+  job.set_eta_seconds(absl::ToDoubleSeconds(p50));
+  job.set_eta_p90_seconds(absl::ToDoubleSeconds(p90));
 }
 
 }  // namespace wan::server

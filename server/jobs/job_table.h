@@ -44,6 +44,12 @@ struct Attempt {
 };
 
 // Why a job is stopped from outside.
+struct NewJob {
+  StoredJob stored;
+  std::shared_ptr<const std::string> image;  // null: none
+  std::shared_ptr<const PlannedWork> work;
+};
+
 enum class StopCause { kCancelled, kDeadline };
 
 // Thread-safe. A change of state and its event are stored in one transaction. Unless its comment
@@ -75,11 +81,22 @@ class JobTable {
   // disk.
   absl::Status Recover();
 
-  // Queues a job and returns it once it is on disk. Fill in name, request and image_sha256 of
-  // `stored.job`, and the two other members. Call ModelRegistry::AddJob before, and
-  // ModelRegistry::RemoveJob if this returns an error.
-  absl::StatusOr<wan::v1::Job> Accept(StoredJob stored, const std::string& image,
-                                      std::shared_ptr<const PlannedWork> work);
+  // Queues all jobs or none, and returns them, in the same order, once they are on disk. Call
+  // ModelRegistry::AddJob for each before, and ModelRegistry::RemoveJob if this returns an error.
+  absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
+
+  // Lets `change` write to a job that has not ended, and returns the job, once the change is on its
+  // way to the disk; nothing if there is no such job. Only priority, deadline and labels of the
+  // request may change. A queued job takes its new place at once.
+  std::optional<wan::v1::Job> Update(
+      const std::string& job, const std::function<void(wan::v1::GenerationRequest&)>& change);
+
+  // When a job of this priority would start, if it was accepted now.
+  struct Outlook {
+    int jobs_ahead = 0;
+    std::optional<absl::Duration> time;  // nothing while unknown
+  };
+  Outlook OutlookFor(int priority) const;
 
   // Starts the next attempt; returns nullopt if no job can run now.
   std::optional<Attempt> BeginNext();
@@ -135,6 +152,8 @@ class JobTable {
     uint64_t age = 0;
     absl::Time queued_since;
     std::shared_ptr<const PlannedWork> work;  // null while unknown
+    // How long the running attempt was estimated to take when it began.
+    std::optional<absl::Duration> estimate;
     // Of the running attempt.
     std::stop_source stop;
     std::optional<StopCause> stop_cause;
@@ -180,6 +199,10 @@ class JobTable {
               wan::v1::Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetState(LiveJob& live, wan::v1::JobState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   wan::v1::Job View(const LiveJob& live) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds when the job will end, as far as that can be told. `before`: of a queued job, the others
+  // before it.
+  void AddEta(const LiveJob& live, const std::optional<QueueSum>& before, wan::v1::Job& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Holds the lock, and notes how many entries of the queue were looked at meanwhile.
   class ABSL_SCOPED_LOCKABLE Lock {

@@ -147,8 +147,13 @@ absl::StatusOr<wan::v1::Model> ModelRegistry::BeginLoad(ModelSpec spec) {
 }
 
 void ModelRegistry::PostLoad(const ModelSpec& spec) {
-  executor_.Post({[this, spec] { FinishLoad(spec.name, RunLoad(spec)); },
-                  [this, spec] { FinishLoad(spec.name, ServerStoppingError()); }});
+  executor_.Post(
+      {[this, spec] {
+         const absl::Time begun = clock_.Now();
+         const absl::Status status = RunLoad(spec);
+         FinishLoad(spec.name, status, clock_.Now() - begun);
+       },
+       [this, spec] { FinishLoad(spec.name, ServerStoppingError(), absl::ZeroDuration()); }});
 }
 
 void ModelRegistry::Hear(const absl::Status& status) const {
@@ -259,7 +264,8 @@ absl::Status ModelRegistry::OrStopping(absl::Status status) const {
 
 void ModelRegistry::Stop() { stopping_.request_stop(); }
 
-void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& status) {
+void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& status,
+                               absl::Duration taken) {
   Hear(status);
   std::vector<Done> waiters;
   wan::v1::Model model;
@@ -267,6 +273,7 @@ void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& stat
     absl::MutexLock lock(&mutex_);
     Entry& entry = entries_[name];
     waiters.swap(entry.load_waiters);
+    if (status.ok()) entry.load_time = taken;
     EndOperation(name, entry, entry.load_operation, status);
     if (ReasonOf(status) == kReasonServerStopping) {
       SetState(name, entry, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
@@ -491,6 +498,12 @@ absl::StatusOr<wan::v1::ListModelsResponse> ModelRegistry::List(
     after = entry->first;
   }
   return response;
+}
+
+std::optional<absl::Duration> ModelRegistry::LoadTime(std::string_view name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(BareModelName(name));
+  return found == entries_.end() ? std::nullopt : found->second.load_time;
 }
 
 bool ModelRegistry::IsReady(std::string_view name) const {

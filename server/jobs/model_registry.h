@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/auth/model_roots.h"
@@ -122,6 +123,9 @@ class ModelRegistry {
 
   bool IsReady(std::string_view name) const;
 
+  // How long the model's last load, warm-up included, took; nothing before the first.
+  std::optional<absl::Duration> LoadTime(std::string_view name) const;
+
   // Counts a new job for the model, which cannot be unloaded until RemoveJob. Returns an error and
   // counts nothing unless the model is READY: INVALID_ARGUMENT (a violation of `model` that lists
   // the known names), UNAVAILABLE (MODEL_LOADING) or FAILED_PRECONDITION (MODEL_NOT_READY).
@@ -142,7 +146,8 @@ class ModelRegistry {
     std::vector<Done> load_waiters;
     // Oldest first.
     std::vector<wan::v1::ModelOperation> operations;
-    std::string load_operation;  // the name of the operation that loads the model now
+    std::optional<absl::Duration> load_time;  // of the last load that went well
+    std::string load_operation;               // the name of the operation that loads the model now
   };
   // Nullopt: the executor must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
@@ -175,7 +180,7 @@ class ModelRegistry {
                          const std::stop_token& caller);
   // Replaces the engine's CANCELLED by SERVER_STOPPING if the server is stopping.
   absl::Status OrStopping(absl::Status status) const;
-  void FinishLoad(const std::string& name, const absl::Status& status);
+  void FinishLoad(const std::string& name, const absl::Status& status, absl::Duration taken);
   Answer BeginUnload(const std::string& name);
   absl::Status CheckReady(const std::string& name) const;
   void SetState(const std::string& name, Entry& entry, wan::v1::ModelState state,

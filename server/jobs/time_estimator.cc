@@ -1,12 +1,17 @@
 #include "server/jobs/time_estimator.h"
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 namespace wan::server {
 namespace {
 
 // Weight of the newest observation.
 constexpr double kNewest = 0.5;
+constexpr size_t kRatios = 64;
+// With fewer there is no rank for nine of ten.
+constexpr size_t kFewestRatios = 9;
 
 void Blend(std::optional<double>& rate, double value) {
   rate = rate.has_value() ? kNewest * value + (1 - kNewest) * *rate : value;
@@ -60,6 +65,26 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
     if (found != of_model.end()) seconds += by_stage * *rates.per_stage;
   }
   return seconds;
+}
+
+void TimeEstimator::ObserveJob(double estimated, double actual) {
+  if (estimated <= 0 || actual <= 0) return;
+  absl::MutexLock lock(&mutex_);
+  ratios_.push_back(actual / estimated);
+  if (ratios_.size() > kRatios) ratios_.pop_front();
+}
+
+TimeEstimator::Spread TimeEstimator::JobSpread() const {
+  std::vector<double> sorted;
+  {
+    absl::MutexLock lock(&mutex_);
+    sorted.assign(ratios_.begin(), ratios_.end());
+  }
+  if (sorted.size() < kFewestRatios) return Spread();
+  std::sort(sorted.begin(), sorted.end());
+  // Of n jobs and the next one, nine of ten are at most the one of this rank.
+  const auto rank = static_cast<size_t>(std::ceil(0.9 * static_cast<double>(sorted.size() + 1)));
+  return {sorted[sorted.size() / 2], sorted[std::min(rank, sorted.size()) - 1]};
 }
 
 }  // namespace wan::server

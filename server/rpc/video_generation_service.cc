@@ -5,6 +5,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "google/protobuf/empty.pb.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/call_service.h"
@@ -128,6 +129,23 @@ class VideoGenerationService final : public CallService {
           if (!created.ok()) return created.status();
           return std::move(created->job);
         });
+    AddUnary<wan::v1::SubmitBatchRequest, wan::v1::SubmitBatchResponse>(
+        "SubmitBatch", [this](const Call& call, const wan::v1::SubmitBatchRequest& request) {
+          return jobs_.SubmitBatch(request, call.caller().name);
+        });
+    AddUnary<wan::v1::QuoteRequest, wan::v1::QuoteResponse>(
+        "Quote", [this](const wan::v1::QuoteRequest& request) { return jobs_.Quote(request); });
+    AddUnary<wan::v1::UpdateJobRequest, wan::v1::Job>(
+        "UpdateJob",
+        [this](const wan::v1::UpdateJobRequest& request) { return jobs_.Update(request); });
+    AddUnary<wan::v1::DeleteJobRequest, google::protobuf::Empty>(
+        "DeleteJob", [this](const wan::v1::DeleteJobRequest& request) {
+          return OrEmpty(jobs_.Delete(request.name()));
+        });
+    AddUnary<wan::v1::DeleteArtifactRequest, google::protobuf::Empty>(
+        "DeleteArtifact", [this](const wan::v1::DeleteArtifactRequest& request) {
+          return OrEmpty(jobs_.DeleteArtifact(request.name()));
+        });
     AddUnary<wan::v1::GetJobRequest, wan::v1::Job>(
         "GetJob",
         [this](const wan::v1::GetJobRequest& request) { return jobs_.Get(request.name()); });
@@ -153,6 +171,11 @@ class VideoGenerationService final : public CallService {
   }
 
  private:
+  static absl::StatusOr<google::protobuf::Empty> OrEmpty(const absl::Status& status) {
+    if (!status.ok()) return status;
+    return google::protobuf::Empty();
+  }
+
   JobService& jobs_;
   WakeTimer timer_;
   const DownloadStream::Shared download_;

@@ -230,6 +230,13 @@ void ArtifactStore::Remove(std::string_view job) const {
   fs::remove_all(ArtifactFolder(job), ignored);
 }
 
+absl::Status ArtifactStore::RemoveFile(std::string_view job, std::string_view file) const {
+  const fs::path path = ArtifactFolder(job) / file;
+  std::error_code error;
+  fs::remove(path, error);  // false without an error if it is not there
+  return error ? FileError(absl::StrCat("removing ", path.string()), error) : absl::OkStatus();
+}
+
 absl::Status ArtifactStore::RemoveLeftovers(
     const std::function<bool(const std::string& job)>& keep) const {
   std::error_code error;

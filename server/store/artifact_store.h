@@ -75,8 +75,12 @@ class ArtifactStore {
   // Removes what an attempt left in staging. If that fails, the next start tries again.
   void Discard(std::string_view job, int attempt) const;
 
-  // Removes the published files of a job that did not complete after all.
+  // Removes the published files of a job that did not complete after all, or that is deleted.
   void Remove(std::string_view job) const;
+
+  // Removes one file of a job that Publish put in place; OK if it is not there. Readers that have
+  // it open go on.
+  absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
   // Call at the start. Empties staging and removes the artifacts of every job for which `keep`
   // returns false.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/conversion/job_filter.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/telemetry.pb.h"
 
@@ -32,18 +34,34 @@ struct JobChange {
   std::optional<wan::v1::Job> row;           // replaces the job
   std::vector<wan::v1::Event> events;        // appended; sequences greater than any stored one
   std::optional<wan::v1::JobReport> report;  // replaces the report
+  bool labels_changed = false;               // whether `row` has other labels than the job had
+};
+
+// A job to add, with its image (null: none) and its first events.
+struct JobAddition {
+  StoredJob job;
+  std::shared_ptr<const std::string> image;
+  std::vector<wan::v1::Event> events;
+};
+
+// A job's place in an order of jobs.
+struct JobPlace {
+  int64_t key = 0;     // what the order compares first
+  int64_t number = 0;  // in the order in which jobs were added
+
+  friend bool operator==(const JobPlace&, const JobPlace&) = default;
 };
 
 struct JobQuery {
-  std::vector<wan::v1::JobState> states;  // without duplicates; empty: all states
-  std::optional<std::string> owner;       // whose jobs; nothing: every owner's
-  int limit = 50;                         // most jobs of a page; very large jobs make pages shorter
-  int64_t before = 0;                     // JobPage::next of the previous page; 0: the first page
+  JobFilter filter;               // default: all jobs
+  JobOrder order;                 // default: the newest first; equals in the order of their numbers
+  int limit = 50;                 // most jobs of a page; very large jobs make pages shorter
+  std::optional<JobPlace> after;  // JobPage::next of the previous page; nothing: the first page
 };
 
 struct JobPage {
-  std::vector<StoredJob> jobs;  // newest first
-  int64_t next = 0;             // 0: this was the last page
+  std::vector<StoredJob> jobs;
+  std::optional<JobPlace> next;  // nothing: this was the last page
 };
 
 // Thread-safe. When a call that changes something returns OK, the whole change is on disk and
@@ -63,6 +81,13 @@ class JobStore {
   // name is taken, or a request_id that is not empty among the jobs of the same owner.
   virtual absl::Status Insert(const StoredJob& job, const std::string& image,
                               std::span<const wan::v1::Event> events) = 0;
+
+  // Adds all jobs or none.
+  virtual absl::Status InsertAll(std::span<const JobAddition> additions) = 0;
+
+  // Forgets an ended job with its events, report and labels. Its name is NOT_FOUND (EXPIRED) from
+  // then on, and its request_id free. FAILED_PRECONDITION (JOB_NOT_ENDED) if it has not ended.
+  virtual absl::Status Remove(std::string_view job) = 0;
 
   // Applies the changes in order, all of them or none. Drops the image of a job whose new state is
   // final.

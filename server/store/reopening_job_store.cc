@@ -48,6 +48,14 @@ absl::Status ReopeningJobStore::Insert(const StoredJob& job, const std::string& 
   return Write([&](JobStore& store) { return store.Insert(job, image, events); });
 }
 
+absl::Status ReopeningJobStore::InsertAll(std::span<const JobAddition> additions) {
+  return Write([&](JobStore& store) { return store.InsertAll(additions); });
+}
+
+absl::Status ReopeningJobStore::Remove(std::string_view job) {
+  return Write([&](JobStore& store) { return store.Remove(job); });
+}
+
 absl::Status ReopeningJobStore::Apply(std::span<const JobChange> changes) {
   return Write([&](JobStore& store) { return store.Apply(changes); });
 }

@@ -33,6 +33,8 @@ class ReopeningJobStore final : public JobStore {
 
   absl::Status Insert(const StoredJob& job, const std::string& image,
                       std::span<const wan::v1::Event> events) override;
+  absl::Status InsertAll(std::span<const JobAddition> additions) override;
+  absl::Status Remove(std::string_view job) override;
   absl::Status Apply(std::span<const JobChange> changes) override;
   absl::StatusOr<StoredJob> Get(std::string_view job) override;
   absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,

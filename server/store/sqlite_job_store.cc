@@ -21,6 +21,7 @@
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
 #include "server/store/group_sync.h"
+#include "server/store/job_keys.h"
 #include "server/store/sqlite_schema.h"
 
 namespace wan::server {
@@ -38,6 +39,8 @@ constexpr size_t kMaxPageBytes = size_t{3} << 20;
 // For stores that have nothing to sync.
 absl::Status SyncNothing() { return absl::OkStatus(); }
 
+// Names of removed jobs that are kept, so that asking for one tells that it was removed.
+constexpr int64_t kRemovedNames = 100'000;
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
 // A row of kSelectJob.
@@ -92,6 +95,8 @@ std::string RequestKey(std::string_view owner, std::string_view request_id) {
 // Returns the bytes of a job that the store keeps.
 std::string RowOf(wan::v1::Job job) {
   job.clear_queue_position();
+  job.clear_eta_seconds();
+  job.clear_eta_p90_seconds();
   job.clear_progress();
   job.clear_last_sequence();
   return job.SerializeAsString();
@@ -186,67 +191,49 @@ class SqliteJobStore final : public JobStore {
 
   absl::Status Insert(const StoredJob& stored, const std::string& image,
                       std::span<const wan::v1::Event> events) override {
-    absl::Status written = Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
-      SQLite::Database& db = *database_;
-      SQLite::Transaction transaction(db);
-      const wan::v1::Job& job = stored.job;
-      const std::string& request_id = job.request().request_id();
-      const std::string key = RequestKey(job.owner(), request_id);
-      SQLite::Statement taken(db,
-                              "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
-                              "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
-      taken.bind(1, job.name());
-      if (!request_id.empty()) taken.bind(2, key);
-      if (taken.executeStep()) {
-        return absl::AlreadyExistsError(absl::StrCat("the name or request_id belongs already to ",
-                                                     taken.getColumn(0).getString()));
-      }
-      SQLite::Statement insert(db,
-                               "INSERT INTO jobs (name, state, request_id, request_digest, "
-                               "tied_to_caller, job, owner) VALUES (?, ?, ?, ?, ?, ?, ?)");
-      insert.bind(1, job.name());
-      insert.bind(2, static_cast<int>(job.state()));
-      if (!request_id.empty()) insert.bind(3, key);
-      insert.bind(4, stored.request_digest);
-      insert.bind(5, stored.tied_to_caller ? 1 : 0);
-      BindBlob(insert, 6, RowOf(job));
-      insert.bind(7, job.owner());
-      insert.exec();
-      const int64_t number = db.getLastInsertRowid();
-      InsertEvents(job.name(), number, events);
-      if (!image.empty()) {
-        SQLite::Statement statement(db, "INSERT INTO images (job, image) VALUES (?, ?)");
-        statement.bind(1, number);
-        BindBlob(statement, 2, image);
-        statement.exec();
-      }
-      transaction.commit();
-      return absl::OkStatus();
-    });
+    const absl::Status written = Change(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertOne(stored, image, events); });
+    const std::string& name = stored.job.name();
+    return written.ok() ? SyncOrRemove(std::span(&name, 1)) : written;
+  }
+
+  absl::Status InsertAll(std::span<const JobAddition> additions) override {
+    const std::string none;
+    std::vector<std::string> names;
+    const absl::Status written =
+        Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          for (const JobAddition& addition : additions) {
+            absl::Status status = InsertOne(
+                addition.job, addition.image != nullptr ? *addition.image : none, addition.events);
+            if (!status.ok()) return status;
+            names.push_back(addition.job.job.name());
+          }
+          return absl::OkStatus();
+        });
+    return written.ok() ? SyncOrRemove(names) : written;
+  }
+
+  absl::Status Remove(std::string_view job) override {
+    const absl::Status written =
+        Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return RemoveEnded(job); });
     if (!written.ok()) return written;
     absl::Status synced = sync_.Await();
     if (!synced.ok()) {
-      Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-        unsynced_.Update(synced);
-        RemoveJob(stored.job.name());
-        return absl::OkStatus();
-      }).IgnoreError();  // then it runs after the next start, although its caller was refused
+      absl::MutexLock lock(&mutex_);
+      unsynced_.Update(synced);
     }
     return synced;
   }
 
   absl::Status Apply(std::span<const JobChange> changes) override {
-    absl::Status written = Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
-      SQLite::Transaction transaction(*database_);
-      for (const JobChange& change : changes) {
-        absl::Status status = ApplyOne(change);
-        if (!status.ok()) return status;  // the transaction rolls back
-      }
-      transaction.commit();
-      return absl::OkStatus();
-    });
+    const absl::Status written =
+        Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          for (const JobChange& change : changes) {
+            absl::Status status = ApplyOne(change);
+            if (!status.ok()) return status;
+          }
+          return absl::OkStatus();
+        });
     if (!written.ok()) return written;
     absl::Status synced = sync_.Await();
     if (!synced.ok()) {
@@ -262,7 +249,7 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::StatusOr<StoredJob> Get(std::string_view job) override {
-    return FindJob("name", job, JobNotFoundError(job));
+    return FindJob("name", job, std::nullopt);
   }
 
   absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
@@ -274,26 +261,28 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<JobPage> List(const JobQuery& query) override {
     JobPage page;
     size_t bytes = 0;
-    int64_t before = query.before == 0 ? kNewest : query.before;
-    for (;;) {
+    std::optional<JobPlace> last;  // the page's last job
+    for (std::optional<JobPlace> after = query.after;;) {
       // Read one more than fits, to know whether another page follows.
       const int wanted =
           std::min(kRowsAtOnce, query.limit + 1 - static_cast<int>(page.jobs.size()));
-      const absl::StatusOr<std::vector<JobRow>> rows =
-          ReadRows(query.states, query.owner, before, wanted);
+      JobScan scan;
+      const absl::StatusOr<std::vector<JobRow>> rows = ReadFound(query, after, wanted, scan);
       if (!rows.ok()) return rows.status();
-      for (const JobRow& row : *rows) {
+      for (size_t i = 0; i < rows->size(); ++i) {
+        const JobRow& row = (*rows)[i];
         if (static_cast<int>(page.jobs.size()) == query.limit || bytes >= kMaxPageBytes) {
-          page.next = before;
+          page.next = last;
           return page;
         }
-        before = row.number;
         absl::StatusOr<StoredJob> job = ToJob(row);
-        if (!job.ok()) continue;  // it was set aside and reported
+        if (!job.ok()) continue;  // ToJob has set it aside and reported it
+        last = scan.found[i];
         bytes += row.job.size();
         page.jobs.push_back(*std::move(job));
       }
-      if (static_cast<int>(rows->size()) < wanted) return page;
+      if (!scan.end.has_value()) return page;
+      after = scan.end;
     }
   }
 
@@ -388,9 +377,22 @@ class SqliteJobStore final : public JobStore {
     }
   }
 
+  // Runs `body`, which returns absl::Status, in a transaction that is committed if that is OK. What
+  // is committed has yet to be synced.
+  template <typename Body>
+  absl::Status Change(const Body& body) {
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
+      SQLite::Transaction transaction(*database_);
+      if (absl::Status status = body(); !status.ok()) return status;  // rolls back
+      transaction.commit();
+      return absl::OkStatus();
+    });
+  }
+
   // Returns the job whose column `key` has this value. DATA_LOSS if its row is damaged.
   absl::StatusOr<StoredJob> FindJob(const char* key, std::string_view value,
-                                    const absl::Status& missing) {
+                                    const std::optional<absl::Status>& missing) {
     const absl::StatusOr<JobRow> row =
         Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<JobRow> {
           SQLite::Statement select(*database_, absl::StrCat(kSelectJob, "WHERE ", key, " = ?"));
@@ -400,16 +402,121 @@ class SqliteJobStore final : public JobStore {
               *database_,
               absl::StrCat("SELECT name, reason FROM damaged_jobs WHERE ", key, " = ?"));
           damaged.bind(1, std::string(value));
-          if (!damaged.executeStep()) return missing;
+          if (!damaged.executeStep()) return missing.has_value() ? *missing : MissingError(value);
           return DamagedError(damaged.getColumn(0).getString(), damaged.getColumn(1).getString());
         });
     if (!row.ok()) return row.status();
     return ToJob(*row);
   }
 
+  absl::Status InsertOne(const StoredJob& stored, const std::string& image,
+                         std::span<const wan::v1::Event> events)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    SQLite::Database& db = *database_;
+    const wan::v1::Job& job = stored.job;
+    const std::string& request_id = job.request().request_id();
+    const std::string key = RequestKey(job.owner(), request_id);
+    SQLite::Statement taken(db,
+                            "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
+                            "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
+    taken.bind(1, job.name());
+    if (!request_id.empty()) taken.bind(2, key);
+    if (taken.executeStep()) {
+      return absl::AlreadyExistsError(absl::StrCat("the name or request_id belongs already to ",
+                                                   taken.getColumn(0).getString()));
+    }
+    SQLite::Statement insert(db,
+                             "INSERT INTO jobs (name, state, request_id, request_digest, "
+                             "tied_to_caller, job, owner) VALUES (?, ?, ?, ?, ?, ?, ?)");
+    insert.bind(1, job.name());
+    insert.bind(2, static_cast<int>(job.state()));
+    if (!request_id.empty()) insert.bind(3, key);
+    insert.bind(4, stored.request_digest);
+    insert.bind(5, stored.tied_to_caller ? 1 : 0);
+    BindBlob(insert, 6, RowOf(job));
+    insert.bind(7, job.owner());
+    insert.exec();
+    const int64_t number = db.getLastInsertRowid();
+    InsertJobKeys(db, number, job);
+    InsertEvents(job.name(), number, events);
+    if (!image.empty()) {
+      SQLite::Statement statement(db, "INSERT INTO images (job, image) VALUES (?, ?)");
+      statement.bind(1, number);
+      BindBlob(statement, 2, image);
+      statement.exec();
+    }
+    return absl::OkStatus();
+  }
+
+  // Waits until added jobs are on the disk; takes them back if that fails.
+  absl::Status SyncOrRemove(std::span<const std::string> names) {
+    absl::Status synced = sync_.Await();
+    if (!synced.ok()) {
+      Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+        unsynced_.Update(synced);
+        for (const std::string& name : names) RemoveJob(name);
+        return absl::OkStatus();
+      }).IgnoreError();  // then they run after the next start, although their caller was refused
+    }
+    return synced;
+  }
+
+  // Forgets an ended job, but for its name.
+  absl::Status RemoveEnded(std::string_view job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    SQLite::Database& db = *database_;
+    SQLite::Statement find(db, "SELECT number, state FROM jobs WHERE name = ?");
+    find.bind(1, std::string(job));
+    if (!find.executeStep()) return MissingError(job);
+    const int64_t number = find.getColumn(0).getInt64();
+    if (!IsFinal(static_cast<wan::v1::JobState>(find.getColumn(1).getInt()))) {
+      return JobNotEndedError(job);
+    }
+    DeleteJobKeys(db, number);
+    for (const char* const rows :
+         {"events WHERE job", "reports WHERE job", "images WHERE job", "jobs WHERE number"}) {
+      SQLite::Statement remove(db, absl::StrCat("DELETE FROM ", rows, " = ?"));
+      remove.bind(1, number);
+      remove.exec();
+    }
+    SQLite::Statement note(db, "INSERT INTO removed_jobs (name) VALUES (?)");
+    note.bind(1, std::string(job));
+    note.exec();
+    SQLite::Statement forget(db, "DELETE FROM removed_jobs WHERE number <= ?");
+    forget.bind(1, db.getLastInsertRowid() - kRemovedNames);
+    forget.exec();
+    return absl::OkStatus();
+  }
+
+  // The status of a job that has no row.
+  absl::Status MissingError(std::string_view job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    SQLite::Statement removed(*database_, "SELECT 1 FROM removed_jobs WHERE name = ?");
+    removed.bind(1, std::string(job));
+    return removed.executeStep() ? ExpiredError(job) : JobNotFoundError(job);
+  }
+
+  // The next of a query's jobs, `scan` says which, in their order and at most `limit`.
+  absl::StatusOr<std::vector<JobRow>> ReadFound(const JobQuery& query,
+                                                const std::optional<JobPlace>& after, int limit,
+                                                JobScan& scan) {
+    using Rows = std::vector<JobRow>;
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
+      scan = ScanJobKeys(*database_, query, after, limit);
+      Rows rows;
+      SQLite::Statement select(*database_, absl::StrCat(kSelectJob, "WHERE number = ?"));
+      std::erase_if(scan.found, [&](const JobPlace& place) {
+        select.reset();
+        select.bind(1, place.number);
+        if (!select.executeStep()) return true;
+        rows.push_back(ReadRow(select));
+        return false;
+      });
+      return rows;
+    });
+  }
+
   // Returns at most `limit` rows with a number below `before`, newest first. `limit` bounds the
-  // work, however many jobs there are, because each state has an index in this order, for all owners
-  // and for each of them.
+  // work, however many jobs there are, because each state has an index in this order, for all
+  // owners and for each of them.
   absl::StatusOr<std::vector<JobRow>> ReadRows(const std::vector<wan::v1::JobState>& states,
                                                const std::optional<std::string>& owner,
                                                int64_t before, int limit) {
@@ -471,6 +578,7 @@ class SqliteJobStore final : public JobStore {
       copy.bind(1, damage);
       copy.bind(2, row.number);
       copy.exec();
+      DeleteJobKeys(db, row.number);
       SQLite::Statement remove(db, "DELETE FROM jobs WHERE number = ?");
       remove.bind(1, row.number);
       remove.exec();
@@ -496,7 +604,8 @@ class SqliteJobStore final : public JobStore {
 
   void RemoveJob(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     SQLite::Transaction transaction(*database_);
-    for (const char* const rows : {"events WHERE job", "images WHERE job", "jobs WHERE number"}) {
+    for (const char* const rows : {"events WHERE job", "images WHERE job", "job_labels WHERE job",
+                                   "job_keys WHERE job", "jobs WHERE number"}) {
       SQLite::Statement remove(
           *database_,
           absl::StrCat("DELETE FROM ", rows, " = (SELECT number FROM jobs WHERE name = ?)"));
@@ -538,6 +647,7 @@ class SqliteJobStore final : public JobStore {
       BindBlob(update, 2, RowOf(*change.row));
       update.bind(3, number);
       update.exec();
+      UpdateJobKeys(db, number, *change.row, change.labels_changed);
       if (IsFinal(change.row->state())) {
         SQLite::Statement drop(db, "DELETE FROM images WHERE job = ?");
         drop.bind(1, number);

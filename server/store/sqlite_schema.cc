@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/store/job_keys.h"
 
 namespace wan::server {
 namespace {
@@ -59,7 +60,35 @@ CREATE TABLE damaged_jobs (                  -- rows of jobs that could not be r
 ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 CREATE INDEX jobs_by_owner ON jobs (owner, number);
 CREATE INDEX jobs_by_owner_and_state ON jobs (owner, state, number);
+)sql",
+    R"sql(
+CREATE TABLE job_keys (                      -- by what jobs are listed, in rows that are quick to read
+  job INTEGER PRIMARY KEY REFERENCES jobs (number),
+  state INTEGER NOT NULL,
+  model TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  create_time INTEGER NOT NULL,              -- microseconds since the epoch
+  end_time INTEGER NOT NULL                  -- the same; 2^63 - 1 until the job has ended
+);
+CREATE INDEX job_keys_by_state ON job_keys (state, job);
+CREATE INDEX job_keys_by_model ON job_keys (model, job);
+CREATE INDEX job_keys_by_owner ON job_keys (owner, job);
+CREATE INDEX job_keys_by_end ON job_keys (end_time, job);
+CREATE INDEX job_keys_by_priority ON job_keys (priority, job);
+CREATE TABLE job_labels (
+  job INTEGER NOT NULL REFERENCES jobs (number),
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (job, key)
+) WITHOUT ROWID;
+CREATE TABLE removed_jobs (                  -- the latest names of jobs that were removed
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE
+);
 )sql"};
+// The version, in this list, whose tables are filled from what is there.
+constexpr int kVersionOfJobKeys = static_cast<int>(std::size(kMigrations));
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
 bool RefusesWrites(const SQLite::Exception& error) {
@@ -143,7 +172,10 @@ absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
   try {
     // Write even if there is nothing to migrate: only a write takes the exclusive lock.
     SQLite::Transaction transaction(db);
-    for (int step = *version; step < kSchemaVersion; ++step) db.exec(kMigrations[step]);
+    for (int step = *version; step < kSchemaVersion; ++step) {
+      db.exec(kMigrations[step]);
+      if (step + 1 == kVersionOfJobKeys) InsertAllJobKeys(db);
+    }
     db.exec(absl::StrCat("PRAGMA user_version = ", kSchemaVersion));
     transaction.commit();
   } catch (const SQLite::Exception& error) {

@@ -116,6 +116,15 @@ class VideoService final : public wan::v1::VideoGeneration::CallbackService {
                                 wan::v1::Job* response) override {
     return Answer(context, scripts_.cancel_job, request, response);
   }
+  ServerUnaryReactor* Quote(CallbackServerContext* context, const wan::v1::QuoteRequest* request,
+                            wan::v1::QuoteResponse* response) override {
+    return Answer(context, scripts_.quote, request, response);
+  }
+  ServerUnaryReactor* DeleteJob(CallbackServerContext* context,
+                                const wan::v1::DeleteJobRequest* request,
+                                google::protobuf::Empty* response) override {
+    return Answer(context, scripts_.delete_job, request, response);
+  }
   ServerWriteReactor<wan::v1::Event>* WatchJob(CallbackServerContext*,
                                                const wan::v1::WatchJobRequest* request) override {
     return Play(scripts_.watch_job, request);

@@ -82,6 +82,8 @@ struct Scripts {
   UnaryScript<wan::v1::GetJobRequest, wan::v1::Job> get_job;
   UnaryScript<wan::v1::ListJobsRequest, wan::v1::ListJobsResponse> list_jobs;
   UnaryScript<wan::v1::CancelJobRequest, wan::v1::Job> cancel_job;
+  UnaryScript<wan::v1::DeleteJobRequest, google::protobuf::Empty> delete_job;
+  UnaryScript<wan::v1::QuoteRequest, wan::v1::QuoteResponse> quote;
   StreamScript<wan::v1::WatchJobRequest, wan::v1::Event> watch_job;
   StreamScript<wan::v1::DownloadArtifactRequest, wan::v1::DownloadArtifactResponse> download;
   UnaryScript<wan::v1::GetReportRequest, wan::v1::JobReport> get_report;

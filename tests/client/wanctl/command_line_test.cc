@@ -178,6 +178,11 @@ TEST(CommandLineTest, JobCommands) {
   EXPECT_EQ(Parsed<WatchCommand>({"watch", "jobs/a1"}).after, 0);
   EXPECT_EQ(Parsed<GetCommand>({"get", "jobs/a1"}).job, "jobs/a1");
   EXPECT_EQ(Parsed<CancelCommand>({"cancel", "a1"}).job, "jobs/a1");
+  EXPECT_EQ(Parsed<DeleteCommand>({"delete", "a1"}).job, "jobs/a1");
+  const auto filtered =
+      Parsed<ListCommand>({"list", "--filter", "model = m", "--order-by", "priority desc"});
+  EXPECT_EQ(filtered.filter, "model = m");
+  EXPECT_EQ(filtered.order_by, "priority desc");
   EXPECT_EQ(Parsed<ReportCommand>({"report", "a1"}).job, "jobs/a1");
   // Even a job that is called like a command.
   EXPECT_EQ(Parsed<GetCommand>({"get", "list"}).job, "jobs/list");

@@ -158,6 +158,60 @@ TEST_F(WanctlTest, GetAndCancel) {
   EXPECT_EQ(out_, "{\"name\":\"jobs/a1\",\"state\":\"JOB_STATE_FAILED\"}\n");
 }
 
+TEST_F(WanctlTest, QuoteTakesTheFlagsOfGenerate) {
+  wan::v1::GenerationRequest asked;
+  server_.scripts.quote = [&](const wan::v1::QuoteRequest& request,
+                              wan::v1::QuoteResponse* response) {
+    asked = request.request();
+    response->mutable_request()->set_width(64);
+    response->mutable_request()->set_height(32);
+    response->mutable_request()->set_num_frames(5);
+    response->set_steps(3);
+    response->set_flops(1.5e15);
+    response->set_device_memory_bytes(uint64_t{3} << 30);
+    response->set_jobs_ahead(2);
+    response->mutable_warm_time()->set_p50_seconds(60);
+    response->mutable_warm_time()->set_p90_seconds(90);
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"quote", "--model", "5b", "--prompt", "a cat", "--size", "64x32", "--output",
+                 "a.mkv", "--preview-dir", "p"}),
+            0);
+  EXPECT_EQ(asked.model(), "5b");
+  EXPECT_EQ(asked.width(), 64);
+  EXPECT_EQ(asked.outputs(0), wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
+  EXPECT_THAT(out_, testing::HasSubstr("64x32, 5 frames, 3 steps"));
+  EXPECT_THAT(out_, testing::HasSubstr("9 of 10 within"));
+  EXPECT_THAT(out_, testing::Not(testing::HasSubstr("Starts in")));
+}
+
+TEST_F(WanctlTest, DeleteRemovesAJob) {
+  std::string deleted;
+  server_.scripts.delete_job = [&](const wan::v1::DeleteJobRequest& request, auto*) {
+    deleted = request.name();
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"delete", "a1"}), 0);
+  EXPECT_EQ(deleted, "jobs/a1");
+  EXPECT_EQ(out_, "");
+  server_.scripts.delete_job = [](const auto&, auto*) {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "jobs/a1 waits or runs");
+  };
+  EXPECT_NE(Run({"delete", "a1"}), 0);
+  EXPECT_THAT(err_, testing::HasSubstr("jobs/a1 waits or runs"));
+}
+
+TEST_F(WanctlTest, ListPassesFilterAndOrderOn) {
+  wan::v1::ListJobsRequest asked;
+  server_.scripts.list_jobs = [&](const wan::v1::ListJobsRequest& request, auto*) {
+    asked = request;
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"list", "--filter", "labels:team", "--order-by", "end_time desc"}), 0);
+  EXPECT_EQ(asked.filter(), "labels:team");
+  EXPECT_EQ(asked.order_by(), "end_time desc");
+}
+
 TEST_F(WanctlTest, GetShowsOmissionsAndProvenance) {
   wan::v1::Job job;
   job.set_name("jobs/a1");

@@ -1,5 +1,6 @@
 #include "server/jobs/time_estimator.h"
 
+#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -46,6 +47,34 @@ TEST(TimeEstimatorTest, TheLatestCountsMost) {
   estimator.Observe("m", step[0], 10);  // cold
   for (int i = 0; i < 20; ++i) estimator.Observe("m", step[0], 2);
   EXPECT_NEAR(*estimator.Seconds("m", PlannedWork(step)), 2, 1e-4);
+}
+
+TEST(JobSpreadTest, WithFewJobsItIsCautious) {
+  TimeEstimator estimator;
+  for (int i = 0; i < 8; ++i) estimator.ObserveJob(10, 10);
+  EXPECT_EQ(estimator.JobSpread().p50, 1);
+  EXPECT_EQ(estimator.JobSpread().p90, 1.5);
+  estimator.ObserveJob(10, 10);
+  EXPECT_EQ(estimator.JobSpread().p90, 1);
+}
+
+// Of jobs that take longer or shorter than estimated at random, nine of ten end within p90, and
+// half within p50.
+TEST(JobSpreadTest, NineOfTenJobsEndWithinIt) {
+  TimeEstimator estimator;
+  std::mt19937 random(3);
+  std::lognormal_distribution<double> ratio(0.1, 0.4);
+  int within_p90 = 0;
+  int within_p50 = 0;
+  constexpr int kJobs = 2000;
+  for (int job = 0; job < kJobs; ++job) {
+    const double actual = 30 * ratio(random);
+    within_p90 += actual <= 30 * estimator.JobSpread().p90 ? 1 : 0;
+    within_p50 += actual <= 30 * estimator.JobSpread().p50 ? 1 : 0;
+    estimator.ObserveJob(30, actual);
+  }
+  EXPECT_NEAR(within_p90, 0.9 * kJobs, 0.03 * kJobs);
+  EXPECT_NEAR(within_p50, 0.5 * kJobs, 0.05 * kJobs);
 }
 
 }  // namespace

@@ -315,7 +315,7 @@ TEST_P(DamagedRowTest, IsFoundByWhicheverCallComesUponIt) {
   const std::unique_ptr<JobStore> store = Open();
   JobQuery query;
   query.limit = 1;
-  query.before = store->List(query)->next;
+  query.after = store->List(query)->next;
   const auto page = store->List(query);
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_THAT(Names(page->jobs), ElementsAre("jobs/0")) << "a page does not end at it";
@@ -401,6 +401,39 @@ TEST_F(SqliteJobStoreTest, WritesNothingThatNoLaterStartWouldFind) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("was removed or replaced"));
   std::filesystem::rename(moved, file_);
   EXPECT_TRUE(Fill(**store, 1).ok());
+}
+
+TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
+  {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (int i = 0; i < 3; ++i) {
+      StoredJob stored;
+      stored.job.set_name(absl::StrCat("jobs/", i));
+      stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
+      stored.job.mutable_request()->set_model(i == 1 ? "b" : "a");
+      (*stored.job.mutable_request()->mutable_labels())["n"] = absl::StrCat(i);
+      wan::v1::Event event;
+      event.set_sequence(1);
+      ASSERT_TRUE((*store)->Insert(stored, "", std::span(&event, 1)).ok());
+    }
+  }
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    for (const char* const table : {"job_keys", "job_labels", "removed_jobs"}) {
+      database.exec(absl::StrCat("DROP TABLE ", table));
+    }
+    const int version = database.execAndGet("PRAGMA user_version").getInt();
+    database.exec(absl::StrCat("PRAGMA user_version = ", version - 1));
+  }
+  auto store = OpenSqliteJobStore(file_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  JobQuery query;
+  query.filter = *ParseJobFilter("model = a AND labels.n = 2");
+  ASSERT_THAT((*store)->List(query)->jobs, SizeIs(1));
+  EXPECT_EQ((*store)->List(query)->jobs[0].job.name(), "jobs/2");
+  query.filter = *ParseJobFilter("model = a");
+  EXPECT_THAT((*store)->List(query)->jobs, SizeIs(2));
 }
 
 TEST_F(SqliteJobStoreTest, ANewerSchemaIsRefused) {

@@ -64,6 +64,10 @@ class FaultyStore final : public JobStore {
                       std::span<const wan::v1::Event> events) override {
     return store_->Insert(job, image, events);
   }
+  absl::Status InsertAll(std::span<const JobAddition> additions) override {
+    return store_->InsertAll(additions);
+  }
+  absl::Status Remove(std::string_view job) override { return store_->Remove(job); }
   absl::StatusOr<StoredJob> Get(std::string_view job) override { return store_->Get(job); }
   absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner, std::string_view id) override {
     return store_->FindByRequestId(owner, id);

@@ -1,0 +1,29 @@
+// What UpdateJob may change.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/video_generation.pb.h"
+
+namespace wan::server {
+
+struct JobUpdate {
+  std::string job;  // "jobs/ID"
+  bool priority = false;
+  bool deadline = false;
+  bool labels = false;
+  wan::v1::GenerationRequest values;
+
+  // Whether it changes what no longer matters once a job has ended.
+  bool NeedsUnended() const { return priority || deadline; }
+  // Writes the values to a job's request.
+  void ApplyTo(wan::v1::GenerationRequest& request) const;
+};
+
+// INVALID_ARGUMENT with all violations of job.name, update_mask and the values that it names.
+absl::StatusOr<JobUpdate> ParseJobUpdate(const wan::v1::UpdateJobRequest& request, absl::Time now);
+
+}  // namespace wan::server

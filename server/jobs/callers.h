@@ -1,0 +1,45 @@
+// Who holds the jobs that are tied to their callers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "server/jobs/deadline_timer.h"
+
+namespace wan::server {
+
+// Thread-safe. A job may have several callers, who asked for it with one request_id: a caller comes
+// back before the server has noticed that it was away.
+class Callers {
+ public:
+  // `lost` hears of each job whose last caller let it go and did not come back within `grace`, on a
+  // thread of this object's and with no lock held. The clock must outlive the object.
+  Callers(Clock& clock, absl::Duration grace, std::function<void(const std::string& job)> lost);
+
+  absl::Duration grace() const { return grace_; }
+
+  void Join(const std::string& job);
+  // Returns whether that was the last.
+  bool Leave(const std::string& job);
+  // Begins the grace time of a job that its last caller has left.
+  void Await(const std::string& job);
+  // Returns whether the job had no caller.
+  bool Forget(const std::string& job);
+
+  // After this no job is told of. Idempotent.
+  void Stop() { timer_.Stop(); }
+
+ private:
+  Clock& clock_;
+  const absl::Duration grace_;
+  absl::Mutex mutex_;
+  std::map<std::string, int> callers_ ABSL_GUARDED_BY(mutex_);
+  DeadlineTimer timer_;  // last: its thread uses the others
+};
+
+}  // namespace wan::server

@@ -1,0 +1,40 @@
+// By what jobs are listed: a small row and the labels of each, beside its bytes, in the tables
+// job_keys and job_labels.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/job_store.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// For the thread that holds the store's lock, in a transaction of its own. They throw what SQLite
+// throws.
+
+// Adds the keys of a job that has none.
+void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
+// Makes the keys those of `job`; its labels too if `labels`.
+void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
+void DeleteJobKeys(SQLite::Database& db, int64_t number);
+// Adds the keys of all jobs: the migration to the version that has keys.
+void InsertAllJobKeys(SQLite::Database& db);
+
+// Jobs that a query accepts.
+struct JobScan {
+  std::vector<JobPlace> found;  // in the query's order
+  // How far it looked; nothing at the end of all jobs.
+  std::optional<JobPlace> end;
+};
+
+// Looks at jobs behind `after` (nothing: from the first) in the query's order until it has found
+// `limit` of them, or has looked at 1024: a bounded amount of work, however many jobs there are.
+JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
+                    const std::optional<JobPlace>& after, int limit);
+
+}  // namespace wan::server

@@ -10,7 +10,8 @@ namespace wan {
 
 enum class VaePrecision {
   kFp32,
-  // fp32, but a GPU may round the inputs of convolutions to 11 significant bits.
+  // fp32, but a GPU may round the inputs of products to 11 significant bits. Where such an input is
+  // too large for fp16 the work is done in kFp32.
   kTf32,
   // 11 significant bits everywhere. Where a value is too large for it the work is done in kBf16.
   kFp16,

@@ -84,9 +84,9 @@ class VideoAutoencoder {
   // or dtype is wrong; the sink is not called then. CANCELLED after a stop request; every latent
   // frame and every layer passes `pass.gate`.
   //
-  // In kFp16, a value that is too large in any layer makes the frames infinite or no number. Such
-  // frames and all later ones come from a second pass in kBf16, which starts again from the first
-  // latent frame; the sink gets each frame once.
+  // In kFp16 and kTf32, a value that is too large for fp16 in any layer makes the frames infinite
+  // or no number. Such frames and all later ones come from a second pass in kBf16 or kFp32, which
+  // starts again from the first latent frame; the sink gets each frame once.
   virtual absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
                               const VaePass& pass) const = 0;
 

@@ -119,7 +119,7 @@ at::Tensor CausalConv3d::RunFused(CausalWindow window, Spread spread, const at::
   const int64_t factor = spread == Spread::kFrames ? 2 : 1;
   at::Tensor y = at::empty(
       {1, convolution.weight.size(0) / factor, frames * factor, last.size(3), last.size(4)},
-      last.options().memory_format(ConvolutionLayout(last.dim())));
+      convolution.bias.options().memory_format(ConvolutionLayout(last.dim())));
   ConvolveFused(convolution, y);
   history = std::move(window.next_);
   return y;

@@ -46,7 +46,9 @@ class CausalWindow {
 class CausalConv3d {
  public:
   // `weight` is [out, in, kt, kh, kw] with kh and kw odd, `bias` [out]. Rows and columns keep their
-  // number; frames are taken every `time_stride`, at most kt. `allow_tf32` as in Convolution.
+  // number; frames are taken every `time_stride`, at most kt. `allow_tf32` as in Convolution. Where
+  // HasFusedConvolution says so, `weight` of 3x3x3 may be fp16 and `bias` fp32: windows are fp16
+  // then, and results fp32.
   CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t time_stride, bool allow_tf32);
 
   // The number of earlier frames that the convolution reads: kt - time_stride.

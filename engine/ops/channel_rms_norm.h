@@ -11,7 +11,7 @@ namespace wan {
 at::Tensor ChannelRmsNorm(const at::Tensor& x, const at::Tensor& gamma);
 
 // Writes the SiLU of the norm, y * sigmoid(y), to `out`. `out` must have the shape of x and must
-// not overlap it; it may be strided.
+// not overlap it; it may be strided, and fp16 where x is fp32.
 void ChannelRmsNormSilu(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out);
 
 // Computes the same in plain ATen, for any device and layout. ChannelRmsNormSilu uses it on a CPU,

@@ -24,9 +24,9 @@ __device__ __forceinline__ float Silu(float y, T) {
 }
 
 // kLanes neighbouring lanes of a warp have a pixel.
-template <typename T, int kLanes, int kVectors>
+template <typename T, typename Out, int kLanes, int kVectors>
 __global__ void __launch_bounds__(kThreads)
-    NormSiluKernel(const T* __restrict__ x, const T* __restrict__ gamma, T* __restrict__ out,
+    NormSiluKernel(const T* __restrict__ x, const T* __restrict__ gamma, Out* __restrict__ out,
                    int64_t pixels, int channels, float root_of_channels) {
   constexpr int kPixels = kThreads / kLanes;
   const int lane = threadIdx.x % kLanes;
@@ -59,43 +59,43 @@ __global__ void __launch_bounds__(kThreads)
     Vector result;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      result.values[i] = Silu(values[v].values[i] * scale * weight.values[i], T{});
+      result.values[i] = Silu(values[v].values[i] * scale * weight.values[i], Out{});
     }
     StoreVector(out + channel, result);
   }
 }
 
-template <typename T, int kLanes, int kVectors>
+template <typename T, typename Out, int kLanes, int kVectors>
 void LaunchWith(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
   constexpr int kPixels = kThreads / kLanes;
   const int64_t channels = x.size(1);
   const int64_t pixels = x.numel() / channels;
   const int64_t blocks = (pixels + kPixels - 1) / kPixels;
-  NormSiluKernel<T, kLanes, kVectors>
+  NormSiluKernel<T, Out, kLanes, kVectors>
       <<<static_cast<unsigned>(blocks), kThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(
           static_cast<const T*>(x.const_data_ptr()), static_cast<const T*>(gamma.const_data_ptr()),
-          static_cast<T*>(out.mutable_data_ptr()), pixels, static_cast<int>(channels),
+          static_cast<Out*>(out.mutable_data_ptr()), pixels, static_cast<int>(channels),
           sqrtf(static_cast<float>(channels)));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-template <typename T, int kLanes>
+template <typename T, typename Out, int kLanes>
 void LaunchLanes(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out,
                  int64_t vectors) {
   switch (vectors) {
     case 1:
-      return LaunchWith<T, kLanes, 1>(x, gamma, out);
+      return LaunchWith<T, Out, kLanes, 1>(x, gamma, out);
     case 2:
-      return LaunchWith<T, kLanes, 2>(x, gamma, out);
+      return LaunchWith<T, Out, kLanes, 2>(x, gamma, out);
     case 3:
-      return LaunchWith<T, kLanes, 3>(x, gamma, out);
+      return LaunchWith<T, Out, kLanes, 3>(x, gamma, out);
     default:
-      return LaunchWith<T, kLanes, 4>(x, gamma, out);
+      return LaunchWith<T, Out, kLanes, 4>(x, gamma, out);
   }
 }
 
 // With as few lanes idle as possible, and as few lanes as possible then.
-template <typename T>
+template <typename T, typename Out = T>
 void Launch(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
   const int64_t all = x.size(1) / kVector;
   int64_t lanes = kWarp;
@@ -108,13 +108,13 @@ void Launch(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out)
   }
   switch (lanes) {
     case 4:
-      return LaunchLanes<T, 4>(x, gamma, out, vectors);
+      return LaunchLanes<T, Out, 4>(x, gamma, out, vectors);
     case 8:
-      return LaunchLanes<T, 8>(x, gamma, out, vectors);
+      return LaunchLanes<T, Out, 8>(x, gamma, out, vectors);
     case 16:
-      return LaunchLanes<T, 16>(x, gamma, out, vectors);
+      return LaunchLanes<T, Out, 16>(x, gamma, out, vectors);
     default:
-      return LaunchLanes<T, kWarp>(x, gamma, out, vectors);
+      return LaunchLanes<T, Out, kWarp>(x, gamma, out, vectors);
   }
 }
 
@@ -137,7 +137,8 @@ bool IsPixelRows(const at::Tensor& x) {
 bool ChannelRmsNormSiluCuda(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
   const at::ScalarType dtype = x.scalar_type();
   if (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kHalf) return false;
-  if (gamma.scalar_type() != dtype || out.scalar_type() != dtype) return false;
+  const bool narrows = dtype == at::kFloat && out.scalar_type() == at::kHalf;
+  if (gamma.scalar_type() != dtype || (out.scalar_type() != dtype && !narrows)) return false;
   if (!gamma.is_contiguous() || !StartsAtVector(gamma)) return false;
   if (out.sizes() != x.sizes() || !IsPixelRows(x) || !IsPixelRows(out)) return false;
   const int64_t channels = x.size(1);
@@ -145,7 +146,9 @@ bool ChannelRmsNormSiluCuda(const at::Tensor& x, const at::Tensor& gamma, const 
   if (x.numel() == 0) return true;
 
   const c10::cuda::CUDAGuard guard(x.device());
-  if (dtype == at::kFloat) {
+  if (narrows) {
+    Launch<float, __half>(x, gamma, out);
+  } else if (dtype == at::kFloat) {
     Launch<float>(x, gamma, out);
   } else if (dtype == at::kHalf) {
     Launch<__half>(x, gamma, out);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "engine/ops/convolution_sm90.cuh"
 #include "engine/ops/cuda_ops.h"
@@ -121,9 +122,13 @@ bool Describe(const FusedConvolution& convolution, const at::Tensor& out, Convol
   const at::Tensor& weight = convolution.weight;
   const at::Tensor& first = convolution.frames.front();
   const at::ScalarType dtype = weight.scalar_type();
-  if (!Supports(weight, convolution.spread, /*allow_tf32=*/true) || !IsDense(out, dtype) ||
+  const at::ScalarType out_dtype = out.scalar_type();
+  const bool widens = dtype == at::kHalf && out_dtype == at::kFloat && weight.size(3) == 3 &&
+                      convolution.spread == Spread::kNone;
+  if (!Supports(weight, convolution.spread, /*allow_tf32=*/true) ||
+      (out_dtype != dtype && !widens) || !IsDense(out, out_dtype) ||
       !weight.is_contiguous(at::MemoryFormat::ChannelsLast3d) ||
-      convolution.frames.size() > kMostRuns || convolution.bias.scalar_type() != dtype ||
+      convolution.frames.size() > kMostRuns || convolution.bias.scalar_type() != out_dtype ||
       !convolution.bias.is_contiguous()) {
     return false;
   }
@@ -178,12 +183,12 @@ bool Describe(const FusedConvolution& convolution, const at::Tensor& out, Convol
          DescribeAddend(convolution, out, p);
 }
 
-template <typename T, int kN, int kTaps>
+template <typename T, typename Out, int kN, int kTaps>
 void Launch(const ConvolutionProblem& p, int device) {
   constexpr uint32_t kShared = ConvolutionStage<kN, kTaps>::kShared;
   int processors = 0;
   C10_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  const auto kernel = &ConvolutionKernel<T, kN, kTaps>;
+  const auto kernel = &ConvolutionKernel<T, Out, kN, kTaps>;
   C10_CUDA_CHECK(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   kernel<<<std::min(processors, p.tiles), kConvolutionThreads, kShared,
@@ -191,30 +196,30 @@ void Launch(const ConvolutionProblem& p, int device) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-template <typename T, int kN>
+template <typename T, typename Out, int kN>
 void LaunchTaps(const ConvolutionProblem& p, int64_t taps, int device) {
-  if constexpr (kN == kFewChannels) {
-    Launch<T, kN, 3>(p, device);
+  if constexpr (kN == kFewChannels || !std::is_same_v<T, Out>) {
+    Launch<T, Out, kN, 3>(p, device);
   } else if (taps == 3) {
-    Launch<T, kN, 3>(p, device);
+    Launch<T, Out, kN, 3>(p, device);
   } else if (taps == 2) {
-    Launch<T, kN, 2>(p, device);
+    Launch<T, Out, kN, 2>(p, device);
   } else {
-    Launch<T, kN, 1>(p, device);
+    Launch<T, Out, kN, 1>(p, device);
   }
 }
 
-template <typename T>
+template <typename T, typename Out>
 void LaunchTile(const ConvolutionProblem& p, int64_t taps, int device) {
   switch (TileChannels(p.channels)) {
     case 192:
-      return LaunchTaps<T, 192>(p, taps, device);
+      return LaunchTaps<T, Out, 192>(p, taps, device);
     case 128:
-      return LaunchTaps<T, 128>(p, taps, device);
+      return LaunchTaps<T, Out, 128>(p, taps, device);
     case 96:
-      return LaunchTaps<T, 96>(p, taps, device);
+      return LaunchTaps<T, Out, 96>(p, taps, device);
     default:
-      return LaunchTaps<T, kFewChannels>(p, taps, device);
+      return LaunchTaps<T, Out, kFewChannels>(p, taps, device);
   }
 }
 
@@ -224,12 +229,15 @@ bool FusedConvolutionCuda(const FusedConvolution& convolution, at::Tensor& out) 
   const c10::cuda::CUDAGuard guard(out.device());
   const int64_t taps = convolution.weight.size(3);
   const int device = out.get_device();
-  if (out.scalar_type() == at::kBFloat16) {
-    LaunchTile<__nv_bfloat16>(p, taps, device);
+  const at::ScalarType dtype = convolution.weight.scalar_type();
+  if (dtype == at::kBFloat16) {
+    LaunchTile<__nv_bfloat16, __nv_bfloat16>(p, taps, device);
+  } else if (dtype == at::kFloat) {
+    LaunchTile<float, float>(p, taps, device);
   } else if (out.scalar_type() == at::kHalf) {
-    LaunchTile<__half>(p, taps, device);
+    LaunchTile<__half, __half>(p, taps, device);
   } else {
-    LaunchTile<float>(p, taps, device);
+    LaunchTile<__half, float>(p, taps, device);
   }
   return true;
 }

@@ -226,15 +226,15 @@ __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const Co
 }
 
 // Adds bias and addend to a group's sums and writes them.
-template <typename T, int kN>
+template <typename Out, int kN>
 __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const ConvolutionTile& tile,
                                            const Patch& patch, const float (&sums)[2][kN / 2]) {
   const int lane = threadIdx.x % kWarp;
   const int warp = threadIdx.x / kWarp % 4;
   const int quad = lane % 4;
   const int first_channel = (tile.channel_tile - tile.phase * p.tiles_of_a_phase) * kN;
-  const T* bias = static_cast<const T*>(p.bias);
-  T* out = static_cast<T*>(p.out);
+  const Out* bias = static_cast<const Out*>(p.bias);
+  Out* out = static_cast<Out*>(p.out);
   const int out_frame = patch.frame * p.time_spread + tile.Frame(p);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -255,8 +255,8 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
           if (!inside || channel >= p.channels) continue;
           const int64_t at = pixel * p.channels + channel;
           float y = sums[half][j / 2 * 4 + 2 * i + j % 2] + static_cast<float>(bias[channel]);
-          if (p.addend != nullptr) y += static_cast<float>(static_cast<const T*>(p.addend)[at]);
-          out[at] = static_cast<T>(y);
+          if (p.addend != nullptr) y += static_cast<float>(static_cast<const Out*>(p.addend)[at]);
+          out[at] = static_cast<Out>(y);
         }
       } else {
 #pragma unroll
@@ -275,7 +275,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
 #pragma unroll
           for (int e = 0; e < kVector; ++e) y.values[e] += v[e / 2][e % 2];
           if (p.addend != nullptr) {
-            const Vector more = AddendAt<T>(p, tile, at, patch.frame, row, column, channel);
+            const Vector more = AddendAt<Out>(p, tile, at, patch.frame, row, column, channel);
 #pragma unroll
             for (int e = 0; e < kVector; ++e) y.values[e] += more.values[e];
           }
@@ -287,7 +287,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
 }
 
 // A warp group that computes.
-template <typename T, int kN, int kTaps>
+template <typename T, typename Out, int kN, int kTaps>
 __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uint32_t base,
                                                 int group) {
   using Stage = ConvolutionStage<kN, kTaps>;
@@ -324,12 +324,12 @@ __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uin
     ProductWait<0>();
     if (tells) BarrierArrive(read);
     const int patch = tile.pair * kConvolutionGroups + group;
-    if (patch < p.patches) StorePatch<T, kN>(p, tile, LocatePatch(p, patch), sums);
+    if (patch < p.patches) StorePatch<Out, kN>(p, tile, LocatePatch(p, patch), sums);
   }
 }
 
 // Registers of a thread, in place of the 168 it starts with: 24 + 2 * 240 <= 3 * 168.
-template <typename T, int kN, int kTaps>
+template <typename T, typename Out, int kN, int kTaps>
 __global__ void __launch_bounds__(kConvolutionThreads, 1)
     ConvolutionKernel(const __grid_constant__ ConvolutionProblem p) {
 #if __CUDA_ARCH_FEAT_SM90_ALL
@@ -352,7 +352,7 @@ __global__ void __launch_bounds__(kConvolutionThreads, 1)
     if (threadIdx.x == 0) LoadStages<T, kN, kTaps>(p, base);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    ConvolvePatches<T, kN, kTaps>(p, base, group);
+    ConvolvePatches<T, Out, kN, kTaps>(p, base, group);
   }
 #endif
 }

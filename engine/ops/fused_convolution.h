@@ -23,7 +23,8 @@ enum class Spread {
   kPixels,
 };
 
-// Every tensor of five dimensions is dense in ConvolutionLayout and of one dtype.
+// Every tensor of five dimensions is dense in ConvolutionLayout. All are of one dtype, but a kernel
+// of 3x3x3 and its input may be fp16 where bias, addend and result are fp32.
 struct FusedConvolution {
   // [out, in, kt, kh, kw]. Rows and columns keep their number: zeros stand around the input.
   at::Tensor weight;

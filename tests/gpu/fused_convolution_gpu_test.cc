@@ -72,12 +72,18 @@ const Case kCases[] = {
 struct Precision {
   const char* name;
   at::ScalarType dtype;
+  at::ScalarType result;
   double tolerance;
+
+  bool widens() const { return dtype != result; }
 };
 
-// The result is rounded once; TF32 rounds the inputs to 11 bits instead.
-constexpr Precision kPrecisions[] = {
-    {"bf16", at::kBFloat16, 0x1p-8}, {"fp16", at::kHalf, 0x1p-11}, {"tf32", at::kFloat, 0x1p-11}};
+// The result is rounded once; TF32 rounds the inputs to 11 bits instead. Where neither happens the
+// sums of the tensor cores remain, which cut off: 2.4e-6 over 2592 products.
+constexpr Precision kPrecisions[] = {{"bf16", at::kBFloat16, at::kBFloat16, 0x1p-8},
+                                     {"fp16", at::kHalf, at::kHalf, 0x1p-11},
+                                     {"fp16_to_fp32", at::kHalf, at::kFloat, 5e-6},
+                                     {"tf32", at::kFloat, at::kFloat, 0x1p-11}};
 
 at::Tensor Random(const std::vector<int64_t>& shape, at::ScalarType dtype) {
   return at::randn(shape, at::TensorOptions(at::kCUDA).dtype(at::kFloat))
@@ -89,21 +95,23 @@ int64_t Phases(Spread spread) {
   return spread == Spread::kPixels ? 4 : spread == Spread::kFrames ? 2 : 1;
 }
 
-FusedConvolution Make(const Case& c, at::ScalarType dtype) {
+FusedConvolution Make(const Case& c, const Precision& precision) {
+  const at::ScalarType dtype = precision.dtype;
   FusedConvolution convolution;
   const int64_t taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
   convolution.weight = Random({c.out, c.in, c.kernel[0], c.kernel[1], c.kernel[2]}, at::kFloat)
                            .div_(std::sqrt(static_cast<double>(taps * c.in)))
                            .to(dtype);
   convolution.bias =
-      at::randn({c.out / Phases(c.spread)}, at::TensorOptions(at::kCUDA).dtype(dtype));
+      at::randn({c.out / Phases(c.spread)}, at::TensorOptions(at::kCUDA).dtype(precision.result));
   for (const int64_t frames : c.runs) {
     convolution.frames.push_back(Random({1, c.in, frames, c.height, c.width}, dtype));
   }
   convolution.leading_zeros = c.leading_zeros;
   convolution.spread = c.spread;
   if (c.addend_channels > 0) {
-    convolution.addend = Random({1, c.addend_channels, c.addend_frames, c.height, c.width}, dtype);
+    convolution.addend =
+        Random({1, c.addend_channels, c.addend_frames, c.height, c.width}, precision.result);
     convolution.addend_time_factor = c.time_factor;
   }
   return convolution;
@@ -134,20 +142,22 @@ class FusedConvolutionGpuTest : public testing::TestWithParam<Precision> {
 TEST_P(FusedConvolutionGpuTest, EqualsTheReference) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
-    const FusedConvolution convolution = Make(c, GetParam().dtype);
+    if (GetParam().widens() && c.kernel[1] != 3) continue;
+    const FusedConvolution convolution = Make(c, GetParam());
     ASSERT_TRUE(HasFusedConvolution(convolution.weight, c.spread, /*allow_tf32=*/true));
     const at::Tensor expected = Expected(convolution);
-    at::Tensor y = Unwritten(expected, GetParam().dtype);
+    at::Tensor y = Unwritten(expected, GetParam().result);
     ConvolveFused(convolution, y);
     EXPECT_LE(RelativeError(y, expected), GetParam().tolerance);
-    at::Tensor again = Unwritten(expected, GetParam().dtype);
+    at::Tensor again = Unwritten(expected, GetParam().result);
     ConvolveFused(convolution, again);
     EXPECT_TRUE(at::equal(y, again)) << "the same bits at every run";
   }
 }
 
 TEST_P(FusedConvolutionGpuTest, AddsToItsOwnResult) {
-  FusedConvolution convolution = Make(kCases[7], GetParam().dtype);
+  if (GetParam().widens()) GTEST_SKIP() << "for 3x3x3 only";
+  FusedConvolution convolution = Make(kCases[7], GetParam());
   const at::Tensor expected = Expected(convolution);
   ConvolveFused(convolution, convolution.addend);
   EXPECT_LE(RelativeError(convolution.addend, expected), GetParam().tolerance);
@@ -158,7 +168,7 @@ TEST_P(FusedConvolutionGpuTest, ChunksGiveExactlyWhatTheWholeVideoGives) {
   // 16 channels are filled up to a whole chunk of them.
   for (const int64_t in : {16, 96}) {
     const CausalConv3d conv(Random({96, in, 3, 3, 3}, dtype),
-                            Random({96, 1, 1, 1}, dtype).view({96}),
+                            Random({96, 1, 1, 1}, GetParam().result).view({96}),
                             /*time_stride=*/1, /*allow_tf32=*/true);
     const at::Tensor x = Random({1, in, 9, 11, 18}, dtype);
     at::Tensor whole_history;
@@ -176,6 +186,7 @@ TEST_P(FusedConvolutionGpuTest, ChunksGiveExactlyWhatTheWholeVideoGives) {
 }
 
 TEST_P(FusedConvolutionGpuTest, KernelOverTheEnlargementGivesTheEnlargedConvolution) {
+  if (GetParam().widens()) GTEST_SKIP() << "for 3x3x3 only";
   const at::Tensor weight = Random({96, 32, 3, 3}, at::kFloat).div_(17).to(GetParam().dtype);
   FusedConvolution convolution;
   convolution.weight = KernelOverEnlargement(weight);
@@ -205,7 +216,7 @@ TEST_P(FusedConvolutionGpuTest, RefusesWhatItCannotDo) {
   EXPECT_FALSE(HasFusedConvolution(Random({96, 32, 3, 3, 3}, at::kFloat), Spread::kNone,
                                    /*allow_tf32=*/false))
       << "fp32";
-  FusedConvolution convolution = Make(kCases[0], dtype);
+  FusedConvolution convolution = Make(kCases[0], GetParam());
   at::Tensor short_one =
       at::empty({1, 128, 3, 13, 21}, convolution.weight.options()).contiguous(ConvolutionLayout(5));
   EXPECT_THROW(ConvolveFused(convolution, short_one), c10::Error);

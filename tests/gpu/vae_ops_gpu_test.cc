@@ -59,6 +59,16 @@ TEST(ChannelRmsNormGpuTest, KernelEqualsTheReference) {
   }
 }
 
+TEST(ChannelRmsNormGpuTest, KernelMayRoundToFp16) {
+  const at::Tensor x = Random({1, 96, 2, 9, 7}, at::kFloat);
+  const at::Tensor gamma = RandomGamma(96, at::kFloat);
+  const at::Tensor expected = at::empty_like(x);
+  ChannelRmsNormSiluReference(x, gamma, expected);
+  const at::Tensor out = at::empty_like(x, x.options().dtype(at::kHalf));
+  ASSERT_TRUE(Kernel(x, gamma, out));
+  EXPECT_LE(RelativeError(out, expected), 0x1p-11);
+}
+
 TEST(ChannelRmsNormGpuTest, KernelLeavesBlackPixelsBlack) {
   const at::Tensor x = at::zeros_like(Random({1, 32, 1, 2, 3}, at::kFloat));
   const at::Tensor out = Random({1, 32, 1, 2, 3}, at::kFloat);

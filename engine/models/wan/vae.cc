@@ -135,8 +135,8 @@ class WanVae final : public VideoAutoencoder {
     weights_->Use(kEncoderGroup, kEncoderGroup);
     const VaePrecision precision = PrecisionOf(pass);
     absl::StatusOr<at::Tensor> latents = EncodeIn(precision, video, pass.gate);
-    if (!latents.ok() || precision != VaePrecision::kFp16 || IsFinite(*latents)) return latents;
-    return EncodeIn(VaePrecision::kBf16, video, pass.gate);
+    if (!latents.ok() || !MayLeaveRange(precision) || IsFinite(*latents)) return latents;
+    return EncodeIn(WiderThan(precision), video, pass.gate);
   }
 
   absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
@@ -147,7 +147,7 @@ class WanVae final : public VideoAutoencoder {
     const VaePrecision precision = PrecisionOf(pass);
     absl::StatusOr<int64_t> reached = DecodeIn(precision, latents, 0, sink, pass.gate);
     if (reached.ok() && *reached < latents.size(1)) {
-      reached = DecodeIn(VaePrecision::kBf16, latents, *reached, sink, pass.gate);
+      reached = DecodeIn(WiderThan(precision), latents, *reached, sink, pass.gate);
     }
     return reached.status();
   }
@@ -175,6 +175,15 @@ class WanVae final : public VideoAutoencoder {
     return computes ? precision : VaePrecision::kFp32;
   }
 
+  // Whether any value is fp16, which ends at 65504.
+  static bool MayLeaveRange(VaePrecision precision) {
+    return precision == VaePrecision::kFp16 || precision == VaePrecision::kTf32;
+  }
+  // The precision that takes over then.
+  static VaePrecision WiderThan(VaePrecision precision) {
+    return precision == VaePrecision::kFp16 ? VaePrecision::kBf16 : VaePrecision::kFp32;
+  }
+
   // Whether no value of fp32 is infinite or no number. Waits for the device.
   static bool IsFinite(const at::Tensor& x) { return std::isfinite(x.sum().item<float>()); }
 
@@ -198,8 +207,8 @@ class WanVae final : public VideoAutoencoder {
   }
 
   // Hands on the frames from latent frame `first` on; those before have gone already. Returns the
-  // latent frame where kFp16 did not suffice, whose frames were not handed on, or the number of
-  // all.
+  // latent frame where the precision's range did not suffice, whose frames were not handed on, or
+  // the number of all.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
     const auto decoder = Make<VaeDecoder>(precision);
@@ -212,7 +221,7 @@ class WanVae final : public VideoAutoencoder {
       if (!decoded.ok()) return decoded.status();
       if (i < first) continue;
       at::Tensor frames = (*std::move(decoded)).to(at::kFloat);
-      if (precision == VaePrecision::kFp16 && !IsFinite(frames)) return i;
+      if (MayLeaveRange(precision) && !IsFinite(frames)) return i;
       if (absl::Status status = sink(frames.clamp_(-1.0, 1.0)); !status.ok()) return status;
     }
     return latents.size(1);

@@ -17,7 +17,6 @@
 namespace wan {
 namespace {
 
-const std::vector<int64_t> kKernel3x3x3{3, 3, 3};
 const std::vector<int64_t> kKernelTime{3, 1, 1};
 
 // [1, C, T, H, W] <-> [T, C, H, W], views of the same memory, and both dense in ConvolutionLayout:
@@ -96,6 +95,15 @@ CausalConv3d VaeLayerFactory::MakeCausalConv3d(const std::string& name, int64_t 
                       weights_.Get(name + ".bias", {out}), time_stride, allow_tf32_);
 }
 
+CausalConv3d VaeLayerFactory::MakeConv3dOfNormed(const std::string& name, int64_t out, int64_t in) {
+  at::Tensor kernel = KernelOf(name, {out, in, 3, 3, 3});
+  if (allow_tf32_ && kernel.is_cuda()) {
+    const at::Tensor rounded = kernel.to(at::kHalf);
+    if (HasFusedConvolution(rounded, Spread::kNone, /*allow_tf32=*/false)) kernel = rounded;
+  }
+  return CausalConv3d(kernel, weights_.Get(name + ".bias", {out}), /*time_stride=*/1, allow_tf32_);
+}
+
 CachedConv3d::CachedConv3d(VaeLayerFactory& factory, const std::string& name, int64_t out,
                            int64_t in, const std::vector<int64_t>& kernel, int64_t time_stride)
     : conv_(factory.MakeCausalConv3d(name, out, in, kernel, time_stride)),
@@ -125,7 +133,7 @@ at::Tensor CachedConv3d::Run(CausalWindow window, FeatureCache& cache,
 NormSiluConv3d::NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm,
                                const std::string& conv, int64_t out, int64_t in)
     : gamma_(factory.weights().Get(norm + ".gamma", {in, 1, 1, 1})),
-      conv_(factory, conv, out, in, kKernel3x3x3) {}
+      conv_(factory, factory.MakeConv3dOfNormed(conv, out, in)) {}
 
 at::Tensor NormSiluConv3d::Forward(at::Tensor x, FeatureCache& cache,
                                    const at::Tensor& addend) const {
@@ -170,6 +178,12 @@ FrameAttention::FrameAttention(VaeLayerFactory& factory, const std::string& name
   projection_weight_ =
       weights.Get(name + ".proj.weight", {channels, channels, 1, 1}).view({channels, channels});
   projection_bias_ = weights.Get(name + ".proj.bias", {channels});
+  rounds_ = factory.allow_tf32() && qkv_weight_.is_cuda();
+  if (!rounds_) return;
+  for (at::Tensor* const weight :
+       {&qkv_weight_, &qkv_bias_, &projection_weight_, &projection_bias_}) {
+    *weight = weight->to(at::kHalf);
+  }
 }
 
 at::Tensor FrameAttention::Forward(const at::Tensor& x) const {
@@ -177,12 +191,18 @@ at::Tensor FrameAttention::Forward(const at::Tensor& x) const {
   const int64_t height = x.size(3);
   const int64_t width = x.size(4);
   // The 1x1 convolutions are products over rows of channels: [frames, 1 head, pixels, C].
-  const at::Tensor rows =
-      ChannelRmsNorm(x, gamma_).permute({0, 2, 3, 4, 1}).reshape({-1, 1, height * width, channels});
+  const at::ScalarType dtype = rounds_ ? at::kHalf : x.scalar_type();
+  const at::Tensor rows = ChannelRmsNorm(x, gamma_)
+                              .to(dtype)
+                              .permute({0, 2, 3, 4, 1})
+                              .reshape({-1, 1, height * width, channels});
   const std::vector<at::Tensor> qkv = at::linear(rows, qkv_weight_, qkv_bias_).chunk(3, /*dim=*/-1);
   const at::Tensor attended = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
   const at::Tensor projected = at::linear(attended, projection_weight_, projection_bias_);
-  return projected.view({1, -1, height, width, channels}).permute({0, 4, 1, 2, 3}).add_(x);
+  return projected.view({1, -1, height, width, channels})
+      .permute({0, 4, 1, 2, 3})
+      .to(x.scalar_type())
+      .add_(x);
 }
 
 MiddleBlock::MiddleBlock(VaeLayerFactory& factory, const std::string& name, int64_t channels)

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
@@ -93,6 +94,7 @@ class VaeLayerFactory {
       : weights_(weights), allow_tf32_(allow_tf32) {}
 
   VaeWeights& weights() { return weights_; }
+  bool allow_tf32() const { return allow_tf32_; }
 
   // Loads the weights "NAME.weight" [out, in, kernel...] and "NAME.bias" [out].
   Convolution MakeConvolution(const std::string& name, int64_t out, int64_t in,
@@ -102,6 +104,9 @@ class VaeLayerFactory {
   Convolution MakePointwise3d(const std::string& name, int64_t out, int64_t in);
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                 const std::vector<int64_t>& kernel, int64_t time_stride);
+  // 3x3x3 of an input that is normalised. In TF32 the input is fp16, if there is a kernel for that:
+  // it has the same significant bits and, behind a norm, range enough, and takes half the time.
+  CausalConv3d MakeConv3dOfNormed(const std::string& name, int64_t out, int64_t in);
 
   // The kernel of an Upsample that runs fused, made of "NAME.weight" [out, in, 3, 3], or an
   // undefined tensor if it does not.
@@ -123,6 +128,8 @@ class CachedConv3d {
  public:
   CachedConv3d(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
                const std::vector<int64_t>& kernel, int64_t time_stride = 1);
+  CachedConv3d(VaeLayerFactory& factory, CausalConv3d conv)
+      : conv_(std::move(conv)), slot_(factory.NewSlot()) {}
 
   at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
   // Call CausalConv3d::SpreadFrames; only allowed if SpreadsFrames() is true.
@@ -186,6 +193,8 @@ class FrameAttention {
   at::Tensor qkv_bias_;
   at::Tensor projection_weight_;  // [C, C]
   at::Tensor projection_bias_;
+  // Whether the products' inputs are rounded to fp16, as MakeConv3dOfNormed does.
+  bool rounds_;
 };
 
 // A residual block, attention, and a residual block: the innermost part of encoder and decoder.

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
+#include <cstdint>
 #include <optional>
 
 #include "engine/ops/cuda_ops.h"
@@ -26,6 +27,43 @@ int ComputeCapability(at::Device device) {
   return device.is_cuda() && ask != nullptr ? ask(device.index()) : 0;
 }
 
+AttentionKernel KernelFor(const at::Tensor& query, const at::Tensor& key) {
+  return ChooseAttentionKernel({.device = query.device().type(),
+                                .dtype = query.scalar_type(),
+                                .queries = query.size(1),
+                                .keys = key.size(1),
+                                .head_dim = query.size(3),
+                                .compute_capability = ComputeCapability(query.device())});
+}
+
+// Copies have rows that lie at multiples of 16 bytes, since heads are a multiple of 8 channels.
+at::Tensor WithAlignedRows(const at::Tensor& tensor) {
+  return HasAlignedRows(tensor) ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
+}
+
+// False if the kernel cannot write `out`.
+bool HopperAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     at::Tensor& out) {
+  return GetCudaOps().attention(WithAlignedRows(query), WithAlignedRows(key),
+                                WithAlignedRows(value), out);
+}
+
+at::Tensor LibraryAttention(AttentionKernel kernel, const at::Tensor& query, const at::Tensor& key,
+                            const at::Tensor& value) {
+  if (kernel != AttentionKernel::kCudnn) {
+    return at::scaled_dot_product_attention(query.transpose(1, 2), key.transpose(1, 2),
+                                            value.transpose(1, 2))
+        .transpose(1, 2);
+  }
+  // Called directly, it checks no strides and reads others than it was given.
+  const at::Tensor q = WithAlignedRows(query).transpose(1, 2);
+  const at::Tensor k = WithAlignedRows(key).transpose(1, 2);
+  const at::Tensor v = WithAlignedRows(value).transpose(1, 2);
+  return std::get<0>(at::_scaled_dot_product_cudnn_attention(q, k, v, /*attn_bias=*/std::nullopt,
+                                                             /*compute_log_sumexp=*/false))
+      .transpose(1, 2);
+}
+
 }  // namespace
 
 AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem) {
@@ -40,46 +78,30 @@ AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem) {
   return cudnn ? AttentionKernel::kCudnn : AttentionKernel::kLibTorch;
 }
 
-at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  const at::Tensor q = query.transpose(1, 2);
-  const at::Tensor k = key.transpose(1, 2);
-  const at::Tensor v = value.transpose(1, 2);
-  const AttentionKernel kernel =
-      ChooseAttentionKernel({.device = query.device().type(),
-                             .dtype = query.scalar_type(),
-                             .queries = query.size(1),
-                             .keys = key.size(1),
-                             .head_dim = query.size(3),
-                             .compute_capability = ComputeCapability(query.device())});
-  if (kernel == AttentionKernel::kHopper) {
-    at::Tensor out = at::empty(query.sizes(), query.options());
-    const auto attention = GetCudaOps().attention;
-    if (attention(query, key, value, out)) return out;
-    // It takes no start and no stride but multiples of 16 bytes. Copies have them.
-    const auto copy = [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); };
-    if (attention(copy(query), copy(key), copy(value), out)) return out;
+bool HasAlignedRows(const at::Tensor& tensor) {
+  constexpr int64_t kAlignment = 16;
+  const auto element = static_cast<int64_t>(tensor.element_size());
+  if (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kAlignment != 0) return false;
+  for (int64_t i = 0; i + 1 < tensor.dim(); ++i) {
+    if (tensor.size(i) > 1 && tensor.stride(i) * element % kAlignment != 0) return false;
   }
-  if (kernel == AttentionKernel::kCudnn) {
-    return std::get<0>(at::_scaled_dot_product_cudnn_attention(q, k, v, /*attn_bias=*/std::nullopt,
-                                                               /*compute_log_sumexp=*/false))
-        .transpose(1, 2);
-  }
-  return at::scaled_dot_product_attention(q, k, v).transpose(1, 2);
+  return true;
 }
 
-at::Tensor AttentionInParts(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            int64_t queries, const std::function<bool()>& go_on) {
-  const int64_t all = query.size(1);
-  at::Tensor out = at::empty(query.sizes(), query.options());
-  for (int64_t first = 0; first < all;) {
-    if (!go_on()) return {};
-    // The last part takes what would be too few for a part of its own.
-    const int64_t left = all - first;
-    const int64_t count = left < queries + kFewestQueriesOfPart ? left : queries;
-    out.narrow(1, first, count).copy_(Attention(query.narrow(1, first, count), key, value));
-    first += count;
+at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  const AttentionKernel kernel = KernelFor(query, key);
+  if (kernel == AttentionKernel::kHopper) {
+    at::Tensor out = at::empty(query.sizes(), query.options());
+    if (HopperAttention(query, key, value, out)) return out;
   }
-  return out;
+  return LibraryAttention(kernel, query, key, value);
+}
+
+void AttentionInto(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                   at::Tensor& out) {
+  const AttentionKernel kernel = KernelFor(query, key);
+  if (kernel == AttentionKernel::kHopper && HopperAttention(query, key, value, out)) return;
+  out.copy_(LibraryAttention(kernel, query, key, value));
 }
 
 }  // namespace wan

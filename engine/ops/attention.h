@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 
 namespace wan {
 
@@ -14,15 +13,17 @@ namespace wan {
 // 1 / sqrt(head_dim), and the softmax is computed in fp32.
 at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
-// The fewest queries with which a part of an attention on a CPU has the bits of the whole: LibTorch
-// takes blocks of 256 from there on.
-inline constexpr int64_t kFewestQueriesOfPart = 768;
+// The same, written into `out`, which has the query's shape and is contiguous: for callers that
+// compute a long attention one part of its queries after the other. A query's result does not
+// depend on the other queries of the call, as long as parts begin at multiples of kQueryMultiple
+// and, on a CPU, have at least kFewestCpuQueries.
+void AttentionInto(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                   at::Tensor& out);
 
-// Gives the same bits as Attention on a CPU, computing `queries` of the queries at a time, a
-// multiple of 256 and at least kFewestQueriesOfPart; `go_on` is called before each part. Returns an
-// undefined tensor as soon as it returns false.
-at::Tensor AttentionInParts(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                            int64_t queries, const std::function<bool()>& go_on);
+// Kernels work on tiles of so many queries, or of a divisor of that.
+inline constexpr int64_t kQueryMultiple = 256;
+// With fewer queries LibTorch's kernel for the CPU takes smaller tiles, which have other bits.
+inline constexpr int64_t kFewestCpuQueries = 768;
 
 // The implementations that Attention can call.
 enum class AttentionKernel {
@@ -51,5 +52,9 @@ struct AttentionProblem {
 // kCudnn where cuDNN has a kernel: on CUDA in bf16, for heads of at most 128 channels, a multiple
 // of 8, and for more than one query and key.
 AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem);
+
+// Returns whether `tensor` starts at a multiple of 16 bytes and all strides that are used are
+// multiples of that, as the kernels of cuDNN and our own load it. Attention copies what is not.
+bool HasAlignedRows(const at::Tensor& tensor);
 
 }  // namespace wan

@@ -7,9 +7,11 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -213,6 +215,55 @@ TEST_F(HopperAttention, GetsCopiesOfWhatItCannotRead) {
   const at::Tensor odd = Normal({1, 1100, 2, kHeadDim + 1}, 13).to(at::kBFloat16);
   const at::Tensor t = odd.narrow(3, 0, kHeadDim);
   EXPECT_LE(Error(Attention(t, t, t), Formula({t, t, t})), kTolerance);
+}
+
+// Long calls are computed in parts, which must not change a bit.
+at::Tensor InParts(const Inputs& in, int64_t queries) {
+  const at::Tensor out = at::empty(in.query.sizes(), in.query.options());
+  for (int64_t first = 0; first < out.size(1); first += queries) {
+    const int64_t count = std::min(queries, out.size(1) - first);
+    at::Tensor part = out.narrow(1, first, count);
+    AttentionInto(in.query.narrow(1, first, count), in.key, in.value, part);
+  }
+  return out;
+}
+
+TEST_F(HopperAttention, PartsOfTheQueriesHaveTheBitsOfTheWhole) {
+  const at::Tensor packed = Normal({1, 9000, 3, 3, kHeadDim}, 14).to(at::kBFloat16);
+  const Inputs in = {packed.select(2, 0), packed.select(2, 1), packed.select(2, 2)};
+  const at::Tensor whole = Attention(in.query, in.key, in.value);
+  for (const int64_t queries : {256, 3 * 256, 4096}) {
+    EXPECT_TRUE(at::equal(InParts(in, queries), whole)) << queries;
+  }
+}
+
+TEST(CudnnAttention, PartsOfTheQueriesHaveTheBitsOfTheWhole) {
+  const at::Tensor packed = Normal({1, 9000, 3, 3, 64}, 15).to(at::kBFloat16);
+  const Inputs in = {packed.select(2, 0), packed.select(2, 1), packed.select(2, 2)};
+  const at::Tensor whole = Attention(in.query, in.key, in.value);
+  for (const int64_t queries : {256, 3 * 256, 4096}) {
+    EXPECT_TRUE(at::equal(InParts(in, queries), whole)) << queries;
+  }
+}
+
+TEST(CudnnAttention, ReadsRowsThatLieAnywhere) {
+  for (const int64_t begin : {0, 1, 4}) {
+    SCOPED_TRACE(begin);
+    const at::Tensor odd = Normal({2, 300, 3, 64 + 5}, 16).to(at::kBFloat16);
+    const at::Tensor t = odd.narrow(3, begin, 64);
+    ASSERT_EQ(ChooseAttentionKernel({.device = at::kCUDA,
+                                     .dtype = at::kBFloat16,
+                                     .queries = 300,
+                                     .keys = 300,
+                                     .head_dim = 64,
+                                     .compute_capability = GetCudaOps().compute_capability(0)}),
+              AttentionKernel::kCudnn);
+    // LibTorch's own, on copies in fp32.
+    const at::Tensor wide = t.to(at::kFloat).contiguous().transpose(1, 2);
+    const at::Tensor expected =
+        at::scaled_dot_product_attention(wide, wide, wide).transpose(1, 2).to(at::kDouble);
+    EXPECT_LE(Error(Attention(t, t, t), expected), kTolerance);
+  }
 }
 
 }  // namespace

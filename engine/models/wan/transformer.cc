@@ -89,24 +89,21 @@ at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::Sc
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
 
-// How many queries of a self-attention a CPU computes between two looks at a stop request. The
-// attention of 30,000 tokens takes two cores ten seconds; a part takes them some 0.2 s.
-int64_t QueriesOfPart(int64_t rows, int64_t dim) {
-  constexpr int64_t kFlops = 10'000'000'000;
-  constexpr int64_t kMultiple = 256;
-  const int64_t flops_of_query = 4 * rows * dim;  // of every video of the batch
-  return std::max(kFewestQueriesOfPart, kFlops / flops_of_query / kMultiple * kMultiple);
-}
-
 // Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
 // long as a stop may take; blocks of short ones are passed once, since there launches count.
 class BlockGate {
  public:
   BlockGate(const WorkGate& gate, const BlockFlops& flops) : gate_(gate), flops_(flops) {}
 
-  absl::Status AfterSelfAttention() const {
-    if (!IsSplit()) return absl::OkStatus();
-    return gate_.Pass(flops_.self_attention);
+  // Between two parts of the self-attention of a very long video. One kernel of it would take
+  // longer than a stop may take.
+  absl::Status AfterAttentionPart(double flops) {
+    passed_ += flops;
+    return gate_.Pass(flops);
+  }
+  absl::Status AfterSelfAttention() {
+    if (!IsSplit() && passed_ == 0) return absl::OkStatus();
+    return gate_.Pass(flops_.self_attention - std::exchange(passed_, 0));
   }
   absl::Status AfterFeedForward() const {
     return gate_.Pass(IsSplit() ? flops_.rest : flops_.self_attention + flops_.rest);
@@ -119,12 +116,15 @@ class BlockGate {
 
   const WorkGate& gate_;
   const BlockFlops flops_;
+  double passed_ = 0;  // of this block's self-attention
 };
 
 class WanTransformer final : public VideoTransformer {
  public:
-  WanTransformer(const TransformerConfig& config, WeightLoader& loader)
+  WanTransformer(const TransformerConfig& config, const AttentionLimits& attention_limits,
+                 WeightLoader& loader)
       : config_(config),
+        attention_limits_(attention_limits),
         device_(loader.device()),
         dtype_(loader.dtype()),
         weights_(LoadTransformerWeights(loader, config)),
@@ -156,15 +156,17 @@ class WanTransformer final : public VideoTransformer {
   at::Tensor EmbedTime(const std::vector<double>& timesteps) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
-  // CANCELLED after a stop request, which is heard between parts of the attention on a CPU.
   absl::Status SelfAttention(const TransformerBlockWeights& block, int64_t batch,
-                             const at::Tensor& rotary, const WorkGate& gate,
-                             Activations& acts) const;
+                             const at::Tensor& rotary, Activations& acts, BlockGate& gate) const;
+  // Of the packed product `heads`, [B, n, 3, heads, head_dim]. Passes the gate between its parts,
+  // if it has more than one.
+  absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts) const;
   void FeedForward(const TransformerBlockWeights& block, Activations& acts) const;
 
   const TransformerConfig config_;
+  const AttentionLimits attention_limits_;
   const at::Device device_;
   const at::ScalarType dtype_;
   const TransformerWeights weights_;
@@ -283,8 +285,9 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
 
-    if (absl::Status status = SelfAttention(block, batch, rotary, gate, acts); !status.ok())
+    if (absl::Status status = SelfAttention(block, batch, rotary, acts, block_gate); !status.ok()) {
       return status;
+    }
     if (absl::Status status = block_gate.AfterSelfAttention(); !status.ok()) return status;
     GateResidualNorm(acts.narrow, attention.gate, acts.residual, block.cross_norm_scale,
                      block.cross_norm_shift, index, config_.eps, acts.narrow);
@@ -310,23 +313,43 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
                      config_.patch_size);
 }
 
+absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGate& gate) const {
+  const at::Tensor query = heads.select(2, 0);
+  const at::Tensor key = heads.select(2, 1);
+  const at::Tensor value = heads.select(2, 2);
+  const int64_t tokens = heads.size(1);
+  const int64_t at_a_time = QueriesAtATime(config_, tokens, attention_limits_);
+  if (at_a_time >= tokens) return Attention(query, key, value);
+  static_assert(256 % kQueryMultiple == 0, "QueriesAtATime gives multiples of 256");
+  const at::Tensor mixed = at::empty(query.sizes(), query.options());
+  for (int64_t i = 0; i < heads.size(0); ++i) {
+    const auto video = [i](const at::Tensor& t) { return t.narrow(0, i, 1); };
+    for (int64_t first = 0; first < tokens;) {
+      const int64_t left = tokens - first;
+      const bool last = left < at_a_time + attention_limits_.fewest_queries;
+      const int64_t count = last ? left : at_a_time;
+      at::Tensor part = video(mixed).narrow(1, first, count);
+      AttentionInto(video(query).narrow(1, first, count), video(key), video(value), part);
+      const absl::Status status = gate.AfterAttentionPart(AttentionFlops(config_, count, tokens));
+      if (!status.ok()) return status;
+      first += count;
+    }
+  }
+  return mixed;
+}
+
 absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block, int64_t batch,
-                                           const at::Tensor& rotary, const WorkGate& gate,
-                                           Activations& acts) const {
+                                           const at::Tensor& rotary, Activations& acts,
+                                           BlockGate& gate) const {
   const int64_t rows = acts.narrow.size(0);
   at::Tensor packed = Carve(acts.wide, rows, 3 * config_.dim, dtype_);
   Linear(acts.narrow, block.qkv.weight, block.qkv.bias, packed);
   at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
   RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
   const at::Tensor heads = packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()});
-  const int64_t part = device_.is_cpu() ? QueriesOfPart(rows, config_.dim) : rows;
-  const at::Tensor mixed =
-      part < rows / batch
-          ? AttentionInParts(heads.select(2, 0), heads.select(2, 1), heads.select(2, 2), part,
-                             [&gate] { return !gate.RequestedStop(); })
-          : Attention(heads.select(2, 0), heads.select(2, 1), heads.select(2, 2));
-  if (!mixed.defined()) return gate.Pass();
-  Linear(mixed.reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
+  const absl::StatusOr<at::Tensor> mixed = Mix(heads, gate);
+  if (!mixed.ok()) return mixed.status();
+  Linear(mixed->reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
          acts.narrow);
   return absl::OkStatus();
 }
@@ -407,7 +430,10 @@ absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
         "a transformer without norms of queries and keys, or before the cross-attention");
   }
   WeightLoader loader(weights, options.device, options.dtype, options.weights, options.stop);
-  auto transformer = std::make_unique<WanTransformer>(config, loader);
+  static_assert(kCpuAttentionLimits.fewest_queries == kFewestCpuQueries);
+  const AttentionLimits limits = options.attention_limits.value_or(
+      options.device.is_cpu() ? kCpuAttentionLimits : AttentionLimits());
+  auto transformer = std::make_unique<WanTransformer>(config, limits, loader);
   if (!loader.status().ok()) return loader.status();
   return transformer;
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
 #include "engine/models/video_transformer.h"
+#include "engine/models/wan/transformer_cost.h"
 #include "engine/weights/component_weights.h"
 
 namespace wan {
@@ -22,6 +24,9 @@ struct TransformerOptions {
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
+  // Up to which size the self-attention of a block is one kernel, between two of which a gate is
+  // passed; unset: those of the kind of device.
+  std::optional<AttentionLimits> attention_limits = {};
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. Returns the weight

@@ -1,6 +1,7 @@
 #include "engine/models/wan/transformer_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -108,8 +109,13 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const auto narrow = walk.Take(rows * config.dim * element_bytes);
   const auto wide = walk.Take(std::max(
       rows * std::max(3 * config.dim, config.ffn_dim) * element_bytes, rows * config.dim * kFp32));
-  const auto table = walk.Take(2 * modulation);   // a block's and the next one's
-  walk.Touch(rows * config.dim * element_bytes);  // what the attention gives
+  const auto table = walk.Take(2 * modulation);  // a block's and the next one's
+  {
+    // What the attention gives. Of a long one every part is a copy, where a library computes it.
+    const auto attended = walk.Take(rows * config.dim * element_bytes);
+    const int64_t queries = QueriesAtATime(config, tokens);
+    if (queries < tokens) walk.Touch(queries * config.dim * element_bytes);
+  }
   const auto head = walk.Take(rows * patch * config.out_channels * kFp32);
   walk.Touch(rows * patch * config.out_channels * kFp32);  // the same as a video
   return walk.peak();
@@ -124,6 +130,23 @@ BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens
   const double rest_per_row =
       4 * dim + 4 * static_cast<double>(config.text_len) + 4 * static_cast<double>(config.ffn_dim);
   return {rows * dim * per_row, rows * dim * rest_per_row};
+}
+
+double AttentionFlops(const TransformerConfig& config, int64_t queries, int64_t keys) {
+  return 4 * static_cast<double>(queries) * static_cast<double>(keys) *
+         static_cast<double>(config.dim);
+}
+
+int64_t QueriesAtATime(const TransformerConfig& config, int64_t tokens,
+                       const AttentionLimits& limits) {
+  const double flops = AttentionFlops(config, tokens, tokens);
+  if (flops <= limits.whole) return tokens;
+  // Kernels work on tiles of 256 queries, and parts of whole tiles have the same bits.
+  constexpr int64_t kTile = 256;
+  const int64_t tiles = (tokens + kTile - 1) / kTile;
+  const int64_t parts = std::clamp<int64_t>(std::llround(std::ceil(flops / limits.part)), 1, tiles);
+  const int64_t fewest = (limits.fewest_queries + kTile - 1) / kTile;
+  return std::max((tiles + parts - 1) / parts, fewest) * kTile;
 }
 
 double TextBlockFlops(const TransformerConfig& config, int64_t batch) {

@@ -36,6 +36,27 @@ struct BlockFlops {
 };
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
+// How much self-attention is one kernel, which cannot be stopped, in floating-point operations. Up
+// to `whole` a call stays in one piece; beyond, its queries are divided into parts of about `part`.
+// The default is for GPUs: 0.3 s on an H200, 100,000 tokens of an A14B.
+struct AttentionLimits {
+  double whole = 2e14;
+  double part = 1e14;
+  int64_t fewest_queries = 1;  // of a part; the last one takes what would be fewer
+};
+
+// For CPUs: a part takes two cores some 0.2 s.
+inline constexpr AttentionLimits kCpuAttentionLimits = {
+    .whole = 1e10, .part = 1e10, .fewest_queries = 768};
+
+// The queries of a self-attention over `tokens` tokens that are computed at a time: all of them, or
+// a multiple of 256, about the same for every part.
+int64_t QueriesAtATime(const TransformerConfig& config, int64_t tokens,
+                       const AttentionLimits& limits = {});
+
+// Floating-point operations of the attention of `queries` queries to `keys` keys.
+double AttentionFlops(const TransformerConfig& config, int64_t queries, int64_t keys);
+
 // Floating-point operations of one block's keys and values of `batch` texts, computed once a job.
 double TextBlockFlops(const TransformerConfig& config, int64_t batch);
 

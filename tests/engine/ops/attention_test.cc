@@ -52,25 +52,6 @@ at::Tensor Plain(const at::Tensor& query, const at::Tensor& key, const at::Tenso
   return out;
 }
 
-TEST(Attention, InPartsHasTheSameBitsAndEndsBetweenThem) {
-  // 2,304 = 768 + 768 + 768; 2,900 = 768 + 768 + 1,364, because 596 would be too few.
-  for (const int64_t queries : {2304, 2900}) {
-    const at::Tensor packed = RandomTensor({1, queries, 3, 4, 64}, 1);
-    const at::Tensor q = packed.select(2, 0);
-    const at::Tensor k = packed.select(2, 1);
-    const at::Tensor v = packed.select(2, 2);
-    int parts = 0;
-    const at::Tensor mixed =
-        AttentionInParts(q, k, v, kFewestQueriesOfPart, [&] { return ++parts > 0; });
-    EXPECT_TRUE(mixed.equal(Attention(q, k, v)));
-    EXPECT_EQ(parts, 3);
-    parts = 0;
-    EXPECT_FALSE(
-        AttentionInParts(q, k, v, kFewestQueriesOfPart, [&] { return ++parts < 2; }).defined());
-    EXPECT_EQ(parts, 2);
-  }
-}
-
 TEST(Attention, EqualsTheFormula) {
   for (const int64_t head_dim : {16, 32, 128}) {
     for (const int64_t keys : {1, 7, 33}) {
@@ -89,6 +70,36 @@ TEST(Attention, TakesTheThirdsOfAPackedProduct) {
   const at::Tensor k = packed.select(2, 1);
   const at::Tensor v = packed.select(2, 2);
   EXPECT_LE(RelativeError(Attention(q, k, v), Plain(q, k, v)), 1e-6);
+}
+
+TEST(Attention, PartsOfTheQueriesHaveTheBitsOfTheWhole) {
+  // In the last part are what would be too few queries for one of their own.
+  for (const int64_t queries : {3 * kFewestCpuQueries, 3 * kFewestCpuQueries + 596}) {
+    const at::Tensor packed = RandomTensor({1, queries, 3, 4, 64}, 1);
+    const at::Tensor q = packed.select(2, 0);
+    const at::Tensor k = packed.select(2, 1);
+    const at::Tensor v = packed.select(2, 2);
+    const at::Tensor parts = at::empty(q.sizes(), q.options());
+    for (int64_t i = 0; i < 3; ++i) {
+      const int64_t first = i * kFewestCpuQueries;
+      const int64_t count = i < 2 ? kFewestCpuQueries : queries - first;
+      at::Tensor part = parts.narrow(1, first, count);
+      AttentionInto(q.narrow(1, first, count), k, v, part);
+    }
+    EXPECT_TRUE(parts.equal(Attention(q, k, v)));
+  }
+}
+
+TEST(Attention, KnowsWhatCudnnCannotRead) {
+  const at::Tensor wide = RandomTensor({2, 5, 3, 72}, 11, at::kBFloat16);
+  EXPECT_TRUE(HasAlignedRows(wide));
+  EXPECT_TRUE(HasAlignedRows(wide.narrow(3, 0, 64))) << "rows of 144 bytes";
+  EXPECT_TRUE(HasAlignedRows(wide.narrow(3, 8, 64)));
+  EXPECT_FALSE(HasAlignedRows(wide.narrow(3, 4, 64))) << "starts at 8 bytes";
+  const at::Tensor odd = RandomTensor({2, 5, 3, 65}, 12, at::kBFloat16).narrow(3, 0, 64);
+  EXPECT_FALSE(HasAlignedRows(odd)) << "rows of 130 bytes";
+  EXPECT_TRUE(HasAlignedRows(odd.narrow(0, 0, 1).narrow(1, 0, 1).narrow(2, 0, 1)))
+      << "strides that nobody takes";
 }
 
 TEST(Attention, RoundsOnlyInputsAndResultInBf16) {

@@ -1,9 +1,11 @@
 // A stop request ends every component within a block, counted in blocks: what a block takes on a
 // card is measured there (scripts/gpu/check_stop).
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -103,6 +105,39 @@ TEST_F(StopTest, TheTransformerComputesNoSecondBlock) {
   EXPECT_EQ(transformer->PrepareText(contexts, stop_.get_token()).status().code(),
             absl::StatusCode::kCancelled);
   EXPECT_LE(fetched_, 2);
+}
+
+// The attention of one block over a very long video takes longer than a stop may. Here the limits
+// are small instead.
+TEST_F(StopTest, ALongAttentionIsPassedBetweenItsParts) {
+  const auto load = [&](const std::optional<AttentionLimits>& limits) {
+    return LoadWanTransformer(checkpoint_.transformer(0), checkpoint_.transformer_config(0),
+                              {.attention_limits = limits})
+        .value();
+  };
+  const auto whole = load(std::nullopt);
+  const auto in_parts = load(AttentionLimits{.whole = 1, .part = 1});
+  const TransformerConfig& config = whole->config();
+  const std::vector<at::Tensor> contexts = {at::zeros({3, config.text_dim})};
+  const at::Tensor timestep = at::zeros({1});
+  // 600 tokens: three parts.
+  const at::Tensor latents = at::ones({1, config.in_channels, 6, 20, 20});
+  const auto forward = [&](VideoTransformer& transformer, const WorkGate& gate) {
+    const auto text = transformer.PrepareText(contexts).value();
+    return transformer.Forward(latents, timestep, *text, gate);
+  };
+  const at::Tensor expected = forward(*whole, {}).value();
+  EXPECT_LE(RelativeError(forward(*in_parts, {}).value(), expected), 1e-6);
+  // A gate marks every fourth small piece. A block has three parts, the rest of its self-attention
+  // and its feed-forward, so that the first mark is still in the first block.
+  EXPECT_EQ(forward(*in_parts, StopAtMark(1)).status().code(), absl::StatusCode::kCancelled);
+  const int blocks = static_cast<int>(config.num_layers);
+  stop_ = {};
+  EXPECT_TRUE(forward(*whole, StopAtMark(blocks / 4 + 1)).ok()) << "one passage a block";
+  stop_ = {};
+  EXPECT_EQ(forward(*in_parts, StopAtMark(5 * blocks / 4)).status().code(),
+            absl::StatusCode::kCancelled)
+      << "five passages a block";
 }
 
 TEST_F(StopTest, TheTextEncoderComputesNoSecondLayer) {

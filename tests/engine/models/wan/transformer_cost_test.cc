@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -135,6 +136,27 @@ TEST_P(TransformerCostTest, WalksHoldWhatIsAllocated) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TransformerCostTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(AttentionPartsTest, OnlyLongVideosAreDividedIntoWholeTiles) {
+  const TransformerConfig a14b = FindSyntheticModel("t2v-a14b").value().transformer;
+  for (const int64_t tokens : {int64_t{256}, int64_t{75'600}, int64_t{98'000}}) {
+    EXPECT_EQ(QueriesAtATime(a14b, tokens), tokens);
+  }
+  for (int64_t tokens = 99'000; tokens < 600'000; tokens += 12'345) {
+    SCOPED_TRACE(tokens);
+    const int64_t queries = QueriesAtATime(a14b, tokens);
+    EXPECT_LT(queries, tokens);
+    EXPECT_EQ(queries % 256, 0);
+    // Rounded up to whole tiles.
+    EXPECT_LE(AttentionFlops(a14b, queries - 256, tokens), AttentionLimits().part);
+    // Parts of about the same size: no more of them than are needed.
+    const double least = std::ceil(AttentionFlops(a14b, tokens, tokens) / AttentionLimits().part);
+    EXPECT_LE(static_cast<double>((tokens + queries - 1) / queries), least);
+  }
+  EXPECT_EQ(QueriesAtATime(a14b, 1000, {.whole = 0, .part = 1}), 256) << "a tile at least";
+  // LibTorch's kernel for the CPU has other bits for less than three tiles.
+  EXPECT_EQ(QueriesAtATime(a14b, 4000, kCpuAttentionLimits), 768);
+}
 
 }  // namespace
 }  // namespace wan

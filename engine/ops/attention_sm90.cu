@@ -21,6 +21,7 @@
 #include "engine/ops/cuda_ops.h"
 #include "engine/ops/online_softmax_sm90.cuh"
 #include "engine/ops/sm90.cuh"
+#include "engine/ops/tensor_map.h"
 
 namespace wan {
 namespace {
@@ -368,20 +369,6 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
   // The other block may still write here and arrive at barriers here.
   ClusterSync();
 #endif
-}
-
-using EncodeTensorMap = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
-                                     const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
-                                     const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
-                                     CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-// The driver's function; the plug-in is not linked with the driver.
-EncodeTensorMap FindEncodeTensorMap() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result;
-  C10_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                                  cudaEnableDefault, &result));
-  return reinterpret_cast<EncodeTensorMap>(function);
 }
 
 // Describes [batch, rows, heads, 128] to tensor copies of `box_rows` rows of half a head; rows

@@ -12,6 +12,7 @@
 
 #include "engine/ops/convolution_sm90.cuh"
 #include "engine/ops/cuda_ops.h"
+#include "engine/ops/tensor_map.h"
 #include "engine/ops/vae_cuda_ops.h"
 
 namespace wan {
@@ -20,19 +21,6 @@ namespace {
 using namespace sm90;
 
 constexpr int kFewChannels = 16;
-
-using EncodeTensorMap = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
-                                     const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
-                                     const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
-                                     CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-EncodeTensorMap FindEncodeTensorMap() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result;
-  C10_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                                  cudaEnableDefault, &result));
-  return reinterpret_cast<EncodeTensorMap>(function);
-}
 
 CUtensorMapDataType MapType(at::ScalarType dtype) {
   if (dtype == at::kBFloat16) return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;

@@ -1,6 +1,6 @@
-// The instructions of sm_90a that attention_sm90.cu is made of: barriers in shared memory, tensor
-// copies and products of warp groups. Device code only; what is called nowhere else is not
-// compiled.
+// The instructions of sm_90a that attention_sm90.cu and convolution_sm90.cuh are made of: barriers
+// in shared memory, tensor copies and products of warp groups. Device code only; what is called
+// nowhere else is not compiled.
 #pragma once
 
 #include <cuda.h>

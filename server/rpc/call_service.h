@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "engine/api/errors.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/gatekeeper.h"
@@ -84,9 +85,11 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission,
                                                                   kMaxPlainRequestBytes)
                                             : std::nullopt;
     if (field.has_value()) {
+      // As in every violation of a generation request, without the message around it.
       return InvalidFields(
-          {{*field, absl::StrCat("with it the request has more than ", kMaxPlainRequestBytes,
-                                 " bytes beside its images, the most it may")}});
+          {{std::string(absl::StripPrefix(*field, "request.")),
+            absl::StrCat("with it the request has more than ", kMaxPlainRequestBytes,
+                         " bytes beside its images, the most it may")}});
     }
   }
   AdmittedRequest<Request> admitted{{}, *std::move(place)};

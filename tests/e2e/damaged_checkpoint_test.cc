@@ -179,6 +179,7 @@ class DamagedCheckpointTest : public testing::Test {
     wan::v1::LoadModelRequest request;
     request.set_name("damaged");
     request.set_path(copy.path());
+    request.set_wait(true);
     wan::v1::Model model;
     const grpc::Status status = server_.models().LoadModel(&context, request, &model);
     grpc::ClientContext unload_context;

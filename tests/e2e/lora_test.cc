@@ -98,6 +98,7 @@ class LoraTest : public testing::Test {
     wan::v1::LoadModelRequest request;
     request.set_name(name);
     request.set_path(path);
+    request.set_wait(true);
     for (const std::string& lora : loras) {
       wan::v1::LoraSource& source = *request.add_loras();
       source.set_name("x" + std::to_string(request.loras_size()));
@@ -168,9 +169,9 @@ TEST_F(LoraTest, BadLorasAreRefusedByName) {
     std::vector<std::string> fields;
     std::string says;
   } cases[] = {
-      {"unknown", With({{"nobody", 1}}), {"loras[0].name"}, "it has style, light"},
-      {"no name", With({{"", 1}}), {"loras[0].name"}, "it has style, light"},
-      {"another model's", With({{"style", 1}}, "t2v"), {"loras[0].name"}, "it has pair"},
+      {"unknown", With({{"nobody", 1}}), {"loras[0].name"}, "whose LoRAs are: style, light"},
+      {"no name", With({{"", 1}}), {"loras[0].name"}, "whose LoRAs are: style, light"},
+      {"another model's", With({{"style", 1}}, "t2v"), {"loras[0].name"}, "whose LoRAs are: pair"},
       {"twice", With({{"style", 1}, {"style", 1}}), {"loras[1].name"}, "twice"},
       {"too much", With({{"style", 10.5}}), {"loras[0].scale"}, "from -10 to 10"},
       {"no number", With({{"light", nan}}), {"loras[0].scale"}, "from -10 to 10"},

@@ -79,8 +79,16 @@ TEST(ProgressTest, PlainLinesOfWhatGoesWrong) {
                   0),
             "jobs/a1 queued behind 1 job\n"
             "VAE_Decoding 0.50 s: out of?memory\n"
-            "jobs/a1 runs again from its start: server restarted\n"
+            "jobs/a1 runs again: server restarted\n"
             "Step 1/3  0.25 s\n");
+}
+
+TEST(ProgressTest, ShowsWhereAJobGoesOn) {
+  Event resumed = Requeued(2, "");
+  resumed.mutable_resumed()->set_step(2);
+  EXPECT_EQ(Shown({resumed, Step(3, 3, 3, 0.25)}, 0),
+            "jobs/a1 goes on behind step 2\n"
+            "Step 3/3  0.25 s\n");
 }
 
 TEST(ProgressTest, BarBeforeTheFirstStep) {

@@ -89,7 +89,7 @@ TEST_F(SafetensorsTest, RefusesFilesThatAreTooShort) {
   EXPECT_THAT(std::string(Read(testing::LittleEndian(9, 8) + "{}").status().message()),
               HasSubstr("header of 9 bytes, but the file is 10 bytes long"));
   EXPECT_THAT(std::string(Read(testing::LittleEndian(~uint64_t{0}, 8) + "{}").status().message()),
-              HasSubstr("at most 100000000"));
+              HasSubstr("more than the 100000000 bytes that are allowed"));
 }
 
 TEST_F(SafetensorsTest, SaysWhichFileIsNotThere) {

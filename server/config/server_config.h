@@ -89,8 +89,8 @@ struct ServerConfig {
   int queue_capacity = 100;
   // How many attempts a job may lose with the process or the device before it ends as FAILED.
   int max_attempts = 3;
-  // The least seconds between two savepoints of a job, from which it goes on after a restart; 0: one
-  // after every step.
+  // The least seconds between two savepoints of a job, from which it goes on after a restart; 0:
+  // one after every step.
   double checkpoint_interval = 30;
   // Whether each model runs once after loading, before it counts as ready.
   bool warm_up = true;

@@ -228,7 +228,7 @@ TEST(LoraResidencyTest, FinishPatchLeavesNothingToDo) {
   adapted.weights().KeepHostCopy();
   const auto patch = MakeLoraPatch(adapted.weights(), std::vector<ScaledLora>{{opened, 1}});
   EXPECT_TRUE(adapted.weights().SetPatch(patch));
-  adapted.weights().FinishPatch();
+  EXPECT_TRUE(adapted.weights().FinishPatch().ok());
   EXPECT_FALSE(adapted.weights().SetPatch(patch)) << "it is in already";
   // A tensor of a patched group has other bits than before.
   EXPECT_TRUE(adapted.weights().SetPatch(nullptr));

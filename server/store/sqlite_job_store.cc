@@ -214,7 +214,7 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status Remove(std::string_view job) override {
-    const absl::Status written =
+    absl::Status written =
         Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return RemoveEnded(job); });
     if (!written.ok()) return written;
     absl::Status synced = sync_.Await();
@@ -226,14 +226,13 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status Apply(std::span<const JobChange> changes) override {
-    const absl::Status written =
-        Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-          for (const JobChange& change : changes) {
-            absl::Status status = ApplyOne(change);
-            if (!status.ok()) return status;
-          }
-          return absl::OkStatus();
-        });
+    absl::Status written = Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      for (const JobChange& change : changes) {
+        absl::Status status = ApplyOne(change);
+        if (!status.ok()) return status;
+      }
+      return absl::OkStatus();
+    });
     if (!written.ok()) return written;
     absl::Status synced = sync_.Await();
     if (!synced.ok()) {

@@ -92,8 +92,9 @@ bool JobRunner::RunNext() {
   const absl::Status storage = result.ok() || lost ? absl::OkStatus() : StorageProblem(*attempt);
   if (!storage.ok()) {
     parts_.storage.Report(storage);
-    parts_.table.Postpone(name, PostponedBy(storage));
+    const wan::v1::JobState state = parts_.table.Postpone(name, PostponedBy(storage));
     parts_.artifacts.Discard(name, attempt->job.attempt());
+    if (IsFinal(state)) parts_.savepoints.Remove(name);
     return true;
   }
   least_free_bytes_ = 0;

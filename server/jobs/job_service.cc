@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -13,8 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/job_update.h"
@@ -22,11 +19,13 @@
 #include "server/conversion/validation.h"
 #include "server/jobs/callers.h"
 #include "server/jobs/deadline_timer.h"
+#include "server/jobs/ended_jobs.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/executor.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/list_query.h"
+#include "server/jobs/request_identity.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/canary_record.h"
@@ -41,51 +40,6 @@ constexpr char kDatabaseFile[] = "jobs.db";
 constexpr int kMaxBatch = 100;
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
 constexpr char kCallerWentAway[] = "caller went away";
-
-// Hashes the bytes that are serialised into it, so that a request with a large image is not copied.
-class HashingStream final : public google::protobuf::io::CopyingOutputStream {
- public:
-  bool Write(const void* data, int size) override {
-    hash_.Update({static_cast<const char*>(data), static_cast<size_t>(size)});
-    return true;
-  }
-  std::string FinishHex() { return hash_.FinishHex(); }
-
- private:
-  Sha256 hash_;
-};
-
-// Equal requests have equal digests, because deterministic serialisation sorts map entries.
-std::string DigestOf(const wan::v1::GenerationRequest& request) {
-  HashingStream hash;
-  {
-    google::protobuf::io::CopyingOutputStreamAdaptor stream(&hash);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    request.SerializeToCodedStream(&coded);
-  }
-  return hash.FinishHex();
-}
-
-// Lets one thread at a time create a job with a given request_id, so that a retry finds the job of
-// the first call instead of competing with it.
-class KeyLock {
- public:
-  void Lock(const std::string& key) {
-    absl::MutexLock lock(&mutex_);
-    const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_.contains(key); };
-    mutex_.Await(absl::Condition(&free));
-    held_.insert(key);
-  }
-  void Unlock(const std::string& key) {
-    absl::MutexLock lock(&mutex_);
-    held_.erase(key);
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);
-};
 
 // Appends the violations of `more` whose field has none yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
@@ -106,18 +60,6 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
                             const absl::Status& status) {
   const std::vector<FieldViolation> all = Merge(violations, FieldViolationsOf(status));
   return all.empty() ? status : InvalidFields(all);
-}
-
-// What is locked while a job of an owner's request_id is created.
-std::string KeyOf(const std::string& owner, const std::string& request_id) {
-  return absl::StrCat(owner, "\n", request_id);
-}
-
-absl::Status ArtifactNotFound(const wan::v1::Job& job, const ArtifactRef& ref) {
-  return WithReason(
-      absl::NotFoundError(absl::StrCat(job.name(), " (", wan::v1::JobState_Name(job.state()),
-                                       ") has no artifact '", ref.file, "'")),
-      kReasonArtifactNotFound);
 }
 
 }  // namespace
@@ -152,6 +94,8 @@ struct JobService::Parts {
                 options.sinks,
                 [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
                 options.listeners, options.savepoint_interval, options.server_version}),
+        ended_jobs({store, *log, table, artifacts, clock,
+                    [this](const absl::Status& problem) { storage.Report(problem); }}),
         callers(clock, options.caller_grace, [this](const std::string& job) {
           EndJob(job, StopCause::kCancelled, kCallerWentAway);
         }) {}
@@ -219,9 +163,8 @@ struct JobService::Parts {
   ModelRegistry models;
   JobTable table;
   JobRunner runner;
-  KeyLock request_ids;
-  // Held while the row of an ended job is read and written back.
-  absl::Mutex ended_jobs_mutex;
+  RequestIdLocks request_ids;
+  EndedJobs ended_jobs;
   Callers callers;
   bool recovered = false;  // used by Open's thread, then by the storage watch's alone
   absl::Mutex stop_mutex;
@@ -234,12 +177,13 @@ absl::Status JobService::Parts::Recover() {
     const absl::StatusOr<StoredJob> stored = store.Get(job);
     return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
   });
-  removed.Update(savepoints.RemoveLeftovers([&](const std::string& job) {
-    const absl::StatusOr<StoredJob> stored = store.Get(job);
-    return stored.ok() && !IsFinal(stored->job.state());
-  }));
-  if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
   absl::Status status = table.Recover();
+  if (status.ok()) {
+    // Now the table has every job that may go on, and none that the recovery ended.
+    removed.Update(savepoints.RemoveLeftovers(
+        [&](const std::string& job) { return table.Find(job).has_value(); }));
+  }
+  if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
   recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;
   return status;
 }
@@ -301,9 +245,8 @@ absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::Generation
   if (request_id.empty() || !ValidateRequestId(request).empty()) {
     return CreateNew(request, digest, tied_to_caller, owner);
   }
-  const std::string key = KeyOf(owner, request_id);
-  parts_->request_ids.Lock(key);
-  const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(key); };
+  parts_->request_ids.Lock(owner, request_id);
+  const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(owner, request_id); };
   const absl::StatusOr<std::optional<StoredJob>> existing = FindExisting(request, digest, owner);
   if (!existing.ok()) return existing.status();
   if (!existing->has_value()) return CreateNew(request, digest, tied_to_caller, owner);
@@ -350,11 +293,8 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   return Created{std::move(job), /*created=*/true, tied_to_caller};
 }
 
-absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& request,
-                                           const std::string& digest, const std::string& owner) {
-  if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
-    return StorageUnavailableError(storage);
-  }
+absl::StatusOr<JobService::Planned> JobService::PlanInUse(
+    const wan::v1::GenerationRequest& request) const {
   const std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
   const std::string& model = request.model();
   if (model.empty()) return InvalidFields(violations);
@@ -362,25 +302,36 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
   if (!usable.ok()) return WithViolations(violations, usable);
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
-  NewJob job;
-  if (!request.image().empty()) job.image = std::make_shared<const std::string>(request.image());
-  const absl::StatusOr<GenerationPlan> plan =
-      CallEngine([&] { return parts_->engine.Plan(ToEngineRequest(request, job.image)); });
+  std::shared_ptr<const std::string> image;
+  if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
+  absl::StatusOr<GenerationPlan> plan =
+      CallEngine([&] { return parts_->engine.Plan(ToEngineRequest(request, image)); });
   if (!plan.ok()) return WithViolations(violations, plan.status());
   if (!violations.empty()) return InvalidFields(violations);
+  std::move(unuse).Cancel();
+  return Planned{*std::move(plan), std::move(image)};
+}
 
-  job.work = std::make_shared<const PlannedWork>(plan->stages);
+absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& request,
+                                           const std::string& digest, const std::string& owner) {
+  if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
+    return StorageUnavailableError(storage);
+  }
+  absl::StatusOr<Planned> planned = PlanInUse(request);
+  if (!planned.ok()) return planned.status();
+  NewJob job;
+  job.image = std::move(planned->image);
+  job.work = std::make_shared<const PlannedWork>(planned->plan.stages);
   job.stored.request_digest = digest;
   job.stored.job.set_name(NewJobName());
   job.stored.job.set_owner(owner);
   if (job.image != nullptr) job.stored.job.set_image_sha256(Sha256Hex(*job.image));
   wan::v1::GenerationRequest& resolved = *job.stored.job.mutable_request();
-  resolved = ToProto(plan->request);
+  resolved = ToProto(planned->plan.request);
   resolved.set_priority(request.priority());
   if (request.has_deadline()) *resolved.mutable_deadline() = request.deadline();
   resolved.set_request_id(request.request_id());
   *resolved.mutable_labels() = request.labels();
-  std::move(unuse).Cancel();  // the job keeps the model until it ends
   return job;
 }
 
@@ -431,9 +382,9 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
   }
   if (!violations.empty()) return InvalidFields(violations);
 
-  for (const auto& [id, index] : ids) parts_->request_ids.Lock(KeyOf(owner, id));
+  for (const auto& [id, index] : ids) parts_->request_ids.Lock(owner, id);
   const absl::Cleanup unlock = [&] {
-    for (const auto& [id, index] : ids) parts_->request_ids.Unlock(KeyOf(owner, id));
+    for (const auto& [id, index] : ids) parts_->request_ids.Unlock(owner, id);
   };
   std::vector<std::string> names(digests.size());  // of jobs that exist
   std::vector<NewJob> prepared;
@@ -491,29 +442,22 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
 
 absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote) const {
   const wan::v1::GenerationRequest& request = quote.request();
-  std::vector<FieldViolation> violations = ValidateSizes(request);
-  if (!violations.empty()) return InvalidFields(violations);
-  violations = ValidateRequest(request, parts_->clock.Now());
+  const std::vector<FieldViolation> too_large = ValidateSizes(request);
+  if (!too_large.empty()) return InvalidFields(too_large);
+  const absl::StatusOr<Planned> planned = PlanInUse(request);
+  if (!planned.ok()) return planned.status();
   const std::string& model = request.model();
-  if (model.empty()) return InvalidFields(violations);
-  absl::Status usable = parts_->models.AddJob(model);
-  if (!usable.ok()) return WithViolations(violations, usable);
   const absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
-  std::shared_ptr<const std::string> image;
-  if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
-  const absl::StatusOr<GenerationPlan> plan =
-      CallEngine([&] { return parts_->engine.Plan(ToEngineRequest(request, image)); });
-  if (!plan.ok()) return WithViolations(violations, plan.status());
-  if (!violations.empty()) return InvalidFields(violations);
+  const GenerationPlan& plan = planned->plan;
 
   wan::v1::QuoteResponse response;
-  *response.mutable_request() = ToProto(plan->request);
-  response.set_steps(static_cast<int>(plan->steps.size()));
+  *response.mutable_request() = ToProto(plan.request);
+  response.set_steps(static_cast<int>(plan.steps.size()));
   double flops = 0;
-  for (const StagePlan& stage : plan->stages) flops += stage.flops.value_or(0);
+  for (const StagePlan& stage : plan.stages) flops += stage.flops.value_or(0);
   response.set_flops(flops);
-  if (plan->peak_device_bytes > 0) response.set_device_memory_bytes(plan->peak_device_bytes);
-  if (plan->peak_host_bytes > 0) response.set_host_memory_bytes(plan->peak_host_bytes);
+  if (plan.peak_device_bytes > 0) response.set_device_memory_bytes(plan.peak_device_bytes);
+  if (plan.peak_host_bytes > 0) response.set_host_memory_bytes(plan.peak_host_bytes);
 
   const TimeEstimator::Spread spread = parts_->estimator.JobSpread();
   const auto estimate = [&](double seconds) {
@@ -527,7 +471,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
   if (outlook.time.has_value()) {
     *response.mutable_queue_time() = estimate(absl::ToDoubleSeconds(*outlook.time));
   }
-  const std::optional<double> warm = parts_->estimator.Seconds(model, PlannedWork(plan->stages));
+  const std::optional<double> warm = parts_->estimator.Seconds(model, PlannedWork(plan.stages));
   if (!warm.has_value()) return response;
   *response.mutable_warm_time() = estimate(*warm);
   const std::optional<absl::Duration> loading = parts_->models.LoadTime(model);
@@ -548,66 +492,29 @@ absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest&
     }
     return *std::move(live);
   }
-  return ChangeEnded(update->job, /*labels=*/true, [&](wan::v1::Job& job) -> absl::Status {
-    if (update->NeedsUnended()) {
-      return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                            job.name(), " has ended (", wan::v1::JobState_Name(job.state()),
-                            "); only its labels can still change")),
-                        kReasonJobEnded);
-    }
-    update->ApplyTo(*job.mutable_request());
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<wan::v1::Job> JobService::ChangeEnded(
-    const std::string& name, bool labels,
-    const std::function<absl::Status(wan::v1::Job&)>& change) {
-  parts_->log->Flush().IgnoreError();  // its end must be stored, or else it has not ended
-  absl::MutexLock lock(&parts_->ended_jobs_mutex);
-  absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
-  if (!stored.ok()) return stored.status();
-  if (!IsFinal(stored->job.state())) return JobNotEndedError(name);
-  if (absl::Status status = change(stored->job); !status.ok()) return status;
-  const JobChange row{name, stored->job, {}, std::nullopt, labels};
-  absl::Status applied = parts_->store.Apply(std::span(&row, 1));
-  parts_->ReportIfStorage(applied);
-  if (ReasonOf(applied) == kReasonStorageUnavailable) return StorageUnavailableError(applied);
-  if (!applied.ok()) return applied;
-  return std::move(stored->job);
+  return parts_->ended_jobs.Change(
+      update->job, /*labels=*/true, [&](wan::v1::Job& job) -> absl::Status {
+        if (update->NeedsUnended()) {
+          return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                                job.name(), " has ended (", wan::v1::JobState_Name(job.state()),
+                                "); only its labels can still change")),
+                            kReasonJobEnded);
+        }
+        update->ApplyTo(*job.mutable_request());
+        return absl::OkStatus();
+      });
 }
 
 absl::Status JobService::Delete(std::string_view name) {
   absl::Status valid = CheckJobName(name, "name");
   if (!valid.ok()) return valid;
-  parts_->log->Flush().IgnoreError();  // its end must be stored, or else it has not ended
-  const std::string job(name);
-  absl::MutexLock lock(&parts_->ended_jobs_mutex);
-  if (parts_->table.Find(job).has_value()) return JobNotEndedError(name);
-  const absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
-  if (!stored.ok()) return stored.status();
-  // Files first: a job without them can be deleted again, files without a job could not.
-  parts_->artifacts.Remove(job);
-  absl::Status removed = parts_->store.Remove(name);
-  parts_->ReportIfStorage(removed);
-  return ReasonOf(removed) == kReasonStorageUnavailable ? StorageUnavailableError(removed)
-                                                        : removed;
+  return parts_->ended_jobs.Delete(std::string(name));
 }
 
 absl::Status JobService::DeleteArtifact(std::string_view name) {
   const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(name, "name");
   if (!ref.ok()) return ref.status();
-  return ChangeEnded(ref->job, /*labels=*/false,
-                     [&](wan::v1::Job& job) -> absl::Status {
-                       for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
-                         if (artifact.name() != name) continue;
-                         if (artifact.has_delete_time()) return ExpiredError(name);
-                         *artifact.mutable_delete_time() = ToProto(parts_->clock.Now());
-                         return parts_->artifacts.RemoveFile(ref->job, ref->file);
-                       }
-                       return ArtifactNotFound(job, *ref);
-                     })
-      .status();
+  return parts_->ended_jobs.DeleteArtifact(*ref);
 }
 
 absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
@@ -663,9 +570,10 @@ void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
     parts_->callers.Await(name);
     return;
   }
-  parts_->callers.Forget(name);
-  parts_->table.Cancel(name, StopCause::kCancelled,
-                       deadline_passed ? kDeadlineExceeded : kCallerWentAway);
+  // Somebody else may have joined it since.
+  if (!parts_->callers.Forget(name)) return;
+  parts_->EndJob(name, StopCause::kCancelled,
+                 deadline_passed ? kDeadlineExceeded : kCallerWentAway);
 }
 
 void JobService::CallerDone(const std::string& name) {

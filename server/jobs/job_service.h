@@ -182,15 +182,17 @@ class JobService {
   absl::StatusOr<std::optional<StoredJob>> FindExisting(const wan::v1::GenerationRequest& request,
                                                         const std::string& digest,
                                                         const std::string& owner) const;
+  struct Planned {
+    GenerationPlan plan;
+    std::shared_ptr<const std::string> image;  // null: text to video
+  };
+  // Checks and plans a request whose sizes are right. On OK the model counts a job more, and the
+  // caller has it count one less.
+  absl::StatusOr<Planned> PlanInUse(const wan::v1::GenerationRequest& request) const;
   // Checks and plans a request. The job's model is in use from then on, until Accept fails.
   absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
                                  const std::string& digest, const std::string& owner);
   absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
-  // Lets `change` write to the row of an ended job, and stores it; JOB_NOT_ENDED.
-  absl::StatusOr<wan::v1::Job> ChangeEnded(
-      const std::string& name, bool labels,
-      const std::function<absl::Status(wan::v1::Job&)>& change);
-
   const std::unique_ptr<Parts> parts_;
 };
 

@@ -192,6 +192,16 @@ TEST_F(ResumeTest, AJobThatIsCancelledBeforeItGoesOnLeavesNoSavepoint) {
   EXPECT_FALSE(fs::exists(SavepointOf(name)));
 }
 
+TEST_F(ResumeTest, AJobThatIsKilledTooOftenLeavesNoSavepoint) {
+  options_.max_attempts = 1;
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  Restart(Kill());
+  EXPECT_EQ(Get(name).state(), wan::v1::JOB_STATE_FAILED);
+  EXPECT_FALSE(fs::exists(SavepointOf(name)));
+}
+
 TEST_F(ResumeTest, ADamagedSavepointIsToldAndTheJobBeginsAtItsStart) {
   Open();
   const std::string name = CreateHeld("Step_2_Inference");

@@ -1,0 +1,52 @@
+#include "server/jobs/request_identity.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "server/store/digest.h"
+
+namespace wan::server {
+namespace {
+
+// Hashes the bytes that are serialised into it, so that a request with a large image is not copied.
+class HashingStream final : public google::protobuf::io::CopyingOutputStream {
+ public:
+  bool Write(const void* data, int size) override {
+    hash_.Update({static_cast<const char*>(data), static_cast<size_t>(size)});
+    return true;
+  }
+  std::string FinishHex() { return hash_.FinishHex(); }
+
+ private:
+  Sha256 hash_;
+};
+
+}  // namespace
+
+std::string DigestOf(const wan::v1::GenerationRequest& request) {
+  HashingStream hash;
+  {
+    google::protobuf::io::CopyingOutputStreamAdaptor stream(&hash);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);  // sorts map entries
+    request.SerializeToCodedStream(&coded);
+  }
+  return hash.FinishHex();
+}
+
+void RequestIdLocks::Lock(const std::string& owner, const std::string& request_id) {
+  const std::pair key(owner, request_id);
+  absl::MutexLock lock(&mutex_);
+  const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_.contains(key); };
+  mutex_.Await(absl::Condition(&free));
+  held_.insert(key);
+}
+
+void RequestIdLocks::Unlock(const std::string& owner, const std::string& request_id) {
+  absl::MutexLock lock(&mutex_);
+  held_.erase({owner, request_id});
+}
+
+}  // namespace wan::server

@@ -1,0 +1,32 @@
+// When two requests are the same, and how calls with one request_id take turns.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// Returns the SHA-256 of the whole request, image included, in lower-case hex. Equal requests have
+// equal digests. Any thread may call it.
+std::string DigestOf(const wan::v1::GenerationRequest& request);
+
+// Lets one thread at a time create a job with a given owner and request_id, so that a retry finds
+// the job of the first call instead of competing with it. Thread-safe.
+class RequestIdLocks {
+ public:
+  // Waits for the thread that holds the id. Whoever locks several ids locks them in ascending
+  // order.
+  void Lock(const std::string& owner, const std::string& request_id);
+  void Unlock(const std::string& owner, const std::string& request_id);
+
+ private:
+  absl::Mutex mutex_;
+  std::set<std::pair<std::string, std::string>> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

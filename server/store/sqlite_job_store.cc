@@ -1,12 +1,8 @@
 #include "server/store/sqlite_job_store.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <functional>
 #include <limits>
 #include <set>
@@ -20,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/store/database_files.h"
 #include "server/store/group_sync.h"
 #include "server/store/job_keys.h"
 #include "server/store/sqlite_schema.h"
@@ -101,61 +98,6 @@ std::string RowOf(wan::v1::Job job) {
   job.clear_last_sequence();
   return job.SerializeAsString();
 }
-
-// Remembers which file was opened. If its folder is removed, or its disk unmounted, SQLite would go
-// on writing a file that no later start finds.
-class FilePlace {
- public:
-  explicit FilePlace(const std::string& file) : file_(file) {
-    is_file_ = stat(file_.c_str(), &opened_) == 0;
-  }
-
-  absl::Status Check(const std::string& where) const {
-    struct stat now = {};
-    if (!is_file_ || (stat(file_.c_str(), &now) == 0 && now.st_ino == opened_.st_ino &&
-                      now.st_dev == opened_.st_dev)) {
-      return absl::OkStatus();
-    }
-    return WithReason(absl::UnavailableError(absl::StrCat(
-                          where,
-                          " was removed or replaced while it was open; put it back, or "
-                          "restart the server to begin with what is there")),
-                      kReasonStorageUnavailable);
-  }
-
- private:
-  const std::string file_;
-  bool is_file_ = false;  // false: in memory
-  struct stat opened_ = {};
-};
-
-// Syncs the write-ahead log beside a database. A descriptor of its own does no harm there: SQLite's
-// locks, which would end when it is closed, are on the database's file.
-class LogFile {
- public:
-  LogFile(const std::string& database, const std::string& where)
-      : path_(database + "-wal"), where_(where) {}
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
-  ~LogFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-
-  absl::Status Sync() {
-    // SQLite makes the file at the first write, and keeps it until the database is closed.
-    if (descriptor_ < 0) descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor_ >= 0 && fdatasync(descriptor_) == 0) return absl::OkStatus();
-    return WithReason(absl::UnavailableError(absl::StrCat(
-                          where_, ": ", path_, " could not be synced (",
-                          std::generic_category().message(errno), "); the disk must take writes")),
-                      kReasonStorageUnavailable);
-  }
-
- private:
-  const std::string path_;
-  const std::string where_;
-  int descriptor_ = -1;
-};
 
 class SqliteJobStore final : public JobStore {
  public:
@@ -288,9 +230,7 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override {
     std::vector<StoredJob> jobs;
     for (int64_t before = kNewest;;) {
-      const absl::StatusOr<std::vector<JobRow>> rows =
-          ReadRows({wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING}, std::nullopt, before,
-                   kRowsAtOnce);
+      const absl::StatusOr<std::vector<JobRow>> rows = ReadUnfinished(before);
       if (!rows.ok()) return rows.status();
       for (const JobRow& row : *rows) {
         before = row.number;
@@ -470,13 +410,7 @@ class SqliteJobStore final : public JobStore {
     if (!IsFinal(static_cast<wan::v1::JobState>(find.getColumn(1).getInt()))) {
       return JobNotEndedError(job);
     }
-    DeleteJobKeys(db, number);
-    for (const char* const rows :
-         {"events WHERE job", "reports WHERE job", "images WHERE job", "jobs WHERE number"}) {
-      SQLite::Statement remove(db, absl::StrCat("DELETE FROM ", rows, " = ?"));
-      remove.bind(1, number);
-      remove.exec();
-    }
+    DeleteRows(number);
     SQLite::Statement note(db, "INSERT INTO removed_jobs (name) VALUES (?)");
     note.bind(1, std::string(job));
     note.exec();
@@ -513,32 +447,27 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  // Returns at most `limit` rows with a number below `before`, newest first. `limit` bounds the
-  // work, however many jobs there are, because each state has an index in this order, for all
-  // owners and for each of them.
-  absl::StatusOr<std::vector<JobRow>> ReadRows(const std::vector<wan::v1::JobState>& states,
-                                               const std::optional<std::string>& owner,
-                                               int64_t before, int limit) {
+  // Returns the newest QUEUED and RUNNING rows with a number below `before`, newest first, at most
+  // kRowsAtOnce. That bounds the work, however many jobs there are, because each state has an index
+  // in this order.
+  absl::StatusOr<std::vector<JobRow>> ReadUnfinished(int64_t before) {
     using Rows = std::vector<JobRow>;
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
       SQLite::Database& db = *database_;
       std::vector<int64_t> numbers;
-      // One query for each state, or one for all of them.
-      std::vector<std::optional<wan::v1::JobState>> wanted(states.begin(), states.end());
-      if (wanted.empty()) wanted.emplace_back();
-      for (const std::optional<wan::v1::JobState>& state : wanted) {
-        SQLite::Statement select(db, absl::StrCat("SELECT number FROM jobs WHERE number < ?1",
-                                                  state.has_value() ? " AND state = ?2" : "",
-                                                  owner.has_value() ? " AND owner = ?3" : "",
-                                                  " ORDER BY number DESC LIMIT ?4"));
-        select.bind(1, before);
-        if (state.has_value()) select.bind(2, static_cast<int>(*state));
-        if (owner.has_value()) select.bind(3, *owner);
-        select.bind(4, limit);
-        while (select.executeStep()) numbers.push_back(select.getColumn(0).getInt64());
+      SQLite::Statement find(db,
+                             "SELECT number FROM jobs WHERE number < ? AND state = ? "
+                             "ORDER BY number DESC LIMIT ?");
+      for (const wan::v1::JobState state :
+           {wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING}) {
+        find.bind(1, before);
+        find.bind(2, static_cast<int>(state));
+        find.bind(3, kRowsAtOnce);
+        while (find.executeStep()) numbers.push_back(find.getColumn(0).getInt64());
+        find.reset();
       }
       std::sort(numbers.begin(), numbers.end(), std::greater<>());
-      if (numbers.size() > static_cast<size_t>(limit)) numbers.resize(static_cast<size_t>(limit));
+      if (numbers.size() > kRowsAtOnce) numbers.resize(kRowsAtOnce);
       Rows rows;
       SQLite::Statement select(db, absl::StrCat(kSelectJob, "WHERE number = ?"));
       for (const int64_t number : numbers) {
@@ -601,17 +530,24 @@ class SqliteJobStore final : public JobStore {
     return unsynced_.ok() ? place_.Check(where_) : unsynced_;
   }
 
+  // Takes back a job that was added.
   void RemoveJob(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     SQLite::Transaction transaction(*database_);
-    for (const char* const rows : {"events WHERE job", "images WHERE job", "job_labels WHERE job",
-                                   "job_keys WHERE job", "jobs WHERE number"}) {
-      SQLite::Statement remove(
-          *database_,
-          absl::StrCat("DELETE FROM ", rows, " = (SELECT number FROM jobs WHERE name = ?)"));
-      remove.bind(1, name);
+    SQLite::Statement find(*database_, "SELECT number FROM jobs WHERE name = ?");
+    find.bind(1, name);
+    if (find.executeStep()) DeleteRows(find.getColumn(0).getInt64());
+    transaction.commit();
+  }
+
+  // Deletes a job and all that belongs to it.
+  void DeleteRows(int64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    DeleteJobKeys(*database_, number);
+    for (const char* const rows :
+         {"events WHERE job", "reports WHERE job", "images WHERE job", "jobs WHERE number"}) {
+      SQLite::Statement remove(*database_, absl::StrCat("DELETE FROM ", rows, " = ?"));
+      remove.bind(1, number);
       remove.exec();
     }
-    transaction.commit();
   }
 
   void InsertEvents(const std::string& job, int64_t number, std::span<const wan::v1::Event> events)

@@ -1,0 +1,44 @@
+#include "server/store/database_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+
+FilePlace::FilePlace(const std::string& file) : file_(file) {
+  is_file_ = stat(file_.c_str(), &opened_) == 0;
+}
+
+absl::Status FilePlace::Check(const std::string& where) const {
+  struct stat now = {};
+  if (!is_file_ || (stat(file_.c_str(), &now) == 0 && now.st_ino == opened_.st_ino &&
+                    now.st_dev == opened_.st_dev)) {
+    return absl::OkStatus();
+  }
+  return WithReason(absl::UnavailableError(absl::StrCat(
+                        where,
+                        " was removed or replaced while it was open; put it back, or restart the "
+                        "server to begin with what is there")),
+                    kReasonStorageUnavailable);
+}
+
+absl::Status LogFile::Sync() {
+  if (file_ == nullptr) {
+    auto opened = std::make_unique<const Descriptor>(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (opened->get() >= 0) file_ = std::move(opened);
+  }
+  if (file_ != nullptr && fdatasync(file_->get()) == 0) return absl::OkStatus();
+  return WithReason(absl::UnavailableError(absl::StrCat(
+                        where_, ": ", path_, " could not be synced (",
+                        std::generic_category().message(errno), "); the disk must take writes")),
+                    kReasonStorageUnavailable);
+}
+
+}  // namespace wan::server

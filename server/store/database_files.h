@@ -1,0 +1,51 @@
+// The files of an open database, outside of SQLite: whether they are still there, and that what was
+// written to them is on the disk.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/store/durable_file.h"
+
+namespace wan::server {
+
+// Remembers which file was opened. If its folder is removed, or its disk unmounted, SQLite would go
+// on writing a file that no later start finds. Any thread may call Check.
+class FilePlace {
+ public:
+  // A file that is not there is a database in memory.
+  explicit FilePlace(const std::string& file);
+
+  // UNAVAILABLE (STORAGE_UNAVAILABLE), which names `where`, if another file, or none, has the name
+  // now.
+  absl::Status Check(const std::string& where) const;
+
+ private:
+  const std::string file_;
+  bool is_file_ = false;
+  struct stat opened_ = {};
+};
+
+// Syncs the write-ahead log beside a database. A descriptor of its own does no harm there: SQLite's
+// locks, which would end when it is closed, are on the database's file. One call at a time.
+class LogFile {
+ public:
+  // `where` names the database in messages.
+  LogFile(const std::string& database, const std::string& where)
+      : path_(database + "-wal"), where_(where) {}
+
+  // Returns once what was written before is on the disk. UNAVAILABLE (STORAGE_UNAVAILABLE) if that
+  // cannot be told.
+  absl::Status Sync();
+
+ private:
+  const std::string path_;
+  const std::string where_;
+  // SQLite makes the file at the first write, and keeps it until the database is closed.
+  std::unique_ptr<const Descriptor> file_;
+};
+
+}  // namespace wan::server

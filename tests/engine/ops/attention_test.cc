@@ -118,24 +118,26 @@ TEST(Attention, RoundsOnlyInputsAndResultInBf16) {
   EXPECT_GT(RelativeError(rounded, Plain(q, k, v)), kTolerance);
 }
 
+using Problem = AttentionProblem;
+
+// The kernel for `problem` with one thing changed.
+AttentionKernel Chosen(Problem problem, void (*change)(Problem&)) {
+  change(problem);
+  return ChooseAttentionKernel(problem);
+}
+
 // That cuDNN's kernel really runs, and runs right, is seen on a GPU: tests/gpu/ops_gpu_test.cc.
 TEST(Attention, ChoosesCudnnWhereItHasAKernel) {
   const AttentionProblem a14b{
       .device = at::kCUDA, .dtype = at::kBFloat16, .queries = 75600, .keys = 512, .head_dim = 128};
   EXPECT_EQ(ChooseAttentionKernel(a14b), AttentionKernel::kCudnn);
 
-  const auto chosen = [&](auto change) {
-    AttentionProblem problem = a14b;
-    change(problem);
-    return ChooseAttentionKernel(problem);
-  };
-  using Problem = AttentionProblem;
   for (const auto change : {
            +[](Problem& p) { p.head_dim = 8; },
            +[](Problem& p) { p.queries = 2; },
            +[](Problem& p) { p.keys = 2; },
        }) {
-    EXPECT_EQ(chosen(change), AttentionKernel::kCudnn);
+    EXPECT_EQ(Chosen(a14b, change), AttentionKernel::kCudnn);
   }
   for (const auto change : {
            +[](Problem& p) { p.device = at::kCPU; },
@@ -146,7 +148,7 @@ TEST(Attention, ChoosesCudnnWhereItHasAKernel) {
            +[](Problem& p) { p.queries = 1; },
            +[](Problem& p) { p.keys = 1; },
        }) {
-    EXPECT_EQ(chosen(change), AttentionKernel::kLibTorch);
+    EXPECT_EQ(Chosen(a14b, change), AttentionKernel::kLibTorch);
   }
 }
 
@@ -159,17 +161,11 @@ TEST(Attention, ChoosesTheHopperKernelForLongSequencesOnHopper) {
                               .compute_capability = 90};
   EXPECT_EQ(ChooseAttentionKernel(a14b), AttentionKernel::kHopper);
 
-  const auto chosen = [&](auto change) {
-    AttentionProblem problem = a14b;
-    change(problem);
-    return ChooseAttentionKernel(problem);
-  };
-  using Problem = AttentionProblem;
   for (const auto change : {
            +[](Problem& p) { p.queries = 1; },
            +[](Problem& p) { p.keys = 1024; },
        }) {
-    EXPECT_EQ(chosen(change), AttentionKernel::kHopper);
+    EXPECT_EQ(Chosen(a14b, change), AttentionKernel::kHopper);
   }
   for (const auto change : {
            +[](Problem& p) { p.compute_capability = 0; },
@@ -180,14 +176,14 @@ TEST(Attention, ChoosesTheHopperKernelForLongSequencesOnHopper) {
            +[](Problem& p) { p.head_dim = 64; },
            +[](Problem& p) { p.keys = 1023; },
        }) {
-    EXPECT_EQ(chosen(change), AttentionKernel::kCudnn);
+    EXPECT_EQ(Chosen(a14b, change), AttentionKernel::kCudnn);
   }
   for (const auto change : {
            +[](Problem& p) { p.device = at::kCPU; },
            +[](Problem& p) { p.dtype = at::kHalf; },
            +[](Problem& p) { p.head_dim = 192; },
        }) {
-    EXPECT_EQ(chosen(change), AttentionKernel::kLibTorch);
+    EXPECT_EQ(Chosen(a14b, change), AttentionKernel::kLibTorch);
   }
 }
 

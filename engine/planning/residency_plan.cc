@@ -124,6 +124,15 @@ uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles, int processors)
          static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, processors);
 }
 
+// Host memory that savepoints hold: one that is being made, one that waits and one that is being
+// written, each the latents and what a solver of the second order remembers.
+uint64_t SavepointBytes(const MemoryJob& job) {
+  constexpr int64_t kSavepoints = 3;
+  constexpr int64_t kTensors = 4;
+  return static_cast<uint64_t>(kSavepoints * kTensors * job.transformer.out_channels *
+                               job.latents.frames * job.latents.height * job.latents.width * kFp32);
+}
+
 // Adds up stages for one set of policies.
 class Sums {
  public:
@@ -153,6 +162,7 @@ class Sums {
         const StageMemory preview = Stage(in_use, activations.preview, vae);
         if (preview.total() > step.total()) step = preview;
       }
+      step.host += SavepointBytes(job_);
       choice.steps.push_back(step);
     }
     if (job_.decodes) {

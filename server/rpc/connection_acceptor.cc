@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(
   if (listeners.empty()) {
     return absl::UnavailableError(
         absl::StrCat(std::string(setting), ": cannot listen on ", ToString(address),
-                     ": the port is taken, or the host is no address of this machine"));
+                     ": the port is taken, or the machine does not have this address"));
   }
   return std::unique_ptr<ConnectionAcceptor>(
       new ConnectionAcceptor(std::move(listeners), port, limits));

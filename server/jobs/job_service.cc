@@ -17,29 +17,19 @@
 #include "server/conversion/job_update.h"
 #include "server/conversion/names.h"
 #include "server/conversion/validation.h"
-#include "server/jobs/callers.h"
-#include "server/jobs/deadline_timer.h"
-#include "server/jobs/ended_jobs.h"
 #include "server/jobs/engine_call.h"
-#include "server/jobs/executor.h"
-#include "server/jobs/job_runner.h"
+#include "server/jobs/job_service_parts.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/list_query.h"
 #include "server/jobs/request_identity.h"
-#include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
-#include "server/store/canary_record.h"
 #include "server/store/digest.h"
-#include "server/store/reopening_job_store.h"
-#include "server/store/sqlite_job_store.h"
 
 namespace wan::server {
 namespace {
 
-constexpr char kDatabaseFile[] = "jobs.db";
 constexpr int kMaxBatch = 100;
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
-constexpr char kCallerWentAway[] = "caller went away";
 
 // Appends the violations of `more` whose field has none yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
@@ -63,139 +53,6 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
 }
 
 }  // namespace
-
-struct JobService::Parts {
-  Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
-      : listeners(options.listeners),
-        engine(engine_in),
-        clock(clock_in),
-        store([this, file = options.data_dir / kDatabaseFile] { return OpenStore(file); },
-              [this, file = options.data_dir / kDatabaseFile] {
-                return OpenSqliteJobStoreForReading(
-                    file, [this](const absl::Status& problem) { Tell(problem); });
-              }),
-        artifacts(options.data_dir),
-        savepoints(options.data_dir),
-        storage(clock),
-        log(std::make_unique<EventLog>(store, clock,
-                                       [this](const absl::Status& problem) {
-                                         ReportIfStorage(problem);
-                                         Tell(problem);
-                                       })),
-        timer(clock),
-        models(engine, executor, clock,
-               {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners,
-                [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
-                options.model_roots}),
-        table({store, *log, models, timer, estimator, clock, engine.Device().device,
-               engine.Device().dtype, options.queue_capacity, options.max_attempts,
-               options.listeners}),
-        runner({engine, store, table, *log, artifacts, savepoints, estimator, clock, storage,
-                options.sinks,
-                [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
-                options.listeners, options.savepoint_interval, options.server_version}),
-        ended_jobs({store, *log, table, artifacts, clock,
-                    [this](const absl::Status& problem) { storage.Report(problem); }}),
-        callers(clock, options.caller_grace, [this](const std::string& job) {
-          EndJob(job, StopCause::kCancelled, kCallerWentAway);
-        }) {}
-
-  // The log must die before the table: its last writes call back into it.
-  ~Parts() {
-    storage.Stop();
-    callers.Stop();
-    log.reset();
-  }
-
-  // Called on the executor's thread. What runs now is the executor's last work.
-  void LoseDevice(DeviceLoss cause, const absl::Status& problem) {
-    table.LoseDevice();
-    for (StateListener* listener : listeners) listener->OnDeviceLost(cause, problem);
-    executor.Halt();
-  }
-
-  // The executor's first task, so that no model is loaded on a device that computes wrongly.
-  void CheckDevice(const std::filesystem::path& data_dir) {
-    const auto canary = CallEngine([&] { return engine.RunCanary(); });
-    absl::Status status = canary.status();
-    if (canary.ok() && canary->has_value()) status = CompareCanary(data_dir, **canary);
-    if (status.ok()) return;
-    if (IsDeviceLost(status)) return LoseDevice(DeviceLoss::kCanary, status);
-    for (StateListener* listener : listeners) listener->OnProblem(status);
-  }
-
-  // From outside. The savepoint of a job that runs goes when it has stopped.
-  void EndJob(const std::string& job, StopCause cause, std::string_view reason) {
-    table.Cancel(job, cause, reason);
-    const std::optional<wan::v1::Job> after = table.Find(job);
-    if (!after.has_value() || IsFinal(after->state())) savepoints.Remove(job);
-  }
-
-  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file) {
-    std::error_code ignored;  // if this fails, opening the file fails and says why
-    std::filesystem::create_directories(file.parent_path(), ignored);
-    return OpenSqliteJobStore(file, [this](const absl::Status& problem) { Tell(problem); });
-  }
-
-  // Takes over what an earlier process left. The store must be open.
-  absl::Status Recover();
-  // Returns OK if a job could write its row, events and artifacts now.
-  absl::Status ProbeStorage();
-
-  void Tell(const absl::Status& problem) {
-    for (StateListener* listener : listeners) listener->OnProblem(problem);
-  }
-  void ReportIfStorage(const absl::Status& problem) {
-    if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
-  }
-
-  const std::vector<StateListener*> listeners;
-  Engine& engine;
-  Clock& clock;
-  ReopeningJobStore store;
-  const ArtifactStore artifacts;
-  const SavepointStore savepoints;
-  StorageWatch storage;
-  std::unique_ptr<EventLog> log;
-  TimeEstimator estimator;
-  DeadlineTimer timer;
-  Executor executor;
-  ModelRegistry models;
-  JobTable table;
-  JobRunner runner;
-  RequestIdLocks request_ids;
-  EndedJobs ended_jobs;
-  Callers callers;
-  bool recovered = false;  // used by Open's thread, then by the storage watch's alone
-  absl::Mutex stop_mutex;
-  bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
-};
-
-absl::Status JobService::Parts::Recover() {
-  // Keep the videos of unknown jobs: the database may have been replaced by a new one.
-  absl::Status removed = artifacts.RemoveLeftovers([&](const std::string& job) {
-    const absl::StatusOr<StoredJob> stored = store.Get(job);
-    return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
-  });
-  absl::Status status = table.Recover();
-  if (status.ok()) {
-    // Now the table has every job that may go on, and none that the recovery ended.
-    removed.Update(savepoints.RemoveLeftovers(
-        [&](const std::string& job) { return table.Find(job).has_value(); }));
-  }
-  if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
-  recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;
-  return status;
-}
-
-absl::Status JobService::Parts::ProbeStorage() {
-  if (absl::Status opened = store.Reopen(); !opened.ok()) return opened;
-  if (!recovered) {
-    if (absl::Status status = Recover(); !status.ok()) return status;
-  }
-  if (absl::Status status = store.CheckWritable(); !status.ok()) return status;
-  return artifacts.CheckWritable(runner.least_free_bytes());
-}
 
 absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
                                                              Engine& engine, Clock& clock) {

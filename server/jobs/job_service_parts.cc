@@ -1,0 +1,114 @@
+#include "server/jobs/job_service_parts.h"
+
+#include <optional>
+#include <system_error>
+
+#include "engine/api/errors.h"
+#include "server/conversion/names.h"
+#include "server/jobs/engine_call.h"
+#include "server/store/canary_record.h"
+#include "server/store/sqlite_job_store.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kDatabaseFile[] = "jobs.db";
+
+}  // namespace
+
+JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
+    : listeners(options.listeners),
+      engine(engine_in),
+      clock(clock_in),
+      store([this, file = options.data_dir / kDatabaseFile] { return OpenStore(file); },
+            [this, file = options.data_dir / kDatabaseFile] {
+              return OpenSqliteJobStoreForReading(
+                  file, [this](const absl::Status& problem) { Tell(problem); });
+            }),
+      artifacts(options.data_dir),
+      savepoints(options.data_dir),
+      storage(clock),
+      log(std::make_unique<EventLog>(store, clock,
+                                     [this](const absl::Status& problem) {
+                                       ReportIfStorage(problem);
+                                       Tell(problem);
+                                     })),
+      timer(clock),
+      models(engine, executor, clock,
+             {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners,
+              [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
+              options.model_roots}),
+      table({store, *log, models, timer, estimator, clock, engine.Device().device,
+             engine.Device().dtype, options.queue_capacity, options.max_attempts,
+             options.listeners}),
+      runner({engine, store, table, *log, artifacts, savepoints, estimator, clock, storage,
+              options.sinks,
+              [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
+              options.listeners, options.savepoint_interval, options.server_version}),
+      ended_jobs({store, *log, table, artifacts, clock,
+                  [this](const absl::Status& problem) { storage.Report(problem); }}),
+      callers(clock, options.caller_grace, [this](const std::string& job) {
+        EndJob(job, StopCause::kCancelled, kCallerWentAway);
+      }) {}
+
+JobService::Parts::~Parts() {
+  storage.Stop();
+  callers.Stop();
+  log.reset();
+}
+
+void JobService::Parts::LoseDevice(DeviceLoss cause, const absl::Status& problem) {
+  table.LoseDevice();
+  for (StateListener* listener : listeners) listener->OnDeviceLost(cause, problem);
+  executor.Halt();
+}
+
+void JobService::Parts::CheckDevice(const std::filesystem::path& data_dir) {
+  const auto canary = CallEngine([&] { return engine.RunCanary(); });
+  absl::Status status = canary.status();
+  if (canary.ok() && canary->has_value()) status = CompareCanary(data_dir, **canary);
+  if (status.ok()) return;
+  if (IsDeviceLost(status)) return LoseDevice(DeviceLoss::kCanary, status);
+  for (StateListener* listener : listeners) listener->OnProblem(status);
+}
+
+void JobService::Parts::EndJob(const std::string& job, StopCause cause, std::string_view reason) {
+  table.Cancel(job, cause, reason);
+  const std::optional<wan::v1::Job> after = table.Find(job);
+  if (!after.has_value() || IsFinal(after->state())) savepoints.Remove(job);
+}
+
+absl::StatusOr<std::unique_ptr<JobStore>> JobService::Parts::OpenStore(
+    const std::filesystem::path& file) {
+  std::error_code ignored;  // if this fails, opening the file fails and says why
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  return OpenSqliteJobStore(file, [this](const absl::Status& problem) { Tell(problem); });
+}
+
+absl::Status JobService::Parts::Recover() {
+  // Keep the videos of unknown jobs: the database may have been replaced by a new one.
+  absl::Status removed = artifacts.RemoveLeftovers([&](const std::string& job) {
+    const absl::StatusOr<StoredJob> stored = store.Get(job);
+    return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
+  });
+  absl::Status status = table.Recover();
+  if (status.ok()) {
+    // Now the table has every job that may go on, and none that the recovery ended.
+    removed.Update(savepoints.RemoveLeftovers(
+        [&](const std::string& job) { return table.Find(job).has_value(); }));
+  }
+  if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
+  recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;
+  return status;
+}
+
+absl::Status JobService::Parts::ProbeStorage() {
+  if (absl::Status opened = store.Reopen(); !opened.ok()) return opened;
+  if (!recovered) {
+    if (absl::Status status = Recover(); !status.ok()) return status;
+  }
+  if (absl::Status status = store.CheckWritable(); !status.ok()) return status;
+  return artifacts.CheckWritable(runner.least_free_bytes());
+}
+
+}  // namespace wan::server

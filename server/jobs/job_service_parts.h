@@ -1,0 +1,87 @@
+// What JobService is made of, and how the parts are wired together. Only the sources of JobService
+// include it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/conversion/errors.h"
+#include "server/jobs/callers.h"
+#include "server/jobs/deadline_timer.h"
+#include "server/jobs/ended_jobs.h"
+#include "server/jobs/executor.h"
+#include "server/jobs/job_runner.h"
+#include "server/jobs/job_service.h"
+#include "server/jobs/job_table.h"
+#include "server/jobs/model_registry.h"
+#include "server/jobs/request_identity.h"
+#include "server/jobs/storage_watch.h"
+#include "server/jobs/time_estimator.h"
+#include "server/store/artifact_store.h"
+#include "server/store/reopening_job_store.h"
+#include "server/store/savepoint_store.h"
+#include "server/watch/event_log.h"
+
+namespace wan::server {
+
+// The reason of a cancelled job whose last caller has gone.
+inline constexpr char kCallerWentAway[] = "caller went away";
+
+// In the order in which they are made; each may use those before it.
+struct JobService::Parts {
+  Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in);
+  // The log goes before the table: its last writes call back into it.
+  ~Parts();
+
+  // Called on the executor's thread. What runs now is the executor's last work.
+  void LoseDevice(DeviceLoss cause, const absl::Status& problem);
+
+  // The executor's first task, so that no model is loaded on a device that computes wrongly.
+  void CheckDevice(const std::filesystem::path& data_dir);
+
+  // Ends a job from outside. The savepoint of a job that runs goes when it has stopped.
+  void EndJob(const std::string& job, StopCause cause, std::string_view reason);
+
+  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file);
+
+  // Takes over what an earlier process left. The store must be open.
+  absl::Status Recover();
+  // Returns OK if a job could write its row, events and artifacts now.
+  absl::Status ProbeStorage();
+
+  void Tell(const absl::Status& problem) {
+    for (StateListener* listener : listeners) listener->OnProblem(problem);
+  }
+  void ReportIfStorage(const absl::Status& problem) {
+    if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
+  }
+
+  const std::vector<StateListener*> listeners;
+  Engine& engine;
+  Clock& clock;
+  ReopeningJobStore store;
+  const ArtifactStore artifacts;
+  const SavepointStore savepoints;
+  StorageWatch storage;
+  std::unique_ptr<EventLog> log;
+  TimeEstimator estimator;
+  DeadlineTimer timer;
+  Executor executor;
+  ModelRegistry models;
+  JobTable table;
+  JobRunner runner;
+  RequestIdLocks request_ids;
+  EndedJobs ended_jobs;
+  Callers callers;
+  bool recovered = false;  // used by Open's thread, then by the storage watch's alone
+  absl::Mutex stop_mutex;
+  bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
+};
+
+}  // namespace wan::server

@@ -15,13 +15,14 @@
 #include <cstdint>
 #include <limits>
 #include <list>
+#include <optional>
 #include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/auth/tls_files.h"
+#include "server/calls/tls_contexts.h"
 
 namespace wan::server {
 namespace {
@@ -173,31 +174,12 @@ error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
 
 }  // namespace
 
-namespace {
-
-// TLS 1.2 and 1.3 with the material, which ReadTlsFiles has checked; null if OpenSSL refuses it all
-// the same, for example a key that is too short for its security level.
-std::shared_ptr<asio::ssl::context> MakeContext(const TlsMaterial& material) {
-  auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
-  if (SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION) != 1) return nullptr;
-  error_code error;
-  context->use_certificate_chain(asio::buffer(material.certificate), error);
-  if (!error) {
-    context->use_private_key(asio::buffer(material.key), asio::ssl::context::pem, error);
-  }
-  if (!error && !material.client_ca.empty()) {
-    context->add_certificate_authority(asio::buffer(material.client_ca), error);
-    context->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert);
-  }
-  return error ? nullptr : context;
-}
-
-}  // namespace
-
 struct MetricsServer::Parts {
   Parts(std::shared_ptr<const prometheus::Collectable> collectable,
         const MetricsServerLimits& server_limits, TlsFiles* tls_files)
-      : metrics(std::move(collectable)), limits(server_limits), tls(tls_files) {}
+      : metrics(std::move(collectable)), limits(server_limits) {
+    if (tls_files != nullptr) tls.emplace(*tls_files);
+  }
 
   // Begins a connection over a stream of one kind.
   template <typename Stream>
@@ -208,16 +190,6 @@ struct MetricsServer::Parts {
     connection->Start();
   }
 
-  // The context of what the files hold now.
-  std::shared_ptr<asio::ssl::context> Context() {
-    std::shared_ptr<const TlsMaterial> now = tls->Current();
-    if (now != material) {
-      context = MakeContext(*now);
-      material = std::move(now);
-    }
-    return context;
-  }
-
   void Accept() {
     acceptor.async_accept([this](error_code error, tcp::socket socket) {
       if (error) {
@@ -225,9 +197,9 @@ struct MetricsServer::Parts {
         return;
       }
       MakeRoom();
-      if (tls == nullptr) {
+      if (!tls.has_value()) {
         Begin<PlainStream>(std::move(socket), nullptr);
-      } else if (auto made = Context(); made != nullptr) {
+      } else if (auto made = tls->Current(); made != nullptr) {
         Begin<TlsStream>(std::move(socket), std::move(made));
       }
       Accept();
@@ -251,9 +223,7 @@ struct MetricsServer::Parts {
 
   const std::shared_ptr<const prometheus::Collectable> metrics;
   const MetricsServerLimits limits;
-  TlsFiles* const tls;                          // null: plain text
-  std::shared_ptr<const TlsMaterial> material;  // of the context
-  std::shared_ptr<asio::ssl::context> context;
+  std::optional<TlsContexts> tls;                  // nothing: plain text
   std::list<std::weak_ptr<Closable>> connections;  // the oldest first
   HostPort address;
   // Goes before the members above: the handlers that it still holds refer to them.

@@ -26,12 +26,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "engine/api/errors.h"
-#include "server/rpc/admission.h"
-#include "server/rpc/gatekeeper.h"
+#include "server/calls/admission.h"
+#include "server/calls/gatekeeper.h"
+#include "server/calls/worker_pool.h"
+#include "server/rpc/call_entry.h"
 #include "server/rpc/request_size.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/stream.h"
-#include "server/rpc/worker_pool.h"
 
 namespace wan::server {
 
@@ -211,7 +212,7 @@ class CallService : public grpc::Service {
   absl::StatusOr<AdmittedRequest<Request>> Enter(const grpc::CallbackServerContext& context,
                                                  const std::string& path,
                                                  const ArrivedRequest& arrived) {
-    absl::StatusOr<std::shared_ptr<Call>> call = gatekeeper_.Enter(context, path);
+    absl::StatusOr<std::shared_ptr<Call>> call = EnterCall(gatekeeper_, context, path);
     if (!call.ok()) return call.status();
     auto admitted = Admit<Request>(admission_, arrived);
     if (!admitted.ok()) return (*call)->End(admitted.status());

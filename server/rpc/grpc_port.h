@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/calls/connection_acceptor.h"
 #include "server/config/host_port.h"
-#include "server/rpc/connection_acceptor.h"
 
 namespace grpc {
 class Server;

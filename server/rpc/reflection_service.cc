@@ -12,7 +12,8 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
-#include "server/rpc/gatekeeper.h"
+#include "server/calls/gatekeeper.h"
+#include "server/rpc/call_entry.h"
 #include "server/rpc/status_conversion.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
@@ -144,7 +145,7 @@ class ReflectionService final : public Api::CallbackService {
 
   grpc::ServerBidiReactor<Request, Response>* ServerReflectionInfo(
       grpc::CallbackServerContext* context) override {
-    return new Conversation<Request, Response>(services_, gatekeeper_.Enter(*context, path_));
+    return new Conversation<Request, Response>(services_, EnterCall(gatekeeper_, *context, path_));
   }
 
  private:

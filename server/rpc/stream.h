@@ -10,10 +10,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "server/rpc/admission.h"
-#include "server/rpc/gatekeeper.h"
+#include "server/calls/admission.h"
+#include "server/calls/gatekeeper.h"
+#include "server/calls/worker_pool.h"
 #include "server/rpc/status_conversion.h"
-#include "server/rpc/worker_pool.h"
 
 namespace wan::server {
 

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
-#include "server/rpc/wake_timer.h"
+#include "server/calls/wake_timer.h"
 
 namespace wan::server {
 

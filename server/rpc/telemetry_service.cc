@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "server/calls/wake_timer.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/jobs/job_service.h"
@@ -15,7 +16,6 @@
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
 #include "server/rpc/stream_heartbeat.h"
-#include "server/rpc/wake_timer.h"
 #include "wan/v1/telemetry.grpc.pb.h"
 
 namespace wan::server {

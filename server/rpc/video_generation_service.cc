@@ -6,12 +6,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "google/protobuf/empty.pb.h"
+#include "server/calls/admission.h"
+#include "server/calls/wake_timer.h"
 #include "server/jobs/job_service.h"
-#include "server/rpc/admission.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/event_streams.h"
 #include "server/rpc/services.h"
-#include "server/rpc/wake_timer.h"
 #include "wan/v1/video_generation.grpc.pb.h"
 
 namespace wan::server {

@@ -1,4 +1,4 @@
-#include "server/rpc/worker_pool.h"
+#include "server/calls/worker_pool.h"
 
 #include <utility>
 

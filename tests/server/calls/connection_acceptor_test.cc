@@ -1,5 +1,5 @@
 // Who is let in, without gRPC: this test owns the sockets that are handed over.
-#include "server/rpc/connection_acceptor.h"
+#include "server/calls/connection_acceptor.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "server/rpc/admission.h"
+#include "server/calls/admission.h"
 
 #include "absl/strings/str_cat.h"
 #include "server/conversion/errors.h"

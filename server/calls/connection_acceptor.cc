@@ -1,4 +1,4 @@
-#include "server/rpc/connection_acceptor.h"
+#include "server/calls/connection_acceptor.h"
 
 #include <fcntl.h>
 #include <netdb.h>

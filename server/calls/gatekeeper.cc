@@ -1,13 +1,9 @@
-#include "server/rpc/gatekeeper.h"
+#include "server/calls/gatekeeper.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
-#include <grpc/grpc_security_constants.h>
-#include <grpcpp/security/auth_context.h>
-#include <grpcpp/server_context.h>
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
@@ -16,7 +12,6 @@
 namespace wan::server {
 namespace {
 
-constexpr char kAuthorization[] = "authorization";
 constexpr std::string_view kHealth = "/grpc.health.";
 constexpr std::string_view kReflection = "/grpc.reflection.";
 
@@ -148,11 +143,13 @@ Gatekeeper::Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf ow
       owner_of_(std::move(owner_of)),
       public_services_(public_services) {}
 
-absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const grpc::ServerContextBase& context,
+absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const Presented& presented,
+                                                        std::string_view peer,
                                                         std::string_view path) const {
   static constexpr MethodRule kNoRule;
   const MethodRule* const rule = FindMethodRule(path);
-  const absl::StatusOr<Principal> principal = Identify(context, rule == nullptr ? kNoRule : *rule);
+  const absl::StatusOr<Principal> principal =
+      Identify(presented, rule == nullptr ? kNoRule : *rule);
   absl::Status refused = principal.status();
   if (refused.ok() && rule == nullptr) {
     refused = absl::PermissionDeniedError(
@@ -160,33 +157,19 @@ absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const grpc::ServerContex
   }
   if (refused.ok() && principal->role < rule->least) refused = RoleRequired(*principal, *rule);
   if (refused.ok()) {
-    return std::make_shared<Call>(*rule, *principal, context.peer(), owner_of_, audit_);
+    return std::make_shared<Call>(*rule, *principal, std::string(peer), owner_of_, audit_);
   }
-  AuditEntry entry =
-      EntryOf(principal.ok() ? *principal : Principal{}, path, context.peer(), refused);
+  AuditEntry entry = EntryOf(principal.ok() ? *principal : Principal{}, path, peer, refused);
   if (!principal.ok()) entry.role.clear();
   audit_.Write(entry);
   return refused;
 }
 
-absl::StatusOr<Principal> Gatekeeper::Identify(const grpc::ServerContextBase& context,
+absl::StatusOr<Principal> Gatekeeper::Identify(const Presented& presented,
                                                const MethodRule& rule) const {
   const bool open = (public_services_.health && rule.path.starts_with(kHealth)) ||
                     (public_services_.reflection && rule.path.starts_with(kReflection));
   if (open) return Principal{"", Role::kViewer};
-  Presented presented;
-  const auto [first, last] = context.client_metadata().equal_range(kAuthorization);
-  for (auto entry = first; entry != last; ++entry) {
-    presented.authorization.emplace_back(entry->second.data(), entry->second.size());
-  }
-  const auto connection = context.auth_context();
-  std::vector<grpc::string_ref> subjects;
-  if (connection != nullptr) {
-    subjects = connection->FindPropertyValues(GRPC_X509_SUBJECT_PROPERTY_NAME);
-  }
-  if (!subjects.empty()) {
-    presented.certificate_subject = {subjects.front().data(), subjects.front().size()};
-  }
   return authenticator_.Identify(presented);
 }
 

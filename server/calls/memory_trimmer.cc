@@ -1,4 +1,4 @@
-#include "server/rpc/memory_trimmer.h"
+#include "server/calls/memory_trimmer.h"
 
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-#include "server/rpc/admission.h"
+#include "server/calls/admission.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "engine/api/errors.h"
+#include "server/calls/memory_trimmer.h"
 #include "server/conversion/errors.h"
-#include "server/rpc/memory_trimmer.h"
 #include "tests/fakes/fake_clock.h"
 
 namespace wan::server {

@@ -19,9 +19,6 @@
 namespace google::protobuf {
 class Message;
 }
-namespace grpc {
-class ServerContextBase;
-}
 
 namespace wan::server {
 
@@ -82,15 +79,15 @@ class Gatekeeper {
   Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
              PublicServices public_services);
 
-  // Whether the call of `path` ("/wan.v1.VideoGeneration/GetJob") may be made; does not block.
-  // UNAUTHENTICATED; PERMISSION_DENIED if the principal's role is too low, or the method has no
-  // rule. A refusal is written to the audit log.
-  absl::StatusOr<std::shared_ptr<Call>> Enter(const grpc::ServerContextBase& context,
+  // Whether the call of `path` ("/wan.v1.VideoGeneration/GetJob") by somebody who presents this may
+  // be made; does not block. `peer` is the caller's address as gRPC writes it:
+  // "ipv4:192.0.2.7:41234". UNAUTHENTICATED; PERMISSION_DENIED if the principal's role is too low,
+  // or the method has no rule. A refusal is written to the audit log.
+  absl::StatusOr<std::shared_ptr<Call>> Enter(const Presented& presented, std::string_view peer,
                                               std::string_view path) const;
 
  private:
-  absl::StatusOr<Principal> Identify(const grpc::ServerContextBase& context,
-                                     const MethodRule& rule) const;
+  absl::StatusOr<Principal> Identify(const Presented& presented, const MethodRule& rule) const;
 
   Authenticator& authenticator_;
   AuditLog& audit_;

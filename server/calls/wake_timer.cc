@@ -1,4 +1,4 @@
-#include "server/rpc/wake_timer.h"
+#include "server/calls/wake_timer.h"
 
 #include <utility>
 

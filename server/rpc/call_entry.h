@@ -1,0 +1,22 @@
+// How a call of gRPC comes to the gatekeeper.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "server/calls/gatekeeper.h"
+
+namespace grpc {
+class ServerContextBase;
+}
+
+namespace wan::server {
+
+// Shows the gatekeeper what the call's metadata and connection present. Does not block; errors as
+// of Gatekeeper::Enter.
+absl::StatusOr<std::shared_ptr<Call>> EnterCall(const Gatekeeper& gatekeeper,
+                                                const grpc::ServerContextBase& context,
+                                                std::string_view path);
+
+}  // namespace wan::server

@@ -3,6 +3,7 @@
 // engine that holds the first job; the data folder is real, so that every job is synced.
 //
 //   wan_bench_queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
+//   --owners 50
 //
 // The folder must not exist; it is removed at the end. Ends with 1 if a limit is not kept.
 #include <algorithm>
@@ -36,6 +37,7 @@ struct Settings {
   int queued = 5000;
   int calls = 2000;
   int callers = 4;
+  int owners = 1;
   double at_most_ms = 20;        // 99 % of CreateJob
   double restart_at_most_s = 3;  // until the service takes jobs again
 };
@@ -90,8 +92,9 @@ class Bench {
           request.set_model(kModel);
           request.set_prompt("a red circle moves to the right");
           request.set_priority(priority);
+          const std::string owner = absl::StrCat("owner ", i % settings_.owners);
           const absl::Time start = absl::Now();
-          const auto created = service_->Create(request, /*tied_to_caller=*/false);
+          const auto created = service_->Create(request, /*tied_to_caller=*/false, owner);
           times[caller].push_back(absl::Now() - start);
           ends[caller].Update(created.status());
           if (!ends[caller].ok()) return;
@@ -198,6 +201,8 @@ int Main(int argc, char** argv) {
   app.add_option("--queued", settings.queued, "jobs that wait")->check(CLI::Range(500, 1'000'000));
   app.add_option("--calls", settings.calls, "calls to measure")->check(CLI::Range(100, 1'000'000));
   app.add_option("--callers", settings.callers, "threads that call")->check(CLI::Range(1, 64));
+  app.add_option("--owners", settings.owners, "principals that the jobs belong to, in turns")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--at-most", settings.at_most_ms, "milliseconds that 99 % of CreateJob may take");
   app.add_option("--restart-at-most", settings.restart_at_most_s, "seconds of a restart");
   CLI11_PARSE(app, argc, argv);

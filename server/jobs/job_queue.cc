@@ -1,6 +1,9 @@
 #include "server/jobs/job_queue.h"
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
+#include <vector>
 
 namespace wan::server {
 
@@ -8,6 +11,13 @@ QueueSum& QueueSum::operator+=(const QueueSum& other) {
   jobs += other.jobs;
   unknown += other.unknown;
   estimate += other.estimate;
+  return *this;
+}
+
+QueueSum& QueueSum::operator-=(const QueueSum& other) {
+  jobs -= other.jobs;
+  unknown -= other.unknown;
+  estimate -= other.estimate;
   return *this;
 }
 
@@ -20,105 +30,188 @@ QueueSum SumOf(const QueueEntry& entry) {
 }  // namespace internal
 
 QueueSum JobQueue::Add(QueueEntry entry) {
-  const Key key = KeyOf(entry);
-  keys_.emplace(entry.job, key);
-  if (entry.ready) ready_[entry.model].insert(key);
-  Insert(std::move(entry));
-  const QueueSum before = order_.SumBefore(key);
-  order_.find(key)->second.announced_position = before.jobs;
+  auto lane = lanes_.find(entry.owner);
+  if (lane == lanes_.end()) {
+    lane = lanes_.try_emplace(entry.owner).first;
+    lane->second.used = use_of_(entry.owner);
+  }
+  const EntryPlace place{lane, KeyOf(entry)};
+  places_.emplace(entry.job, place);
+  models_[entry.model] += internal::SumOf(entry);
+  if (entry.ready) lane->second.ready[entry.model].insert(place.key);
+  lane->second.order.insert({place.key, std::move(entry)});
+  const QueueSum before = SumBefore(PlaceOf(place));
+  lane->second.order.find(place.key)->second.announced_position = before.jobs;
   return before;
 }
 
 void JobQueue::MarkReady(const std::string& job) {
-  const auto found = keys_.find(job);
-  if (found == keys_.end()) return;
-  QueueEntry& entry = order_.find(found->second)->second;
+  const auto found = places_.find(job);
+  if (found == places_.end()) return;
+  Lane& lane = found->second.lane->second;
+  QueueEntry& entry = lane.order.find(found->second.key)->second;
   entry.ready = true;
-  ready_[entry.model].insert(found->second);
+  lane.ready[entry.model].insert(found->second.key);
 }
 
 void JobQueue::Remove(const std::string& job) {
-  const auto found = keys_.find(job);
-  if (found == keys_.end()) return;
-  const QueueEntry entry = Take(found->second);
-  keys_.erase(entry.job);
+  const auto found = places_.find(job);
+  if (found != places_.end()) Take(found->second);
+}
+
+void JobQueue::RefreshUse() {
+  for (auto& [owner, lane] : lanes_) lane.used = use_of_(owner);
 }
 
 std::optional<QueueEntry> JobQueue::TakeFirst(
     const std::function<bool(const std::string&)>& runnable) {
-  std::optional<Key> first;
-  for (const auto& [model, keys] : ready_) {
-    ++looked_at_;
-    const Key& key = *keys.begin();
-    if ((!first.has_value() || key < *first) && runnable(model)) first = key;
+  std::map<std::string, bool> asked;
+  const auto can_run = [&](const std::string& model) {
+    const auto [answer, first] = asked.try_emplace(model, false);
+    if (first) answer->second = runnable(model);
+    return answer->second;
+  };
+  std::optional<EntryPlace> first;
+  const auto turn = [](const EntryPlace& place) {
+    return std::tuple(place.key.first, place.lane->second.used, place.key.second);
+  };
+  for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
+    for (const auto& [model, keys] : lane->second.ready) {
+      ++looked_at_;
+      const EntryPlace place{lane, *keys.begin()};
+      if ((!first.has_value() || turn(place) < turn(*first)) && can_run(model)) first = place;
+    }
   }
   if (!first.has_value()) return std::nullopt;
-  QueueEntry entry = Take(*first);
-  keys_.erase(entry.job);
-  return entry;
+  return Take(*first);
 }
 
 std::optional<int> JobQueue::Position(const std::string& job) const {
-  const auto found = keys_.find(job);
-  if (found == keys_.end()) return std::nullopt;
-  return order_.SumBefore(found->second).jobs;
+  const std::optional<QueueSum> before = Before(job);
+  if (!before.has_value()) return std::nullopt;
+  return before->jobs;
 }
 
 std::optional<QueueSum> JobQueue::Before(const std::string& job) const {
-  const auto found = keys_.find(job);
-  if (found == keys_.end()) return std::nullopt;
-  return order_.SumBefore(found->second);
+  const std::optional<Place> place = PlaceOf(job);
+  if (!place.has_value()) return std::nullopt;
+  return SumBefore(*place);
 }
 
-QueueSum JobQueue::BeforeNew(int priority) const {
-  return order_.SumBefore({-priority, std::numeric_limits<uint64_t>::max()});
+QueueSum JobQueue::BeforeNew(const std::string& owner, int priority) const {
+  const Key last(-priority, std::numeric_limits<uint64_t>::max());
+  const auto lane = lanes_.find(owner);
+  if (lane == lanes_.end()) return SumBefore({last.first, use_of_(owner), last.second});
+  const internal::QueueCut cut =
+      lane->second.order.Cut([&](const Key& key, const QueueSum&) { return key < last; });
+  return SumBefore(PlaceIn(lane->second, last, cut.before));
 }
 
-JobQueue::Place JobQueue::Front() { return {std::numeric_limits<int>::min(), 0}; }
+JobQueue::Place JobQueue::Front() {
+  return {std::numeric_limits<int>::min(), -absl::InfiniteDuration(), 0};
+}
+
+std::optional<JobQueue::Place> JobQueue::PlaceOf(const std::string& job) const {
+  const auto found = places_.find(job);
+  if (found == places_.end()) return std::nullopt;
+  return PlaceOf(found->second);
+}
 
 std::optional<JobQueue::Place> JobQueue::Visit(
     const Place& from, int limit,
     const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit) {
-  QueueSum before = order_.SumBefore(from);
-  for (auto place = order_.lower_bound(from); place != order_.end(); ++place) {
-    if (limit-- == 0) return place->first;
+  // The next entry of each lane, the first of all on top.
+  struct Next {
+    Place place;
+    Lane* lane = nullptr;
+    Tree::iterator entry;
+    QueueSum before;  // in its lane
+
+    bool operator<(const Next& other) const { return place > other.place; }
+  };
+  std::vector<Next> next;
+  next.reserve(lanes_.size());
+  QueueSum before;
+  for (auto& [owner, lane] : lanes_) {
+    const internal::QueueCut cut = CutAt(lane, from);
+    before += cut.before;
+    if (!cut.behind.has_value()) continue;
+    next.push_back(
+        {PlaceIn(lane, *cut.behind, cut.before), &lane, lane.order.find(*cut.behind), cut.before});
+  }
+  std::make_heap(next.begin(), next.end());
+  while (!next.empty()) {
+    if (limit-- == 0) return next.front().place;
+    std::pop_heap(next.begin(), next.end());
+    Next& now = next.back();
     ++looked_at_;
-    const Key key = place->first;
-    const std::optional<absl::Duration> estimate = place->second.estimate;
-    visit(place->second, before);
-    if (place->second.estimate != estimate) {
-      // The tree updates its sums only when an entry is inserted, so insert it anew.
-      QueueEntry changed = place->second;
-      place->second.estimate = estimate;
-      Take(key);
-      if (changed.ready) ready_[changed.model].insert(key);
-      Insert(std::move(changed));
-      place = order_.find(key);
+    QueueEntry& entry = now.entry->second;
+    const std::optional<absl::Duration> estimate = entry.estimate;
+    visit(entry, before);
+    if (entry.estimate != estimate) {
+      const std::optional<absl::Duration> changed = std::exchange(entry.estimate, estimate);
+      now.entry = Estimate(*now.lane, now.entry, changed);
     }
-    before += internal::SumOf(place->second);
+    const QueueSum own = internal::SumOf(now.entry->second);
+    before += own;
+    now.before += own;
+    if (++now.entry == now.lane->order.end()) {
+      next.pop_back();
+    } else {
+      now.place = PlaceIn(*now.lane, now.entry->first, now.before);
+      std::push_heap(next.begin(), next.end());
+    }
   }
   return std::nullopt;
 }
 
-void JobQueue::Insert(QueueEntry entry) {
-  models_[entry.model] += internal::SumOf(entry);
-  const Key key = KeyOf(entry);
-  order_.insert({key, std::move(entry)});
+internal::QueueCut JobQueue::CutAt(const Lane& lane, const Place& place) {
+  return lane.order.Cut(
+      [&](const Key& key, const QueueSum& before) { return PlaceIn(lane, key, before) < place; });
 }
 
-QueueEntry JobQueue::Take(const Key& key) {
-  const auto place = order_.find(key);
+JobQueue::Place JobQueue::PlaceOf(const EntryPlace& entry) const {
+  const Lane& lane = entry.lane->second;
+  const internal::QueueCut cut =
+      lane.order.Cut([&](const Key& key, const QueueSum&) { return key < entry.key; });
+  return PlaceIn(lane, entry.key, cut.before);
+}
+
+QueueSum JobQueue::SumBefore(const Place& place) const {
+  QueueSum sum;
+  for (const auto& [owner, lane] : lanes_) sum += CutAt(lane, place).before;
+  return sum;
+}
+
+JobQueue::Tree::iterator JobQueue::Estimate(Lane& lane, Tree::iterator place,
+                                            std::optional<absl::Duration> estimate) {
+  const Key key = place->first;
   QueueEntry entry = std::move(place->second);
-  order_.erase(place);
-  const QueueSum gone = internal::SumOf(entry);
+  // The tree updates its sums only when an entry is inserted, so insert it anew.
+  lane.order.erase(place);
+  QueueSum& of_model = models_[entry.model];
+  of_model -= internal::SumOf(entry);
+  entry.estimate = estimate;
+  of_model += internal::SumOf(entry);
+  return lane.order.insert({key, std::move(entry)}).first;
+}
+
+QueueEntry JobQueue::Take(const EntryPlace& place) {
+  const auto [owner, key] = place;  // a copy: the place goes with the entry
+  Lane& lane = owner->second;
+  const auto found = lane.order.find(key);
+  QueueEntry entry = std::move(found->second);
+  lane.order.erase(found);
+  places_.erase(entry.job);
   const auto model = models_.find(entry.model);
-  model->second += {-gone.jobs, -gone.unknown, -gone.estimate};
+  model->second -= internal::SumOf(entry);
   if (model->second.jobs == 0) models_.erase(model);
-  const auto ready = ready_.find(entry.model);
-  if (ready != ready_.end()) {
+  const auto ready = lane.ready.find(entry.model);
+  if (ready != lane.ready.end()) {
     ready->second.erase(key);
-    if (ready->second.empty()) ready_.erase(ready);
+    if (ready->second.empty()) lane.ready.erase(ready);
   }
+  if (lane.order.empty()) lanes_.erase(owner);
   return entry;
 }
 

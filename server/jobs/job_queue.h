@@ -1,6 +1,7 @@
-// Decides which job runs next: by priority, then by age.
+// Decides which job runs next: by priority, then by what the principals have used, then by age.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <ext/pb_ds/assoc_container.hpp>
 #include <ext/pb_ds/tree_policy.hpp>
@@ -22,7 +23,7 @@ struct QueueEntry {
   std::string job;
   std::string model;
   int priority = 0;   // higher runs first
-  uint64_t age = 0;   // order of acceptance; the lower runs first among equal priorities
+  uint64_t age = 0;   // order of acceptance, different for every job
   bool ready = true;  // false: the entry counts and keeps its place, but is not taken yet
   // The work of the job's plan, for estimates; null while unknown.
   std::shared_ptr<const PlannedWork> work;
@@ -30,15 +31,24 @@ struct QueueEntry {
   std::optional<absl::Duration> estimate;
   // The latest position that the job's watchers were told.
   int announced_position = 0;
+  // The principal; empty on a server that does not authenticate its callers.
+  std::string owner;
 };
 
 // The sums over a part of the queue. Durations add up exactly, in any order.
 struct QueueSum {
+  // What a job without an estimate is taken to use of the device.
+  static constexpr absl::Duration kUnknownUse = absl::Minutes(1);
+
   int jobs = 0;
   int unknown = 0;          // jobs without an estimate
   absl::Duration estimate;  // of the others
 
+  // What the jobs will use of the device.
+  absl::Duration use() const { return estimate + unknown * kUnknownUse; }
+
   QueueSum& operator+=(const QueueSum& other);
+  QueueSum& operator-=(const QueueSum& other);
 };
 
 namespace internal {
@@ -47,27 +57,39 @@ using QueueKey = std::pair<int, uint64_t>;  // (-priority, age)
 
 QueueSum SumOf(const QueueEntry& entry);
 
-// A policy of libstdc++'s policy-based trees: keeps in every node of the queue's tree the sum of
+// Where a tree of entries is cut in two.
+struct QueueCut {
+  QueueSum before;
+  std::optional<QueueKey> behind;  // the first entry behind the cut
+};
+
+// A policy of libstdc++'s policy-based trees: keeps in every node of a tree of entries the sum of
 // the nodes below it. The tree calls it whenever the nodes below one have changed.
 template <typename ConstNode, typename Node, typename Compare, typename Allocator>
 class QueueSumUpdate {
  public:
   using metadata_type = QueueSum;
 
-  // Returns the sum of all entries before `key`, in as many steps as the tree is high.
-  QueueSum SumBefore(const QueueKey& key) const {
-    QueueSum sum;
+  // Cuts the tree before the first entry that `is_before(key, sum of the entries before it)`
+  // refuses; it must refuse all entries behind that one as well. Takes as many steps as the tree is
+  // high.
+  template <typename IsBefore>
+  QueueCut Cut(const IsBefore& is_before) const {
+    QueueCut cut;
     for (ConstNode node = node_begin(); node != node_end();) {
-      if ((*node)->first < key) {
-        const ConstNode left = node.get_l_child();
-        if (left != node_end()) sum += left.get_metadata();
-        sum += SumOf((*node)->second);
+      QueueSum sum = cut.before;
+      const ConstNode left = node.get_l_child();
+      if (left != node_end()) sum += left.get_metadata();
+      if (is_before((*node)->first, sum)) {
+        cut.before = sum;
+        cut.before += SumOf((*node)->second);
         node = node.get_r_child();
       } else {
-        node = node.get_l_child();
+        cut.behind = (*node)->first;
+        node = left;
       }
     }
-    return sum;
+    return cut;
   }
 
  protected:
@@ -89,15 +111,31 @@ class QueueSumUpdate {
 
 }  // namespace internal
 
+// The order of the queue: jobs of higher priority come first. Among those of one priority the next
+// job is the oldest one of the principal that has used the least, and while it runs that principal
+// has used what the job is estimated to take. So the principals take turns, however many jobs each
+// of them has. A principal whose jobs cannot run now loses nothing by it: others go ahead.
+//
+// Positions and sums are those of this order, exactly, if all jobs take as long as they are
+// estimated, no other job comes, and every model is ready. What principals have used is read when
+// one of them gets its first entry and when RefreshUse is called, so that the order stands still
+// between these calls.
+//
 // Not thread-safe: JobTable guards it with the same lock as the jobs' states. The time of a call
-// grows with the logarithm of the queue's length, unless its comment says otherwise.
+// grows with the logarithm of the queue's length and with the number of principals that wait,
+// unless its comment says otherwise.
 class JobQueue {
  public:
-  explicit JobQueue(int capacity) : capacity_(capacity) {}
+  // How much of the device a principal has used, in whatever sense is fair. Called while the queue
+  // is called.
+  using UseOf = std::function<absl::Duration(const std::string& owner)>;
+  explicit JobQueue(
+      int capacity, UseOf use_of = [](const std::string&) { return absl::ZeroDuration(); })
+      : capacity_(capacity), use_of_(std::move(use_of)) {}
 
   bool Full() const { return size() >= capacity_; }
   int capacity() const { return capacity_; }
-  int size() const { return static_cast<int>(order_.size()); }
+  int size() const { return static_cast<int>(places_.size()); }
 
   // Adds a job that is not in the queue. Never fails, even if the queue is full: a job that was
   // accepted once always has a place. Returns the sum of the jobs before it, whose number is its
@@ -110,26 +148,37 @@ class JobQueue {
   // Does nothing if the job is not in the queue.
   void Remove(const std::string& job);
 
+  // Reads anew what the principals have used.
+  void RefreshUse();
+
   // Removes and returns the first ready entry whose model `runnable` accepts; nullopt if there is
-  // none. `runnable` is called once for each model that has a ready entry.
+  // none. `runnable` is called at most once for each model that has a ready entry. Looks at one
+  // entry for each model of every principal.
   std::optional<QueueEntry> TakeFirst(const std::function<bool(const std::string&)>& runnable);
 
   std::optional<int> Position(const std::string& job) const;
 
   // The sum of the jobs before this one; nothing if it is not in the queue.
   std::optional<QueueSum> Before(const std::string& job) const;
-  // The sum of the jobs before one that would be added with this priority.
-  QueueSum BeforeNew(int priority) const;
+  // The sum of the jobs before one that would be added.
+  QueueSum BeforeNew(const std::string& owner, int priority) const;
 
   // The sum of the jobs of each model that has any.
   const std::map<std::string, QueueSum>& models() const { return models_; }
 
-  // A place in the queue, which stays valid whatever happens to the entry that stood there.
-  using Place = internal::QueueKey;
+  // A place in the queue. It stays valid whatever happens to the entry that stood there, but the
+  // order around it may change.
+  struct Place {
+    int negated_priority = 0;
+    absl::Duration used;  // what the principal will have used when it is the job's turn
+    uint64_t age = 0;
+
+    friend std::strong_ordering operator<=>(const Place&, const Place&) = default;
+  };
   // The place before all entries.
   static Place Front();
-  // The place directly behind the entry with this priority and age, whether it exists or not.
-  static Place Behind(int priority, uint64_t age) { return {-priority, age + 1}; }
+  // The place of a job; nothing if it is not in the queue.
+  std::optional<Place> PlaceOf(const std::string& job) const;
 
   // Calls `visit` for up to `limit` entries from `from` on, in the order in which they run, with
   // the sum of those before each. `visit` may change `estimate` and `announced_position`, and
@@ -147,16 +196,36 @@ class JobQueue {
   using Tree = __gnu_pbds::tree<Key, QueueEntry, std::less<Key>, __gnu_pbds::rb_tree_tag,
                                 internal::QueueSumUpdate>;
 
+  // The entries of one principal, which has at least one.
+  struct Lane {
+    absl::Duration used;
+    Tree order;
+    // The entries that may be taken, by model.
+    std::map<std::string, std::set<Key>> ready;
+  };
+  using Lanes = std::map<std::string, Lane>;
+  struct EntryPlace {
+    Lanes::iterator lane;
+    Key key;
+  };
+
   static Key KeyOf(const QueueEntry& entry) { return {-entry.priority, entry.age}; }
-  void Insert(QueueEntry entry);
-  QueueEntry Take(const Key& key);
+  // `before`: the sum of the lane's entries before this one.
+  static Place PlaceIn(const Lane& lane, const Key& key, const QueueSum& before) {
+    return {key.first, lane.used + before.use(), key.second};
+  }
+  static internal::QueueCut CutAt(const Lane& lane, const Place& place);
+  Place PlaceOf(const EntryPlace& entry) const;
+  QueueSum SumBefore(const Place& place) const;
+  // Changes an entry's estimate and returns its new place in the tree.
+  Tree::iterator Estimate(Lane& lane, Tree::iterator place, std::optional<absl::Duration> estimate);
+  QueueEntry Take(const EntryPlace& place);
 
   const int capacity_;
-  Tree order_;
-  std::unordered_map<std::string, Key> keys_;
+  const UseOf use_of_;
+  Lanes lanes_;  // by owner
+  std::unordered_map<std::string, EntryPlace> places_;
   std::map<std::string, QueueSum> models_;
-  // The entries that may be taken, by model.
-  std::map<std::string, std::set<Key>> ready_;
   int64_t looked_at_ = 0;
 };
 

@@ -297,7 +297,8 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
   return response;
 }
 
-absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote) const {
+absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote,
+                                                         const std::string& owner) const {
   const wan::v1::GenerationRequest& request = quote.request();
   const std::vector<FieldViolation> too_large = ValidateSizes(request);
   if (!too_large.empty()) return InvalidFields(too_large);
@@ -323,7 +324,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
     result.set_p90_seconds(seconds * spread.p90);
     return result;
   };
-  const JobTable::Outlook outlook = parts_->table.OutlookFor(request.priority());
+  const JobTable::Outlook outlook = parts_->table.OutlookFor(owner, request.priority());
   response.set_jobs_ahead(outlook.jobs_ahead);
   if (outlook.time.has_value()) {
     *response.mutable_queue_time() = estimate(absl::ToDoubleSeconds(*outlook.time));

@@ -109,7 +109,8 @@ class JobService {
 
   // Plans a request and makes no job of it. Errors as of Create, as far as they are about the
   // request and its model.
-  absl::StatusOr<wan::v1::QuoteResponse> Quote(const wan::v1::QuoteRequest& request) const;
+  absl::StatusOr<wan::v1::QuoteResponse> Quote(const wan::v1::QuoteRequest& quote,
+                                               const std::string& owner = {}) const;
 
   // Changes what the request's update mask names, and returns the job once that is on disk.
   // FAILED_PRECONDITION (JOB_ENDED) for the priority or deadline of a job that has ended.

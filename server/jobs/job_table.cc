@@ -10,9 +10,7 @@
 namespace wan::server {
 namespace {
 
-constexpr char kRestarted[] = "server restarted while the job was running";
 constexpr char kStopping[] = "server stopped while the job was running";
-constexpr char kCallerLostInRestart[] = "caller went away (server restarted)";
 constexpr char kCallerLostInStop[] = "caller went away (server stopped)";
 
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
@@ -25,9 +23,6 @@ constexpr int kNearPosition = 4;
 
 // Most entries of the queue that are visited without releasing the lock.
 constexpr int kEntriesAtOnce = 64;
-
-// Number of stored events that are read at once.
-constexpr int kPageEvents = 256;
 
 bool WorthAnnouncing(int before, int now) {
   if (before == now) return false;
@@ -53,52 +48,11 @@ JobTable::Lock::~Lock() {
   table_.mutex_.Unlock();
 }
 
-JobTable::JobTable(Parts parts) : parts_(std::move(parts)), queue_(parts_.queue_capacity) {}
-
-absl::Status JobTable::Recover() {
-  absl::StatusOr<std::vector<StoredJob>> unfinished = parts_.store.Unfinished();
-  if (!unfinished.ok()) return unfinished.status();
-  std::unordered_map<std::string, AttemptTrace> lost;
-  for (const StoredJob& stored : *unfinished) {
-    if (stored.job.state() != wan::v1::JOB_STATE_RUNNING) continue;
-    lost.emplace(stored.job.name(), StoredTrace(stored.job));
-  }
-  for (size_t done = 0; done < unfinished->size();) {
-    const Lock lock(*this);
-    const size_t end = std::min(unfinished->size(), done + kEntriesAtOnce);
-    for (; done < end; ++done) {
-      StoredJob& stored = (*unfinished)[done];
-      const std::string name = stored.job.name();
-      RecoverOne(std::move(stored), lost[name]);
-    }
-  }
-  return parts_.log.Flush();
-}
-
-void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace) {
-  const std::string name = stored.job.name();
-  parts_.log.Open(name, stored.job.last_sequence());
-  parts_.models.AddRecoveredJob(stored.job.request().model());
-  LiveJob& live = live_[name];
-  live.age = next_age_++;
-  live.queued_since = ToTime(stored.job.create_time());
-  live.trace = std::move(trace);
-  live.stored = std::move(stored);
-  const wan::v1::Job& job = live.stored.job;
-  for (StateListener* listener : parts_.listeners) {
-    listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
-  }
-  if (live.stored.tied_to_caller) {
-    FinishCancelled(live, StopCause::kCancelled, kCallerLostInRestart);
-  } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
-    RequeueLost(live, kRestarted);
-  } else {
-    Enqueue(live);  // its position has not changed, so it needs no event
-  }
-  if (!IsFinal(job.state()) && job.request().has_deadline()) {
-    parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
-  }
-}
+JobTable::JobTable(Parts parts)
+    : parts_(std::move(parts)), queue_(parts_.queue_capacity, [this](const std::string& owner) {
+        mutex_.AssertHeld();
+        return account_.RecentUseOf(owner, parts_.clock.Now());
+      }) {}
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> jobs) {
   std::vector<JobAddition> additions;
@@ -146,8 +100,8 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
       LiveJob& live = live_.at(job.name());
       live.accepting = false;
       queue_.MarkReady(job.name());
-      const JobQueue::Place place = JobQueue::Behind(job.request().priority(), live.age);
-      if (!behind.has_value() || place < *behind) behind = place;
+      const std::optional<JobQueue::Place> place = queue_.PlaceOf(job.name());
+      if (!behind.has_value() || (place.has_value() && *place < *behind)) behind = place;
       if (job.request().has_deadline()) {
         parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
       }
@@ -185,9 +139,9 @@ std::optional<wan::v1::Job> JobTable::Update(
   return updated;
 }
 
-JobTable::Outlook JobTable::OutlookFor(int priority) const {
+JobTable::Outlook JobTable::OutlookFor(const std::string& owner, int priority) const {
   const Lock lock(*this);
-  const QueueSum before = queue_.BeforeNew(priority);
+  const QueueSum before = queue_.BeforeNew(owner, priority);
   return {before.jobs, TimeUntil(before)};
 }
 
@@ -196,6 +150,7 @@ std::optional<Attempt> JobTable::BeginNext() {
   {
     const Lock lock(*this);
     if (draining_ || device_lost_) return std::nullopt;
+    queue_.RefreshUse();
     const std::optional<QueueEntry> entry =
         queue_.TakeFirst([this](const std::string& model) { return parts_.models.IsReady(model); });
     if (!entry.has_value()) return std::nullopt;
@@ -217,6 +172,8 @@ std::optional<Attempt> JobTable::BeginNext() {
     live.stop_cause.reset();
     live.requeue = false;
     live.estimate = Estimate(job.request().model(), live.work.get());
+    account_.Begin(job, live.estimate.value_or(QueueSum::kUnknownUse));
+    queue_.RefreshUse();
     running_ = job.name();
     SetState(live, wan::v1::JOB_STATE_RUNNING);
     parts_.log.Append({job.name(), job, {}, std::nullopt});
@@ -245,7 +202,7 @@ wan::v1::JobState JobTable::End(const std::string& job,
                                 const absl::StatusOr<std::vector<wan::v1::Artifact>>& result) {
   const Lock lock(*this);
   LiveJob& live = live_.at(job);
-  running_.clear();
+  EndHold(live);
   wan::v1::Job& row = live.stored.job;
   row.clear_progress();
   ClearAttempt(row);
@@ -277,7 +234,7 @@ wan::v1::JobState JobTable::End(const std::string& job,
 wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view reason) {
   const Lock lock(*this);
   LiveJob& live = live_.at(job);
-  running_.clear();
+  EndHold(live);
   live.stored.job.clear_progress();
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
@@ -292,7 +249,7 @@ wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view rea
 wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view reason) {
   const Lock lock(*this);
   LiveJob& live = live_.at(job);
-  running_.clear();
+  EndHold(live);
   live.stored.job.clear_progress();
   ClearAttempt(live.stored.job);
   if (live.stop_cause.has_value()) {
@@ -313,7 +270,7 @@ void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view 
     LiveJob* const live = FindLive(job);
     if (live == nullptr) return;
     if (live->stored.job.state() == wan::v1::JOB_STATE_QUEUED) {
-      behind = JobQueue::Behind(live->stored.job.request().priority(), live->age);
+      behind = queue_.PlaceOf(job);
       queue_.Remove(job);
       FinishCancelled(*live, cause, reason);
     } else if (live->stored.job.state() == wan::v1::JOB_STATE_RUNNING &&
@@ -414,8 +371,14 @@ wan::v1::Event JobTable::Enqueue(const LiveJob& live) {
   const std::string& model = job.request().model();
   const QueueSum before =
       queue_.Add({job.name(), model, job.request().priority(), live.age, !live.accepting, live.work,
-                  Estimate(model, live.work.get())});
+                  Estimate(model, live.work.get()), /*announced_position=*/0, job.owner()});
   return QueuedEvent(job, before);
+}
+
+void JobTable::EndHold(LiveJob& live) {
+  running_.clear();
+  account_.End(live.stored.job, parts_.clock.Now());
+  queue_.RefreshUse();
 }
 
 wan::v1::Event JobTable::QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const {
@@ -470,21 +433,6 @@ absl::Duration JobTable::RetryDelay() const {
   const std::optional<absl::Duration> time = TimeUntil({});
   if (!time.has_value()) return kUnknownRetry;
   return std::clamp(*time, kShortestRetry, kLongestRetry);
-}
-
-AttemptTrace JobTable::StoredTrace(const wan::v1::Job& job) const {
-  AttemptTrace trace;
-  int64_t after = 0;
-  for (;;) {
-    const absl::StatusOr<std::vector<wan::v1::Event>> page =
-        parts_.store.Events(job.name(), after, kPageEvents);
-    // Damaged events end the job's log for its watchers; the job itself can still run.
-    if (!page.ok() || page->empty()) return trace;
-    for (const wan::v1::Event& event : *page) {
-      if (event.attempt() == job.attempt()) trace.Add(event);
-    }
-    after = page->back().sequence();
-  }
 }
 
 void JobTable::RequeueLost(LiveJob& live, std::string_view reason) {

@@ -29,6 +29,7 @@
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/time_estimator.h"
+#include "server/quota/device_account.h"
 #include "server/store/job_store.h"
 #include "server/watch/event_log.h"
 #include "server/watch/listener.h"
@@ -54,8 +55,9 @@ enum class StopCause { kCancelled, kDeadline };
 
 // Thread-safe. A change of state and its event are stored in one transaction. Unless its comment
 // says otherwise, a call returns before its change is on disk; EventLog::Flush waits for that.
-// While a call holds the lock it looks at a bounded number of jobs, however many wait; a call that
-// must tell all jobs behind a place takes the lock many times.
+// While a call holds the lock it looks at a bounded number of jobs, however many wait, and at each
+// principal that has jobs waiting; a call that must tell all jobs behind a place takes the lock
+// many times.
 class JobTable {
  public:
   // All must outlive the table except the log, which must be destroyed before it: the log calls
@@ -91,12 +93,12 @@ class JobTable {
   std::optional<wan::v1::Job> Update(
       const std::string& job, const std::function<void(wan::v1::GenerationRequest&)>& change);
 
-  // When a job of this priority would start, if it was accepted now.
+  // When a job of this owner and priority would start, if it was accepted now.
   struct Outlook {
     int jobs_ahead = 0;
     std::optional<absl::Duration> time;  // nothing while unknown
   };
-  Outlook OutlookFor(int priority) const;
+  Outlook OutlookFor(const std::string& owner, int priority) const;
 
   // Starts the next attempt; returns nullopt if no job can run now.
   std::optional<Attempt> BeginNext();
@@ -171,6 +173,9 @@ class JobTable {
   // Takes over one job that an earlier process left; `trace` is that of its latest attempt.
   void RecoverOne(StoredJob stored, AttemptTrace trace) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Counts the time for which the attempt that has just ended held the device.
+  void EndHold(LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // Puts the job into the queue and returns the event that tells its position.
   wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
@@ -217,6 +222,7 @@ class JobTable {
   const Parts parts_;
   mutable absl::Mutex mutex_;
   mutable LiveJobs live_ ABSL_GUARDED_BY(mutex_);
+  DeviceAccount account_ ABSL_GUARDED_BY(mutex_);
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
   // What queue_.looked_at() was when the lock was taken.
   mutable int64_t looked_at_before_ ABSL_GUARDED_BY(mutex_) = 0;

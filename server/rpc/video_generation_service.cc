@@ -134,7 +134,9 @@ class VideoGenerationService final : public CallService {
           return jobs_.SubmitBatch(request, call.caller().name);
         });
     AddUnary<wan::v1::QuoteRequest, wan::v1::QuoteResponse>(
-        "Quote", [this](const wan::v1::QuoteRequest& request) { return jobs_.Quote(request); });
+        "Quote", [this](const Call& call, const wan::v1::QuoteRequest& request) {
+          return jobs_.Quote(request, call.caller().name);
+        });
     AddUnary<wan::v1::UpdateJobRequest, wan::v1::Job>(
         "UpdateJob",
         [this](const wan::v1::UpdateJobRequest& request) { return jobs_.Update(request); });

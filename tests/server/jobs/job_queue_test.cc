@@ -144,9 +144,10 @@ TEST(JobQueueTest, NoCallLooksAtAllEntries) {
   EXPECT_FALSE(queue.TakeFirst([](const std::string&) { return false; }).has_value());
   EXPECT_EQ(queue.looked_at(), 1);  // one for each model
   const auto nothing = [](QueueEntry&, const QueueSum&) {};
-  EXPECT_EQ(queue.Visit(JobQueue::Behind(0, 100), 64, nothing), JobQueue::Behind(0, 164));
+  const auto place_of = [&](const std::string& job) { return queue.PlaceOf(job).value(); };
+  EXPECT_EQ(queue.Visit(place_of("job 101"), 64, nothing), place_of("job 165"));
   EXPECT_EQ(queue.looked_at(), 1 + 64);
-  EXPECT_EQ(queue.Visit(JobQueue::Behind(0, 5'000), 64, nothing), std::nullopt);
+  EXPECT_EQ(queue.Visit(place_of("job 5000"), 64, nothing), std::nullopt);
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+// What the table does at its start: it takes over the jobs that an earlier process left.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "server/conversion/convert.h"
+#include "server/jobs/job_table.h"
+#include "server/quota/recent_jobs.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kRestarted[] = "server restarted while the job was running";
+constexpr char kCallerLostInRestart[] = "caller went away (server restarted)";
+
+// Most jobs that are taken over without releasing the lock.
+constexpr size_t kJobsAtOnce = 64;
+
+// Number of stored events that are read at once.
+constexpr int kPageEvents = 256;
+
+}  // namespace
+
+absl::Status JobTable::Recover() {
+  absl::StatusOr<std::vector<StoredJob>> unfinished = parts_.store.Unfinished();
+  if (!unfinished.ok()) return unfinished.status();
+  std::unordered_map<std::string, AttemptTrace> lost;
+  for (const StoredJob& stored : *unfinished) {
+    if (stored.job.state() != wan::v1::JOB_STATE_RUNNING) continue;
+    lost.emplace(stored.job.name(), StoredTrace(stored.job));
+  }
+  const absl::Time long_ago = parts_.clock.Now() - DeviceAccount::kMemory;
+  absl::Status recalled = VisitJobsEndedSince(parts_.store, long_ago, [this](const auto& job) {
+    const Lock lock(*this);
+    account_.Recall(job);
+  });
+  if (!recalled.ok()) return recalled;
+  for (size_t done = 0; done < unfinished->size();) {
+    const Lock lock(*this);
+    const size_t end = std::min(unfinished->size(), done + kJobsAtOnce);
+    for (; done < end; ++done) {
+      StoredJob& stored = (*unfinished)[done];
+      const std::string name = stored.job.name();
+      RecoverOne(std::move(stored), lost[name]);
+    }
+    queue_.RefreshUse();
+  }
+  return parts_.log.Flush();
+}
+
+void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace) {
+  const std::string name = stored.job.name();
+  parts_.log.Open(name, stored.job.last_sequence());
+  parts_.models.AddRecoveredJob(stored.job.request().model());
+  LiveJob& live = live_[name];
+  live.age = next_age_++;
+  live.queued_since = ToTime(stored.job.create_time());
+  live.trace = std::move(trace);
+  live.stored = std::move(stored);
+  account_.RecallUnended(live.stored.job, live.trace.heard());
+  const wan::v1::Job& job = live.stored.job;
+  for (StateListener* listener : parts_.listeners) {
+    listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
+  }
+  if (live.stored.tied_to_caller) {
+    FinishCancelled(live, StopCause::kCancelled, kCallerLostInRestart);
+  } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
+    RequeueLost(live, kRestarted);
+  } else {
+    Enqueue(live);  // its position has not changed, so it needs no event
+  }
+  if (!IsFinal(job.state()) && job.request().has_deadline()) {
+    parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
+  }
+}
+
+AttemptTrace JobTable::StoredTrace(const wan::v1::Job& job) const {
+  AttemptTrace trace;
+  int64_t after = 0;
+  for (;;) {
+    const absl::StatusOr<std::vector<wan::v1::Event>> page =
+        parts_.store.Events(job.name(), after, kPageEvents);
+    // Damaged events end the job's log for its watchers; the job itself can still run.
+    if (!page.ok() || page->empty()) return trace;
+    for (const wan::v1::Event& event : *page) {
+      if (event.attempt() == job.attempt()) trace.Add(event);
+    }
+    after = page->back().sequence();
+  }
+}
+
+}  // namespace wan::server

@@ -37,7 +37,8 @@ add_link_options(-Wl,--disable-new-dtags)
 # std::string where there are none (its bug 105651).
 add_library(wan_warnings INTERFACE)
 target_compile_options(wan_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wnon-virtual-dtor;-Wno-missing-field-initializers;-Wno-restrict>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wnon-virtual-dtor;-Wno-missing-field-initializers>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 
 if(WAN_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${WAN_SANITIZE}>

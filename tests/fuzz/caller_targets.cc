@@ -1,0 +1,97 @@
+// What callers send.
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "engine/media/image_decode.h"
+#include "engine/text/cleaning.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/job_filter.h"
+#include "server/conversion/page_token.h"
+#include "server/conversion/validation.h"
+#include "server/rpc/request_size.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "wan/v1/video_generation.pb.h"
+
+namespace wan {
+namespace {
+
+constexpr auto kOk = absl::StatusCode::kOk;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+void RequireSentences(const std::vector<FieldViolation>& violations) {
+  for (const FieldViolation& violation : violations) {
+    Require(!violation.field.empty() && !violation.description.empty(),
+            "a violation names its field and says what is wrong");
+  }
+}
+
+}  // namespace
+
+void FuzzImage(FuzzInput input) {
+  // As for callers, but for fewer pixels, so that no input takes long.
+  ImageLimits limits;
+  limits.max_pixels = 1'000'000;
+  const absl::StatusOr<RgbImage> image = DecodeImage(TextOf(input), limits);
+  RequireCode(image.status(), {kOk, kInvalid});
+  if (image.ok()) {
+    Require(CheckPixels(image->pixels, image->width, image->height).ok(),
+            "an image has the pixels of its size");
+  }
+}
+
+void FuzzPrompt(FuzzInput input) {
+  const std::string_view text = TextOf(input);
+  const absl::StatusOr<std::string> cleaned = CleanPrompt(text);
+  RequireCode(cleaned.status(), {kOk, kInvalid});
+  if (!cleaned.ok()) return;
+  // The cleaning of a text that is not UTF-8 is refused.
+  Require(CleanPrompt(*cleaned).ok(), "a cleaned prompt is UTF-8");
+}
+
+void FuzzRequest(FuzzInput input) {
+  google::protobuf::io::ArrayInputStream stream(input.data(), static_cast<int>(input.size()));
+  constexpr int64_t kFewBytes = 4096;
+  const auto past =
+      server::FieldPastPlainBytes(*wan::v1::CreateJobRequest::descriptor(), stream, kFewBytes);
+  wan::v1::CreateJobRequest message;
+  if (!message.ParseFromArray(input.data(), static_cast<int>(input.size()))) return;
+  if (past.has_value()) {
+    Require(input.size() > static_cast<size_t>(kFewBytes), "a small request is never too large");
+    return;
+  }
+  const wan::v1::GenerationRequest& request = message.request();
+  const std::vector<FieldViolation> sizes = server::ValidateSizes(request);
+  RequireSentences(sizes);
+  if (!sizes.empty()) return;
+  const std::vector<FieldViolation> violations =
+      server::ValidateRequest(request, absl::FromUnixSeconds(1'800'000'000));
+  RequireSentences(violations);
+  if (!violations.empty()) return;
+  const GenerationRequest engine = server::ToEngineRequest(request, nullptr);
+  const wan::v1::GenerationRequest back = server::ToProto(engine);
+  Require(back.model() == request.model() && back.prompt() == request.prompt() &&
+              back.loras_size() == request.loras_size(),
+          "a valid request survives its conversion");
+}
+
+void FuzzJobFilter(FuzzInput input) {
+  RequireCode(server::ParseJobFilter(TextOf(input)).status(), {kOk, kInvalid});
+  RequireCode(server::ParseJobOrder(TextOf(input)).status(), {kOk, kInvalid});
+}
+
+void FuzzPageToken(FuzzInput input) {
+  constexpr std::string_view kList = "ListJobs";
+  const absl::StatusOr<std::string> place =
+      server::ParsePageToken(std::string(TextOf(input)), kList);
+  RequireCode(place.status(), {kOk, kInvalid});
+  if (place.ok()) {
+    const auto again = server::ParsePageToken(server::MakePageToken(*place, kList), kList);
+    Require(again.ok() && *again == *place, "a token that is made anew gives the same place");
+  }
+}
+
+}  // namespace wan

@@ -1,9 +1,12 @@
 #include "server/config/yaml_config.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <optional>
 #include <set>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +44,39 @@ std::string KindOf(const YAML::Node& node) {
 
 // yaml-cpp marks a quoted scalar with this tag.
 bool IsQuoted(const YAML::Node& node) { return node.Tag() == "!"; }
+
+// Notes where the documents of a file begin.
+class DocumentStarts final : public YAML::EventHandler {
+ public:
+  const std::vector<YAML::Mark>& marks() const { return marks_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { marks_.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  std::vector<YAML::Mark> marks_;
+};
+
+// The places where the first two documents begin. YAML::LoadAll reads all of them, and that never
+// ends where the parser stands still: before a comma or a closing bracket that belongs to nothing.
+std::vector<YAML::Mark> FirstDocuments(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  while (starts.marks().size() < 2 && parser.HandleNextDocument(starts)) {
+  }
+  return starts.marks();
+}
 
 // Reads one file. It collects the problems, so that the user sees all of them at once.
 class Reader {
@@ -146,12 +182,14 @@ class Reader {
 absl::Status ApplyYaml(std::string_view text, std::string_view source, ServerConfig& config) {
   Reader reader(source, config);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      reader.Problem(documents[1].Mark(), "the file",
-                     "has a second document; it must have one only");
-    } else if (!documents.empty()) {
-      reader.Read(documents.front());
+    const std::string whole(text);
+    const std::vector<YAML::Mark> starts = FirstDocuments(whole);
+    if (starts.size() < 2) {
+      reader.Read(YAML::Load(whole));
+    } else if (starts[0].pos == starts[1].pos) {
+      reader.Problem(starts[0], "the file", "is not YAML: nothing can begin with what stands here");
+    } else {
+      reader.Problem(starts[1], "the file", "has a second document; it must have one only");
     }
   } catch (const YAML::Exception& error) {
     reader.Problem(error.mark, "the file", absl::StrCat("is not YAML: ", error.msg));

@@ -224,6 +224,7 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"listen", "wan.yaml:1: the file is 'listen'; it must be a mapping"},
       {"? [a]\n: b", "a key is a list; it must be a word"},
       {"listen: a:1\n---\nlisten: b:1", "the file has a second document"},
+      {", listen: a:1", "wan.yaml:1: the file is not YAML: nothing can begin with what stands"},
       {"listen: [", "the file is not YAML"},
       {"listen: a:1\n\tbad", "wan.yaml:2: the file is not YAML"},
   };

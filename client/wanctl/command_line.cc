@@ -146,14 +146,14 @@ class Parser {
   }
 
   // The global flags may stand before the command and after it.
-  void AddGlobal(CLI::App& app) {
+  void AddGlobal(CLI::App& app, const std::string& timeout =
+                                    "End the command after this time, whatever it waits for") {
     GlobalFlags& global = options_.global;
     AddValue<std::string>(app, "--server", "HOST:PORT",
                           "Server to call (default: $WAN_SERVER, else localhost:50051)",
                           ParseServer, [&](std::string value) { global.server = std::move(value); })
         ->group("Connection");
-    AddValue<absl::Duration>(app, "--timeout", "SECONDS",
-                             "End the command after this time, whatever it waits for", ParseSeconds,
+    AddValue<absl::Duration>(app, "--timeout", "SECONDS", timeout, ParseSeconds,
                              [&](absl::Duration value) { global.timeout = value; })
         ->group("Connection");
     app.add_flag_callback(
@@ -182,9 +182,16 @@ class Parser {
   // `command` is what the parsed flags mean, asked for once they are all read.
   CLI::App* AddCommand(CLI::App& parent, const std::string& name, const std::string& description,
                        std::function<Command()> command, const std::string& footer = "") {
-    CLI::App* app = parent.add_subcommand(name, description);
+    CLI::App* app = AddBareCommand(parent, name, description, std::move(command));
     app->footer(footer);
     AddGlobal(*app);
+    return app;
+  }
+
+  // The same without the global flags.
+  CLI::App* AddBareCommand(CLI::App& parent, const std::string& name,
+                           const std::string& description, std::function<Command()> command) {
+    CLI::App* app = parent.add_subcommand(name, description);
     // A nested command runs its callback before its parent does.
     app->callback([this, command = std::move(command)] {
       if (!chosen_) chosen_ = command;
@@ -439,6 +446,24 @@ class Parser {
         "--watch", [this] { devices_.watch = true; }, "Show it again every second until Ctrl-C");
     AddCommand(app_, "info", "Show the server's versions, devices and number of jobs",
                []() -> Command { return InfoCommand(); });
+    CLI::App* drain =
+        AddBareCommand(app_, "drain", "Make the server ready to be stopped, and wait until it is",
+                       [this]() -> Command {
+                         DrainCommand command;
+                         // The server keeps the limit, so the call itself has none.
+                         const absl::Duration timeout =
+                             std::exchange(options_.global.timeout, absl::InfiniteDuration());
+                         if (timeout < absl::InfiniteDuration()) {
+                           google::protobuf::Duration& limit = *command.request.mutable_timeout();
+                           absl::Duration rest;
+                           limit.set_seconds(absl::IDivDuration(timeout, absl::Seconds(1), &rest));
+                           limit.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+                         }
+                         return command;
+                       });
+    AddGlobal(*drain,
+              "The most time that the running job may go on (default: the server's "
+              "shutdown_grace_seconds)");
   }
 
   CLI::App app_{"Makes videos on a wanserve server and manages its jobs and models."};

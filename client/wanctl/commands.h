@@ -28,5 +28,6 @@ ExitCode Run(Session& session, const UnloadModelCommand& command);
 ExitCode Run(Session& session, const WarmupModelCommand& command);
 ExitCode Run(Session& session, const DevicesCommand& command);
 ExitCode Run(Session& session, const InfoCommand& command);
+ExitCode Run(Session& session, const DrainCommand& command);
 
 }  // namespace wan::client

@@ -323,12 +323,26 @@ std::string ServerInfoText(const wan::v1::ServerInfo& info) {
   lines.Add("Dtype", Printable(info.dtype()));
   lines.Add("Jobs", absl::StrCat(info.running_jobs(), " running, ", info.queued_jobs(),
                                  " waiting of at most ", info.queue_capacity()));
+  if (info.draining()) lines.Add("Draining", "it accepts no jobs and starts none");
   const std::map<std::string, std::string> libraries(info.libraries().begin(),
                                                      info.libraries().end());
   for (const auto& [name, version] : libraries) {
     lines.Add("Library", Printable(absl::StrCat(name, " ", version)));
   }
   return lines.Take();
+}
+
+std::string DrainText(const wan::v1::DrainResponse& drained) {
+  std::string text = "no job was running";
+  if (!drained.job().empty()) {
+    text = absl::StrCat(Printable(drained.job()), drained.job_ended()
+                                                      ? " has ended"
+                                                      : " has stopped and goes on after the "
+                                                        "server's restart");
+  }
+  return absl::StrCat(text, "\n", drained.queued_jobs(),
+                      drained.queued_jobs() == 1 ? " job waits" : " jobs wait",
+                      " for the restart\n");
 }
 
 std::string QuoteText(const wan::v1::QuoteResponse& quote) {

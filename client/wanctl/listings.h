@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "wan/v1/administration.pb.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
@@ -29,6 +30,9 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models);
 
 // One line for each device.
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples);
+
+// What became of the job that ran, and how many wait, a line each.
+std::string DrainText(const wan::v1::DrainResponse& drained);
 
 // Versions, devices and the number of jobs.
 std::string ServerInfoText(const wan::v1::ServerInfo& info);

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "client/wanctl/values.h"
+#include "wan/v1/administration.pb.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"
 
@@ -96,11 +97,14 @@ struct DevicesCommand {
   bool watch = false;
 };
 struct InfoCommand {};
+struct DrainCommand {
+  wan::v1::DrainRequest request;
+};
 
 using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
                              ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
                              ReportCommand, ListModelsCommand, LoadModelCommand, UnloadModelCommand,
-                             WarmupModelCommand, DevicesCommand, InfoCommand>;
+                             WarmupModelCommand, DevicesCommand, InfoCommand, DrainCommand>;
 
 struct Options {
   GlobalFlags global;

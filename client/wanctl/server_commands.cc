@@ -1,4 +1,5 @@
 #include "absl/status/statusor.h"
+#include "client/administration_client.h"
 #include "client/model_client.h"
 #include "client/telemetry_client.h"
 #include "client/wanctl/commands.h"
@@ -60,6 +61,19 @@ ExitCode Run(Session& session, const InfoCommand&) {
       TelemetryClient(session.connection()).GetServerInfo(session.stop());
   if (!info.ok()) return session.Fail(info.status());
   session.Show(*info, ServerInfoText(*info));
+  return kExitDone;
+}
+
+ExitCode Run(Session& session, const DrainCommand& command) {
+  const absl::StatusOr<wan::v1::DrainResponse> drained =
+      AdministrationClient(session.connection()).Drain(command.request, session.stop());
+  if (!drained.ok()) {
+    return session.Fail(drained.status(), /*accepted=*/false,
+                        session.stop().stop_requested()
+                            ? "the drain goes on; 'wanctl drain' waits for its end again"
+                            : "");
+  }
+  session.Show(*drained, DrainText(*drained));
   return kExitDone;
 }
 

@@ -32,7 +32,8 @@ enum class ServiceAccess {
 struct ServerConfig {
   // Where gRPC listens. Other than the loopback interface needs authentication, or `insecure`.
   HostPort listen{"127.0.0.1", 50051};
-  // An address of its own for ModelManagement, which `listen` does not serve then.
+  // An address of its own for ModelManagement and Administration, which `listen` does not serve
+  // then.
   std::optional<HostPort> admin_listen;
   // PEM files of the server's certificate and its key; empty: no TLS.
   std::string tls_cert;

@@ -371,7 +371,8 @@ std::vector<Setting> MakeSettings() {
   return {
       Address("listen", "address where gRPC listens; port 0 takes a free port", &C::listen),
       {"admin_listen", "HOST:PORT",
-       "address of its own for ModelManagement, which --listen does not serve then; unset: none",
+       "address of its own for ModelManagement and Administration, which --listen does not serve "
+       "then; unset: none",
        Setting::Form::kText, SetAdminListen, GetAdminListen},
       Address("metrics_listen",
               "address where Prometheus' /metrics listens; port 0 takes a free port",

@@ -111,4 +111,13 @@ absl::Status ServerStoppingError() {
       kStoppingRetryDelay);
 }
 
+absl::Status ServerDrainingError() {
+  return WithRetryDelay(
+      WithReason(absl::UnavailableError(
+                     "the server is being drained and accepts no new jobs; try another server, or "
+                     "this one after its restart"),
+                 kReasonServerDraining),
+      kStoppingRetryDelay);
+}
+
 }  // namespace wan::server

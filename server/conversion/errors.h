@@ -46,6 +46,8 @@ inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED
 inline constexpr std::string_view kReasonServerBusy = "SERVER_BUSY";
 // UNAVAILABLE with a retry delay: the server is stopping.
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
+// UNAVAILABLE with a retry delay: the server is being drained, or has been.
+inline constexpr std::string_view kReasonServerDraining = "SERVER_DRAINING";
 
 // Attaches the time that the caller should wait before it tries again.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
@@ -84,5 +86,8 @@ absl::Status StorageUnavailableError(const absl::Status& cause);
 
 // UNAVAILABLE, SERVER_STOPPING.
 absl::Status ServerStoppingError();
+
+// UNAVAILABLE, SERVER_DRAINING.
+absl::Status ServerDrainingError();
 
 }  // namespace wan::server

@@ -89,6 +89,7 @@ ModelRegistry& JobService::models() { return parts_->models; }
 JobStats JobService::Stats() const {
   JobStats stats = parts_->table.Stats();
   stats.storage_writable = parts_->storage.status().ok();
+  stats.draining = parts_->drainer.draining();
   return stats;
 }
 
@@ -482,17 +483,17 @@ absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_
   return ArtifactNotFound(*job, *ref);
 }
 
+void JobService::Drain(StopMode mode, absl::Duration timeout,
+                       std::function<void(const wan::v1::DrainResponse&)> done) {
+  parts_->drainer.Begin(mode, timeout, std::move(done));
+}
+
 void JobService::Stop(StopMode mode, absl::Duration grace) {
   absl::MutexLock lock(&parts_->stop_mutex);
   if (parts_->stopped) return;
   parts_->stopped = true;
   parts_->storage.Stop();
-  parts_->table.Drain();
-  // No model task is worth waiting for: the next start loads the models again.
-  parts_->models.Stop();
-  parts_->log->Flush().IgnoreError();  // from here on a kill does not count against the job
-  if (mode == StopMode::kFinish) parts_->table.AwaitIdle(parts_->clock.Now() + grace);
-  parts_->table.RequeueRunning();
+  parts_->drainer.Stop(mode, grace);
   parts_->executor.Stop();
   parts_->timer.Stop();
   parts_->callers.Stop();

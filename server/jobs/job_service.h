@@ -18,10 +18,12 @@
 #include "engine/api/engine.h"
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
+#include "server/jobs/stop_mode.h"
 #include "server/store/artifact_store.h"
 #include "server/store/job_store.h"
 #include "server/watch/event_log.h"
 #include "server/watch/listener.h"
+#include "wan/v1/administration.pb.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/telemetry.pb.h"
 #include "wan/v1/video_generation.pb.h"
@@ -54,12 +56,6 @@ struct JobServiceOptions {
   std::string server_version;
   // They must outlive the service.
   std::vector<StateListener*> listeners;
-};
-
-// What happens to the running job when the server stops. Queued jobs always stay queued.
-enum class StopMode {
-  kFinish,   // it may go on for the grace time; after that it is stopped and requeued
-  kRequeue,  // it stops at once (within 0.5 s on a GPU) and goes on after the restart
 };
 
 // Thread-safe. Create, Cancel and Stop wait until the disk has their change; Stop alone waits for a
@@ -97,8 +93,8 @@ class JobService {
   // one request_id. An empty owner is nobody, on a server that does not authenticate its callers.
   //
   // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
-  // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_STOPPING,
-  // STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay.
+  // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_DRAINING,
+  // SERVER_STOPPING, STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay.
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller,
                                  const std::string& owner = {});
 
@@ -165,6 +161,13 @@ class JobService {
 
   JobStats Stats() const;
   ModelRegistry& models();
+
+  // Refuses new jobs, begins none, cancels model tasks and ends the running job as `mode` says, for
+  // which it may go on for `timeout` at most. Everything else goes on, until Stop. Does not wait:
+  // `done` is called when no job runs, on another thread or on this one. Later calls wait for the
+  // same end; their mode and timeout have no effect.
+  void Drain(StopMode mode, absl::Duration timeout,
+             std::function<void(const wan::v1::DrainResponse&)> done);
 
   // Refuses new jobs, ends the running job as `mode` says, cancels model tasks, writes everything
   // to disk and ends all cursors with UNAVAILABLE. Blocks until that is done. Reading still works

@@ -47,13 +47,15 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
               options.listeners, options.savepoint_interval, options.server_version}),
       ended_jobs({store, *log, table, artifacts, clock,
                   [this](const absl::Status& problem) { storage.Report(problem); }}),
-      callers(clock, options.caller_grace, [this](const std::string& job) {
-        EndJob(job, StopCause::kCancelled, kCallerWentAway);
-      }) {}
+      callers(
+          clock, options.caller_grace,
+          [this](const std::string& job) { EndJob(job, StopCause::kCancelled, kCallerWentAway); }),
+      drainer({table, models, *log, clock, options.listeners}) {}
 
 JobService::Parts::~Parts() {
   storage.Stop();
   callers.Stop();
+  drainer.Join();
   log.reset();
 }
 

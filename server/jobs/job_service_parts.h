@@ -14,6 +14,7 @@
 #include "server/conversion/errors.h"
 #include "server/jobs/callers.h"
 #include "server/jobs/deadline_timer.h"
+#include "server/jobs/drainer.h"
 #include "server/jobs/ended_jobs.h"
 #include "server/jobs/executor.h"
 #include "server/jobs/job_runner.h"
@@ -79,6 +80,7 @@ struct JobService::Parts {
   RequestIdLocks request_ids;
   EndedJobs ended_jobs;
   Callers callers;
+  Drainer drainer;
   bool recovered = false;  // used by Open's thread, then by the storage watch's alone
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;

@@ -10,7 +10,6 @@
 namespace wan::server {
 namespace {
 
-constexpr char kStopping[] = "server stopped while the job was running";
 constexpr char kCallerLostInStop[] = "caller went away (server stopped)";
 
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
@@ -58,8 +57,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
   std::vector<JobAddition> additions;
   {
     const Lock lock(*this);
-    if (draining_) return ServerStoppingError();
-    if (device_lost_) return DeviceGoneError();
+    if (!refusal_.ok()) return refusal_;
     if (queue_.size() + static_cast<int>(jobs.size()) > queue_.capacity()) {
       return QueueFullError(queue_.capacity(), RetryDelay());
     }
@@ -149,7 +147,7 @@ std::optional<Attempt> JobTable::BeginNext() {
   std::optional<Attempt> attempt;
   {
     const Lock lock(*this);
-    if (draining_ || device_lost_) return std::nullopt;
+    if (!refusal_.ok()) return std::nullopt;
     queue_.RefreshUse();
     const std::optional<QueueEntry> entry =
         queue_.TakeFirst([this](const std::string& model) { return parts_.models.IsReady(model); });
@@ -170,7 +168,7 @@ std::optional<Attempt> JobTable::BeginNext() {
     live.report = std::make_shared<ReportSink>(std::move(header));
     live.stop = std::stop_source();
     live.stop_cause.reset();
-    live.requeue = false;
+    live.requeue.reset();
     live.estimate = Estimate(job.request().model(), live.work.get());
     account_.Begin(job, live.estimate.value_or(QueueSum::kUnknownUse));
     queue_.RefreshUse();
@@ -219,10 +217,10 @@ wan::v1::JobState JobTable::End(const std::string& job,
                                   absl::ToDoubleSeconds(taken));
     }
     Finish(live, wan::v1::JOB_STATE_COMPLETED, absl::OkStatus(), std::move(event));
-  } else if (live.requeue && live.stored.tied_to_caller) {
+  } else if (live.requeue.has_value() && live.stored.tied_to_caller) {
     FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
-  } else if (live.requeue) {
-    Requeue(live, kStopping);
+  } else if (live.requeue.has_value()) {
+    Requeue(live, *live.requeue);
   } else {
     wan::v1::Event event = NewEvent(row.attempt());
     *event.mutable_failed()->mutable_status() = ToProto(result.status());
@@ -254,7 +252,7 @@ wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view re
   ClearAttempt(live.stored.job);
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
-  } else if (live.requeue && live.stored.tied_to_caller) {
+  } else if (live.requeue.has_value() && live.stored.tied_to_caller) {
     FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
   } else {
     Requeue(live, reason);
@@ -317,18 +315,19 @@ JobStats JobTable::Stats() const {
   return stats;
 }
 
-void JobTable::Drain() {
+std::string JobTable::Close(const absl::Status& refusal) {
   const Lock lock(*this);
-  draining_ = true;
-  if (running_.empty()) return;
+  refusal_ = refusal;
+  if (running_.empty()) return running_;
   wan::v1::Job& job = live_.at(running_).stored.job;
   ClearAttempt(job);
   parts_.log.Append({job.name(), job, {}, std::nullopt});
+  return running_;
 }
 
 void JobTable::LoseDevice() {
   const Lock lock(*this);
-  device_lost_ = true;
+  if (refusal_.ok()) refusal_ = DeviceGoneError();
 }
 
 bool JobTable::AwaitIdle(absl::Time deadline) {
@@ -337,13 +336,13 @@ bool JobTable::AwaitIdle(absl::Time deadline) {
   return parts_.clock.AwaitUntil(mutex_, absl::Condition(&idle), deadline);
 }
 
-void JobTable::RequeueRunning() {
+void JobTable::RequeueRunning(std::string_view reason) {
   std::stop_source stop(std::nostopstate);
   {
     const Lock lock(*this);
     if (running_.empty()) return;
     LiveJob& live = live_.at(running_);
-    live.requeue = true;
+    live.requeue = std::string(reason);
     stop = live.stop;
   }
   stop.request_stop();
@@ -352,7 +351,7 @@ void JobTable::RequeueRunning() {
 bool JobTable::WillRunAgain(const std::string& job) const {
   absl::MutexLock lock(&mutex_);
   const LiveJob& live = live_.at(job);
-  return live.requeue && !live.stop_cause.has_value() && !live.stored.tied_to_caller;
+  return live.requeue.has_value() && !live.stop_cause.has_value() && !live.stored.tied_to_caller;
 }
 
 JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {

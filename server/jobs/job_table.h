@@ -134,16 +134,17 @@ class JobTable {
   std::optional<wan::v1::JobReport> FindReport(const std::string& job) const;
   JobStats Stats() const;
 
-  // After this, Accept refuses with SERVER_STOPPING and BeginNext returns nullopt. The running
-  // attempt no longer counts as lost, however the process ends.
-  void Drain();
+  // After this, Accept returns `refusal`, until another call brings another one, and BeginNext
+  // returns nullopt. The running attempt no longer counts as lost, however the process ends.
+  // Returns the name of the running job; empty if there is none.
+  std::string Close(const absl::Status& refusal);
   // After this, Accept refuses with DEVICE_LOST and BeginNext returns nullopt. The state of no job
   // changes.
   void LoseDevice();
   // Waits until no job runs. Returns false if one still runs at `deadline`.
   bool AwaitIdle(absl::Time deadline);
-  // Asks the running job to stop and be requeued.
-  void RequeueRunning();
+  // Asks the running job to stop and be requeued, for a reason that its Requeued event tells.
+  void RequeueRunning(std::string_view reason);
   // Whether the running job, if it ends now, is put back into the queue because the server stops.
   bool WillRunAgain(const std::string& job) const;
 
@@ -159,7 +160,7 @@ class JobTable {
     // Of the running attempt.
     std::stop_source stop;
     std::optional<StopCause> stop_cause;
-    bool requeue = false;
+    std::optional<std::string> requeue;  // why it is put back into the queue when it has stopped
     std::string stop_reason;
     // Of the latest attempt in this process.
     std::shared_ptr<ReportSink> report;
@@ -228,9 +229,8 @@ class JobTable {
   mutable int64_t looked_at_before_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable int64_t most_entries_at_once_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_age_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::string running_ ABSL_GUARDED_BY(mutex_);  // empty: none
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string running_ ABSL_GUARDED_BY(mutex_);   // empty: none
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // OK: jobs are accepted and begun
   std::map<wan::v1::JobState, int64_t> ended_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -98,6 +98,8 @@ void ActivityLog::OnStorage(const absl::Status& status) {
   }
 }
 
+void ActivityLog::OnDraining() { logger_.Log(LogLevel::kInfo, "draining", {}); }
+
 SinkFactory ActivityLog::StageSinks() {
   return
       [this](const SinkContext& context) { return std::make_unique<StageLog>(logger_, context); };

@@ -58,6 +58,11 @@ void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famili
   storage.Add({}, snapshot.jobs.storage_writable ? 1 : 0);
   storage.MoveTo(families);
 
+  Gauge draining("wan_draining",
+                 "1 if the server is being drained or stopped: no job is accepted or begun.");
+  draining.Add({}, snapshot.jobs.draining ? 1 : 0);
+  draining.MoveTo(families);
+
   // Every known model has a length, even if it is 0. Jobs of an earlier process may also wait for a
   // model that is no longer known.
   std::map<std::string, int> lengths = snapshot.jobs.queued;

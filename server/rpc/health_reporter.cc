@@ -58,9 +58,15 @@ void HealthReporter::OnStorage(const absl::Status& status) {
   Publish();
 }
 
+void HealthReporter::OnDraining() {
+  absl::MutexLock lock(&mutex_);
+  draining_ = true;
+  Publish();
+}
+
 bool HealthReporter::Serving() const {
-  return !stopped_ && !device_lost_ && accepting_ && storage_writable_ && loading_.empty() &&
-         !ready_.empty();
+  return !stopped_ && !draining_ && !device_lost_ && accepting_ && storage_writable_ &&
+         loading_.empty() && !ready_.empty();
 }
 
 void HealthReporter::Publish() {

@@ -15,7 +15,7 @@ namespace wan::server {
 
 // SERVING while the loading of every configured model has ended, one way or the other, at least one
 // model is READY, and new connections are accepted; NOT_SERVING before, between, after the device
-// is lost, and from Stop on. Thread-safe.
+// is lost, while and after the server is drained, and from Stop on. Thread-safe.
 class HealthReporter final : public StateListener {
  public:
   // `configured` are bare names.
@@ -34,6 +34,7 @@ class HealthReporter final : public StateListener {
   void OnModelState(const wan::v1::Model& model) override;
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnStorage(const absl::Status& status) override;
+  void OnDraining() override;
 
  private:
   bool Serving() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -44,6 +45,7 @@ class HealthReporter final : public StateListener {
   std::set<std::string> ready_ ABSL_GUARDED_BY(mutex_);
   bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
   bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool storage_writable_ ABSL_GUARDED_BY(mutex_) = true;
   std::function<void(bool)> publish_ ABSL_GUARDED_BY(mutex_);

@@ -15,6 +15,7 @@
 #include "server/calls/gatekeeper.h"
 #include "server/rpc/call_entry.h"
 #include "server/rpc/status_conversion.h"
+#include "wan/v1/administration.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
 #include "wan/v1/video_generation.pb.h"
@@ -164,6 +165,7 @@ std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const Gatekee
       wan::v1::GetJobRequest::descriptor()->file(),
       wan::v1::ListModelsRequest::descriptor()->file(),
       wan::v1::GetServerInfoRequest::descriptor()->file(),
+      wan::v1::DrainRequest::descriptor()->file(),
       grpc::health::v1::HealthCheckRequest::descriptor()->file(),
       v1::ServerReflectionRequest::descriptor()->file(),
       v1alpha::ServerReflectionRequest::descriptor()->file(),

@@ -42,7 +42,7 @@ constexpr int kWorkers = 4;
 constexpr absl::Duration kWarnAgain = absl::Hours(1);
 
 constexpr const char* kServiceNames[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
-                                         "wan.v1.Telemetry"};
+                                         "wan.v1.Telemetry", "wan.v1.Administration"};
 
 std::vector<std::string> NamesOf(const std::vector<ModelSpec>& models) {
   std::vector<std::string> names;
@@ -89,8 +89,9 @@ std::optional<Role> RoleOf(ClientCertificateRole role) {
   return std::nullopt;
 }
 
-StopMode StopModeOf(ShutdownMode mode) {
-  return mode == ShutdownMode::kFinish ? StopMode::kFinish : StopMode::kRequeue;
+StopSettings StopSettingsOf(const ServerConfig& config) {
+  return {config.shutdown_mode == ShutdownMode::kFinish ? StopMode::kFinish : StopMode::kRequeue,
+          absl::Seconds(config.shutdown_grace_seconds)};
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ struct Server::Parts {
   absl::Status TakePorts();
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
-  // Those of an address. ModelManagement is on the address for administrators, if there is one.
+  // Those of an address. ModelManagement and Administration are on the address for administrators,
+  // if there is one.
   std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
   absl::Status StartPort(GrpcPort& port, const ServerFacts& facts, bool admin);
   void WarnOfInsecurity();
@@ -142,7 +144,7 @@ struct Server::Parts {
   // Goes before the services: what it runs last may hold the last of a stream.
   WorkerPool pool{kWorkers};
   std::unique_ptr<GrpcPort> port;
-  std::unique_ptr<GrpcPort> admin_port;  // null: ModelManagement is on `port`
+  std::unique_ptr<GrpcPort> admin_port;  // null: `port` has the administrators' services
   DeadlineTimer hourly{clock};
   std::once_flag stopped;
 };
@@ -267,6 +269,7 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
   if (admin || admin_port == nullptr) {
     add(MakeModelManagementService(jobs->models(), clock, heartbeat, *gatekeeper, admission, pool,
                                    stopping.get_token()));
+    add(MakeAdministrationService(StopSettingsOf(config), *jobs, *gatekeeper, admission, pool));
   }
   add(MakeTelemetryService(facts, engine, clock, heartbeat, *jobs, *gatekeeper, admission, pool,
                            stopping.get_token()));
@@ -374,8 +377,8 @@ void Server::Stop() {
     Parts& parts = *parts_;
     parts.health.Stop();
     if (parts.jobs != nullptr) {
-      parts.jobs->Stop(StopModeOf(parts.config.shutdown_mode),
-                       absl::Seconds(parts.config.shutdown_grace_seconds));
+      const StopSettings stop = StopSettingsOf(parts.config);
+      parts.jobs->Stop(stop.mode, stop.grace);
     }
     parts.stopping.request_stop();
     parts.hourly.Stop();

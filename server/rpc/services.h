@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
+#include "server/jobs/stop_mode.h"
 
 namespace grpc {
 class Service;
@@ -37,6 +38,16 @@ std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models,
                                                           const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool,
                                                           std::stop_token stopping);
+
+// What becomes of the running job when the server stops or is drained.
+struct StopSettings {
+  StopMode mode = StopMode::kFinish;
+  absl::Duration grace;
+};
+
+std::unique_ptr<grpc::Service> MakeAdministrationService(StopSettings stop, JobService& jobs,
+                                                         const Gatekeeper& gatekeeper,
+                                                         Admission& admission, WorkerPool& pool);
 
 // What GetServerInfo tells beside the engine's device and the queue.
 struct ServerFacts {

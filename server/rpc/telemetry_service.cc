@@ -156,6 +156,7 @@ class TelemetryService final : public CallService {
     info.set_queued_jobs(stats.queued_total);
     info.set_running_jobs(stats.running_total);
     info.set_queue_capacity(stats.queue_capacity);
+    info.set_draining(stats.draining);
     return info;
   }
 

@@ -37,6 +37,9 @@ class StateListener {
   virtual void OnSavepoint(const wan::v1::Job& /*job*/, int /*steps_done*/, double /*seconds*/) {}
   // An error that no caller gets: a write that the store refused, a file that was not removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
+  // The server is being drained: from now on it accepts no job and begins none. Called once, with
+  // no lock held.
+  virtual void OnDraining() {}
   // The engine's device no longer works. No job runs in this process after this.
   virtual void OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& /*problem*/) {}
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "google/rpc/status.pb.h"
+#include "wan/v1/administration.grpc.pb.h"
 #include "wan/v1/model_management.grpc.pb.h"
 #include "wan/v1/telemetry.grpc.pb.h"
 #include "wan/v1/video_generation.grpc.pb.h"
@@ -190,14 +191,29 @@ class TelemetryService final : public wan::v1::Telemetry::CallbackService {
   const Scripts& scripts_;
 };
 
+class AdministrationService final : public wan::v1::Administration::CallbackService {
+ public:
+  explicit AdministrationService(const Scripts& scripts) : scripts_(scripts) {}
+
+  ServerUnaryReactor* Drain(CallbackServerContext* context, const wan::v1::DrainRequest* request,
+                            wan::v1::DrainResponse* response) override {
+    return Answer(context, scripts_.drain, request, response);
+  }
+
+ private:
+  const Scripts& scripts_;
+};
+
 }  // namespace
 
 struct ScriptedServer::Services {
-  explicit Services(const Scripts& scripts) : video(scripts), model(scripts), telemetry(scripts) {}
+  explicit Services(const Scripts& scripts)
+      : video(scripts), model(scripts), telemetry(scripts), administration(scripts) {}
 
   VideoService video;
   ModelService model;
   TelemetryService telemetry;
+  AdministrationService administration;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -210,6 +226,7 @@ void ScriptedServer::Listen() {
   builder.RegisterService(&services_->video);
   builder.RegisterService(&services_->model);
   builder.RegisterService(&services_->telemetry);
+  builder.RegisterService(&services_->administration);
   services_->server = builder.BuildAndStart();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "google/protobuf/message.h"
+#include "wan/v1/administration.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
 #include "wan/v1/video_generation.pb.h"
@@ -95,6 +96,8 @@ struct Scripts {
 
   StreamScript<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse> watch_devices;
   UnaryScript<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo> get_server_info;
+
+  UnaryScript<wan::v1::DrainRequest, wan::v1::DrainResponse> drain;
 };
 
 class ScriptedServer {

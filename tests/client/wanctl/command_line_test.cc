@@ -235,6 +235,17 @@ TEST(CommandLineTest, ServerCommands) {
   Parsed<InfoCommand>({"info"});
 }
 
+TEST(CommandLineTest, TheTimeoutOfDrainIsTheRunningJobs) {
+  EXPECT_FALSE(Parsed<DrainCommand>({"drain"}).request.has_timeout());
+  for (const Args& args :
+       {Args{"drain", "--timeout", "2.5"}, Args{"--timeout", "2.5", "drain", "--json"}}) {
+    EXPECT_EQ(Parsed<DrainCommand>(args).request.ShortDebugString(),
+              "timeout { seconds: 2 nanos: 500000000 }");
+    // The call waits for the server, which keeps the limit.
+    EXPECT_EQ(ParsedGlobal(args).timeout, absl::InfiniteDuration());
+  }
+}
+
 TEST(CommandLineTest, GlobalFlagsStandBeforeAndAfterTheCommand) {
   for (const Args& args :
        {Args{"--server", "gpu:1", "--json", "--timeout", "2.5", "list"},

@@ -383,6 +383,29 @@ TEST_F(WanctlTest, Info) {
   EXPECT_EQ(out_, "{\"version\":\"1.2.3\"}\n");
 }
 
+TEST_F(WanctlTest, DrainSaysWhatBecameOfTheRunningJob) {
+  wan::v1::DrainResponse answer;
+  server_.scripts.drain = [&](const wan::v1::DrainRequest& request, auto* response) {
+    EXPECT_EQ(request.timeout().seconds(), 60);
+    *response = answer;
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"drain", "--timeout", "60"}), 0);
+  EXPECT_EQ(out_, "no job was running\n0 jobs wait for the restart\n");
+  answer.set_job("jobs/a1");
+  answer.set_queued_jobs(1);
+  EXPECT_EQ(Run({"drain", "--timeout", "60"}), 0);
+  EXPECT_EQ(out_,
+            "jobs/a1 has stopped and goes on after the server's restart\n"
+            "1 job waits for the restart\n");
+  answer.set_job_ended(true);
+  EXPECT_EQ(Run({"drain", "--timeout", "60"}), 0);
+  EXPECT_THAT(out_, HasSubstr("jobs/a1 has ended\n"));
+  EXPECT_EQ(Run({"drain", "--timeout", "60", "--json"}), 0);
+  EXPECT_EQ(out_, "{\"job\":\"jobs/a1\",\"jobEnded\":true,\"queuedJobs\":1}\n");
+  EXPECT_EQ(Run({"drain", "--timeout", "-1"}), 2);
+}
+
 TEST_F(WanctlTest, AResultThatCannotBeWrittenIsNoResult) {
   server_.scripts.get_server_info = [](const auto&, auto*) { return grpc::Status::OK; };
   std::ostringstream out, err;

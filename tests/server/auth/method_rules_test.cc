@@ -17,6 +17,7 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "wan/v1/administration.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
 #include "wan/v1/video_generation.pb.h"
@@ -33,6 +34,7 @@ std::vector<const MethodDescriptor*> Methods() {
       wan::v1::GetJobRequest::descriptor()->file(),
       wan::v1::ListModelsRequest::descriptor()->file(),
       wan::v1::GetServerInfoRequest::descriptor()->file(),
+      wan::v1::DrainRequest::descriptor()->file(),
       grpc::health::v1::HealthCheckRequest::descriptor()->file(),
       grpc::reflection::v1::ServerReflectionRequest::descriptor()->file(),
       grpc::reflection::v1alpha::ServerReflectionRequest::descriptor()->file()};
@@ -63,9 +65,12 @@ TEST(MethodRulesTest, EveryMethodHasOneRowAndEveryRowAMethod) {
   EXPECT_EQ(rows, methods);
 }
 
-TEST(MethodRulesTest, ModelManagementIsForAdministrators) {
+TEST(MethodRulesTest, ModelManagementAndAdministrationAreForAdministrators) {
   for (const MethodRule& rule : MethodRules()) {
-    if (rule.path.find("ModelManagement") == std::string_view::npos) continue;
+    if (rule.path.find("ModelManagement") == std::string_view::npos &&
+        rule.path.find("Administration") == std::string_view::npos) {
+      continue;
+    }
     EXPECT_EQ(rule.least, Role::kAdmin) << rule.path;
   }
 }

@@ -90,7 +90,7 @@ TEST_F(RolesTest, HealthAndReflectionAreSettings) {
   EXPECT_EQ(CallWithRubbish(channel_, kReflection, tokens_[Role::kAdmin]).error_code(), kGone);
 }
 
-TEST_F(RolesTest, TheAddressForAdministratorsAloneHasModelManagement) {
+TEST_F(RolesTest, TheAddressForAdministratorsAloneHasModelManagementAndAdministration) {
   ServerConfig config = AuthenticatedConfig();
   config.admin_listen = HostPort{"127.0.0.1", 0};
   Start(config);
@@ -107,6 +107,11 @@ TEST_F(RolesTest, TheAddressForAdministratorsAloneHasModelManagement) {
   EXPECT_EQ(CallWithRubbish(admin, kListModels, tokens_[Role::kUser]).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(CallWithRubbish(admin, kGetJob, token).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  constexpr char kDrain[] = "/wan.v1.Administration/Drain";
+  EXPECT_EQ(CallWithRubbish(channel_, kDrain, token).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(CallWithRubbish(admin, kDrain, token).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(CallWithRubbish(admin, kDrain, tokens_[Role::kUser]).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
 }
 
 TEST_F(RolesTest, TheAuditLogSaysWhoDidWhatAndNothingThatWasSaidInConfidence) {

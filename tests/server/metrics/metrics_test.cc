@@ -223,6 +223,9 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_storage_writable"), 1);
   snapshot.jobs.storage_writable = false;
   EXPECT_EQ(Scrape().Value("wan_storage_writable"), 0);
+  EXPECT_EQ(text.Value("wan_draining"), 0);
+  snapshot.jobs.draining = true;
+  EXPECT_EQ(Scrape().Value("wan_draining"), 1);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "m"}}), 2);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "idle"}}), 0);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "gone"}}), 1);

@@ -96,6 +96,15 @@ TEST_F(HealthReporterTest, DoesNotServeWhileNoConnectionIsAccepted) {
   EXPECT_THAT(published_, ElementsAre(false, true, false));
 }
 
+TEST_F(HealthReporterTest, ADrainIsForGood) {
+  HealthReporter health({"a"});
+  health.Start(Publish());
+  health.OnModelState(Model("a", wan::v1::MODEL_STATE_READY));
+  health.OnDraining();
+  health.OnModelState(Model("a", wan::v1::MODEL_STATE_READY));
+  EXPECT_THAT(published_, ElementsAre(false, true, false));
+}
+
 TEST_F(HealthReporterTest, StopIsForGood) {
   HealthReporter health({"a"});
   health.Start(Publish());

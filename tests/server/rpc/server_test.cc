@@ -24,7 +24,7 @@ using ::testing::Not;
 
 constexpr char kLoading[] = "Model_Initialization";
 const char* const kServices[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
-                                 "wan.v1.Telemetry"};
+                                 "wan.v1.Telemetry", "wan.v1.Administration"};
 
 class WholeServerTest : public ServerTest {
  protected:
@@ -88,7 +88,8 @@ TEST_F(WholeServerTest, ReflectionKnowsEveryServiceThatItLists) {
     const std::vector<std::string> listed = ListServices(channel_, version);
     EXPECT_THAT(listed, ::testing::UnorderedElementsAre(
                             "wan.v1.VideoGeneration", "wan.v1.ModelManagement", "wan.v1.Telemetry",
-                            "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                            "wan.v1.Administration", "grpc.health.v1.Health",
+                            "grpc.reflection.v1.ServerReflection",
                             "grpc.reflection.v1alpha.ServerReflection"));
     for (const std::string& service : listed) {
       // What a client builds from the answer is complete: every import is there, before its user.

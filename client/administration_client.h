@@ -1,0 +1,28 @@
+// wan.v1.Administration: what only a server's operator does. As in VideoClient, every function
+// blocks, may be called from several threads at once, and returns CANCELLED early when a stop is
+// requested; client/error.h describes the errors. No call is retried.
+#pragma once
+
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "client/connection.h"
+#include "wan/v1/administration.pb.h"
+
+namespace wan::client {
+
+class AdministrationClient {
+ public:
+  // `connection` must outlive this object.
+  explicit AdministrationClient(const Connection& connection);
+
+  // Returns when the server is ready to be stopped. A call that ends early does not end the drain;
+  // call again to wait for the same end.
+  absl::StatusOr<wan::v1::DrainResponse> Drain(const wan::v1::DrainRequest& request,
+                                               const std::stop_token& stop = {}) const;
+
+ private:
+  const Connection& connection_;
+};
+
+}  // namespace wan::client

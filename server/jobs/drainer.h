@@ -1,0 +1,75 @@
+// Brings the server to where nothing runs: for a drain, which leaves everything else going, and for
+// a stop.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "server/jobs/job_table.h"
+#include "server/jobs/model_registry.h"
+#include "server/jobs/stop_mode.h"
+#include "server/watch/event_log.h"
+#include "server/watch/listener.h"
+#include "wan/v1/administration.pb.h"
+
+namespace wan::server {
+
+// Thread-safe. Both a drain and a stop close the table, so that no job is accepted or begun; end
+// loads and warm-ups, which the next process does again in any case; and end the running job as
+// their mode says. Queued jobs stay queued.
+class Drainer {
+ public:
+  // All must outlive the drainer.
+  struct Parts {
+    JobTable& table;
+    ModelRegistry& models;
+    EventLog& log;
+    Clock& clock;
+    std::vector<StateListener*> listeners;
+  };
+  using Done = std::function<void(const wan::v1::DrainResponse&)>;
+
+  explicit Drainer(Parts parts);
+  Drainer(const Drainer&) = delete;
+  Drainer& operator=(const Drainer&) = delete;
+  // Calls Join().
+  ~Drainer();
+
+  // Begins a drain and returns without waiting for its end: `done` is called once, when no job runs
+  // any more and the disk has that, on a thread of the drainer's or the caller's. The running job
+  // may go on for `timeout` at most. Only the first call decides about mode and timeout; later ones
+  // wait for the same end. Nothing but a new process ends the state.
+  void Begin(StopMode mode, absl::Duration timeout, Done done);
+
+  // Whether Begin or Stop has been called.
+  bool draining() const;
+
+  // Stops: returns when no job runs. The running job may go on for `grace` at most, also where a
+  // drain that is under way gave it longer. Such a drain has called its `done` when this returns.
+  void Stop(StopMode mode, absl::Duration grace);
+
+  // Waits until a drain that has begun is over. Idempotent.
+  void Join();
+
+ private:
+  // Ends the running job. Returns when no job runs.
+  void EndRunning(StopMode mode, absl::Duration limit, std::string_view reason);
+  void Run(StopMode mode, absl::Duration timeout, const std::string& running);
+
+  const Parts parts_;
+  mutable absl::Mutex mutex_;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Done> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::optional<wan::v1::DrainResponse> outcome_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

@@ -1,0 +1,12 @@
+// What happens to the running job when the server stops or is drained. Queued jobs always stay
+// queued.
+#pragma once
+
+namespace wan::server {
+
+enum class StopMode {
+  kFinish,   // it may go on for the grace time; after that it is stopped and requeued
+  kRequeue,  // it stops at once (within 0.5 s on a GPU) and goes on after the restart
+};
+
+}  // namespace wan::server

@@ -80,12 +80,13 @@ int AwaitSignal(const sigset_t& signals) {
 
 void PrintListening(const Server& server) {
   // Hosts and ports need no escaping, because ParseHostPort refuses characters that would.
-  const std::optional<HostPort> admin = server.admin_address();
-  const std::string admin_part =
-      admin.has_value() ? ",\"admin\":\"" + ToString(*admin) + "\"" : std::string();
-  std::printf("{\"event\":\"listening\",\"grpc\":\"%s\",\"metrics\":\"%s\"%s}\n",
-              ToString(server.grpc_address()).c_str(), ToString(server.metrics_address()).c_str(),
-              admin_part.c_str());
+  const auto part = [](const std::string& name, const std::optional<HostPort>& address) {
+    return address.has_value() ? ",\"" + name + "\":\"" + ToString(*address) + "\"" : std::string();
+  };
+  std::printf("{\"event\":\"listening\"%s%s%s%s}\n", part("grpc", server.grpc_address()).c_str(),
+              part("metrics", server.metrics_address()).c_str(),
+              part("admin", server.admin_address()).c_str(),
+              part("http", server.http_address()).c_str());
   std::fflush(stdout);
 }
 

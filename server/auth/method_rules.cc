@@ -41,6 +41,14 @@ const std::vector<MethodRule>& MethodRules() {
       {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Role::kViewer, kNotAudited},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role::kViewer,
        kNotAudited},
+      {"POST /v1/videos", Role::kUser, kAudited},
+      {"GET /v1/videos", Role::kViewer, kNotAudited},
+      {"GET /v1/videos/{id}", Role::kViewer, kNotAudited, "id", kOwned},
+      {"GET /v1/videos/{id}/content", Role::kViewer, kAudited, "id", kOwned},
+      {"DELETE /v1/videos/{id}", Role::kUser, kAudited, "id", kOwned},
+      // Only the names of models that are ready.
+      {"GET /v1/models", Role::kViewer, kNotAudited},
+      {"GET /v1/models/{id}", Role::kViewer, kNotAudited},
   };
   return *rules;
 }

@@ -15,14 +15,14 @@ class Message;
 namespace wan::server {
 
 struct MethodRule {
-  // As on the wire: "/wan.v1.VideoGeneration/GetJob".
+  // As on the wire: "/wan.v1.VideoGeneration/GetJob", and of HTTP "GET /v1/videos/{id}".
   std::string_view path;
   // The least role that may call it.
   Role least = Role::kAdmin;
   // Whether every call is written to the audit log. Refused calls always are.
   bool audited = true;
-  // The request's field, such as "name" or "job.name", that names what the call is about. Empty:
-  // the request names nothing that exists.
+  // The request's field, such as "name" or "job.name", that names what the call is about; of HTTP
+  // the part of the path. Empty: the request names nothing that exists.
   std::string_view resource_field = {};
   // Whether that is a job, or something of a job. To a caller who is neither the job's owner nor an
   // administrator it does not exist.

@@ -35,6 +35,8 @@ struct ServerConfig {
   // An address of its own for ModelManagement and Administration, which `listen` does not serve
   // then.
   std::optional<HostPort> admin_listen;
+  // Where the OpenAI video API listens; nothing: it is off.
+  std::optional<HostPort> http_listen;
   // PEM files of the server's certificate and its key; empty: no TLS.
   std::string tls_cert;
   std::string tls_key;

@@ -90,6 +90,26 @@ Setting Address(std::string_view key, std::string_view help, HostPort ServerConf
           [member](const ServerConfig& config) { return Values{ToString(config.*member)}; }};
 }
 
+// An address that an empty text takes away.
+Setting OptionalAddress(std::string_view key, std::string_view help,
+                        std::optional<HostPort> ServerConfig::*member) {
+  return {key,
+          "HOST:PORT",
+          help,
+          Setting::Form::kText,
+          [member](const Values& values, ServerConfig& config) {
+            (config.*member).reset();
+            if (values.front().empty()) return absl::OkStatus();
+            absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
+            if (parsed.ok()) config.*member = *parsed;
+            return parsed.status();
+          },
+          [member](const ServerConfig& config) {
+            const std::optional<HostPort>& address = config.*member;
+            return Values{address.has_value() ? ToString(*address) : ""};
+          }};
+}
+
 Setting Integer(std::string_view key, std::string_view help, int ServerConfig::*member, int least,
                 int most) {
   return {key,
@@ -167,20 +187,6 @@ absl::Status CheckDtype(const std::string& dtype) {
 
 // An empty text stands for no file.
 absl::Status CheckFile(const std::string& /*file*/) { return absl::OkStatus(); }
-
-absl::Status SetAdminListen(const Values& values, ServerConfig& config) {
-  if (values.front().empty()) {
-    config.admin_listen.reset();
-    return absl::OkStatus();
-  }
-  absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
-  if (parsed.ok()) config.admin_listen = *parsed;
-  return parsed.status();
-}
-
-Values GetAdminListen(const ServerConfig& config) {
-  return {config.admin_listen.has_value() ? ToString(*config.admin_listen) : ""};
-}
 
 absl::Status SetModelRoots(const Values& values, ServerConfig& config) {
   for (const std::string& folder : values) {
@@ -300,6 +306,7 @@ absl::Status CheckAccess(const ServerConfig& config) {
   }
   std::vector<std::pair<std::string, HostPort>> addresses = {{"listen", config.listen}};
   if (config.admin_listen.has_value()) addresses.emplace_back("admin_listen", *config.admin_listen);
+  if (config.http_listen.has_value()) addresses.emplace_back("http_listen", *config.http_listen);
   for (const auto& [key, address] : addresses) {
     if (IsLoopback(address)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -370,10 +377,12 @@ std::vector<Setting> MakeSettings() {
   using C = ServerConfig;
   return {
       Address("listen", "address where gRPC listens; port 0 takes a free port", &C::listen),
-      {"admin_listen", "HOST:PORT",
-       "address of its own for ModelManagement and Administration, which --listen does not serve "
-       "then; unset: none",
-       Setting::Form::kText, SetAdminListen, GetAdminListen},
+      OptionalAddress("admin_listen",
+                      "address of its own for ModelManagement and Administration, which --listen "
+                      "does not serve then; unset: none",
+                      &C::admin_listen),
+      OptionalAddress("http_listen", "address where the OpenAI video API listens; unset: it is off",
+                      &C::http_listen),
       Address("metrics_listen",
               "address where Prometheus' /metrics listens; port 0 takes a free port",
               &C::metrics_listen),

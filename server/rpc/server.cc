@@ -20,6 +20,8 @@
 #include "server/calls/gatekeeper.h"
 #include "server/calls/memory_trimmer.h"
 #include "server/calls/worker_pool.h"
+#include "server/http/http_server.h"
+#include "server/http/video_api.h"
 #include "server/jobs/deadline_timer.h"
 #include "server/jobs/job_service.h"
 #include "server/logging/activity_log.h"
@@ -112,8 +114,10 @@ struct Server::Parts {
   absl::Status OpenGate();
   absl::Status OpenJobs();
   absl::Status TakePorts();
+  absl::Status TakeHttpPort();
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
+  void ServeHttp();
   // Those of an address. ModelManagement and Administration are on the address for administrators,
   // if there is one.
   std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
@@ -141,6 +145,8 @@ struct Server::Parts {
   std::unique_ptr<Gatekeeper> gatekeeper;
   HealthStatuses health_statuses;
   std::vector<std::unique_ptr<grpc::Service>> services;
+  std::unique_ptr<VideoApi> video_api;
+  std::unique_ptr<HttpServer> http;  // null: off
   // Goes before the services: what it runs last may hold the last of a stream.
   WorkerPool pool{kWorkers};
   std::unique_ptr<GrpcPort> port;
@@ -221,6 +227,26 @@ absl::Status Server::Parts::TakePorts() {
   if (!taken.ok()) return taken.status();
   admin_port = *std::move(taken);
   return absl::OkStatus();
+}
+
+absl::Status Server::Parts::TakeHttpPort() {
+  if (!config.http_listen.has_value()) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<HttpServer>> taken = HttpServer::Listen(
+      "http_listen", *config.http_listen, ConnectionLimitsOf(config), {}, tls.get(), pool);
+  if (taken.ok()) http = *std::move(taken);
+  return taken.status();
+}
+
+void Server::Parts::ServeHttp() {
+  if (http == nullptr) return;
+  const VideoApiOptions options{authenticator->enabled(), IsLoopback(http->address()), clock.Now()};
+  video_api = std::make_unique<VideoApi>(*jobs, *gatekeeper, admission, pool, options);
+  http->Start(video_api->Callbacks(), [this](bool accepting) {
+    logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,
+               accepting ? "HTTP connections are accepted again"
+                         : "no HTTP connection is accepted: there are too many, or no descriptors",
+               {{"connections", http->Stats().open}});
+  });
 }
 
 WireStats Server::Parts::WireNow() {
@@ -307,7 +333,9 @@ absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
 }
 
 void Server::Parts::WarnOfInsecurity() {
-  if (!config.auth_tokens.empty() && tls == nullptr && !IsLoopback(config.listen)) {
+  const bool reached =
+      !IsLoopback(config.listen) || (http != nullptr && !IsLoopback(http->address()));
+  if (!config.auth_tokens.empty() && tls == nullptr && reached) {
     logger.Log(
         LogLevel::kWarning,
         "tokens are sent in plain text: set tls_cert and tls_key unless the network encrypts");
@@ -351,11 +379,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   if (absl::Status status = started.OpenGate(); !status.ok()) return status;
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
   if (absl::Status status = started.TakePorts(); !status.ok()) return status;
+  if (absl::Status status = started.TakeHttpPort(); !status.ok()) return status;
   if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
   if (absl::Status status = started.ListenForCalls(FactsOf(clock, std::move(libraries)));
       !status.ok()) {
     return status;
   }
+  started.ServeHttp();
   if (absl::Status status = started.LoadModels(); !status.ok()) return status;
   started.WarnOfInsecurity();
   return server;
@@ -369,6 +399,10 @@ HostPort Server::grpc_address() const { return parts_->port->address(); }
 std::optional<HostPort> Server::admin_address() const {
   if (parts_->admin_port == nullptr) return std::nullopt;
   return parts_->admin_port->address();
+}
+std::optional<HostPort> Server::http_address() const {
+  if (parts_->http == nullptr) return std::nullopt;
+  return parts_->http->address();
 }
 HostPort Server::metrics_address() const { return parts_->metrics_server->address(); }
 
@@ -384,6 +418,7 @@ void Server::Stop() {
     parts.hourly.Stop();
     if (parts.port != nullptr) parts.port->Stop();
     if (parts.admin_port != nullptr) parts.admin_port->Stop();
+    if (parts.http != nullptr) parts.http->Stop();
     parts.metrics.SetSource(nullptr);
   });
 }

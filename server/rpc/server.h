@@ -43,6 +43,8 @@ class Server {
   HostPort grpc_address() const;
   // Nothing unless there is an address for administrators.
   std::optional<HostPort> admin_address() const;
+  // Nothing unless the OpenAI video API is on.
+  std::optional<HostPort> http_address() const;
   HostPort metrics_address() const;
 
   // Health says NOT_SERVING, new jobs are refused, the running one ends as the config's

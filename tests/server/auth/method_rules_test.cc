@@ -17,6 +17,7 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "server/http/video_api.h"
 #include "wan/v1/administration.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
@@ -62,6 +63,7 @@ TEST(MethodRulesTest, EveryMethodHasOneRowAndEveryRowAMethod) {
     EXPECT_EQ(rows.count(PathOf(*method)), 1u)
         << PathOf(*method) << " needs a row in server/auth/method_rules.cc";
   }
+  for (const std::string_view route : VideoRoutes()) methods.emplace(route);
   EXPECT_EQ(rows, methods);
 }
 
@@ -117,15 +119,16 @@ TEST(MethodRulesTest, TheDocumentedTableIsThisOne) {
   std::vector<std::string> expected;
   for (const MethodRule& rule : MethodRules()) {
     expected.push_back(absl::StrCat(
-        "| `", std::string(rule.path.substr(1)), "` | ", std::string(NameOf(rule.least)), " | ",
-        rule.owned ? "own jobs, administrators all" : "", rule.owned ? " | " : "| ",
-        rule.audited ? "yes" : "refusals", " |"));
+        "| `", std::string(rule.path.substr(rule.path.starts_with('/') ? 1 : 0)), "` | ",
+        std::string(NameOf(rule.least)), " | ", rule.owned ? "own jobs, administrators all" : "",
+        rule.owned ? " | " : "| ", rule.audited ? "yes" : "refusals", " |"));
   }
   std::ifstream page(WAN_SECURITY_PAGE);
   ASSERT_TRUE(page.is_open());
   std::vector<std::string> rows;
   for (std::string line; std::getline(page, line);) {
-    if (absl::StartsWith(line, "| `wan.v1.") || absl::StartsWith(line, "| `grpc.")) {
+    if (absl::StartsWith(line, "| `wan.v1.") || absl::StartsWith(line, "| `grpc.") ||
+        absl::StrContains(line, " /v1/")) {
       rows.push_back(line);
     }
   }

@@ -92,6 +92,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "h:1",
                                           "--admin-listen",
                                           "h:3",
+                                          "--http-listen",
+                                          "h:4",
                                           "--metrics-listen",
                                           "h:2",
                                           "--tls-cert",
@@ -206,6 +208,8 @@ TEST(CommandLineTest, OtherMachinesNeedAuthenticationOrInsecure) {
                       HasSubstr("--auth-tokens FILE"), HasSubstr("--insecure")));
     EXPECT_THAT(ErrorOf({"--data-dir", "d", "--admin-listen", address}),
                 HasSubstr(std::string("admin_listen is ") + address));
+    EXPECT_THAT(ErrorOf({"--data-dir", "d", "--http-listen", address}),
+                HasSubstr(std::string("http_listen is ") + address));
     EXPECT_TRUE(Parse({"--data-dir", "d", "--listen", address, "--insecure"}).ok());
     EXPECT_TRUE(Parse({"--insecure", "--data-dir", "d", "--listen", address}).ok());
     EXPECT_TRUE(Parse({"--data-dir", "d", "--listen", address, "--auth-tokens", "/t"}).ok());

@@ -24,6 +24,7 @@ std::string ErrorOf(std::string_view text) {
 constexpr std::string_view kEverySetting = R"(
 listen: "[::]:7000"
 admin_listen: 127.0.0.1:7002
+http_listen: 127.0.0.1:7003
 metrics_listen: 0.0.0.0:7001
 tls_cert: /tls/cert.pem
 tls_key: /tls/key.pem
@@ -73,6 +74,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.listen, (HostPort{"::", 7000}));
   EXPECT_EQ(config.metrics_listen, (HostPort{"0.0.0.0", 7001}));
   EXPECT_EQ(config.admin_listen, (HostPort{"127.0.0.1", 7002}));
+  EXPECT_EQ(config.http_listen, (HostPort{"127.0.0.1", 7003}));
   EXPECT_EQ(config.tls_cert, "/tls/cert.pem");
   EXPECT_EQ(config.tls_key, "/tls/key.pem");
   EXPECT_EQ(config.tls_client_ca, "/tls/ca.pem");
@@ -165,7 +167,7 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"queue_capacty: 5",
        "wan.yaml:1: queue_capacty is not a setting; did you mean queue_capacity?"},
       {"\n\nxyzzy: 5",
-       "wan.yaml:3: xyzzy is not a setting; the settings are listen, admin_listen, metrics_listen"},
+       "wan.yaml:3: xyzzy is not a setting; the settings are listen, admin_listen, http_listen"},
       {"listen: 50051", "wan.yaml:1: listen is '50051'; it must be HOST:PORT"},
       {"listen: [a, b]", "wan.yaml:1: listen is a list; it must be one value, HOST:PORT"},
       {"# x\nmetrics_listen: host:70000", "wan.yaml:2: metrics_listen is 'host:70000'"},

@@ -24,6 +24,7 @@ using e2e::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 class SecurityMainTest : public ::testing::Test {
  protected:
@@ -50,6 +51,22 @@ TEST_F(SecurityMainTest, OtherMachinesNeedToBeKnown) {
   EXPECT_THAT(refused.err, HasSubstr("--auth-tokens FILE"));
   EXPECT_THAT(refused.err, HasSubstr("--insecure"));
   EXPECT_THAT(refused.out, IsEmpty());
+}
+
+TEST_F(SecurityMainTest, TheOpenAiApiIsOffUnlessItHasAnAddress) {
+  Process without(Command("127.0.0.1:0", {}), folder_.File("log"));
+  EXPECT_THAT(without.ReadLine(), Not(HasSubstr("http")));
+  without.Signal(SIGTERM);
+  EXPECT_EQ(without.Wait(), 0);
+  Process with(Command("127.0.0.1:0", {"--http-listen", "127.0.0.1:0"}), folder_.File("log"));
+  EXPECT_THAT(with.ReadLine(),
+              MatchesRegex("\\{\"event\":\"listening\",\"grpc\":\"127.0.0.1:[0-9]+\",\"metrics\":"
+                           "\"127.0.0.1:[0-9]+\",\"http\":\"127.0.0.1:[0-9]+\"\\}"));
+  with.Signal(SIGTERM);
+  EXPECT_EQ(with.Wait(), 0);
+  const ProcessResult refused = RunProcess(Command("127.0.0.1:0", {"--http-listen", "0.0.0.0:0"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("http_listen is 0.0.0.0:0"));
 }
 
 TEST_F(SecurityMainTest, InsecureStartsAndSaysSo) {

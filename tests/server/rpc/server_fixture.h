@@ -58,6 +58,7 @@ class ServerTest : public ::testing::Test {
 
   // What the server logged, one entry a line.
   std::string Log() const;
+  Logger& logger() { return logger_; }
 
   fakes::FakeClock clock_;
   fakes::FakeEngine engine_{&clock_};

@@ -1,0 +1,23 @@
+// Answers in the shape of the OpenAI API.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "server/http/http_server.h"
+
+namespace wan::server {
+
+HttpAnswer JsonAnswer(int status, const nlohmann::json& body);
+
+// {"error": {"message", "type", "param", "code"}}. `code` is in lower case; `param` may be empty.
+HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view message,
+                       std::string_view param = {});
+
+// The answer for a status that is not OK (docs/openai.md has the table). Its code is the status'
+// reason, or the name of its code; `param` is the first field of its violations, and the message
+// has all of them. RESOURCE_EXHAUSTED and UNAVAILABLE have Retry-After.
+HttpAnswer ErrorAnswer(const absl::Status& status);
+
+}  // namespace wan::server

@@ -1,0 +1,22 @@
+// The header field Range of a download.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace wan::server {
+
+struct ByteRange {
+  uint64_t first = 0;
+  uint64_t count = 0;
+  // Whether only a part was asked for (206).
+  bool partial = false;
+};
+
+// What of `size` bytes `field` asks for. All of them if the field is empty, is not a range of
+// bytes, or has several: RFC 9110 lets a server ignore those. Nothing if no byte of the range
+// exists (416).
+std::optional<ByteRange> ParseByteRange(std::string_view field, uint64_t size);
+
+}  // namespace wan::server

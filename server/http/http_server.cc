@@ -1,0 +1,430 @@
+#include "server/http/http_server.h"
+
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
+#include <limits>
+#include <thread>
+#include <type_traits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/calls/tls_contexts.h"
+#include "server/calls/worker_pool.h"
+
+namespace wan::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+// What is read at a time of a body, and of what is dropped.
+constexpr size_t kReadBytes = size_t{64} << 10;
+
+// As gRPC writes it.
+std::string PeerOf(const tcp::socket& socket) {
+  error_code error;
+  const tcp::endpoint end = socket.remote_endpoint(error);
+  if (error) return "unknown";
+  asio::ip::address address = end.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  }
+  return address.is_v4() ? absl::StrCat("ipv4:", address.to_string(), ":", end.port())
+                         : absl::StrCat("ipv6:[", address.to_string(), "]:", end.port());
+}
+
+// Empty if the peer has shown no certificate.
+std::string SubjectOf(SSL* connection) {
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      SSL_get1_peer_certificate(connection), X509_free);
+  if (certificate == nullptr) return {};
+  const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), BIO_free);
+  X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate.get()), 0, XN_FLAG_RFC2253);
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(text.get(), &bytes);
+  return std::string(bytes, static_cast<size_t>(size));
+}
+
+// One connection of one of the two kinds. All of it runs on the server's thread, except what is
+// posted to the pool.
+template <typename Stream>
+class Connection final : public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  struct Shared {
+    const HttpCallbacks& callbacks;
+    const HttpLimits& limits;
+    WorkerPool& pool;
+  };
+
+  // `tls` is null for plain text.
+  Connection(const Shared& shared, std::shared_ptr<asio::ssl::context> tls, tcp::socket socket)
+      : shared_(shared),
+        tls_(std::move(tls)),
+        stream_(MakeStream(std::move(socket))),
+        buffer_(std::max(2 * shared.limits.header_bytes, kReadBytes)) {}
+
+  void Begin() {
+    peer_ = PeerOf(Socket().socket());
+    Socket().expires_after(shared_.limits.header_time);
+    if constexpr (kTls) {
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [self = this->shared_from_this()](error_code error) {
+                                if (error) return;
+                                self->subject_ = SubjectOf(self->stream_.native_handle());
+                                self->ReadHeader();
+                              });
+    } else {
+      ReadHeader();
+    }
+  }
+
+ private:
+  using Parser = http::request_parser<http::string_body>;
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+
+  Stream MakeStream(tcp::socket socket) {
+    if constexpr (kTls) {
+      return Stream(beast::tcp_stream(std::move(socket)), *tls_);
+    } else {
+      return Stream(std::move(socket));
+    }
+  }
+
+  beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
+
+  void ReadHeader() {
+    parser_.emplace();
+    parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
+    // Whoever lets the request in decides about its size. (No limit at all would refuse every body
+    // in Boost 1.74, which compares the size with the missing limit.)
+    parser_->body_limit(std::numeric_limits<uint64_t>::max());
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = this->shared_from_this()](error_code error, size_t) {
+                              error ? self->RefuseHeader(error) : self->Enter();
+                            });
+  }
+
+  // A connection that ends, or says nothing, needs no answer.
+  void RefuseHeader(error_code error) {
+    if (error == http::error::end_of_stream) {
+      End();
+      return;
+    }
+    if (error.category() != http::make_error_code(http::error::bad_method).category() ||
+        error == http::error::partial_message) {
+      return;
+    }
+    keep_alive_ = false;
+    const bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
+    Send(large ? shared_.callbacks.refuse(
+                     431, absl::StrCat("the request's header has more than ",
+                                       shared_.limits.header_bytes, " bytes, the most it may"))
+               : shared_.callbacks.refuse(
+                     400, absl::StrCat("the request's header is not HTTP/1.1: ", error.message())));
+  }
+
+  void Enter() {
+    const HttpHead head = HeadOf(parser_->get());
+    version_ = parser_->get().version();
+    keep_alive_ = parser_->get().keep_alive();
+    head_only_ = head.method == "HEAD";
+    HttpEntry entry = shared_.callbacks.enter(head);
+    if (entry.refusal.has_value()) {
+      // The body, if there is one, stands before the next request and is not read.
+      if (head.body_bytes != uint64_t{0}) keep_alive_ = false;
+      Send(*std::move(entry.refusal));
+      return;
+    }
+    work_ = std::move(entry.work);
+    Socket().expires_after(shared_.limits.body_time);
+    if (absl::EqualsIgnoreCase(std::string(head.First("expect")), "100-continue")) {
+      SayContinue();
+    } else {
+      ReadBody();
+    }
+  }
+
+  HttpHead HeadOf(const http::request<http::string_body>& request) const {
+    HttpHead head;
+    head.method = std::string(request.method_string());
+    const std::string target(request.target());
+    const size_t question = target.find('?');
+    head.path = target.substr(0, question);
+    if (question != std::string::npos) head.query = target.substr(question + 1);
+    for (const auto& field : request) {
+      head.fields.emplace_back(absl::AsciiStrToLower(std::string(field.name_string())),
+                               std::string(field.value()));
+    }
+    head.peer = peer_;
+    head.certificate_subject = subject_;
+    if (parser_->chunked()) {
+      head.body_bytes.reset();
+    } else if (const auto bytes = parser_->content_length(); bytes.has_value()) {
+      head.body_bytes = *bytes;
+    }
+    return head;
+  }
+
+  // The caller waits for this before it sends the body.
+  void SayContinue() {
+    static constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(stream_, asio::buffer(kContinue, sizeof(kContinue) - 1),
+                      [self = this->shared_from_this()](error_code error, size_t) {
+                        if (!error) self->ReadBody();
+                      });
+  }
+
+  void ReadBody() {
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = this->shared_from_this()](error_code error, size_t) {
+                       if (!error) self->Work();
+                     });
+  }
+
+  void Work() {
+    Socket().expires_never();
+    // Tasks are copyable, so they share the body.
+    auto body = std::make_shared<std::string>(std::move(parser_->get().body()));
+    parser_.reset();
+    shared_.pool.Post([self = this->shared_from_this(), work = std::move(work_), body]() mutable {
+      work(std::move(*body), [self](HttpAnswer answer) {
+        auto held = std::make_shared<HttpAnswer>(std::move(answer));
+        asio::post(self->Socket().get_executor(), [self, held] { self->Send(std::move(*held)); });
+      });
+    });
+    work_ = nullptr;
+  }
+
+  void Send(HttpAnswer answer) {
+    answer_ = std::move(answer);
+    header_.emplace(static_cast<http::status>(answer_.status), version_);
+    for (const auto& [name, value] : answer_.fields) header_->insert(name, value);
+    header_->keep_alive(keep_alive_);
+    header_->content_length(answer_.next_piece ? answer_.stream_bytes : answer_.body.size());
+    serializer_.emplace(*header_);
+    Socket().expires_after(shared_.limits.write_time);
+    http::async_write_header(stream_, *serializer_,
+                             [self = this->shared_from_this()](error_code error, size_t) {
+                               if (!error) self->SendBody();
+                             });
+  }
+
+  void SendBody() {
+    if (head_only_) {
+      Sent();
+    } else if (answer_.next_piece) {
+      NextPiece();
+    } else {
+      asio::async_write(stream_, asio::buffer(answer_.body),
+                        [self = this->shared_from_this()](error_code error, size_t) {
+                          if (!error) self->Sent();
+                        });
+    }
+  }
+
+  void NextPiece() {
+    if (answer_.stream_bytes == 0) {
+      Sent();
+      return;
+    }
+    Socket().expires_never();
+    shared_.pool.Post([self = this->shared_from_this(), next = answer_.next_piece] {
+      auto piece = std::make_shared<absl::StatusOr<std::string>>(next());
+      asio::post(self->Socket().get_executor(), [self, piece] { self->SendPiece(*piece); });
+    });
+  }
+
+  void SendPiece(absl::StatusOr<std::string>& piece) {
+    if (!piece.ok() || piece->empty() || piece->size() > answer_.stream_bytes) {
+      // The caller sees that it has less than was announced.
+      Forget();
+      Socket().close();
+      return;
+    }
+    answer_.stream_bytes -= piece->size();
+    answer_.body = *std::move(piece);
+    Socket().expires_after(shared_.limits.write_time);
+    asio::async_write(stream_, asio::buffer(answer_.body),
+                      [self = this->shared_from_this()](error_code error, size_t) {
+                        error ? self->Forget() : self->NextPiece();
+                      });
+  }
+
+  // Lets go of what the answer holds: the file, and its place among the downloads.
+  void Forget() {
+    serializer_.reset();
+    header_.reset();
+    answer_ = HttpAnswer();
+  }
+
+  void Sent() {
+    Forget();
+    if (keep_alive_) {
+      Socket().expires_after(shared_.limits.header_time);
+      ReadHeader();
+    } else {
+      End();
+    }
+  }
+
+  // Tells the peer that the answer is whole. What it still sends is dropped for a moment: closing
+  // at once would reset the connection, and the answer might be lost with it.
+  void End() {
+    Socket().expires_after(shared_.limits.drop_time);
+    if constexpr (kTls) {
+      stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
+    } else {
+      error_code ignored;
+      Socket().socket().shutdown(tcp::socket::shutdown_send, ignored);
+      dropped_.resize(kReadBytes);
+      Drop();
+    }
+  }
+
+  void Drop() {
+    stream_.async_read_some(asio::buffer(dropped_),
+                            [self = this->shared_from_this()](error_code error, size_t) {
+                              if (!error) self->Drop();
+                            });
+  }
+
+  const Shared shared_;
+  const std::shared_ptr<asio::ssl::context> tls_;
+  Stream stream_;
+  beast::flat_buffer buffer_;
+  std::string peer_;
+  std::string subject_;
+  std::optional<Parser> parser_;
+  unsigned version_ = 11;
+  bool keep_alive_ = false;
+  bool head_only_ = false;
+  std::function<void(std::string, HttpReply)> work_;
+  HttpAnswer answer_;
+  std::optional<http::response<http::empty_body>> header_;
+  std::optional<http::response_serializer<http::empty_body>> serializer_;
+  std::string dropped_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> HttpHead::All(std::string_view name) const {
+  std::vector<std::string_view> values;
+  for (const auto& [field, value] : fields) {
+    if (field == name) values.push_back(value);
+  }
+  return values;
+}
+
+std::string_view HttpHead::First(std::string_view name) const {
+  for (const auto& [field, value] : fields) {
+    if (field == name) return value;
+  }
+  return {};
+}
+
+struct HttpServer::Parts {
+  Parts(HostPort taken, const HttpLimits& server_limits, TlsFiles* files, WorkerPool& workers,
+        std::unique_ptr<ConnectionAcceptor> connections)
+      : address(std::move(taken)),
+        limits(server_limits),
+        pool(workers),
+        acceptor(std::move(connections)) {
+    if (files != nullptr) tls.emplace(*files);
+  }
+
+  // On the server's thread.
+  void Begin(tcp::socket socket) {
+    if (!tls.has_value()) {
+      Begin<PlainStream>(std::move(socket), nullptr);
+    } else if (auto context = tls->Current(); context != nullptr) {
+      Begin<TlsStream>(std::move(socket), std::move(context));
+    }
+  }
+
+  template <typename Stream>
+  void Begin(tcp::socket socket, std::shared_ptr<asio::ssl::context> context) {
+    const typename Connection<Stream>::Shared shared{callbacks, limits, pool};
+    std::make_shared<Connection<Stream>>(shared, std::move(context), std::move(socket))->Begin();
+  }
+
+  const HostPort address;
+  const HttpLimits limits;
+  WorkerPool& pool;
+  std::optional<TlsContexts> tls;  // nothing: plain text
+  HttpCallbacks callbacks;
+  // Goes before the members above: the handlers that it still holds refer to them.
+  asio::io_context io{1};
+  asio::executor_work_guard<asio::io_context::executor_type> open{io.get_executor()};
+  std::thread thread;
+  const std::unique_ptr<ConnectionAcceptor> acceptor;
+};
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(std::string_view setting,
+                                                               const HostPort& address,
+                                                               const ConnectionLimits& connections,
+                                                               const HttpLimits& limits,
+                                                               TlsFiles* tls, WorkerPool& pool) {
+  ConnectionLimits own = connections;
+  own.unacknowledged = limits.write_time;
+  absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> taken =
+      ConnectionAcceptor::Listen(address, own, setting);
+  if (!taken.ok()) return taken.status();
+  const int port = (*taken)->port();
+  return std::unique_ptr<HttpServer>(new HttpServer(
+      std::make_unique<Parts>(HostPort{address.host, port}, limits, tls, pool, *std::move(taken))));
+}
+
+HttpServer::HttpServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+HttpServer::~HttpServer() { Stop(); }
+
+void HttpServer::Start(HttpCallbacks callbacks, std::function<void(bool)> accepting) {
+  Parts& parts = *parts_;
+  parts.callbacks = std::move(callbacks);
+  parts.thread = std::thread([&parts] { parts.io.run(); });
+  parts.acceptor->Start(
+      [&parts](int descriptor) {
+        sockaddr_storage name{};
+        socklen_t size = sizeof(name);
+        ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&name), &size);
+        tcp::socket socket(parts.io);
+        error_code error;
+        socket.assign(name.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), descriptor, error);
+        if (error) {
+          ::close(descriptor);
+          return;
+        }
+        asio::post(parts.io, [&parts, socket = std::move(socket)]() mutable {
+          parts.Begin(std::move(socket));
+        });
+      },
+      std::move(accepting));
+}
+
+void HttpServer::Stop() {
+  parts_->acceptor->Stop();
+  parts_->io.stop();
+  if (parts_->thread.joinable()) parts_->thread.join();
+}
+
+const HostPort& HttpServer::address() const { return parts_->address; }
+ConnectionStats HttpServer::Stats() { return parts_->acceptor->Stats(); }
+
+}  // namespace wan::server

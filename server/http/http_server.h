@@ -1,0 +1,124 @@
+// HTTP/1.1 over connections of an address: reads requests within limits, has them answered, sends
+// the answers. It knows nothing of what is asked.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/calls/connection_acceptor.h"
+#include "server/config/host_port.h"
+
+namespace wan::server {
+
+class TlsFiles;
+class WorkerPool;
+
+using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
+// A request without its body.
+struct HttpHead {
+  std::string method;  // "GET"
+  std::string path;    // "/v1/videos", as it was sent: not decoded
+  std::string query;   // what stands behind '?'
+  HttpFields fields;   // with names in lower case
+  // The caller's address as gRPC writes it: "ipv4:192.0.2.7:41234".
+  std::string peer;
+  // The subject of the connection's client certificate as RFC 2253 has it; empty without one.
+  std::string certificate_subject;
+  // Nothing if the header does not say it (Transfer-Encoding: chunked).
+  std::optional<uint64_t> body_bytes = 0;
+
+  // The values of a field, in their order. `name` is in lower case.
+  std::vector<std::string_view> All(std::string_view name) const;
+  // Its first value; empty if there is none.
+  std::string_view First(std::string_view name) const;
+};
+
+struct HttpAnswer {
+  int status = 200;
+  HttpFields fields;
+  std::string body;
+  // In place of `body`: as many bytes in pieces. Each call returns the next one, runs on a worker
+  // thread and may block. An error, or an empty piece before the end, cuts the connection.
+  uint64_t stream_bytes = 0;
+  std::function<absl::StatusOr<std::string>()> next_piece = nullptr;
+};
+
+// Sends the answer of a request. Any thread, once.
+using HttpReply = std::function<void(HttpAnswer)>;
+
+// What becomes of a request whose header has been read.
+struct HttpEntry {
+  // The answer, without reading the body; the connection ends with it if there is one.
+  std::optional<HttpAnswer> refusal;
+  // Otherwise: works on the request, on a worker thread, and sees to it that `reply` is called.
+  std::function<void(std::string body, HttpReply reply)> work;
+};
+
+struct HttpCallbacks {
+  // Called with each header that could be read, on the server's thread; must not block. What it
+  // lets in has a known number of bytes.
+  std::function<HttpEntry(const HttpHead& head)> enter;
+  // Returns the answer to a header that is not HTTP (400) or too large (431).
+  std::function<HttpAnswer(int status, std::string_view message)> refuse;
+};
+
+struct HttpLimits {
+  // Most time from the connection, or from the answer before, to the last byte of a header.
+  std::chrono::milliseconds header_time{30'000};
+  // Most bytes of a header's fields; the request line may have as many again.
+  size_t header_bytes = 16 << 10;
+  // Most time from the end of the header to the last byte of the body.
+  std::chrono::milliseconds body_time{120'000};
+  // Most time in which the reader takes a body, or a piece of one, that is sent to it.
+  std::chrono::milliseconds write_time{60'000};
+  // How long what was sent beside a refusal is read and dropped, so that the refusal arrives.
+  std::chrono::milliseconds drop_time{5'000};
+};
+
+// One thread reads and writes for all connections, and none of them blocks another. Boost.Beast
+// speaks HTTP (docs/building.md). A connection may carry any number of requests, one after the
+// other. Thread-safe.
+class HttpServer {
+ public:
+  // Takes the address. UNAVAILABLE, beginning with `setting`, if it cannot be had. With `tls`
+  // (null: plain text) connections use what the files hold when they begin. Files and pool must
+  // outlive the server. Nothing is accepted before Start.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(std::string_view setting,
+                                                            const HostPort& address,
+                                                            const ConnectionLimits& connections,
+                                                            const HttpLimits& limits, TlsFiles* tls,
+                                                            WorkerPool& pool);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  // Stops. No answer may be sent any more.
+  ~HttpServer();
+
+  // Begins to serve. `accepting` is ConnectionAcceptor::Start's. Called once.
+  void Start(HttpCallbacks callbacks, std::function<void(bool)> accepting);
+
+  // Ends every connection. Answers that come later are dropped. Idempotent.
+  void Stop();
+
+  // With the port that was taken.
+  const HostPort& address() const;
+  ConnectionStats Stats();
+
+ private:
+  struct Parts;
+  explicit HttpServer(std::unique_ptr<Parts> parts);
+
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace wan::server

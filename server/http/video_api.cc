@@ -1,0 +1,535 @@
+#include "server/http/video_api.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "engine/api/errors.h"
+#include "server/config/host_port.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
+#include "server/http/api_answer.h"
+#include "server/http/byte_range.h"
+#include "server/http/form.h"
+#include "server/http/video_object.h"
+#include "server/http/video_request.h"
+
+namespace wan::server {
+namespace {
+
+using nlohmann::json;
+
+// Of a request that needs no body.
+constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
+// As of a gRPC download.
+constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
+constexpr int kDefaultLimit = 20;
+constexpr int kMaxLimit = 100;
+
+enum class Action { kCreate, kList, kGet, kContent, kDelete, kModels, kModel };
+
+struct Route {
+  std::string_view rule;  // the key of its MethodRule
+  Action action;
+};
+
+constexpr Route kRoutes[] = {
+    {"POST /v1/videos", Action::kCreate},        {"GET /v1/videos", Action::kList},
+    {"GET /v1/videos/{id}", Action::kGet},       {"GET /v1/videos/{id}/content", Action::kContent},
+    {"DELETE /v1/videos/{id}", Action::kDelete}, {"GET /v1/models", Action::kModels},
+    {"GET /v1/models/{id}", Action::kModel},
+};
+
+// Whether `path` is that of the route; `id` is what stands in the place of {id}.
+bool Matches(std::string_view route_path, std::string_view path, std::string* id) {
+  constexpr std::string_view kPlace = "{id}";
+  const size_t at = route_path.find(kPlace);
+  if (at == std::string_view::npos) return path == route_path;
+  const std::string_view before = route_path.substr(0, at);
+  const std::string_view behind = route_path.substr(at + kPlace.size());
+  if (path.size() <= before.size() + behind.size() || !path.starts_with(before) ||
+      !path.ends_with(behind)) {
+    return false;
+  }
+  path.remove_prefix(before.size());
+  path.remove_suffix(behind.size());
+  if (path.find('/') != std::string_view::npos) return false;
+  *id = std::string(path);
+  return true;
+}
+
+absl::Status UnknownQuery(const std::map<std::string, std::string>& query,
+                          const std::vector<std::string>& known) {
+  for (const auto& [name, value] : query) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return InvalidFields({{name.substr(0, 100),
+                           known.empty() ? std::string("is not a parameter of this request")
+                                         : absl::StrCat("is not a parameter of this request, which "
+                                                        "takes ",
+                                                        absl::StrJoin(known, ", "))}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VideoNotFound(std::string_view id) {
+  return WithReason(
+      absl::NotFoundError(absl::StrCat("there is no video '", std::string(id.substr(0, 100)), "'")),
+      kReasonJobNotFound);
+}
+
+// Of a job, the file that is its video: the first that plays everywhere, else the first.
+const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job) {
+  for (const wan::v1::Artifact& artifact : job.artifacts()) {
+    if (artifact.kind() == wan::v1::OUTPUT_KIND_MP4) return &artifact;
+  }
+  return job.artifacts().empty() ? nullptr : &job.artifacts(0);
+}
+
+struct Page {
+  std::optional<std::string> after;  // "jobs/ID"
+  int limit = kDefaultLimit;
+  bool descending = true;
+};
+
+absl::StatusOr<Page> PageOf(std::string_view text) {
+  absl::StatusOr<std::map<std::string, std::string>> query = ParseQuery(text);
+  if (!query.ok()) return query.status();
+  if (absl::Status status = UnknownQuery(*query, {"after", "limit", "order"}); !status.ok()) {
+    return status;
+  }
+  Page page;
+  std::vector<FieldViolation> violations;
+  if (const auto after = query->find("after"); after != query->end()) {
+    page.after = JobNameOf(after->second);
+    if (!page.after.has_value()) {
+      violations.push_back({"after", "must be the id of a video, such as video_0123456789abcdef"});
+    }
+  }
+  if (const auto limit = query->find("limit"); limit != query->end()) {
+    if (!absl::SimpleAtoi(limit->second, &page.limit) || page.limit < 1 || page.limit > kMaxLimit) {
+      violations.push_back({"limit", absl::StrCat("must be a whole number from 1 to ", kMaxLimit)});
+    }
+  }
+  if (const auto order = query->find("order"); order != query->end()) {
+    page.descending = order->second == "desc";
+    if (!page.descending && order->second != "asc") {
+      violations.push_back({"order", "must be asc or desc"});
+    }
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return page;
+}
+
+// A download, which reads the file as the caller takes it.
+struct Download {
+  ArtifactReader reader;
+  uint64_t left;
+  std::shared_ptr<Call> call;
+  Admission::Lease place;
+
+  absl::StatusOr<std::string> Next() {
+    absl::StatusOr<std::string> piece = reader.Read(std::min(left, kPieceBytes));
+    if (!piece.ok()) return call->End(piece.status());
+    left -= std::min<uint64_t>(left, piece->size());
+    if (left == 0) call->End(absl::OkStatus()).IgnoreError();
+    return piece;
+  }
+};
+
+}  // namespace
+
+// One request that was let in.
+struct VideoApi::Exchange {
+  Action action;
+  HttpHead head;
+  std::string id;   // as the path has it; empty if it has none
+  std::string job;  // "jobs/ID" of a video's id
+  std::shared_ptr<Call> call;
+  Admission::Lease place;
+
+  // The answer for an error, which also ends the call. It names the video as the caller does.
+  HttpAnswer Failed(const absl::Status& status) const {
+    const absl::Status shown = call->End(status);
+    if (job.empty()) return ErrorAnswer(shown);
+    absl::Status said(shown.code(), absl::StrReplaceAll(shown.message(), {{job, VideoIdOf(job)}}));
+    shown.ForEachPayload(
+        [&](absl::string_view url, const absl::Cord& payload) { said.SetPayload(url, payload); });
+    return ErrorAnswer(said);
+  }
+
+  HttpAnswer Done(const json& body) const {
+    call->End(absl::OkStatus()).IgnoreError();
+    return JsonAnswer(200, body);
+  }
+};
+
+// Deletes a video that was cancelled once it has ended. Keeps itself until then.
+class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
+ public:
+  Deletion(VideoApi& api, Exchange exchange, HttpReply reply)
+      : api_(api), exchange_(std::move(exchange)), reply_(std::move(reply)) {}
+
+  // On a worker thread.
+  void Begin(int64_t after_sequence) {
+    absl::StatusOr<std::unique_ptr<EventCursor>> cursor = api_.jobs_.Watch(
+        exchange_.job, after_sequence,
+        [self = shared_from_this()] { self->api_.pool_.Post([self] { self->Follow(); }); });
+    if (!cursor.ok()) {
+      reply_(exchange_.Failed(cursor.status()));
+      return;
+    }
+    cursor_ = *std::move(cursor);
+    Follow();
+  }
+
+ private:
+  void Follow() {
+    wan::v1::Event event;
+    for (;;) {
+      switch (cursor_->TryNext(&event)) {
+        case EventCursor::Next::kEvent:
+          continue;
+        case EventCursor::Next::kPending:
+          return;
+        case EventCursor::Next::kEnd:
+          break;
+      }
+      break;
+    }
+    absl::Status status = cursor_->status();
+    // The cursor's callback holds this object.
+    const std::shared_ptr<Deletion> self = shared_from_this();
+    cursor_ = nullptr;
+    if (status.ok()) status = api_.jobs_.Delete(exchange_.job);
+    reply_(status.ok() ? Deleted(exchange_) : exchange_.Failed(status));
+  }
+
+ public:
+  static HttpAnswer Deleted(const Exchange& exchange) {
+    return exchange.Done({{"id", exchange.id}, {"object", "video.deleted"}, {"deleted", true}});
+  }
+
+ private:
+  VideoApi& api_;
+  const Exchange exchange_;
+  const HttpReply reply_;
+  std::unique_ptr<EventCursor> cursor_;
+};
+
+std::vector<std::string_view> VideoRoutes() {
+  std::vector<std::string_view> routes;
+  for (const Route& route : kRoutes) routes.push_back(route.rule);
+  return routes;
+}
+
+HttpCallbacks VideoApi::Callbacks() {
+  return {[this](const HttpHead& head) { return Enter(head); },
+          [](int status, std::string_view message) {
+            return ErrorAnswer(status, "malformed_request", message);
+          }};
+}
+
+absl::Status VideoApi::CheckBrowser(const HttpHead& head) const {
+  if (options_.authenticates) return absl::OkStatus();
+  if (!head.First("origin").empty()) {
+    return absl::PermissionDeniedError(
+        "a server that authenticates nobody answers no web page: any page could use it then");
+  }
+  if (!options_.loopback) return absl::OkStatus();
+  // A page whose name was made to mean this machine would send its own name.
+  std::string host(head.First("host"));
+  if (host.rfind(':') == std::string::npos || host.ends_with(']')) host += ":80";
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(host);
+  if (parsed.ok() && IsLoopback(*parsed)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "the request's Host must be localhost or an address of this machine, because the server "
+      "authenticates nobody");
+}
+
+HttpEntry VideoApi::Enter(const HttpHead& head) {
+  HttpEntry entry;
+  if (const absl::Status status = CheckBrowser(head); !status.ok()) {
+    entry.refusal = ErrorAnswer(status);
+    return entry;
+  }
+  auto exchange = std::make_shared<Exchange>();
+  const Route* route = nullptr;
+  std::vector<std::string_view> allowed;
+  for (const Route& candidate : kRoutes) {
+    const size_t space = candidate.rule.find(' ');
+    if (!Matches(candidate.rule.substr(space + 1), head.path, &exchange->id)) continue;
+    allowed.push_back(candidate.rule.substr(0, space));
+    if (head.method == allowed.back()) route = &candidate;
+  }
+  if (route == nullptr && allowed.empty()) {
+    entry.refusal = ErrorAnswer(
+        404, "unknown_url",
+        absl::StrCat("there is no ", head.path.substr(0, 200), " on this server; it has ",
+                     absl::StrJoin(VideoRoutes(), ", ", [](std::string* text, auto rule) {
+                       absl::StrAppend(text, std::string(rule));
+                     })));
+    return entry;
+  }
+  if (route == nullptr) {
+    const std::string methods =
+        absl::StrJoin(allowed, ", ", [](std::string* text, auto method) { text->append(method); });
+    entry.refusal =
+        ErrorAnswer(405, "method_not_allowed",
+                    absl::StrCat(head.path.substr(0, 200), " takes ", methods, " only"));
+    entry.refusal->fields.emplace_back("Allow", methods);
+    return entry;
+  }
+
+  Presented presented;
+  presented.authorization = head.All("authorization");
+  presented.certificate_subject = head.certificate_subject;
+  absl::StatusOr<std::shared_ptr<Call>> call = gatekeeper_.Enter(presented, head.peer, route->rule);
+  if (!call.ok()) {
+    entry.refusal = ErrorAnswer(call.status());
+    return entry;
+  }
+  exchange->action = route->action;
+  exchange->head = head;
+  exchange->call = *std::move(call);
+  if (!exchange->id.empty() && route->action != Action::kModel) {
+    const std::optional<std::string> job = JobNameOf(exchange->id);
+    if (!job.has_value()) {
+      entry.refusal = exchange->Failed(VideoNotFound(exchange->id));
+      return entry;
+    }
+    exchange->job = *job;
+    exchange->call->About(*job);
+  }
+  const uint64_t most =
+      route->action == Action::kCreate ? kMaxVideoBodyBytes : kMaxNeedlessBodyBytes;
+  if (!head.body_bytes.has_value()) {
+    exchange->call->End(absl::InvalidArgumentError("no Content-Length")).IgnoreError();
+    entry.refusal = ErrorAnswer(411, "length_required",
+                                "the request needs Content-Length; a body in chunks is not read");
+    return entry;
+  }
+  if (*head.body_bytes > most) {
+    exchange->call->End(absl::InvalidArgumentError("the body is too large")).IgnoreError();
+    entry.refusal =
+        ErrorAnswer(413, "request_too_large",
+                    absl::StrCat("the body has ", *head.body_bytes, " bytes, and may have ", most));
+    return entry;
+  }
+  absl::StatusOr<Admission::Lease> place =
+      admission_.Request(static_cast<int64_t>(*head.body_bytes));
+  if (!place.ok()) {
+    entry.refusal = exchange->Failed(place.status());
+    return entry;
+  }
+  exchange->place = *std::move(place);
+  entry.work = [this, exchange](std::string body, const HttpReply& reply) {
+    Work(*exchange, std::move(body), reply);
+  };
+  return entry;
+}
+
+void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply) {
+  if (!exchange.job.empty()) {
+    if (const absl::Status status = exchange.call->CheckResource(); !status.ok()) {
+      reply(exchange.Failed(status));
+      return;
+    }
+  }
+  switch (exchange.action) {
+    case Action::kCreate:
+      reply(Create(exchange, std::move(body)));
+      return;
+    case Action::kList:
+      reply(List(exchange));
+      return;
+    case Action::kGet:
+      reply(Get(exchange));
+      return;
+    case Action::kContent:
+      reply(Content(exchange));
+      return;
+    case Action::kDelete:
+      Delete(exchange, reply);
+      return;
+    case Action::kModels:
+      reply(Models(exchange));
+      return;
+    case Action::kModel:
+      reply(Model(exchange));
+      return;
+  }
+}
+
+HttpAnswer VideoApi::Create(Exchange& exchange, std::string body) {
+  absl::StatusOr<Form> form = ParseForm(exchange.head.First("content-type"), std::move(body));
+  if (!form.ok()) return exchange.Failed(form.status());
+  const absl::StatusOr<wan::v1::GenerationRequest> request =
+      ToGenerationRequest(*std::move(form), exchange.head.First("idempotency-key"),
+                          [this](std::string_view name) { return jobs_.models().Get(name); });
+  if (!request.ok()) return exchange.Failed(request.status());
+  const absl::StatusOr<JobService::Created> created =
+      jobs_.Create(*request, /*tied_to_caller=*/false, exchange.call->caller().name);
+  if (!created.ok()) return exchange.Failed(created.status());
+  exchange.call->About(created->job.name());
+  return exchange.Done(VideoOf(created->job));
+}
+
+HttpAnswer VideoApi::Get(const Exchange& exchange) {
+  const absl::StatusOr<wan::v1::Job> job = jobs_.Get(exchange.job);
+  return job.ok() ? exchange.Done(VideoOf(*job)) : exchange.Failed(job.status());
+}
+
+HttpAnswer VideoApi::List(const Exchange& exchange) {
+  const absl::StatusOr<Page> page = PageOf(exchange.head.query);
+  if (!page.ok()) return exchange.Failed(page.status());
+  const std::optional<std::string> owner = exchange.call->VisibleOwner();
+  wan::v1::ListJobsRequest request;
+  request.set_page_size(page->limit + 1);
+  request.set_order_by(page->descending ? "create_time desc" : "create_time asc");
+  // The place of `after` in the list: jobs of another time stand behind it, and of those of its own
+  // time the ones that follow it.
+  bool behind = !page->after.has_value();
+  absl::Time time;
+  if (page->after.has_value()) {
+    const absl::StatusOr<wan::v1::Job> after = jobs_.Get(*page->after);
+    if (!after.ok() || (owner.has_value() && after->owner() != *owner)) {
+      return exchange.Failed(
+          InvalidFields({{"after", "is the id of no video; begin again with the first page"}}));
+    }
+    time = ToTime(after->create_time());
+    request.set_filter(absl::StrCat("create_time ", page->descending ? "<= \"" : ">= \"",
+                                    absl::FormatTime(absl::RFC3339_full, time, absl::UTCTimeZone()),
+                                    "\""));
+  }
+  json data = json::array();
+  bool more = false;
+  do {
+    const absl::StatusOr<wan::v1::ListJobsResponse> jobs = jobs_.List(request, owner);
+    if (!jobs.ok()) return exchange.Failed(jobs.status());
+    for (const wan::v1::Job& job : jobs->jobs()) {
+      if (!behind && ToTime(job.create_time()) == time) {
+        behind = job.name() == *page->after;
+        continue;
+      }
+      behind = true;
+      more = data.size() == static_cast<size_t>(page->limit);
+      if (more) break;
+      data.push_back(VideoOf(job));
+    }
+    request.set_page_token(jobs->next_page_token());
+  } while (!more && !request.page_token().empty());
+  const json first = data.empty() ? json(nullptr) : data.front()["id"];
+  const json last = data.empty() ? json(nullptr) : data.back()["id"];
+  return exchange.Done({{"object", "list"},
+                        {"data", std::move(data)},
+                        {"first_id", first},
+                        {"last_id", last},
+                        {"has_more", more}});
+}
+
+HttpAnswer VideoApi::Content(const Exchange& exchange) {
+  const auto query = ParseQuery(exchange.head.query);
+  if (!query.ok()) return exchange.Failed(query.status());
+  if (absl::Status status = UnknownQuery(*query, {"variant"}); !status.ok()) {
+    return exchange.Failed(status);
+  }
+  if (const auto variant = query->find("variant");
+      variant != query->end() && variant->second != "video") {
+    return exchange.Failed(InvalidFields(
+        {{"variant", absl::StrCat("must be video, got '", variant->second.substr(0, 60),
+                                  "'; the server makes no other")}}));
+  }
+  const absl::StatusOr<wan::v1::Job> job = jobs_.Get(exchange.job);
+  if (!job.ok()) return exchange.Failed(job.status());
+  const wan::v1::Artifact* const file = VideoFileOf(*job);
+  if (job->state() != wan::v1::JOB_STATE_COMPLETED || file == nullptr) {
+    const std::string status = VideoOf(*job)["status"];
+    return exchange.Failed(WithReason(
+        absl::NotFoundError(absl::StrCat(exchange.id, " is ", status,
+                                         "; it has content once its status is completed")),
+        "VIDEO_NOT_COMPLETED"));
+  }
+  const std::string tag = absl::StrCat("\"", file->sha256(), "\"");
+  // A range of what the caller has a part of, if it is still that.
+  const std::string_view if_range = exchange.head.First("if-range");
+  const bool same = if_range.empty() || if_range == tag;
+  const std::optional<ByteRange> range =
+      ParseByteRange(same ? exchange.head.First("range") : "", file->size_bytes());
+  if (!range.has_value()) {
+    HttpAnswer answer = exchange.Failed(absl::OutOfRangeError(
+        absl::StrCat("the content has ", file->size_bytes(), " bytes, none of that range")));
+    answer.fields.emplace_back("Content-Range", absl::StrCat("bytes */", file->size_bytes()));
+    return answer;
+  }
+  absl::StatusOr<Admission::Lease> place = admission_.Download(exchange.head.peer);
+  if (!place.ok()) return exchange.Failed(place.status());
+  absl::StatusOr<JobService::OpenedArtifact> opened =
+      jobs_.OpenArtifact(file->name(), range->first);
+  if (!opened.ok()) return exchange.Failed(opened.status());
+
+  HttpAnswer answer;
+  answer.status = range->partial ? 206 : 200;
+  const std::string_view name = std::string_view(file->name()).substr(file->name().rfind('/') + 1);
+  answer.fields = {
+      {"Content-Type", file->content_type()},
+      {"Accept-Ranges", "bytes"},
+      {"ETag", tag},
+      {"Content-Disposition", absl::StrCat("attachment; filename=\"", exchange.id,
+                                           std::string(name.substr(name.rfind('.'))), "\"")}};
+  if (range->partial) {
+    answer.fields.emplace_back(
+        "Content-Range", absl::StrCat("bytes ", range->first, "-", range->first + range->count - 1,
+                                      "/", file->size_bytes()));
+  }
+  answer.stream_bytes = range->count;
+  const auto download = std::make_shared<Download>(
+      Download{std::move(opened->reader), range->count, exchange.call, *std::move(place)});
+  answer.next_piece = [download] { return download->Next(); };
+  return answer;
+}
+
+void VideoApi::Delete(const Exchange& exchange, const HttpReply& reply) {
+  absl::Status status = jobs_.Delete(exchange.job);
+  if (ReasonOf(status) != kReasonJobNotEnded) {
+    reply(status.ok() ? Deletion::Deleted(exchange) : exchange.Failed(status));
+    return;
+  }
+  const absl::StatusOr<wan::v1::Job> cancelled = jobs_.Cancel(exchange.job, "DELETE /v1/videos");
+  if (!cancelled.ok()) {
+    reply(exchange.Failed(cancelled.status()));
+    return;
+  }
+  Exchange own{exchange.action, exchange.head, exchange.id, exchange.job, exchange.call, {}};
+  std::make_shared<Deletion>(*this, std::move(own), reply)->Begin(cancelled->last_sequence());
+}
+
+HttpAnswer VideoApi::Models(const Exchange& exchange) {
+  json data = json::array();
+  for (const wan::v1::Model& model : jobs_.models().List()) {
+    if (model.state() != wan::v1::MODEL_STATE_READY) continue;
+    data.push_back(ModelObject(BareModelName(model.name()), options_.start));
+  }
+  return exchange.Done({{"object", "list"}, {"data", std::move(data)}});
+}
+
+HttpAnswer VideoApi::Model(const Exchange& exchange) {
+  if (jobs_.models().IsReady(exchange.id)) {
+    return exchange.Done(ModelObject(exchange.id, options_.start));
+  }
+  return exchange.Failed(
+      WithReason(absl::NotFoundError(absl::StrCat("no model '", exchange.id.substr(0, 100),
+                                                  "' is ready; GET /v1/models lists those that "
+                                                  "are")),
+                 kReasonModelNotFound));
+}
+
+}  // namespace wan::server

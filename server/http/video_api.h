@@ -1,0 +1,72 @@
+// The OpenAI video API: a thin translation of HTTP requests into calls of JobService, which pass
+// the gatekeeper and the admission as those of gRPC do. docs/openai.md describes it to callers.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/calls/admission.h"
+#include "server/calls/gatekeeper.h"
+#include "server/calls/worker_pool.h"
+#include "server/http/http_server.h"
+#include "server/jobs/job_service.h"
+
+namespace wan::server {
+
+// Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
+inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
+
+struct VideoApiOptions {
+  // Whether callers are authenticated. If they are not, requests that a browser sends for a web
+  // page are refused: any page could send them.
+  bool authenticates = false;
+  // Whether only this machine reaches the address. If so and callers are not authenticated, the
+  // Host of a request must be a name of this machine.
+  bool loopback = true;
+  // When the server was started, which is shown as the time at which models were created.
+  absl::Time start;
+};
+
+// The routes, as the table of methods has them: "GET /v1/videos/{id}".
+std::vector<std::string_view> VideoRoutes();
+
+// Thread-safe. All that is passed in must outlive the object and every reply.
+class VideoApi {
+ public:
+  VideoApi(JobService& jobs, const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
+           const VideoApiOptions& options)
+      : jobs_(jobs),
+        gatekeeper_(gatekeeper),
+        admission_(admission),
+        pool_(pool),
+        options_(options) {}
+
+  // For HttpServer::Start.
+  HttpCallbacks Callbacks();
+
+ private:
+  struct Exchange;
+  class Deletion;
+
+  HttpEntry Enter(const HttpHead& head);
+  // Why a request that a browser may have sent is refused; OK otherwise.
+  absl::Status CheckBrowser(const HttpHead& head) const;
+  void Work(Exchange& exchange, std::string body, const HttpReply& reply);
+  HttpAnswer Create(Exchange& exchange, std::string body);
+  HttpAnswer Get(const Exchange& exchange);
+  HttpAnswer List(const Exchange& exchange);
+  HttpAnswer Content(const Exchange& exchange);
+  HttpAnswer Models(const Exchange& exchange);
+  HttpAnswer Model(const Exchange& exchange);
+  void Delete(const Exchange& exchange, const HttpReply& reply);
+
+  JobService& jobs_;
+  const Gatekeeper& gatekeeper_;
+  Admission& admission_;
+  WorkerPool& pool_;
+  const VideoApiOptions options_;
+};
+
+}  // namespace wan::server

@@ -1,0 +1,105 @@
+#include "server/http/video_object.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "google/rpc/error_details.pb.h"
+#include "server/conversion/names.h"
+
+namespace wan::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kVideo = "video_";
+constexpr std::string_view kJobs = "jobs/";
+constexpr int kWhole = 100;
+
+std::string_view StatusOf(wan::v1::JobState state) {
+  switch (state) {
+    case wan::v1::JOB_STATE_RUNNING:
+      return "in_progress";
+    case wan::v1::JOB_STATE_COMPLETED:
+      return "completed";
+    case wan::v1::JOB_STATE_FAILED:
+    case wan::v1::JOB_STATE_CANCELLED:
+      return "failed";
+    default:
+      return "queued";
+  }
+}
+
+// The steps are the whole but for the decoding.
+int ProgressOf(const wan::v1::Job& job) {
+  if (job.state() == wan::v1::JOB_STATE_COMPLETED) return kWhole;
+  const wan::v1::StepProgress& progress = job.progress();
+  if (progress.total() <= 0) return 0;
+  return std::min(kWhole - 1, kWhole * progress.step() / progress.total());
+}
+
+json ErrorOf(const wan::v1::Job& job) {
+  const bool cancelled = job.state() == wan::v1::JOB_STATE_CANCELLED;
+  if (!cancelled && job.state() != wan::v1::JOB_STATE_FAILED) return nullptr;
+  std::string code = cancelled ? "cancelled" : "failed";
+  for (const auto& detail : job.error().details()) {
+    google::rpc::ErrorInfo info;
+    if (!cancelled && detail.UnpackTo(&info)) code = absl::AsciiStrToLower(info.reason());
+  }
+  return {{"code", code}, {"message", job.error().message()}};
+}
+
+json TimeOf(bool present, const google::protobuf::Timestamp& time) {
+  return present ? json(time.seconds()) : json(nullptr);
+}
+
+// The first frame shows the beginning, and each further one a 1/fps later.
+std::string SecondsOf(const wan::v1::GenerationRequest& request) {
+  if (request.fps() <= 0) return "0";
+  return absl::StrCat(static_cast<double>(request.num_frames() - 1) / request.fps());
+}
+
+}  // namespace
+
+std::string VideoIdOf(std::string_view job_name) {
+  return absl::StrCat(std::string(kVideo), std::string(JobIdOf(job_name)));
+}
+
+std::optional<std::string> JobNameOf(std::string_view video_id) {
+  if (!video_id.starts_with(kVideo)) return std::nullopt;
+  std::string name = absl::StrCat(std::string(kJobs), std::string(video_id.substr(kVideo.size())));
+  if (!CheckJobName(name, "video_id").ok()) return std::nullopt;
+  return name;
+}
+
+json VideoOf(const wan::v1::Job& job) {
+  const wan::v1::GenerationRequest& request = job.request();
+  return {{"id", VideoIdOf(job.name())},
+          {"object", "video"},
+          {"model", request.model()},
+          {"status", StatusOf(job.state())},
+          {"progress", ProgressOf(job)},
+          {"created_at", job.create_time().seconds()},
+          {"completed_at", TimeOf(job.has_end_time(), job.end_time())},
+          {"expires_at", TimeOf(job.has_expire_time(), job.expire_time())},
+          {"error", ErrorOf(job)},
+          {"prompt", request.prompt()},
+          {"remixed_from_video_id", nullptr},
+          {"size", absl::StrCat(request.width(), "x", request.height())},
+          {"seconds", SecondsOf(request)},
+          {"num_frames", request.num_frames()},
+          {"fps", request.fps()},
+          {"num_inference_steps", request.steps()},
+          {"seed", request.seed()}};
+}
+
+json ModelObject(std::string_view name, absl::Time created) {
+  return {{"id", name},
+          {"object", "model"},
+          {"created", absl::ToUnixSeconds(created)},
+          {"owned_by", "wanserve"}};
+}
+
+}  // namespace wan::server

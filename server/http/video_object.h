@@ -1,0 +1,22 @@
+// Jobs and models as the OpenAI API shows them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/time/time.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// "video_ID" of "jobs/ID".
+std::string VideoIdOf(std::string_view job_name);
+// "jobs/ID" of "video_ID"; nothing for what is no video's ID.
+std::optional<std::string> JobNameOf(std::string_view video_id);
+
+nlohmann::json VideoOf(const wan::v1::Job& job);
+nlohmann::json ModelObject(std::string_view name, absl::Time created);
+
+}  // namespace wan::server

@@ -1,0 +1,191 @@
+// What a caller may do to the connections of HTTP, at and past its edges.
+#include "server/http/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/calls/worker_pool.h"
+#include "tests/support/http_get.h"
+#include "tests/support/tcp_client.h"
+
+namespace wan::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  // Refuses "/refused", and lets everything else in.
+  void Start(const HttpLimits& limits = {}, int connections = 100) {
+    auto taken = HttpServer::Listen("http_listen", {"127.0.0.1", 0}, {connections, connections},
+                                    limits, nullptr, pool_);
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    server_ = *std::move(taken);
+    server_->Start({[this](const HttpHead& head) { return Enter(head); },
+                    [](int status, std::string_view message) {
+                      HttpAnswer answer;
+                      answer.status = status;
+                      answer.body = std::string(message);
+                      return answer;
+                    }},
+                   [](bool) {});
+  }
+
+  HttpEntry Enter(const HttpHead& head) {
+    HttpEntry entry;
+    if (head.path == "/refused") {
+      entry.refusal.emplace().status = 401;
+      return entry;
+    }
+    entry.work = [this, head](const std::string& body, const HttpReply& reply) {
+      HttpAnswer answer;
+      if (head.path == "/stream") {
+        answer.stream_bytes = 6;
+        answer.next_piece = [left = std::make_shared<int>(3),
+                             head]() -> absl::StatusOr<std::string> {
+          if (--*left == 0 && head.query == "broken") return absl::InternalError("no file");
+          return std::string("ab");
+        };
+      } else {
+        answer.body = absl::StrCat(head.method, " ", head.path, " ", head.query, " ", body);
+      }
+      answered_ += 1;
+      reply(std::move(answer));
+    };
+    return entry;
+  }
+
+  int port() const { return server_->address().port; }
+
+  // What comes back for these bytes, to the end of the connection.
+  std::string Ask(const std::string& bytes) const {
+    support::TcpClient client(port());
+    EXPECT_TRUE(client.Send(bytes));
+    return client.ReadToEnd();
+  }
+
+  WorkerPool pool_{2};
+  std::unique_ptr<HttpServer> server_;
+  std::atomic<int> answered_ = 0;
+};
+
+TEST_F(HttpServerTest, RequestsOfOneConnectionAreAnsweredInTheirOrder) {
+  Start();
+  EXPECT_THAT(Ask("GET /a?b=c HTTP/1.1\r\n\r\n"
+                  "POST /d HTTP/1.1\r\nContent-Length: 3\r\n\r\nxyz"
+                  "GET /e HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("GET /a b=c "), HasSubstr("POST /d  xyz"),
+                    EndsWith("GET /e  ")));
+}
+
+TEST_F(HttpServerTest, AStreamComesInPieces) {
+  Start();
+  EXPECT_THAT(Ask("GET /stream HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              AllOf(HasSubstr("Content-Length: 6\r\n"), EndsWith("\r\n\r\nababab")));
+}
+
+TEST_F(HttpServerTest, AStreamThatBreaksEndsShort) {
+  Start();
+  EXPECT_THAT(Ask("GET /stream?broken HTTP/1.1\r\n\r\n"), EndsWith("\r\n\r\nabab"));
+}
+
+TEST_F(HttpServerTest, WhoeverIsRefusedIsNotReadFrom) {
+  Start();
+  // The announced body does not come, and the answer does all the same.
+  EXPECT_THAT(Ask("POST /refused HTTP/1.1\r\nContent-Length: 300000000\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 401"), HasSubstr("Connection: close")));
+  // What did come in place of it is no further request.
+  EXPECT_THAT(Ask("POST /refused HTTP/1.1\r\nContent-Length: 30\r\n\r\nGET /a HTTP/1.1\r\n\r\n"),
+              StartsWith("HTTP/1.1 401"));
+  EXPECT_EQ(answered_, 0);
+  EXPECT_THAT(Ask("GET /refused HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 401"), EndsWith("GET /a  ")));
+}
+
+TEST_F(HttpServerTest, WhoeverWaitsToBeToldToGoOnIs) {
+  Start();
+  support::TcpClient client(port());
+  ASSERT_TRUE(
+      client.Send("POST /a HTTP/1.1\r\nContent-Length: 1\r\nExpect: 100-continue\r\n"
+                  "Connection: close\r\n\r\n"));
+  client.AwaitByteOrEnd();
+  ASSERT_TRUE(client.Send("x"));
+  EXPECT_THAT(client.ReadToEnd(), EndsWith("POST /a  x"));
+}
+
+TEST_F(HttpServerTest, AHeaderMayHaveItsBytesAndNoMore) {
+  Start();
+  const std::string line = "GET /a HTTP/1.0\r\n";
+  const std::string name = "X-Long: ";
+  const std::string end = "\r\n\r\n";
+  const size_t most = HttpLimits().header_bytes - name.size() - end.size();
+  EXPECT_THAT(Ask(line + name + std::string(most, 'x') + end), StartsWith("HTTP/1.0 200"));
+  EXPECT_THAT(Ask(line + name + std::string(most + 1, 'x') + end), StartsWith("HTTP/1.1 431"));
+}
+
+TEST_F(HttpServerTest, WhatIsNotHttpIsToldSo) {
+  Start();
+  EXPECT_THAT(Ask("rubbish\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  // The beginning of HTTP/2, which is what a client of gRPC sends.
+  EXPECT_THAT(Ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(Ask("GET /a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+              StartsWith("HTTP/1.1 400"));
+}
+
+TEST_F(HttpServerTest, AHeaderThatDoesNotEndInItsTimeIsClosed) {
+  HttpLimits limits;
+  limits.header_time = std::chrono::milliseconds(20);
+  Start(limits);
+  EXPECT_EQ(Ask("GET /a HTTP/1.1\r\nX-Slow: "), "");
+  // The same after an answer: a connection that nobody uses goes.
+  EXPECT_THAT(Ask("GET /a HTTP/1.1\r\n\r\n"), EndsWith("GET /a  "));
+}
+
+TEST_F(HttpServerTest, ABodyThatDoesNotEndInItsTimeIsClosed) {
+  HttpLimits limits;
+  limits.body_time = std::chrono::milliseconds(20);
+  Start(limits);
+  EXPECT_EQ(Ask("POST /a HTTP/1.1\r\nContent-Length: 2\r\n\r\nx"), "");
+  EXPECT_EQ(answered_, 0);
+}
+
+TEST_F(HttpServerTest, OneConnectionMoreIsClosedAtOnce) {
+  Start({}, 2);
+  support::TcpClient first(port());
+  support::TcpClient second(port());
+  for (support::TcpClient* const client : {&first, &second}) {
+    ASSERT_TRUE(client->Send("GET /a HTTP/1.1\r\n\r\n"));
+    EXPECT_FALSE(client->AwaitByteOrEnd());
+  }
+  support::TcpClient third(port());
+  EXPECT_TRUE(third.AwaitByteOrEnd());
+}
+
+TEST_F(HttpServerTest, AnAddressThatIsTakenIsAnErrorThatNamesTheSetting) {
+  Start();
+  const auto second =
+      HttpServer::Listen("http_listen", server_->address(), {1, 1}, {}, nullptr, pool_);
+  ASSERT_TRUE(absl::IsUnavailable(second.status())) << second.status();
+  EXPECT_THAT(std::string(second.status().message()), StartsWith("http_listen: "));
+}
+
+TEST_F(HttpServerTest, EndsWithOpenConnections) {
+  Start();
+  support::TcpClient silent(port());
+  ASSERT_TRUE(silent.Send("GET /a HTTP/1.1\r\n\r\n"));
+  EXPECT_FALSE(silent.AwaitByteOrEnd());
+  server_.reset();
+  silent.ReadToEnd();
+}
+
+}  // namespace
+}  // namespace wan::server

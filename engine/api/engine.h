@@ -15,6 +15,7 @@
 #include "engine/api/device_monitor.h"
 #include "engine/api/generation.h"
 #include "engine/api/lora.h"
+#include "engine/api/model_file.h"
 #include "engine/api/model_parts.h"
 #include "engine/api/recorder.h"
 #include "engine/api/savepoint.h"
@@ -44,6 +45,9 @@ struct ModelDescription {
   std::string layout;  // "original", "diffusers", "synthetic"
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
+  // What the checkpoint and the LoRAs were read from, sorted by name, each name once; empty for a
+  // synthetic model without LoRAs.
+  std::vector<ModelFile> files;
   std::vector<VideoShape> warm_shapes;
   GenerationRequest defaults;  // every optional field is set, except seed and image
   bool accepts_image = false;

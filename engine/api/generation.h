@@ -26,8 +26,8 @@ struct GenerationRequest {
   std::optional<std::string> negative_prompt;  // unset or empty: the model's default
   std::shared_ptr<const std::string> image;    // bytes of a PNG or JPEG file; null: text to video
   // The size in pixels. With an image, width times height is only an area: the model's rule and the
-  // image's aspect ratio turn it into a size. Where `size_is_exact` is true (as in the request of a
-  // plan) this has been done already, and the size is used as it is.
+  // image's aspect ratio turn it into a size. Where `size_is_exact` is true, as in the request of a
+  // plan, the video has exactly this size, and the image is scaled and cut to it.
   std::optional<int> width;
   std::optional<int> height;
   bool size_is_exact = false;

@@ -65,6 +65,8 @@ const WeightSource& Checkpoint::text_encoder() const { return *parts_->text_enco
 
 const WeightSource& Checkpoint::vae() const { return *parts_->vae.weights; }
 
+const std::vector<ModelFile>& Checkpoint::files() const { return parts_->files; }
+
 const std::string& Checkpoint::tokenizer_path() const { return parts_->tokenizer_path; }
 
 }  // namespace wan

@@ -11,8 +11,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/api/model_file.h"
 #include "engine/api/model_parts.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/weight_source.h"
@@ -68,6 +70,9 @@ class Checkpoint {
   const WeightSource& transformer(int expert = 0) const;
   const WeightSource& text_encoder() const;
   const WeightSource& vae() const;
+
+  // The files that it was read from, sorted by name; none for a synthetic checkpoint.
+  const std::vector<ModelFile>& files() const;
 
   // The path of the SentencePiece model; empty for a synthetic checkpoint, which has none.
   const std::string& tokenizer_path() const;

@@ -1,5 +1,6 @@
 #include "engine/checkpoint/checkpoint_parts.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -33,6 +34,36 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+void AddFile(CheckpointParts& parts, const std::string& path, const FileVersion& version) {
+  parts.files.push_back(
+      {fs::path(path).lexically_relative(parts.path).generic_string(), path, version});
+}
+
+// Call it before the file is read, so that a later change is noticed. A file that is missing is
+// told by whoever needs it.
+void NoteFile(CheckpointParts& parts, const fs::path& path) {
+  const absl::StatusOr<FileVersion> version = FileVersion::Of(path.string());
+  if (version.ok()) AddFile(parts, path.string(), *version);
+}
+
+template <typename Config>
+void AddWeights(CheckpointParts& parts, const Component<Config>& component) {
+  for (const TensorFile& file : component.files.files) {
+    AddFile(parts, file.path, file.file->version());
+  }
+}
+
+// Adds the files of the weights to those that were noted, and sorts all.
+void CompleteFiles(CheckpointParts& parts) {
+  for (const Component<TransformerConfig>& transformer : parts.transformers) {
+    AddWeights(parts, transformer);
+  }
+  AddWeights(parts, parts.text_encoder);
+  AddWeights(parts, parts.vae);
+  std::sort(parts.files.begin(), parts.files.end(),
+            [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
+}
+
 // Reads what `read_config` makes out of the files, and the weights if both are sound.
 template <typename Config, typename ReadConfig>
 Component<Config> Assemble(std::string name, std::string where, TensorFiles files, Naming naming,
@@ -59,16 +90,21 @@ TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
 }
 
 // `stem`.safetensors of a folder, whole or in shards.
-std::pair<std::string, TensorFiles> ReadSafetensorsFolder(const fs::path& folder,
+std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts,
+                                                          const fs::path& folder,
                                                           std::string_view stem) {
   const std::string whole = (folder / absl::StrCat(std::string(stem), ".safetensors")).string();
   const std::string index = absl::StrCat(whole, ".index.json");
-  if (Exists(index)) return {index, ReadShardedSafetensors(index)};
+  if (Exists(index)) {
+    NoteFile(parts, index);
+    return {index, ReadShardedSafetensors(index)};
+  }
   return {whole, OneFile(ReadSafetensors(whole))};
 }
 
 void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   parts.tokenizer_path = path.string();
+  NoteFile(parts, path);
   std::error_code error;
   if (!fs::is_regular_file(path, error)) {
     parts.problems.push_back(
@@ -91,8 +127,9 @@ void ReadOriginal(CheckpointParts& parts) {
   const std::vector<fs::path> folders =
       single ? std::vector{root} : std::vector{root / "high_noise_model", root / "low_noise_model"};
   for (const fs::path& folder : folders) {
-    auto [where, files] = ReadSafetensorsFolder(folder, kDiffusionStem);
+    auto [where, files] = ReadSafetensorsFolder(parts, folder, kDiffusionStem);
     const std::string config_path = (folder / "config.json").string();
+    NoteFile(parts, config_path);
     parts.transformers.push_back(Assemble<TransformerConfig>(
         parts.transformers.empty() ? "transformer" : "transformer_2", std::move(where),
         std::move(files), Naming::kUpstream,
@@ -125,6 +162,7 @@ void ReadOriginal(CheckpointParts& parts) {
       });
   SetTokenizer(parts, root / "google" / "umt5-xxl" / "spiece.model");
   if (parts.family.has_value()) parts.expert_boundary = UpstreamExpertBoundary(*parts.family);
+  NoteFile(parts, root / "few_step.json");
   parts.few_step = ReadOriginalFewStep((root / "few_step.json").string(), parts.problems);
 }
 
@@ -138,6 +176,11 @@ void ReadDiffusers(CheckpointParts& parts) {
   const fs::path root = parts.path;
   const std::string index_path = (root / "model_index.json").string();
   parts.layout = Layout::kDiffusers;
+  for (const char* const file :
+       {"model_index.json", "transformer/config.json", "text_encoder/config.json",
+        "vae/config.json", "scheduler/scheduler_config.json"}) {
+    NoteFile(parts, root / file);
+  }
   const absl::StatusOr<nlohmann::json> index = ReadJsonObject(index_path);
   if (!index.ok()) {
     parts.problems.push_back(index.status());
@@ -165,7 +208,7 @@ void ReadDiffusers(CheckpointParts& parts) {
   }
 
   const auto read_transformer = [&](const char* name) {
-    auto [where, files] = ReadSafetensorsFolder(root / name, kDiffusionStem);
+    auto [where, files] = ReadSafetensorsFolder(parts, root / name, kDiffusionStem);
     parts.transformers.push_back(Assemble<TransformerConfig>(
         name, std::move(where), std::move(files), Naming::kDiffusers,
         [&](const TensorFiles&, const std::string&, Problems& problems) {
@@ -173,7 +216,10 @@ void ReadDiffusers(CheckpointParts& parts) {
         }));
   };
   read_transformer("transformer");
-  if (two_experts) read_transformer("transformer_2");
+  if (two_experts) {
+    NoteFile(parts, root / "transformer_2" / "config.json");
+    read_transformer("transformer_2");
+  }
 
   const std::optional<TransformerConfig>& config = parts.transformers.front().config;
   if (!two_experts) {
@@ -191,13 +237,13 @@ void ReadDiffusers(CheckpointParts& parts) {
   if (!parts.expert_boundary.has_value() && parts.family.has_value()) {
     parts.expert_boundary = UpstreamExpertBoundary(*parts.family);
   }
-  auto [text_where, text_files] = ReadSafetensorsFolder(root / "text_encoder", "model");
+  auto [text_where, text_files] = ReadSafetensorsFolder(parts, root / "text_encoder", "model");
   parts.text_encoder = Assemble<TextEncoderConfig>(
       "text_encoder", std::move(text_where), std::move(text_files), Naming::kDiffusers,
       [&](const TensorFiles&, const std::string&, Problems& problems) {
         return ReadDiffusersTextEncoder((root / "text_encoder" / "config.json").string(), problems);
       });
-  auto [vae_where, vae_files] = ReadSafetensorsFolder(root / "vae", kDiffusionStem);
+  auto [vae_where, vae_files] = ReadSafetensorsFolder(parts, root / "vae", kDiffusionStem);
   parts.vae = Assemble<VaeConfig>(
       "vae", std::move(vae_where), std::move(vae_files), Naming::kDiffusers,
       [&](const TensorFiles&, const std::string&, Problems& problems) {
@@ -297,10 +343,12 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
         "that of diffusers (model_index.json)"));
   }
   if (parts.layout == Layout::kOriginal || parts.layout == Layout::kDiffusers) {
+    NoteFile(parts, root / "generation_defaults.json");
     parts.generation_defaults =
         ReadGenerationDefaults((root / "generation_defaults.json").string(), parts.problems);
   }
   CheckTogether(parts);
+  CompleteFiles(parts);
   return parts;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/api/model_file.h"
 #include "engine/api/model_parts.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/model_config.h"
@@ -34,6 +35,7 @@ struct CheckpointParts {
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
   std::string tokenizer_path;
+  std::vector<ModelFile> files;                            // all that were read, sorted by name
   std::vector<Component<TransformerConfig>> transformers;  // one per expert
   Component<TextEncoderConfig> text_encoder;
   Component<VaeConfig> vae;

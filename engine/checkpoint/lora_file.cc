@@ -282,10 +282,18 @@ absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const Transformer
   const std::filesystem::path config_path = file_path.parent_path() / kPeftConfig;
   const bool has_config =
       file_path.filename() == kPeftModel && std::filesystem::exists(config_path, ignored);
+  std::vector<ModelFile> files = {
+      {file_path.filename().string(), file->path, file->file->version()}};
+  const absl::StatusOr<FileVersion> config_version = FileVersion::Of(config_path.string());
+  if (has_config && config_version.ok()) {
+    files.push_back({config_path.filename().string(), config_path.string(), *config_version});
+  }
   const absl::StatusOr<LoraAlpha> alpha =
       LoraAlpha::Read(*file, has_config ? config_path.string() : "");
   if (!alpha.ok()) return alpha.status();
-  return TermBuilder(*file, config, *alpha).Build();
+  absl::StatusOr<LoraFile> lora = TermBuilder(*file, config, *alpha).Build();
+  if (lora.ok()) lora->files = std::move(files);
+  return lora;
 }
 
 }  // namespace wan

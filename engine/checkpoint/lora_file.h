@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/api/model_file.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/formats/tensor_file.h"
 
@@ -28,7 +29,8 @@ struct LoraTerm {
 };
 
 struct LoraFile {
-  std::string path;                     // of the safetensors file
+  std::string path;              // of the safetensors file
+  std::vector<ModelFile> files;  // that file, and its settings beside it; names without folders
   std::shared_ptr<const void> mapping;  // keeps the terms' bytes valid
   std::vector<LoraTerm> terms;          // sorted by target, at least one
   int64_t rank = 0;                     // the largest

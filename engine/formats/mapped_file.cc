@@ -20,8 +20,9 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open"));
   struct stat status {};
-  const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-  const size_t size = regular ? static_cast<size_t>(status.st_size) : 0;
+  const absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor);
+  const bool regular = version.ok() && ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  const size_t size = regular ? static_cast<size_t>(version->size_bytes) : 0;
   // A mapping of nothing is an error of mmap; an empty file is not an error here.
   void* const address =
       size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
@@ -32,11 +33,12 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
     return absl::ErrnoToStatus(map_errno, absl::StrCat(path, ": cannot map"));
   }
   return std::shared_ptr<const MappedFile>(
-      new MappedFile(path, descriptor, {static_cast<const std::byte*>(address), size}));
+      new MappedFile(path, descriptor, *version, {static_cast<const std::byte*>(address), size}));
 }
 
-MappedFile::MappedFile(std::string path, int descriptor, std::span<const std::byte> bytes)
-    : path_(std::move(path)), descriptor_(descriptor), bytes_(bytes) {}
+MappedFile::MappedFile(std::string path, int descriptor, const FileVersion& version,
+                       std::span<const std::byte> bytes)
+    : path_(std::move(path)), descriptor_(descriptor), version_(version), bytes_(bytes) {}
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());

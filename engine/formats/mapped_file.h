@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/api/model_file.h"
 
 namespace wan {
 
@@ -25,6 +26,8 @@ class MappedFile {
 
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // As it was when it was opened.
+  const FileVersion& version() const { return version_; }
 
   // Copies `part`, which must lie inside bytes(), to `out` with system calls. This touches no page
   // of the mapping, which is cheaper for gigabytes; and where somebody has shortened the file it
@@ -32,10 +35,12 @@ class MappedFile {
   absl::Status Read(std::span<const std::byte> part, std::byte* out) const;
 
  private:
-  MappedFile(std::string path, int descriptor, std::span<const std::byte> bytes);
+  MappedFile(std::string path, int descriptor, const FileVersion& version,
+             std::span<const std::byte> bytes);
 
   const std::string path_;
   const int descriptor_;
+  const FileVersion version_;
   const std::span<const std::byte> bytes_;
 };
 

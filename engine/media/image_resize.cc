@@ -172,6 +172,24 @@ ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple) {
   return size.width > 0 && size.height > 0 ? size : ImageSize{0, 0};
 }
 
+bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple) {
+  // Before they were rounded down, the sides had the image's ratio, and each was less than one
+  // multiple longer.
+  const auto least_height = int64_t{size.width} * image.height;
+  const auto most_height = (int64_t{size.width} + multiple) * image.height;
+  return int64_t{size.height} * image.width <= most_height &&
+         least_height <= (int64_t{size.height} + multiple) * image.width;
+}
+
+RgbImage CropToRatio(const RgbImage& image, ImageSize size) {
+  const double ratio = static_cast<double>(size.width) / size.height;
+  const int width = static_cast<int>(std::nearbyint(image.height * ratio));
+  const int height = static_cast<int>(std::nearbyint(image.width / ratio));
+  return width < image.width
+             ? CropMiddle(image, {std::max(width, 1), image.height})
+             : CropMiddle(image, {image.width, std::clamp(height, 1, image.height)});
+}
+
 absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size) {
   if (absl::Status status = Check(image, size); !status.ok()) return status;
   // A side that keeps its length is left alone: the kernel's weights are then 0 and 1 anyway.

@@ -21,6 +21,13 @@ ImageSize BestOutputSize(int width, int height, int64_t area, int multiple);
 // BestOutputSize.
 ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple);
 
+// Returns whether FloorOutputSize turns an image of the size `image` into `size` for some area.
+// That leaves out no size that it returns, though rounding may let in one that it just misses.
+bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple);
+
+// Cuts the largest part that has the ratio of `size`, to a pixel, out of the image's middle.
+RgbImage CropToRatio(const RgbImage& image, ImageSize size);
+
 // Resizes like Pillow's LANCZOS on 8 bits, with equal bits: antialiased when it shrinks, in fixed
 // point, the width first, rounded to 8 bits after each of the two passes. INVALID_ARGUMENT if a
 // side of `size` is not from 1 to 65500, or if the image's pixels do not match its size.

@@ -27,13 +27,16 @@ at::Tensor ToSignedUnit(const RgbImage& image) {
 }  // namespace
 
 absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
-                                        const VideoShape& shape) {
+                                        const VideoShape& shape, int multiple) {
+  const ImageSize size = {shape.width, shape.height};
   if (role == ImageRole::kFirstFrame) {
-    absl::StatusOr<RgbImage> frame = CoverAndCrop(image, {shape.width, shape.height});
+    absl::StatusOr<RgbImage> frame = CoverAndCrop(image, size);
     if (!frame.ok()) return frame.status();
     return ToSignedUnit(*frame).unsqueeze(1);
   }
-  return at::upsample_bicubic2d(ToSignedUnit(image).unsqueeze(0), {shape.height, shape.width},
+  const bool is_upstreams = IsFloorOutputSize({image.width, image.height}, size, multiple);
+  const at::Tensor pixels = ToSignedUnit(is_upstreams ? image : CropToRatio(image, size));
+  return at::upsample_bicubic2d(pixels.unsqueeze(0), {shape.height, shape.width},
                                 /*align_corners=*/false)
       .transpose(0, 1);
 }

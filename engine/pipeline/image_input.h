@@ -23,13 +23,13 @@ struct EncodedImage {
 };
 
 // Returns the image as the VAE takes it: [3, 1, H, W], fp32, on the CPU. `shape` is the plan's,
-// whose aspect ratio is the image's as nearly as sizes allow. The image is fitted by upstream's
-// rule for the role:
+// whose sides are multiples of `multiple`. The image is fitted by upstream's rule for the role:
 //   kFirstFrame  covers the size with Pillow's LANCZOS on 8 bits and cuts the middle; in [-1, 1]
 //   kCondition   maps to [-1, 1], then scales straight to the size, bicubic, without antialiasing;
-//                values may lie beyond [-1, 1]
+//                values may lie beyond [-1, 1]. Where upstream would not have made this size of
+//                the image, so that it would be stretched, it is first cut to the size's ratio.
 absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
-                                        const VideoShape& shape);
+                                        const VideoShape& shape, int multiple);
 
 // `image` comes from PrepareImage; `num_frames` is that of the video. Statuses are those of
 // VideoAutoencoder::Encode.

@@ -46,7 +46,8 @@ auto InStage(const Job& job, StageKind stage, const Work& work) -> decltype(work
 // ready with the plan.
 absl::StatusOr<at::Tensor> Preprocess(const Job& job) {
   if (!job.plan.image_to_video) return at::Tensor();
-  return PrepareImage(*job.plan.prepared->image, job.model.planned.family->image, job.plan.shape);
+  return PrepareImage(*job.plan.prepared->image, job.model.planned.family->image, job.plan.shape,
+                      job.model.planned.SpatialStride());
 }
 
 // Computes the embeddings of both texts.

@@ -54,11 +54,27 @@ absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sou
         absl::StatusOr<LoraFile> file = ReadLoraFile(source.path, config);
         if (!file.ok()) return Named(source, file.status());
         shared = std::make_shared<const LoraFile>(*std::move(file));
+        opened.AddFiles(source, *shared);
       }
       part = {source.path, shared};
     }
   }
   return opened;
+}
+
+void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
+  // Two files of a pair may have one name in two folders.
+  const std::string folder = source.expert.has_value()
+                                 ? absl::StrCat("loras/", source.name, "/", Name(*source.expert))
+                                 : absl::StrCat("loras/", source.name);
+  for (const ModelFile& file : lora.files) {
+    ModelFile added{absl::StrCat(folder, "/", file.name), file.path, file.version};
+    const auto place = std::lower_bound(
+        files_.begin(), files_.end(), added.name,
+        [](const ModelFile& other, const std::string& name) { return other.name < name; });
+    // Experts of other dimensions read the same file once more.
+    if (place == files_.end() || place->name != added.name) files_.insert(place, std::move(added));
+  }
 }
 
 OpenedLoras::Lora& OpenedLoras::Find(const std::string& name) {

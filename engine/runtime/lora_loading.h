@@ -31,6 +31,9 @@ class OpenedLoras {
   std::vector<PlannedLora> Plan() const;
   std::vector<LoraDescription> Describe() const;
 
+  // The files that were read, sorted by name.
+  const std::vector<ModelFile>& files() const { return files_; }
+
   // Copies the factors into host memory that the experts' devices copy fast, and makes copies of
   // the experts' weights there, from which they are restored at a job's end. Throws
   // c10::OutOfMemoryError if there is no memory, and StatusException (CANCELLED) after a stop
@@ -48,11 +51,13 @@ class OpenedLoras {
   };
 
   Lora& Find(const std::string& name);
+  void AddFiles(const LoraSource& source, const LoraFile& lora);
   // Experts that share a file share its factors.
   static uint64_t HostBytes(const Lora& lora);
 
   std::vector<ExpertRole> roles_;  // the model's experts
   std::vector<Lora> loras_;
+  std::vector<ModelFile> files_;
 };
 
 }  // namespace wan

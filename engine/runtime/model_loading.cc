@@ -1,5 +1,7 @@
 #include "engine/runtime/model_loading.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -250,6 +252,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   model->description = Describe(spec, checkpoint, pipeline, places, options);
   model->description.loras = loras->Describe();
+  // "loras/" is no folder of a checkpoint.
+  std::vector<ModelFile>& files = model->description.files;
+  std::merge(checkpoint.files().begin(), checkpoint.files().end(), loras->files().begin(),
+             loras->files().end(), std::back_inserter(files),
+             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
   return model;
 }
 

@@ -85,6 +85,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   result.image = std::move(image);
   if (request.has_width()) result.width = request.width();
   if (request.has_height()) result.height = request.height();
+  result.size_is_exact = request.exact_size();
   if (request.has_num_frames()) result.num_frames = request.num_frames();
   if (request.has_fps()) result.fps = request.fps();
   if (request.has_steps()) result.steps = request.steps();
@@ -117,6 +118,7 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   if (request.negative_prompt) result.set_negative_prompt(*request.negative_prompt);
   if (request.width) result.set_width(*request.width);
   if (request.height) result.set_height(*request.height);
+  result.set_exact_size(request.size_is_exact);
   if (request.num_frames) result.set_num_frames(*request.num_frames);
   if (request.fps) result.set_fps(*request.fps);
   if (request.steps) result.set_steps(*request.steps);

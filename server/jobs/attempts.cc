@@ -40,15 +40,25 @@ void ClearAttempt(wan::v1::Job& job) {
   if (HasOpenAttempt(job)) job.mutable_lost_attempts()->RemoveLast();
 }
 
-void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace) {
+void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace, int steps_kept) {
   wan::v1::LostAttempt& entry = *job.mutable_lost_attempts()->rbegin();
   *entry.mutable_end_time() = ToProto(std::max(trace.heard(), ToTime(entry.start_time())));
   entry.set_stage(trace.stage());
+  entry.set_steps_kept(steps_kept);
+}
+
+int LostWithoutProgress(const wan::v1::Job& job) {
+  const auto furthest = std::max_element(
+      job.lost_attempts().begin(), job.lost_attempts().end(),
+      [](const auto& a, const auto& b) { return a.steps_kept() < b.steps_kept(); });
+  return static_cast<int>(job.lost_attempts().end() - furthest);
 }
 
 absl::Status AttemptsExhaustedError(const wan::v1::Job& job) {
+  const int lost = LostWithoutProgress(job);
   std::string attempts;
-  for (const wan::v1::LostAttempt& entry : job.lost_attempts()) {
+  for (int i = job.lost_attempts_size() - lost; i < job.lost_attempts_size(); ++i) {
+    const wan::v1::LostAttempt& entry = job.lost_attempts(i);
     absl::StrAppend(
         &attempts, attempts.empty() ? "" : "; ", "attempt ", entry.attempt(), " last reported at ",
         absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", ToTime(entry.end_time()), absl::UTCTimeZone()),
@@ -58,7 +68,9 @@ absl::Status AttemptsExhaustedError(const wan::v1::Job& job) {
       absl::InternalError(absl::StrCat(
           "the job is not run again, because it has lost as many attempts as max_attempts "
           "allows (",
-          job.lost_attempts_size(), "): each took the server's process or its device with it; ",
+          lost,
+          ") without keeping a further step: each took the server's process or its device "
+          "with it; ",
           attempts)),
       kReasonAttemptsExhausted);
 }

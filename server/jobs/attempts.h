@@ -44,11 +44,17 @@ void ClearAttempt(wan::v1::Job& job);
 // Whether the job's latest attempt has an entry without an end.
 bool HasOpenAttempt(const wan::v1::Job& job);
 
-// Completes the open entry with the last known stage and time. The job must have an open entry.
-void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace);
+// Completes the open entry with the last known stage and time, and with the steps that the job's
+// savepoint has now. The job must have an open entry.
+void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace, int steps_kept);
 
-// Returns INTERNAL with the reason ATTEMPTS_EXHAUSTED. The message says of every lost attempt when,
-// and in which stage, it last reported.
+// Returns how many of the latest lost attempts have kept no further step: those since the one whose
+// savepoint had the most steps first, that one included. A job that is lost at the same place again
+// and again has ever more of them; one that gets further with each attempt has one.
+int LostWithoutProgress(const wan::v1::Job& job);
+
+// Returns INTERNAL with the reason ATTEMPTS_EXHAUSTED. The message says of the lost attempts
+// without progress when, and in which stage, each last reported.
 absl::Status AttemptsExhaustedError(const wan::v1::Job& job);
 
 }  // namespace wan::server

@@ -15,6 +15,7 @@
 #include "server/conversion/errors.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/job_savepoints.h"
+#include "server/jobs/receipts.h"
 
 namespace wan::server {
 namespace {
@@ -174,11 +175,15 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
     *row.mutable_provenance() = provenance;
     row.clear_omissions();
   });
+  const ModelDescription model = DescriptionOf(job);
+  JobChange read_from{.job = job.name()};
+  read_from.files = JobFilesOf(model.files);
+  parts_.log.Append(std::move(read_from));
   AttemptObserver observer(parts_.log, events, job);
   JobSavepoints savepoints({.store = parts_.savepoints,
                             .clock = parts_.clock,
                             .job = job.name(),
-                            .identity = SavepointIdentity(job, provenance, DescriptionOf(job)),
+                            .identity = SavepointIdentity(job, provenance, model),
                             .interval = parts_.savepoint_interval,
                             .will_run_again = [&] { return parts_.table.WillRunAgain(job.name()); },
                             .on_written =

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/store/digest.h"
+#include "server/store/file_digests.h"
 
 namespace wan::server {
 
@@ -36,7 +37,9 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   for (const LoraDescription& lora : model.loras) {
     for (const LoraPartDescription& part : lora.parts) add(part.path);
   }
-  return hash.FinishHex();
+  Sha256 files;
+  for (const ModelFile& file : model.files) files.Update(FileDigests::KeyOf(file));
+  return absl::StrCat(hash.FinishHex(), ".", files.FinishHex());
 }
 
 JobSavepoints::JobSavepoints(Parts parts)

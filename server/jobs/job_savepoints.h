@@ -22,9 +22,10 @@ namespace wan::server {
 // interval is: writing it costs a thousandth of that.
 inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
-// What decides a job's latents besides the number of steps that are done: request, image, model,
-// and what the attempt's provenance names. A savepoint of another identity would be continued to a
-// video that no single server could make again. Lower-case hex.
+// What decides a job's latents besides the number of steps that are done: request, image, what the
+// attempt's provenance names, and the model with the versions of its files. A savepoint of another
+// identity would be continued to a video that no single server could make again. As
+// SavepointStore::Write takes it.
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model);
 

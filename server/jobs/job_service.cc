@@ -21,6 +21,7 @@
 #include "server/jobs/job_service_parts.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/list_query.h"
+#include "server/jobs/receipts.h"
 #include "server/jobs/request_identity.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/digest.h"
@@ -467,6 +468,17 @@ absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) con
                     kReasonReportNotFound);
 }
 
+absl::StatusOr<wan::v1::Receipt> JobService::Receipt(std::string_view name) const {
+  absl::Status valid = CheckJobName(name, "job");
+  if (!valid.ok()) return valid;
+  parts_->log->Flush().IgnoreError();  // what is refused is shown as far as it is there
+  const absl::StatusOr<wan::v1::Job> job = Get(name);
+  if (!job.ok()) return job.status();
+  const absl::StatusOr<std::vector<JobFile>> files = parts_->store.Files(name);
+  if (!files.ok()) return files.status();
+  return MakeReceipt(*job, *files, parts_->digests);
+}
+
 absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_view name,
                                                                     uint64_t offset) const {
   const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(name, "name");
@@ -493,6 +505,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   if (parts_->stopped) return;
   parts_->stopped = true;
   parts_->storage.Stop();
+  parts_->digests.Stop();
   parts_->drainer.Stop(mode, grace);
   parts_->executor.Stop();
   parts_->timer.Stop();

@@ -60,8 +60,8 @@ struct JobServiceOptions {
 
 // Thread-safe. Create, Cancel and Stop wait until the disk has their change; Stop alone waits for a
 // job. A name that does not have the contract's form is INVALID_ARGUMENT with a violation of the
-// field `name` (`job` for Report); an unknown name is NOT_FOUND. Violations of a generation request
-// are relative to that request: "width", not "request.width".
+// field `name` (`job` for Report and Receipt); an unknown name is NOT_FOUND. Violations of a
+// generation request are relative to that request: "width", not "request.width".
 class JobService {
  public:
   // Opens the data folder, takes over what an earlier process left, and begins to run jobs as their
@@ -150,6 +150,9 @@ class JobService {
   // Returns the report of the latest attempt; if it runs, the report up to now. NOT_FOUND
   // (REPORT_NOT_FOUND) if no attempt has ended and none runs.
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view name) const;
+
+  // Returns what the job's video was made from.
+  absl::StatusOr<wan::v1::Receipt> Receipt(std::string_view name) const;
 
   struct OpenedArtifact {
     wan::v1::Artifact artifact;

@@ -13,6 +13,7 @@ namespace wan::server {
 namespace {
 
 constexpr char kDatabaseFile[] = "jobs.db";
+constexpr char kDigestsFile[] = "model_digests";
 
 }  // namespace
 
@@ -27,6 +28,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
             }),
       artifacts(options.data_dir),
       savepoints(options.data_dir),
+      digests(options.data_dir / kDigestsFile,
+              [this](const absl::Status& problem) { Tell(problem); }),
       storage(clock),
       log(std::make_unique<EventLog>(store, clock,
                                      [this](const absl::Status& problem) {
@@ -37,10 +40,10 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
       models(engine, executor, clock,
              {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
-              options.model_roots}),
+              options.model_roots, &digests}),
       table({store, *log, models, timer, estimator, clock, engine.Device().device,
-             engine.Device().dtype, options.queue_capacity, options.max_attempts,
-             options.listeners}),
+             engine.Device().dtype, options.queue_capacity, options.max_attempts, options.listeners,
+             [this](const std::string& job) { return savepoints.StepsKept(job); }}),
       runner({engine, store, table, *log, artifacts, savepoints, estimator, clock, storage,
               options.sinks,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },

@@ -25,6 +25,7 @@
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/artifact_store.h"
+#include "server/store/file_digests.h"
 #include "server/store/reopening_job_store.h"
 #include "server/store/savepoint_store.h"
 #include "server/watch/event_log.h"
@@ -69,6 +70,7 @@ struct JobService::Parts {
   ReopeningJobStore store;
   const ArtifactStore artifacts;
   const SavepointStore savepoints;
+  FileDigests digests;
   StorageWatch storage;
   std::unique_ptr<EventLog> log;
   TimeEstimator estimator;

@@ -436,8 +436,8 @@ absl::Duration JobTable::RetryDelay() const {
 
 void JobTable::RequeueLost(LiveJob& live, std::string_view reason) {
   wan::v1::Job& job = live.stored.job;
-  if (HasOpenAttempt(job)) LoseAttempt(job, live.trace);
-  if (job.lost_attempts_size() < parts_.max_attempts) return Requeue(live, reason);
+  if (HasOpenAttempt(job)) LoseAttempt(job, live.trace, parts_.steps_kept(job.name()));
+  if (LostWithoutProgress(job) < parts_.max_attempts) return Requeue(live, reason);
   const absl::Status error = AttemptsExhaustedError(job);
   wan::v1::Event event = NewEvent(job.attempt());
   *event.mutable_failed()->mutable_status() = ToProto(error);

@@ -73,9 +73,12 @@ class JobTable {
     std::string device;
     std::string dtype;
     int queue_capacity = 0;
-    // A job ends as FAILED after this many lost attempts (server/jobs/attempts.h).
+    // A job ends as FAILED after this many lost attempts without progress (server/jobs/attempts.h).
     int max_attempts = 3;
     std::vector<StateListener*> listeners;
+    // Returns how many steps a job's savepoint has. Called with the table's lock held, when the job
+    // has lost an attempt.
+    std::function<int(const std::string& job)> steps_kept = [](const std::string&) { return 0; };
   };
   explicit JobTable(Parts parts);
 

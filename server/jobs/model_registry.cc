@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -231,6 +232,10 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& asked) {
     absl::MutexLock lock(&mutex_);
     configured = IsConfigured(asked);
   }
+  if (options_.digests != nullptr) options_.digests->Pause();
+  const absl::Cleanup resume = [this] {
+    if (options_.digests != nullptr) options_.digests->Resume();
+  };
   absl::StatusOr<ModelSpec> resolved = asked;
   if (!configured) resolved = options_.roots.Resolve(asked);
   if (!resolved.ok()) return resolved.status();
@@ -284,7 +289,15 @@ void ModelRegistry::FinishLoad(const std::string& name, const absl::Status& stat
     model = Describe(name, entry);
     if (!status.ok()) SetIdle(name);
   }
+  if (status.ok()) WantDigests(name);
   for (const Done& done : waiters) Tell(done, status, model);
+}
+
+void ModelRegistry::WantDigests(const std::string& name) const {
+  if (options_.digests == nullptr) return;
+  for (const ModelDescription& model : engine_.Models()) {
+    if (model.name == name) options_.digests->Want(model.files);
+  }
 }
 
 void ModelRegistry::Unload(std::string_view name, const Done& done) {

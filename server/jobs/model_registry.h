@@ -22,6 +22,7 @@
 #include "engine/api/engine.h"
 #include "server/auth/model_roots.h"
 #include "server/jobs/executor.h"
+#include "server/store/file_digests.h"
 #include "server/watch/listener.h"
 #include "wan/v1/model_management.pb.h"
 
@@ -49,6 +50,9 @@ struct ModelRegistryOptions {
   std::function<void(const absl::Status&)> on_device_lost = [](const absl::Status&) {};
   // Where paths may lie that Load names, unless they are those that Add named.
   ModelRoots roots;
+  // Told of the files of every model that was loaded, and paused while one is being loaded. Null:
+  // nobody is.
+  FileDigests* digests = nullptr;
 };
 
 // Thread-safe. A name may be bare ("ti2v-5b") or a resource name ("models/ti2v-5b").
@@ -170,6 +174,8 @@ class ModelRegistry {
                     const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellWatchers(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RunLoad(const ModelSpec& asked);
+  // Has the digests of the model's files computed.
+  void WantDigests(const std::string& name) const;
   // Whether Add named these paths.
   bool IsConfigured(const ModelSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The model is not loaded any more, or could not be loaded.

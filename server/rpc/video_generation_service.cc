@@ -170,6 +170,9 @@ class VideoGenerationService final : public CallService {
     AddUnary<wan::v1::GetReportRequest, wan::v1::JobReport>(
         "GetReport",
         [this](const wan::v1::GetReportRequest& request) { return jobs_.Report(request.job()); });
+    AddUnary<wan::v1::GetReceiptRequest, wan::v1::Receipt>(
+        "GetReceipt",
+        [this](const wan::v1::GetReceiptRequest& request) { return jobs_.Receipt(request.job()); });
   }
 
  private:

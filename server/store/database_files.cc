@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
@@ -27,6 +28,17 @@ absl::Status FilePlace::Check(const std::string& where) const {
                         " was removed or replaced while it was open; put it back, or restart the "
                         "server to begin with what is there")),
                     kReasonStorageUnavailable);
+}
+
+std::string ImmutableUri(const std::string& file) {
+  std::string uri = "file:";
+  for (const char c : file) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = absl::ascii_isalnum(byte) || c == '/';
+    absl::StrAppend(
+        &uri, plain ? std::string(1, c) : absl::StrCat("%", absl::Hex(byte, absl::kZeroPad2)));
+  }
+  return uri + "?immutable=1";
 }
 
 absl::Status LogFile::Sync() {

@@ -29,6 +29,9 @@ class FilePlace {
   struct stat opened_ = {};
 };
 
+// Returns the name under which SQLite opens a file that nobody writes, without a log of its own.
+std::string ImmutableUri(const std::string& file);
+
 // Syncs the write-ahead log beside a database. A descriptor of its own does no harm there: SQLite's
 // locks, which would end when it is closed, are on the database's file. One call at a time.
 class LogFile {

@@ -28,6 +28,15 @@ struct StoredJob {
   std::string request_digest;
 };
 
+// A file that the model of a job's latest attempt was read from.
+struct JobFile {
+  std::string name;  // as in wan.v1.ModelFile.path
+  uint64_t size_bytes = 0;
+  std::string digest_key;  // FileDigests::KeyOf
+
+  friend bool operator==(const JobFile&, const JobFile&) = default;
+};
+
 // Changes of one job that are stored together.
 struct JobChange {
   std::string job;                           // "jobs/ID"
@@ -35,6 +44,7 @@ struct JobChange {
   std::vector<wan::v1::Event> events;        // appended; sequences greater than any stored one
   std::optional<wan::v1::JobReport> report;  // replaces the report
   bool labels_changed = false;               // whether `row` has other labels than the job had
+  std::optional<std::vector<JobFile>> files = std::nullopt;  // replaces the files
 };
 
 // A job to add, with its image (null: none) and its first events.
@@ -109,6 +119,8 @@ class JobStore {
                                                              int limit) = 0;
   // NOT_FOUND also if the job has no report yet.
   virtual absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) = 0;
+  // Returns the files of the job's model, by name; none for an unknown job, and before it has run.
+  virtual absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) = 0;
   // Returns the image of the job's request; empty if it has none.
   virtual absl::StatusOr<std::string> Image(std::string_view job) = 0;
 };

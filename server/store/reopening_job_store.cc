@@ -90,6 +90,10 @@ absl::StatusOr<wan::v1::JobReport> ReopeningJobStore::Report(std::string_view jo
   return Read([&](JobStore& store) { return store.Report(job); });
 }
 
+absl::StatusOr<std::vector<JobFile>> ReopeningJobStore::Files(std::string_view job) {
+  return Read([&](JobStore& store) { return store.Files(job); });
+}
+
 absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
   return Read([&](JobStore& store) { return store.Image(job); });
 }

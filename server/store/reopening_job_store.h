@@ -45,6 +45,7 @@ class ReopeningJobStore final : public JobStore {
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override;
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) override;
+  absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override;
   absl::StatusOr<std::string> Image(std::string_view job) override;
 
  private:

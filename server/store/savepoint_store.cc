@@ -27,6 +27,10 @@ std::string DigestOf(std::string_view described, std::string_view bytes) {
   return hash.FinishHex();
 }
 
+std::string_view MakersOf(std::string_view identity) {
+  return identity.substr(0, identity.find('.'));
+}
+
 }  // namespace
 
 fs::path SavepointStore::PathOf(std::string_view job) const {
@@ -63,11 +67,22 @@ absl::StatusOr<Savepoint> SavepointStore::Read(std::string_view job,
       fields[0] != DigestOf(absl::StrCat(fields[1], " ", fields[2], "\n"), savepoint.bytes)) {
     return absl::DataLossError(absl::StrCat(path, " does not hold what was written to it"));
   }
-  if (fields[1] != identity) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, " was made by another model, version, device or library, or from another request"));
-  }
-  return savepoint;
+  if (fields[1] == identity) return savepoint;
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, MakersOf(fields[1]) == MakersOf(identity)
+                ? " was made while the model's files, or those of its LoRAs, were others; they "
+                  "have been changed or exchanged since"
+                : " was made by another model, version, device or library, or from another "
+                  "request"));
+}
+
+int SavepointStore::StepsKept(std::string_view job) const {
+  std::ifstream file(PathOf(job), std::ios::binary);
+  std::string head;
+  std::getline(file, head);
+  const std::vector<std::string> fields = absl::StrSplit(head, ' ');
+  int steps = 0;
+  return fields.size() == 3 && absl::SimpleAtoi(fields[2], &steps) ? steps : 0;
 }
 
 void SavepointStore::Remove(std::string_view job) const {

@@ -22,14 +22,17 @@ class SavepointStore {
   explicit SavepointStore(const std::filesystem::path& root) : folder_(root / "savepoints") {}
 
   // Replaces the job's savepoint and returns when that is on the disk; after an error or a power
-  // cut the one before is there. `identity` says from what it was made; it has no spaces or line
-  // ends.
+  // cut the one before is there. `identity` says from what it was made, as "MAKERS.FILES"; it has
+  // no spaces or line ends. FILES, which may be missing, stands for the files of the model.
   absl::Status Write(std::string_view job, std::string_view identity,
                      const Savepoint& savepoint) const;
 
   // The job's savepoint. NOT_FOUND if there is none; FAILED_PRECONDITION if it was made from
   // something else than `identity`; DATA_LOSS if its bytes are not those that were written.
   absl::StatusOr<Savepoint> Read(std::string_view job, std::string_view identity) const;
+
+  // The steps of the job's savepoint, whether that is whole or not; 0 without one. Reads a line.
+  int StepsKept(std::string_view job) const;
 
   // What cannot be removed now goes at the next start.
   void Remove(std::string_view job) const;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -18,6 +17,7 @@
 #include "server/conversion/errors.h"
 #include "server/store/database_files.h"
 #include "server/store/group_sync.h"
+#include "server/store/job_files.h"
 #include "server/store/job_keys.h"
 #include "server/store/sqlite_schema.h"
 
@@ -293,6 +293,13 @@ class SqliteJobStore final : public JobStore {
     return report;
   }
 
+  absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override {
+    using Result = absl::StatusOr<std::vector<JobFile>>;
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
+      return ReadJobFiles(*database_, job);
+    });
+  }
+
   absl::StatusOr<std::string> Image(std::string_view job) override {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<std::string> {
       SQLite::Statement select(
@@ -542,8 +549,8 @@ class SqliteJobStore final : public JobStore {
   // Deletes a job and all that belongs to it.
   void DeleteRows(int64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     DeleteJobKeys(*database_, number);
-    for (const char* const rows :
-         {"events WHERE job", "reports WHERE job", "images WHERE job", "jobs WHERE number"}) {
+    for (const char* const rows : {"events WHERE job", "reports WHERE job", "job_files WHERE job",
+                                   "images WHERE job", "jobs WHERE number"}) {
       SQLite::Statement remove(*database_, absl::StrCat("DELETE FROM ", rows, " = ?"));
       remove.bind(1, number);
       remove.exec();
@@ -596,6 +603,7 @@ class SqliteJobStore final : public JobStore {
       BindBlob(replace, 2, change.report->SerializeAsString());
       replace.exec();
     }
+    if (change.files.has_value()) ReplaceJobFiles(db, number, *change.files);
     return absl::OkStatus();
   }
 
@@ -672,15 +680,8 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
     mode.vfs = "unix-none";
   } else {
     // Without a log SQLite would try to create one.
-    mode.name = "file:";
+    mode.name = ImmutableUri(file.string());
     mode.flags = SQLite::OPEN_READONLY | SQLite::OPEN_URI;
-    for (const char c : file.string()) {
-      const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '/';
-      absl::StrAppend(&mode.name, plain ? std::string(1, c)
-                                        : absl::StrCat("%", absl::Hex(static_cast<unsigned char>(c),
-                                                                      absl::kZeroPad2)));
-    }
-    absl::StrAppend(&mode.name, "?immutable=1");
   }
   return OpenStore(mode, file.string(), WhereOf(file), std::move(on_problem), &SyncNothing);
 }

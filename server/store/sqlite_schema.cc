@@ -86,9 +86,18 @@ CREATE TABLE removed_jobs (                  -- the latest names of jobs that we
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   name TEXT NOT NULL UNIQUE
 );
+)sql",
+    R"sql(
+CREATE TABLE job_files (                     -- what the model of a job's latest attempt was read from
+  job INTEGER NOT NULL REFERENCES jobs (number),
+  name TEXT NOT NULL,                        -- as in wan.v1.ModelFile
+  size_bytes INTEGER NOT NULL,
+  digest_key TEXT NOT NULL,                  -- of the file of digests
+  PRIMARY KEY (job, name)
+) WITHOUT ROWID;
 )sql"};
 // The version, in this list, whose tables are filled from what is there.
-constexpr int kVersionOfJobKeys = static_cast<int>(std::size(kMigrations));
+constexpr int kVersionOfJobKeys = 4;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
 bool RefusesWrites(const SQLite::Exception& error) {

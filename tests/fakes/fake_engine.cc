@@ -1,5 +1,7 @@
 #include "tests/fakes/fake_engine.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -16,6 +18,7 @@ constexpr char kWarmup[] = "Warmup";
 constexpr char kPlan[] = "Plan";
 constexpr FamilyId kFamily = FamilyId::kTi2v5b;
 constexpr char kImageMark[] = "PNG";
+constexpr char kTallImageMark[] = "PNG tall";
 // Work of each stage: a forward that takes as long per operation as the rest.
 constexpr double kStageFlops = 1e9;
 
@@ -87,7 +90,26 @@ GenerationRequest Resolve(const GenerationRequest& request, const GenerationRequ
   if (resolved.solver.empty()) resolved.solver = defaults.solver;
   if (!resolved.seed) resolved.seed = seed;
   if (resolved.outputs.empty()) resolved.outputs = defaults.outputs;
+  const bool tall = resolved.image != nullptr && absl::StartsWith(*resolved.image, kTallImageMark);
+  if (tall && !resolved.size_is_exact) std::swap(resolved.width, resolved.height);
+  resolved.size_is_exact = true;
   return resolved;
+}
+
+// The files of a folder; none if there is no such folder.
+std::vector<ModelFile> FilesOf(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<ModelFile> files;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string path = entry.path().string();
+    files.push_back({entry.path().lexically_relative(folder).generic_string(), path,
+                     FileVersion::Of(path).value()});
+  }
+  std::sort(files.begin(), files.end(),
+            [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
+  return files;
 }
 
 }  // namespace
@@ -197,6 +219,7 @@ absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder,
   model.path = spec.path;
   model.family = kFamily;
   model.layout = "synthetic";
+  model.files = FilesOf(spec.path);
   model.components = {{ModelComponent::kTextEncoder, 300, 150, "cpu", "fp32"},
                       {ModelComponent::kTransformer, 500, 250, "cpu", "fp32"},
                       {ModelComponent::kVae, 200, 100, "cpu", "fp32"}};

@@ -28,7 +28,9 @@ namespace wan::fakes {
 // Model_Initialization. Stages take no time unless told.
 //
 // Defaults of its models: 64x32, 5 frames, 24 fps, 3 steps, guidance 5, shift 5, "unipc"; strides
-// 32 and 4; images are accepted if they begin with "PNG". Plan reports every violation of model,
+// 32 and 4; images are accepted if they begin with "PNG". One that begins with "PNG tall" makes
+// width and height of the video change places, unless the request's size is exact. A model whose
+// path is a folder was read from that folder's files. Plan reports every violation of model,
 // prompt, image, width, height, num_frames, fps, steps, guidance_scale and shift.
 //
 // A savepoint of a seed s behind n steps is the text "seed s step n"; Generate goes on from one of

@@ -114,6 +114,43 @@ TEST(CheckpointTest, ExpertsAreNotSwapped) {
   EXPECT_THAT(checkpoint->transformer(1).Tensors()[0].file, HasSubstr("low_noise_model"));
 }
 
+TEST(CheckpointTest, ItNamesTheFilesThatItWasReadFrom) {
+  const auto names = [](const std::string& layout) {
+    std::vector<std::string> list;
+    const auto checkpoint = Open(Golden("t2v-a14b/" + layout));
+    if (checkpoint == nullptr) return list;
+    for (const ModelFile& file : checkpoint->files()) {
+      list.push_back(file.name);
+      EXPECT_EQ(file.path, Golden("t2v-a14b/" + layout + "/" + file.name));
+      EXPECT_EQ(file.version.size_bytes, fs::file_size(file.path));
+      EXPECT_EQ(file.version, *FileVersion::Of(file.path));
+    }
+    return list;
+  };
+  // Every file of the folders is read, but for those that belong to other tokenizers.
+  const auto is_ours = [](const fs::path& file) {
+    return !file.parent_path().string().ends_with("umt5-xxl") &&
+           file.parent_path().filename() != "tokenizer";
+  };
+  for (const std::string layout : {"original", "diffusers"}) {
+    std::vector<std::string> all;
+    const fs::path folder = Golden("t2v-a14b/" + layout);
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string name = entry.path().lexically_relative(folder).generic_string();
+      const bool read = is_ours(entry.path()) || entry.path().filename() == "spiece.model";
+      if (entry.is_regular_file() && read) all.push_back(name);
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(names(layout), all) << layout;
+  }
+}
+
+TEST(CheckpointTest, SyntheticModelsAreReadFromNoFile) {
+  const auto checkpoint = Open("synthetic:ti2v-tiny");
+  ASSERT_TRUE(checkpoint != nullptr);
+  EXPECT_TRUE(checkpoint->files().empty());
+}
+
 TEST(CheckpointTest, WeightsOutliveTheCheckpoint) {
   auto checkpoint = Open(Golden("ti2v-5b/original"));
   ASSERT_TRUE(checkpoint != nullptr);

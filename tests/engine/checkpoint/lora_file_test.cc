@@ -218,6 +218,21 @@ TEST_F(LoraFileTest, SettingsBesideTheFileCountForPeftsNameAlone) {
   EXPECT_EQ(ReadLoraFile(folder_.string(), SmallConfig())->terms[0].factor, 2) << "as a folder";
 }
 
+TEST_F(LoraFileTest, NamesTheFilesThatItWasReadFrom) {
+  AddPair("base_model.model.blocks.0.attn1.to_q", 8, 4, 8);
+  const std::string settings = (folder_ / "adapter_config.json").string();
+  WriteFile(settings, R"({"lora_alpha":8,"peft_type":"LORA"})");
+  EXPECT_THAT(Read()->files, SizeIs(1)) << "the settings are another file's";
+  path_ = (folder_ / "adapter_model.safetensors").string();
+  const auto file = Read();
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_THAT(file->files, SizeIs(2));
+  EXPECT_EQ(file->files[0],
+            (ModelFile{"adapter_model.safetensors", path_, *FileVersion::Of(path_)}));
+  EXPECT_EQ(file->files[1],
+            (ModelFile{"adapter_config.json", settings, *FileVersion::Of(settings)}));
+}
+
 TEST_F(LoraFileTest, WrongSettingsAreRefused) {
   AddPair("blocks.0.self_attn.q", 8, 4, 8);
   path_ = (folder_ / "adapter_model.safetensors").string();

@@ -108,6 +108,29 @@ TEST(FloorOutputSize, IsWhatWan22Computes) {
   }
 }
 
+TEST(IsFloorOutputSize, HoldsForAllThatTheRuleMakes) {
+  for (const ImageSize image : {ImageSize{1920, 1080}, {1000, 700}, {832, 480}, {333, 517}}) {
+    for (int64_t area = 64 * 64; area < 2048 * 2048; area += 9'973) {
+      const ImageSize size = FloorOutputSize(image.width, image.height, area, 16);
+      if (size.width == 0) continue;
+      ASSERT_TRUE(IsFloorOutputSize(image, size, 16)) << size.width << "x" << size.height;
+    }
+  }
+  EXPECT_FALSE(IsFloorOutputSize({1920, 1080}, {720, 1280}, 16));
+  EXPECT_FALSE(IsFloorOutputSize({1920, 1080}, {1280, 640}, 16));
+  EXPECT_FALSE(IsFloorOutputSize({1000, 1000}, {320, 288}, 16));
+}
+
+TEST(CropToRatio, TakesTheMiddle) {
+  RgbImage image{4, 2, {}};
+  for (uint8_t i = 0; i < 24; ++i) image.pixels.push_back(i);
+  const RgbImage square = CropToRatio(image, {64, 64});
+  EXPECT_EQ(square, (RgbImage{2, 2, {3, 4, 5, 6, 7, 8, 15, 16, 17, 18, 19, 20}}));
+  EXPECT_EQ(CropToRatio(image, {64, 32}), image);
+  EXPECT_EQ(CropToRatio(image, {1024, 16}),
+            (RgbImage{4, 1, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}));
+}
+
 TEST(BestOutputSize, TakesTheNearerRatio) {
   // Computed with Wan2.2's best_output_size.
   const struct {

@@ -1,6 +1,9 @@
 // Which attempts count as lost, and where they stood.
 #include "server/jobs/attempts.h"
 
+#include <string>
+#include <vector>
+
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,7 +64,7 @@ TEST(LostAttemptsTest, LostOnesStayAndAreTold) {
     EnterAttempt(job);
     AttemptTrace trace;
     if (attempt == 2) trace.Add(Started("VAE_Decoding", 250));
-    LoseAttempt(job, trace);
+    LoseAttempt(job, trace, /*steps_kept=*/0);
     ClearAttempt(job);
   }
   ASSERT_EQ(job.lost_attempts_size(), 2);
@@ -71,6 +74,34 @@ TEST(LostAttemptsTest, LostOnesStayAndAreTold) {
               HasSubstr("attempt 1 last reported at 1970-01-01T00:01:40.000Z before its first "
                         "stage; attempt 2 last reported at 1970-01-01T00:04:10.000Z in "
                         "VAE_Decoding"));
+}
+
+// A job that has lost attempts whose savepoints had so many steps.
+wan::v1::Job LostBehind(const std::vector<int>& steps) {
+  wan::v1::Job job;
+  for (const int kept : steps) {
+    job.set_attempt(job.attempt() + 1);
+    EnterAttempt(job);
+    LoseAttempt(job, AttemptTrace(), kept);
+  }
+  return job;
+}
+
+TEST(LostAttemptsTest, ThoseCountSinceWhichNoStepWasKept) {
+  EXPECT_EQ(LostWithoutProgress(LostBehind({})), 0);
+  EXPECT_EQ(LostWithoutProgress(LostBehind({0, 0, 0})), 3) << "none keeps anything";
+  EXPECT_EQ(LostWithoutProgress(LostBehind({4, 4, 4})), 3) << "lost behind the same step";
+  EXPECT_EQ(LostWithoutProgress(LostBehind({4, 8, 12})), 1) << "each got further";
+  EXPECT_EQ(LostWithoutProgress(LostBehind({4, 8, 8})), 2);
+  EXPECT_EQ(LostWithoutProgress(LostBehind({8, 4, 8, 4})), 4)
+      << "a savepoint that is not believed is no progress the second time";
+}
+
+TEST(LostAttemptsTest, OnlyThoseThatCountAreTold) {
+  const std::string message(AttemptsExhaustedError(LostBehind({4, 8, 8})).message());
+  EXPECT_THAT(message, HasSubstr("allows (2)"));
+  EXPECT_THAT(message, HasSubstr("attempt 2 last"));
+  EXPECT_THAT(message, testing::Not(HasSubstr("attempt 1 last")));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // A job goes on from its latest savepoint: after a kill -9, a stop and a lost device.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -44,6 +45,10 @@ class Listener final : public StateListener {
       return !steps_.empty() && steps_.back() == steps_done;
     };
     mutex_.Await(absl::Condition(&written));
+  }
+  void Forget() {
+    absl::MutexLock lock(&mutex_);
+    steps_.clear();
   }
   std::vector<int> steps() const {
     absl::MutexLock lock(&mutex_);
@@ -227,6 +232,84 @@ TEST_F(ResumeTest, AnotherVersionDoesNotGoOnWithTheSavepoint) {
   EXPECT_THAT(Brief(RunToEnd(name)),
               AllOf(Not(Contains(HasSubstr("resumed"))), Contains("completed")));
   EXPECT_THAT(listener_.problems(), ElementsAre(HasSubstr("another model, version")));
+}
+
+TEST_F(ResumeTest, FilesOfTheModelThatHaveChangedMakeTheJobBeginAtItsStart) {
+  const fs::path model = folder_.path() / "model";
+  fs::create_directories(model);
+  std::ofstream(model / "weights") << "one";
+  const auto load = [&] { LoadModel("m", model.string()); };
+  Open(/*load=*/false);
+  load();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  // In its place, and as long as before.
+  const auto before = fs::last_write_time(model / "weights");
+  std::ofstream(model / "weights") << "two";
+  fs::last_write_time(model / "weights", before + std::chrono::seconds(1));
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  OpenIn(folder, /*load=*/false);
+  load();
+  EXPECT_THAT(Brief(RunToEnd(name)),
+              AllOf(Not(Contains(HasSubstr("resumed"))), Contains("completed")));
+  EXPECT_THAT(listener_.problems(),
+              Contains(AllOf(HasSubstr(name), HasSubstr("begins at its start"),
+                             HasSubstr("the model's files, or those of its LoRAs, were others"))));
+}
+
+TEST_F(ResumeTest, FilesThatAreAsTheyWereMakeNoDifference) {
+  const fs::path model = folder_.path() / "model";
+  fs::create_directories(model);
+  std::ofstream(model / "weights") << "one";
+  Open(/*load=*/false);
+  LoadModel("m", model.string());
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  OpenIn(folder, /*load=*/false);
+  LoadModel("m", model.string());
+  EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
+}
+
+TEST_F(ResumeTest, AttemptsThatEachGetFurtherAreNotExhausted) {
+  options_.max_attempts = 2;
+  auto request = Request();
+  request.set_steps(6);
+  Open();
+  engine_->Hold("Step_1_Inference");
+  const std::string name = Create(request);
+  listener_.AwaitSavepoint(1);
+  for (int step = 2; step <= 4; ++step) {
+    const fs::path folder = Kill();
+    listener_.Forget();  // the one of the process that went on after it was copied
+    engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+    engine_->Hold(absl::StrCat("Step_", step, "_Inference"));
+    OpenIn(folder);
+    listener_.AwaitSavepoint(step);
+  }
+  Restart(Kill());
+  EXPECT_THAT(Brief(RunToEnd(name)), AllOf(Contains("resumed 4"), Contains("completed")));
+  const wan::v1::Job job = Get(name);
+  ASSERT_EQ(job.lost_attempts_size(), 4);
+  EXPECT_EQ(job.lost_attempts(0).steps_kept(), 1);
+  EXPECT_EQ(job.lost_attempts(3).steps_kept(), 4);
+}
+
+TEST_F(ResumeTest, AStepThatKillsTheServerEachTimeEndsTheJob) {
+  options_.max_attempts = 2;
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  engine_->Hold("Step_2_Inference");
+  OpenIn(folder);
+  engine_->AwaitHeld("Step_2_Inference");
+  OpenIn(Kill(), /*load=*/false);
+  EXPECT_EQ(Get(name).state(), wan::v1::JOB_STATE_FAILED);
+  EXPECT_THAT(Get(name).error().message(), HasSubstr("without keeping a further step"));
 }
 
 TEST_F(ResumeTest, SavepointsAreAsFarApartAsTheIntervalSays) {

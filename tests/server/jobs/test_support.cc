@@ -145,10 +145,10 @@ void ServiceTest::OpenIn(const fs::path& folder, bool load) {
 
 void ServiceTest::Close() { service_.reset(); }
 
-void ServiceTest::LoadModel(const std::string& name) {
+void ServiceTest::LoadModel(const std::string& name, const std::string& path) {
   absl::Notification done;
   absl::Status status;
-  service_->models().Load({name, "synthetic:ti2v-5b"}, [&](const auto& model) {
+  service_->models().Load({name, path}, [&](const auto& model) {
     status = model.status();
     done.Notify();
   });

@@ -74,7 +74,7 @@ class ServiceTest : public testing::Test {
   void Open(bool load = true);
   void OpenIn(const std::filesystem::path& folder, bool load = true);
   void Close();
-  void LoadModel(const std::string& name);
+  void LoadModel(const std::string& name, const std::string& path = "synthetic:ti2v-5b");
 
   // A valid request for "m".
   static wan::v1::GenerationRequest Request(const std::string& prompt = "a cat");

@@ -558,6 +558,25 @@ TEST_P(JobStoreTest, ARemovedJobIsExpiredAndItsRequestIdFree) {
   EXPECT_TRUE(Insert(NewJob("jobs/b", "id")).ok());
 }
 
+TEST_P(JobStoreTest, FilesOfTheModelAreReplacedAndGoWithTheJob) {
+  const StoredJob job = NewJob("jobs/a");
+  ASSERT_TRUE(Insert(job).ok());
+  EXPECT_THAT(*store_->Files("jobs/a"), IsEmpty());
+  JobChange change{.job = "jobs/a"};
+  change.files = {{"vae", 2, "key of vae"}, {"loras/a/b", uint64_t{1} << 40, "key of b"}};
+  ASSERT_TRUE(Apply(change).ok());
+  EXPECT_THAT(*store_->Files("jobs/a"), ElementsAre(change.files->at(1), change.files->at(0)));
+  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());
+  EXPECT_THAT(*store_->Files("jobs/a"), SizeIs(2)) << "another change leaves them alone";
+  change.files = {{"other", 1, "key"}};
+  ASSERT_TRUE(Apply(change).ok());
+  EXPECT_THAT(*store_->Files("jobs/a"), ElementsAre(change.files->at(0)));
+  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_FAILED)).ok());
+  ASSERT_TRUE(store_->Remove("jobs/a").ok());
+  EXPECT_THAT(*store_->Files("jobs/a"), IsEmpty());
+  EXPECT_THAT(*store_->Files("jobs/unknown"), IsEmpty());
+}
+
 TEST_P(JobStoreTest, SaysThatItTakesWrites) { EXPECT_TRUE(store_->CheckWritable().ok()); }
 
 const auto kImplementations = testing::Values(

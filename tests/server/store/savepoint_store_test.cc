@@ -32,6 +32,25 @@ class SavepointStoreTest : public testing::Test {
   SavepointStore store_{folder_.path()};
 };
 
+TEST_F(SavepointStoreTest, SaysHowManyStepsAreKept) {
+  EXPECT_EQ(store_.StepsKept(kJob), 0);
+  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three\nlines\n"}).ok());
+  EXPECT_EQ(store_.StepsKept(kJob), 3);
+  SetBytes("no savepoint");
+  EXPECT_EQ(store_.StepsKept(kJob), 0);
+}
+
+TEST_F(SavepointStoreTest, SaysWhetherOnlyTheFilesAreOthers) {
+  ASSERT_TRUE(store_.Write(kJob, "makers.files", {3, "bytes"}).ok());
+  EXPECT_TRUE(store_.Read(kJob, "makers.files").ok());
+  const absl::Status files = store_.Read(kJob, "makers.others").status();
+  EXPECT_EQ(files.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(files.message()), testing::HasSubstr("the model's files"));
+  const absl::Status makers = store_.Read(kJob, "others.files").status();
+  EXPECT_EQ(makers.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(makers.message()), testing::HasSubstr("another model, version"));
+}
+
 TEST_F(SavepointStoreTest, GivesBackTheLatest) {
   EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three\nlines\n"}).ok());

@@ -420,11 +420,10 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   }
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-    for (const char* const table : {"job_keys", "job_labels", "removed_jobs"}) {
+    for (const char* const table : {"job_keys", "job_labels", "removed_jobs", "job_files"}) {
       database.exec(absl::StrCat("DROP TABLE ", table));
     }
-    const int version = database.execAndGet("PRAGMA user_version").getInt();
-    database.exec(absl::StrCat("PRAGMA user_version = ", version - 1));
+    database.exec("PRAGMA user_version = 3");
   }
   auto store = OpenSqliteJobStore(file_);
   ASSERT_TRUE(store.ok()) << store.status();

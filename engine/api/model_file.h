@@ -1,0 +1,38 @@
+// The files that a model is read from, and how to notice that one has changed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace wan {
+
+// What tells one state of a file from another without reading it. An exchanged file has another
+// inode; one that was written to in its place has another time, unless somebody set that back.
+struct FileVersion {
+  uint64_t size_bytes = 0;
+  int64_t modified_nanos = 0;  // since the epoch
+  uint64_t inode = 0;
+
+  // Returns the version of an open file, or the error of the system. Any thread may call it.
+  static absl::StatusOr<FileVersion> Of(int descriptor);
+  // Follows links. NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a regular
+  // one.
+  static absl::StatusOr<FileVersion> Of(const std::string& path);
+
+  friend bool operator==(const FileVersion&, const FileVersion&) = default;
+};
+
+// A file that was read.
+struct ModelFile {
+  // Its path below the model's folder; of a LoRA "loras/NAME/FILE", or "loras/NAME/high/FILE" if it
+  // was registered for one expert.
+  std::string name;
+  std::string path;     // on this machine
+  FileVersion version;  // taken before its bytes were read
+
+  friend bool operator==(const ModelFile&, const ModelFile&) = default;
+};
+
+}  // namespace wan

@@ -1,0 +1,35 @@
+#include "server/jobs/receipts.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace wan::server {
+
+std::vector<JobFile> JobFilesOf(std::span<const ModelFile> files) {
+  std::vector<JobFile> kept;
+  kept.reserve(files.size());
+  for (const ModelFile& file : files) {
+    kept.push_back({file.name, file.version.size_bytes, FileDigests::KeyOf(file)});
+  }
+  return kept;
+}
+
+wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::span<const JobFile> files,
+                             const FileDigests& digests) {
+  wan::v1::Receipt receipt;
+  receipt.set_name(absl::StrCat(job.name(), "/receipt"));
+  *receipt.mutable_request() = job.request();
+  // A stored size is always the video's, also that of a job from before the field was there.
+  receipt.mutable_request()->set_exact_size(true);
+  receipt.set_image_sha256(job.image_sha256());
+  if (job.has_provenance()) *receipt.mutable_provenance() = job.provenance();
+  for (const JobFile& file : files) {
+    wan::v1::ModelFile& added = *receipt.add_files();
+    added.set_path(file.name);
+    added.set_size_bytes(file.size_bytes);
+    added.set_sha256(digests.Find(file.digest_key).value_or(""));
+  }
+  *receipt.mutable_artifacts() = job.artifacts();
+  return receipt;
+}
+
+}  // namespace wan::server

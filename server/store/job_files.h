@@ -1,0 +1,26 @@
+// The files that jobs' models were read from, in the table job_files: a row for each file of the
+// job's latest attempt.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/store/job_store.h"
+
+namespace wan::server {
+
+// For the thread that holds the store's lock; the first in a transaction of its caller. They throw
+// what SQLite throws.
+
+// Replaces the files of the job with this number.
+void ReplaceJobFiles(SQLite::Database& db, int64_t number, std::span<const JobFile> files);
+
+// Returns the files, by name; none for an unknown job.
+std::vector<JobFile> ReadJobFiles(SQLite::Database& db, std::string_view job);
+
+}  // namespace wan::server

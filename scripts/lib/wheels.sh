@@ -21,6 +21,10 @@ TORCH_CUDA_LIBRARIES=(
   libnvshmem_host.so.3:nvidia-nvshmem-cu13
 )
 
+# OpenAI's client and what it needs, which one test imports.
+OPENAI_CLIENT=(openai annotated-types anyio h11 httpcore2 httpx2 idna jiter pydantic pydantic-core sniffio truststore
+  typing-extensions typing-inspection)
+
 # fetch PACKAGE FOLDER: downloads the pinned file, its digest checked by pip. Wheels are the ones for
 # CPython 3.11, whatever Python runs pip: the libraries inside do not differ.
 fetch() {
@@ -76,6 +80,10 @@ unpack() {
       unzip -q -o "$folder"/*.whl '*/scripts/buf' -d "$folder"
       install -D "$folder"/buf_bin-*.data/scripts/buf "$destination/tools/bin/buf"
       ;;
+    openai | annotated-types | anyio | h11 | httpcore2 | httpx2 | idna | jiter | pydantic | pydantic-core | sniffio | \
+      truststore | typing-extensions | typing-inspection)
+      unzip -q -o "$folder"/*.whl -d "$destination/openai"
+      ;;
     nvidia-nvml-dev)
       unzip -q -o "$folder"/*.whl '*/nvml.h' -d "$destination"
       ;;
@@ -102,6 +110,14 @@ add_dependency() {
   rm -r "$folder"
   mkdir -p "$DEPS_DIR/.stamps"
   printf '%s' "$wanted" >"$stamp"
+}
+
+# install_openai_client: into .deps/openai, for the test that uses the OpenAI video API.
+install_openai_client() {
+  local package
+  for package in "${OPENAI_CLIENT[@]}"; do
+    add_dependency "$package"
+  done
 }
 
 # machine_has SONAME: the toolkit has this library.

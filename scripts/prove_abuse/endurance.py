@@ -21,40 +21,99 @@ CODE = grpc.StatusCode
 COMPLETED = generation_pb2.JOB_STATE_COMPLETED
 
 
+SEEDS = 4
+
+
+def events_of(target, name):
+    return list(target.call("WatchJob", video_generation_pb2.WatchJobRequest(name=name)))
+
+
+def expect_honest(events, name):
+    """Sequences without a hole, one end, and no step backwards that Requeued or Resumed does not tell."""
+    sequences = [event.sequence for event in events if event.sequence]
+    expect(sequences == list(range(1, len(sequences) + 1)), f"the events of {name} have no hole: {sequences}")
+    kinds = [event.WhichOneof("kind") for event in events]
+    ends = sum(kind in ("completed", "failed", "cancelled") for kind in kinds)
+    expect(ends == 1, f"{name} has one end, not {ends}")
+    step = 0
+    for event, kind in zip(events, kinds):
+        if kind == "requeued":
+            step = 0
+        elif kind == "resumed":
+            step = event.resumed.step
+        elif kind == "step_progress":
+            expect(event.step_progress.step == step + 1, f"step {event.step_progress.step} of {name} follows {step}")
+            step += 1
+    return kinds
+
+
+def tear_savepoint(target, chooser):
+    """Damages a savepoint as a torn write would. Returns whether there was one."""
+    folder = target.data / "savepoints"
+    files = sorted(path for path in folder.iterdir() if path.stat().st_size) if folder.is_dir() else []
+    if not files:
+        return False
+    path = chooser.choice(files)
+    content = bytearray(path.read_bytes())
+    if chooser.random() < 0.5:
+        del content[chooser.randrange(len(content)):]
+    else:
+        content[chooser.randrange(len(content))] ^= 1 << chooser.randrange(8)
+    path.write_bytes(content)
+    return True
+
+
 def kills(scale):
-    """40 times kill -9 at any moment: each of 71 accepted jobs completes exactly once, with files that are whole"""
+    """200 times kill -9 at any moment, every third time with a torn savepoint: each of 260 accepted jobs ends once, with the
+    bits of an undisturbed run, and its events have no hole"""
     chooser = random.Random(2)
-    count, jobs = scale.of(40), scale.of(71)
-    accepted = {}
+    count, jobs = scale.of(200), scale.of(260)
+    accepted, torn, resumed = {}, 0, 0
+    outputs = [generation_pb2.OUTPUT_KIND_MP4, generation_pb2.OUTPUT_KIND_LATENTS]
+
+    def create(number, **fields):
+        return target.create(seed=number % SEEDS, steps=6, outputs=outputs, **fields).name
+
     # A job that is hit by many kills must not end as poison here.
-    with Server(fake=False, flags=["--max-attempts", "100"]) as target:
+    with Server(fake=False, flags=["--max-attempts", "1000", "--checkpoint-interval", "0",
+                                   "--queue-capacity", "1000"]) as target:
+        undisturbed = {}
+        for seed in range(SEEDS):
+            job = target.await_end(create(seed), 60)
+            expect(job.state == COMPLETED, f"an undisturbed job completes ({job.error.message})")
+            undisturbed[seed] = [artifact.sha256 for artifact in job.artifacts]
         for kill in range(count):
             share = (kill + 1) * jobs // count
             deadline = time.monotonic() + 60
             while len(accepted) < share:
                 number = len(accepted)
                 # The same request_id makes no second job. A server that has just started is loading its model.
-                code, details = code_of(lambda: accepted.update({number: target.create(request_id=f"r{number}").name}))
+                code, details = code_of(lambda: accepted.update({number: create(number, request_id=f"r{number}")}))
                 if code == CODE.UNAVAILABLE and time.monotonic() < deadline:
                     time.sleep(0.05)
                     continue
                 expect(code == CODE.OK, f"a job is accepted, not {code.name} ({details})")
             time.sleep(chooser.uniform(0, 1.5))
             target.kill()
+            if kill % 3 == 0:
+                torn += tear_savepoint(target, chooser)
             target.start(await_ready=False)
-        for name in accepted.values():
-            job = target.await_end(name, 300)
+        for number, name in accepted.items():
+            job = target.await_end(name, 600)
             expect(job.state == COMPLETED, f"{name} completes, not {generation_pb2.JobState.Name(job.state)}")
-            events = target.call("WatchJob", video_generation_pb2.WatchJobRequest(name=name))
-            ends = sum(event.WhichOneof("kind") == "completed" for event in events)
-            expect(ends == 1, f"{name} has one Completed event, not {ends}")
+            resumed += "resumed" in expect_honest(events_of(target, name), name)
+            expect([artifact.sha256 for artifact in job.artifacts] == undisturbed[number % SEEDS],
+                   f"{name} has the bits of an undisturbed run")
             digest = hashlib.sha256()
             request = video_generation_pb2.DownloadArtifactRequest(name=job.artifacts[0].name)
             for chunk in target.call("DownloadArtifact", request):
                 digest.update(chunk.data)
             expect(digest.hexdigest() == job.artifacts[0].sha256, f"the file of {name} is whole")
-        expect(len(target.jobs()) == len(set(accepted.values())), "there are no other jobs")
-        return f"{count} kills, {len(accepted)} jobs, each completed once"
+        expect(len(target.jobs()) == len(set(accepted.values())) + SEEDS, "there are no other jobs")
+        leftovers = list((target.data / "savepoints").iterdir())
+        expect(not leftovers, f"no savepoint is left: {leftovers}")
+        return (f"{count} kills, {torn} torn savepoints, {len(accepted)} jobs, each ended once with the bits of an undisturbed "
+                f"run, {resumed} of them from a savepoint")
 
 
 def watches(scale):

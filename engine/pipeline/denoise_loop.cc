@@ -49,9 +49,6 @@ class GuidedFlow {
     if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
     std::vector<at::Tensor> flows;  // of the prompt, then of the negative prompt
     for (const std::shared_ptr<const TextConditioning>& text : texts_) {
-      if (!flows.empty() && gate_.RequestedStop()) {
-        return absl::CancelledError("stopped between two forwards");
-      }
       const int64_t batch = text->batch();
       absl::StatusOr<at::Tensor> flow =
           expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),

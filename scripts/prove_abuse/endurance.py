@@ -64,18 +64,18 @@ def tear_savepoint(target, chooser):
 
 
 def kills(scale):
-    """200 times kill -9 at any moment, every third time with a torn savepoint: each of 260 accepted jobs ends once, with the
+    """200 times kill -9 at any moment, every third time with a torn savepoint: each of 150 accepted jobs ends once, with the
     bits of an undisturbed run, and its events have no hole"""
     chooser = random.Random(2)
-    count, jobs = scale.of(200), scale.of(260)
+    count, jobs = scale.of(200), scale.of(150)
     accepted, torn, resumed = {}, 0, 0
     outputs = [generation_pb2.OUTPUT_KIND_MP4, generation_pb2.OUTPUT_KIND_LATENTS]
 
     def create(number, **fields):
-        return target.create(seed=number % SEEDS, steps=6, outputs=outputs, **fields).name
+        return target.create(seed=number % SEEDS, steps=24, outputs=outputs, **fields).name
 
     # A job that is hit by many kills must not end as poison here.
-    with Server(fake=False, flags=["--max-attempts", "1000", "--checkpoint-interval", "0",
+    with Server(fake=False, flags=["--max-attempts", "100", "--checkpoint-interval", "0",
                                    "--queue-capacity", "1000"]) as target:
         undisturbed = {}
         for seed in range(SEEDS):
@@ -93,7 +93,7 @@ def kills(scale):
                     time.sleep(0.05)
                     continue
                 expect(code == CODE.OK, f"a job is accepted, not {code.name} ({details})")
-            time.sleep(chooser.uniform(0, 1.5))
+            time.sleep(chooser.uniform(0, 2.5))
             target.kill()
             if kill % 3 == 0:
                 torn += tear_savepoint(target, chooser)

@@ -146,6 +146,13 @@ absl::StatusOr<wan::v1::JobReport> VideoClient::GetReport(const std::string& nam
   return CallUnary<Service>(connection_, stop, &Stub::GetReport, message);
 }
 
+absl::StatusOr<wan::v1::Receipt> VideoClient::GetReceipt(const std::string& name,
+                                                         const std::stop_token& stop) const {
+  wan::v1::GetReceiptRequest message;
+  message.set_job(name);
+  return CallUnary<Service>(connection_, stop, &Stub::GetReceipt, message);
+}
+
 absl::Status VideoClient::ReadArtifact(
     const std::string& name, uint64_t offset,
     const std::function<absl::Status(const wan::v1::DownloadArtifactResponse&)>& on_chunk,

@@ -76,6 +76,10 @@ class VideoClient {
   absl::StatusOr<wan::v1::JobReport> GetReport(const std::string& name,
                                                const std::stop_token& stop = {}) const;
 
+  // Returns what the job's video was made from.
+  absl::StatusOr<wan::v1::Receipt> GetReceipt(const std::string& name,
+                                              const std::stop_token& stop = {}) const;
+
   // Passes on the job's events after a sequence number (0: all events), and returns the last one.
   // When the connection breaks, it connects again as the retry policy says and continues after the
   // last event it has seen, so that the callback receives every stored event exactly once. `stop`

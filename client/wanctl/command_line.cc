@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kRootFooter[] = R"(Exit codes:
   0 done   2 usage   3 rejected   4 failed   5 cancelled or past its deadline   6 unreachable
+  7 different (replay)
 
 Examples:
   wanctl generate --model ti2v-5b --prompt "A red cat runs on the beach." --output cat.mp4
@@ -46,6 +47,14 @@ SHA-256 is right; an interrupted download continues where it stopped.
 Examples:
   wanctl download jobs/4f1c9a52d07be6831a2c --output cat.mp4
   wanctl download 4f1c9a52d07be6831a2c --output cat.mp4 cat.mkv)";
+
+constexpr char kReplayFooter[] =
+    R"(The exit code is 0 if every file has the same bits, and 7 if not; then each difference between the two
+servers, their models and libraries that may explain it is named. The job lives as long as the call.
+
+Examples:
+  wanctl replay 4f1c9a52d07be6831a2c
+  wanctl replay 4f1c9a52d07be6831a2c --image cat.png)";
 
 constexpr char kModelsFooter[] = R"(Examples:
   wanctl models
@@ -217,6 +226,9 @@ class Parser {
                                request.set_width(value.width());
                                request.set_height(value.height());
                              });
+    app.add_flag_callback(
+        "--exact-size", [&] { request.set_exact_size(true); },
+        "With an image: cut it to --size, rather than take the size from its shape");
     AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
                       [&](int32_t value) { request.set_num_frames(value); });
     AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
@@ -398,6 +410,19 @@ class Parser {
     AddJob(*AddCommand(app_, "report", "Show where a job's time and memory went, stage by stage",
                        [this]() -> Command { return report_; }),
            report_.job);
+
+    AddJob(*AddCommand(app_, "receipt",
+                       "Show what a job's video was made from: request, server, files and digests",
+                       [this]() -> Command { return receipt_; }),
+           receipt_.job);
+
+    CLI::App* replay = AddCommand(
+        app_, "replay", "Make a job's video again, and say whether it is the same",
+        [this]() -> Command { return replay_; }, kReplayFooter);
+    AddJob(*replay, replay_.job);
+    AddValue<std::string>(*replay, "--image", "FILE", "The image that the job was made with",
+                          ParseNotEmpty,
+                          [this](std::string value) { replay_.image_path = std::move(value); });
   }
 
   void AddModels() {
@@ -481,6 +506,8 @@ class Parser {
   DeleteCommand delete_;
   DownloadCommand download_;
   ReportCommand report_;
+  ReceiptCommand receipt_;
+  ReplayCommand replay_;
   LoadModelCommand load_;
   UnloadModelCommand unload_;
   WarmupModelCommand warmup_;

@@ -10,6 +10,7 @@ namespace wan::client {
 // follow_commands.cc: these follow a job to its end.
 ExitCode Run(Session& session, const GenerateCommand& command);
 ExitCode Run(Session& session, const WatchCommand& command);
+ExitCode Run(Session& session, const ReplayCommand& command);
 
 // job_commands.cc
 ExitCode Run(Session& session, const SubmitCommand& command);
@@ -20,6 +21,7 @@ ExitCode Run(Session& session, const CancelCommand& command);
 ExitCode Run(Session& session, const DeleteCommand& command);
 ExitCode Run(Session& session, const DownloadCommand& command);
 ExitCode Run(Session& session, const ReportCommand& command);
+ExitCode Run(Session& session, const ReceiptCommand& command);
 
 // server_commands.cc
 ExitCode Run(Session& session, const ListModelsCommand& command);

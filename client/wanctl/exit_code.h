@@ -18,6 +18,8 @@ enum ExitCode : int {
   kExitCancelled = 5,
   // There was no connection, or it broke.
   kExitUnreachable = 6,
+  // A replay has made a video, but not the same one.
+  kExitDifferent = 7,
 };
 
 // Returns the exit code for the outcome of a call. Pass true for `accepted` if the server had

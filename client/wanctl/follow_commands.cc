@@ -9,6 +9,7 @@
 #include "client/wanctl/commands.h"
 #include "client/wanctl/display.h"
 #include "client/wanctl/outputs.h"
+#include "client/wanctl/receipt_comparison.h"
 #include "client/wanctl/request.h"
 #include "client/wanctl/text.h"
 
@@ -70,6 +71,13 @@ class Follower {
   std::string job_;
 };
 
+// The server keeps a job with a request_id for a while; who asks for its end wants it now. The stop
+// that ended the call must not end this one.
+void CancelIfStopped(Session& session, const Follower& follower) {
+  if (!session.stop().stop_requested() || follower.job().empty()) return;
+  session.Videos().CancelJob(follower.job()).status().IgnoreError();
+}
+
 }  // namespace
 
 ExitCode Run(Session& session, const GenerateCommand& command) {
@@ -91,12 +99,7 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
     return session.Videos().Generate(
         *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
   });
-  if (!end.ok() && session.stop().stop_requested() && !request->request_id().empty() &&
-      !follower.job().empty()) {
-    // The server keeps a job with a request_id for a while; who asks for its end wants it now. The
-    // stop that ended the call must not end this one.
-    session.Videos().CancelJob(follower.job()).status().IgnoreError();
-  }
+  if (!end.ok() && !request->request_id().empty()) CancelIfStopped(session, follower);
   const ExitCode code = follower.Finish(end, "ends with this call");
   if (code != kExitDone) return code;
   return FetchOutputs(session, display, end->job(), end->completed().artifacts(), command.outputs,
@@ -115,6 +118,38 @@ ExitCode Run(Session& session, const WatchCommand& command) {
       command.job, command.after, [&](const wan::v1::Event& event) { follower.Take(event); },
       session.stop());
   return follower.Finish(end, "goes on by itself");
+}
+
+ExitCode Run(Session& session, const ReplayCommand& command) {
+  const absl::StatusOr<wan::v1::Receipt> then =
+      session.Videos().GetReceipt(command.job, session.stop());
+  if (!then.ok()) return session.Fail(then.status());
+  const std::string job = Printable(command.job);
+  if (then->artifacts().empty()) {
+    session.Say(absl::StrCat(job, " has made no file that a replay could be compared with"));
+    return kExitRejected;
+  }
+  const absl::StatusOr<wan::v1::GenerationRequest> request =
+      ReplayRequest(*then, command.image_path);
+  if (!request.ok()) return session.RefuseUsage(request.status());
+
+  const PreviewWriter no_previews("");
+  Display display(session.console().err, session.console().err_columns);
+  Follower follower(session, display, no_previews);
+  const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
+    return session.Videos().Generate(
+        *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
+  });
+  if (!end.ok()) CancelIfStopped(session, follower);
+  const ExitCode code = follower.Finish(end, "ends with this call");
+  if (code != kExitDone) return code;
+  const absl::StatusOr<wan::v1::Receipt> now =
+      session.Videos().GetReceipt(end->job(), session.stop());
+  if (!now.ok()) return session.Fail(now.status(), /*accepted=*/true);
+  const std::string text = ComparisonText(*then, *now);
+  session.Show(*now, text);
+  if (session.json()) session.console().err << text;
+  return ArtifactDifferences(*then, *now).empty() ? kExitDone : kExitDifferent;
 }
 
 }  // namespace wan::client

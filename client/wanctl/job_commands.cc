@@ -96,4 +96,12 @@ ExitCode Run(Session& session, const ReportCommand& command) {
   return kExitDone;
 }
 
+ExitCode Run(Session& session, const ReceiptCommand& command) {
+  const absl::StatusOr<wan::v1::Receipt> receipt =
+      session.Videos().GetReceipt(command.job, session.stop());
+  if (!receipt.ok()) return session.Fail(receipt.status());
+  session.Show(*receipt, ReceiptText(*receipt));
+  return kExitDone;
+}
+
 }  // namespace wan::client

@@ -146,6 +146,26 @@ void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("Server", Printable(provenance.server_version()));
 }
 
+// Adds what the request asks for, as far as the video depends on it.
+void AddRequest(const GenerationRequest& request, const std::string& image_sha256, Lines& lines) {
+  lines.Add("Model", Printable(request.model()));
+  lines.Add("Prompt", Printable(request.prompt()));
+  lines.Add("Not", Printable(request.negative_prompt()));
+  lines.Add("Image", Printable(image_sha256));
+  lines.Add("Video", SizeText(request));
+  lines.Add("Sampling", SamplingText(request));
+  lines.Add("LoRAs", Printable(LorasText(request)));
+}
+
+void AddArtifacts(const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
+                  Lines& lines) {
+  for (const wan::v1::Artifact& artifact : artifacts) {
+    lines.Add("Artifact",
+              absl::StrCat(Printable(artifact.name()), "  ", FormatBytes(artifact.size_bytes()),
+                           "  sha256 ", Printable(artifact.sha256())));
+  }
+}
+
 // Says what the job went without, and why: "previews: INTERNAL: ...".
 std::string OmissionText(const wan::v1::Omission& omission) {
   const std::string what = omission.output() == wan::v1::OUTPUT_KIND_UNSPECIFIED
@@ -158,6 +178,7 @@ std::string LostAttemptText(const wan::v1::LostAttempt& lost) {
   std::string text =
       absl::StrCat("attempt ", lost.attempt(), ", last reported ", FormatTime(lost.end_time()));
   if (!lost.stage().empty()) absl::StrAppend(&text, " in ", Printable(lost.stage()));
+  if (lost.steps_kept() > 0) absl::StrAppend(&text, ", ", lost.steps_kept(), " steps kept");
   return text;
 }
 
@@ -183,13 +204,7 @@ std::string JobText(const Job& job) {
                          : StateName(job.state()));
   const std::string progress = ProgressText(job);
   if (progress != kAbsent) lines.Add("Progress", progress);
-  lines.Add("Model", Printable(request.model()));
-  lines.Add("Prompt", Printable(request.prompt()));
-  lines.Add("Not", Printable(request.negative_prompt()));
-  lines.Add("Image", Printable(job.image_sha256()));
-  lines.Add("Video", SizeText(request));
-  lines.Add("Sampling", SamplingText(request));
-  lines.Add("LoRAs", Printable(LorasText(request)));
+  AddRequest(request, job.image_sha256(), lines);
   if (request.priority() != 0) lines.Add("Priority", absl::StrCat(request.priority()));
   lines.Add("Request ID", Printable(request.request_id()));
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
@@ -198,11 +213,7 @@ std::string JobText(const Job& job) {
   lines.Add("Started", FormatTime(job.start_time()));
   lines.Add("Ended", FormatTime(job.end_time()));
   lines.Add("Deadline", FormatTime(request.deadline()));
-  for (const wan::v1::Artifact& artifact : job.artifacts()) {
-    lines.Add("Artifact",
-              absl::StrCat(Printable(artifact.name()), "  ", FormatBytes(artifact.size_bytes()),
-                           "  sha256 ", Printable(artifact.sha256())));
-  }
+  AddArtifacts(job.artifacts(), lines);
   for (const wan::v1::Omission& omission : job.omissions()) {
     lines.Add("Missing", OmissionText(omission));
   }
@@ -212,6 +223,20 @@ std::string JobText(const Job& job) {
   }
   AddProvenance(job.provenance(), lines);
   if (job.has_error()) lines.Add("Error", FormatError(FromProto(job.error())));
+  return lines.Take();
+}
+
+std::string ReceiptText(const wan::v1::Receipt& receipt) {
+  Lines lines;
+  lines.Add("Receipt", Printable(receipt.name()));
+  AddRequest(receipt.request(), receipt.image_sha256(), lines);
+  AddProvenance(receipt.provenance(), lines);
+  for (const wan::v1::ModelFile& file : receipt.files()) {
+    lines.Add("File", absl::StrCat(Printable(file.path()), "  ", FormatBytes(file.size_bytes()),
+                                   "  sha256 ",
+                                   file.sha256().empty() ? "not known" : Printable(file.sha256())));
+  }
+  AddArtifacts(receipt.artifacts(), lines);
   return lines.Take();
 }
 

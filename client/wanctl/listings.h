@@ -21,6 +21,10 @@ std::string JobTable(const std::vector<wan::v1::Job>& jobs);
 // not set.
 std::string JobText(const wan::v1::Job& job);
 
+// What a job's video was made from: its request, on what its bits depend, a line for each file of
+// the model, and the artifacts.
+std::string ReceiptText(const wan::v1::Receipt& receipt);
+
 // One line for each stage, with the benchmark's columns, and the total last. A value that was not
 // measured is '-'.
 std::string ReportTable(const wan::v1::JobReport& report);

@@ -83,6 +83,14 @@ struct DownloadCommand {
 struct ReportCommand {
   std::string job;
 };
+struct ReceiptCommand {
+  std::string job;
+};
+struct ReplayCommand {
+  std::string job;
+  // The file of the job's image; empty: none.
+  std::string image_path;
+};
 struct ListModelsCommand {};
 struct LoadModelCommand {
   wan::v1::LoadModelRequest request;
@@ -101,10 +109,11 @@ struct DrainCommand {
   wan::v1::DrainRequest request;
 };
 
-using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
-                             ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
-                             ReportCommand, ListModelsCommand, LoadModelCommand, UnloadModelCommand,
-                             WarmupModelCommand, DevicesCommand, InfoCommand, DrainCommand>;
+using Command =
+    std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
+                 ListCommand, CancelCommand, DeleteCommand, DownloadCommand, ReportCommand,
+                 ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
+                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, DrainCommand>;
 
 struct Options {
   GlobalFlags global;

@@ -3,11 +3,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <random>
 #include <string>
 #include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/sha256.h"
+#include "client/wanctl/text.h"
 
 namespace wan::client {
 namespace {
@@ -32,6 +35,16 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
   return image;
 }
 
+// 32 random hex digits.
+std::string RandomId() {
+  std::random_device device;
+  std::string id;
+  for (int i = 0; i < 4; ++i) {
+    absl::StrAppend(&id, absl::Hex(static_cast<uint32_t>(device()), absl::kZeroPad8));
+  }
+  return id;
+}
+
 }  // namespace
 
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
@@ -49,6 +62,38 @@ absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& f
     request.mutable_deadline()->set_nanos(
         static_cast<int32_t>(absl::ToInt64Nanoseconds(deadline - absl::FromUnixSeconds(seconds))));
   }
+  return request;
+}
+
+absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt& receipt,
+                                                         const std::string& image_path) {
+  wan::v1::GenerationRequest request = receipt.request();
+  request.set_request_id("replay-" + RandomId());
+  request.clear_deadline();
+  request.clear_webhook_url();
+  request.clear_preview_interval();
+  const std::string& wanted = receipt.image_sha256();
+  if (wanted.empty() && !image_path.empty()) {
+    return absl::InvalidArgumentError("--image: the job was made without an image");
+  }
+  if (wanted.empty()) return request;
+  if (image_path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the job was made with an image, which the server does not keep; --image must name the "
+        "file with the SHA-256 ",
+        Printable(wanted)));
+  }
+  absl::StatusOr<std::string> image = ReadImage(image_path);
+  if (!image.ok()) return image.status();
+  Sha256 hash;
+  hash.Update(*image);
+  const std::string digest = hash.Finish();
+  if (digest != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("--image: ", image_path, " has the SHA-256 ",
+                                                   digest, ", but the job's image has ",
+                                                   Printable(wanted)));
+  }
+  request.set_image(*std::move(image));
   return request;
 }
 

@@ -1,6 +1,8 @@
 // Makes the request that is sent from the command line's flags.
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/wanctl/options.h"
@@ -12,5 +14,12 @@ namespace wan::client {
 // INVALID_ARGUMENT if the image cannot be read or is greater than 1 GiB.
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
+
+// Returns the request that makes a receipt's video again, with a request_id of its own and without
+// deadline, previews and webhook. `image_path` is the image's file; empty: none. INVALID_ARGUMENT
+// if the receipt needs an image and there is none, or the other way around, if it cannot be read,
+// or if it is another one than the receipt's.
+absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt& receipt,
+                                                         const std::string& image_path);
 
 }  // namespace wan::client

@@ -139,6 +139,11 @@ class VideoService final : public wan::v1::VideoGeneration::CallbackService {
                                 wan::v1::JobReport* response) override {
     return Answer(context, scripts_.get_report, request, response);
   }
+  ServerUnaryReactor* GetReceipt(CallbackServerContext* context,
+                                 const wan::v1::GetReceiptRequest* request,
+                                 wan::v1::Receipt* response) override {
+    return Answer(context, scripts_.get_receipt, request, response);
+  }
 
  private:
   const Scripts& scripts_;

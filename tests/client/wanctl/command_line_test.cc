@@ -184,6 +184,11 @@ TEST(CommandLineTest, JobCommands) {
   EXPECT_EQ(filtered.filter, "model = m");
   EXPECT_EQ(filtered.order_by, "priority desc");
   EXPECT_EQ(Parsed<ReportCommand>({"report", "a1"}).job, "jobs/a1");
+  EXPECT_EQ(Parsed<ReceiptCommand>({"receipt", "a1"}).job, "jobs/a1");
+  const auto replay = Parsed<ReplayCommand>({"replay", "a1", "--image", "cat.png"});
+  EXPECT_EQ(replay.job, "jobs/a1");
+  EXPECT_EQ(replay.image_path, "cat.png");
+  EXPECT_TRUE(Parsed<GenerateCommand>(Generate({"--exact-size"})).flags.request.exact_size());
   // Even a job that is called like a command.
   EXPECT_EQ(Parsed<GetCommand>({"get", "list"}).job, "jobs/list");
 }

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "server/auth/guarded_file.h"
 
 namespace wan::server {
 namespace {
@@ -32,7 +33,6 @@ constexpr std::string_view kHash = "sha256:";
 constexpr std::string_view kSubject = "subject:";
 constexpr size_t kIdDigits = 12;
 constexpr size_t kMaxNameLength = 63;
-constexpr off_t kMaxFileBytes = off_t{8} << 20;
 constexpr size_t kColumns = 4;
 constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%SZ";
 constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
@@ -178,23 +178,9 @@ std::string TokenFileText(const std::vector<Credential>& credentials) {
 }
 
 absl::StatusOr<std::vector<Credential>> ReadTokenFile(const std::string& path) {
-  // O_NONBLOCK: a pipe of this name gives an error, not a wait.
-  const OpenFile file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat facts = {};
-  if (file.fd() < 0 || fstat(file.fd(), &facts) != 0) return Errno(path, "read");
-  if (!S_ISREG(facts.st_mode) || facts.st_size > kMaxFileBytes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " must be a regular file of at most ", kMaxFileBytes >> 20, " MiB"));
-  }
-  if ((facts.st_mode & S_IWOTH) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, " is writable by everybody, who could let themselves in; run chmod 600 on it"));
-  }
-  std::string text(static_cast<size_t>(facts.st_size), '\0');
-  const ssize_t bytes = pread(file.fd(), text.data(), text.size(), 0);
-  if (bytes < 0) return Errno(path, "read");
-  text.resize(static_cast<size_t>(bytes));
-  return ParseTokenFile(text, path);
+  const absl::StatusOr<std::string> text = ReadGuardedFile(path, "who could let themselves in");
+  if (!text.ok()) return text.status();
+  return ParseTokenFile(*text, path);
 }
 
 absl::Status WriteTokenFile(const std::string& path, const std::vector<Credential>& credentials) {

@@ -137,20 +137,32 @@ absl::Status Call::End(const absl::Status& status) {
 }
 
 Gatekeeper::Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
-                       PublicServices public_services)
+                       PublicServices public_services, Quotas& quotas, CallRates& rates)
     : authenticator_(authenticator),
       audit_(audit),
       owner_of_(std::move(owner_of)),
-      public_services_(public_services) {}
+      public_services_(public_services),
+      quotas_(quotas),
+      rates_(rates) {}
 
 absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const Presented& presented,
                                                         std::string_view peer,
                                                         std::string_view path) const {
-  static constexpr MethodRule kNoRule;
   const MethodRule* const rule = FindMethodRule(path);
+  const bool open = rule != nullptr && IsPublic(*rule);
   const absl::StatusOr<Principal> principal =
-      Identify(presented, rule == nullptr ? kNoRule : *rule);
+      open ? Principal{"", Role::kViewer} : authenticator_.Identify(presented);
   absl::Status refused = principal.status();
+  bool written = true;
+  quotas_.Refresh();
+  if (refused.ok() && !open && (principal->role < Role::kAdmin || principal->name.empty())) {
+    const wan::v1::Quota quota = quotas_.Of(principal->name);
+    if (quota.has_calls_per_second()) {
+      CallRates::Decision decision = rates_.Admit(principal->name, quota.calls_per_second());
+      refused = std::move(decision.status);
+      written = refused.ok() || decision.first_refused;
+    }
+  }
   if (refused.ok() && rule == nullptr) {
     refused = absl::PermissionDeniedError(
         absl::StrCat("the server has no rule for ", std::string(path), ", so nobody may call it"));
@@ -159,18 +171,16 @@ absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const Presented& present
   if (refused.ok()) {
     return std::make_shared<Call>(*rule, *principal, std::string(peer), owner_of_, audit_);
   }
+  if (!written) return refused;
   AuditEntry entry = EntryOf(principal.ok() ? *principal : Principal{}, path, peer, refused);
   if (!principal.ok()) entry.role.clear();
   audit_.Write(entry);
   return refused;
 }
 
-absl::StatusOr<Principal> Gatekeeper::Identify(const Presented& presented,
-                                               const MethodRule& rule) const {
-  const bool open = (public_services_.health && rule.path.starts_with(kHealth)) ||
-                    (public_services_.reflection && rule.path.starts_with(kReflection));
-  if (open) return Principal{"", Role::kViewer};
-  return authenticator_.Identify(presented);
+bool Gatekeeper::IsPublic(const MethodRule& rule) const {
+  return (public_services_.health && rule.path.starts_with(kHealth)) ||
+         (public_services_.reflection && rule.path.starts_with(kReflection));
 }
 
 }  // namespace wan::server

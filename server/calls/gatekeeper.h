@@ -15,6 +15,8 @@
 #include "server/auth/method_rules.h"
 #include "server/auth/principal.h"
 #include "server/logging/audit_log.h"
+#include "server/quota/call_rates.h"
+#include "server/quota/quotas.h"
 
 namespace google::protobuf {
 class Message;
@@ -77,22 +79,28 @@ class Gatekeeper {
  public:
   // All must outlive the gatekeeper and its calls.
   Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
-             PublicServices public_services);
+             PublicServices public_services, Quotas& quotas, CallRates& rates);
 
   // Whether the call of `path` ("/wan.v1.VideoGeneration/GetJob") by somebody who presents this may
   // be made; does not block. `peer` is the caller's address as gRPC writes it:
   // "ipv4:192.0.2.7:41234". UNAUTHENTICATED; PERMISSION_DENIED if the principal's role is too low,
-  // or the method has no rule. A refusal is written to the audit log.
+  // or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the principal calls more
+  // often than its quota says. Administrators may always call, so that nothing keeps an operator
+  // from acting, unless the server authenticates nobody. A refusal is written to the audit log;
+  // those of a principal that calls too often once in a minute.
   absl::StatusOr<std::shared_ptr<Call>> Enter(const Presented& presented, std::string_view peer,
                                               std::string_view path) const;
 
  private:
-  absl::StatusOr<Principal> Identify(const Presented& presented, const MethodRule& rule) const;
+  // Whether everybody may make the call, so that nobody asks who the caller is.
+  bool IsPublic(const MethodRule& rule) const;
 
   Authenticator& authenticator_;
   AuditLog& audit_;
   const OwnerOf owner_of_;
   const PublicServices public_services_;
+  Quotas& quotas_;
+  CallRates& rates_;
 };
 
 }  // namespace wan::server

@@ -44,7 +44,9 @@ struct ServerConfig {
   std::string tls_client_ca;
   // The file of principals (server/auth/token_file.h).
   std::string auth_tokens;
-  // The role of client certificates whose subject that file does not name.
+  // The file of quotas (server/quota/quota_file.h); empty: nothing is limited.
+  std::string quotas;
+  // The role of client certificates whose subject `auth_tokens` does not name.
   ClientCertificateRole client_certificate_role = ClientCertificateRole::kUser;
   // Serve everybody who reaches the port, on whatever address.
   bool insecure = false;

@@ -394,6 +394,9 @@ std::vector<Setting> MakeSettings() {
            &C::tls_client_ca, CheckFile),
       Text("auth_tokens", "FILE", "file of principals; wanserve token writes it", &C::auth_tokens,
            CheckFile),
+      Text("quotas", "FILE",
+           "file of how much each principal may use (docs/quotas.md); unset: nothing is limited",
+           &C::quotas, CheckFile),
       Choice<ClientCertificateRole>(
           "client_certificate_role", "none|viewer|user|admin",
           "role of client certificates whose subject is not in auth_tokens", Setting::Form::kText,

@@ -323,6 +323,13 @@ google::rpc::Status ToProto(const absl::Status& status) {
     }
     result.add_details()->PackFrom(bad_request);
   }
+  if (const std::optional<QuotaFailure> quota = QuotaFailureOf(status)) {
+    google::rpc::QuotaFailure failure;
+    auto& violation = *failure.add_violations();
+    violation.set_subject(quota->subject);
+    violation.set_description(quota->description);
+    result.add_details()->PackFrom(failure);
+  }
   if (const std::optional<absl::Duration> delay = RetryDelayOf(status)) {
     google::rpc::RetryInfo retry;
     const int64_t seconds = absl::ToInt64Seconds(*delay);

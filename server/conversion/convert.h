@@ -61,8 +61,9 @@ wan::v1::Shape ToProto(const VideoShape& shape);
 google::protobuf::Timestamp ToProto(absl::Time time);
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
 
-// Adds details to an error: BadRequest with FieldViolationsOf, RetryInfo with RetryDelayOf, and
-// ErrorInfo with the status' reason, or with the name of its code if it has none.
+// Adds details to an error: BadRequest with FieldViolationsOf, QuotaFailure with QuotaFailureOf,
+// RetryInfo with RetryDelayOf, and ErrorInfo with the status' reason, or with the name of its code
+// if it has none.
 google::rpc::Status ToProto(const absl::Status& status);
 
 // Converts code and message, and drops the details.

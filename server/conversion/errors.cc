@@ -15,6 +15,7 @@ namespace {
 
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
 constexpr char kMetadataUrl[] = "wanserve/error_metadata";  // lines KEY=VALUE
+constexpr char kQuotaUrl[] = "wanserve/quota_subject";
 constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
 // Short, so that watchers are back within 2 s after a restart; an attempt to connect costs nothing.
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
@@ -92,6 +93,34 @@ absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay) 
                                                            absl::FormatDuration(retry_delay))),
                  kReasonServerBusy),
       retry_delay);
+}
+
+absl::Status QuotaExceededError(const QuotaExcess& excess) {
+  const bool everybody = excess.principal.empty();
+  const std::string who =
+      everybody ? "everybody together" : absl::StrCat("the principal '", excess.principal, "'");
+  const std::string help =
+      excess.retry_delay.has_value()
+          ? absl::StrCat("try again in ", absl::FormatDuration(*excess.retry_delay))
+          : excess.remedy;
+  absl::Status status = WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(who, " ", excess.what, "; the quota ", excess.quota,
+                                                " is ", excess.limit, "; ", help)),
+      kReasonQuotaExceeded);
+  status = WithMetadata(std::move(status), "quota", excess.quota);
+  status = WithMetadata(std::move(status), "used", excess.used);
+  status = WithMetadata(std::move(status), "limit", excess.limit);
+  status.SetPayload(
+      kQuotaUrl,
+      absl::Cord(everybody ? "everybody" : absl::StrCat("principal:", excess.principal)));
+  if (!excess.retry_delay.has_value()) return status;
+  return WithRetryDelay(std::move(status), *excess.retry_delay);
+}
+
+std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status) {
+  const auto subject = status.GetPayload(kQuotaUrl);
+  if (!subject.has_value()) return std::nullopt;
+  return QuotaFailure{std::string(*subject), std::string(status.message())};
 }
 
 absl::Status StorageUnavailableError(const absl::Status& cause) {

@@ -44,6 +44,9 @@ inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILAB
 inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
 // RESOURCE_EXHAUSTED with a retry delay: the server works on too many requests or streams.
 inline constexpr std::string_view kReasonServerBusy = "SERVER_BUSY";
+// RESOURCE_EXHAUSTED: the principal's quota (server/quota). With a retry delay unless waiting alone
+// does not help.
+inline constexpr std::string_view kReasonQuotaExceeded = "QUOTA_EXCEEDED";
 // UNAVAILABLE with a retry delay: the server is stopping.
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
 // UNAVAILABLE with a retry delay: the server is being drained, or has been.
@@ -80,6 +83,29 @@ absl::Status DeviceGoneError();
 
 // RESOURCE_EXHAUSTED, SERVER_BUSY. `what` is a clause that says which limit was reached.
 absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
+
+// How a principal would exceed its quota.
+struct QuotaExcess {
+  std::string principal;  // empty: everybody, on a server that does not authenticate its callers
+  std::string quota;      // the field of wan.v1.Quota
+  std::string used;       // numbers, as texts
+  std::string limit;
+  // A clause behind the principal: "has 3 queued jobs and asks for 2 more".
+  std::string what;
+  // When the same call would be accepted. Nothing: not by waiting alone; `remedy` says what helps.
+  std::optional<absl::Duration> retry_delay;
+  std::string remedy;
+};
+
+// RESOURCE_EXHAUSTED, QUOTA_EXCEEDED. QuotaFailureOf returns what the caller is told in
+// google.rpc.QuotaFailure.
+absl::Status QuotaExceededError(const QuotaExcess& excess);
+
+struct QuotaFailure {
+  std::string subject;  // "principal:NAME"
+  std::string description;
+};
+std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status);
 
 // UNAVAILABLE, STORAGE_UNAVAILABLE, with a retry delay and the cause's message.
 absl::Status StorageUnavailableError(const absl::Status& cause);

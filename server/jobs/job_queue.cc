@@ -64,7 +64,8 @@ void JobQueue::RefreshUse() {
 }
 
 std::optional<QueueEntry> JobQueue::TakeFirst(
-    const std::function<bool(const std::string&)>& runnable) {
+    const std::function<bool(const std::string& model)>& runnable,
+    const std::function<bool(const std::string& owner)>& may_run) {
   std::map<std::string, bool> asked;
   const auto can_run = [&](const std::string& model) {
     const auto [answer, first] = asked.try_emplace(model, false);
@@ -76,6 +77,7 @@ std::optional<QueueEntry> JobQueue::TakeFirst(
     return std::tuple(place.key.first, place.lane->second.used, place.key.second);
   };
   for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
+    if (lane->second.ready.empty() || !may_run(lane->first)) continue;
     for (const auto& [model, keys] : lane->second.ready) {
       ++looked_at_;
       const EntryPlace place{lane, *keys.begin()};
@@ -105,6 +107,15 @@ QueueSum JobQueue::BeforeNew(const std::string& owner, int priority) const {
   const internal::QueueCut cut =
       lane->second.order.Cut([&](const Key& key, const QueueSum&) { return key < last; });
   return SumBefore(PlaceIn(lane->second, last, cut.before));
+}
+
+std::optional<QueueSum> JobQueue::BeforeNth(const std::string& owner, int n) const {
+  const auto lane = lanes_.find(owner);
+  if (lane == lanes_.end()) return std::nullopt;
+  const internal::QueueCut cut = lane->second.order.Cut(
+      [&](const Key&, const QueueSum& before) { return before.jobs + 1 < n; });
+  if (!cut.behind.has_value()) return std::nullopt;
+  return SumBefore(PlaceIn(lane->second, *cut.behind, cut.before));
 }
 
 JobQueue::Place JobQueue::Front() {

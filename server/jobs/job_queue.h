@@ -152,9 +152,14 @@ class JobQueue {
   void RefreshUse();
 
   // Removes and returns the first ready entry whose model `runnable` accepts; nullopt if there is
-  // none. `runnable` is called at most once for each model that has a ready entry. Looks at one
-  // entry for each model of every principal.
-  std::optional<QueueEntry> TakeFirst(const std::function<bool(const std::string&)>& runnable);
+  // none. `runnable` is called at most once for each model that has a ready entry. Entries of
+  // principals that `may_run` refuses keep their places. Looks at one entry for each model of every
+  // principal.
+  std::optional<QueueEntry> TakeFirst(
+      const std::function<bool(const std::string& model)>& runnable,
+      const std::function<bool(const std::string& owner)>& may_run = [](const std::string&) {
+        return true;
+      });
 
   std::optional<int> Position(const std::string& job) const;
 
@@ -162,6 +167,8 @@ class JobQueue {
   std::optional<QueueSum> Before(const std::string& job) const;
   // The sum of the jobs before one that would be added.
   QueueSum BeforeNew(const std::string& owner, int priority) const;
+  // The sum of the jobs before the n-th one of a principal, from 1 on; nothing if it has fewer.
+  std::optional<QueueSum> BeforeNth(const std::string& owner, int n) const;
 
   // The sum of the jobs of each model that has any.
   const std::map<std::string, QueueSum>& models() const { return models_; }

@@ -94,6 +94,14 @@ JobStats JobService::Stats() const {
   return stats;
 }
 
+absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal) const {
+  wan::v1::Usage usage = parts_->table.UsageOf(principal);
+  *usage.mutable_quota() = parts_->quotas.Of(principal);
+  return usage;
+}
+
+void JobService::QuotasChanged() { parts_->executor.Wake(); }
+
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& request,
                                                        bool tied_to_caller,
                                                        const std::string& owner) {

@@ -19,6 +19,7 @@
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/stop_mode.h"
+#include "server/quota/quotas.h"
 #include "server/store/artifact_store.h"
 #include "server/store/job_store.h"
 #include "server/watch/event_log.h"
@@ -56,6 +57,8 @@ struct JobServiceOptions {
   std::string server_version;
   // They must outlive the service.
   std::vector<StateListener*> listeners;
+  // Must outlive the service. Call QuotasChanged when they may be others than before.
+  const Quotas* quotas = nullptr;  // null: nothing is limited
 };
 
 // Thread-safe. Create, Cancel and Stop wait until the disk has their change; Stop alone waits for a
@@ -94,7 +97,8 @@ class JobService {
   //
   // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_DRAINING,
-  // SERVER_STOPPING, STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay.
+  // SERVER_STOPPING, STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay;
+  // RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with a retry delay if waiting alone helps.
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller,
                                  const std::string& owner = {});
 
@@ -163,6 +167,11 @@ class JobService {
   absl::StatusOr<OpenedArtifact> OpenArtifact(std::string_view name, uint64_t offset) const;
 
   JobStats Stats() const;
+  // What the principal uses and how much it may; an empty one is everybody, on a server that does
+  // not authenticate its callers. A principal that has never used anything uses nothing.
+  absl::StatusOr<wan::v1::Usage> UsageOf(const std::string& principal) const;
+  // Begins jobs that the quotas held back and no longer do.
+  void QuotasChanged();
   ModelRegistry& models();
 
   // Refuses new jobs, begins none, cancels model tasks and ends the running job as `mode` says, for

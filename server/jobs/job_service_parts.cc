@@ -15,12 +15,18 @@ namespace {
 constexpr char kDatabaseFile[] = "jobs.db";
 constexpr char kDigestsFile[] = "model_digests";
 
+const Quotas& Unlimited() {
+  static const auto* const unlimited = new Quotas();
+  return *unlimited;
+}
+
 }  // namespace
 
 JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
     : listeners(options.listeners),
       engine(engine_in),
       clock(clock_in),
+      quotas(options.quotas == nullptr ? Unlimited() : *options.quotas),
       store([this, file = options.data_dir / kDatabaseFile] { return OpenStore(file); },
             [this, file = options.data_dir / kDatabaseFile] {
               return OpenSqliteJobStoreForReading(
@@ -43,7 +49,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
               options.model_roots, &digests}),
       table({store, *log, models, timer, estimator, clock, engine.Device().device,
              engine.Device().dtype, options.queue_capacity, options.max_attempts, options.listeners,
-             [this](const std::string& job) { return savepoints.StepsKept(job); }}),
+             quotas, [this](const std::string& job) { return savepoints.StepsKept(job); }}),
       runner({engine, store, table, *log, artifacts, savepoints, estimator, clock, storage,
               options.sinks,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },

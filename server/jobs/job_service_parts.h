@@ -24,6 +24,7 @@
 #include "server/jobs/request_identity.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
+#include "server/quota/quotas.h"
 #include "server/store/artifact_store.h"
 #include "server/store/file_digests.h"
 #include "server/store/reopening_job_store.h"
@@ -67,6 +68,7 @@ struct JobService::Parts {
   const std::vector<StateListener*> listeners;
   Engine& engine;
   Clock& clock;
+  const Quotas& quotas;
   ReopeningJobStore store;
   const ArtifactStore artifacts;
   const SavepointStore savepoints;

@@ -61,6 +61,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
     if (queue_.size() + static_cast<int>(jobs.size()) > queue_.capacity()) {
       return QueueFullError(queue_.capacity(), RetryDelay());
     }
+    if (absl::Status refused = CheckQuota(jobs); !refused.ok()) return refused;
     const absl::Time now = parts_.clock.Now();
     for (NewJob& job : jobs) {
       const std::string name = job.stored.job.name();
@@ -72,6 +73,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
       live.queued_since = now;
       live.work = std::move(job.work);
       live.stored = job.stored;
+      account_.Add(live.stored.job, Estimate(live.stored.job.request().model(), live.work.get()));
       wan::v1::Event event = Enqueue(live);
       event.set_job(name);
       event.set_sequence(1);
@@ -91,6 +93,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
       const wan::v1::Job& job = addition.job.job;
       if (!inserted.ok()) {
         queue_.Remove(job.name());
+        account_.Remove(job.name());
         parts_.log.Forget(job.name());
         live_.erase(job.name());
         continue;
@@ -150,7 +153,11 @@ std::optional<Attempt> JobTable::BeginNext() {
     if (!refusal_.ok()) return std::nullopt;
     queue_.RefreshUse();
     const std::optional<QueueEntry> entry =
-        queue_.TakeFirst([this](const std::string& model) { return parts_.models.IsReady(model); });
+        queue_.TakeFirst([this](const std::string& model) { return parts_.models.IsReady(model); },
+                         [this](const std::string& owner) {
+                           mutex_.AssertHeld();
+                           return account_.MayRun(parts_.quotas.Of(owner), owner);
+                         });
     if (!entry.has_value()) return std::nullopt;
     LiveJob& live = live_.at(entry->job);
     wan::v1::Job& job = live.stored.job;
@@ -315,6 +322,11 @@ JobStats JobTable::Stats() const {
   return stats;
 }
 
+wan::v1::Usage JobTable::UsageOf(const std::string& owner) const {
+  const Lock lock(*this);
+  return account_.UsageOf(owner, parts_.clock.Now());
+}
+
 std::string JobTable::Close(const absl::Status& refusal) {
   const Lock lock(*this);
   refusal_ = refusal;
@@ -397,7 +409,10 @@ void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate) {
     const Lock lock(*this);
     next = queue_.Visit(*next, kEntriesAtOnce, [&](QueueEntry& entry, const QueueSum& before) {
       mutex_.AssertHeld();
-      if (estimate) entry.estimate = Estimate(entry.model, entry.work.get());
+      if (estimate) {
+        entry.estimate = Estimate(entry.model, entry.work.get());
+        account_.Estimate(entry.job, entry.estimate);
+      }
       if (!entry.ready || !WorthAnnouncing(entry.announced_position, before.jobs)) return;
       entry.announced_position = before.jobs;
       wan::v1::Event event = QueuedEvent(live_.at(entry.job).stored.job, before);
@@ -426,6 +441,21 @@ std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const 
     time += std::max(*whole - elapsed, absl::ZeroDuration());
   }
   return time;
+}
+
+absl::Status JobTable::CheckQuota(const std::vector<NewJob>& jobs) const {
+  if (jobs.empty()) return absl::OkStatus();
+  const std::string& owner = jobs.front().stored.job.owner();
+  UsageAccount::Demand demand{static_cast<int>(jobs.size())};
+  for (const NewJob& job : jobs) {
+    demand.estimate +=
+        Estimate(job.stored.job.request().model(), job.work.get()).value_or(absl::ZeroDuration());
+  }
+  return account_.Admit(parts_.quotas.Of(owner), owner, demand, parts_.clock.Now(), [&](int n) {
+    mutex_.AssertHeld();
+    const std::optional<QueueSum> before = queue_.BeforeNth(owner, n);
+    return TimeUntil(before.value_or(QueueSum())).value_or(kUnknownRetry);
+  });
 }
 
 absl::Duration JobTable::RetryDelay() const {
@@ -472,6 +502,7 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
   wan::v1::Job& job = live.stored.job;
   const std::string name = job.name();
   ClearAttempt(job);
+  account_.Remove(name);
   *job.mutable_end_time() = ToProto(parts_.clock.Now());
   if (!error.ok()) *job.mutable_error() = ToProto(error);
   SetState(live, state);

@@ -29,7 +29,8 @@
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/time_estimator.h"
-#include "server/quota/device_account.h"
+#include "server/quota/quotas.h"
+#include "server/quota/usage_account.h"
 #include "server/store/job_store.h"
 #include "server/watch/event_log.h"
 #include "server/watch/listener.h"
@@ -76,6 +77,7 @@ class JobTable {
     // A job ends as FAILED after this many lost attempts without progress (server/jobs/attempts.h).
     int max_attempts = 3;
     std::vector<StateListener*> listeners;
+    const Quotas& quotas;
     // Returns how many steps a job's savepoint has. Called with the table's lock held, when the job
     // has lost an attempt.
     std::function<int(const std::string& job)> steps_kept = [](const std::string&) { return 0; };
@@ -86,7 +88,8 @@ class JobTable {
   // disk.
   absl::Status Recover();
 
-  // Queues all jobs or none, and returns them, in the same order, once they are on disk. Call
+  // Queues all jobs or none, and returns them, in the same order, once they are on disk. All have
+  // the same owner, whose quotas of queued jobs and device seconds must have room for them. Call
   // ModelRegistry::AddJob for each before, and ModelRegistry::RemoveJob if this returns an error.
   absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
 
@@ -136,6 +139,8 @@ class JobTable {
   std::optional<wan::v1::Job> Find(const std::string& job) const;
   std::optional<wan::v1::JobReport> FindReport(const std::string& job) const;
   JobStats Stats() const;
+  // What the principal uses, without its stored bytes.
+  wan::v1::Usage UsageOf(const std::string& owner) const;
 
   // After this, Accept returns `refusal`, until another call brings another one, and BeginNext
   // returns nullopt. The running attempt no longer counts as lost, however the process ends.
@@ -192,6 +197,9 @@ class JobTable {
   // Estimates the time until the running job and those summed up in `before` have ended.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // OK if the owner's quota has room for the jobs.
+  absl::Status CheckQuota(const std::vector<NewJob>& jobs) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Rebuilds the trace of the job's latest attempt from its stored events, as far as they can be
@@ -226,7 +234,7 @@ class JobTable {
   const Parts parts_;
   mutable absl::Mutex mutex_;
   mutable LiveJobs live_ ABSL_GUARDED_BY(mutex_);
-  DeviceAccount account_ ABSL_GUARDED_BY(mutex_);
+  UsageAccount account_ ABSL_GUARDED_BY(mutex_);
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
   // What queue_.looked_at() was when the lock was taken.
   mutable int64_t looked_at_before_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -29,10 +29,10 @@ absl::Status JobTable::Recover() {
     if (stored.job.state() != wan::v1::JOB_STATE_RUNNING) continue;
     lost.emplace(stored.job.name(), StoredTrace(stored.job));
   }
-  const absl::Time long_ago = parts_.clock.Now() - DeviceAccount::kMemory;
+  const absl::Time long_ago = parts_.clock.Now() - UsageAccount::kMemory;
   absl::Status recalled = VisitJobsEndedSince(parts_.store, long_ago, [this](const auto& job) {
     const Lock lock(*this);
-    account_.Recall(job);
+    account_.RecallEnded(job);
   });
   if (!recalled.ok()) return recalled;
   for (size_t done = 0; done < unfinished->size();) {
@@ -57,6 +57,7 @@ void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace) {
   live.queued_since = ToTime(stored.job.create_time());
   live.trace = std::move(trace);
   live.stored = std::move(stored);
+  account_.Add(live.stored.job, std::nullopt);
   account_.RecallUnended(live.stored.job, live.trace.heard());
   const wan::v1::Job& job = live.stored.job;
   for (StateListener* listener : parts_.listeners) {

@@ -135,12 +135,14 @@ struct Server::Parts {
   DeviceLossListener device_loss;
   Metrics metrics;
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
+  std::unique_ptr<Quotas> quotas = std::make_unique<Quotas>();
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<TlsFiles> tls;  // null: plain text
   std::unique_ptr<MetricsServer> metrics_server;
   std::stop_source stopping;
   Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
   std::unique_ptr<Authenticator> authenticator;
+  CallRates call_rates{clock};
   std::unique_ptr<AuditLog> audit;
   std::unique_ptr<Gatekeeper> gatekeeper;
   HealthStatuses health_statuses;
@@ -172,6 +174,7 @@ absl::Status Server::Parts::OpenJobs() {
              (config.admin_listen.has_value() && !IsLoopback(*config.admin_listen))) {
     options.model_roots = ModelRoots(std::vector<std::string>());
   }
+  options.quotas = quotas.get();
   options.listeners = {&metrics, &activity, &health, &device_loss, &trimmer};
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);
   if (!opened.ok()) return opened.status();
@@ -200,6 +203,12 @@ absl::Status Server::Parts::OpenGate() {
                            RoleOf(config.client_certificate_role), tell});
   if (!opened.ok()) return opened.status();
   authenticator = *std::move(opened);
+  if (!config.quotas.empty()) {
+    absl::StatusOr<std::unique_ptr<Quotas>> read =
+        Quotas::Open(config.quotas, {[this] { jobs->QuotasChanged(); }, tell});
+    if (!read.ok()) return read.status();
+    quotas = *std::move(read);
+  }
   if (config.audit_log.empty()) {
     audit = std::make_unique<AuditLog>(logger, clock);
   } else {
@@ -212,7 +221,8 @@ absl::Status Server::Parts::OpenGate() {
       *authenticator, *audit,
       [this](std::string_view job, std::string_view field) { return jobs->OwnerOf(job, field); },
       PublicServices{config.health_access == ServiceAccess::kPublic,
-                     config.reflection_access == ServiceAccess::kPublic});
+                     config.reflection_access == ServiceAccess::kPublic},
+      *quotas, call_rates);
   return absl::OkStatus();
 }
 

@@ -1,0 +1,47 @@
+#include "server/auth/guarded_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan::server {
+namespace {
+
+constexpr off_t kMaxFileBytes = off_t{8} << 20;
+
+absl::Status Unreadable(const std::string& path) {
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be read: ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string_view danger) {
+  // O_NONBLOCK: a pipe of this name gives an error, not a wait.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return Unreadable(path);
+  const absl::Cleanup closed = [file] { close(file); };
+  struct stat facts = {};
+  if (fstat(file, &facts) != 0) return Unreadable(path);
+  if (!S_ISREG(facts.st_mode) || facts.st_size > kMaxFileBytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " must be a regular file of at most ", kMaxFileBytes >> 20, " MiB"));
+  }
+  if ((facts.st_mode & S_IWOTH) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, " is writable by everybody, ", std::string(danger), "; run chmod 600 on it"));
+  }
+  std::string text(static_cast<size_t>(facts.st_size), '\0');
+  const ssize_t bytes = pread(file, text.data(), text.size(), 0);
+  if (bytes < 0) return Unreadable(path);
+  text.resize(static_cast<size_t>(bytes));
+  return text;
+}
+
+}  // namespace wan::server

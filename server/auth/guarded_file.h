@@ -1,0 +1,16 @@
+// Reads the files by which the operator decides who may do what.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace wan::server {
+
+// Returns the file's text. NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is no
+// regular file, larger than 8 MiB, or writable by everybody; `danger` says in a clause what
+// everybody could do then ("who could let themselves in").
+absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string_view danger);
+
+}  // namespace wan::server

@@ -1,0 +1,56 @@
+// The quotas that hold now.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/auth/file_stamp.h"
+#include "server/quota/quota_file.h"
+
+namespace wan::server {
+
+// Thread-safe.
+class Quotas {
+ public:
+  // Nothing is limited.
+  Quotas() = default;
+
+  // Called on the thread that called Refresh, with no lock held.
+  struct Listener {
+    // The quotas may be others than before.
+    std::function<void()> on_change = [] {};
+    // The file, which has changed, cannot be used.
+    std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
+  };
+  // Reads the file; ReadQuotaFile's errors, each beginning with the setting `quotas`.
+  static absl::StatusOr<std::unique_ptr<Quotas>> Open(std::string path, Listener listener);
+
+  Quotas(const Quotas&) = delete;
+  Quotas& operator=(const Quotas&) = delete;
+
+  // Reads the file again if it has changed since the last call. If it cannot be used, the quotas
+  // stay as they were.
+  void Refresh();
+
+  // Does not look at the file, and so may be called with any lock held. An empty principal is
+  // everybody, on a server that does not authenticate its callers.
+  wan::v1::Quota Of(std::string_view principal) const;
+
+ private:
+  const std::string path_;  // empty: none
+  const Listener listener_;
+  mutable absl::Mutex mutex_;
+  FileStamp stamp_ ABSL_GUARDED_BY(mutex_);
+  QuotaTable table_ ABSL_GUARDED_BY(mutex_);
+
+  Quotas(std::string path, Listener listener)
+      : path_(std::move(path)), listener_(std::move(listener)) {}
+};
+
+}  // namespace wan::server

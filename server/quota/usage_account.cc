@@ -1,0 +1,171 @@
+#include "server/quota/usage_account.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace {
+
+constexpr size_t kFewestToForget = 1024;
+constexpr absl::Duration kShortestRetry = absl::Seconds(1);
+// Less than any job takes.
+constexpr absl::Duration kLeast = absl::Nanoseconds(1);
+
+std::string Jobs(int count) { return absl::StrCat(count, count == 1 ? " job" : " jobs"); }
+
+// Whole seconds, so that nobody comes back too early.
+absl::Duration Retry(absl::Duration delay) {
+  return std::max(absl::Ceil(delay, absl::Seconds(1)), kShortestRetry);
+}
+
+std::string Seconds(absl::Duration duration) {
+  return absl::StrCat(absl::ToDoubleSeconds(absl::Ceil(duration, absl::Milliseconds(100))));
+}
+
+}  // namespace
+
+absl::Status UsageAccount::Admit(const wan::v1::Quota& quota, const std::string& owner,
+                                 const Demand& demand, absl::Time now,
+                                 const TimeUntilBegun& time_until_begun) const {
+  const auto found = principals_.find(owner);
+  const Principal nobody;
+  const Principal& principal = found == principals_.end() ? nobody : found->second;
+
+  const int queued = principal.jobs - principal.running;
+  if (quota.has_queued_jobs() && queued + demand.jobs > quota.queued_jobs()) {
+    QuotaExcess excess{owner, "queued_jobs", absl::StrCat(queued),
+                       absl::StrCat(quota.queued_jobs())};
+    excess.what =
+        absl::StrCat("has ", Jobs(queued), " in the queue and asks for ", demand.jobs, " more");
+    if (demand.jobs <= quota.queued_jobs()) {
+      excess.retry_delay = Retry(time_until_begun(queued + demand.jobs - quota.queued_jobs()));
+    } else {
+      excess.remedy =
+          quota.queued_jobs() == 0
+              ? "no jobs are accepted until an administrator changes it"
+              : absl::StrCat("ask for at most ", Jobs(quota.queued_jobs()), " at a time");
+    }
+    return QuotaExceededError(excess);
+  }
+
+  if (!quota.has_device_seconds()) return absl::OkStatus();
+  const absl::Duration limit = absl::Seconds(quota.device_seconds());
+  const absl::Duration used = principal.window.Sum(now);
+  const absl::Duration taken = used + principal.reserved;
+  // A job of which nothing is known takes something all the same.
+  const absl::Duration asked = std::max(demand.estimate, kLeast);
+  if (taken + asked <= limit) return absl::OkStatus();
+  QuotaExcess excess{owner, "device_seconds", Seconds(taken), absl::StrCat(quota.device_seconds())};
+  excess.what = absl::StrCat(
+      "has used ", Seconds(used),
+      " device seconds in the last 24 hours, its unfinished jobs are "
+      "estimated to take ",
+      Seconds(principal.reserved), " more, and this call ",
+      demand.estimate > absl::ZeroDuration() ? Seconds(demand.estimate) : "an unknown time");
+  if (asked > limit) {
+    excess.remedy = quota.device_seconds() == 0
+                        ? "no jobs are accepted until an administrator changes it"
+                        : "ask for less: fewer steps, fewer frames, a smaller size or fewer jobs";
+  } else {
+    const absl::Duration room = limit - asked - principal.reserved;
+    // What the unfinished jobs take leaves the window a day after they have ended.
+    excess.retry_delay = Retry(room < absl::ZeroDuration() ? UseWindow::kLength
+                                                           : principal.window.TimeUntil(room, now));
+  }
+  return QuotaExceededError(excess);
+}
+
+bool UsageAccount::MayRun(const wan::v1::Quota& quota, const std::string& owner) const {
+  if (!quota.has_running_jobs()) return true;
+  const auto found = principals_.find(owner);
+  const int running = found == principals_.end() ? 0 : found->second.running;
+  return running < quota.running_jobs();
+}
+
+void UsageAccount::RecallEnded(const wan::v1::Job& job) {
+  Count(job.owner(), absl::Seconds(job.device_seconds()), ToTime(job.end_time()));
+}
+
+void UsageAccount::RecallUnended(wan::v1::Job& job, absl::Time heard) {
+  const absl::Time start = ToTime(job.start_time());
+  Count(job.owner(), absl::Seconds(job.device_seconds()), start);
+  if (job.state() != wan::v1::JOB_STATE_RUNNING || heard <= start) return;
+  job.set_device_seconds(job.device_seconds() + absl::ToDoubleSeconds(heard - start));
+  Count(job.owner(), heard - start, heard);
+}
+
+void UsageAccount::Add(const wan::v1::Job& job, std::optional<absl::Duration> estimate) {
+  open_[job.name()].owner = job.owner();
+  ++principals_[job.owner()].jobs;
+  Estimate(job.name(), estimate);
+}
+
+void UsageAccount::Estimate(const std::string& job, std::optional<absl::Duration> estimate) {
+  const auto found = open_.find(job);
+  if (found == open_.end()) return;
+  OpenJob& open = found->second;
+  const absl::Duration reserved = estimate.value_or(absl::ZeroDuration());
+  if (open.reserved == reserved) return;
+  principals_[open.owner].reserved += reserved - open.reserved;
+  open.reserved = reserved;
+}
+
+void UsageAccount::Begin(const wan::v1::Job& job, absl::Duration estimate) {
+  open_[job.name()].charged = estimate;
+  ++principals_[job.owner()].running;
+  recent_.Add(job.owner(), estimate, ToTime(job.start_time()));
+}
+
+void UsageAccount::End(wan::v1::Job& job, absl::Time now) {
+  const absl::Time start = ToTime(job.start_time());
+  OpenJob& open = open_[job.name()];
+  if (open.charged.has_value()) {
+    recent_.Add(job.owner(), -*open.charged, start);
+    --principals_[job.owner()].running;
+    open.charged.reset();
+  }
+  const absl::Duration held = std::max(now - start, absl::ZeroDuration());
+  job.set_device_seconds(job.device_seconds() + absl::ToDoubleSeconds(held));
+  Count(job.owner(), held, now);
+  if (principals_.size() >= forget_at_) ForgetIdle(now);
+}
+
+void UsageAccount::Remove(const std::string& job) {
+  const auto open = open_.extract(job);
+  if (open.empty()) return;
+  Principal& principal = principals_[open.mapped().owner];
+  --principal.jobs;
+  principal.reserved -= open.mapped().reserved;
+}
+
+wan::v1::Usage UsageAccount::UsageOf(const std::string& owner, absl::Time now) const {
+  wan::v1::Usage usage;
+  usage.set_principal(owner);
+  const auto found = principals_.find(owner);
+  if (found == principals_.end()) return usage;
+  const Principal& principal = found->second;
+  usage.set_queued_jobs(principal.jobs - principal.running);
+  usage.set_running_jobs(principal.running);
+  usage.set_device_seconds(absl::ToDoubleSeconds(principal.window.Sum(now)));
+  usage.set_reserved_device_seconds(absl::ToDoubleSeconds(principal.reserved));
+  return usage;
+}
+
+void UsageAccount::Count(const std::string& owner, absl::Duration held, absl::Time when) {
+  if (held <= absl::ZeroDuration()) return;
+  recent_.Add(owner, held, when);
+  principals_[owner].window.Add(held, when);
+}
+
+void UsageAccount::ForgetIdle(absl::Time now) {
+  std::erase_if(principals_, [now](const auto& entry) {
+    const Principal& principal = entry.second;
+    return principal.jobs == 0 && principal.window.Sum(now) == absl::ZeroDuration();
+  });
+  forget_at_ = std::max(kFewestToForget, 2 * principals_.size());
+}
+
+}  // namespace wan::server

@@ -1,0 +1,91 @@
+// What each principal uses of the server: its unfinished jobs, and the time for which jobs of it
+// have held the device.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/quota/recent_use.h"
+#include "server/quota/use_window.h"
+#include "wan/v1/generation.pb.h"
+#include "wan/v1/video_generation.pb.h"
+
+namespace wan::server {
+
+// Follows every job from its acceptance to its end: an attempt counts as estimated while it runs,
+// and as it was once it has ended. Writes Job.device_seconds, of which the account is also made
+// after a restart. Not thread-safe: JobTable guards it with its lock.
+class UsageAccount {
+ public:
+  // What new jobs of a principal would use.
+  struct Demand {
+    int jobs = 0;
+    absl::Duration estimate;  // of all together; zero while nothing is known of their models
+  };
+  // Returns how long it takes until the n-th of the principal's queued jobs begins.
+  using TimeUntilBegun = std::function<absl::Duration(int n)>;
+
+  // OK if the quota has room for the demand; else RESOURCE_EXHAUSTED (QUOTA_EXCEEDED). Changes
+  // nothing: call Add for each job.
+  absl::Status Admit(const wan::v1::Quota& quota, const std::string& owner, const Demand& demand,
+                     absl::Time now, const TimeUntilBegun& time_until_begun) const;
+
+  // Whether one more job of the principal may run.
+  bool MayRun(const wan::v1::Quota& quota, const std::string& owner) const;
+
+  // Counts a stored job that has ended; its row is not changed.
+  void RecallEnded(const wan::v1::Job& job);
+  // Counts what a stored job that has not ended has used. If it is RUNNING its attempt is lost, and
+  // has held the device until `heard`, when it last reported. Call Add before.
+  void RecallUnended(wan::v1::Job& job, absl::Time heard);
+
+  // A job waits from now on.
+  void Add(const wan::v1::Job& job, std::optional<absl::Duration> estimate);
+  // It is estimated anew.
+  void Estimate(const std::string& job, std::optional<absl::Duration> estimate);
+  // An attempt of it has begun at its start_time; `estimate` is never zero.
+  void Begin(const wan::v1::Job& job, absl::Duration estimate);
+  // The attempt has ended; the job waits again.
+  void End(wan::v1::Job& job, absl::Time now);
+  // The job has ended, or was not accepted after all.
+  void Remove(const std::string& job);
+
+  // What a principal has used lately, as the queue counts it.
+  absl::Duration RecentUseOf(const std::string& owner, absl::Time now) const {
+    return recent_.Of(owner, now);
+  }
+  // Without stored bytes and quota.
+  wan::v1::Usage UsageOf(const std::string& owner, absl::Time now) const;
+
+  // How long ago a job may have ended and still has to be recalled.
+  static constexpr absl::Duration kMemory = UseWindow::kLength;
+
+ private:
+  struct Principal {
+    int jobs = 0;  // that wait or run
+    int running = 0;
+    absl::Duration reserved;  // what these are estimated to take
+    UseWindow window;
+  };
+  struct OpenJob {
+    std::string owner;
+    absl::Duration reserved;
+    std::optional<absl::Duration> charged;  // in recent_, while an attempt runs
+  };
+
+  void Count(const std::string& owner, absl::Duration held, absl::Time when);
+  void ForgetIdle(absl::Time now);
+
+  RecentUse recent_;
+  std::unordered_map<std::string, Principal> principals_;
+  std::unordered_map<std::string, OpenJob> open_;  // by job
+  // With as many principals, those that use nothing are forgotten.
+  size_t forget_at_ = 1024;
+};
+
+}  // namespace wan::server

@@ -116,6 +116,13 @@ absl::StatusOr<wan::v1::QuoteResponse> VideoClient::Quote(const wan::v1::Generat
   return CallUnary<Service>(connection_, stop, &Stub::Quote, message);
 }
 
+absl::StatusOr<wan::v1::Usage> VideoClient::GetUsage(const std::string& principal,
+                                                     const std::stop_token& stop) const {
+  wan::v1::GetUsageRequest message;
+  message.set_principal(principal);
+  return CallUnary<Service>(connection_, stop, &Stub::GetUsage, message);
+}
+
 absl::StatusOr<wan::v1::SubmitBatchResponse> VideoClient::SubmitBatch(
     const wan::v1::SubmitBatchRequest& request, const std::stop_token& stop) const {
   return CallUnary<Service>(connection_, stop, &Stub::SubmitBatch, request);

@@ -79,6 +79,10 @@ class VideoClient {
   // Returns what the job's video was made from.
   absl::StatusOr<wan::v1::Receipt> GetReceipt(const std::string& name,
                                               const std::stop_token& stop = {}) const;
+  // What a principal uses and how much it may; empty: the caller. PERMISSION_DENIED if it is
+  // another than the caller, who is no administrator.
+  absl::StatusOr<wan::v1::Usage> GetUsage(const std::string& principal,
+                                          const std::stop_token& stop = {}) const;
 
   // Passes on the job's events after a sequence number (0: all events), and returns the last one.
   // When the connection breaks, it connects again as the retry policy says and continues after the

@@ -471,6 +471,11 @@ class Parser {
         "--watch", [this] { devices_.watch = true; }, "Show it again every second until Ctrl-C");
     AddCommand(app_, "info", "Show the server's versions, devices and number of jobs",
                []() -> Command { return InfoCommand(); });
+    CLI::App* usage = AddCommand(app_, "usage", "Show what you use and may use of the server",
+                                 [this]() -> Command { return usage_; });
+    AddValue<std::string>(
+        *usage, "PRINCIPAL", "", "Another principal, which needs the role admin; default: yourself",
+        ParseNotEmpty, [this](std::string value) { usage_.principal = std::move(value); });
     CLI::App* drain =
         AddBareCommand(app_, "drain", "Make the server ready to be stopped, and wait until it is",
                        [this]() -> Command {
@@ -499,6 +504,7 @@ class Parser {
   GenerateCommand generate_;
   SubmitCommand submit_;
   QuoteCommand quote_;
+  UsageCommand usage_;
   WatchCommand watch_;
   GetCommand get_;
   ListCommand list_;

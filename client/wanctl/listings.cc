@@ -357,6 +357,29 @@ std::string ServerInfoText(const wan::v1::ServerInfo& info) {
   return lines.Take();
 }
 
+std::string UsageText(const wan::v1::Usage& usage) {
+  const wan::v1::Quota& quota = usage.quota();
+  const auto of = [](const std::string& used, bool limited, const std::string& limit) {
+    return limited ? absl::StrCat(used, " of at most ", limit) : used;
+  };
+  Lines lines;
+  lines.Add("Principal", usage.principal().empty() ? "everybody" : Printable(usage.principal()));
+  lines.Add("Queued", of(absl::StrCat(usage.queued_jobs(), " jobs"), quota.has_queued_jobs(),
+                         absl::StrCat(quota.queued_jobs())));
+  lines.Add("Running", of(absl::StrCat(usage.running_jobs(), " jobs"), quota.has_running_jobs(),
+                          absl::StrCat(quota.running_jobs())));
+  lines.Add("Device",
+            of(absl::StrFormat("%.1f s in 24 hours and %.1f s to come", usage.device_seconds(),
+                               usage.reserved_device_seconds()),
+               quota.has_device_seconds(), absl::StrFormat("%.1f s", quota.device_seconds())));
+  lines.Add("Stored", of(FormatBytes(usage.stored_bytes()), quota.has_stored_bytes(),
+                         FormatBytes(quota.stored_bytes())));
+  if (quota.has_calls_per_second()) {
+    lines.Add("Calls", absl::StrFormat("at most %g a second", quota.calls_per_second()));
+  }
+  return lines.Take();
+}
+
 std::string DrainText(const wan::v1::DrainResponse& drained) {
   std::string text = "no job was running";
   if (!drained.job().empty()) {

@@ -38,6 +38,9 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples);
 // What became of the job that ran, and how many wait, a line each.
 std::string DrainText(const wan::v1::DrainResponse& drained);
 
+// A line for each thing that a principal uses, with what it may.
+std::string UsageText(const wan::v1::Usage& usage);
+
 // Versions, devices and the number of jobs.
 std::string ServerInfoText(const wan::v1::ServerInfo& info);
 

@@ -105,15 +105,19 @@ struct DevicesCommand {
   bool watch = false;
 };
 struct InfoCommand {};
+struct UsageCommand {
+  // Empty: the caller.
+  std::string principal;
+};
 struct DrainCommand {
   wan::v1::DrainRequest request;
 };
 
-using Command =
-    std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
-                 ListCommand, CancelCommand, DeleteCommand, DownloadCommand, ReportCommand,
-                 ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
-                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, DrainCommand>;
+using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
+                             ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
+                             ReportCommand, ReceiptCommand, ReplayCommand, ListModelsCommand,
+                             LoadModelCommand, UnloadModelCommand, WarmupModelCommand,
+                             DevicesCommand, InfoCommand, UsageCommand, DrainCommand>;
 
 struct Options {
   GlobalFlags global;

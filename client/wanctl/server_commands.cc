@@ -64,6 +64,14 @@ ExitCode Run(Session& session, const InfoCommand&) {
   return kExitDone;
 }
 
+ExitCode Run(Session& session, const UsageCommand& command) {
+  const absl::StatusOr<wan::v1::Usage> usage =
+      session.Videos().GetUsage(command.principal, session.stop());
+  if (!usage.ok()) return session.Fail(usage.status());
+  session.Show(*usage, UsageText(*usage));
+  return kExitDone;
+}
+
 ExitCode Run(Session& session, const DrainCommand& command) {
   const absl::StatusOr<wan::v1::DrainResponse> drained =
       AdministrationClient(session.connection()).Drain(command.request, session.stop());

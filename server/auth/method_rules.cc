@@ -28,6 +28,7 @@ const std::vector<MethodRule>& MethodRules() {
       {"/wan.v1.VideoGeneration/DownloadArtifact", Role::kViewer, kAudited, "name", kOwned},
       {"/wan.v1.VideoGeneration/GetReport", Role::kViewer, kNotAudited, "job", kOwned},
       {"/wan.v1.VideoGeneration/GetReceipt", Role::kViewer, kNotAudited, "job", kOwned},
+      {"/wan.v1.VideoGeneration/GetUsage", Role::kViewer, kNotAudited, "principal"},
       {"/wan.v1.ModelManagement/ListModels", Role::kAdmin, kNotAudited},
       {"/wan.v1.ModelManagement/GetModel", Role::kAdmin, kNotAudited, "name"},
       {"/wan.v1.ModelManagement/WatchModel", Role::kAdmin, kNotAudited, "name"},

@@ -34,11 +34,11 @@ AuditEntry EntryOf(const Principal& principal, std::string_view method, std::str
   return entry;
 }
 
-absl::Status RoleRequired(const Principal& principal, const MethodRule& rule) {
-  const std::string least(NameOf(rule.least));
+absl::Status RoleRequired(const Principal& principal, std::string_view what, Role least_role) {
+  const std::string least(NameOf(least_role));
   absl::Status status =
       WithReason(absl::PermissionDeniedError(absl::StrCat(
-                     std::string(rule.path), " needs the role ", least, ", and the principal '",
+                     std::string(what), " needs the role ", least, ", and the principal '",
                      principal.name, "' has the role ", std::string(NameOf(principal.role)))),
                  kReasonRoleRequired);
   status = WithMetadata(status, "required_role", least);
@@ -89,6 +89,12 @@ Call::~Call() { End(absl::CancelledError("the caller is gone")).IgnoreError(); }
 std::optional<std::string> Call::VisibleOwner() const {
   if (caller_.role == Role::kAdmin) return std::nullopt;
   return caller_.name;
+}
+
+absl::StatusOr<std::string> Call::PrincipalOrSelf(const std::string& asked) const {
+  if (asked.empty() || asked == caller_.name) return caller_.name;
+  if (caller_.role == Role::kAdmin) return asked;
+  return RoleRequired(caller_, "another principal's use", Role::kAdmin);
 }
 
 void Call::Read(const google::protobuf::Message& request) {
@@ -167,7 +173,9 @@ absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const Presented& present
     refused = absl::PermissionDeniedError(
         absl::StrCat("the server has no rule for ", std::string(path), ", so nobody may call it"));
   }
-  if (refused.ok() && principal->role < rule->least) refused = RoleRequired(*principal, *rule);
+  if (refused.ok() && principal->role < rule->least) {
+    refused = RoleRequired(*principal, rule->path, rule->least);
+  }
   if (refused.ok()) {
     return std::make_shared<Call>(*rule, *principal, std::string(peer), owner_of_, audit_);
   }

@@ -42,6 +42,10 @@ class Call {
   // Of these owners' jobs the caller sees; nothing: everybody's.
   std::optional<std::string> VisibleOwner() const;
 
+  // Returns the principal about which the call asks: the caller itself if `asked` is empty.
+  // PERMISSION_DENIED (ROLE_REQUIRED) unless it is the caller, or the caller an administrator.
+  absl::StatusOr<std::string> PrincipalOrSelf(const std::string& asked) const;
+
   // Reads from the request what the call is about. Once, before CheckResource.
   void Read(const google::protobuf::Message& request);
 

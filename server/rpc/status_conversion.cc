@@ -63,6 +63,14 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
     if (detail.UnpackTo(&bad_request)) {
       detail.PackFrom(Shortened(bad_request, ViolationCountOf(status)));
     }
+    google::rpc::QuotaFailure quota;
+    if (detail.UnpackTo(&quota)) {
+      for (auto& violation : *quota.mutable_violations()) {
+        violation.set_subject(Shortened(violation.subject(), kDescriptionBytes));
+        violation.set_description(Shortened(violation.description(), kMessageBytes));
+      }
+      detail.PackFrom(quota);
+    }
   }
   return grpc::Status(static_cast<grpc::StatusCode>(converted.code()), converted.message(),
                       converted.SerializeAsString());

@@ -173,6 +173,14 @@ class VideoGenerationService final : public CallService {
     AddUnary<wan::v1::GetReceiptRequest, wan::v1::Receipt>(
         "GetReceipt",
         [this](const wan::v1::GetReceiptRequest& request) { return jobs_.Receipt(request.job()); });
+    AddUnary<wan::v1::GetUsageRequest, wan::v1::Usage>(
+        "GetUsage",
+        [this](const Call& call,
+               const wan::v1::GetUsageRequest& request) -> absl::StatusOr<wan::v1::Usage> {
+          const absl::StatusOr<std::string> principal = call.PrincipalOrSelf(request.principal());
+          if (!principal.ok()) return principal.status();
+          return jobs_.UsageOf(*principal);
+        });
   }
 
  private:

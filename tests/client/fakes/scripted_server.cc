@@ -98,6 +98,11 @@ class VideoService final : public wan::v1::VideoGeneration::CallbackService {
                                                const wan::v1::GenerateRequest* request) override {
     return Play(scripts_.generate, request);
   }
+  ServerUnaryReactor* GetUsage(CallbackServerContext* context,
+                               const wan::v1::GetUsageRequest* request,
+                               wan::v1::Usage* response) override {
+    return Answer(context, scripts_.get_usage, request, response);
+  }
   ServerUnaryReactor* CreateJob(CallbackServerContext* context,
                                 const wan::v1::CreateJobRequest* request,
                                 wan::v1::Job* response) override {

@@ -89,6 +89,7 @@ struct Scripts {
   StreamScript<wan::v1::DownloadArtifactRequest, wan::v1::DownloadArtifactResponse> download;
   UnaryScript<wan::v1::GetReportRequest, wan::v1::JobReport> get_report;
   UnaryScript<wan::v1::GetReceiptRequest, wan::v1::Receipt> get_receipt;
+  UnaryScript<wan::v1::GetUsageRequest, wan::v1::Usage> get_usage;
 
   UnaryScript<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse> list_models;
   UnaryScript<wan::v1::LoadModelRequest, wan::v1::Model> load_model;

@@ -383,6 +383,48 @@ TEST_F(WanctlTest, Info) {
   EXPECT_EQ(out_, "{\"version\":\"1.2.3\"}\n");
 }
 
+TEST_F(WanctlTest, UsageSaysWhatAPrincipalUsesAndMay) {
+  wan::v1::Usage answer;
+  std::string asked;
+  server_.scripts.get_usage = [&](const wan::v1::GetUsageRequest& request, auto* response) {
+    asked = request.principal();
+    *response = answer;
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"usage"}), 0);
+  EXPECT_EQ(asked, "");
+  EXPECT_EQ(out_,
+            "Principal:   everybody\n"
+            "Queued:      0 jobs\n"
+            "Running:     0 jobs\n"
+            "Device:      0.0 s in 24 hours and 0.0 s to come\n"
+            "Stored:      0 B\n");
+  answer.set_principal("alice");
+  answer.set_queued_jobs(3);
+  answer.set_running_jobs(1);
+  answer.set_device_seconds(90);
+  answer.set_reserved_device_seconds(30.5);
+  answer.set_stored_bytes(uint64_t{3} << 30);
+  wan::v1::Quota& quota = *answer.mutable_quota();
+  quota.set_queued_jobs(5);
+  quota.set_running_jobs(2);
+  quota.set_device_seconds(3600);
+  quota.set_stored_bytes(uint64_t{50} << 30);
+  quota.set_calls_per_second(0.5);
+  EXPECT_EQ(Run({"usage", "alice"}), 0);
+  EXPECT_EQ(asked, "alice");
+  EXPECT_EQ(out_,
+            "Principal:   alice\n"
+            "Queued:      3 jobs of at most 5\n"
+            "Running:     1 jobs of at most 2\n"
+            "Device:      90.0 s in 24 hours and 30.5 s to come of at most 3600.0 s\n"
+            "Stored:      3.0 GiB of at most 50.0 GiB\n"
+            "Calls:       at most 0.5 a second\n");
+  EXPECT_EQ(Run({"usage", "alice", "--json"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\"principal\":\"alice\""));
+  EXPECT_EQ(Run({"usage", ""}), 2);
+}
+
 TEST_F(WanctlTest, DrainSaysWhatBecameOfTheRunningJob) {
   wan::v1::DrainResponse answer;
   server_.scripts.drain = [&](const wan::v1::DrainRequest& request, auto* response) {

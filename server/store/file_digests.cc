@@ -137,6 +137,7 @@ void FileDigests::Loop() {
       waiting_.pop_front();
       reading_ = true;
     }
+    ReadKept();
     const std::string key = KeyOf(file);
     absl::Status problem;
     if (const std::optional<std::string> known = Find(key); known.has_value()) {
@@ -202,7 +203,9 @@ void FileDigests::Add(const std::string& key, const std::string& digest) {
 }
 
 void FileDigests::ReadKept() {
+  if (read_kept_) return;
   std::ifstream stream(file_, std::ios::binary);
+  read_kept_ = stream.is_open();
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   // A file that is missing or damaged costs only time: the digests are computed again.
   if (text.size() <= kHexBytes || text[kHexBytes] != '\n') return;

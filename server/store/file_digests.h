@@ -62,7 +62,8 @@ class FileDigests {
 
  private:
   void Loop();
-  // Takes over what an earlier process has computed.
+  // Takes over what an earlier process has computed, unless that was done before. The data folder
+  // may come later than the server.
   void ReadKept();
   // Writes all digests to the file.
   absl::Status Keep() const;
@@ -78,6 +79,7 @@ class FileDigests {
   };
 
   const std::filesystem::path file_;
+  bool read_kept_ = false;  // used by the constructor, then by the thread alone
   const std::function<void(const absl::Status&)> on_problem_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Known, std::less<>> known_ ABSL_GUARDED_BY(mutex_);

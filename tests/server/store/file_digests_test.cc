@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
@@ -157,6 +158,18 @@ TEST_F(FileDigestsTest, ADamagedListIsNotBelieved) {
   EXPECT_EQ(Digest(file), Sha256Hex("one")) << "computed again";
 }
 
+TEST_F(FileDigestsTest, AListThatAppearsLaterIsTakenOver) {
+  const ModelFile before = Write("before", "one");
+  ASSERT_TRUE(Digest(before).has_value());
+  fs::rename(Kept(), folder_.path() / "not mounted");
+  Open();
+  fs::rename(folder_.path() / "not mounted", Kept());
+  ASSERT_TRUE(Digest(Write("after", "two")).has_value());
+  EXPECT_TRUE(digests_->Find(FileDigests::KeyOf(before)).has_value());
+  Open();
+  EXPECT_TRUE(digests_->Find(FileDigests::KeyOf(before)).has_value()) << "it is written with them";
+}
+
 TEST_F(FileDigestsTest, OfTooManyTheOldestAreForgotten) {
   std::string lines;
   std::vector<std::string> keys;
@@ -204,8 +217,17 @@ std::optional<bool> IsCached(const std::string& path) {
 }
 
 TEST_F(FileDigestsTest, LeaveThePageCacheAsItWas) {
-  const ModelFile cold = Write("cold", std::string(size_t{3} << 20, 'x'));
-  const ModelFile warm = Write("warm", std::string(size_t{3} << 20, 'y'));
+  // On a disk, if there is one: a file system in memory is its own cache.
+  std::string folder = (fs::temp_directory_path() / "wan_cache_XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const absl::Cleanup remove = [&] { fs::remove_all(folder); };
+  const auto write = [&](const std::string& name) {
+    const std::string path = folder + "/" + name;
+    std::ofstream(path, std::ios::binary) << std::string(size_t{3} << 20, name.front());
+    return ModelFile{name, path, FileVersion::Of(path).value()};
+  };
+  const ModelFile cold = write("cold");
+  const ModelFile warm = write("warm");
   {
     const Descriptor file(::open(cold.path.c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_EQ(::fsync(file.get()), 0);

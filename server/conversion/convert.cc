@@ -6,6 +6,7 @@
 #include "engine/api/errors.h"
 #include "google/rpc/error_details.pb.h"
 #include "server/conversion/errors.h"
+#include "server/conversion/public_text.h"
 
 namespace wan::server {
 namespace {
@@ -190,9 +191,9 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
   if (usage.sm_activity_percent) report.set_load(record.seconds * *usage.sm_activity_percent);
   if (record.step) report.set_expert(std::string(NameOf(record.step->expert)));
   if (!record.status.ok()) {
-    report.set_error(record.status.message().empty()
-                         ? absl::StatusCodeToString(record.status.code())
-                         : std::string(record.status.message()));
+    const absl::string_view message = record.status.message();
+    report.set_error(message.empty() ? absl::StatusCodeToString(record.status.code())
+                                     : WithoutFolders({message.data(), message.size()}));
   }
   return report;
 }

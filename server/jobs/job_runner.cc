@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "engine/api/errors.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/conversion/public_text.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/job_savepoints.h"
 #include "server/jobs/receipts.h"
@@ -70,8 +72,11 @@ std::vector<OutputFile> WithoutLost(const std::vector<OutputFile>& outputs,
   return whole;
 }
 
-std::string PostponedBy(const absl::Status& problem) {
-  return absl::StrCat("the data folder takes no writes: ", problem.message());
+// Returns the reason of a Requeued event, without the folders, which the storage's state tells.
+std::string PostponedBy(const absl::Status& problem, const std::string& data_dir) {
+  const absl::string_view why = problem.message();
+  return absl::StrCat("the data folder takes no writes: ",
+                      WithoutFolders({why.data(), why.size()}, std::span(&data_dir, 1)));
 }
 
 }  // namespace
@@ -85,7 +90,7 @@ bool JobRunner::RunNext() {
   const absl::Status entered = parts_.log.Flush();
   if (ReasonOf(entered) == kReasonStorageUnavailable) {
     parts_.storage.Report(entered);
-    parts_.table.Postpone(name, PostponedBy(entered));
+    parts_.table.Postpone(name, PostponedBy(entered, parts_.data_dir));
     return false;
   }
   const absl::StatusOr<std::vector<wan::v1::Artifact>> result = Measure(*attempt);
@@ -93,15 +98,17 @@ bool JobRunner::RunNext() {
   const absl::Status storage = result.ok() || lost ? absl::OkStatus() : StorageProblem(*attempt);
   if (!storage.ok()) {
     parts_.storage.Report(storage);
-    const wan::v1::JobState state = parts_.table.Postpone(name, PostponedBy(storage));
+    const wan::v1::JobState state =
+        parts_.table.Postpone(name, PostponedBy(storage, parts_.data_dir));
     parts_.artifacts.Discard(name, attempt->job.attempt());
     if (IsFinal(state)) parts_.savepoints.Remove(name);
     return true;
   }
   least_free_bytes_ = 0;
-  const wan::v1::JobState state =
-      lost ? parts_.table.EndLost(name, std::string(result.status().message()))
-           : parts_.table.End(name, result);
+  const absl::Status told = Public(attempt->job, result.status());
+  const wan::v1::JobState state = result.ok() ? parts_.table.End(name, result)
+                                  : lost ? parts_.table.EndLost(name, std::string(told.message()))
+                                         : parts_.table.End(name, told);
   parts_.artifacts.Discard(name, attempt->job.attempt());
   if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) parts_.artifacts.Remove(name);
   if (IsFinal(state)) parts_.savepoints.Remove(name);
@@ -139,6 +146,23 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   absl::StatusOr<std::vector<wan::v1::Artifact>> result = Execute(attempt, events, recorder);
   total.Finish(result.status()).IgnoreError();
   return result;
+}
+
+absl::Status JobRunner::Public(const wan::v1::Job& job, const absl::Status& status) const {
+  const ModelDescription model = DescriptionOf(job);
+  std::vector<std::string> folders = {parts_.data_dir};
+  // The deepest first, so that nothing of a path is left but the file's name.
+  for (const ModelFile& file : model.files) {
+    folders.push_back(std::filesystem::path(file.path).parent_path().string());
+  }
+  folders.push_back(model.path);
+  std::sort(folders.begin(), folders.end(),
+            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  absl::Status told = WithoutFolders(status, folders);
+  if (told.message() == status.message()) return told;
+  const absl::Status whole(status.code(), absl::StrCat(job.name(), ": ", status.message()));
+  for (StateListener* listener : parts_.listeners) listener->OnProblem(whole);
+  return told;
 }
 
 ModelDescription JobRunner::DescriptionOf(const wan::v1::Job& job) const {
@@ -201,8 +225,12 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
   absl::Status generated = CallEngine([&] {
     return parts_.engine.Generate(*plan, *outputs, recorder, observer, attempt.stop, &savepoints);
   });
+  std::vector<wan::v1::Omission> omissions;
+  for (const Omission& omission : observer.omissions()) {
+    omissions.push_back(ToProto(Omission{omission.output, Public(job, omission.status)}));
+  }
   parts_.table.Annotate(job.name(), [&](wan::v1::Job& row) {
-    for (const Omission& omission : observer.omissions()) *row.add_omissions() = ToProto(omission);
+    row.mutable_omissions()->Assign(omissions.begin(), omissions.end());
   });
   if (!generated.ok()) return generated;
   return parts_.artifacts.Publish(job.name(), job.attempt(),

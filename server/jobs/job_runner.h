@@ -45,6 +45,7 @@ class JobRunner {
     // Least time between two savepoints of a job; zero: one after every step.
     absl::Duration savepoint_interval;
     std::string server_version;
+    std::string data_dir;
   };
   explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
 
@@ -64,6 +65,9 @@ class JobRunner {
   absl::Status StorageProblem(const Attempt& attempt);
   // Calls Execute inside the span Total_Execution, after Queue_Wait.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Measure(const Attempt& attempt);
+  // Returns what the job's owner gets to know of an error: names of files without their folders. If
+  // there is more to it, the listeners are told of the whole.
+  absl::Status Public(const wan::v1::Job& job, const absl::Status& status) const;
   // Returns what the engine says of the job's model.
   ModelDescription DescriptionOf(const wan::v1::Job& job) const;
   // Plans, generates and publishes the artifacts.

@@ -102,11 +102,13 @@ absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal)
 
 void JobService::QuotasChanged() { parts_->executor.Wake(); }
 
-absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& request,
+absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& asked,
                                                        bool tied_to_caller,
                                                        const std::string& owner) {
-  const std::vector<FieldViolation> too_large = ValidateSizes(request);
+  const std::vector<FieldViolation> too_large = ValidateSizes(asked);
   if (!too_large.empty()) return InvalidFields(too_large);
+  const CanonicalRequest canonical(asked);
+  const wan::v1::GenerationRequest& request = *canonical;
   const std::string digest = DigestOf(request);
   const std::string& request_id = request.request_id();
   if (request_id.empty() || !ValidateRequestId(request).empty()) {
@@ -245,7 +247,7 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
                                             "]; each needs its own, or none")}});
       }
     }
-    digests.push_back(wrong.empty() ? DigestOf(request) : std::string());
+    digests.push_back(wrong.empty() ? DigestOf(*CanonicalRequest(request)) : std::string());
   }
   if (!violations.empty()) return InvalidFields(violations);
 
@@ -262,7 +264,8 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
   };
   absl::Status refused;
   for (int i = 0; i < batch.requests_size() && refused.ok(); ++i) {
-    const wan::v1::GenerationRequest& request = batch.requests(i);
+    const CanonicalRequest canonical(batch.requests(i));
+    const wan::v1::GenerationRequest& request = *canonical;
     const auto index = static_cast<size_t>(i);
     if (!request.request_id().empty()) {
       const absl::StatusOr<std::optional<StoredJob>> existing =
@@ -309,9 +312,10 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
 
 absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote,
                                                          const std::string& owner) const {
-  const wan::v1::GenerationRequest& request = quote.request();
-  const std::vector<FieldViolation> too_large = ValidateSizes(request);
+  const std::vector<FieldViolation> too_large = ValidateSizes(quote.request());
   if (!too_large.empty()) return InvalidFields(too_large);
+  const CanonicalRequest canonical(quote.request());
+  const wan::v1::GenerationRequest& request = *canonical;
   const absl::StatusOr<Planned> planned = PlanInUse(request);
   if (!planned.ok()) return planned.status();
   const std::string& model = request.model();

@@ -99,7 +99,7 @@ class JobService {
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_DRAINING,
   // SERVER_STOPPING, STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay;
   // RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with a retry delay if waiting alone helps.
-  absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& request, bool tied_to_caller,
+  absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
                                  const std::string& owner = {});
 
   // Accepts up to 100 jobs that live on their own, or none of them if one is refused: errors as of

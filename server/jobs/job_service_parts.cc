@@ -53,7 +53,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
       runner({engine, store, table, *log, artifacts, savepoints, estimator, clock, storage,
               options.sinks,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
-              options.listeners, options.savepoint_interval, options.server_version}),
+              options.listeners, options.savepoint_interval, options.server_version,
+              options.data_dir.string()}),
       ended_jobs({store, *log, table, artifacts, clock,
                   [this](const absl::Status& problem) { storage.Report(problem); }}),
       callers(

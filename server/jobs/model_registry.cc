@@ -520,9 +520,14 @@ std::optional<absl::Duration> ModelRegistry::LoadTime(std::string_view name) con
 }
 
 bool ModelRegistry::IsReady(std::string_view name) const {
+  return StateOf(name) == wan::v1::MODEL_STATE_READY;
+}
+
+std::optional<wan::v1::ModelState> ModelRegistry::StateOf(std::string_view name) const {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(BareModelName(name));
-  return found != entries_.end() && found->second.state == wan::v1::MODEL_STATE_READY;
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.state;
 }
 
 absl::Status ModelRegistry::AddJob(std::string_view name) {

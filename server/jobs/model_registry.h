@@ -126,6 +126,8 @@ class ModelRegistry {
   void RemoveWatcher(int64_t watcher);
 
   bool IsReady(std::string_view name) const;
+  // Nothing for an unknown name.
+  std::optional<wan::v1::ModelState> StateOf(std::string_view name) const;
 
   // How long the model's last load, warm-up included, took; nothing before the first.
   std::optional<absl::Duration> LoadTime(std::string_view name) const;

@@ -5,6 +5,7 @@
 
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "server/conversion/names.h"
 #include "server/store/digest.h"
 
 namespace wan::server {
@@ -24,6 +25,13 @@ class HashingStream final : public google::protobuf::io::CopyingOutputStream {
 };
 
 }  // namespace
+
+CanonicalRequest::CanonicalRequest(const wan::v1::GenerationRequest& request) : request_(request) {
+  const std::string_view bare = BareModelName(request.model());
+  if (bare.size() == request.model().size()) return;
+  copy_ = request;
+  copy_->set_model(std::string(bare));
+}
 
 std::string DigestOf(const wan::v1::GenerationRequest& request) {
   HashingStream hash;

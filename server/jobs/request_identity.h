@@ -1,6 +1,7 @@
 // When two requests are the same, and how calls with one request_id take turns.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +11,19 @@
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
+
+// A request that names its model by the bare name, as jobs have it: "ti2v-5b", not
+// "models/ti2v-5b". So the two forms are one request. Copies the request only if it has the other
+// form; it must outlive the object.
+class CanonicalRequest {
+ public:
+  explicit CanonicalRequest(const wan::v1::GenerationRequest& request);
+  const wan::v1::GenerationRequest& operator*() const { return copy_ ? *copy_ : request_; }
+
+ private:
+  const wan::v1::GenerationRequest& request_;
+  std::optional<wan::v1::GenerationRequest> copy_;
+};
 
 // Returns the SHA-256 of the whole request, image included, in lower-case hex. Equal requests have
 // equal digests. Any thread may call it.

@@ -64,10 +64,16 @@ void HealthReporter::OnDraining() {
   Publish();
 }
 
-bool HealthReporter::Serving() const {
-  return !stopped_ && !draining_ && !device_lost_ && accepting_ && storage_writable_ &&
-         loading_.empty() && !ready_.empty();
+bool HealthReporter::CanServe() {
+  absl::MutexLock lock(&mutex_);
+  return Usable();
 }
+
+bool HealthReporter::Usable() const {
+  return !stopped_ && !draining_ && !device_lost_ && accepting_ && storage_writable_;
+}
+
+bool HealthReporter::Serving() const { return Usable() && loading_.empty() && !ready_.empty(); }
 
 void HealthReporter::Publish() {
   if (publish_) publish_(Serving());

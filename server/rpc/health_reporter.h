@@ -21,12 +21,17 @@ class HealthReporter final : public StateListener {
   // `configured` are bare names.
   explicit HealthReporter(const std::vector<std::string>& configured);
 
-  // Calls `publish` now and at every change, one call at a time, until Stop has returned. Called
-  // once.
+  // Calls `publish` now and at every change of a model or of the server, one call at a time, until
+  // Stop has returned. Called once.
   void Start(std::function<void(bool serving)> publish);
 
   // Publishes NOT_SERVING for good. Without effect before Start.
   void Stop();
+
+  // Whether a model that is READY can be used now: the server is not being stopped or drained, has
+  // its device, accepts connections, and its storage takes writes. Other models do not count.
+  // `publish` is called whenever this changes, too.
+  bool CanServe();
 
   // Whether new connections are accepted; they are until this says otherwise.
   void SetAccepting(bool accepting);
@@ -38,6 +43,7 @@ class HealthReporter final : public StateListener {
 
  private:
   bool Serving() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Usable() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;

@@ -76,21 +76,43 @@ class HealthService final : public CallService {
 
 }  // namespace
 
+std::optional<std::string_view> ModelOfHealthName(std::string_view service) {
+  constexpr std::string_view kPrefix = "wan.v1.VideoGeneration/models/";
+  if (!service.starts_with(kPrefix)) return std::nullopt;
+  service.remove_prefix(kPrefix.size());
+  if (service.empty() || service.find('/') != service.npos) return std::nullopt;
+  return service;
+}
+
 void HealthStatuses::Set(const std::string& service, bool serving) {
-  std::map<int64_t, std::function<void()>> watchers;
   {
     absl::MutexLock lock(&mutex_);
     serving_[service] = serving;
+  }
+  Changed();
+}
+
+void HealthStatuses::AskAbout(
+    std::function<std::optional<bool>(const std::string& service)> others) {
+  others_ = std::move(others);
+}
+
+void HealthStatuses::Changed() {
+  std::map<int64_t, std::function<void()>> watchers;
+  {
+    absl::MutexLock lock(&mutex_);
     watchers = watchers_;
   }
   for (const auto& [key, changed] : watchers) changed();
 }
 
 std::optional<bool> HealthStatuses::Get(const std::string& service) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = serving_.find(service);
-  if (found == serving_.end()) return std::nullopt;
-  return found->second;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = serving_.find(service);
+    if (found != serving_.end()) return found->second;
+  }
+  return others_ == nullptr ? std::nullopt : others_(service);
 }
 
 int64_t HealthStatuses::Watch(std::function<void()> changed) {

@@ -136,6 +136,7 @@ struct Server::Parts {
   Metrics metrics;
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<Quotas> quotas = std::make_unique<Quotas>();
+  HealthStatuses health_statuses;  // told by the models, also while the jobs go
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<TlsFiles> tls;  // null: plain text
   std::unique_ptr<MetricsServer> metrics_server;
@@ -145,7 +146,6 @@ struct Server::Parts {
   CallRates call_rates{clock};
   std::unique_ptr<AuditLog> audit;
   std::unique_ptr<Gatekeeper> gatekeeper;
-  HealthStatuses health_statuses;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<VideoApi> video_api;
   std::unique_ptr<HttpServer> http;  // null: off
@@ -334,6 +334,15 @@ absl::Status Server::Parts::StartPort(GrpcPort& started, const ServerFacts& fact
 
 absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
   // Health is known before the first caller can ask.
+  health_statuses.AskAbout([this](const std::string& service) -> std::optional<bool> {
+    const std::optional<std::string_view> model = ModelOfHealthName(service);
+    if (!model.has_value()) return std::nullopt;
+    const std::optional<wan::v1::ModelState> state = jobs->models().StateOf(*model);
+    if (!state.has_value()) return std::nullopt;
+    return *state == wan::v1::MODEL_STATE_READY && health.CanServe();
+  });
+  // Of a model that is forgotten no state is told.
+  jobs->models().AddWatcher([this](const std::string&) { health_statuses.Changed(); });
   health.Start([this](bool serving) {
     for (const char* const name : kServiceNames) health_statuses.Set(name, serving);
   });

@@ -47,6 +47,36 @@ TEST_F(JobRequestsTest, CreateTellsEveryViolationAtOnce) {
   EXPECT_EQ(service_->Stats().queued_total, 0);
 }
 
+TEST_F(JobRequestsTest, AModelHasTwoNamesAndARequestOneForm) {
+  Open();
+  wan::v1::GenerationRequest bare = Request();
+  bare.set_request_id("one");
+  wan::v1::GenerationRequest resource = bare;
+  resource.set_model("models/m");
+  const auto created = service_->Create(resource, false);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->job.request().model(), "m");
+  const auto again = service_->Create(bare, false);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->created) << "it is the same request";
+
+  wan::v1::SubmitBatchRequest batch;
+  *batch.add_requests() = resource;
+  *batch.add_requests() = resource;
+  batch.mutable_requests(1)->set_request_id("two");
+  const auto jobs = service_->SubmitBatch(batch);
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_EQ(jobs->jobs(0).name(), created->job.name());
+  EXPECT_EQ(Get(jobs->jobs(1).name()).request().model(), "m");
+
+  wan::v1::QuoteRequest quote;
+  *quote.mutable_request() = resource;
+  EXPECT_EQ(service_->Quote(quote)->request().model(), "m");
+  resource.set_model("models/none");
+  resource.clear_request_id();
+  EXPECT_THAT(FieldsOf(service_->Create(resource, false).status()), ElementsAre("model"));
+}
+
 TEST_F(JobRequestsTest, WhatIsTooLargeIsRefusedBeforeAnythingElse) {
   Open();
   const int plans = engine_->Plans();

@@ -13,6 +13,7 @@
 #include "tests/support/http_get.h"
 #include "tests/support/prometheus_text.h"
 #include "tests/support/rpc_errors.h"
+#include "wan/v1/model_management.grpc.pb.h"
 
 namespace wan::server {
 namespace {
@@ -61,6 +62,66 @@ TEST_F(WholeServerTest, AnUnknownServiceHasNoHealth) {
   request.set_service("wan.v1.Nothing");
   grpc::health::v1::HealthCheckResponse response;
   EXPECT_EQ(health_->Check(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(WholeServerTest, EachModelHasAHealthOfItsOwn) {
+  ServerConfig config = DefaultConfig();
+  config.models = {{"broken", "/broken"}, {"m", "synthetic:ti2v-5b"}};
+  engine_.FailAt(kLoading, absl::DataLossError("model.safetensors is cut off"));
+  engine_.Hold("Warmup");
+  Start(config);
+  engine_.AwaitHeld("Warmup");
+  const std::string m = "wan.v1.VideoGeneration/models/m";
+  EXPECT_FALSE(IsServing(m)) << "it is being loaded";
+  EXPECT_FALSE(IsServing("wan.v1.VideoGeneration/models/broken"));
+  engine_.Release("Warmup");
+  AwaitHealth(true, m);
+  EXPECT_FALSE(IsServing("wan.v1.VideoGeneration/models/broken"));
+
+  // One stream sees it go and come back.
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(m);
+  const auto stream = health_->Watch(&context, request);
+  using Response = grpc::health::v1::HealthCheckResponse;
+  const auto next = [&stream] {
+    Response response;
+    return stream->Read(&response) ? response.status() : Response::UNKNOWN;
+  };
+  EXPECT_EQ(next(), Response::SERVING);
+  const auto models = wan::v1::ModelManagement::NewStub(channel_);
+  const auto ask = [&models](auto method, auto message) {
+    message.set_name("m");
+    grpc::ClientContext call;
+    wan::v1::Model model;
+    const grpc::Status status = (models.get()->*method)(&call, message, &model);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  };
+  ask(&wan::v1::ModelManagement::Stub::UnloadModel, wan::v1::UnloadModelRequest());
+  EXPECT_EQ(next(), Response::NOT_SERVING);
+  ask(&wan::v1::ModelManagement::Stub::LoadModel, wan::v1::LoadModelRequest());
+  EXPECT_EQ(next(), Response::SERVING);
+  context.TryCancel();
+}
+
+TEST_F(WholeServerTest, AnUnknownModelHasNoHealth) {
+  StartServing();
+  for (const char* const service :
+       {"wan.v1.VideoGeneration/models/none", "wan.v1.VideoGeneration/models/",
+        "wan.v1.VideoGeneration/models/models/m", "models/m", "wan.v1.Telemetry/models/m"}) {
+    grpc::ClientContext context;
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service(service);
+    grpc::health::v1::HealthCheckResponse response;
+    EXPECT_EQ(health_->Check(&context, request, &response).error_code(),
+              grpc::StatusCode::NOT_FOUND)
+        << service;
+    grpc::ClientContext watch;
+    const auto stream = health_->Watch(&watch, request);
+    ASSERT_TRUE(stream->Read(&response));
+    EXPECT_EQ(response.status(), grpc::health::v1::HealthCheckResponse::SERVICE_UNKNOWN);
+    watch.TryCancel();
+  }
 }
 
 TEST_F(WholeServerTest, AModelThatIsNotWarmedUpYetIsNotServed) {

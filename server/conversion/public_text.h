@@ -1,0 +1,21 @@
+// What jobs tell their owners, who need not know the server's file system: file names without
+// folders. The whole text is for the log. All functions are pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace wan::server {
+
+// Cuts every absolute path in the text to its last part: "/models/wan/vae.pth: cannot read" becomes
+// "vae.pth: cannot read". A path ends at a space, a quote, a comma or a bracket. Paths below one of
+// `folders` are found also where those have such characters.
+std::string WithoutFolders(std::string_view text, std::span<const std::string> folders = {});
+
+// Does so with the status' message, and keeps its details.
+absl::Status WithoutFolders(const absl::Status& status, std::span<const std::string> folders);
+
+}  // namespace wan::server

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "engine/device/plugin_loader.h"
+#include "engine/device/product_precision.h"
 
 namespace wan {
 namespace {
@@ -31,7 +32,7 @@ absl::StatusOr<at::Device> OpenDevice(const std::string& name) {
   if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
   at::globalContext().lazyInitDevice(device.type());
   at::accelerator::setDeviceIndex(device.index());
-  at::globalContext().setAllowTF32CuBLAS(false);
+  AddProductsInFp32();
   return device;
 }
 

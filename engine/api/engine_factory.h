@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
+#include "engine/api/h264.h"
 #include "engine/api/residency.h"
 #include "engine/api/vae_precision.h"
 
@@ -29,6 +30,11 @@ struct EngineOptions {
   // How exactly the autoencoder computes where a request does not say it. Unset:
   // DefaultVaePrecision.
   std::optional<VaePrecision> vae_precision;
+  // On a GPU, record forwards of videos that are so small that launching kernels takes longer than
+  // they do, and replay them. The results have the same bits.
+  bool record_forwards = true;
+  // How MP4 files are encoded.
+  H264Options h264;
 };
 
 // Initialises the device and returns an engine without models. INVALID_ARGUMENT names an option

@@ -105,6 +105,9 @@ struct GenerationPlan {
   // Whether the next expert's weights are copied to the device while the expert before it computes
   // its last step.
   bool prefetch_experts = false;
+  // Whether the transformers record forwards and replay them: it saves launches where the kernels
+  // of a small video take less time than these, and the result has the same bits.
+  bool record_forwards = false;
   TileGrid decode_tiles;
   // The device memory, in bytes, of the largest stage, with the weights of this model; 0 where
   // memory is not planned.

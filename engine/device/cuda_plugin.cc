@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/device/cuda_graph.h"
 #include "engine/device/plugin_abi.h"
 
 namespace wan {
@@ -105,6 +106,8 @@ extern "C" const wan::CudaPlugin* wan_cuda_plugin() {
     table.find_problem = &wan::FindProblem;
     table.memory_info = &wan::MemoryInfo;
     table.describe = &wan::Describe;
+    table.record_graph = &wan::RecordCudaGraph;
+    table.replay_graph = &wan::ReplayCudaGraph;
     return table;
   }();
   return &plugin;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 #include "engine/ops/cuda_ops.h"
 #include "engine/ops/vae_cuda_ops.h"
@@ -40,6 +42,10 @@ struct CudaPlugin {
   // Writes what decides a kernel's result besides its input: the card's name, its number of
   // multiprocessors, and the versions of driver and CUDA.
   int (*describe)(int device, char* out, int size) = nullptr;
+
+  // device_graph.h. Unlike the others they throw.
+  std::shared_ptr<void> (*record_graph)(int device, const std::function<void()>& work) = nullptr;
+  void (*replay_graph)(void* graph) = nullptr;
 };
 
 // The plug-in's only exported C function; it never returns null.

@@ -68,6 +68,12 @@ class VideoTransformer {
 
   // Returns the device memory of the weights, in bytes.
   virtual int64_t WeightBytes() const = 0;
+
+  // Lets later forwards of small videos be recorded and replayed, with the same bits. False, as at
+  // first, also frees the memory of those that are recorded, for LibTorch's allocator.
+  virtual void RecordForwards(bool) {}
+  // Returns the device memory that recorded forwards hold, in bytes.
+  virtual int64_t RecordedBytes() const { return 0; }
 };
 
 }  // namespace wan

@@ -9,6 +9,7 @@ ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& mode
                            Recorder& recorder, WorkGate gate)
     : plan_(plan), model_(model), recorder_(recorder), gate_(std::move(gate)) {
   for (const Expert& expert : model_.experts) {
+    if (expert.transformer != nullptr) expert.transformer->RecordForwards(plan_.record_forwards);
     if (expert.loras == nullptr) continue;
     const bool changes = expert.weights->SetPatch(
         expert.loras->PatchFor(*expert.weights, plan_.request.loras), gate_.stop_token());
@@ -57,6 +58,9 @@ void ExpertSwitch::Finish() {
   next_lease_.reset();
   current_ = nullptr;
   next_ = nullptr;
+  for (const Expert& expert : model_.experts) {
+    if (expert.transformer != nullptr) expert.transformer->RecordForwards(false);
+  }
 }
 
 absl::Status ExpertSwitch::Merge(const Expert& expert) {

@@ -32,8 +32,9 @@ class ExpertSwitch {
   // request while LoRAs are merged.
   absl::StatusOr<VideoTransformer*> Take(int step);
 
-  // Frees the device memory that the plan's policies do not keep. Call it after the last step, and
-  // before a step is tried again. The destructor does the same.
+  // Frees the device memory that the plan's policies do not keep, and that of recorded forwards.
+  // Call it before a step is tried again because memory ran out. The destructor does the same, but
+  // lets recorded forwards be for the next job.
   void Finish();
 
  private:

@@ -54,6 +54,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .writers = CountWriters(plan.request.outputs),
                 .expert_steps = std::vector<int>(model.family->experts.size()),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
+                .records_forwards = model.records_forwards,
                 .most_tokens_batched = kMaxTokensBatched};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
   return job;
@@ -65,6 +66,7 @@ void SetResidency(const ResidencyChoice& choice, const PlannedModel& model, Gene
   }
   plan.batched_guidance = choice.batched_guidance;
   plan.prefetch_experts = choice.prefetch_experts;
+  plan.record_forwards = choice.record_forwards;
   plan.decode_tiles = choice.decode_tiles;
   plan.peak_device_bytes = choice.peak;
   plan.peak_host_bytes = choice.host_peak;

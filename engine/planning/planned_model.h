@@ -40,6 +40,8 @@ struct PlannedModel {
   int64_t element_bytes = 4;  // size of the dtype in which transformers and text encoder compute
   VaePrecision vae_precision = VaePrecision::kFp32;  // of requests that do not state one
   std::vector<PlannedLora> loras;
+  // Whether the transformers record forwards of small videos as graphs, where memory allows it.
+  bool records_forwards = false;
 
   // Returns the values of fields that a request does not set, size and frames included: the
   // checkpoint's own defaults, else those of a few-step checkpoint (Euler through its timesteps,

@@ -58,8 +58,9 @@ struct Activations {
   uint64_t decoding = 0;
 };
 
-Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles) {
-  const uint64_t held = JobBytes(job) + kLibraryWorkspaceBytes;
+// `recorded` is what recorded forwards hold, also in the other stages.
+Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t recorded = 0) {
+  const uint64_t held = JobBytes(job) + kLibraryWorkspaceBytes + recorded;
   const int64_t texts = job.guided ? 2 : 1;
   const LatentSize tile = TileOf(job.latents, tiles);
   const auto step = [&](int64_t batch) {
@@ -321,7 +322,27 @@ void ForEachPolicies(const std::vector<PlannedComponent>& components, const Plan
   }
 }
 
-// Adds one option if there is room.
+// Returns what the recorded forwards of a job hold; 0 if there are none.
+uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
+  if (!job.records_forwards) return 0;
+  const auto forward = [&](int64_t batch) {
+    return RecordedForwardBytes(job.transformer, job.tokens, batch, job.element_bytes);
+  };
+  uint64_t bytes = 0;
+  for (size_t expert = 1; expert + 1 < choice.policies.size(); ++expert) {
+    const ResidencyPolicy policy = choice.policies[expert];
+    // Streamed weights have another place in every forward.
+    if (policy == ResidencyPolicy::kStream || policy == ResidencyPolicy::kCpu) continue;
+    // Steps without guidance run one forward where the others run two in a batch.
+    const uint64_t batched = choice.batched_guidance ? forward(2) : 0;
+    if (choice.batched_guidance && batched == 0) continue;
+    bytes += batched + forward(1);
+  }
+  // Recording computes on a queue of its own, for which the libraries take another workspace.
+  return bytes == 0 ? 0 : bytes + kLibraryWorkspaceBytes;
+}
+
+// Adds one option after the other, if there is room.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
             const PlanLimits& limits, ResidencyChoice& choice) {
   if (job.guided && job.tokens <= job.most_tokens_batched) {
@@ -335,6 +356,13 @@ void Extend(const Sums& sums, const Activations& activations, const MemoryJob& j
     const ResidencyChoice prefetching =
         sums.Choose(activations, choice.decode_tiles, choice.batched_guidance, true);
     if (Fits(prefetching, limits)) choice = prefetching;
+  }
+  if (const uint64_t recorded = RecordedBytes(job, choice); recorded > 0) {
+    ResidencyChoice recording =
+        sums.Choose(ActivationsOf(job, choice.decode_tiles, recorded), choice.decode_tiles,
+                    choice.batched_guidance, choice.prefetch_experts);
+    recording.record_forwards = true;
+    if (Fits(recording, limits)) choice = std::move(recording);
   }
 }
 

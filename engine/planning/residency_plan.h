@@ -38,6 +38,8 @@ struct MemoryJob {
   std::vector<int> expert_steps;  // number of steps of each expert
   // The memory that merging the job's LoRAs into each expert takes; empty: there are none.
   std::vector<uint64_t> expert_merging_bytes;
+  // Whether the transformers may keep recorded forwards on the device.
+  bool records_forwards = false;
   // Up to this many tokens, two forwards in one batch are faster than one after the other.
   int64_t most_tokens_batched = 0;
 };
@@ -60,6 +62,7 @@ struct ResidencyChoice {
   bool batched_guidance = false;
   // Whether the next expert's weights are copied while the one before it still computes.
   bool prefetch_experts = false;
+  bool record_forwards = false;
   TileGrid decode_tiles;
 
   StageMemory text_encoding;

@@ -12,8 +12,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/device/device_graph.h"
 #include "engine/device/device_name.h"
 #include "engine/device/plugin_loader.h"
+#include "engine/device/product_precision.h"
 #include "engine/monitor/machine_monitor.h"
 #include "engine/planning/device_budget.h"
 #include "engine/runtime/wan_engine.h"
@@ -52,6 +55,8 @@ absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu)
 
 LoadOptions MakeLoadOptions(const EngineOptions& options, at::Device device, at::ScalarType dtype) {
   LoadOptions load{device, dtype, options.residency};
+  load.h264 = options.h264;
+  if (options.record_forwards) load.graphs = MakeDeviceGraphRecorder(device);
   load.vae_precision = options.vae_precision.value_or(DefaultVaePrecision(DTypeLabel(dtype)));
   return load;
 }
@@ -102,8 +107,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   at::globalContext().lazyInitDevice(at::kCUDA);
   const auto device_index = static_cast<c10::DeviceIndex>(gpu);
   at::accelerator::setDeviceIndex(device_index);
-  // fp32 means fp32: products in TF32 only where the engine computes in bf16 anyway.
-  at::globalContext().setAllowTF32CuBLAS(false);
+  AddProductsInFp32();
+  // Convolutions in TF32 only where the engine computes in bf16 anyway.
   at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
   std::unique_ptr<NvmlDevice> nvml;
   if (absl::StatusOr<std::string> bus_id = CudaPciBusId(gpu); bus_id.ok()) {
@@ -129,6 +134,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& optio
   if (!gpu.ok()) return gpu.status();
   const absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, gpu->has_value());
   if (!dtype.ok()) return dtype.status();
+  if (!IsH264Preset(options.h264.preset) || options.h264.crf < kBestH264Crf ||
+      options.h264.crf > kWorstH264Crf) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "H.264 preset '", options.h264.preset, "' with crf ", options.h264.crf, "; must be one of ",
+        absl::StrJoin(kH264Presets, ", "), " with ", kBestH264Crf, " to ", kWorstH264Crf));
+  }
   if (options.cpu_threads > 0) at::set_num_threads(options.cpu_threads);
   try {
     if (gpu->has_value()) return MakeCudaEngine(options, **gpu, *dtype);

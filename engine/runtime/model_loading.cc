@@ -178,10 +178,12 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   auto model = std::make_shared<LoadedModel>();
   PipelineModel& pipeline = model->pipeline;
   pipeline.device = options.device;
+  pipeline.h264 = options.h264;
   PlannedModel& planned = pipeline.planned;
   planned = PlanCheckpoint(checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)),
                            options.residency);
   planned.vae_precision = options.vae_precision;
+  planned.records_forwards = options.graphs != nullptr;
   if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
 
   const std::span<const ExpertRole> roles = pipeline.planned.family->experts;
@@ -230,7 +232,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     if (absl::Status status =
             Take(NameOf(expert.component),
                  LoadWanTransformer(checkpoint.transformer(i), checkpoint.transformer_config(i),
-                                    {place.device, options.dtype, place.weights, options.stop}),
+                                    {.device = place.device,
+                                     .dtype = options.dtype,
+                                     .weights = place.weights,
+                                     .stop = options.stop,
+                                     .graphs = place.device.is_cpu() ? nullptr : options.graphs}),
                  expert.transformer);
         !status.ok()) {
       return status;

@@ -11,7 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
+#include "engine/api/h264.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/device/device_graph.h"
 #include "engine/pipeline/pipeline_model.h"
 
 namespace wan {
@@ -43,6 +45,9 @@ struct LoadOptions {
   std::stop_token stop = {};
   // The VAE's where a request does not state one.
   VaePrecision vae_precision = VaePrecision::kFp32;
+  // Records forwards of small videos; null: every forward launches its kernels.
+  std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
+  H264Options h264;
 };
 
 // Loads all components. Errors name the file and the tensor; nothing stays in memory then. Call it

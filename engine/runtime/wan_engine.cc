@@ -359,11 +359,17 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
     bool may_be_dropped;
   };
   std::vector<Movable> movable;
+  std::vector<std::shared_ptr<LoadedModel>> others;
   uint64_t held = 0;
+  uint64_t recorded = 0;
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [name, other] : models_) {
       if (other.get() == model) continue;
+      others.push_back(other);
+      for (const Expert& expert : other->pipeline.experts) {
+        recorded += static_cast<uint64_t>(expert.transformer->RecordedBytes());
+      }
       for (size_t i = 0; i < other->weights.size(); ++i) {
         if (other->weights[i] == nullptr) continue;
         held += static_cast<uint64_t>(other->weights[i]->DeviceBytes());
@@ -375,6 +381,13 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
     }
   }
   return CatchTorchErrors("making room for another model", [&]() -> absl::Status {
+    if (held + recorded + needed_bytes > limit) {
+      for (const std::shared_ptr<LoadedModel>& other : others) {
+        for (const Expert& expert : other->pipeline.experts) {
+          expert.transformer->RecordForwards(false);
+        }
+      }
+    }
     for (const auto& [weights, policy, may_be_dropped] : movable) {
       if (held + needed_bytes <= limit) break;
       const auto bytes = static_cast<uint64_t>(weights->DeviceBytes());

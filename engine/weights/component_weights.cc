@@ -398,6 +398,7 @@ void ComponentWeights::Fetch(Group& group, const at::Tensor& device,
 }
 
 void ComponentWeights::Bind(Group& group, const at::Tensor& device) {
+  ++placement_;
   group.patch = nullptr;
   group.torn = false;
   auto* const base = static_cast<std::byte*>(device.mutable_data_ptr());
@@ -409,6 +410,7 @@ void ComponentWeights::Bind(Group& group, const at::Tensor& device) {
 }
 
 void ComponentWeights::Unbind(Group& group) {
+  ++placement_;
   for (const Tensor& tensor : group.tensors) {
     tensor.storage.unsafeGetStorageImpl()->set_data_ptr_noswap(
         at::DataPtr(nullptr, tensor.storage.device()));

@@ -107,6 +107,9 @@ class ComponentWeights {
   void Drop();
   // Whether all groups are on the device or being copied there.
   bool IsUp() const;
+  // A number that changes whenever a tensor's memory does: what remembers the address of a weight
+  // may use it as long as this is the same. Patches change weights where they lie and leave it.
+  uint64_t Placement() const { return placement_; }
   WeightSizes Sizes() const;
   // The device memory held now, in bytes. Does not wait for a move.
   int64_t DeviceBytes() const { return device_bytes_; }
@@ -175,8 +178,8 @@ class ComponentWeights {
   void EndFeed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fetch(Group& group, const at::Tensor& device, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void Bind(Group& group, const at::Tensor& device);
-  static void Unbind(Group& group);
+  void Bind(Group& group, const at::Tensor& device);
+  void Unbind(Group& group);
   void Arrive(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Arrived, and patched as it is wanted.
   void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -204,6 +207,7 @@ class ComponentWeights {
   const std::unique_ptr<WeightMover> mover_;
   std::atomic<int64_t> host_bytes_ = 0;
   std::atomic<int64_t> device_bytes_ = 0;
+  std::atomic<uint64_t> placement_ = 0;
   const Home home_;
   const std::shared_ptr<const WeightSource> source_;
   const FeedLimits feed_limits_;

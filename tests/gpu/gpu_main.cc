@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "engine/device/plugin_loader.h"
+#include "engine/device/product_precision.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no GPU: %s\n", error.what_without_backtrace());
     return 1;
   }
-  at::globalContext().setAllowTF32CuBLAS(false);
+  wan::AddProductsInFp32();
   at::globalContext().setAllowTF32CuDNN(false);
   return RUN_ALL_TESTS();
 }

@@ -8,11 +8,13 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/models/wan/forward_graphs.h"
 #include "engine/models/wan/patches.h"
 #include "engine/models/wan/timestep_rows.h"
 #include "engine/models/wan/transformer_cost.h"
@@ -53,24 +55,28 @@ class WanTextConditioning final : public TextConditioning {
  public:
   WanTextConditioning(const VideoTransformer* owner, int64_t batch,
                       std::shared_ptr<TokenTables> tables)
-      : owner_(owner), batch_(batch), tables_(std::move(tables)) {}
+      : owner_(owner), id_(NextId()), batch_(batch), tables_(std::move(tables)) {}
 
   int64_t batch() const override { return batch_; }
 
-  int64_t Bytes() const override {
-    int64_t bytes = 0;
-    for (const at::Tensor& layer : layers) bytes += static_cast<int64_t>(layer.nbytes());
-    return bytes;
-  }
+  int64_t Bytes() const override { return static_cast<int64_t>(layers.nbytes()); }
 
   const VideoTransformer* owner() const { return owner_; }
+  // Tells texts apart: no two have the same.
+  uint64_t id() const { return id_; }
   TokenTables& tables() const { return *tables_; }
 
-  // For each block keys and values, [B, text_len, 2, heads, head_dim].
-  std::vector<at::Tensor> layers;
+  // Keys and values of all blocks, [blocks, B, text_len, 2, heads, head_dim].
+  at::Tensor layers;
 
  private:
+  static uint64_t NextId() {
+    static std::atomic<uint64_t> last = 0;
+    return ++last;
+  }
+
   const VideoTransformer* const owner_;
+  const uint64_t id_;
   const int64_t batch_;
   const std::shared_ptr<TokenTables> tables_;
 };
@@ -122,17 +128,25 @@ class BlockGate {
 class WanTransformer final : public VideoTransformer {
  public:
   WanTransformer(const TransformerConfig& config, const AttentionLimits& attention_limits,
-                 WeightLoader& loader)
+                 std::shared_ptr<DeviceGraphRecorder> recorder, WeightLoader& loader)
       : config_(config),
         attention_limits_(attention_limits),
         device_(loader.device()),
         dtype_(loader.dtype()),
         weights_(LoadTransformerWeights(loader, config)),
-        weight_bytes_(loader.bytes()) {}
+        weight_bytes_(loader.bytes()),
+        graphs_(recorder == nullptr ? nullptr
+                                    : std::make_unique<ForwardGraphs>(std::move(recorder))) {}
 
   const TransformerConfig& config() const override { return config_; }
 
   int64_t WeightBytes() const override { return weight_bytes_; }
+
+  void RecordForwards(bool record) override {
+    records_ = record && graphs_ != nullptr;
+    if (!records_ && graphs_ != nullptr) graphs_->Release();
+  }
+  int64_t RecordedBytes() const override { return graphs_ == nullptr ? 0 : graphs_->Bytes(); }
 
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
       std::span<const at::Tensor> contexts, const WorkGate& gate) override;
@@ -152,8 +166,13 @@ class WanTransformer final : public VideoTransformer {
   // timestep does not change from step to step.
   const at::Tensor& IndexOf(TimestepRows rows, TokenTables& tables) const;
 
+  // The forward itself: it queues work on the device and copies nothing to it. It uses the blocks
+  // of `weights` one by one; null: all of them are there.
+  absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
+                                     ComponentWeights* weights, const WorkGate& gate) const;
+
   // The time embedding of each timestep, [timesteps, dim].
-  at::Tensor EmbedTime(const std::vector<double>& timesteps) const;
+  at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
   absl::Status SelfAttention(const TransformerBlockWeights& block, int64_t batch,
@@ -171,6 +190,8 @@ class WanTransformer final : public VideoTransformer {
   const at::ScalarType dtype_;
   const TransformerWeights weights_;
   const int64_t weight_bytes_;
+  const std::unique_ptr<ForwardGraphs> graphs_;  // null: nothing can be recorded
+  bool records_ = false;
 
   // The tables that the latest prepared texts share, as long as these live.
   std::weak_ptr<TokenTables> tables_;
@@ -208,16 +229,18 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareT
   tables_ = tables;
   auto conditioning = std::make_shared<WanTextConditioning>(this, batch, std::move(tables));
   const size_t count = weights_.blocks.size();
+  const at::Tensor layers =
+      at::empty({static_cast<int64_t>(count), rows, 2 * config_.dim}, options);
+  conditioning->layers = layers.view(
+      {static_cast<int64_t>(count), batch, config_.text_len, 2, config_.num_heads, head_dim()});
   for (size_t i = 0; i < count; ++i) {
     weights_.memory->Use(weights_.TextGroup(i),
                          i + 1 < count ? weights_.TextGroup(i + 1) : weights_.VideoGroup(0));
     const TransformerBlockWeights& block = weights_.blocks[i];
-    at::Tensor packed = at::empty({rows, 2 * config_.dim}, options);
+    at::Tensor packed = layers.select(0, static_cast<int64_t>(i));
     Linear(states, block.cross_kv.weight, block.cross_kv.bias, packed);
     at::Tensor keys = packed.narrow(1, 0, config_.dim);
     RmsNormRope(keys, block.cross_k_norm, config_.eps, /*rotary=*/{});
-    conditioning->layers.push_back(
-        packed.view({batch, config_.text_len, 2, config_.num_heads, head_dim()}));
     if (absl::Status status = gate.Pass(TextBlockFlops(config_, batch)); !status.ok())
       return status;
   }
@@ -246,15 +269,48 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   absl::StatusOr<TimestepRows> timestep_rows = FindTimestepRows(timestep, batch, tokens);
   if (!timestep_rows.ok()) return timestep_rows.status();
 
+  ForwardInputs inputs;
+  inputs.latents = latents.to(device_);
+  // A wait for the device here would leave it idle while the first kernels are launched.
+  inputs.sinusoids =
+      SinusoidalEmbedding(at::tensor(timestep_rows->timesteps, at::kDouble), config_.freq_dim)
+          .to(device_, /*non_blocking=*/true);
+  inputs.text = conditioning->layers;
+  const ForwardShape shape{batch, grid, *timestep_rows};
+  inputs.index = IndexOf(*std::move(timestep_rows), conditioning->tables());
+  inputs.rotary = RotaryOf(grid, conditioning->tables());
+
+  const double flops = TransformerForwardFlops(config_, tokens, batch);
+  if (!records_ || flops > kMostGraphedFlops || !weights_.memory->IsUp()) {
+    return Compute(shape, inputs, weights_.memory.get(), gate);
+  }
+  // What a graph reads must have arrived and been patched before the graph begins.
+  weights_.memory->UseAll();
+  at::Tensor flow = graphs_->Run(
+      {shape, conditioning->id(), weights_.memory->Placement(),
+       static_cast<int64_t>(ForwardBytes(config_, tokens, batch, at::elementSize(dtype_)))},
+      inputs, [&](const ForwardInputs& recorded) {
+        return Compute(shape, recorded, /*weights=*/nullptr, /*gate=*/{}).value();
+      });
+  if (absl::Status status = gate.Pass(flops); !status.ok()) return status;
+  return flow;
+}
+
+absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
+                                                   const ForwardInputs& inputs,
+                                                   ComponentWeights* weights,
+                                                   const WorkGate& gate) const {
+  const auto& [batch, grid, timestep_rows] = shape;
+  const int64_t tokens = grid[0] * grid[1] * grid[2];
+  const at::Tensor& index = inputs.index;
   // A block's own vectors of the modulation are needed before the block's turn.
   const size_t count = weights_.blocks.size();
   const auto use_block = [&](size_t block) {
-    weights_.memory->Use(weights_.VideoGroup(block), weights_.VideoGroup((block + 1) % count));
+    if (weights == nullptr) return;
+    weights->Use(weights_.VideoGroup(block), weights_.VideoGroup((block + 1) % count));
   };
   use_block(0);
-  const at::Tensor time = EmbedTime(timestep_rows->timesteps);
-  const at::Tensor& index = IndexOf(*std::move(timestep_rows), conditioning->tables());
-  const at::Tensor& rotary = RotaryOf(grid, conditioning->tables());
+  const at::Tensor time = EmbedTime(inputs.sinusoids);
   // Six vectors for each timestep, to which every block adds its own.
   const at::Tensor time_modulation =
       at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
@@ -270,7 +326,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
     return rows * columns * static_cast<int64_t>(at::elementSize(dtype));
   };
   Activations acts;
-  acts.residual = at::linear(ToPatches(latents.to(device_), grid, config_.patch_size),
+  acts.residual = at::linear(ToPatches(inputs.latents, grid, config_.patch_size),
                              weights_.patch_embedding.weight, weights_.patch_embedding.bias);
   acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
   acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
@@ -285,13 +341,14 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
 
-    if (absl::Status status = SelfAttention(block, batch, rotary, acts, block_gate); !status.ok()) {
+    if (absl::Status status = SelfAttention(block, batch, inputs.rotary, acts, block_gate);
+        !status.ok()) {
       return status;
     }
     if (absl::Status status = block_gate.AfterSelfAttention(); !status.ok()) return status;
     GateResidualNorm(acts.narrow, attention.gate, acts.residual, block.cross_norm_scale,
                      block.cross_norm_shift, index, config_.eps, acts.narrow);
-    CrossAttention(block, conditioning->layers[i], acts);
+    CrossAttention(block, inputs.text.select(0, static_cast<int64_t>(i)), acts);
     GateResidualNorm(acts.narrow, /*gate=*/{}, acts.residual, feed_forward.factor,
                      feed_forward.shift, index, config_.eps, acts.narrow);
     FeedForward(block, acts);
@@ -402,12 +459,8 @@ const at::Tensor& WanTransformer::IndexOf(TimestepRows rows, TokenTables& tables
   return tables.index;
 }
 
-at::Tensor WanTransformer::EmbedTime(const std::vector<double>& timesteps) const {
-  const at::Tensor sinusoids =
-      SinusoidalEmbedding(at::tensor(timesteps, at::kDouble), config_.freq_dim);
-  // A wait for the device here would leave it idle while the first kernels are launched.
-  const at::Tensor input = sinusoids.to(device_, /*non_blocking=*/true);
-  return at::linear(at::silu(at::linear(input, weights_.time_in.weight, weights_.time_in.bias)),
+at::Tensor WanTransformer::EmbedTime(const at::Tensor& sinusoids) const {
+  return at::linear(at::silu(at::linear(sinusoids, weights_.time_in.weight, weights_.time_in.bias)),
                     weights_.time_out.weight, weights_.time_out.bias);
 }
 
@@ -433,7 +486,7 @@ absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
   static_assert(kCpuAttentionLimits.fewest_queries == kFewestCpuQueries);
   const AttentionLimits limits = options.attention_limits.value_or(
       options.device.is_cpu() ? kCpuAttentionLimits : AttentionLimits());
-  auto transformer = std::make_unique<WanTransformer>(config, limits, loader);
+  auto transformer = std::make_unique<WanTransformer>(config, limits, options.graphs, loader);
   if (!loader.status().ok()) return loader.status();
   return transformer;
 }

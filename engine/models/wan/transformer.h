@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/device/device_graph.h"
 #include "engine/models/video_transformer.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/weights/component_weights.h"
@@ -27,6 +28,9 @@ struct TransformerOptions {
   // Up to which size the self-attention of a block is one kernel, between two of which a gate is
   // passed; unset: those of the kind of device.
   std::optional<AttentionLimits> attention_limits = {};
+  // Records the forwards of small videos, whose kernels take less time than their launches; null:
+  // none are recorded.
+  std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. Returns the weight

@@ -76,8 +76,8 @@ WeightGroups TransformerWeightGroups(const TransformerConfig& config) {
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,
                                int64_t element_bytes) {
   MemoryWalk walk;
-  walk.Touch(texts * config.text_len * 2 * config.dim * element_bytes);
-  return static_cast<uint64_t>(config.num_layers) * walk.peak();
+  walk.Touch(config.num_layers * texts * config.text_len * 2 * config.dim * element_bytes);
+  return walk.peak();
 }
 
 uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
@@ -119,6 +119,20 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const auto head = walk.Take(rows * patch * config.out_channels * kFp32);
   walk.Touch(rows * patch * config.out_channels * kFp32);  // the same as a video
   return walk.peak();
+}
+
+uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
+                              int64_t element_bytes) {
+  if (TransformerForwardFlops(config, tokens, batch) > kMostGraphedFlops) return 0;
+  const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
+  const int64_t rows = batch * tokens;
+  MemoryWalk walk;
+  const auto latents = walk.Take(rows * patch * config.in_channels * kFp32);
+  const auto sinusoids = walk.Take(2 * config.freq_dim * kFp32);
+  const auto text =
+      walk.Take(config.num_layers * batch * config.text_len * 2 * config.dim * element_bytes);
+  // The forward's own walk has the tables and the result.
+  return walk.peak() + ForwardBytes(config, tokens, batch, element_bytes);
 }
 
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {

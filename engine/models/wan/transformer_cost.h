@@ -29,6 +29,17 @@ uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
 uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                       int64_t element_bytes);
 
+// Forwards with more floating-point operations than this are not recorded as graphs
+// (forward_graphs.h): the launches of their kernels take a GPU less time than the kernels, 3 ms for
+// 30 blocks beside 8 ms on an H200.
+inline constexpr double kMostGraphedFlops = 5e12;
+
+// Returns the memory that the transformer keeps between forwards for a recorded one of this size:
+// its inputs with a copy of the text, its result, and what its kernels compute in. 0 if it is too
+// large to be recorded.
+uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
+                              int64_t element_bytes);
+
 // Floating-point operations of one block, for `batch` videos of `tokens` tokens each.
 struct BlockFlops {
   double self_attention = 0;

@@ -250,6 +250,48 @@ TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
   EXPECT_TRUE(roomy->batched_guidance);
 }
 
+TEST(PlanMemoryTest, SmallVideosRecordTheirForwardsWhereThatFits) {
+  const GenerationRequest small = SizedRequest(256, 256, 5);
+  const auto launched = PlanOn(OneExpert(), small, 0);
+  ASSERT_TRUE(launched.ok()) << launched.status();
+  EXPECT_FALSE(launched->record_forwards) << "a model that records nothing";
+
+  PlannedModel model = OneExpert();
+  model.records_forwards = true;
+  const auto recorded = PlanOn(model, small, 0);
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  EXPECT_TRUE(recorded->record_forwards);
+  ASSERT_TRUE(recorded->batched_guidance);
+  const uint64_t bytes = RecordedForwardBytes(model.transformer, recorded->tokens, 2, 2) +
+                         RecordedForwardBytes(model.transformer, recorded->tokens, 1, 2);
+  ASSERT_GT(bytes, 0u);
+  // It stays beside everything else.
+  for (const char* const stage : {"T5_Encoding", "Step_0_Inference", "VAE_Decoding"}) {
+    EXPECT_GE(StageOf(*recorded, stage).activation_bytes,
+              StageOf(*launched, stage).activation_bytes + bytes)
+        << stage;
+  }
+  EXPECT_GT(recorded->peak_device_bytes, launched->peak_device_bytes);
+
+  const auto tight = PlanOn(model, small, launched->peak_device_bytes);
+  ASSERT_TRUE(tight.ok()) << "no job is refused for it: " << tight.status();
+  EXPECT_FALSE(tight->record_forwards);
+  EXPECT_EQ(tight->peak_device_bytes, launched->peak_device_bytes);
+
+  const auto large = PlanOn(model, SizedRequest(1280, 704, 121), 0);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_FALSE(large->record_forwards);
+}
+
+TEST(PlanMemoryTest, StreamedWeightsRecordNothing) {
+  PlannedModel model = OneExpert();
+  model.records_forwards = true;
+  model.components[1].policy = Policy::kStream;
+  const auto plan = PlanOn(model, SizedRequest(256, 256, 5), 0);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_FALSE(plan->record_forwards);
+}
+
 TEST(PlanMemoryTest, ExpertsAreStreamedOnlyWhereForwardsAreLongEnoughToHideThem) {
   // Room for one expert and a little more.
   const PlannedModel model = TwoExperts();

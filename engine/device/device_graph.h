@@ -1,0 +1,39 @@
+// Work of a GPU that is recorded once and then queued as one piece: that costs the host one call
+// instead of one for every kernel.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <memory>
+
+namespace wan {
+
+// Recorded work. Its kernels read and write the addresses that they had when they were recorded, so
+// whoever owns that memory must destroy the graph before the memory moves.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+
+  // Queues the work where LibTorch computes for the calling thread. Throws what LibTorch throws.
+  virtual void Replay() = 0;
+};
+
+// Thread-safe.
+class DeviceGraphRecorder {
+ public:
+  virtual ~DeviceGraphRecorder() = default;
+
+  // Calls `work` and records what it queues on the device, which does nothing of it yet. `work` may
+  // neither wait for the device nor copy between it and the host. What it allocates on the device
+  // comes from memory that all graphs of the device share: the tensors that `work` leaves to its
+  // caller keep their memory, and the rest is overwritten by the next graph that is replayed.
+  // Throws what `work` throws, and c10::Error if the device cannot record it; nothing is recorded
+  // then, and the device computes as before.
+  virtual std::unique_ptr<DeviceGraph> Record(const std::function<void()>& work) = 0;
+};
+
+// Returns null for a CPU, and for a GPU whose plug-in is not loaded.
+std::shared_ptr<DeviceGraphRecorder> MakeDeviceGraphRecorder(c10::Device device);
+
+}  // namespace wan

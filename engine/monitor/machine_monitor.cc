@@ -8,6 +8,9 @@ namespace {
 
 // Most age at which a GPM sample still stands for now.
 constexpr int64_t kGpmFreshNanos = 25'000'000;
+// Most age at which the other readings of the machine still stand for now: the kernel counts
+// processor time in steps of this length.
+constexpr int64_t kReadingsFreshNanos = 10'000'000;
 // NVML refreshes the counters at this interval, so closer samples have no useful difference.
 constexpr int64_t kGpmShortestNanos = 100'000'000;
 
@@ -16,8 +19,8 @@ constexpr int64_t kGpmShortestNanos = 100'000'000;
 class MachineMonitor::Probe final : public ResourceProbe {
  public:
   explicit Probe(MachineMonitor& monitor) : monitor_(monitor) {
-    ticks_ = ReadCpuTicks();
     absl::MutexLock lock(&monitor.mutex_);
+    ticks_ = monitor.ReadingsNow().ticks;
     gpm_ = monitor.GpmNow();
     if (monitor.allocator_ != nullptr) {
       start_ = monitor.FoldPeak();
@@ -33,18 +36,14 @@ class MachineMonitor::Probe final : public ResourceProbe {
 
   ResourceUsage Finish() override {
     ResourceUsage usage;
-    const std::optional<CpuTicks> ticks = ReadCpuTicks();
-    usage.cpu_percent = CpuPercent(ticks_, ticks);
-    usage.process_cpu_percent = ProcessCpuPercent(ticks_, ticks);
-    if (const auto memory = ReadSystemMemory()) usage.system_memory_used_bytes = memory->used_bytes;
-    if (const auto memory = ReadProcessMemory()) {
-      usage.process_memory_peak_bytes = memory->peak_resident_bytes;
-    }
-    if (const NvmlDevice* const nvml = monitor_.nvml_.get()) {
-      usage.gpu_memory_used_bytes = nvml->ReadMemoryUsedBytes();
-      if (gpm_ == nullptr) usage.sm_activity_percent = nvml->ReadUtilizationPercent();
-    }
     absl::MutexLock lock(&monitor_.mutex_);
+    const Readings& now = monitor_.ReadingsNow();
+    usage.cpu_percent = CpuPercent(ticks_, now.ticks);
+    usage.process_cpu_percent = ProcessCpuPercent(ticks_, now.ticks);
+    usage.system_memory_used_bytes = now.system_memory_used_bytes;
+    usage.process_memory_peak_bytes = now.process_memory_peak_bytes;
+    usage.gpu_memory_used_bytes = now.gpu_memory_used_bytes;
+    if (gpm_ == nullptr) usage.sm_activity_percent = now.gpu_utilization_percent;
     if (gpm_ != nullptr) usage.sm_activity_percent = monitor_.SmActivitySince(*gpm_);
     if (start_.has_value()) {
       usage.gpu_memory_start_bytes = start_->now;
@@ -75,6 +74,24 @@ MachineMonitor::MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorPr
   absl::MutexLock lock(&mutex_);
   last_ticks_ = ReadCpuTicks();
   interval_gpm_ = GpmNow();
+}
+
+const MachineMonitor::Readings& MachineMonitor::ReadingsNow() {
+  const int64_t now = clock_.MonotonicNanos();
+  if (readings_.has_value() && now - readings_->nanos < kReadingsFreshNanos) return *readings_;
+  Readings readings{.nanos = now, .ticks = ReadCpuTicks()};
+  if (const auto memory = ReadSystemMemory()) {
+    readings.system_memory_used_bytes = memory->used_bytes;
+  }
+  if (const auto memory = ReadProcessMemory()) {
+    readings.process_memory_peak_bytes = memory->peak_resident_bytes;
+  }
+  if (nvml_ != nullptr) {
+    readings.gpu_memory_used_bytes = nvml_->ReadMemoryUsedBytes();
+    // With GPM nobody asks for it.
+    if (newest_gpm_ == nullptr) readings.gpu_utilization_percent = nvml_->ReadUtilizationPercent();
+  }
+  return readings_.emplace(readings);
 }
 
 std::shared_ptr<const MachineMonitor::TimedGpmSample> MachineMonitor::GpmNow() {

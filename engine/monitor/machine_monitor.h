@@ -53,6 +53,19 @@ class MachineMonitor final : public DeviceMonitor {
     std::unique_ptr<GpmSample> sample;
   };
 
+  // What the machine says about itself; every figure may be absent.
+  struct Readings {
+    int64_t nanos = 0;
+    std::optional<CpuTicks> ticks;
+    std::optional<uint64_t> system_memory_used_bytes;
+    std::optional<uint64_t> process_memory_peak_bytes;
+    std::optional<uint64_t> gpu_memory_used_bytes;
+    std::optional<double> gpu_utilization_percent;
+  };
+
+  // Returns the last readings if they are recent enough, else new ones: they take files of the
+  // kernel and calls to the driver, a third of a millisecond in all.
+  const Readings& ReadingsNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the last sample if it is recent enough, else a new one; null without GPM. A sample is a
   // call to the driver, and stages of small videos begin and end hundreds of times a second.
   std::shared_ptr<const TimedGpmSample> GpmNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -77,6 +90,7 @@ class MachineMonitor final : public DeviceMonitor {
   std::optional<CpuTicks> last_ticks_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const TimedGpmSample> interval_gpm_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const TimedGpmSample> newest_gpm_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Readings> readings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan

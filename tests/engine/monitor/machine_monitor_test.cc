@@ -40,6 +40,10 @@ class FakeGpmSample final : public GpmSample {
 class FakeNvml final : public NvmlDevice {
  public:
   explicit FakeNvml(bool has_gpm) : has_gpm_(has_gpm) {}
+
+  uint64_t memory_used = 500;
+  mutable uint64_t memory_reads = 0;
+
   GpuCounters Read() const override {
     GpuCounters counters;
     counters.name = "Fake GPU";
@@ -48,7 +52,10 @@ class FakeNvml final : public NvmlDevice {
     counters.utilization_percent = 77;
     return counters;
   }
-  std::optional<uint64_t> ReadMemoryUsedBytes() const override { return 500; }
+  std::optional<uint64_t> ReadMemoryUsedBytes() const override {
+    ++memory_reads;
+    return memory_used;
+  }
   std::optional<double> ReadUtilizationPercent() const override { return 77; }
   std::unique_ptr<GpmSample> TakeGpmSample() const override {
     if (!has_gpm_) return nullptr;
@@ -144,6 +151,22 @@ TEST(MachineMonitorTest, ManyStretchesShareAFewGpmSamples) {
   }
   // One at the start, then one every 26 ms.
   EXPECT_EQ(whole->Finish().sm_activity_percent, 10.0 * 38);
+}
+
+TEST(MachineMonitorTest, ManyStretchesShareAReadingOfTheMachine) {
+  fakes::FakeClock clock;
+  auto owned = std::make_unique<FakeNvml>(true);
+  FakeNvml& nvml = *owned;
+  MachineMonitor monitor("cuda:0", nullptr, std::move(owned), clock);
+  ResourceUsage last;
+  for (int i = 0; i < 100; ++i) {
+    last = monitor.StartProbe()->Finish();
+    clock.Advance(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(nvml.memory_reads, 10u) << "one in 10 ms";
+  EXPECT_EQ(last.gpu_memory_used_bytes, 500u);
+  nvml.memory_used = 600;
+  EXPECT_EQ(monitor.StartProbe()->Finish().gpu_memory_used_bytes, 600u);
 }
 
 TEST(MachineMonitorTest, SmActivityOfTheDeviceIsThatSinceTheSampleBefore) {

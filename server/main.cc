@@ -109,7 +109,8 @@ int Serve(const ServerConfig& config) {
 
   auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
                                config.residency_policies, config.device_memory_limit, config.gpm,
-                               ParseVaePrecision(config.vae_precision)});
+                               ParseVaePrecision(config.vae_precision), config.record_forwards,
+                               H264Options{config.h264_preset, config.h264_crf}});
   if (!engine.ok()) return CouldNotStart(logger, engine.status());
   // The main thread waits for signals, so a lost device sends it one.
   static std::atomic<bool> device_lost = false;

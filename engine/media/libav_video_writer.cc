@@ -8,13 +8,13 @@
 namespace wan {
 namespace {
 
-using NamedOptions = std::vector<std::pair<const char*, const char*>>;
+using NamedOptions = std::vector<std::pair<const char*, std::string>>;
 
 // Options by name; whatever nobody takes stays.
 class Options {
  public:
   explicit Options(const NamedOptions& options) {
-    for (const auto& [name, value] : options) av_dict_set(&options_, name, value, 0);
+    for (const auto& [name, value] : options) av_dict_set(&options_, name, value.c_str(), 0);
   }
   ~Options() { av_dict_free(&options_); }
   Options(const Options&) = delete;
@@ -102,7 +102,7 @@ absl::Status LibavVideoWriter::OpenEncoder(const LibavVideoKind& kind, const Lib
   encoder_->framerate = {format_.fps, 1};
   encoder_->gop_size =
       std::max(1, static_cast<int>(std::lround(kind.seconds_per_keyframe * format_.fps)));
-  encoder_->thread_count = 0;  // as many as help
+  encoder_->thread_count = kind.threads;
   if ((muxer_->oformat->flags & AVFMT_GLOBALHEADER) != 0) {
     encoder_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   }

@@ -25,8 +25,9 @@ struct LibavVideoKind {
   AVColorTransferCharacteristic color_transfer;
   AVColorRange color_range;
   double seconds_per_keyframe;  // 0: every frame is a keyframe
-  std::vector<std::pair<const char*, const char*>> encoder_options;
-  std::vector<std::pair<const char*, const char*>> container_options;
+  std::vector<std::pair<const char*, std::string>> encoder_options;
+  std::vector<std::pair<const char*, std::string>> container_options;
+  int threads = 0;  // 0: as many as the encoder finds useful
 };
 
 // Converts RGB24 into a frame of the kind's pixel format.

@@ -60,8 +60,7 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMp4Writer(const std::string& pa
       .color_transfer = AVCOL_TRC_BT709,
       .color_range = AVCOL_RANGE_MPEG,
       .seconds_per_keyframe = 2,
-      // Near the eye's limit; a preset whose speed does not hold the decoder up.
-      .encoder_options = {{"crf", "16"}, {"preset", "fast"}},
+      .encoder_options = {{"crf", std::to_string(format.h264.crf)}, {"preset", format.h264.preset}},
       // The index goes to the front, so that a player can begin before it has the whole file.
       .container_options = {{"movflags", "+faststart"}},
   };

@@ -9,13 +9,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
+#include "engine/api/h264.h"
 
 namespace wan {
 
 struct VideoFormat {
   int width = 0;  // pixels
   int height = 0;
-  int fps = 0;  // frames per second
+  int fps = 0;            // frames per second
+  H264Options h264 = {};  // of kMp4
 };
 
 // A video file that is open for writing. Not thread-safe: one thread at a time may use it. After an

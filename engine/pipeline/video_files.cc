@@ -67,12 +67,14 @@ absl::Status VideoFiles::WriteLatents(const at::Tensor& latents) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriters() {
+absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriters(
+    const H264Options& h264) {
   std::vector<std::unique_ptr<VideoWriter>> writers;
   for (const OutputFile& output : outputs_) {
     if (output.kind == OutputKind::kLatents || lost_.contains(&output)) continue;
-    absl::StatusOr<std::unique_ptr<VideoWriter>> writer = OpenVideoWriter(
-        output.kind, output.path, {plan_.shape.width, plan_.shape.height, *plan_.request.fps});
+    absl::StatusOr<std::unique_ptr<VideoWriter>> writer =
+        OpenVideoWriter(output.kind, output.path,
+                        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, h264});
     if (!writer.ok()) {
       if (absl::Status status = GoOnWithout(output, writer.status()); !status.ok()) return status;
     } else if (IsOptional(output)) {
@@ -92,7 +94,7 @@ absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGr
                                          const WorkGate& gate,
                                          const std::function<void(const at::Tensor&)>& on_frames) {
   if (gate.RequestedStop()) return gate.Pass();
-  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers = OpenWriters();
+  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers = OpenWriters(model.h264);
   if (!writers.ok()) return writers.status();
   FrameEncoder encoder(*std::move(writers), recorder);
   // The encoder may be the slower of the two, and the decoder waits for it.

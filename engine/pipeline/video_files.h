@@ -47,7 +47,7 @@ class VideoFiles {
   bool IsOptional(const OutputFile& output) const { return &output != outputs_.data(); }
   // Returns OK if the job may go on without the output, else `status`.
   absl::Status GoOnWithout(const OutputFile& output, const absl::Status& status);
-  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters();
+  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters(const H264Options& h264);
   absl::Status WriteFramesOnce(const at::Tensor& latents, const TileGrid& tiles,
                                const PipelineModel& model, Recorder& recorder, const WorkGate& gate,
                                const std::function<void(const at::Tensor&)>& on_frames);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/api/engine.h"
+#include "engine/api/h264.h"
 #include "engine/api/residency.h"
 #include "server/config/host_port.h"
 #include "server/config/model_lora.h"
@@ -72,6 +73,11 @@ struct ServerConfig {
   std::string dtype;
   // The name of a VaePrecision. If empty, Complete sets the default beside `dtype`.
   std::string vae_precision;
+  // Whether forwards of very small videos are recorded on a GPU and replayed.
+  bool record_forwards = true;
+  // How MP4 files are encoded: libx264's preset and its constant rate factor.
+  std::string h264_preset = H264Options().preset;
+  int h264_crf = H264Options().crf;
   // Number of threads that compute one operator on the CPU; 0: one for each core.
   int cpu_threads = 0;
   // Most device memory that the process uses, in bytes; 0: all that is free.

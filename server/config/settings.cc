@@ -196,6 +196,12 @@ absl::Status SetModelRoots(const Values& values, ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckH264Preset(const std::string& preset) {
+  return IsH264Preset(preset)
+             ? absl::OkStatus()
+             : MustBe(preset, absl::StrCat("one of ", absl::StrJoin(kH264Presets, ", ")));
+}
+
 absl::Status CheckVaePrecision(const std::string& precision) {
   return ParseVaePrecision(precision).has_value() ? absl::OkStatus()
                                                   : MustBe(precision, "fp32, tf32, fp16 or bf16");
@@ -446,6 +452,15 @@ std::vector<Setting> MakeSettings() {
            "precision in which the video autoencoder computes, unless a request states one; "
            "unset: fp32 with dtype fp32, else fp16",
            &C::vae_precision, CheckVaePrecision),
+      Choice<bool>("record_forwards", "true|false",
+                   "replay recorded forwards of videos that are so small that a GPU waits for "
+                   "launches; the results have the same bits",
+                   Setting::Form::kNumber, &C::record_forwards, {{"true", true}, {"false", false}}),
+      Text("h264_preset", "ultrafast|superfast|veryfast|faster|fast",
+           "libx264's preset for MP4 files: faster ones leave the processors more time",
+           &C::h264_preset, CheckH264Preset),
+      Integer("h264_crf", "constant rate factor of MP4 files: lower is better and larger",
+              &C::h264_crf, kBestH264Crf, kWorstH264Crf),
       Integer("cpu_threads",
               "number of threads that compute one operator on the CPU; 0: one for each core",
               &C::cpu_threads, 0, 4096),

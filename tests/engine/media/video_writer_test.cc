@@ -16,6 +16,7 @@ extern "C" {
 #include <filesystem>
 #include <functional>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "tests/engine/raw_tensors.h"
@@ -228,6 +229,28 @@ TEST_F(VideoWriterTest, Mp4IsWhatEveryPlayerTakes) {
   EXPECT_EQ(file.color_range, AVCOL_RANGE_MPEG);
   EXPECT_EQ(file.keyframes, 2);  // one every two seconds: a player can seek
   ExpectEvenTimes(file, 24, 61);
+}
+
+TEST_F(VideoWriterTest, Mp4IsEncodedAsTheOptionsSay) {
+  const auto size_with = [&](const H264Options& options) {
+    VideoFormat format{128, 96, 24};
+    std::vector<Rgb24> frames;
+    for (unsigned t = 0; t < 12; ++t) frames.push_back(Noise(format, t));
+    format.h264 = options;
+    const std::string path = Path("options.mp4");
+    WriteVideo(OutputKind::kMp4, path, format, frames);
+    return std::filesystem::file_size(path);
+  };
+  const H264Options defaults;
+  EXPECT_LT(size_with({defaults.preset, kWorstH264Crf}), size_with(defaults) / 4);
+  EXPECT_GT(size_with({defaults.preset, kBestH264Crf}), size_with(defaults));
+  std::set<uintmax_t> sizes;
+  for (const char* const preset : kH264Presets) {
+    ASSERT_TRUE(IsH264Preset(preset));
+    sizes.insert(size_with({preset, defaults.crf}));
+  }
+  EXPECT_EQ(sizes.size(), kH264Presets.size()) << "each preset makes another file";
+  EXPECT_FALSE(IsH264Preset("placebo"));
 }
 
 // Colours by BT.709's formulas, not by the library that converted them.

@@ -33,6 +33,14 @@ bool HasFusedConvolution(const at::Tensor& weight, Spread spread, bool allow_tf3
   return supports != nullptr && supports(weight, spread, allow_tf32);
 }
 
+bool HasFusedConvolutions(at::Device device) {
+  if (!device.is_cuda()) return false;
+  constexpr int64_t kChannels = 96;
+  const at::Tensor weight =
+      at::empty({kChannels, kChannels, 1, 1, 1}, at::TensorOptions(device).dtype(at::kHalf));
+  return HasFusedConvolution(weight, Spread::kNone, /*allow_tf32=*/false);
+}
+
 void ConvolveFused(const FusedConvolution& convolution, at::Tensor& out) {
   RECORD_USER_SCOPE_WITH_INPUTS("wan::convolve_fused",
                                 (std::vector<c10::IValue>{out, convolution.weight}));

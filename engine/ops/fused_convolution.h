@@ -52,6 +52,9 @@ inline constexpr bool CanAddDuplicate(int64_t addend_channels, int64_t out_chann
   return addend_channels == out_channels || addend_channels == 2 * out_channels;
 }
 
+// Returns whether the device has the kernel at all.
+bool HasFusedConvolutions(at::Device device);
+
 // Writes the convolution to `out`, dense in ConvolutionLayout: [1, C, T, H, W] where
 // T = leading zeros + frames - kt + 1, twice as many for Spread::kFrames; [1, C, T, 2 H, 2 W] for
 // Spread::kPixels. Throws c10::Error if HasFusedConvolution is false for the kernel.

@@ -40,6 +40,8 @@ struct PlannedModel {
   int64_t element_bytes = 4;  // size of the dtype in which transformers and text encoder compute
   VaePrecision vae_precision = VaePrecision::kFp32;  // of requests that do not state one
   std::vector<PlannedLora> loras;
+  // Whether the device has the kernels of engine/ops/fused_convolution.h for the autoencoder.
+  bool fuses_convolutions = false;
   // Whether the transformers record forwards of small videos as graphs, where memory allows it.
   bool records_forwards = false;
 

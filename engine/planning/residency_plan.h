@@ -24,6 +24,7 @@ struct MemoryJob {
   VaeConfig vae;
   int64_t element_bytes = 4;  // size of the compute dtype of transformers and text encoder
   VaePrecision vae_precision = VaePrecision::kFp32;
+  bool fuses_convolutions = false;  // the autoencoder's, PlannedModel::fuses_convolutions
   LatentSize latents;
   int64_t tokens = 0;       // in one forward
   int64_t text_tokens = 0;  // in the longer text

@@ -13,6 +13,7 @@
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
+#include "engine/ops/fused_convolution.h"
 #include "engine/planning/host_memory.h"
 #include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
@@ -184,6 +185,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
                            options.residency);
   planned.vae_precision = options.vae_precision;
   planned.records_forwards = options.graphs != nullptr;
+  planned.fuses_convolutions = planned.components.back().policy != ResidencyPolicy::kCpu &&
+                               HasFusedConvolutions(options.device);
   if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
 
   const std::span<const ExpertRole> roles = pipeline.planned.family->experts;

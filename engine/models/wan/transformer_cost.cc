@@ -101,6 +101,7 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   MemoryWalk walk;
   const auto rotary = walk.Take(tokens * head_dim * kFp32);
   const auto index = walk.Take(rows * 4);
+  const auto sinusoids = walk.Take(2 * config.freq_dim * kFp32);
   const auto time = walk.Take(2 * config.dim * kFp32);
   const auto time_modulation = walk.Take(modulation);
   auto patches = walk.Take(rows * config.in_channels * patch * kFp32);

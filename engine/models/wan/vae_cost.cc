@@ -15,6 +15,8 @@ constexpr int64_t kFp32 = 4;
 constexpr size_t kEncoder = 1;  // groups of the weights
 constexpr size_t kDecoder = 2;
 constexpr int64_t kHistory = 2;  // frames that a convolution over three looks back at
+// engine/ops/fused_convolution.h, which is no header without LibTorch.
+constexpr int64_t kFusedChannelBytes = 64;
 
 // An activation.
 struct Feature {
@@ -29,7 +31,10 @@ struct Feature {
 class VaeWalk {
  public:
   VaeWalk(const VaeConfig& config, int64_t element_bytes)
-      : config_(config), element_bytes_(element_bytes) {}
+      : config_(config), element_bytes_(element_bytes), normed_bytes_(element_bytes) {}
+  // With the kernels of fused_convolution.h, which read `normed_bytes` a value behind a norm.
+  VaeWalk(const VaeConfig& config, int64_t element_bytes, int64_t normed_bytes)
+      : config_(config), element_bytes_(element_bytes), normed_bytes_(normed_bytes), fused_(true) {}
 
   // The whole of Decode / Encode; chunks after the third repeat it.
   void Decode(const LatentSize& size);
@@ -50,6 +55,28 @@ class VaeWalk {
     return Make(channels, x.frames, x.height, x.width);
   }
 
+  // Whether a convolution with so many channels of output is one kernel (Supports in
+  // engine/ops/convolution_sm90.cu, which also asks for whole chunks of the input's channels).
+  bool IsFused(int64_t out) const {
+    constexpr int64_t kFewChannels = 16;
+    return fused_ && (out % 192 == 0 || out % 128 == 0 || out % 96 == 0 || out <= kFewChannels);
+  }
+
+  // CausalConv3d where it is one kernel: the new frames are written beside the history, the last of
+  // them where they stay as the next one.
+  Feature FusedConv(const Feature& x, int64_t out, MemoryWalk::Block* given, int64_t value_bytes) {
+    const int64_t chunk = kFusedChannelBytes / value_bytes;
+    const int64_t channels = (x.channels + chunk - 1) / chunk * chunk;
+    const int64_t frame = channels * x.height * x.width * value_bytes;
+    const auto fresh = walk_.Take(std::max<int64_t>(x.frames - kHistory, 0) * frame);
+    MemoryWalk::Block next = walk_.Take(kHistory * frame);
+    if (given != nullptr) given->Free();
+    Feature y = MakeLike(x, out);
+    SkipSlot();
+    histories_[slot_ - 1] = std::move(next);
+    return y;
+  }
+
   // A convolution's history is taken when it first runs and kept to the end of the video.
   void Remember(int64_t frames, const Feature& x) {
     SkipSlot();
@@ -66,6 +93,10 @@ class VaeWalk {
   // where the caller gives it away.
   Feature CausalConv(const Feature& x, int64_t out, int64_t out_frames, int64_t history,
                      MemoryWalk::Block* given = nullptr) {
+    if (history == kHistory && IsFused(out)) {
+      // What is given away has been normed.
+      return FusedConv(x, out, given, given != nullptr ? normed_bytes_ : element_bytes_);
+    }
     const auto window = walk_.Take(Bytes(x.channels, x.frames + history, x));
     if (given != nullptr) given->Free();
     Remember(history, x);
@@ -80,8 +111,10 @@ class VaeWalk {
   }
 
   Feature Residual(const Feature& x, int64_t out) {
-    Feature y = CausalConvOf(CausalConv(x, out), out);
-    if (x.channels != out) walk_.Touch(Bytes(out, x.frames, x));
+    // The first convolution reads its input behind a norm, too, though the block keeps it.
+    MemoryWalk::Block kept;
+    Feature y = CausalConvOf(CausalConv(x, out, x.frames, kHistory, &kept), out);
+    if (x.channels != out && !IsFused(out)) walk_.Touch(Bytes(out, x.frames, x));
     return y;
   }
 
@@ -111,6 +144,7 @@ class VaeWalk {
     } else if (temporal) {
       SkipSlot();
     }
+    if (IsFused(out)) return Make(out, x.frames * time_factor, 2 * x.height, 2 * x.width);
     x = Make(x.channels, x.frames * time_factor, 2 * x.height, 2 * x.width);
     return MakeLike(x, out);
   }
@@ -135,6 +169,8 @@ class VaeWalk {
 
   const VaeConfig& config_;
   const int64_t element_bytes_;
+  const int64_t normed_bytes_;
+  const bool fused_ = false;
   MemoryWalk walk_;
   std::deque<MemoryWalk::Block> histories_;
   MemoryWalk::Block on_its_way_;  // the last chunk's frames in 8 bits
@@ -236,12 +272,28 @@ void VaeWalk::Encode(const LatentSize& size) {
 }
 
 // The copies of weights that a pass makes: in 16 bits, also those of kTf32.
-uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, VaePrecision precision) {
+uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, VaePrecision precision,
+                           bool fused) {
   if (precision == VaePrecision::kFp32) return 0;
   const WeightGroups weights = VaeWeightGroups(config);
   int64_t bytes = 0;
-  for (const PackedWeight& weight : weights.groups()[group]) bytes += weight.Bytes(kFp32);
-  return static_cast<uint64_t>(bytes / 2);
+  for (const PackedWeight& weight : weights.groups()[group]) {
+    bytes += weight.Bytes(kFp32) / 2;
+    // KernelOverEnlargement makes four kernels of 2x2 of one of 3x3.
+    const TensorSpec& tensor = weight.tensors.front();
+    const bool enlarges = fused && group == kDecoder && tensor.shape.size() == 4 &&
+                          tensor.name.find(".resample.") != std::string::npos;
+    if (enlarges) bytes += weight.Bytes(ElementBytes(precision)) * 16 / 9;
+  }
+  return static_cast<uint64_t>(bytes);
+}
+
+// The walk of a pass on a GPU in this precision.
+VaeWalk WalkIn(const VaeConfig& config, VaePrecision precision, bool fused) {
+  const int64_t bytes = ElementBytes(precision);
+  if (!fused || precision == VaePrecision::kFp32) return {config, bytes};
+  constexpr int64_t kFp16 = 2;
+  return {config, bytes, kFp16};
 }
 
 }  // namespace
@@ -267,14 +319,18 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
   return walk.peak();
 }
 
-uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision) {
-  return DecodingBytes(config, size, ElementBytes(precision)) +
-         CopiedWeightBytes(config, kDecoder, precision);
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
+                       bool fused) {
+  VaeWalk walk = WalkIn(config, precision, fused);
+  walk.Decode(size);
+  return walk.peak() + CopiedWeightBytes(config, kDecoder, precision, fused);
 }
 
-uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision) {
-  return EncodingBytes(config, size, ElementBytes(precision)) +
-         CopiedWeightBytes(config, kEncoder, precision);
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
+                       bool fused) {
+  VaeWalk walk = WalkIn(config, precision, fused);
+  walk.Encode(size);
+  return walk.peak() + CopiedWeightBytes(config, kEncoder, precision, fused);
 }
 
 }  // namespace wan

@@ -24,8 +24,11 @@ uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
 // Returns the memory that VideoAutoencoder::Encode holds for a video with latents of `size`.
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
 
-// The same in a precision, with the copies of weights that a pass makes.
-uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision);
-uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision);
+// The same in a precision, with the copies of weights that a pass makes. `fused`: on a GPU that has
+// the kernels of engine/ops/fused_convolution.h, which need fewer copies of activations.
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
+                       bool fused);
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
+                       bool fused);
 
 }  // namespace wan

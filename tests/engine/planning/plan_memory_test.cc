@@ -462,8 +462,8 @@ TEST(MemoryEstimateTest, GrowsWithEverySize) {
     EXPECT_GT(vae({2, 44, 80}, 4), vae({1, 44, 80}, 4)) << "a later chunk has more frames";
     const auto in = [&](VaePrecision precision) {
       const LatentSize size{3, 44, 80};
-      return encode ? EncodingBytes(real.vae, size, precision)
-                    : DecodingBytes(real.vae, size, precision);
+      return encode ? EncodingBytes(real.vae, size, precision, false)
+                    : DecodingBytes(real.vae, size, precision, false);
     };
     EXPECT_EQ(in(VaePrecision::kFp32), vae({3, 44, 80}, 4));
     EXPECT_EQ(in(VaePrecision::kFp16), in(VaePrecision::kBf16)) << "which may take over";

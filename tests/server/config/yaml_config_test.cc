@@ -46,6 +46,9 @@ loras:
 device: cuda:1
 dtype: fp32
 vae_precision: bf16
+record_forwards: false
+h264_preset: superfast
+h264_crf: 20
 cpu_threads: 3
 gpm: false
 device_memory_limit: 24GiB

@@ -101,6 +101,39 @@ TEST_P(VaeCostTest, WalksHoldWhatIsAllocated) {
   ExpectWithin(memory.peak() + static_cast<uint64_t>(pixels), EncodingBytes(config, size, kFp32));
 }
 
+// The allocator's peaks on an H200 (docs/gpu.md), whose kernels need no copies that a CPU's do: the
+// walk of those has no oracle on a CPU.
+TEST(FusedVaeCostTest, TheEstimateIsWhatWasMeasured) {
+  constexpr double kGiB = 1 << 30;
+  struct Measured {
+    const char* model;
+    LatentSize size;
+    bool encodes;
+    VaePrecision precision;
+    double gib;
+  };
+  const LatentSize of_5b{31, 44, 80};
+  const LatentSize of_a14b{21, 90, 160};
+  for (const auto& [name, size, encodes, precision, gib] :
+       {Measured{"ti2v-5b", of_5b, false, VaePrecision::kFp16, 6.28},
+        Measured{"ti2v-5b", of_5b, false, VaePrecision::kTf32, 7.64},
+        Measured{"t2v-a14b", of_a14b, false, VaePrecision::kFp16, 6.21},
+        Measured{"t2v-a14b", of_a14b, false, VaePrecision::kTf32, 7.63},
+        Measured{"t2v-a14b", of_a14b, true, VaePrecision::kFp16, 5.32},
+        Measured{"t2v-a14b", of_a14b, true, VaePrecision::kTf32, 7.34}}) {
+    SCOPED_TRACE(testing::Message() << name << " " << NameOf(precision) << " " << encodes);
+    const VaeConfig config = FindSyntheticModel(name).value().vae;
+    const auto estimate = [&](bool fused) {
+      const uint64_t bytes = encodes ? EncodingBytes(config, size, precision, fused)
+                                     : DecodingBytes(config, size, precision, fused);
+      return static_cast<double>(bytes) / kGiB;
+    };
+    EXPECT_GE(estimate(true), gib - 0.005) << "the figures are rounded";
+    EXPECT_LE(estimate(true), 1.015 * gib);
+    EXPECT_GT(estimate(false), 1.04 * gib);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, VaeCostTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 

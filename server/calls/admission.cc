@@ -16,16 +16,25 @@ Admission::Admission(const AdmissionLimits& limits, std::function<void(int64_t b
     : limits_(limits), freed_(std::move(freed)) {}
 
 absl::StatusOr<Admission::Lease> Admission::Request(int64_t bytes) {
+  bool too_many = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (bytes <= limits_.small_request_bytes ||
-        stats_.request_bytes + bytes <= limits_.request_bytes) {
+    if (stats_.requests >= limits_.requests) {
+      too_many = true;
+    } else if (bytes <= limits_.small_request_bytes ||
+               stats_.request_bytes + bytes <= limits_.request_bytes) {
+      ++stats_.requests;
       stats_.request_bytes += bytes;
       return Lease([this, bytes] { ReleaseRequest(bytes); });
     }
     ++stats_.refused_requests;
   }
   Freed(bytes);
+  if (too_many) {
+    return ServerBusyError(
+        absl::StrCat("the server works on ", limits_.requests, " requests, which is its limit"),
+        kTryAgain);
+  }
   return ServerBusyError(
       absl::StrCat("the server works on requests of ", limits_.request_bytes >> 20,
                    " MiB at most, and this one of ", bytes, " bytes does not fit now"),
@@ -71,6 +80,7 @@ AdmissionStats Admission::Stats() const {
 void Admission::ReleaseRequest(int64_t bytes) {
   {
     absl::MutexLock lock(&mutex_);
+    --stats_.requests;
     stats_.request_bytes -= bytes;
   }
   Freed(bytes);

@@ -23,10 +23,13 @@ struct AdmissionLimits {
   // Open downloads, in all and over one connection.
   int downloads = 256;
   int downloads_per_connection = 64;
+  // Requests of any size that are read or worked on.
+  int requests = 8'192;
 };
 
 struct AdmissionStats {
   int64_t request_bytes = 0;
+  int requests = 0;
   int streams = 0;
   int downloads = 0;
   int64_t refused_requests = 0;
@@ -62,7 +65,8 @@ class Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // RESOURCE_EXHAUSTED (SERVER_BUSY) with a retry delay if there is no room for `bytes` now.
+  // RESOURCE_EXHAUSTED (SERVER_BUSY) with a retry delay if there is no room for one more request,
+  // or for `bytes`, now.
   absl::StatusOr<Lease> Request(int64_t bytes);
 
   // The same for one more stream.

@@ -86,6 +86,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
   absl::Status inserted = parts_.store.InsertAll(additions);
 
   std::optional<JobQueue::Place> behind;
+  int reach = 0;
   std::vector<wan::v1::Job> accepted;
   {
     const Lock lock(*this);
@@ -101,6 +102,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
       LiveJob& live = live_.at(job.name());
       live.accepting = false;
       queue_.MarkReady(job.name());
+      reach = std::max(reach, ReachOfChange());
       const std::optional<JobQueue::Place> place = queue_.PlaceOf(job.name());
       if (!behind.has_value() || (place.has_value() && *place < *behind)) behind = place;
       if (job.request().has_deadline()) {
@@ -113,7 +115,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
     }
   }
   if (!inserted.ok()) return inserted;
-  if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false);
+  if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false, reach);
   return accepted;
 }
 
@@ -270,12 +272,14 @@ wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view re
 void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view reason) {
   std::stop_source stop(std::nostopstate);
   std::optional<JobQueue::Place> behind;
+  int reach = 0;
   {
     const Lock lock(*this);
     LiveJob* const live = FindLive(job);
     if (live == nullptr) return;
     if (live->stored.job.state() == wan::v1::JOB_STATE_QUEUED) {
       behind = queue_.PlaceOf(job);
+      reach = ReachOfChange();
       queue_.Remove(job);
       FinishCancelled(*live, cause, reason);
     } else if (live->stored.job.state() == wan::v1::JOB_STATE_RUNNING &&
@@ -287,7 +291,7 @@ void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view 
   }
   // Without the lock, because it runs callbacks of the engine.
   stop.request_stop();
-  if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false);
+  if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false, reach);
 }
 
 std::optional<wan::v1::Job> JobTable::Find(const std::string& job) const {
@@ -404,20 +408,29 @@ wan::v1::Event JobTable::QueuedEvent(const wan::v1::Job& job, const QueueSum& be
   return event;
 }
 
-void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate) {
-  for (std::optional<JobQueue::Place> next = from; next.has_value();) {
+int JobTable::ReachOfChange() {
+  // The n-th change reaches 4 jobs for each unit of the greatest power of two that divides n.
+  ++changes_;
+  const auto power = static_cast<int>(std::min<uint64_t>(changes_ & -changes_, 1 << 24));
+  return std::max(kEntriesAtOnce, 4 * power);
+}
+
+void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate, int reach) {
+  std::optional<JobQueue::Place> next = from;
+  for (; next.has_value() && reach > 0; reach -= kEntriesAtOnce) {
     const Lock lock(*this);
-    next = queue_.Visit(*next, kEntriesAtOnce, [&](QueueEntry& entry, const QueueSum& before) {
-      mutex_.AssertHeld();
-      if (estimate) {
-        entry.estimate = Estimate(entry.model, entry.work.get());
-        account_.Estimate(entry.job, entry.estimate);
-      }
-      if (!entry.ready || !WorthAnnouncing(entry.announced_position, before.jobs)) return;
-      entry.announced_position = before.jobs;
-      wan::v1::Event event = QueuedEvent(live_.at(entry.job).stored.job, before);
-      parts_.log.Append({entry.job, std::nullopt, {std::move(event)}, std::nullopt});
-    });
+    next = queue_.Visit(
+        *next, std::min(reach, kEntriesAtOnce), [&](QueueEntry& entry, const QueueSum& before) {
+          mutex_.AssertHeld();
+          if (estimate) {
+            entry.estimate = Estimate(entry.model, entry.work.get());
+            account_.Estimate(entry.job, entry.estimate);
+          }
+          if (!entry.ready || !WorthAnnouncing(entry.announced_position, before.jobs)) return;
+          entry.announced_position = before.jobs;
+          wan::v1::Event event = QueuedEvent(live_.at(entry.job).stored.job, before);
+          parts_.log.Append({entry.job, std::nullopt, {std::move(event)}, std::nullopt});
+        });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -189,10 +190,16 @@ class JobTable {
   wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Appends a Queued event to every job from `from` on whose position changed enough to be worth
-  // one. Takes the lock for some jobs at a time. If `estimate` is true, it also estimates them
-  // anew.
-  void AnnouncePositions(JobQueue::Place from, bool estimate) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Appends a Queued event to each of the first `reach` jobs from `from` on whose position changed
+  // enough to be worth one. Takes the lock for some jobs at a time. If `estimate` is true, it also
+  // estimates them anew.
+  void AnnouncePositions(JobQueue::Place from, bool estimate,
+                         int reach = std::numeric_limits<int>::max()) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns how many of the jobs behind one that was added or removed should look at their
+  // positions. All need not: the position of a job far back is told when it has halved or doubled,
+  // for which it takes many changes. The job at position p looks after every p/4 changes, so that
+  // a change costs the logarithm of the queue's length on average; all look when a job begins.
+  int ReachOfChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
   // Estimates the time until the running job and those summed up in `before` have ended.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
@@ -240,6 +247,7 @@ class JobTable {
   mutable int64_t looked_at_before_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable int64_t most_entries_at_once_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_age_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // jobs that were added or removed
   std::string running_ ABSL_GUARDED_BY(mutex_);   // empty: none
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // OK: jobs are accepted and begun
   std::map<wan::v1::JobState, int64_t> ended_ ABSL_GUARDED_BY(mutex_);

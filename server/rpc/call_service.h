@@ -114,6 +114,14 @@ class CallService : public grpc::Service {
               WorkerPool& pool)
       : name_(name), gatekeeper_(gatekeeper), admission_(admission), pool_(pool) {}
 
+  // How long the reader of a stream may leave a message untaken before the call is cancelled.
+  static constexpr absl::Duration kLongestStall = absl::Seconds(60);
+  // Ends the streams of methods that are added after this when their readers stall. Both must
+  // outlive the streams.
+  void EndStalledStreams(Clock& clock, WakeTimer& timer) {
+    stall_.emplace(StallWatch::Options{clock, timer, kLongestStall});
+  }
+
   // `work` is (const Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) where
   // it needs to know who calls. It runs on the pool, and the answer is what it returns.
   template <typename Request, typename Response, typename Work>
@@ -179,6 +187,9 @@ class CallService : public grpc::Service {
               std::shared_ptr<Stream<Message>> stream = make(*context, *std::move(admitted));
               stream->Keep(*std::move(place));
               stream->Answer(call);
+              if (stall_.has_value()) {
+                stream->EndIfStalled(*stall_, [context] { context->TryCancel(); });
+              }
               return Stream<Message>::Begin(std::move(stream));
             }));
   }
@@ -237,6 +248,7 @@ class CallService : public grpc::Service {
   const Gatekeeper& gatekeeper_;
   Admission& admission_;
   WorkerPool& pool_;
+  std::optional<StallWatch::Options> stall_;
   std::list<std::string> paths_;  // gRPC keeps pointers to them
 };
 

@@ -21,6 +21,8 @@ constexpr int kMaxRequestBytes = 64 << 20;
 constexpr size_t kGrpcBytes = size_t{512} << 20;
 // Calls of one connection at a time; further ones wait at the caller.
 constexpr int kCallsPerConnection = 1'000;
+// Bytes of a call's metadata, as HTTP/2 counts them: 32 for each entry besides its text.
+constexpr int kMetadataBytes = 8 << 10;
 // How a caller is noticed that vanished without a word, and how often one may ask the same of us.
 constexpr int kKeepaliveMillis = 20'000;
 constexpr int kKeepaliveTimeoutMillis = 10'000;
@@ -60,6 +62,7 @@ absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services,
   grpc::ResourceQuota quota("wanserve");
   builder.SetResourceQuota(quota.Resize(kGrpcBytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);

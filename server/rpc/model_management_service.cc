@@ -133,6 +133,7 @@ class ModelManagementService final : public CallService {
         stopping_(std::move(stopping)),
         timer_(clock),
         heartbeat_{clock, timer_, heartbeat_interval} {
+    EndStalledStreams(clock, timer_);
     AddUnary<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse>(
         "ListModels",
         [this](const wan::v1::ListModelsRequest& request) { return models_.List(request); });

@@ -4,7 +4,9 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -12,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
+#include "server/calls/stall_watch.h"
 #include "server/calls/worker_pool.h"
 #include "server/rpc/status_conversion.h"
 
@@ -43,6 +46,12 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   // The call that the stream answers; its resource is checked before the first message. Before
   // Begin.
   void Answer(std::shared_ptr<Call> call) { call_ = std::move(call); }
+
+  // Calls `cancel`, which ends the call, when the reader has not taken a message for so long.
+  // Before Begin.
+  void EndIfStalled(const StallWatch::Options& options, std::function<void()> cancel) {
+    stall_.emplace(options, std::move(cancel));
+  }
 
   // There may be something to send. Any thread, at any time; does not block.
   void Wake() {
@@ -78,6 +87,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
 
  private:
   void OnWriteDone(bool ok) final {
+    if (stall_.has_value()) stall_->End();
     {
       absl::MutexLock lock(&mutex_);
       if (!ok) abandoned_ = true;
@@ -94,6 +104,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
   void OnDone() final {
+    if (stall_.has_value()) stall_->Stop();  // the call is gone when this returns
     OnOver();
     const std::shared_ptr<Stream> last = std::move(self_);
   }
@@ -130,6 +141,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
             absl::MutexLock lock(&mutex_);
             if (abandoned_) break;
           }
+          if (stall_.has_value()) stall_->Begin();
           this->StartWrite(&message_);
           return;
         }
@@ -151,6 +163,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
   WorkerPool& pool_;
+  std::optional<StallWatch> stall_;
   Admission::Lease place_;
   std::shared_ptr<Call> call_;
   bool entered_ = false;  // whether the call's resource was checked; Pump's only

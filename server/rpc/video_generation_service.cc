@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "google/protobuf/empty.pb.h"
 #include "server/calls/admission.h"
@@ -20,26 +19,18 @@ namespace {
 // The contract allows 1 MiB. Smaller chunks bound what streams hold that nobody reads: each has one
 // as a message and once more on its way.
 constexpr size_t kChunkBytes = size_t{256} << 10;
-// How long a reader may leave a chunk before the download is ended.
-constexpr absl::Duration kLongestStall = absl::Seconds(60);
 
 class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
  public:
   struct Shared {
     JobService& jobs;
-    Clock& clock;
     Admission& admission;
-    WakeTimer& timer;
     WorkerPool& pool;
   };
 
-  DownloadStream(grpc::CallbackServerContext& context, wan::v1::DownloadArtifactRequest request,
-                 const Shared& shared)
-      : Stream(shared.pool), request_(std::move(request)), shared_(shared), context_(&context) {}
-
-  ~DownloadStream() override {
-    if (!timer_key_.empty()) shared_.timer.Remove(timer_key_);
-  }
+  DownloadStream(const grpc::CallbackServerContext& context,
+                 wan::v1::DownloadArtifactRequest request, const Shared& shared)
+      : Stream(shared.pool), request_(std::move(request)), shared_(shared), peer_(context.peer()) {}
 
  private:
   Next Produce(wan::v1::DownloadArtifactResponse* chunk, absl::Status* status) override {
@@ -55,15 +46,13 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
       return Next::kEnd;
     }
     chunk->set_data(*std::move(data));
-    absl::MutexLock lock(&mutex_);
-    produced_ = shared_.clock.Now();
     // The metadata is sent also when nothing is left to read.
     return first || !chunk->data().empty() ? Next::kMessage : Next::kEnd;
   }
 
   // Takes a place, and opens the file.
   absl::Status Begin(wan::v1::DownloadArtifactResponse* chunk) {
-    auto place = shared_.admission.Download(context_->peer());
+    auto place = shared_.admission.Download(peer_);
     if (!place.ok()) return place.status();
     place_ = *std::move(place);
     absl::StatusOr<JobService::OpenedArtifact> opened =
@@ -71,40 +60,14 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
     if (!opened.ok()) return opened.status();
     reader_.emplace(std::move(opened->reader));
     *chunk->mutable_artifact() = std::move(opened->artifact);
-    // Weak: the timer must not keep a stream whose call is over.
-    timer_key_ = shared_.timer.Add([weak = weak_from_this()] {
-      const auto stream = weak.lock();
-      if (stream != nullptr) static_cast<DownloadStream&>(*stream).LookForStall();
-    });
-    shared_.timer.WakeAt(timer_key_, shared_.clock.Now() + kLongestStall);
     return absl::OkStatus();
-  }
-
-  // On the timer's thread.
-  void LookForStall() {
-    absl::MutexLock lock(&mutex_);
-    if (context_ == nullptr) return;
-    const absl::Time end = produced_ + kLongestStall;
-    if (shared_.clock.Now() >= end) {
-      context_->TryCancel();
-    } else {
-      shared_.timer.WakeAt(timer_key_, end);
-    }
-  }
-
-  void OnOver() override {
-    absl::MutexLock lock(&mutex_);
-    context_ = nullptr;
   }
 
   const wan::v1::DownloadArtifactRequest request_;
   const Shared shared_;
+  const std::string peer_;
   Admission::Lease place_;
   std::optional<ArtifactReader> reader_;
-  std::string timer_key_;
-  absl::Mutex mutex_;
-  grpc::CallbackServerContext* context_;  // gRPC's; cleared, under the lock, when the call is over
-  absl::Time produced_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 class VideoGenerationService final : public CallService {
@@ -114,8 +77,9 @@ class VideoGenerationService final : public CallService {
       : CallService(wan::v1::VideoGeneration::service_full_name(), gatekeeper, admission, pool),
         jobs_(jobs),
         timer_(clock),
-        download_{jobs, clock, admission, timer_, pool},
+        download_{jobs, admission, pool},
         events_{jobs, {clock, timer_, heartbeat_interval}, pool} {
+    EndStalledStreams(clock, timer_);
     AddStream<wan::v1::GenerateRequest, wan::v1::Event>(
         "Generate", [this](grpc::CallbackServerContext& context, auto admitted) {
           return std::make_shared<GenerateStream>(context, std::move(admitted), events_);

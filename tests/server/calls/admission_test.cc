@@ -44,6 +44,20 @@ TEST(AdmissionTest, RequestsMayHaveTheirBytesTogetherAndSmallOnesAlwaysPass) {
   EXPECT_EQ(admission.Stats().request_bytes, 60);
 }
 
+TEST(AdmissionTest, RequestsAreLimitedHoweverSmall) {
+  AdmissionLimits limits = kLimits;
+  limits.requests = 2;
+  Admission admission(limits);
+  auto first = admission.Request(1);
+  auto second = admission.Request(0);
+  ASSERT_TRUE(first.ok() && second.ok());
+  ExpectBusy(admission.Request(0).status());
+  EXPECT_EQ(admission.Stats().requests, 2);
+  EXPECT_EQ(admission.Stats().refused_requests, 1);
+  first = absl::CancelledError();
+  EXPECT_TRUE(admission.Request(1).ok());
+}
+
 TEST(AdmissionTest, StreamsAreLimited) {
   Admission admission(kLimits);
   auto first = admission.Stream();

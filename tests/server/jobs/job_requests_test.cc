@@ -263,6 +263,34 @@ TEST_F(JobRequestsTest, WaitingJobsHearOfTheirPlaceAtReasonableCost) {
                                   "queued 2", "queued 1", "queued 0"));
 }
 
+TEST_F(JobRequestsTest, AJobFarBackHearsOfManyThatGoBeforeIt) {
+  options_.queue_capacity = 2'000;
+  Open();
+  engine_->Hold("T5_Encoding");
+  Create();
+  engine_->AwaitHeld("T5_Encoding");
+  std::string watched;
+  for (int i = 0; i <= 300; ++i) watched = Create();
+  EXPECT_EQ(Get(watched).queue_position(), 300);
+  wan::v1::GenerationRequest urgent = Request();
+  urgent.set_priority(1);
+  std::vector<std::string> before;
+  for (int i = 0; i < 1'200; ++i) before.push_back(Create(urgent));
+  // No job has begun or ended meanwhile. It hears when its position has doubled, or soon after.
+  BlockingReader reader(*service_, watched);
+  EXPECT_EQ(reader.Next()->queued().position(), 300);
+  const int doubled = reader.Next()->queued().position();
+  EXPECT_GE(doubled, 600);
+  EXPECT_LE(doubled, 750);
+  const int again = reader.Next()->queued().position();
+  EXPECT_GE(again, 2 * doubled);
+  for (const std::string& job : before) ASSERT_TRUE(service_->Cancel(job, "").ok());
+  const int halved = reader.Next()->queued().position();
+  EXPECT_LE(halved, again / 2);
+  EXPECT_GE(halved, again / 4);
+  engine_->Release("T5_Encoding");
+}
+
 TEST_F(JobRequestsTest, NoCallWalksAQueueOfThousandsUnderTheLock) {
   options_.queue_capacity = 6'000;
   Open();

@@ -1,6 +1,8 @@
 // What a caller cannot make the server do, over real channels: docs/limits.md.
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -161,6 +163,103 @@ TEST_F(LimitsTest, AConnectionHasItsDownloadsWhichShareOneFile) {
   while (Begin(video, &status) == nullptr) {
   }
   for (const auto& download : downloads) download->context.TryCancel();
+}
+
+TEST_F(LimitsTest, AConnectionHasAThousandCallsAtATime) {
+  StartServing();
+  engine_.Hold("T5_Encoding");
+  const std::string job = MustCreate().name();
+  engine_.AwaitHeld("T5_Encoding");
+  struct Watch {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<wan::v1::Event>> reader;
+  };
+  wan::v1::WatchJobRequest request;
+  request.set_name(job);
+  wan::v1::Event event;
+  std::list<Watch> watches;
+  for (int i = 0; i < 1'000; ++i) {
+    Watch& watch = watches.emplace_back();
+    watch.reader = video_->WatchJob(&watch.context, request);
+    ASSERT_TRUE(watch.reader->Read(&event)) << i;
+  }
+  // One more waits at the caller until another ends.
+  std::atomic<bool> answered = false;
+  grpc::ClientContext context;
+  std::thread further([&] {
+    const auto reader = video_->WatchJob(&context, request);
+    wan::v1::Event first;
+    answered = reader->Read(&first);
+    context.TryCancel();
+  });
+  // Other connections have calls of their own.
+  const auto other = wan::v1::VideoGeneration::NewStub(Connect());
+  wan::v1::GetJobRequest get;
+  get.set_name(job);
+  wan::v1::Job found;
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext of_other;
+    EXPECT_TRUE(other->GetJob(&of_other, get, &found).ok());
+  }
+  EXPECT_EQ(Scrape().Value("wan_grpc_streams"), 1'000);
+  EXPECT_FALSE(answered);
+  watches.front().context.TryCancel();
+  further.join();
+  EXPECT_TRUE(answered);
+  for (Watch& watch : watches) watch.context.TryCancel();
+  engine_.Release("T5_Encoding");
+}
+
+TEST_F(LimitsTest, ACallsMetadataMayHaveEightKibibytes) {
+  StartServing();
+  wan::v1::ListJobsResponse jobs;
+  // What gRPC itself sends, with the 32 bytes for each entry, takes less than 1 KiB.
+  grpc::ClientContext fits;
+  fits.AddMetadata("x-long", std::string(7 << 10, 'x'));
+  const grpc::Status listed = video_->ListJobs(&fits, {}, &jobs);
+  EXPECT_TRUE(listed.ok()) << listed.error_code() << " " << listed.error_message();
+  grpc::ClientContext too_long;
+  too_long.AddMetadata("x-long", std::string(8 << 10, 'x'));
+  EXPECT_EQ(video_->ListJobs(&too_long, {}, &jobs).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // gRPC may close the connection; others go on.
+  grpc::ClientContext next;
+  EXPECT_TRUE(wan::v1::VideoGeneration::NewStub(Connect())->ListJobs(&next, {}, &jobs).ok());
+}
+
+TEST_F(LimitsTest, EventsThatNobodyReadsEnd) {
+  StartServing();
+  // More than gRPC takes for a reader that does not read.
+  engine_.FailAt("T5_Encoding", absl::InternalError(std::string(16 << 20, 'x')));
+  const std::string job = MustCreate().name();
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = wan::v1::VideoGeneration::NewStub(grpc::CreateCustomChannel(
+      ToString(server_->grpc_address()), grpc::InsecureChannelCredentials(), arguments));
+  wan::v1::WatchJobRequest request;
+  request.set_name(job);
+  wan::v1::Event event;
+  {
+    grpc::ClientContext context;
+    const auto reader = stub->WatchJob(&context, request);
+    bool failed = false;
+    while (reader->Read(&event)) failed = event.has_failed();
+    EXPECT_TRUE(failed);
+    EXPECT_TRUE(reader->Finish().ok());
+  }
+  while (Scrape().Value("wan_grpc_streams") != 0) {
+  }
+  grpc::ClientContext context;
+  const auto reader = stub->WatchJob(&context, request);
+  ASSERT_TRUE(reader->Read(&event));
+  clock_.Advance(absl::Seconds(59));
+  EXPECT_EQ(Scrape().Value("wan_grpc_streams"), 1);
+  // What the server had just handed to gRPC may have begun the time anew.
+  while (Scrape().Value("wan_grpc_streams") == 1) clock_.Advance(absl::Seconds(60));
+  while (reader->Read(&event)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST_F(LimitsTest, ADownloadThatNobodyReadsEnds) {

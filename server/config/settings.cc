@@ -498,12 +498,14 @@ std::vector<Setting> MakeSettings() {
       {"warm_up_shapes", "WxHxFRAMES", "sizes of the warm-up run; unset: one small video",
        Setting::Form::kList, SetShapes, GetShapes},
       Choice<ShutdownMode>(
-          "shutdown_mode", "finish|requeue",
-          "what happens to the running job at SIGTERM: it may finish within the grace time, or it "
-          "stops and goes on after the restart",
+          "shutdown_mode", "auto|finish|requeue",
+          "what happens to the running job at SIGTERM: it may finish within the grace time, it "
+          "stops and goes on after the restart, or whichever of the two costs less (auto)",
           Setting::Form::kText, &C::shutdown_mode,
-          {{"finish", ShutdownMode::kFinish}, {"requeue", ShutdownMode::kRequeue}}),
-      Seconds("shutdown_grace_seconds", "seconds that shutdown_mode finish waits",
+          {{"auto", ShutdownMode::kAuto},
+           {"finish", ShutdownMode::kFinish},
+           {"requeue", ShutdownMode::kRequeue}}),
+      Seconds("shutdown_grace_seconds", "most seconds that shutdown_mode auto and finish wait",
               &C::shutdown_grace_seconds, 86'400),
       Seconds(
           "device_lost_grace_seconds",

@@ -4,6 +4,7 @@
 
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
+#include "server/jobs/stop_decision.h"
 
 namespace wan::server {
 namespace {
@@ -62,7 +63,12 @@ void Drainer::Join() {
 }
 
 void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view reason) {
-  if (mode == StopMode::kFinish) parts_.table.AwaitIdle(parts_.clock.Now() + limit);
+  const std::optional<RunningOutlook> outlook = parts_.table.Running();
+  if (!outlook.has_value()) return;
+  const absl::Duration time = TimeToFinish(mode, *outlook, limit);
+  const StopChoice choice{outlook->job, outlook->left, outlook->RestartCost(), time};
+  for (StateListener* listener : parts_.listeners) listener->OnStopChoice(choice);
+  parts_.table.AwaitIdle(parts_.clock.Now() + time);
   parts_.table.RequeueRunning(reason);
   parts_.table.AwaitIdle(absl::InfiniteFuture());
 }

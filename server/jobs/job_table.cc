@@ -12,10 +12,6 @@ namespace {
 
 constexpr char kCallerLostInStop[] = "caller went away (server stopped)";
 
-constexpr absl::Duration kShortestRetry = absl::Seconds(1);
-constexpr absl::Duration kUnknownRetry = absl::Seconds(5);
-constexpr absl::Duration kLongestRetry = absl::Minutes(1);
-
 // Positions below this are announced one by one, others when they halve or double. So a queue of N
 // jobs costs each job about log N events and not N.
 constexpr int kNearPosition = 4;
@@ -142,12 +138,6 @@ std::optional<wan::v1::Job> JobTable::Update(
   return updated;
 }
 
-JobTable::Outlook JobTable::OutlookFor(const std::string& owner, int priority) const {
-  const Lock lock(*this);
-  const QueueSum before = queue_.BeforeNew(owner, priority);
-  return {before.jobs, TimeUntil(before)};
-}
-
 std::optional<Attempt> JobTable::BeginNext() {
   std::optional<Attempt> attempt;
   {
@@ -195,7 +185,10 @@ void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> e
                            const std::optional<wan::v1::StepProgress>& progress) {
   const Lock lock(*this);
   LiveJob& live = live_.at(job);
-  if (progress.has_value()) *live.stored.job.mutable_progress() = *progress;
+  if (progress.has_value()) {
+    *live.stored.job.mutable_progress() = *progress;
+    live.progress_time = parts_.clock.Now();
+  }
   for (const wan::v1::Event& event : events) live.trace.Add(event);
   parts_.log.Append({job, std::nullopt, std::move(events), std::nullopt});
 }
@@ -434,49 +427,6 @@ void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate, int reach)
   }
 }
 
-std::optional<absl::Duration> JobTable::Estimate(const std::string& model,
-                                                 const PlannedWork* work) const {
-  if (work == nullptr) return std::nullopt;
-  const std::optional<double> seconds = parts_.estimator.Seconds(model, *work);
-  if (!seconds.has_value()) return std::nullopt;
-  return absl::Seconds(*seconds);
-}
-
-std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const {
-  if (before.unknown > 0) return std::nullopt;
-  absl::Duration time = before.estimate;
-  if (!running_.empty()) {
-    const LiveJob& live = live_.at(running_);
-    const std::optional<absl::Duration> whole =
-        Estimate(live.stored.job.request().model(), live.work.get());
-    if (!whole.has_value()) return std::nullopt;
-    const absl::Duration elapsed = parts_.clock.Now() - ToTime(live.stored.job.start_time());
-    time += std::max(*whole - elapsed, absl::ZeroDuration());
-  }
-  return time;
-}
-
-absl::Status JobTable::CheckQuota(const std::vector<NewJob>& jobs) const {
-  if (jobs.empty()) return absl::OkStatus();
-  const std::string& owner = jobs.front().stored.job.owner();
-  UsageAccount::Demand demand{static_cast<int>(jobs.size())};
-  for (const NewJob& job : jobs) {
-    demand.estimate +=
-        Estimate(job.stored.job.request().model(), job.work.get()).value_or(absl::ZeroDuration());
-  }
-  return account_.Admit(parts_.quotas.Of(owner), owner, demand, parts_.clock.Now(), [&](int n) {
-    mutex_.AssertHeld();
-    const std::optional<QueueSum> before = queue_.BeforeNth(owner, n);
-    return TimeUntil(before.value_or(QueueSum())).value_or(kUnknownRetry);
-  });
-}
-
-absl::Duration JobTable::RetryDelay() const {
-  const std::optional<absl::Duration> time = TimeUntil({});
-  if (!time.has_value()) return kUnknownRetry;
-  return std::clamp(*time, kShortestRetry, kLongestRetry);
-}
-
 void JobTable::RequeueLost(LiveJob& live, std::string_view reason) {
   wan::v1::Job& job = live.stored.job;
   if (HasOpenAttempt(job)) LoseAttempt(job, live.trace, parts_.steps_kept(job.name()));
@@ -547,29 +497,6 @@ wan::v1::Job JobTable::View(const LiveJob& live) const {
   AddEta(live, before, job);
   job.set_last_sequence(parts_.log.LastSequence(job.name()));
   return job;
-}
-
-void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before,
-                      wan::v1::Job& job) const {
-  const std::optional<absl::Duration> own = Estimate(job.request().model(), live.work.get());
-  if (!own.has_value()) return;
-  const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
-  absl::Duration p50;
-  absl::Duration p90;
-  if (before.has_value()) {
-    const std::optional<absl::Duration> start = TimeUntil(*before);
-    if (!start.has_value()) return;
-    p50 = (*start + *own) * spread.p50;
-    p90 = (*start + *own) * spread.p90;
-  } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
-    const absl::Duration elapsed = parts_.clock.Now() - ToTime(job.start_time());
-    p50 = std::max(*own * spread.p50 - elapsed, absl::ZeroDuration());
-    p90 = std::max(*own * spread.p90 - elapsed, absl::ZeroDuration());
-  } else {
-    return;
-  }
-  job.set_eta_seconds(absl::ToDoubleSeconds(p50));
-  job.set_eta_p90_seconds(absl::ToDoubleSeconds(p90));
 }
 
 }  // namespace wan::server

@@ -29,6 +29,7 @@
 #include "server/jobs/job_sinks.h"
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
+#include "server/jobs/stop_decision.h"
 #include "server/jobs/time_estimator.h"
 #include "server/quota/quotas.h"
 #include "server/quota/usage_account.h"
@@ -150,6 +151,8 @@ class JobTable {
   // After this, Accept refuses with DEVICE_LOST and BeginNext returns nullopt. The state of no job
   // changes.
   void LoseDevice();
+  // What is known of the running job; nothing if there is none.
+  std::optional<RunningOutlook> Running() const;
   // Waits until no job runs. Returns false if one still runs at `deadline`.
   bool AwaitIdle(absl::Time deadline);
   // Asks the running job to stop and be requeued, for a reason that its Requeued event tells.
@@ -167,6 +170,7 @@ class JobTable {
     // How long the running attempt was estimated to take when it began.
     std::optional<absl::Duration> estimate;
     // Of the running attempt.
+    absl::Time progress_time;  // when job.progress was last set
     std::stop_source stop;
     std::optional<StopCause> stop_cause;
     std::optional<std::string> requeue;  // why it is put back into the queue when it has stopped
@@ -207,6 +211,12 @@ class JobTable {
   // OK if the owner's quota has room for the jobs.
   absl::Status CheckQuota(const std::vector<NewJob>& jobs) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The time until the end of the running job; nothing while that is unknown.
+  std::optional<absl::Duration> TimeLeft(const LiveJob& live) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The work of the running job that its next attempt does again if this one stops now: at most
+  // kWorkWorthKeeping less than it is, while the job is being decoded.
+  absl::Duration ComputedAgain(const LiveJob& live) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Rebuilds the trace of the job's latest attempt from its stored events, as far as they can be

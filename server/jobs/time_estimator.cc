@@ -37,6 +37,15 @@ PlannedWork::PlannedWork(std::span<const StagePlan> stages) {
   }
 }
 
+PlannedWork PlannedWork::BeforeSteps() const {
+  PlannedWork before = *this;
+  std::erase_if(before.kinds_, [](const OfKind& sum) {
+    return sum.kind == StageKind::kStepLoading || sum.kind == StageKind::kStepInference ||
+           sum.kind == StageKind::kVaeDecoding || sum.kind == StageKind::kVideoEncoding;
+  });
+  return before;
+}
+
 void TimeEstimator::Observe(std::string_view model, const StagePlan& stage, double seconds) {
   absl::MutexLock lock(&mutex_);
   Rates& rates = rates_[std::string(model)][stage.stage.kind];

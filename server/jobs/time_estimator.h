@@ -22,6 +22,9 @@ class PlannedWork {
  public:
   explicit PlannedWork(std::span<const StagePlan> stages);
 
+  // The part that an attempt does again wherever between two steps it goes on.
+  PlannedWork BeforeSteps() const;
+
  private:
   friend class TimeEstimator;
   struct OfKind {

@@ -100,6 +100,22 @@ void ActivityLog::OnStorage(const absl::Status& status) {
 
 void ActivityLog::OnDraining() { logger_.Log(LogLevel::kInfo, "draining", {}); }
 
+void ActivityLog::OnStopChoice(const StopChoice& choice) {
+  const double restart = absl::ToDoubleSeconds(choice.restart_cost);
+  const double time = absl::ToDoubleSeconds(choice.may_go_on);
+  if (choice.left.has_value()) {
+    logger_.Log(LogLevel::kInfo, "running job",
+                {{"job", choice.job},
+                 {"left_seconds", absl::ToDoubleSeconds(*choice.left)},
+                 {"restart_seconds", restart},
+                 {"may_go_on_seconds", time}});
+  } else {
+    logger_.Log(
+        LogLevel::kInfo, "running job",
+        {{"job", choice.job}, {"restart_seconds", restart}, {"may_go_on_seconds", time}});
+  }
+}
+
 SinkFactory ActivityLog::StageSinks() {
   return
       [this](const SinkContext& context) { return std::make_unique<StageLog>(logger_, context); };

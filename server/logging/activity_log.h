@@ -19,6 +19,7 @@ class ActivityLog final : public StateListener {
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnStorage(const absl::Status& status) override;
   void OnDraining() override;
+  void OnStopChoice(const StopChoice& choice) override;
 
   // Returns a factory of sinks that log every stage and its seconds. This object must outlive them.
   SinkFactory StageSinks();

@@ -91,9 +91,20 @@ std::optional<Role> RoleOf(ClientCertificateRole role) {
   return std::nullopt;
 }
 
+StopMode StopModeOf(ShutdownMode mode) {
+  switch (mode) {
+    case ShutdownMode::kAuto:
+      return StopMode::kAuto;
+    case ShutdownMode::kFinish:
+      return StopMode::kFinish;
+    case ShutdownMode::kRequeue:
+      return StopMode::kRequeue;
+  }
+  return StopMode::kAuto;
+}
+
 StopSettings StopSettingsOf(const ServerConfig& config) {
-  return {config.shutdown_mode == ShutdownMode::kFinish ? StopMode::kFinish : StopMode::kRequeue,
-          absl::Seconds(config.shutdown_grace_seconds)};
+  return {StopModeOf(config.shutdown_mode), absl::Seconds(config.shutdown_grace_seconds)};
 }
 
 }  // namespace

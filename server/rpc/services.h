@@ -41,7 +41,7 @@ std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models,
 
 // What becomes of the running job when the server stops or is drained.
 struct StopSettings {
-  StopMode mode = StopMode::kFinish;
+  StopMode mode = StopMode::kAuto;
   absl::Duration grace;
 };
 

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "engine/api/recorder.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"
@@ -17,6 +19,17 @@ namespace wan::server {
 enum class DeviceLoss {
   kError,   // a job or a model task failed, and the driver says that the device no longer works
   kCanary,  // the computation before the first model failed, or gave other bits than it should
+};
+
+// What was decided about the running job when the server was to stop.
+struct StopChoice {
+  std::string job;
+  // The estimated time until the job's end; nothing while that is unknown.
+  std::optional<absl::Duration> left;
+  // What stopping the job now, and going on after a restart, would cost it.
+  absl::Duration restart_cost;
+  // How long the job may go on before it is stopped.
+  absl::Duration may_go_on;
 };
 
 // The calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
@@ -40,6 +53,8 @@ class StateListener {
   // The server is being drained: from now on it accepts no job and begins none. Called once, with
   // no lock held.
   virtual void OnDraining() {}
+  // A job runs while the server begins to stop or to drain. Called with no lock held.
+  virtual void OnStopChoice(const StopChoice& /*choice*/) {}
   // The engine's device no longer works. No job runs in this process after this.
   virtual void OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& /*problem*/) {}
 };

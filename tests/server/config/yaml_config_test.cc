@@ -218,7 +218,7 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"warm_up_shapes: [64x32x5x]", "warm_up_shapes is '64x32x5x'"},
       {"warm_up_shapes: [0x32x5]", "warm_up_shapes is '0x32x5'"},
       {"warm_up_shapes: [[64, 32, 5]]", "warm_up_shapes has an entry that is a list"},
-      {"shutdown_mode: drain", "shutdown_mode is 'drain'; it must be finish or requeue"},
+      {"shutdown_mode: drain", "shutdown_mode is 'drain'; it must be auto, finish or requeue"},
       {"shutdown_grace_seconds: -1", "must be a number of seconds from 0 to 86400"},
       {"shutdown_grace_seconds: nan", "must be a number of seconds"},
       {"shutdown_grace_seconds: 10s", "shutdown_grace_seconds is '10s'"},

@@ -129,6 +129,118 @@ TEST_F(DrainTest, ADrainedJobGoesOnInTheNextProcessAndHasLostNoAttempt) {
   EXPECT_EQ(Get(name).lost_attempts_size(), 0);
 }
 
+// Hears what is decided about the running job.
+class ChoiceListener final : public StateListener {
+ public:
+  void OnStopChoice(const StopChoice& choice) override {
+    absl::MutexLock lock(&mutex_);
+    choice_ = choice;
+  }
+  StopChoice Await() {
+    absl::MutexLock lock(&mutex_);
+    const auto there = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return choice_.has_value();
+    };
+    mutex_.Await(absl::Condition(&there));
+    return *choice_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::optional<StopChoice> choice_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A step takes 10 s and encoding a text 3 s; loading the model takes as long as a test says.
+class AutoDrainTest : public DrainTest {
+ protected:
+  AutoDrainTest() { options_.listeners = {&listener_}; }
+  ~AutoDrainTest() override { Close(); }  // the listener is told things until then
+
+  // Begins a job that stands in its second step of three, after one that has taught the times.
+  std::string CreateInTheMiddle(absl::Duration loading) {
+    engine_->TakeTime("Model_Initialization", loading);
+    Open();
+    engine_->TakeTime("T5_Encoding", absl::Seconds(3));
+    engine_->TakeTime("Step_Inference", absl::Seconds(10));
+    RunToEnd(Create());
+    std::string name = CreateHeld("Step_1_Inference");
+    BlockingReader(*service_, name).Until([](const auto& event) {
+      return event.has_step_progress();
+    });
+    return name;
+  }
+
+  ChoiceListener listener_;
+};
+
+TEST_F(AutoDrainTest, AJobThatNeedsNoMoreThanARestartCostsFinishes) {
+  const std::string name = CreateInTheMiddle(absl::Seconds(17));
+  Drained drained;
+  service_->Drain(StopMode::kAuto, absl::Hours(1), drained.Done());
+  const StopChoice choice = listener_.Await();
+  EXPECT_EQ(choice.job, name);
+  EXPECT_EQ(choice.left, absl::Seconds(20));
+  EXPECT_EQ(choice.restart_cost, absl::Seconds(17 + 3)) << "loading, and the text again";
+  EXPECT_EQ(choice.may_go_on, absl::Hours(1));
+  engine_->Release("Step_1_Inference");
+  EXPECT_TRUE(drained.Await().job_ended());
+}
+
+TEST_F(AutoDrainTest, AJobThatNeedsMoreThanARestartCostsStopsAtOnce) {
+  const std::string name = CreateInTheMiddle(absl::Seconds(16));
+  Drained drained;
+  service_->Drain(StopMode::kAuto, absl::Hours(1), drained.Done());
+  EXPECT_FALSE(drained.Await().job_ended());  // nothing releases the engine
+  EXPECT_EQ(listener_.Await().may_go_on, absl::ZeroDuration());
+  EXPECT_EQ(Get(name).state(), JOB_STATE_QUEUED);
+}
+
+TEST_F(AutoDrainTest, TheStepUnderWayIsComputedAgainAndCounts) {
+  CreateInTheMiddle(absl::Seconds(1));
+  clock_.Advance(absl::Seconds(8));
+  Drained drained;
+  service_->Drain(StopMode::kAuto, absl::Hours(1), drained.Done());
+  const StopChoice choice = listener_.Await();
+  EXPECT_EQ(choice.left, absl::Seconds(12));
+  EXPECT_EQ(choice.restart_cost, absl::Seconds(1 + 8 + 3));
+  engine_->Release("Step_1_Inference");
+  EXPECT_TRUE(drained.Await().job_ended());
+}
+
+TEST_F(AutoDrainTest, OfAJobThatIsBeingDecodedTheDecodingAloneIsDoneAgain) {
+  const std::string name = CreateInTheMiddle(absl::Seconds(16));
+  engine_->Hold("VAE_Decoding");
+  engine_->Release("Step_1_Inference");
+  engine_->AwaitHeld("VAE_Decoding");
+  clock_.Advance(absl::Seconds(5));
+  Drained drained;
+  service_->Drain(StopMode::kAuto, absl::Hours(1), drained.Done());
+  EXPECT_EQ(listener_.Await().restart_cost, absl::Seconds(16 + 5));
+  engine_->Release("VAE_Decoding");
+  EXPECT_TRUE(drained.Await().job_ended());
+  EXPECT_EQ(Get(name).state(), JOB_STATE_COMPLETED);
+}
+
+TEST_F(AutoDrainTest, AStopDecidesTheSame) {
+  const std::string name = CreateInTheMiddle(absl::Seconds(16));
+  service_->Stop(StopMode::kAuto, absl::Hours(1));  // nothing releases the engine
+  EXPECT_EQ(Get(name).state(), JOB_STATE_QUEUED);
+}
+
+TEST_F(AutoDrainTest, AJobOfACallerHasTheWholeTime) {
+  Open();
+  engine_->Hold("Step_1_Inference");
+  const auto created = service_->Create(Request(), /*tied_to_caller=*/true);
+  ASSERT_TRUE(created.ok()) << created.status();
+  engine_->AwaitHeld("Step_1_Inference");
+  Drained drained;
+  service_->Drain(StopMode::kAuto, absl::Minutes(1), drained.Done());
+  EXPECT_EQ(listener_.Await().may_go_on, absl::Minutes(1));
+  engine_->Release("Step_1_Inference");
+  EXPECT_TRUE(drained.Await().job_ended());
+  EXPECT_EQ(Get(created->job.name()).state(), JOB_STATE_COMPLETED);
+}
+
 TEST_F(DrainTest, ModelTasksEndAtOnceAndNoneBegins) {
   Open();
   engine_->Hold("Model_Initialization");

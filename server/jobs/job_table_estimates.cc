@@ -1,0 +1,132 @@
+// What JobTable tells of times to come.
+#include <algorithm>
+
+#include "server/conversion/convert.h"
+#include "server/jobs/job_table.h"
+
+namespace wan::server {
+namespace {
+
+constexpr absl::Duration kShortestRetry = absl::Seconds(1);
+constexpr absl::Duration kUnknownRetry = absl::Seconds(5);
+constexpr absl::Duration kLongestRetry = absl::Minutes(1);
+
+}  // namespace
+
+JobTable::Outlook JobTable::OutlookFor(const std::string& owner, int priority) const {
+  const Lock lock(*this);
+  const QueueSum before = queue_.BeforeNew(owner, priority);
+  return {before.jobs, TimeUntil(before)};
+}
+
+std::optional<absl::Duration> JobTable::Estimate(const std::string& model,
+                                                 const PlannedWork* work) const {
+  if (work == nullptr) return std::nullopt;
+  const std::optional<double> seconds = parts_.estimator.Seconds(model, *work);
+  if (!seconds.has_value()) return std::nullopt;
+  return absl::Seconds(*seconds);
+}
+
+std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const {
+  if (before.unknown > 0) return std::nullopt;
+  absl::Duration time = before.estimate;
+  if (!running_.empty()) {
+    const LiveJob& live = live_.at(running_);
+    const std::optional<absl::Duration> whole =
+        Estimate(live.stored.job.request().model(), live.work.get());
+    if (!whole.has_value()) return std::nullopt;
+    const absl::Duration elapsed = parts_.clock.Now() - ToTime(live.stored.job.start_time());
+    time += std::max(*whole - elapsed, absl::ZeroDuration());
+  }
+  return time;
+}
+
+absl::Status JobTable::CheckQuota(const std::vector<NewJob>& jobs) const {
+  if (jobs.empty()) return absl::OkStatus();
+  const std::string& owner = jobs.front().stored.job.owner();
+  UsageAccount::Demand demand{static_cast<int>(jobs.size())};
+  for (const NewJob& job : jobs) {
+    demand.estimate +=
+        Estimate(job.stored.job.request().model(), job.work.get()).value_or(absl::ZeroDuration());
+  }
+  return account_.Admit(parts_.quotas.Of(owner), owner, demand, parts_.clock.Now(), [&](int n) {
+    mutex_.AssertHeld();
+    const std::optional<QueueSum> before = queue_.BeforeNth(owner, n);
+    return TimeUntil(before.value_or(QueueSum())).value_or(kUnknownRetry);
+  });
+}
+
+absl::Duration JobTable::RetryDelay() const {
+  const std::optional<absl::Duration> time = TimeUntil({});
+  if (!time.has_value()) return kUnknownRetry;
+  return std::clamp(*time, kShortestRetry, kLongestRetry);
+}
+
+void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before,
+                      wan::v1::Job& job) const {
+  const std::optional<absl::Duration> own = Estimate(job.request().model(), live.work.get());
+  if (!own.has_value()) return;
+  const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
+  absl::Duration p50;
+  absl::Duration p90;
+  if (before.has_value()) {
+    const std::optional<absl::Duration> start = TimeUntil(*before);
+    if (!start.has_value()) return;
+    p50 = (*start + *own) * spread.p50;
+    p90 = (*start + *own) * spread.p90;
+  } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
+    const absl::Duration elapsed = parts_.clock.Now() - ToTime(job.start_time());
+    p50 = std::max(*own * spread.p50 - elapsed, absl::ZeroDuration());
+    p90 = std::max(*own * spread.p90 - elapsed, absl::ZeroDuration());
+  } else {
+    return;
+  }
+  job.set_eta_seconds(absl::ToDoubleSeconds(p50));
+  job.set_eta_p90_seconds(absl::ToDoubleSeconds(p90));
+}
+
+std::optional<RunningOutlook> JobTable::Running() const {
+  const Lock lock(*this);
+  if (running_.empty()) return std::nullopt;
+  const LiveJob& live = live_.at(running_);
+  const wan::v1::Job& job = live.stored.job;
+  const std::string& model = job.request().model();
+  RunningOutlook outlook;
+  outlook.job = job.name();
+  outlook.left = TimeLeft(live);
+  outlook.loading = parts_.models.LoadTime(model).value_or(absl::ZeroDuration());
+  outlook.computed_again = ComputedAgain(live);
+  outlook.resumable = !live.stored.tied_to_caller;
+  return outlook;
+}
+
+std::optional<absl::Duration> JobTable::TimeLeft(const LiveJob& live) const {
+  const wan::v1::Job& job = live.stored.job;
+  std::optional<absl::Duration> left;
+  absl::Time since;
+  if (job.progress().has_eta_seconds()) {
+    left = absl::Seconds(job.progress().eta_seconds());
+    since = live.progress_time;
+  } else {
+    left = Estimate(job.request().model(), live.work.get());
+    if (!left.has_value()) return std::nullopt;
+    *left *= parts_.estimator.JobSpread().p50;
+    since = ToTime(job.start_time());
+  }
+  return std::max(*left - (parts_.clock.Now() - since), absl::ZeroDuration());
+}
+
+absl::Duration JobTable::ComputedAgain(const LiveJob& live) const {
+  const wan::v1::Job& job = live.stored.job;
+  const absl::Time now = parts_.clock.Now();
+  // A stop keeps the last step that ended. Before the first one nothing is kept.
+  if (!job.has_progress()) return now - ToTime(job.start_time());
+  absl::Duration again = now - live.progress_time;
+  if (job.progress().step() < job.progress().total() && live.work != nullptr) {
+    const PlannedWork preparation = live.work->BeforeSteps();
+    again += Estimate(job.request().model(), &preparation).value_or(absl::ZeroDuration());
+  }
+  return again;
+}
+
+}  // namespace wan::server

@@ -104,6 +104,9 @@ struct ServerConfig {
   // The least seconds between two savepoints of a job, from which it goes on after a restart; 0:
   // one after every step.
   double checkpoint_interval = 30;
+  // By how much the priority of a job must be higher than the running one's, so that it takes over
+  // at the end of a step; 0: none does.
+  int preempt_priority_gap = 0;
   // Whether each model runs once after loading, before it counts as ready.
   bool warm_up = true;
   // Sizes of these runs; empty: one small video.

@@ -493,6 +493,10 @@ std::vector<Setting> MakeSettings() {
               "seconds of work after which a job's state is kept, to go on from there after a "
               "restart; 0: after every step",
               &C::checkpoint_interval, 86'400),
+      Integer("preempt_priority_gap",
+              "a job takes over from the running one at the end of a step if its priority is "
+              "higher by this much; 0: never",
+              &C::preempt_priority_gap, 0, 200),
       Choice<bool>("warm_up", "true|false", "run each model once before it counts as ready",
                    Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
       {"warm_up_shapes", "WxHxFRAMES", "sizes of the warm-up run; unset: one small video",

@@ -63,9 +63,8 @@ void JobQueue::RefreshUse() {
   for (auto& [owner, lane] : lanes_) lane.used = use_of_(owner);
 }
 
-std::optional<QueueEntry> JobQueue::TakeFirst(
-    const std::function<bool(const std::string& model)>& runnable,
-    const std::function<bool(const std::string& owner)>& may_run) {
+std::optional<JobQueue::EntryPlace> JobQueue::FirstPlace(const Accepts& runnable,
+                                                         const Accepts& may_run) {
   std::map<std::string, bool> asked;
   const auto can_run = [&](const std::string& model) {
     const auto [answer, first] = asked.try_emplace(model, false);
@@ -84,6 +83,17 @@ std::optional<QueueEntry> JobQueue::TakeFirst(
       if ((!first.has_value() || turn(place) < turn(*first)) && can_run(model)) first = place;
     }
   }
+  return first;
+}
+
+const QueueEntry* JobQueue::First(const Accepts& runnable, const Accepts& may_run) {
+  const std::optional<EntryPlace> first = FirstPlace(runnable, may_run);
+  if (!first.has_value()) return nullptr;
+  return &first->lane->second.order.find(first->key)->second;
+}
+
+std::optional<QueueEntry> JobQueue::TakeFirst(const Accepts& runnable, const Accepts& may_run) {
+  const std::optional<EntryPlace> first = FirstPlace(runnable, may_run);
   if (!first.has_value()) return std::nullopt;
   return Take(*first);
 }

@@ -151,15 +151,18 @@ class JobQueue {
   // Reads anew what the principals have used.
   void RefreshUse();
 
+  // Whether the jobs of a model, or of a principal, may be taken.
+  using Accepts = std::function<bool(const std::string& name)>;
+  static bool AcceptAll(const std::string& /*name*/) { return true; }
+
   // Removes and returns the first ready entry whose model `runnable` accepts; nullopt if there is
   // none. `runnable` is called at most once for each model that has a ready entry. Entries of
   // principals that `may_run` refuses keep their places. Looks at one entry for each model of every
   // principal.
-  std::optional<QueueEntry> TakeFirst(
-      const std::function<bool(const std::string& model)>& runnable,
-      const std::function<bool(const std::string& owner)>& may_run = [](const std::string&) {
-        return true;
-      });
+  std::optional<QueueEntry> TakeFirst(const Accepts& runnable, const Accepts& may_run = AcceptAll);
+
+  // The entry that TakeFirst would return; null if there is none. Valid until the queue changes.
+  const QueueEntry* First(const Accepts& runnable, const Accepts& may_run = AcceptAll);
 
   std::optional<int> Position(const std::string& job) const;
 
@@ -221,6 +224,7 @@ class JobQueue {
   static Place PlaceIn(const Lane& lane, const Key& key, const QueueSum& before) {
     return {key.first, lane.used + before.use(), key.second};
   }
+  std::optional<EntryPlace> FirstPlace(const Accepts& runnable, const Accepts& may_run);
   static internal::QueueCut CutAt(const Lane& lane, const Place& place);
   Place PlaceOf(const EntryPlace& entry) const;
   QueueSum SumBefore(const Place& place) const;

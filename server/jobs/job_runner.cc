@@ -134,7 +134,12 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   EventSink events(
       model, number, parts_.estimator,
       [&](std::vector<wan::v1::Event> added, const std::optional<wan::v1::StepProgress>& progress) {
+        const bool step_ended = !added.empty() && added.back().has_step_progress();
         parts_.table.AddProgress(name, std::move(added), progress);
+        // While the data folder takes no writes, no other job would begin.
+        if (step_ended && parts_.storage.status().ok()) {
+          parts_.table.PreemptRunning(name, parts_.preempt_priority_gap);
+        }
       });
   const auto extra = MakeSinks(parts_.sinks, {model, name, number});
   std::vector<TelemetrySink*> sinks = {&events, attempt.report.get()};

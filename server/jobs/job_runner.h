@@ -46,6 +46,8 @@ class JobRunner {
     absl::Duration savepoint_interval;
     std::string server_version;
     std::string data_dir;
+    // By how much the priority of a job that takes over must be higher; 0: none does.
+    int preempt_priority_gap = 0;
   };
   explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
 

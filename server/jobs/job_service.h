@@ -46,6 +46,9 @@ struct JobServiceOptions {
   // The least time between two savepoints of a job, from which it goes on after a restart; zero:
   // one after every step.
   absl::Duration savepoint_interval = absl::Seconds(30);
+  // By how much the priority of a job must be higher than the running one's, so that it takes over
+  // at the end of a step; 0: none does.
+  int preempt_priority_gap = 0;
   // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;

@@ -54,7 +54,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
               options.sinks,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
               options.listeners, options.savepoint_interval, options.server_version,
-              options.data_dir.string()}),
+              options.data_dir.string(), options.preempt_priority_gap}),
       ended_jobs({store, *log, table, artifacts, clock,
                   [this](const absl::Status& problem) { storage.Report(problem); }}),
       callers(

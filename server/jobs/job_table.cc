@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/jobs/preemption.h"
 
 namespace wan::server {
 namespace {
@@ -144,12 +145,7 @@ std::optional<Attempt> JobTable::BeginNext() {
     const Lock lock(*this);
     if (!refusal_.ok()) return std::nullopt;
     queue_.RefreshUse();
-    const std::optional<QueueEntry> entry =
-        queue_.TakeFirst([this](const std::string& model) { return parts_.models.IsReady(model); },
-                         [this](const std::string& owner) {
-                           mutex_.AssertHeld();
-                           return account_.MayRun(parts_.quotas.Of(owner), owner);
-                         });
+    const std::optional<QueueEntry> entry = queue_.TakeFirst(Runnable(), MayRun());
     if (!entry.has_value()) return std::nullopt;
     LiveJob& live = live_.at(entry->job);
     wan::v1::Job& job = live.stored.job;
@@ -168,6 +164,9 @@ std::optional<Attempt> JobTable::BeginNext() {
     live.stop = std::stop_source();
     live.stop_cause.reset();
     live.requeue.reset();
+    live.preempted = false;
+    live.head_start = absl::ZeroDuration();
+    live.progress_time = absl::InfinitePast();
     live.estimate = Estimate(job.request().model(), live.work.get());
     account_.Begin(job, live.estimate.value_or(QueueSum::kUnknownUse));
     queue_.RefreshUse();
@@ -181,11 +180,23 @@ std::optional<Attempt> JobTable::BeginNext() {
   return attempt;
 }
 
+JobQueue::Accepts JobTable::Runnable() const {
+  return [this](const std::string& model) { return parts_.models.IsReady(model); };
+}
+
+JobQueue::Accepts JobTable::MayRun() const {
+  return [this](const std::string& owner) {
+    mutex_.AssertHeld();
+    return account_.MayRun(parts_.quotas.Of(owner), owner);
+  };
+}
+
 void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                            const std::optional<wan::v1::StepProgress>& progress) {
   const Lock lock(*this);
   LiveJob& live = live_.at(job);
   if (progress.has_value()) {
+    if (live.progress_time == absl::InfinitePast()) NoteHeadStart(live, events, *progress);
     *live.stored.job.mutable_progress() = *progress;
     live.progress_time = parts_.clock.Now();
   }
@@ -215,11 +226,11 @@ wan::v1::JobState JobTable::End(const std::string& job,
     const absl::Duration taken = parts_.clock.Now() - ToTime(row.start_time());
     event.mutable_completed()->set_seconds(absl::ToDoubleSeconds(taken));
     if (live.estimate.has_value()) {
-      parts_.estimator.ObserveJob(absl::ToDoubleSeconds(*live.estimate),
+      parts_.estimator.ObserveJob(absl::ToDoubleSeconds(*live.estimate - live.head_start),
                                   absl::ToDoubleSeconds(taken));
     }
     Finish(live, wan::v1::JOB_STATE_COMPLETED, absl::OkStatus(), std::move(event));
-  } else if (live.requeue.has_value() && live.stored.tied_to_caller) {
+  } else if (live.requeue.has_value() && live.stored.tied_to_caller && !live.preempted) {
     FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
   } else if (live.requeue.has_value()) {
     Requeue(live, *live.requeue);
@@ -254,7 +265,7 @@ wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view re
   ClearAttempt(live.stored.job);
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
-  } else if (live.requeue.has_value() && live.stored.tied_to_caller) {
+  } else if (live.requeue.has_value() && live.stored.tied_to_caller && !live.preempted) {
     FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
   } else {
     Requeue(live, reason);
@@ -352,15 +363,42 @@ void JobTable::RequeueRunning(std::string_view reason) {
     if (running_.empty()) return;
     LiveJob& live = live_.at(running_);
     live.requeue = std::string(reason);
+    live.preempted = false;
     stop = live.stop;
   }
+  stop.request_stop();
+}
+
+void JobTable::PreemptRunning(const std::string& job, int gap) {
+  std::stop_source stop(std::nostopstate);
+  {
+    const Lock lock(*this);
+    LiveJob& live = live_.at(job);
+    const wan::v1::Job& row = live.stored.job;
+    // Behind the last step only decoding is left, which a savepoint does not shorten.
+    if (gap == 0 || !refusal_.ok() || live.stop_cause.has_value() || live.requeue.has_value() ||
+        row.progress().step() == row.progress().total()) {
+      return;
+    }
+    const QueueEntry* const first = queue_.First(Runnable(), MayRun());
+    if (first == nullptr || !PreemptionPays({row.request().priority(), first->priority,
+                                             TimeLeft(live), SwitchCost(live, first->model)},
+                                            gap)) {
+      return;
+    }
+    live.requeue = absl::StrCat("preempted by ", first->job);
+    live.preempted = true;
+    stop = live.stop;
+  }
+  // Without the lock, because it runs callbacks of the engine.
   stop.request_stop();
 }
 
 bool JobTable::WillRunAgain(const std::string& job) const {
   absl::MutexLock lock(&mutex_);
   const LiveJob& live = live_.at(job);
-  return live.requeue.has_value() && !live.stop_cause.has_value() && !live.stored.tied_to_caller;
+  return live.requeue.has_value() && !live.stop_cause.has_value() &&
+         (live.preempted || !live.stored.tied_to_caller);
 }
 
 JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {

@@ -157,7 +157,10 @@ class JobTable {
   bool AwaitIdle(absl::Time deadline);
   // Asks the running job to stop and be requeued, for a reason that its Requeued event tells.
   void RequeueRunning(std::string_view reason);
-  // Whether the running job, if it ends now, is put back into the queue because the server stops.
+  // Asks the running job to stop and be requeued if a job that waits should take over, whose
+  // priority is higher by `gap` (server/jobs/preemption.h). Call it when a step has ended.
+  void PreemptRunning(const std::string& job, int gap);
+  // Whether the running job, if it ends now, is put back into the queue.
   bool WillRunAgain(const std::string& job) const;
 
  private:
@@ -169,11 +172,14 @@ class JobTable {
     std::shared_ptr<const PlannedWork> work;  // null while unknown
     // How long the running attempt was estimated to take when it began.
     std::optional<absl::Duration> estimate;
+    // How much of that earlier attempts have done, so that this one leaves it out.
+    absl::Duration head_start;
     // Of the running attempt.
     absl::Time progress_time;  // when job.progress was last set
     std::stop_source stop;
     std::optional<StopCause> stop_cause;
     std::optional<std::string> requeue;  // why it is put back into the queue when it has stopped
+    bool preempted = false;              // by another job, and not by the end of the server
     std::string stop_reason;
     // Of the latest attempt in this process.
     std::shared_ptr<ReportSink> report;
@@ -189,6 +195,10 @@ class JobTable {
 
   // Counts the time for which the attempt that has just ended held the device.
   void EndHold(LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Which jobs of the queue may begin now: by model, and by principal. For the holder of the lock.
+  JobQueue::Accepts Runnable() const;
+  JobQueue::Accepts MayRun() const;
 
   // Puts the job into the queue and returns the event that tells its position.
   wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -214,9 +224,17 @@ class JobTable {
   // The time until the end of the running job; nothing while that is unknown.
   std::optional<absl::Duration> TimeLeft(const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What a switch from the running job to one of `model` costs; nothing while that is unknown.
+  std::optional<absl::Duration> SwitchCost(const LiveJob& live, const std::string& model) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How long the texts and the image of a job are encoded, as far as that is known.
+  absl::Duration TimeBeforeSteps(const LiveJob& live) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The work of the running job that its next attempt does again if this one stops now: at most
   // kWorkWorthKeeping less than it is, while the job is being decoded.
   absl::Duration ComputedAgain(const LiveJob& live) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Call with the first progress of an attempt.
+  void NoteHeadStart(LiveJob& live, const std::vector<wan::v1::Event>& events,
+                     const wan::v1::StepProgress& progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Rebuilds the trace of the job's latest attempt from its stored events, as far as they can be

@@ -35,7 +35,8 @@ std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const 
     const std::optional<absl::Duration> whole =
         Estimate(live.stored.job.request().model(), live.work.get());
     if (!whole.has_value()) return std::nullopt;
-    const absl::Duration elapsed = parts_.clock.Now() - ToTime(live.stored.job.start_time());
+    const absl::Duration elapsed =
+        parts_.clock.Now() - ToTime(live.stored.job.start_time()) + live.head_start;
     time += std::max(*whole - elapsed, absl::ZeroDuration());
   }
   return time;
@@ -75,7 +76,7 @@ void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before
     p50 = (*start + *own) * spread.p50;
     p90 = (*start + *own) * spread.p90;
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
-    const absl::Duration elapsed = parts_.clock.Now() - ToTime(job.start_time());
+    const absl::Duration elapsed = parts_.clock.Now() - ToTime(job.start_time()) + live.head_start;
     p50 = std::max(*own * spread.p50 - elapsed, absl::ZeroDuration());
     p90 = std::max(*own * spread.p90 - elapsed, absl::ZeroDuration());
   } else {
@@ -104,7 +105,7 @@ std::optional<absl::Duration> JobTable::TimeLeft(const LiveJob& live) const {
   const wan::v1::Job& job = live.stored.job;
   std::optional<absl::Duration> left;
   absl::Time since;
-  if (job.progress().has_eta_seconds()) {
+  if (live.progress_time > absl::InfinitePast() && job.progress().has_eta_seconds()) {
     left = absl::Seconds(job.progress().eta_seconds());
     since = live.progress_time;
   } else {
@@ -120,13 +121,39 @@ absl::Duration JobTable::ComputedAgain(const LiveJob& live) const {
   const wan::v1::Job& job = live.stored.job;
   const absl::Time now = parts_.clock.Now();
   // A stop keeps the last step that ended. Before the first one nothing is kept.
-  if (!job.has_progress()) return now - ToTime(job.start_time());
+  if (live.progress_time == absl::InfinitePast()) return now - ToTime(job.start_time());
   absl::Duration again = now - live.progress_time;
-  if (job.progress().step() < job.progress().total() && live.work != nullptr) {
-    const PlannedWork preparation = live.work->BeforeSteps();
-    again += Estimate(job.request().model(), &preparation).value_or(absl::ZeroDuration());
-  }
+  if (job.progress().step() < job.progress().total()) again += TimeBeforeSteps(live);
   return again;
+}
+
+absl::Duration JobTable::TimeBeforeSteps(const LiveJob& live) const {
+  if (live.work == nullptr) return absl::ZeroDuration();
+  const PlannedWork before = live.work->BeforeSteps();
+  return Estimate(live.stored.job.request().model(), &before).value_or(absl::ZeroDuration());
+}
+
+std::optional<absl::Duration> JobTable::SwitchCost(const LiveJob& live,
+                                                   const std::string& model) const {
+  absl::Duration cost = TimeBeforeSteps(live);
+  const std::string& own = live.stored.job.request().model();
+  if (model == own) return cost;
+  // The weights of a model that is ready may still have to come back from host memory or from the
+  // disk. That takes no longer than loading it, there and back.
+  for (const std::string& moved : {model, own}) {
+    const std::optional<absl::Duration> loading = parts_.models.LoadTime(moved);
+    if (!loading.has_value()) return std::nullopt;
+    cost += *loading;
+  }
+  return cost;
+}
+
+void JobTable::NoteHeadStart(LiveJob& live, const std::vector<wan::v1::Event>& events,
+                             const wan::v1::StepProgress& progress) {
+  if (events.empty() || !events.front().has_resumed()) return;
+  if (!live.estimate.has_value() || !progress.has_eta_seconds()) return;
+  const absl::Duration left = absl::Seconds(progress.eta_seconds());
+  live.head_start = std::max(*live.estimate - left, absl::ZeroDuration());
 }
 
 }  // namespace wan::server

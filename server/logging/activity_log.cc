@@ -110,9 +110,8 @@ void ActivityLog::OnStopChoice(const StopChoice& choice) {
                  {"restart_seconds", restart},
                  {"may_go_on_seconds", time}});
   } else {
-    logger_.Log(
-        LogLevel::kInfo, "running job",
-        {{"job", choice.job}, {"restart_seconds", restart}, {"may_go_on_seconds", time}});
+    logger_.Log(LogLevel::kInfo, "running job",
+                {{"job", choice.job}, {"restart_seconds", restart}, {"may_go_on_seconds", time}});
   }
 }
 

@@ -175,6 +175,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.max_attempts = config.max_attempts;
   options.caller_grace = absl::Seconds(config.caller_grace);
   options.savepoint_interval = absl::Seconds(config.checkpoint_interval);
+  options.preempt_priority_gap = config.preempt_priority_gap;
   options.warm_up_on_load = config.warm_up;
   options.warm_up_shapes = config.warm_up_shapes;
   options.server_version = WAN_VERSION;

@@ -156,6 +156,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "4",
                                           "--checkpoint-interval",
                                           "7.5",
+                                          "--preempt-priority-gap",
+                                          "20",
                                           "--warm-up",
                                           "false",
                                           "--warm-up-shape",

@@ -62,6 +62,7 @@ caller_grace: 0
 queue_capacity: 7
 max_attempts: 5
 checkpoint_interval: 0
+preempt_priority_gap: 30
 warm_up: false
 warm_up_shapes: [1280x704x121, 64x32x5]
 shutdown_mode: requeue
@@ -116,6 +117,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.queue_capacity, 7);
   EXPECT_EQ(config.max_attempts, 5);
   EXPECT_EQ(config.checkpoint_interval, 0);
+  EXPECT_EQ(config.preempt_priority_gap, 30);
   EXPECT_FALSE(config.warm_up);
   EXPECT_THAT(config.warm_up_shapes,
               ElementsAre(VideoShape{1280, 704, 121}, VideoShape{64, 32, 5}));

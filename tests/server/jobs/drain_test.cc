@@ -138,9 +138,8 @@ class ChoiceListener final : public StateListener {
   }
   StopChoice Await() {
     absl::MutexLock lock(&mutex_);
-    const auto there = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return choice_.has_value();
-    };
+    const auto there = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return choice_.has_value(); };
     mutex_.Await(absl::Condition(&there));
     return *choice_;
   }
@@ -229,6 +228,7 @@ TEST_F(AutoDrainTest, AStopDecidesTheSame) {
 
 TEST_F(AutoDrainTest, AJobOfACallerHasTheWholeTime) {
   Open();
+  engine_->TakeTime("Step_Inference", absl::Seconds(10));  // longer than a restart takes
   engine_->Hold("Step_1_Inference");
   const auto created = service_->Create(Request(), /*tied_to_caller=*/true);
   ASSERT_TRUE(created.ok()) << created.status();

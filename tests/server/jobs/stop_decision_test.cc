@@ -23,18 +23,14 @@ absl::Duration Auto(const RunningOutlook& outlook, absl::Duration limit = kLimit
 }
 
 TEST(StopDecisionTest, TheOtherModesLookAtNothing) {
-  const RunningOutlook outlook =
-      Outlook(absl::Seconds(10), absl::Seconds(40), absl::Seconds(2));
+  const RunningOutlook outlook = Outlook(absl::Seconds(10), absl::Seconds(40), absl::Seconds(2));
   EXPECT_EQ(TimeToFinish(StopMode::kFinish, outlook, kLimit), kLimit);
   EXPECT_EQ(TimeToFinish(StopMode::kRequeue, outlook, kLimit), absl::ZeroDuration());
 }
 
 TEST(StopDecisionTest, FinishesWhatTakesNoLongerThanARestart) {
-  for (const auto& [left, finishes] : {std::pair{0.0, true},
-                                       {41.999, true},
-                                       {42.0, true},
-                                       {42.001, false},
-                                       {1000.0, false}}) {
+  for (const auto& [left, finishes] :
+       {std::pair{0.0, true}, {41.999, true}, {42.0, true}, {42.001, false}, {1000.0, false}}) {
     EXPECT_EQ(Auto(Outlook(absl::Seconds(left), absl::Seconds(40), absl::Seconds(2))),
               finishes ? kLimit : absl::ZeroDuration())
         << left;
@@ -56,8 +52,7 @@ TEST(StopDecisionTest, StopsAtOnceWhatWouldNotEndWithinTheLimit) {
 }
 
 TEST(StopDecisionTest, WaitsForTheUnknownAsLongAsARestartTakes) {
-  const RunningOutlook outlook =
-      Outlook(std::nullopt, absl::Seconds(40), absl::Seconds(2));
+  const RunningOutlook outlook = Outlook(std::nullopt, absl::Seconds(40), absl::Seconds(2));
   EXPECT_EQ(Auto(outlook), absl::Seconds(42));
   EXPECT_EQ(Auto(outlook, absl::Seconds(5)), absl::Seconds(5));
   EXPECT_EQ(Auto(Outlook(std::nullopt, absl::ZeroDuration(), absl::ZeroDuration())),

@@ -306,8 +306,7 @@ class SqliteJobStore final : public JobStore {
           *database_,
           "SELECT image FROM images WHERE job = (SELECT number FROM jobs WHERE name = ?)");
       select.bind(1, std::string(job));
-      if (!select.executeStep()) return std::string();
-      return select.getColumn(0).getString();
+      return select.executeStep() ? select.getColumn(0).getString() : std::string();
     });
   }
 

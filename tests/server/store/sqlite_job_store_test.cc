@@ -403,6 +403,33 @@ TEST_F(SqliteJobStoreTest, WritesNothingThatNoLaterStartWouldFind) {
   EXPECT_TRUE(Fill(**store, 1).ok());
 }
 
+TEST_F(SqliteJobStoreTest, ARemovedJobLeavesNoRows) {
+  {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    StoredJob stored;
+    stored.job.set_name("jobs/a");
+    stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
+    (*stored.job.mutable_request()->mutable_labels())["n"] = "1";
+    wan::v1::Event event;
+    event.set_sequence(1);
+    ASSERT_TRUE((*store)->Insert(stored, "image", std::span(&event, 1)).ok());
+    JobChange change{.job = "jobs/a"};
+    stored.job.set_state(wan::v1::JOB_STATE_FAILED);
+    change.row = stored.job;
+    change.report = wan::v1::JobReport();
+    change.files = {{"vae", 1, "key"}};
+    ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+    ASSERT_TRUE((*store)->Remove("jobs/a").ok());
+  }
+  SQLite::Database database(file_.string(), SQLite::OPEN_READONLY);
+  for (const char* const table :
+       {"jobs", "events", "reports", "images", "job_files", "job_keys", "job_labels"}) {
+    EXPECT_EQ(database.execAndGet(absl::StrCat("SELECT COUNT(*) FROM ", table)).getInt(), 0)
+        << table;
+  }
+}
+
 TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   {
     auto store = OpenSqliteJobStore(file_);

@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// Runs one block of a small transformer and one causal convolution with fixed weights on `device`
+// Runs one block of a small transformer and two causal convolutions with fixed weights on `device`
 // in `dtype`, with the operators and libraries that jobs use. Takes milliseconds, besides the time
 // in which the libraries start. UNAVAILABLE (DEVICE_LOST) if the result differs from the CPU's fp32
 // result by more than rounding explains, if two runs differ, or if the device does not compute.

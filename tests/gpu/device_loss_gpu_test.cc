@@ -12,6 +12,8 @@
 #include "engine/api/engine_factory.h"
 #include "engine/api/errors.h"
 #include "engine/device/torch_errors.h"
+#include "engine/ops/fused_convolution.h"
+#include "engine/ops/vae_cuda_ops.h"
 #include "engine/runtime/canary.h"
 #include "tests/gpu/trap.h"
 
@@ -30,6 +32,24 @@ TEST(DeviceLossGpuTest, ACanaryIsTheSameEachTime) {
     // For the log of scripts/gpu/check_failures, which compares two processes.
     std::printf("canary: %s %s\n", once->digest.c_str(), once->setup.c_str());
   }
+}
+
+TEST(DeviceLossGpuTest, ACanarySeesAConvolutionThatComputesWrongly) {
+  auto& kernel = GetVaeCudaOps().fused_convolution;
+  static const auto right = kernel;
+  if (!HasFusedConvolutions(kGpu)) GTEST_SKIP() << "the kernel is for Hopper GPUs";
+  static at::ScalarType broken = at::kFloat;
+  kernel = [](const FusedConvolution& convolution, at::Tensor& out) {
+    const bool done = right(convolution, out);
+    if (out.scalar_type() == broken) out.mul_(1.5);
+    return done;
+  };
+  for (const at::ScalarType dtype : {at::kFloat, at::kHalf}) {
+    broken = dtype;
+    EXPECT_TRUE(IsDeviceLost(RunDeviceCanary(kGpu, at::kBFloat16).status())) << dtype;
+  }
+  kernel = right;
+  EXPECT_TRUE(RunDeviceCanary(kGpu, at::kBFloat16).ok());
 }
 
 TEST(DeviceLossGpuTest, AnErrorThatDoesNotLastLosesNothing) {

@@ -54,6 +54,8 @@ struct VaePass {
   WorkGate gate;
   // Unset: as the autoencoder was loaded. On a CPU kTf32 and kFp16 compute as kFp32.
   std::optional<VaePrecision> precision;
+  // Called, unless it is empty, when the range of `from` did not suffice and `to` takes over.
+  std::function<void(VaePrecision from, VaePrecision to)> on_fallback = {};
 };
 
 // Thread-safe: an object does not change after loading, and each call has memory of its own.

@@ -10,6 +10,7 @@
 #include "engine/pipeline/frame_download.h"
 #include "engine/pipeline/frame_encoder.h"
 #include "engine/pipeline/tiled_decode.h"
+#include "engine/pipeline/vae_pass.h"
 #include "engine/planning/planned_model.h"
 #include "engine/planning/tile_geometry.h"
 #include "engine/weights/weight_lease.h"
@@ -106,12 +107,13 @@ absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGr
     });
     const WeightLease lease(model.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
                             gate.stop_token());
-    absl::Status decoded = DecodeTiled(*model.vae, latents, tiles,
-                                       [&](const at::Tensor& frames) {
-                                         if (on_frames) on_frames(frames);
-                                         return download.Add(frames);
-                                       },
-                                       {gate, plan_.request.vae_precision});
+    absl::Status decoded = DecodeTiled(
+        *model.vae, latents, tiles,
+        [&](const at::Tensor& frames) {
+          if (on_frames) on_frames(frames);
+          return download.Add(frames);
+        },
+        MakeVaePass(gate, plan_.request, recorder));
     return decoded.ok() ? download.Finish() : decoded;
   }));
   return status.ok() ? encoder.Finish() : status;

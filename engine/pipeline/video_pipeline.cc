@@ -12,6 +12,7 @@
 #include "engine/pipeline/expert_switch.h"
 #include "engine/pipeline/prepared_request.h"
 #include "engine/pipeline/preview_sender.h"
+#include "engine/pipeline/vae_pass.h"
 #include "engine/pipeline/video_files.h"
 #include "engine/planning/planned_model.h"
 #include "engine/planning/tile_geometry.h"
@@ -71,7 +72,7 @@ absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& ima
                           job.gate.stop_token());
   absl::StatusOr<EncodedImage> encoded =
       EncodeImage(image, job.model.planned.family->image, job.plan.shape.num_frames, *job.model.vae,
-                  {job.gate, job.plan.request.vae_precision});
+                  MakeVaePass(job.gate, job.plan.request, job.recorder));
   // The image may have been encoded on another device.
   if (encoded.ok() && encoded->condition.defined()) {
     encoded->condition = encoded->condition.to(job.model.device);

@@ -35,9 +35,21 @@ class StageLog final : public TelemetrySink {
     }
   }
 
+  // One entry an attempt, though tiles and previews fall back one by one.
+  void OnSample(const Sample& sample) override {
+    if (sample.name != "vae_fallback" || std::exchange(fell_back_, true)) return;
+    logger_.Log(LogLevel::kWarning, "vae fallback",
+                {{"from", sample.labels.at("from")},
+                 {"to", sample.labels.at("to")},
+                 {"model", context_.model},
+                 {"job", context_.job},
+                 {"attempt", context_.attempt}});
+  }
+
  private:
   Logger& logger_;
   const SinkContext context_;
+  bool fell_back_ = false;
 };
 
 }  // namespace

@@ -99,6 +99,16 @@ TEST(VaeGpuTest, WhatLeavesTheRangeOfFp16IsDoneInBf16) {
   const at::Tensor frames = Decode(*vae, latents, VaePrecision::kFp16);
   EXPECT_TRUE(frames.isfinite().all().item<bool>());
   EXPECT_TRUE(at::equal(frames, Decode(*vae, latents, VaePrecision::kBf16)));
+  std::vector<std::pair<VaePrecision, VaePrecision>> fallbacks;
+  VaePass pass({}, VaePrecision::kFp16);
+  pass.on_fallback = [&](VaePrecision from, VaePrecision to) { fallbacks.emplace_back(from, to); };
+  const auto ignore = [](const at::Tensor&) { return absl::OkStatus(); };
+  EXPECT_TRUE(vae->Decode(latents, ignore, pass).ok());
+  EXPECT_EQ(fallbacks, (std::vector{std::pair(VaePrecision::kFp16, VaePrecision::kBf16)}));
+  fallbacks.clear();
+  pass.precision = VaePrecision::kBf16;
+  EXPECT_TRUE(vae->Decode(latents, ignore, pass).ok());
+  EXPECT_TRUE(fallbacks.empty()) << "its range suffices";
   const at::Tensor video = LoadGolden("vae/2.2_encode_5.safetensors", "video");
   EXPECT_TRUE(at::equal(vae->Encode(video, VaePass({}, VaePrecision::kFp16)).value(),
                         vae->Encode(video, VaePass({}, VaePrecision::kBf16)).value()));

@@ -136,7 +136,7 @@ class WanVae final : public VideoAutoencoder {
     const VaePrecision precision = PrecisionOf(pass);
     absl::StatusOr<at::Tensor> latents = EncodeIn(precision, video, pass.gate);
     if (!latents.ok() || !MayLeaveRange(precision) || IsFinite(*latents)) return latents;
-    return EncodeIn(WiderThan(precision), video, pass.gate);
+    return EncodeIn(Widen(precision, pass), video, pass.gate);
   }
 
   absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
@@ -147,7 +147,7 @@ class WanVae final : public VideoAutoencoder {
     const VaePrecision precision = PrecisionOf(pass);
     absl::StatusOr<int64_t> reached = DecodeIn(precision, latents, 0, sink, pass.gate);
     if (reached.ok() && *reached < latents.size(1)) {
-      reached = DecodeIn(WiderThan(precision), latents, *reached, sink, pass.gate);
+      reached = DecodeIn(Widen(precision, pass), latents, *reached, sink, pass.gate);
     }
     return reached.status();
   }
@@ -182,6 +182,12 @@ class WanVae final : public VideoAutoencoder {
   // The precision that takes over then.
   static VaePrecision WiderThan(VaePrecision precision) {
     return precision == VaePrecision::kFp16 ? VaePrecision::kBf16 : VaePrecision::kFp32;
+  }
+
+  static VaePrecision Widen(VaePrecision precision, const VaePass& pass) {
+    const VaePrecision wider = WiderThan(precision);
+    if (pass.on_fallback) pass.on_fallback(precision, wider);
+    return wider;
   }
 
   // Whether no value of fp32 is infinite or no number. Waits for the device.

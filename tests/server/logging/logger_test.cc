@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "server/logging/activity_log.h"
 #include "tests/fakes/fake_clock.h"
 #include "wan/v1/video_generation.pb.h"
 
 namespace wan::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -60,6 +62,25 @@ TEST_F(LoggerTest, EntriesBelowTheLevelAreDropped) {
   EXPECT_THAT(lines_, IsEmpty());
   logger.Log(LogLevel::kWarning, "yes");
   logger.Log(LogLevel::kError, "yes");
+  EXPECT_EQ(lines_.size(), 2u);
+}
+
+TEST_F(LoggerTest, AFallbackOfTheAutoencoderIsOneEntryAnAttempt) {
+  Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
+  ActivityLog activity(logger);
+  const auto attempt = [&](int number, int samples) {
+    const auto sink = activity.StageSinks()({"m", "jobs/1", number});
+    for (int i = 0; i < samples; ++i) {
+      sink->OnSample({"vae_fallback", 1, {{"from", "fp16"}, {"to", "bf16"}}});
+      sink->OnSample({"stop_seconds", 1, {}});
+    }
+  };
+  attempt(1, 3);
+  EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("vae fallback"), HasSubstr("fp16"),
+                                        HasSubstr("bf16"), HasSubstr("jobs/1"))));
+  attempt(2, 1);
+  EXPECT_EQ(lines_.size(), 2u);
+  attempt(3, 0);
   EXPECT_EQ(lines_.size(), 2u);
 }
 

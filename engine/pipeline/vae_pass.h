@@ -1,0 +1,16 @@
+// How the pipeline runs the autoencoder for a job.
+#pragma once
+
+#include "engine/api/generation.h"
+#include "engine/api/recorder.h"
+#include "engine/device/work_gate.h"
+#include "engine/models/video_autoencoder.h"
+
+namespace wan {
+
+// Returns a pass in the request's precision. Records the sample "vae_fallback" with the labels
+// "from" and "to" where a value leaves the precision's range and another one takes over. `recorder`
+// must outlive the pass.
+VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder& recorder);
+
+}  // namespace wan

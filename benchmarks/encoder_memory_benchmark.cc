@@ -3,7 +3,11 @@
 // never falls. The number of processors decides how many threads the encoder uses:
 //
 //   taskset -c 0-7 wan_bench_encoder --kind mp4 --size 1280x704 --frames 121
+//
+// With --rate it measures instead whether the encoder keeps up with a decoder that hands over so
+// many frames a second, and how long it goes on after the last one.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +30,8 @@ struct Settings {
   std::string kind = "mp4";
   std::string size = "1280x704";
   int frames = 121;
+  H264Options h264;
+  double rate = 0;
 };
 
 // A moving picture with edges, slopes and grain, so that every tool of an encoder has work.
@@ -45,6 +51,34 @@ void Draw(int width, int height, int time, std::vector<uint8_t>& rgb24) {
   }
 }
 
+// Hands frames over in chunks of four, as the autoencoder decodes them.
+absl::Status MeasureSpeed(const Settings& settings, const std::vector<std::vector<uint8_t>>& frames,
+                          VideoWriter& writer) {
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t kChunk = 4;
+  const Clock::time_point start = Clock::now();
+  const auto due = [&](size_t frame) {
+    const auto chunks = static_cast<double>((frame + kChunk - 1) / kChunk);
+    return start + std::chrono::duration_cast<Clock::duration>(
+                       std::chrono::duration<double>(chunks * kChunk / settings.rate));
+  };
+  for (size_t i = 0; i < frames.size(); ++i) {
+    std::this_thread::sleep_until(due(i));
+    if (absl::Status status = writer.Write(frames[i]); !status.ok()) return status;
+  }
+  const Clock::time_point taken = Clock::now();
+  if (absl::Status status = writer.Finish(); !status.ok()) return status;
+  const auto seconds = [](Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  std::printf(
+      "%s crf %d, %s, %zu frames at %.0f a second: the last one taken %.3f s late, closed "
+      "%.3f s after that\n",
+      settings.h264.preset.c_str(), settings.h264.crf, settings.size.c_str(), frames.size(),
+      settings.rate, seconds(taken - due(frames.size() - 1)), seconds(Clock::now() - taken));
+  return absl::OkStatus();
+}
+
 absl::Status Run(const Settings& settings) {
   int width = 0;
   int height = 0;
@@ -59,9 +93,19 @@ absl::Status Run(const Settings& settings) {
   Draw(width, height, 0, frame);
   const auto before = ReadProcessMemory();
   if (!before.has_value()) return absl::UnavailableError("/proc/self/status cannot be read");
-  absl::StatusOr<std::unique_ptr<VideoWriter>> writer = OpenVideoWriter(
-      lossless ? OutputKind::kLosslessMkv : OutputKind::kMp4, path, {width, height, 24});
+  absl::StatusOr<std::unique_ptr<VideoWriter>> writer =
+      OpenVideoWriter(lossless ? OutputKind::kLosslessMkv : OutputKind::kMp4, path,
+                      {width, height, 24, settings.h264});
   if (!writer.ok()) return writer.status();
+  if (settings.rate > 0) {
+    std::vector<std::vector<uint8_t>> frames(static_cast<size_t>(settings.frames), frame);
+    for (int time = 0; time < settings.frames; ++time) {
+      Draw(width, height, time, frames[static_cast<size_t>(time)]);
+    }
+    absl::Status status = MeasureSpeed(settings, frames, **writer);
+    std::filesystem::remove(path);
+    return status;
+  }
   for (int time = 0; time < settings.frames; ++time) {
     Draw(width, height, time, frame);
     if (absl::Status status = (*writer)->Write(frame); !status.ok()) return status;
@@ -87,6 +131,15 @@ int main(int argc, char** argv) {
   app.add_option("--kind", settings.kind, "mp4 or mkv")->check(CLI::IsMember({"mp4", "mkv"}));
   app.add_option("--size", settings.size, "WxH")->capture_default_str();
   app.add_option("--frames", settings.frames)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--preset", settings.h264.preset, "of mp4")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(wan::kH264Presets.begin(), wan::kH264Presets.end())))
+      ->capture_default_str();
+  app.add_option("--crf", settings.h264.crf, "of mp4")
+      ->check(CLI::Range(wan::kBestH264Crf, wan::kWorstH264Crf))
+      ->capture_default_str();
+  app.add_option("--rate", settings.rate, "frames a second that a decoder hands over")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = wan::Run(settings);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());

@@ -253,8 +253,9 @@ TEST_F(ResidencyGpuTest, EveryAllocationMayFail) {
       const auto failed = Latents(*engine, Request(), &fault);
       allocator.Disarm();
       if (failed.ok()) {
-        // A convolution may do with less workspace, and decoding starts again in tiles.
-        EXPECT_EQ(stage, StageKind::kVaeDecoding) << n;
+        // A convolution may do with less workspace, and decoding starts again in tiles; a forward
+        // that could not be recorded is launched.
+        EXPECT_TRUE(stage == StageKind::kVaeDecoding || stage == StageKind::kStepInference) << n;
         EXPECT_TRUE(*failed == *expected) << n;
       } else {
         EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << n << ": " << failed.status();

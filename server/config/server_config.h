@@ -59,6 +59,14 @@ struct ServerConfig {
   std::string audit_log;
   // LoadModel reads below these folders only.
   std::vector<std::string> model_roots;
+  // The hosts to which ends of jobs are reported, "HOST" or "HOST:PORT"; empty: there are no
+  // webhooks.
+  std::vector<std::string> webhook_hosts;
+  // File of the secret that signs webhooks.
+  std::string webhook_secret;
+  // Whether webhooks may go over http, and to addresses of private networks and this machine.
+  bool webhook_http = false;
+  bool webhook_private = false;
   // Where the HTTP endpoint /metrics listens.
   HostPort metrics_listen{"127.0.0.1", 9464};
   // The folder of jobs, events and artifacts. Required.

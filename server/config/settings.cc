@@ -188,12 +188,24 @@ absl::Status CheckDtype(const std::string& dtype) {
 // An empty text stands for no file.
 absl::Status CheckFile(const std::string& /*file*/) { return absl::OkStatus(); }
 
-absl::Status SetModelRoots(const Values& values, ServerConfig& config) {
-  for (const std::string& folder : values) {
-    if (folder.empty()) return absl::InvalidArgumentError("is empty; it must name a folder");
-  }
-  config.model_roots = values;
-  return absl::OkStatus();
+// A list of texts, none of which is empty.
+Setting Texts(std::string_view key, std::string_view placeholder, std::string_view help,
+              std::string_view what, std::vector<std::string> ServerConfig::*member) {
+  return {key,
+          placeholder,
+          help,
+          Setting::Form::kList,
+          [=](const Values& values, ServerConfig& config) {
+            for (const std::string& text : values) {
+              if (text.empty()) {
+                return absl::InvalidArgumentError(
+                    absl::StrCat("is empty; it must name ", std::string(what)));
+              }
+            }
+            config.*member = values;
+            return absl::OkStatus();
+          },
+          [member](const ServerConfig& config) { return config.*member; }};
 }
 
 absl::Status CheckH264Preset(const std::string& preset) {
@@ -422,11 +434,20 @@ std::vector<Setting> MakeSettings() {
                             Setting::Form::kText, &C::reflection_access, ServiceAccessWords()),
       Text("audit_log", "FILE", "file of the audit log; unset: its entries are lines of the log",
            &C::audit_log, CheckFile),
-      {"model_roots", "DIR",
-       "LoadModel reads below these folders only; unset: anywhere while only this machine reaches "
-       "the server, else nowhere",
-       Setting::Form::kList, SetModelRoots,
-       [](const ServerConfig& config) { return config.model_roots; }},
+      Texts("model_roots", "DIR",
+            "LoadModel reads below these folders only; unset: anywhere while only this machine "
+            "reaches the server, else nowhere",
+            "a folder", &C::model_roots),
+      Texts("webhook_hosts", "HOST[:PORT]",
+            "hosts to which ends of jobs may be reported; unset: there are no webhooks", "a host",
+            &C::webhook_hosts),
+      Text("webhook_secret", "FILE", "file of the secret that signs webhooks: whsec_ and base64",
+           &C::webhook_secret, CheckFile),
+      Choice<bool>("webhook_http", "true|false", "webhooks may go over http as well as https",
+                   Setting::Form::kNumber, &C::webhook_http, {{"true", true}, {"false", false}}),
+      Choice<bool>("webhook_private", "true|false",
+                   "webhooks may go to addresses of private networks and of this machine",
+                   Setting::Form::kNumber, &C::webhook_private, {{"true", true}, {"false", false}}),
       Integer("max_connections",
               "most open connections of the gRPC port; 0: three quarters of the file descriptors",
               &C::max_connections, 0, 1'000'000),
@@ -578,6 +599,11 @@ absl::Status Complete(ServerConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat("listen and metrics_listen are both ",
                                                    ToString(config.listen),
                                                    "; give each an address of its own"));
+  }
+  if (config.webhook_hosts.empty() != config.webhook_secret.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("webhook_hosts and webhook_secret belong together: set ",
+                     config.webhook_hosts.empty() ? "webhook_hosts" : "webhook_secret", ", too"));
   }
   return CheckAccess(config);
 }

@@ -24,6 +24,7 @@ constexpr size_t kMaxLabelBytes =
     kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
 constexpr size_t kMaxModelBytes = 256;
 constexpr size_t kMaxTextBytes = size_t{64} << 10;
+constexpr size_t kMaxWebhookUrlBytes = 2048;
 constexpr size_t kMaxImageBytes = size_t{32} << 20;
 constexpr size_t kMaxLoraNameBytes = 1024;
 // One for each expert; a model has one or two.
@@ -125,6 +126,7 @@ std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& requ
   CheckBytes("model", request.model().size(), kMaxModelBytes, violations);
   CheckBytes("prompt", request.prompt().size(), kMaxTextBytes, violations);
   CheckBytes("negative_prompt", request.negative_prompt().size(), kMaxTextBytes, violations);
+  CheckBytes("webhook_url", request.webhook_url().size(), kMaxWebhookUrlBytes, violations);
   CheckBytes("image", request.image().size(), kMaxImageBytes, violations);
   CheckCount("guidance_scale", count(request.guidance_scale()), kMaxGuidanceScales, violations);
   CheckCount("outputs", count(request.outputs()), kMaxOutputs, violations);

@@ -10,7 +10,7 @@
 namespace wan::server {
 
 // Returns a violation for each field that is longer, or has more elements, than any valid
-// request's: texts, image, outputs, guidance_scale, loras and labels. There is at most one for each
+// request's: texts, image, URL, outputs, guidance_scale, loras and labels. There is at most one for each
 // field, and no element is inspected, so that a huge request costs no more than its own bytes. Call
 // this before a request is hashed, copied or validated.
 std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& request);

@@ -281,6 +281,7 @@ absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(Form form,
     request.set_seed(*seed);
   }
   if (auto user = fields.Text("user")) (*request.mutable_labels())[kUserLabel] = *std::move(user);
+  if (auto url = fields.Text("webhook_url")) request.set_webhook_url(*std::move(url));
   request.set_request_id(std::string(idempotency_key));
   if (absl::Status status = fields.End(); !status.ok()) return status;
   return request;

@@ -14,6 +14,7 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   // What a caller or the queue may change, and what says only what becomes of the latents.
   wan::v1::GenerationRequest request = job.request();
   request.clear_request_id();
+  request.clear_webhook_url();
   request.clear_labels();
   request.clear_priority();
   request.clear_deadline();

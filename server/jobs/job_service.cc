@@ -87,6 +87,8 @@ JobService::~JobService() { Stop(StopMode::kRequeue, absl::ZeroDuration()); }
 
 ModelRegistry& JobService::models() { return parts_->models; }
 
+WebhookOutbox& JobService::webhooks() { return parts_->store; }
+
 JobStats JobService::Stats() const {
   JobStats stats = parts_->table.Stats();
   stats.storage_writable = parts_->storage.status().ok();
@@ -164,7 +166,11 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
 
 absl::StatusOr<JobService::Planned> JobService::PlanInUse(
     const wan::v1::GenerationRequest& request) const {
-  const std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
+  std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
+  if (!request.webhook_url().empty()) {
+    std::string problem = parts_->webhook_problem(request.webhook_url());
+    if (!problem.empty()) violations.push_back({"webhook_url", std::move(problem)});
+  }
   const std::string& model = request.model();
   if (model.empty()) return InvalidFields(violations);
   absl::Status usable = parts_->models.AddJob(model);
@@ -200,6 +206,7 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
   resolved.set_priority(request.priority());
   if (request.has_deadline()) *resolved.mutable_deadline() = request.deadline();
   resolved.set_request_id(request.request_id());
+  resolved.set_webhook_url(request.webhook_url());
   *resolved.mutable_labels() = request.labels();
   return job;
 }

@@ -56,6 +56,10 @@ struct JobServiceOptions {
   std::vector<SinkFactory> sinks;
   // Where the models lie that callers may load.
   ModelRoots model_roots;
+  // Says what is wrong with the webhook_url of a request; empty: nothing.
+  std::function<std::string(std::string_view url)> webhook_problem = [](std::string_view) {
+    return std::string("must be empty, because this server sends no webhooks");
+  };
   // The version that each job records in its provenance.
   std::string server_version;
   // They must outlive the service.
@@ -168,6 +172,9 @@ class JobService {
   // Opens an artifact at a byte offset. NOT_FOUND (ARTIFACT_NOT_FOUND) if the job has no such
   // artifact; OUT_OF_RANGE if `offset` is past its end.
   absl::StatusOr<OpenedArtifact> OpenArtifact(std::string_view name, uint64_t offset) const;
+
+  // The reports of jobs' ends that wait for their delivery. They go with the service.
+  WebhookOutbox& webhooks();
 
   JobStats Stats() const;
   // What the principal uses and how much it may; an empty one is everybody, on a server that does

@@ -24,6 +24,7 @@ const Quotas& Unlimited() {
 
 JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
     : listeners(options.listeners),
+      webhook_problem(options.webhook_problem),
       engine(engine_in),
       clock(clock_in),
       quotas(options.quotas == nullptr ? Unlimited() : *options.quotas),

@@ -66,6 +66,7 @@ struct JobService::Parts {
   }
 
   const std::vector<StateListener*> listeners;
+  const std::function<std::string(std::string_view)> webhook_problem;
   Engine& engine;
   Clock& clock;
   const Quotas& quotas;

@@ -514,8 +514,11 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
   change.events.push_back(std::move(event));
   if (live.report != nullptr) change.report = live.report->Snapshot();
   parts_.log.Append(std::move(change), [this, name] {
-    const Lock lock(*this);
-    live_.erase(name);
+    {
+      const Lock lock(*this);
+      live_.erase(name);
+    }
+    for (StateListener* listener : parts_.listeners) listener->OnJobEndStored();
   });
 }
 

@@ -110,6 +110,20 @@ void ActivityLog::OnStorage(const absl::Status& status) {
   }
 }
 
+void ActivityLog::OnWebhook(const WebhookOutcome& outcome) {
+  const bool delivered = outcome.kind == WebhookOutcome::Kind::kDelivered;
+  const bool given_up = outcome.kind == WebhookOutcome::Kind::kGivenUp;
+  // Of the URL the host only: the rest may hold what only its owner should know.
+  logger_.Log(given_up ? LogLevel::kError : LogLevel::kInfo,
+              delivered  ? "webhook delivered"
+              : given_up ? "webhook given up"
+                         : "webhook not delivered yet",
+              {{"job", outcome.job},
+               {"host", outcome.host},
+               {"attempts", outcome.attempts},
+               {"problem", Text(outcome.problem)}});
+}
+
 void ActivityLog::OnDraining() { logger_.Log(LogLevel::kInfo, "draining", {}); }
 
 void ActivityLog::OnStopChoice(const StopChoice& choice) {

@@ -18,6 +18,7 @@ class ActivityLog final : public StateListener {
   void OnProblem(const absl::Status& problem) override;
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnStorage(const absl::Status& status) override;
+  void OnWebhook(const WebhookOutcome& outcome) override;
   void OnDraining() override;
   void OnStopChoice(const StopChoice& choice) override;
 

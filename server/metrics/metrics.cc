@@ -37,6 +37,18 @@ constexpr FinalState kFinalStates[] = {{wan::v1::JOB_STATE_COMPLETED, "completed
                                        {wan::v1::JOB_STATE_FAILED, "failed"},
                                        {wan::v1::JOB_STATE_CANCELLED, "cancelled"}};
 
+const char* ResultOf(WebhookOutcome::Kind kind) {
+  switch (kind) {
+    case WebhookOutcome::Kind::kDelivered:
+      return "delivered";
+    case WebhookOutcome::Kind::kRetried:
+      return "retried";
+    case WebhookOutcome::Kind::kGivenUp:
+      break;
+  }
+  return "given_up";
+}
+
 }  // namespace
 
 // Shared with MetricsServer, which may collect while Metrics is destroyed.
@@ -71,6 +83,11 @@ struct Metrics::Families final : prometheus::Collectable {
       prometheus::BuildCounter()
           .Name("wan_jobs_total")
           .Help("Jobs that ended since the server started, by how they ended.")
+          .Register(registry);
+  prometheus::Family<prometheus::Counter>& webhooks_total =
+      prometheus::BuildCounter()
+          .Name("wan_webhook_attempts_total")
+          .Help("Attempts to report a job's end since the server started, by how they went.")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& device_lost =
       prometheus::BuildGauge()
@@ -130,6 +147,10 @@ Metrics::Metrics(const BuildInfo& build) : families_(std::make_shared<Families>(
   families_->build_info
       .Add({{"version", build.version}, {"device", build.device}, {"dtype", build.dtype}})
       .Set(1);
+  for (const auto kind : {WebhookOutcome::Kind::kDelivered, WebhookOutcome::Kind::kRetried,
+                          WebhookOutcome::Kind::kGivenUp}) {
+    families_->webhooks_total.Add({{"result", ResultOf(kind)}});
+  }
   for (const char* const cause : {kLostByError, kLostByCanary}) {
     families_->device_lost.Add({{"cause", cause}}).Set(0);
   }
@@ -175,6 +196,10 @@ void Metrics::OnDeviceLost(DeviceLoss cause, const absl::Status& /*problem*/) {
 
 void Metrics::OnSavepoint(const wan::v1::Job& job, int /*steps_done*/, double seconds) {
   families_->savepoint_seconds.Add({{"model", job.request().model()}}, kSeconds).Observe(seconds);
+}
+
+void Metrics::OnWebhook(const WebhookOutcome& outcome) {
+  families_->webhooks_total.Add({{"result", ResultOf(outcome.kind)}}).Increment();
 }
 
 std::shared_ptr<prometheus::Collectable> Metrics::collectable() const { return families_; }

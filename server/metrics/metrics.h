@@ -54,6 +54,7 @@ class Metrics final : public StateListener {
   void OnModelState(const wan::v1::Model& model) override;
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnSavepoint(const wan::v1::Job& job, int steps_done, double seconds) override;
+  void OnWebhook(const WebhookOutcome& outcome) override;
 
   // Returns what MetricsServer serves. It stays valid after this object is destroyed.
   std::shared_ptr<prometheus::Collectable> collectable() const;

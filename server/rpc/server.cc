@@ -35,6 +35,10 @@
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/tls_credentials.h"
+#include "server/webhooks/webhook_delivery.h"
+#include "server/webhooks/webhook_message.h"
+#include "server/webhooks/webhook_rules.h"
+#include "server/webhooks/webhook_transport.h"
 
 namespace wan::server {
 namespace {
@@ -123,6 +127,7 @@ struct Server::Parts {
         metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype}) {}
 
   absl::Status OpenGate();
+  absl::Status OpenWebhooks();
   absl::Status OpenJobs();
   absl::Status TakePorts();
   absl::Status TakeHttpPort();
@@ -148,6 +153,8 @@ struct Server::Parts {
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<Quotas> quotas = std::make_unique<Quotas>();
   HealthStatuses health_statuses;  // told by the models, also while the jobs go
+  std::unique_ptr<CurlTransport> webhook_transport;
+  std::unique_ptr<WebhookDelivery> webhooks;  // null: there are none
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<TlsFiles> tls;  // null: plain text
   std::unique_ptr<MetricsServer> metrics_server;
@@ -167,6 +174,24 @@ struct Server::Parts {
   DeadlineTimer hourly{clock};
   std::once_flag stopped;
 };
+
+absl::Status Server::Parts::OpenWebhooks() {
+  if (config.webhook_hosts.empty()) return absl::OkStatus();
+  WebhookOptions options;
+  options.rules = {config.webhook_hosts, config.webhook_http, config.webhook_private};
+  for (const std::string& host : config.webhook_hosts) {
+    if (std::string problem = HostEntryProblem(host); !problem.empty()) {
+      return absl::InvalidArgumentError("webhook_hosts " + problem);
+    }
+  }
+  absl::StatusOr<std::string> secret = ReadWebhookSecret(config.webhook_secret);
+  if (!secret.ok()) return secret.status();
+  options.secret = *std::move(secret);
+  webhook_transport = std::make_unique<CurlTransport>(options.rules);
+  webhooks = std::make_unique<WebhookDelivery>(std::move(options), *webhook_transport, clock,
+                                               std::vector<StateListener*>{&metrics, &activity});
+  return absl::OkStatus();
+}
 
 absl::Status Server::Parts::OpenJobs() {
   JobServiceOptions options;
@@ -188,9 +213,17 @@ absl::Status Server::Parts::OpenJobs() {
   }
   options.quotas = quotas.get();
   options.listeners = {&metrics, &activity, &health, &device_loss, &trimmer};
+  if (webhooks != nullptr) {
+    options.listeners.push_back(webhooks.get());
+    options.webhook_problem = [rules = WebhookRules{config.webhook_hosts, config.webhook_http,
+                                                    config.webhook_private}](auto url) {
+      return WebhookUrlProblem(rules, url);
+    };
+  }
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);
+  if (webhooks != nullptr) webhooks->Start(jobs->webhooks());
   metrics.SetSource([this] {
     return MetricsSnapshot{jobs->Stats(), jobs->models().List(), engine.Monitor().Sample(),
                            WireNow()};
@@ -408,6 +441,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   // From here on an early return stops what has been started.
   std::unique_ptr<Server> server(new Server(std::move(parts)));
   if (absl::Status status = started.OpenGate(); !status.ok()) return status;
+  if (absl::Status status = started.OpenWebhooks(); !status.ok()) return status;
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
   if (absl::Status status = started.TakePorts(); !status.ok()) return status;
   if (absl::Status status = started.TakeHttpPort(); !status.ok()) return status;
@@ -445,6 +479,7 @@ void Server::Stop() {
       const StopSettings stop = StopSettingsOf(parts.config);
       parts.jobs->Stop(stop.mode, stop.grace);
     }
+    if (parts.webhooks != nullptr) parts.webhooks->Stop();
     parts.stopping.request_stop();
     parts.hourly.Stop();
     if (parts.port != nullptr) parts.port->Stop();

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/conversion/job_filter.h"
+#include "server/store/webhook_outbox.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/telemetry.pb.h"
 
@@ -83,9 +84,9 @@ struct JobPage {
 // otherwise.
 //
 // A call holds the store's lock for a bounded amount of work, however many jobs there are.
-class JobStore {
+class JobStore : public WebhookOutbox {
  public:
-  virtual ~JobStore() = default;
+  ~JobStore() override = default;
 
   // Adds a job with its image, which may be empty, and its first events. ALREADY_EXISTS if the
   // name is taken, or a request_id that is not empty among the jobs of the same owner.

@@ -98,4 +98,24 @@ absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
   return Read([&](JobStore& store) { return store.Image(job); });
 }
 
+absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(
+    absl::Time now, const std::function<absl::Duration(int attempts)>& delay) {
+  std::optional<PendingWebhook> taken;
+  const absl::Status status = Write([&](JobStore& store) {
+    absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(now, delay);
+    if (found.ok()) taken = *std::move(found);
+    return found.status();
+  });
+  if (!status.ok()) return status;
+  return taken;
+}
+
+absl::StatusOr<std::optional<absl::Time>> ReopeningJobStore::NextWebhook() {
+  return Read([](JobStore& store) { return store.NextWebhook(); });
+}
+
+absl::Status ReopeningJobStore::RemoveWebhook(int64_t number) {
+  return Write([&](JobStore& store) { return store.RemoveWebhook(number); });
+}
+
 }  // namespace wan::server

@@ -20,6 +20,7 @@
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
 #include "server/store/sqlite_schema.h"
+#include "server/store/webhook_rows.h"
 
 namespace wan::server {
 namespace {
@@ -297,6 +298,31 @@ class SqliteJobStore final : public JobStore {
     using Result = absl::StatusOr<std::vector<JobFile>>;
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
       return ReadJobFiles(*database_, job);
+    });
+  }
+
+  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
+      absl::Time now, const std::function<absl::Duration(int attempts)>& delay) override {
+    std::optional<PendingWebhook> taken;
+    const absl::Status status = Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      taken = TakeWebhookRow(*database_, now, delay);
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    return taken;
+  }
+
+  absl::StatusOr<std::optional<absl::Time>> NextWebhook() override {
+    using Result = absl::StatusOr<std::optional<absl::Time>>;
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
+      return NextWebhookRow(*database_);
+    });
+  }
+
+  absl::Status RemoveWebhook(int64_t number) override {
+    return Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+      RemoveWebhookRow(*database_, number);
+      return absl::OkStatus();
     });
   }
 
@@ -596,6 +622,7 @@ class SqliteJobStore final : public JobStore {
       }
     }
     InsertEvents(change.job, number, change.events);
+    AddWebhookOf(db, change);
     if (change.report.has_value()) {
       SQLite::Statement replace(db, "INSERT OR REPLACE INTO reports (job, report) VALUES (?, ?)");
       replace.bind(1, number);

@@ -95,6 +95,15 @@ CREATE TABLE job_files (                     -- what the model of a job's latest
   digest_key TEXT NOT NULL,                  -- of the file of digests
   PRIMARY KEY (job, name)
 ) WITHOUT ROWID;
+)sql",
+    R"sql(
+CREATE TABLE webhooks (                      -- reports of jobs' ends that were not delivered yet
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  job BLOB NOT NULL,                         -- wan.v1.Job as it ended, without its prompts
+  attempts INTEGER NOT NULL,
+  due INTEGER NOT NULL                       -- the next attempt, microseconds since the epoch
+);
+CREATE INDEX webhooks_by_due ON webhooks (due, number);
 )sql"};
 // The version, in this list, whose tables are filled from what is there.
 constexpr int kVersionOfJobKeys = 4;

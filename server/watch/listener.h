@@ -32,6 +32,16 @@ struct StopChoice {
   absl::Duration may_go_on;
 };
 
+// How an attempt to report a job's end has gone.
+struct WebhookOutcome {
+  enum class Kind { kDelivered, kRetried, kGivenUp };
+  Kind kind = Kind::kDelivered;
+  std::string job;  // "jobs/ID"
+  std::string host;
+  int attempts = 0;     // with this one
+  std::string problem;  // empty: delivered
+};
+
 // The calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
 // model's changes, with the lock held that keeps this order: an implementation must be quick, and
 // must not call JobService or ModelRegistry.
@@ -48,6 +58,10 @@ class StateListener {
   // A savepoint of a job (engine/api/savepoint.h) is on the disk; writing it took `seconds`. Called
   // with no lock held.
   virtual void OnSavepoint(const wan::v1::Job& /*job*/, int /*steps_done*/, double /*seconds*/) {}
+  // The end of a job is in the store. Called with no lock held; not for ends that the start finds.
+  virtual void OnJobEndStored() {}
+  // A report of a job's end was sent, or could not be. Called with no lock held.
+  virtual void OnWebhook(const WebhookOutcome& /*outcome*/) {}
   // An error that no caller gets: a write that the store refused, a file that was not removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // The server is being drained: from now on it accepts no job and begins none. Called once, with

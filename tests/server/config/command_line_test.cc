@@ -87,6 +87,14 @@ TEST(CommandLineTest, FlagsWinOverTheFileOverTheDefaults) {
   EXPECT_EQ(command->config.log_level, ServerConfig{}.log_level);
 }
 
+TEST(CommandLineTest, WebhooksNeedHostsAndASecret) {
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--webhook-host", "h"}),
+              HasSubstr("set webhook_secret, too"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--webhook-secret", "s"}),
+              HasSubstr("set webhook_hosts, too"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--webhook-host", ""}), HasSubstr("must name a host"));
+}
+
 TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
   const std::vector<const char*> flags = {"--listen",
                                           "h:1",
@@ -116,6 +124,14 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "/audit",
                                           "--model-root",
                                           "/models",
+                                          "--webhook-host",
+                                          "hooks.example.com",
+                                          "--webhook-secret",
+                                          "/secret",
+                                          "--webhook-http",
+                                          "true",
+                                          "--webhook-private",
+                                          "true",
                                           "--max-connections",
                                           "300",
                                           "--max-connections-per-address",

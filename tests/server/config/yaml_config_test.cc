@@ -36,6 +36,10 @@ health_access: "off"
 reflection_access: public
 audit_log: /var/log/audit
 model_roots: [/models, "/more, models"]
+webhook_hosts: [hooks.example.com, "10.0.0.7:8443"]
+webhook_secret: /etc/webhook_secret
+webhook_http: true
+webhook_private: true
 data_dir: /var/lib/wan serve
 models:
   ti2v-5b: /models/Wan2.2-TI2V-5B

@@ -45,6 +45,7 @@ TEST(VideoRequestTest, EveryField) {
     "model": "m", "prompt": "a cat", "negative_prompt": "rain", "width": 64, "height": 32,
     "num_frames": 9, "fps": 12, "seed": 9007199254740993, "num_inference_steps": 4,
     "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "user": "u-1",
+    "webhook_url": "https://hooks.example.com/a",
     "loras": [{"name": "ink"}, {"name": "oil", "scale": -0.5}],
     "input_reference": {"image_url": "data:image/png;base64,UE5HAA=="}})");
   ASSERT_TRUE(request.ok()) << request.status();
@@ -66,6 +67,7 @@ TEST(VideoRequestTest, EveryField) {
   EXPECT_EQ(request->loras(1).name(), "oil");
   EXPECT_EQ(request->loras(1).scale(), -0.5);
   EXPECT_EQ(request->image(), std::string("PNG\0", 4));
+  EXPECT_EQ(request->webhook_url(), "https://hooks.example.com/a");
   EXPECT_EQ(request->request_id(), "key-1");
 }
 

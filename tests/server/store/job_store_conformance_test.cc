@@ -157,6 +157,48 @@ TEST_P(JobStoreTest, ManyThreadsWithOneRequestIdInsertOneJob) {
   EXPECT_THAT(store_->List({})->jobs, SizeIs(1));
 }
 
+TEST_P(JobStoreTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJob) {
+  StoredJob job = NewJob("jobs/a");
+  job.job.mutable_request()->set_model("m");
+  job.job.mutable_request()->set_prompt("a secret cat");
+  job.job.mutable_request()->set_webhook_url("https://h/x");
+  (*job.job.mutable_request()->mutable_labels())["team"] = "video";
+  ASSERT_TRUE(Insert(job).ok());
+  ASSERT_TRUE(Insert(NewJob("jobs/quiet")).ok());
+  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING, 2)).ok());
+  EXPECT_EQ(*store_->NextWebhook(), std::nullopt) << "it has not ended";
+  for (const StoredJob& ended : {job, NewJob("jobs/quiet")}) {
+    JobChange end = NewState(ended, JOB_STATE_COMPLETED, 3);
+    end.events.back().mutable_completed();
+    ASSERT_TRUE(Apply(end).ok());
+    // As a change of the labels of an ended job is.
+    ASSERT_TRUE(Apply(NewState(ended, JOB_STATE_COMPLETED)).ok());
+  }
+  ASSERT_TRUE(store_->Remove("jobs/a").ok());
+
+  const absl::Time now = absl::FromUnixSeconds(1'000'000);
+  const auto wait = [](int attempts) { return absl::Seconds(10 * attempts); };
+  ASSERT_TRUE(store_->NextWebhook()->has_value());
+  const auto first = store_->TakeWebhook(now, wait);
+  ASSERT_TRUE(first.ok() && first->has_value()) << first.status();
+  EXPECT_EQ((*first)->job.name(), "jobs/a");
+  EXPECT_EQ((*first)->job.state(), JOB_STATE_COMPLETED);
+  EXPECT_EQ((*first)->job.request().labels().at("team"), "video");
+  EXPECT_EQ((*first)->job.request().webhook_url(), "https://h/x");
+  EXPECT_EQ((*first)->job.request().prompt(), "");
+  EXPECT_EQ((*first)->attempts, 1);
+  // It is taken for now, and due again if nobody removes it.
+  EXPECT_EQ(*store_->NextWebhook(), now + absl::Seconds(10));
+  EXPECT_EQ(*store_->TakeWebhook(now + absl::Seconds(9), wait), std::nullopt);
+  const auto second = store_->TakeWebhook(now + absl::Seconds(10), wait);
+  ASSERT_TRUE(second.ok() && second->has_value());
+  EXPECT_EQ((*second)->number, (*first)->number);
+  EXPECT_EQ((*second)->attempts, 2);
+  EXPECT_EQ(*store_->NextWebhook(), now + absl::Seconds(30));
+  ASSERT_TRUE(store_->RemoveWebhook((*first)->number).ok());
+  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+}
+
 TEST_P(JobStoreTest, UnknownJobs) {
   EXPECT_TRUE(absl::IsNotFound(store_->Get("jobs/a").status()));
   EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("", "key").status()));

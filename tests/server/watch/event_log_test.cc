@@ -83,6 +83,12 @@ class FaultyStore final : public JobStore {
     return store_->Report(job);
   }
   absl::StatusOr<std::string> Image(std::string_view job) override { return store_->Image(job); }
+  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
+      absl::Time now, const std::function<absl::Duration(int)>& delay) override {
+    return store_->TakeWebhook(now, delay);
+  }
+  absl::StatusOr<std::optional<absl::Time>> NextWebhook() override { return store_->NextWebhook(); }
+  absl::Status RemoveWebhook(int64_t number) override { return store_->RemoveWebhook(number); }
 
  private:
   const std::unique_ptr<JobStore> store_;

@@ -1,0 +1,28 @@
+// The table webhooks of the SQLite store: the outbox of reports of jobs' ends.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "server/store/job_store.h"
+#include "server/store/webhook_outbox.h"
+
+namespace wan::server {
+
+// For the thread that holds the store's lock; those that change something in a transaction of their
+// caller. They throw what SQLite throws.
+
+// Adds a report if the change ends a job that has a webhook_url.
+void AddWebhookOf(SQLite::Database& db, const JobChange& change);
+
+// As the methods of WebhookOutbox.
+std::optional<PendingWebhook> TakeWebhookRow(
+    SQLite::Database& db, absl::Time now, const std::function<absl::Duration(int attempts)>& delay);
+std::optional<absl::Time> NextWebhookRow(SQLite::Database& db);
+void RemoveWebhookRow(SQLite::Database& db, int64_t number);
+
+}  // namespace wan::server

@@ -1,0 +1,28 @@
+// What a webhook says, and how it is signed: the form of Standard Webhooks (docs/webhooks.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+struct WebhookMessage {
+  std::vector<std::pair<std::string, std::string>> fields;  // of the header
+  std::string body;                                         // JSON
+};
+
+// The report of an ended job, signed with `secret` for an attempt at `now`. The ID is the same in
+// every attempt. It has no prompt, and of an error the code and the reason only.
+WebhookMessage MessageOf(const wan::v1::Job& job, std::string_view secret, absl::Time now);
+
+// Reads the secret from a file: "whsec_" and the base64 of 24 to 64 bytes. Returns these bytes. The
+// message of an error names the file, and nothing of what it holds.
+absl::StatusOr<std::string> ReadWebhookSecret(const std::string& file);
+
+}  // namespace wan::server

@@ -1,0 +1,250 @@
+#include "server/webhooks/webhook_delivery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/conversion/convert.h"
+#include "server/store/job_store.h"
+#include "server/store/sqlite_job_store.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace wan::server {
+namespace {
+
+using Kind = WebhookOutcome::Kind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Answers as told, and 200 when nothing more was told.
+class FakeTransport final : public WebhookTransport {
+ public:
+  absl::StatusOr<int> Post(const std::string& url, const WebhookMessage& /*message*/,
+                           std::stop_token stop) override {
+    // What it locks is unlocked then, so that the wait below looks again.
+    const std::stop_callback wake(stop, [this] { absl::MutexLock lock(&mutex_); });
+    absl::MutexLock lock(&mutex_);
+    urls_.push_back(url);
+    ++running_;
+    most_running_ = std::max(most_running_, running_);
+    const auto go = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !held_ || stop.stop_requested();
+    };
+    mutex_.Await(absl::Condition(&go));
+    --running_;
+    if (stop.stop_requested()) return absl::CancelledError("stopped");
+    if (answers_.empty()) return 200;
+    const absl::StatusOr<int> answer = answers_.front();
+    answers_.pop_front();
+    return answer;
+  }
+
+  void Answer(absl::StatusOr<int> answer) {
+    absl::MutexLock lock(&mutex_);
+    answers_.push_back(std::move(answer));
+  }
+  void Hold(bool held) {
+    absl::MutexLock lock(&mutex_);
+    held_ = held;
+  }
+  void AwaitRunning(int count) {
+    absl::MutexLock lock(&mutex_);
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ >= count; };
+    mutex_.Await(absl::Condition(&there));
+  }
+  int most_running() {
+    absl::MutexLock lock(&mutex_);
+    return most_running_;
+  }
+  std::vector<std::string> urls() {
+    absl::MutexLock lock(&mutex_);
+    return urls_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::deque<absl::StatusOr<int>> answers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> urls_ ABSL_GUARDED_BY(mutex_);
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int most_running_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class Outcomes final : public StateListener {
+ public:
+  void OnWebhook(const WebhookOutcome& outcome) override {
+    absl::MutexLock lock(&mutex_);
+    all_.push_back(outcome);
+  }
+  // The outcomes once there are so many.
+  std::vector<WebhookOutcome> Await(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_.size() >= count; };
+    mutex_.Await(absl::Condition(&there));
+    return all_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<WebhookOutcome> all_ ABSL_GUARDED_BY(mutex_);
+};
+
+class WebhookDeliveryTest : public ::testing::Test {
+ protected:
+  WebhookDeliveryTest() : store_(*OpenInMemoryJobStore()) {
+    options_.rules.hosts = {"h"};
+    options_.secret = "0123456789abcdef01234567";
+    options_.parallel = 1;
+  }
+
+  void Start() {
+    delivery_ = std::make_unique<WebhookDelivery>(options_, transport_, clock_,
+                                                  std::vector<StateListener*>{&outcomes_});
+    delivery_->Start(*store_);
+  }
+
+  // A job with a webhook that has just ended.
+  void EndJob(const std::string& id, const std::string& url = "https://h/x") {
+    StoredJob job;
+    job.job.set_name("jobs/" + id);
+    job.job.set_state(wan::v1::JOB_STATE_QUEUED);
+    job.job.mutable_request()->set_webhook_url(url);
+    wan::v1::Event event;
+    event.set_sequence(1);
+    EXPECT_TRUE(store_->Insert(job, "", std::span(&event, 1)).ok());
+    JobChange end{job.job.name(), job.job, {}, std::nullopt};
+    end.row->set_state(wan::v1::JOB_STATE_COMPLETED);
+    *end.row->mutable_end_time() = ToProto(clock_.Now());
+    event.set_sequence(2);
+    event.mutable_completed();
+    end.events = {event};
+    EXPECT_TRUE(store_->Apply(std::span(&end, 1)).ok());
+    if (delivery_ != nullptr) delivery_->OnJobEndStored();
+  }
+
+  // Moves time to the next attempt, which every thread waits for.
+  void AdvanceToNext() {
+    clock_.AwaitWaiters(static_cast<size_t>(options_.parallel));
+    const auto next = store_->NextWebhook();
+    ASSERT_TRUE(next.ok() && next->has_value());
+    clock_.Advance(**next - clock_.Now());
+  }
+
+  fakes::FakeClock clock_;
+  std::unique_ptr<JobStore> store_;
+  FakeTransport transport_;
+  Outcomes outcomes_;
+  WebhookOptions options_;
+  std::unique_ptr<WebhookDelivery> delivery_;  // goes first
+};
+
+TEST_F(WebhookDeliveryTest, WhatEndsIsReportedAtOnce) {
+  Start();
+  EndJob("a");
+  const auto outcomes = outcomes_.Await(1);
+  EXPECT_EQ(outcomes[0].kind, Kind::kDelivered);
+  EXPECT_EQ(outcomes[0].job, "jobs/a");
+  EXPECT_EQ(outcomes[0].host, "h");
+  EXPECT_EQ(outcomes[0].attempts, 1);
+  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+  EXPECT_THAT(transport_.urls(), ElementsAre("https://h/x"));
+}
+
+TEST_F(WebhookDeliveryTest, WhatAnEarlierProcessLeftIsReported) {
+  EndJob("a");
+  EndJob("b");
+  Start();
+  EXPECT_THAT(outcomes_.Await(2), SizeIs(2));
+}
+
+TEST_F(WebhookDeliveryTest, TriesAgainWithGrowingDelays) {
+  transport_.Answer(absl::UnavailableError("Could not connect to server"));
+  transport_.Answer(500);
+  transport_.Answer(302);  // a redirect is not followed
+  Start();
+  EndJob("a");
+  outcomes_.Await(1);
+  std::vector<absl::Duration> delays;
+  for (size_t attempt = 2; attempt <= 4; ++attempt) {
+    const absl::Time before = clock_.Now();
+    AdvanceToNext();
+    delays.push_back(clock_.Now() - before);
+    outcomes_.Await(attempt);
+  }
+  for (size_t i = 0; i < delays.size(); ++i) {
+    const absl::Duration least = absl::Seconds(2) * (1 << i);
+    EXPECT_GE(delays[i], least);
+    EXPECT_LE(delays[i], least * 1.25);
+  }
+  const auto outcomes = outcomes_.Await(4);
+  EXPECT_EQ(outcomes[0].kind, Kind::kRetried);
+  EXPECT_EQ(outcomes[0].problem, "Could not connect to server");
+  EXPECT_EQ(outcomes[1].problem, "the answer has the status 500");
+  EXPECT_EQ(outcomes[2].problem, "the answer has the status 302");
+  EXPECT_EQ(outcomes[3].kind, Kind::kDelivered);
+  EXPECT_EQ(outcomes[3].attempts, 4);
+}
+
+TEST_F(WebhookDeliveryTest, GivesUpAfterItsAge) {
+  options_.first_delay = absl::Hours(10);
+  options_.most_delay = absl::Hours(10);
+  for (int i = 0; i < 4; ++i) transport_.Answer(503);
+  Start();
+  EndJob("a");
+  size_t attempts = 1;
+  while (outcomes_.Await(attempts).back().kind == Kind::kRetried) {
+    AdvanceToNext();
+    ++attempts;
+  }
+  const auto outcomes = outcomes_.Await(attempts);
+  EXPECT_EQ(outcomes.back().kind, Kind::kGivenUp);
+  // After 10 to 12.5, and 20 to 25 hours, which may be one too few, and then it is older than 24.
+  EXPECT_GE(attempts, 3u);
+  EXPECT_LE(attempts, 4u);
+  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+}
+
+TEST_F(WebhookDeliveryTest, AReceiverThatIsGoneIsGivenUpAtOnce) {
+  transport_.Answer(410);
+  Start();
+  EndJob("a");
+  EXPECT_EQ(outcomes_.Await(1)[0].kind, Kind::kGivenUp);
+  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+}
+
+TEST_F(WebhookDeliveryTest, AHostThatIsNoLongerAllowedIsNotAsked) {
+  Start();
+  EndJob("a", "https://other/x");
+  const auto outcomes = outcomes_.Await(1);
+  EXPECT_EQ(outcomes[0].kind, Kind::kRetried);
+  EXPECT_THAT(outcomes[0].problem, HasSubstr("allowed only h"));
+  EXPECT_THAT(transport_.urls(), SizeIs(0));
+}
+
+TEST_F(WebhookDeliveryTest, SoManyAtATimeAndNoMore) {
+  options_.parallel = 3;
+  transport_.Hold(true);
+  Start();
+  for (const char* const id : {"a", "b", "c", "d", "e"}) EndJob(id);
+  transport_.AwaitRunning(3);
+  transport_.Hold(false);
+  outcomes_.Await(5);
+  EXPECT_EQ(transport_.most_running(), 3);
+}
+
+TEST_F(WebhookDeliveryTest, AStopEndsAnAttemptAndLosesNothing) {
+  transport_.Hold(true);
+  Start();
+  EndJob("a");
+  transport_.AwaitRunning(1);
+  delivery_->Stop();
+  EXPECT_TRUE(store_->NextWebhook()->has_value());
+}
+
+}  // namespace
+}  // namespace wan::server

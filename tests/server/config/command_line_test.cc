@@ -112,6 +112,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "/ca.pem",
                                           "--auth-tokens",
                                           "/tokens",
+                                          "--quotas",
+                                          "/quotas",
                                           "--client-certificate-role",
                                           "viewer",
                                           "--insecure",

@@ -30,6 +30,7 @@ tls_cert: /tls/cert.pem
 tls_key: /tls/key.pem
 tls_client_ca: /tls/ca.pem
 auth_tokens: /etc/tokens
+quotas: /etc/quotas
 client_certificate_role: none
 insecure: true
 health_access: "off"

@@ -1,7 +1,9 @@
 // What callers send.
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@
 #include "server/conversion/job_filter.h"
 #include "server/conversion/page_token.h"
 #include "server/conversion/validation.h"
+#include "server/http/byte_range.h"
+#include "server/http/form.h"
 #include "server/rpc/request_size.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "wan/v1/video_generation.pb.h"
@@ -30,6 +34,29 @@ void RequireSentences(const std::vector<FieldViolation>& violations) {
 }
 
 }  // namespace
+
+// The first line is the content type, a query and the field Range of a request at once; the rest is
+// its body.
+void FuzzHttpForm(FuzzInput input) {
+  const std::string_view text = TextOf(input);
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  const std::string_view body = text.substr(std::min(end + 1, text.size()));
+  const absl::StatusOr<server::Form> form = server::ParseForm(line, std::string(body));
+  RequireCode(form.status(), {kOk, kInvalid});
+  if (form.ok()) {
+    size_t bytes = 0;
+    for (const auto& [name, content] : form->files) bytes += name.size() + content.size();
+    Require(bytes <= body.size(), "the files of a form are parts of its body");
+    Require(form->fields.size() + form->files.size() <= size_t{server::kMaxFormValues},
+            "a form has no more values than it may");
+  }
+  RequireCode(server::ParseQuery(line).status(), {kOk, kInvalid});
+  const std::optional<server::ByteRange> range = server::ParseByteRange(line, body.size());
+  Require(!range.has_value() ||
+              (range->first <= body.size() && range->count <= body.size() - range->first),
+          "a range lies in its file");
+}
 
 void FuzzImage(FuzzInput input) {
   // As for callers, but for fewer pixels, so that no input takes long.

@@ -13,6 +13,7 @@
 #include "server/config/host_port.h"
 #include "server/config/model_lora.h"
 #include "server/logging/logger.h"
+#include "server/retention/retention_policy.h"
 
 namespace wan::server {
 
@@ -71,6 +72,10 @@ struct ServerConfig {
   HostPort metrics_listen{"127.0.0.1", 9464};
   // The folder of jobs, events and artifacts. Required.
   std::string data_dir;
+  // The bytes of its disk that new jobs leave free beside what the accepted ones need.
+  uint64_t disk_reserve = uint64_t{1} << 30;
+  // Which ended jobs and files are removed; by default none.
+  RetentionPolicy retention;
   // The models to load at the start, in this order. If empty, the demo model is loaded
   // (default_models.h).
   std::vector<ModelSpec> models;

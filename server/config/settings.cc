@@ -338,26 +338,44 @@ absl::Status CheckAccess(const ServerConfig& config) {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-absl::Status SetMemoryLimit(const Values& values, ServerConfig& config) {
-  constexpr std::string_view kSuffix = "GiB";
-  constexpr double kMostGiB = 1 << 20;
-  std::string_view text = values.front();
-  const bool in_gib = text.ends_with(kSuffix);
-  if (in_gib) text.remove_suffix(kSuffix.size());
-  const std::optional<double> number = Parsed<double>(text);
-  const double unit = in_gib ? static_cast<double>(kGiB) : 1;
-  if (!number.has_value() || !(*number >= 0) || *number * unit > kMostGiB * kGiB ||
-      *number * unit != std::floor(*number * unit)) {
-    return MustBe(values.front(), "a number of bytes, or of GiB as in 24GiB; 0 is no limit");
-  }
-  config.device_memory_limit = static_cast<uint64_t>(*number * unit);
-  return absl::OkStatus();
+Setting Bytes(std::string_view key, std::string_view help, uint64_t ServerConfig::*member) {
+  return {key,
+          "BYTES|GiB",
+          help,
+          Setting::Form::kNumber,
+          [member](const Values& values, ServerConfig& config) {
+            constexpr std::string_view kSuffix = "GiB";
+            constexpr double kMostGiB = 1 << 20;
+            std::string_view text = values.front();
+            const bool in_gib = text.ends_with(kSuffix);
+            if (in_gib) text.remove_suffix(kSuffix.size());
+            const std::optional<double> number = Parsed<double>(text);
+            const double unit = in_gib ? static_cast<double>(kGiB) : 1;
+            if (!number.has_value() || !(*number >= 0) || *number * unit > kMostGiB * kGiB ||
+                *number * unit != std::floor(*number * unit)) {
+              return MustBe(values.front(), "a number of bytes, or of GiB as in 24GiB; 0 is none");
+            }
+            config.*member = static_cast<uint64_t>(*number * unit);
+            return absl::OkStatus();
+          },
+          [member](const ServerConfig& config) {
+            const uint64_t bytes = config.*member;
+            if (bytes == 0 || bytes % kGiB != 0) return Values{absl::StrCat(bytes)};
+            return Values{absl::StrCat(bytes / kGiB, "GiB")};
+          }};
 }
 
-Values GetMemoryLimit(const ServerConfig& config) {
-  const uint64_t limit = config.device_memory_limit;
-  if (limit == 0 || limit % kGiB != 0) return {absl::StrCat(limit)};
-  return {absl::StrCat(limit / kGiB, "GiB")};
+Setting Retain(std::string_view key, std::string_view help, RetentionRule RetentionPolicy::*rule) {
+  return {key,
+          "AGE|BYTES|COUNT",
+          help,
+          Setting::Form::kText,
+          [rule](const Values& values, ServerConfig& config) {
+            absl::StatusOr<RetentionRule> parsed = ParseRetentionRule(values.front());
+            if (parsed.ok()) config.retention.*rule = *parsed;
+            return parsed.status();
+          },
+          [rule](const ServerConfig& config) { return Values{ToString(config.retention.*rule)}; }};
 }
 
 absl::Status SetResidency(const Values& values, ServerConfig& config) {
@@ -457,6 +475,17 @@ std::vector<Setting> MakeSettings() {
       Text("data_dir", "DIR",
            "folder of jobs, events and videos; only one server at a time can use it", &C::data_dir,
            CheckDataDir),
+      Bytes("disk_reserve",
+            "bytes of data_dir's disk that new jobs leave free beside what accepted jobs need",
+            &C::disk_reserve),
+      Retain("retain_completed",
+             "keep completed jobs so long, so many bytes of them, or so many, for example "
+             "30d,200GiB; unset: all",
+             &RetentionPolicy::completed),
+      Retain("retain_failed", "the same for failed jobs", &RetentionPolicy::failed),
+      Retain("retain_cancelled", "the same for cancelled jobs", &RetentionPolicy::cancelled),
+      Retain("retain_artifacts", "the same for the files of completed jobs, whose jobs stay",
+             &RetentionPolicy::artifacts),
       {"models", "NAME=PATH",
        "models to load: the name that requests use, and a checkpoint's folder or "
        "synthetic:ti2v-5b; unset: the demo model",
@@ -485,9 +514,9 @@ std::vector<Setting> MakeSettings() {
       Integer("cpu_threads",
               "number of threads that compute one operator on the CPU; 0: one for each core",
               &C::cpu_threads, 0, 4096),
-      {"device_memory_limit", "BYTES|GiB",
-       "most device memory that the process uses, for example 24GiB; 0: all that is free",
-       Setting::Form::kNumber, SetMemoryLimit, GetMemoryLimit},
+      Bytes("device_memory_limit",
+            "most device memory that the process uses, for example 24GiB; 0: all that is free",
+            &C::device_memory_limit),
       Choice<bool>("gpm", "true|false",
                    "measure SM activity with the driver's GPM counters (Hopper and later); false: "
                    "report NVML's utilisation instead",

@@ -40,6 +40,8 @@ inline constexpr std::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
 inline constexpr std::string_view kReasonJobDamaged = "JOB_DAMAGED";
 // The data folder is full, read-only or gone. Callers get UNAVAILABLE with a retry delay.
 inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILABLE";
+// RESOURCE_EXHAUSTED with a retry delay: the disk has too little space for another job's files.
+inline constexpr std::string_view kReasonDiskReserve = "DISK_RESERVE";
 // INTERNAL, the error of a job: it lost as many attempts with the process or device as it may.
 inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
 // RESOURCE_EXHAUSTED with a retry delay: the server works on too many requests or streams.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
@@ -11,12 +12,38 @@
 
 namespace wan::server {
 
+namespace {
+
+// NOT_FOUND (ARTIFACT_NOT_FOUND).
 absl::Status ArtifactNotFound(const wan::v1::Job& job, const ArtifactRef& ref) {
   return WithReason(
       absl::NotFoundError(absl::StrCat(job.name(), " (", wan::v1::JobState_Name(job.state()),
                                        ") has no artifact '", ref.file, "'")),
       kReasonArtifactNotFound);
 }
+
+const wan::v1::Artifact* Find(const wan::v1::Job& job, const ArtifactRef& ref) {
+  const std::string name = ArtifactName(ref.job, ref.file);
+  for (const wan::v1::Artifact& artifact : job.artifacts()) {
+    if (artifact.name() == name) return &artifact;
+  }
+  return nullptr;
+}
+
+// What of a job's files stays, by its row.
+ArtifactStore::Kept KeptOf(const absl::StatusOr<StoredJob>& stored) {
+  ArtifactStore::Kept kept;
+  kept.any = ReasonOf(stored.status()) != kReasonExpired;
+  if (!stored.ok()) return kept;
+  kept.any = stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
+  for (const wan::v1::Artifact& artifact : stored->job.artifacts()) {
+    if (!artifact.has_delete_time()) continue;
+    kept.but.push_back(artifact.name().substr(artifact.name().rfind('/') + 1));
+  }
+  return kept;
+}
+
+}  // namespace
 
 absl::Status EndedJobs::Written(const absl::Status& status) const {
   if (ReasonOf(status) != kReasonStorageUnavailable) return status;
@@ -42,28 +69,104 @@ absl::StatusOr<wan::v1::Job> EndedJobs::Change(
 
 absl::Status EndedJobs::Delete(const std::string& name) {
   parts_.log.Flush().IgnoreError();  // its end must be stored, or else it has not ended
-  absl::MutexLock lock(&mutex_);
-  if (parts_.table.Find(name).has_value()) return JobNotEndedError(name);
-  const absl::StatusOr<StoredJob> stored = parts_.store.Get(name);
-  if (!stored.ok()) return stored.status();
-  // Files first: a job without them can be deleted again, files without a job could not.
-  parts_.artifacts.Remove(name);
-  return Written(parts_.store.Remove(name));
+  absl::Status removed;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (parts_.table.Find(name).has_value()) return JobNotEndedError(name);
+    removed = parts_.store.Get(name).status();
+    if (removed.ok()) removed = parts_.store.Remove(name);
+  }
+  if (removed.ok() || ReasonOf(removed) == kReasonExpired) Tidy(name);
+  return Noted(name, Written(removed));
 }
 
 absl::Status EndedJobs::DeleteArtifact(const ArtifactRef& ref) {
   const std::string name = ArtifactName(ref.job, ref.file);
-  return Change(ref.job, /*labels=*/false,
-                [&](wan::v1::Job& job) -> absl::Status {
-                  for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
-                    if (artifact.name() != name) continue;
-                    if (artifact.has_delete_time()) return ExpiredError(name);
-                    *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
-                    return parts_.artifacts.RemoveFile(ref.job, ref.file);
-                  }
-                  return ArtifactNotFound(job, ref);
-                })
-      .status();
+  const absl::Status noted =
+      Change(ref.job, /*labels=*/false, [&](wan::v1::Job& job) -> absl::Status {
+        for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
+          if (artifact.name() != name) continue;
+          if (artifact.has_delete_time()) return ExpiredError(name);
+          *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
+          return absl::OkStatus();
+        }
+        return ArtifactNotFound(job, ref);
+      }).status();
+  if (noted.ok()) Tidy(ref.job);
+  return Noted(ref.job, noted);
+}
+
+absl::Status EndedJobs::DeleteArtifacts(const std::string& job) {
+  const absl::Status noted = Change(job, /*labels=*/false, [&](wan::v1::Job& row) -> absl::Status {
+                               for (wan::v1::Artifact& artifact : *row.mutable_artifacts()) {
+                                 if (artifact.has_delete_time()) continue;
+                                 *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
+                               }
+                               return absl::OkStatus();
+                             }).status();
+  if (noted.ok()) Tidy(job);
+  return Noted(job, noted);
+}
+
+absl::Status EndedJobs::Noted(const std::string& job, const absl::Status& status) {
+  if (ReasonOf(status) == kReasonStorageUnavailable) {
+    // The note may stand in the database all the same. The files stay until the disk confirms it:
+    // a power cut could still undo the note.
+    absl::MutexLock lock(&left_mutex_);
+    left_.insert(job);
+  }
+  return status;
+}
+
+absl::Status EndedJobs::RemoveNoted(const std::string& job) const {
+  const absl::StatusOr<StoredJob> stored = parts_.store.Get(job);
+  if (ReasonOf(stored.status()) == kReasonStorageUnavailable) return stored.status();
+  const ArtifactStore::Kept kept = KeptOf(stored);
+  if (!kept.any) return parts_.artifacts.Remove(job);
+  absl::Status status;
+  for (const std::string& file : kept.but) status.Update(parts_.artifacts.RemoveFile(job, file));
+  return status;
+}
+
+void EndedJobs::Tidy(const std::string& job) {
+  const absl::Status removed = RemoveNoted(job);
+  {
+    absl::MutexLock lock(&left_mutex_);
+    if (removed.ok()) left_.erase(job);
+    if (removed.ok() || !left_.insert(job).second) return;  // told once
+  }
+  parts_.on_problem(removed);
+}
+
+absl::StatusOr<std::pair<wan::v1::Artifact, ArtifactReader>> EndedJobs::Open(
+    const wan::v1::Job& job, const ArtifactRef& ref, uint64_t offset) const {
+  const wan::v1::Artifact* const artifact = Find(job, ref);
+  if (artifact == nullptr) return ArtifactNotFound(job, ref);
+  if (artifact->has_delete_time()) return ExpiredError(artifact->name());
+  absl::StatusOr<ArtifactReader> reader = parts_.artifacts.OpenForReading(artifact->name(), offset);
+  if (reader.ok()) return std::make_pair(*artifact, *std::move(reader));
+  if (ReasonOf(reader.status()) != kReasonArtifactNotFound) return reader.status();
+  // It may have been removed since `job` was read.
+  const absl::StatusOr<StoredJob> now = parts_.store.Get(ref.job);
+  if (!now.ok()) return now.status();
+  const wan::v1::Artifact* const after = Find(now->job, ref);
+  return after != nullptr && after->has_delete_time() ? ExpiredError(after->name())
+                                                      : reader.status();
+}
+
+ArtifactStore::Kept EndedJobs::KeptFilesOf(const std::string& job) const {
+  return KeptOf(parts_.store.Get(job));
+}
+
+void EndedJobs::RemoveLeftFiles() {
+  std::set<std::string> left;
+  {
+    absl::MutexLock lock(&left_mutex_);
+    left = left_;
+  }
+  // After a sync that failed, only this tells that the notes are on the disk.
+  if (left.empty() || !parts_.store.CheckWritable().ok()) return;
+  for (const std::string& job : left) Tidy(job);
 }
 
 }  // namespace wan::server

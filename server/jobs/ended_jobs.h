@@ -1,10 +1,13 @@
 // Changes to jobs that have ended: their labels, their files, and that they are there at all.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -31,6 +34,8 @@ class EndedJobs {
     Clock& clock;
     // Hears of every write that the store refused.
     std::function<void(const absl::Status&)> on_refused;
+    // Hears of files that could not be removed.
+    std::function<void(const absl::Status&)> on_problem;
   };
   explicit EndedJobs(Parts parts) : parts_(std::move(parts)) {}
 
@@ -39,22 +44,47 @@ class EndedJobs {
   absl::StatusOr<wan::v1::Job> Change(const std::string& name, bool labels,
                                       const std::function<absl::Status(wan::v1::Job&)>& change);
 
-  // Removes the job and all that belongs to it.
+  // Removes the job and all that belongs to it. The row goes first: a kill in between leaves files
+  // without a job, which the next start removes, and never a job that promises files that are gone.
   absl::Status Delete(const std::string& name);
 
-  // Removes one file and notes that in the job. NOT_FOUND (ARTIFACT_NOT_FOUND), or EXPIRED if it
-  // was removed before.
+  // Removes one file and notes that in the job, the note first. NOT_FOUND (ARTIFACT_NOT_FOUND), or
+  // EXPIRED if it was removed before.
   absl::Status DeleteArtifact(const ArtifactRef& ref);
+
+  // Removes all files of a job that stays. OK if it has none any more.
+  absl::Status DeleteArtifacts(const std::string& job);
+
+  // Opens an artifact of a job at a byte offset; `ref` is its parsed name.
+  absl::StatusOr<std::pair<wan::v1::Artifact, ArtifactReader>> Open(const wan::v1::Job& job,
+                                                                    const ArtifactRef& ref,
+                                                                    uint64_t offset) const;
+
+  // Returns what the start leaves in place of a job's files: not those that were removed from the
+  // job, and none of a job that was removed or did not complete. Files of unknown jobs stay: the
+  // database may have been replaced by a new one.
+  ArtifactStore::Kept KeptFilesOf(const std::string& job) const;
+
+  // Removes the files that could not be removed when they should, because the disk did not confirm
+  // the change in the database, or refused to remove them. Call it now and then.
+  void RemoveLeftFiles();
 
  private:
   // What the caller gets to know of a change that was written.
   absl::Status Written(const absl::Status& status) const;
+  // Returns `status`, what came of noting in the database that files of the job go. If that is
+  // uncertain, RemoveLeftFiles looks at the job again.
+  absl::Status Noted(const std::string& job, const absl::Status& status);
+  // Removes the files of an ended job of which the database says that they are gone.
+  absl::Status RemoveNoted(const std::string& job) const;
+  // Calls RemoveNoted, and remembers the job for RemoveLeftFiles if that fails.
+  void Tidy(const std::string& job);
 
   const Parts parts_;
   absl::Mutex mutex_;  // held while a row is read and written back
+  absl::Mutex left_mutex_;
+  // Jobs whose files may have to go.
+  std::set<std::string> left_ ABSL_GUARDED_BY(left_mutex_);
 };
-
-// NOT_FOUND (ARTIFACT_NOT_FOUND).
-absl::Status ArtifactNotFound(const wan::v1::Job& job, const ArtifactRef& ref);
 
 }  // namespace wan::server

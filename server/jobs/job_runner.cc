@@ -110,7 +110,9 @@ bool JobRunner::RunNext() {
                                   : lost ? parts_.table.EndLost(name, std::string(told.message()))
                                          : parts_.table.End(name, told);
   parts_.artifacts.Discard(name, attempt->job.attempt());
-  if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) parts_.artifacts.Remove(name);
+  if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) {
+    parts_.artifacts.Remove(name).IgnoreError();  // the next start tries again
+  }
   if (IsFinal(state)) parts_.savepoints.Remove(name);
   if (lost) parts_.on_device_lost(result.status());
   return true;
@@ -120,7 +122,7 @@ absl::Status JobRunner::StorageProblem(const Attempt& attempt) {
   // Check before the attempt's files are discarded: they may be what fills the disk.
   absl::Status problem = parts_.artifacts.CheckWritable(0);
   if (problem.ok()) return problem;
-  const uint64_t free = parts_.artifacts.FreeBytes();
+  const uint64_t free = parts_.artifacts.FreeBytes().value_or(0);
   if (free > kNearlyFull) return problem;  // the cause is not a full disk
   least_free_bytes_ =
       free + parts_.artifacts.StagedBytes(attempt.job.name(), attempt.job.attempt());

@@ -78,6 +78,7 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
                          }
                          if (status.ok()) parts.executor.Wake();
                        }});
+  parts.retention.Start();
   return std::unique_ptr<JobService>(new JobService(std::move(owned)));
 }
 
@@ -93,6 +94,8 @@ JobStats JobService::Stats() const {
   JobStats stats = parts_->table.Stats();
   stats.storage_writable = parts_->storage.status().ok();
   stats.draining = parts_->drainer.draining();
+  stats.disk_free_bytes = parts_->disk.free_bytes();
+  stats.disk_reserved_bytes = parts_->disk.reserved_bytes();
   return stats;
 }
 
@@ -212,14 +215,22 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
 }
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob> jobs) {
-  std::vector<std::string> models;
-  for (const NewJob& job : jobs) models.push_back(job.stored.job.request().model());
-  absl::StatusOr<std::vector<wan::v1::Job>> accepted = parts_->table.Accept(std::move(jobs));
+  std::vector<std::pair<std::string, std::string>> names;  // of jobs and their models
+  absl::Status room;
+  for (const NewJob& job : jobs) {
+    names.emplace_back(job.stored.job.name(), job.stored.job.request().model());
+    if (room.ok()) room = parts_->disk.Take(job.stored.job);
+  }
+  using Accepted = absl::StatusOr<std::vector<wan::v1::Job>>;
+  Accepted accepted = room.ok() ? parts_->table.Accept(std::move(jobs)) : Accepted(room);
   if (accepted.ok()) {
     parts_->executor.Wake();
     return accepted;
   }
-  for (const std::string& model : models) parts_->models.RemoveJob(model);
+  for (const auto& [job, model] : names) {
+    parts_->disk.Release(job);
+    parts_->models.RemoveJob(model);
+  }
   parts_->ReportIfStorage(accepted.status());
   if (ReasonOf(accepted.status()) == kReasonStorageUnavailable) {
     return StorageUnavailableError(accepted.status());
@@ -371,7 +382,7 @@ absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest&
     }
     return *std::move(live);
   }
-  return parts_->ended_jobs.Change(
+  absl::StatusOr<wan::v1::Job> ended = parts_->ended_jobs.Change(
       update->job, /*labels=*/true, [&](wan::v1::Job& job) -> absl::Status {
         if (update->NeedsUnended()) {
           return WithReason(absl::FailedPreconditionError(absl::StrCat(
@@ -382,6 +393,8 @@ absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest&
         update->ApplyTo(*job.mutable_request());
         return absl::OkStatus();
       });
+  if (ended.ok()) parts_->retention.policy().SetExpireTime(*ended);
+  return ended;
 }
 
 absl::Status JobService::Delete(std::string_view name) {
@@ -399,11 +412,14 @@ absl::Status JobService::DeleteArtifact(std::string_view name) {
 absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
   absl::Status valid = CheckJobName(name, "name");
   if (!valid.ok()) return valid;
-  std::optional<wan::v1::Job> live = parts_->table.Find(std::string(name));
-  if (live.has_value()) return *std::move(live);
-  absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
-  if (!stored.ok()) return stored.status();
-  return std::move(stored->job);
+  std::optional<wan::v1::Job> job = parts_->table.Find(std::string(name));
+  if (!job.has_value()) {
+    absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
+    if (!stored.ok()) return stored.status();
+    job = std::move(stored->job);
+  }
+  parts_->retention.policy().SetExpireTime(*job);
+  return *std::move(job);
 }
 
 absl::StatusOr<std::string> JobService::OwnerOf(std::string_view name,
@@ -427,7 +443,9 @@ absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
   wan::v1::ListJobsResponse response;
   for (const StoredJob& stored : page->jobs) {
     std::optional<wan::v1::Job> live = parts_->table.Find(stored.job.name());
-    *response.add_jobs() = live.has_value() ? *std::move(live) : stored.job;
+    wan::v1::Job& job = *response.add_jobs();
+    job = live.has_value() ? *std::move(live) : stored.job;
+    parts_->retention.policy().SetExpireTime(job);
   }
   if (page->next.has_value()) response.set_next_page_token(PageTokenOf(request, *page->next));
   return response;
@@ -504,14 +522,9 @@ absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_
   if (!ref.ok()) return ref.status();
   const absl::StatusOr<wan::v1::Job> job = Get(ref->job);
   if (!job.ok()) return job.status();
-  for (const wan::v1::Artifact& artifact : job->artifacts()) {
-    if (artifact.name() != name) continue;
-    if (artifact.has_delete_time()) return ExpiredError(name);
-    absl::StatusOr<ArtifactReader> reader = parts_->artifacts.OpenForReading(name, offset);
-    if (!reader.ok()) return reader.status();
-    return OpenedArtifact{artifact, *std::move(reader)};
-  }
-  return ArtifactNotFound(*job, *ref);
+  auto opened = parts_->ended_jobs.Open(*job, *ref, offset);
+  if (!opened.ok()) return opened.status();
+  return OpenedArtifact{std::move(opened->first), std::move(opened->second)};
 }
 
 void JobService::Drain(StopMode mode, absl::Duration timeout,
@@ -525,6 +538,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->stopped = true;
   parts_->storage.Stop();
   parts_->digests.Stop();
+  parts_->retention.Stop();
   parts_->drainer.Stop(mode, grace);
   parts_->executor.Stop();
   parts_->timer.Stop();

@@ -20,6 +20,7 @@
 #include "server/jobs/model_registry.h"
 #include "server/jobs/stop_mode.h"
 #include "server/quota/quotas.h"
+#include "server/retention/retention_policy.h"
 #include "server/store/artifact_store.h"
 #include "server/store/job_store.h"
 #include "server/watch/event_log.h"
@@ -49,6 +50,13 @@ struct JobServiceOptions {
   // By how much the priority of a job must be higher than the running one's, so that it takes over
   // at the end of a step; 0: none does.
   int preempt_priority_gap = 0;
+  // Which ended jobs and files are removed; by default none.
+  RetentionPolicy retention;
+  // The bytes that new jobs leave free beside what the accepted ones need.
+  uint64_t disk_reserve_bytes = 0;
+  // Returns the free bytes of the disk of `data_dir`, or nothing if they are not known. Null: those
+  // that the file system tells. Called on any thread.
+  std::function<std::optional<uint64_t>()> free_bytes;
   // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;
@@ -104,7 +112,8 @@ class JobService {
   //
   // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_DRAINING,
-  // SERVER_STOPPING, STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay;
+  // SERVER_STOPPING, STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL,
+  // DISK_RESERVE) with a retry delay;
   // RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with a retry delay if waiting alone helps.
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
                                  const std::string& owner = {});

@@ -1,7 +1,9 @@
 #include "server/jobs/job_service_parts.h"
 
+#include <functional>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "engine/api/errors.h"
 #include "server/conversion/names.h"
@@ -20,10 +22,21 @@ const Quotas& Unlimited() {
   return *unlimited;
 }
 
+std::function<std::optional<uint64_t>()> FreeBytesOf(const JobServiceOptions& options) {
+  if (options.free_bytes != nullptr) return options.free_bytes;
+  return [store = ArtifactStore(options.data_dir)] { return store.FreeBytes(); };
+}
+
+std::vector<StateListener*> With(std::vector<StateListener*> listeners, StateListener& first) {
+  listeners.insert(listeners.begin(), &first);
+  return listeners;
+}
+
 }  // namespace
 
 JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
-    : listeners(options.listeners),
+    : disk(options.disk_reserve_bytes, FreeBytesOf(options)),
+      listeners(With(options.listeners, disk)),
       webhook_problem(options.webhook_problem),
       engine(engine_in),
       clock(clock_in),
@@ -45,26 +58,41 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
                                      })),
       timer(clock),
       models(engine, executor, clock,
-             {options.warm_up_on_load, options.warm_up_shapes, options.sinks, options.listeners,
+             {options.warm_up_on_load, options.warm_up_shapes, options.sinks, listeners,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
               options.model_roots, &digests}),
       table({store, *log, models, timer, estimator, clock, engine.Device().device,
-             engine.Device().dtype, options.queue_capacity, options.max_attempts, options.listeners,
+             engine.Device().dtype, options.queue_capacity, options.max_attempts, listeners,
              quotas, [this](const std::string& job) { return savepoints.StepsKept(job); }}),
       runner({engine, store, table, *log, artifacts, savepoints, estimator, clock, storage,
               options.sinks,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
-              options.listeners, options.savepoint_interval, options.server_version,
+              listeners, options.savepoint_interval, options.server_version,
               options.data_dir.string(), options.preempt_priority_gap}),
       ended_jobs({store, *log, table, artifacts, clock,
-                  [this](const absl::Status& problem) { storage.Report(problem); }}),
+                  [this](const absl::Status& problem) { storage.Report(problem); },
+                  [this](const absl::Status& problem) { Tell(problem); }}),
+      retention(options.retention,
+                {.store = store,
+                 .clock = clock,
+                 .in_use = [this](const std::string& job) { return artifacts.InUse(job); },
+                 .remove_job = [this](const std::string& job) { return ended_jobs.Delete(job); },
+                 .remove_files =
+                     [this](const std::string& job) { return ended_jobs.DeleteArtifacts(job); },
+                 .tidy = [this] { ended_jobs.RemoveLeftFiles(); },
+                 .on_round =
+                     [this](const RetentionRound& round) {
+                       for (StateListener* listener : listeners) listener->OnRetention(round);
+                     },
+                 .on_problem = [this](const absl::Status& problem) { Tell(problem); }}),
       callers(
           clock, options.caller_grace,
           [this](const std::string& job) { EndJob(job, StopCause::kCancelled, kCallerWentAway); }),
-      drainer({table, models, *log, clock, options.listeners}) {}
+      drainer({table, models, *log, clock, listeners}) {}
 
 JobService::Parts::~Parts() {
   storage.Stop();
+  retention.Stop();
   callers.Stop();
   drainer.Join();
   log.reset();
@@ -99,11 +127,8 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobService::Parts::OpenStore(
 }
 
 absl::Status JobService::Parts::Recover() {
-  // Keep the videos of unknown jobs: the database may have been replaced by a new one.
-  absl::Status removed = artifacts.RemoveLeftovers([&](const std::string& job) {
-    const absl::StatusOr<StoredJob> stored = store.Get(job);
-    return !stored.ok() || stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
-  });
+  absl::Status removed = artifacts.RemoveLeftovers(
+      [&](const std::string& job) { return ended_jobs.KeptFilesOf(job); });
   absl::Status status = table.Recover();
   if (status.ok()) {
     // Now the table has every job that may go on, and none that the recovery ended.

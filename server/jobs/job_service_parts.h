@@ -25,6 +25,8 @@
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/quota/quotas.h"
+#include "server/retention/disk_reserve.h"
+#include "server/retention/retention.h"
 #include "server/store/artifact_store.h"
 #include "server/store/file_digests.h"
 #include "server/store/reopening_job_store.h"
@@ -65,6 +67,7 @@ struct JobService::Parts {
     if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
   }
 
+  DiskReserve disk;
   const std::vector<StateListener*> listeners;
   const std::function<std::string(std::string_view)> webhook_problem;
   Engine& engine;
@@ -84,6 +87,7 @@ struct JobService::Parts {
   JobRunner runner;
   RequestIdLocks request_ids;
   EndedJobs ended_jobs;
+  Retention retention;
   Callers callers;
   Drainer drainer;
   bool recovered = false;  // used by Open's thread, then by the storage watch's alone

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "wan/v1/generation.pb.h"
@@ -27,6 +28,10 @@ struct JobStats {
   bool draining = false;
   // False while the data folder refuses writes: no job is accepted or begun.
   bool storage_writable = true;
+  // Of the disk of the data folder; nothing while that is not known.
+  std::optional<uint64_t> disk_free_bytes;
+  // What the accepted jobs still need of it, and what disk_reserve keeps free.
+  uint64_t disk_reserved_bytes = 0;
 };
 
 }  // namespace wan::server

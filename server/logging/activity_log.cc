@@ -125,6 +125,25 @@ void ActivityLog::OnWebhook(const WebhookOutcome& outcome) {
 }
 
 void ActivityLog::OnDraining() { logger_.Log(LogLevel::kInfo, "draining", {}); }
+void ActivityLog::OnRetention(const RetentionRound& round) {
+  int64_t jobs = 0;
+  int64_t files_only = 0;
+  int64_t bytes = 0;
+  int64_t by_reason[] = {0, 0, 0};  // in the order of RetentionReason
+  for (const RetentionRound::Removed& removed : round.removed) {
+    (removed.files_only ? files_only : jobs) += removed.jobs;
+    bytes += removed.bytes;
+    by_reason[static_cast<size_t>(removed.reason)] += removed.jobs;
+  }
+  logger_.Log(LogLevel::kInfo, "retention",
+              {{"jobs", jobs},
+               {"jobs_without_files", files_only},
+               {"bytes", bytes},
+               {"by_age", by_reason[0]},
+               {"by_bytes", by_reason[1]},
+               {"by_count", by_reason[2]},
+               {"seconds", round.seconds}});
+}
 
 void ActivityLog::OnStopChoice(const StopChoice& choice) {
   const double restart = absl::ToDoubleSeconds(choice.restart_cost);

@@ -21,6 +21,7 @@ class ActivityLog final : public StateListener {
   void OnWebhook(const WebhookOutcome& outcome) override;
   void OnDraining() override;
   void OnStopChoice(const StopChoice& choice) override;
+  void OnRetention(const RetentionRound& round) override;
 
   // Returns a factory of sinks that log every stage and its seconds. This object must outlive them.
   SinkFactory StageSinks();

@@ -62,6 +62,15 @@ void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famili
                  "1 if the server is being drained or stopped: no job is accepted or begun.");
   draining.Add({}, snapshot.jobs.draining ? 1 : 0);
   draining.MoveTo(families);
+  Gauge free("wan_disk_free_bytes", "Free bytes of the data folder's disk.");
+  if (snapshot.jobs.disk_free_bytes.has_value()) {
+    free.Add({}, static_cast<double>(*snapshot.jobs.disk_free_bytes));
+  }
+  free.MoveTo(families);
+  Gauge reserved("wan_disk_reserved_bytes",
+                 "Bytes that must be free for the accepted jobs and disk_reserve.");
+  reserved.Add({}, static_cast<double>(snapshot.jobs.disk_reserved_bytes));
+  reserved.MoveTo(families);
 
   // Every known model has a length, even if it is 0. Jobs of an earlier process may also wait for a
   // model that is no longer known.

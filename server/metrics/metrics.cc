@@ -49,6 +49,18 @@ const char* ResultOf(WebhookOutcome::Kind kind) {
   return "given_up";
 }
 
+const char* NameOf(RetentionReason reason) {
+  switch (reason) {
+    case RetentionReason::kAge:
+      return "age";
+    case RetentionReason::kBytes:
+      return "bytes";
+    case RetentionReason::kCount:
+      return "count";
+  }
+  return "";
+}
+
 }  // namespace
 
 // Shared with MetricsServer, which may collect while Metrics is destroyed.
@@ -88,6 +100,18 @@ struct Metrics::Families final : prometheus::Collectable {
       prometheus::BuildCounter()
           .Name("wan_webhook_attempts_total")
           .Help("Attempts to report a job's end since the server started, by how they went.")
+          .Register(registry);
+  prometheus::Family<prometheus::Counter>& removed_total =
+      prometheus::BuildCounter()
+          .Name("wan_retention_removed_total")
+          .Help(
+              "Ended jobs that the retention removed (jobs), or whose files alone it removed "
+              "(files), by the limit that they exceeded.")
+          .Register(registry);
+  prometheus::Family<prometheus::Counter>& removed_bytes =
+      prometheus::BuildCounter()
+          .Name("wan_retention_removed_bytes_total")
+          .Help("Bytes of what the retention removed, by the limit that it exceeded.")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& device_lost =
       prometheus::BuildGauge()
@@ -154,6 +178,14 @@ Metrics::Metrics(const BuildInfo& build) : families_(std::make_shared<Families>(
   for (const char* const cause : {kLostByError, kLostByCanary}) {
     families_->device_lost.Add({{"cause", cause}}).Set(0);
   }
+  // At 0, so that rate() sees their first increment.
+  for (const char* const what : {"jobs", "files"}) {
+    for (const RetentionReason reason :
+         {RetentionReason::kAge, RetentionReason::kBytes, RetentionReason::kCount}) {
+      families_->removed_total.Add({{"what", what}, {"reason", NameOf(reason)}});
+      families_->removed_bytes.Add({{"what", what}, {"reason", NameOf(reason)}});
+    }
+  }
 }
 
 Metrics::~Metrics() { SetSource(nullptr); }
@@ -200,6 +232,15 @@ void Metrics::OnSavepoint(const wan::v1::Job& job, int /*steps_done*/, double se
 
 void Metrics::OnWebhook(const WebhookOutcome& outcome) {
   families_->webhooks_total.Add({{"result", ResultOf(outcome.kind)}}).Increment();
+}
+
+void Metrics::OnRetention(const RetentionRound& round) {
+  for (const RetentionRound::Removed& removed : round.removed) {
+    const prometheus::Labels labels = {{"what", removed.files_only ? "files" : "jobs"},
+                                       {"reason", NameOf(removed.reason)}};
+    families_->removed_total.Add(labels).Increment(static_cast<double>(removed.jobs));
+    families_->removed_bytes.Add(labels).Increment(static_cast<double>(removed.bytes));
+  }
 }
 
 std::shared_ptr<prometheus::Collectable> Metrics::collectable() const { return families_; }

@@ -55,6 +55,7 @@ class Metrics final : public StateListener {
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnSavepoint(const wan::v1::Job& job, int steps_done, double seconds) override;
   void OnWebhook(const WebhookOutcome& outcome) override;
+  void OnRetention(const RetentionRound& round) override;
 
   // Returns what MetricsServer serves. It stays valid after this object is destroyed.
   std::shared_ptr<prometheus::Collectable> collectable() const;

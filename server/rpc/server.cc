@@ -196,6 +196,8 @@ absl::Status Server::Parts::OpenWebhooks() {
 absl::Status Server::Parts::OpenJobs() {
   JobServiceOptions options;
   options.data_dir = config.data_dir;
+  options.disk_reserve_bytes = config.disk_reserve;
+  options.retention = config.retention;
   options.queue_capacity = config.queue_capacity;
   options.max_attempts = config.max_attempts;
   options.caller_grace = absl::Seconds(config.caller_grace);

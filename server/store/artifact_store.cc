@@ -111,6 +111,16 @@ class OpenFiles {
     return file;
   }
 
+  // Returns whether a file whose path begins with `folder` is open.
+  bool AnyBelow(const std::string& folder) {
+    absl::MutexLock lock(&mutex_);
+    for (auto entry = files_.lower_bound(folder);
+         entry != files_.end() && entry->first.starts_with(folder); ++entry) {
+      if (!entry->second.expired()) return true;
+    }
+    return false;
+  }
+
  private:
   absl::Mutex mutex_;
   std::map<std::string, std::weak_ptr<const OpenFile>> files_ ABSL_GUARDED_BY(mutex_);
@@ -145,7 +155,7 @@ absl::Status ArtifactStore::CheckWritable(uint64_t free_bytes) const {
   }
   unlink(path.c_str());
   if (error != 0) return refused(absl::StrCat("writing ", path.string()), error);
-  if (const uint64_t free = FreeBytes(); free_bytes > 0 && free <= free_bytes) {
+  if (const uint64_t free = FreeBytes().value_or(0); free_bytes > 0 && free <= free_bytes) {
     return WithReason(absl::ResourceExhaustedError(
                           absl::StrCat(root_.string(), " has ", free,
                                        " bytes free, which was too little for a job's files; "
@@ -156,10 +166,11 @@ absl::Status ArtifactStore::CheckWritable(uint64_t free_bytes) const {
   return absl::OkStatus();
 }
 
-uint64_t ArtifactStore::FreeBytes() const {
+std::optional<uint64_t> ArtifactStore::FreeBytes() const {
   std::error_code error;
   const fs::space_info space = fs::space(root_, error);
-  return error ? 0 : space.available;
+  if (error) return std::nullopt;
+  return space.available;
 }
 
 uint64_t ArtifactStore::StagedBytes(std::string_view job, int attempt) const {
@@ -212,7 +223,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
-  Remove(job);  // an attempt that ended between its rename and its last event may have left it
+  Remove(job).IgnoreError();  // an attempt that ended between its rename and its last event may
+                              // have left it
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
   status = SyncPath(root_ / kArtifacts);
@@ -225,9 +237,15 @@ void ArtifactStore::Discard(std::string_view job, int attempt) const {
   fs::remove_all(StagingFolder(job, attempt), ignored);
 }
 
-void ArtifactStore::Remove(std::string_view job) const {
-  std::error_code ignored;  // RemoveLeftovers tries again
-  fs::remove_all(ArtifactFolder(job), ignored);
+absl::Status ArtifactStore::Remove(std::string_view job) const {
+  const fs::path folder = ArtifactFolder(job);
+  std::error_code error;
+  fs::remove_all(folder, error);
+  return error ? FileError(absl::StrCat("removing ", folder.string()), error) : absl::OkStatus();
+}
+
+bool ArtifactStore::InUse(std::string_view job) const {
+  return open_files_->AnyBelow(ArtifactFolder(job).string() + "/");
 }
 
 absl::Status ArtifactStore::RemoveFile(std::string_view job, std::string_view file) const {
@@ -238,7 +256,7 @@ absl::Status ArtifactStore::RemoveFile(std::string_view job, std::string_view fi
 }
 
 absl::Status ArtifactStore::RemoveLeftovers(
-    const std::function<bool(const std::string& job)>& keep) const {
+    const std::function<Kept(const std::string& job)>& kept) const {
   std::error_code error;
   std::vector<fs::path> leftovers;
   if (!fs::exists(root_, error)) return absl::OkStatus();  // nothing was left
@@ -248,7 +266,9 @@ absl::Status ArtifactStore::RemoveLeftovers(
   if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
   if (error) return FileError(absl::StrCat("listing ", (root_ / kStaging).string()), error);
   for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kArtifacts, error)) {
-    if (!keep("jobs/" + entry.path().filename().string())) leftovers.push_back(entry.path());
+    const Kept job = kept("jobs/" + entry.path().filename().string());
+    if (!job.any) leftovers.push_back(entry.path());
+    for (const std::string& file : job.but) leftovers.push_back(entry.path() / file);
   }
   if (error) return FileError(absl::StrCat("listing ", (root_ / kArtifacts).string()), error);
   for (const fs::path& leftover : leftovers) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,8 +58,8 @@ class ArtifactStore {
   // small file and removes it.
   absl::Status CheckWritable(uint64_t free_bytes) const;
 
-  // Returns the free bytes of the disk; 0 if the system does not say.
-  uint64_t FreeBytes() const;
+  // Returns the free bytes of the disk; nothing if the system does not say.
+  std::optional<uint64_t> FreeBytes() const;
 
   // Returns the bytes of the files that an attempt has in staging.
   uint64_t StagedBytes(std::string_view job, int attempt) const;
@@ -75,16 +76,24 @@ class ArtifactStore {
   // Removes what an attempt left in staging. If that fails, the next start tries again.
   void Discard(std::string_view job, int attempt) const;
 
-  // Removes the published files of a job that did not complete after all, or that is deleted.
-  void Remove(std::string_view job) const;
+  // Removes the published files of a job that did not complete after all, or that is deleted; OK if
+  // there are none. Readers that have one of them open go on.
+  absl::Status Remove(std::string_view job) const;
+
+  // Returns whether a reader has a file of the job open.
+  bool InUse(std::string_view job) const;
 
   // Removes one file of a job that Publish put in place; OK if it is not there. Readers that have
   // it open go on.
   absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
-  // Call at the start. Empties staging and removes the artifacts of every job for which `keep`
-  // returns false.
-  absl::Status RemoveLeftovers(const std::function<bool(const std::string& job)>& keep) const;
+  // What of a job's published files a start leaves in place.
+  struct Kept {
+    bool any = true;
+    std::vector<std::string> but;  // names of files that go
+  };
+  // Call at the start. Empties staging and removes what `kept` does not want of each job.
+  absl::Status RemoveLeftovers(const std::function<Kept(const std::string& job)>& kept) const;
 
   // Opens "jobs/ID/artifacts/FILE" at a byte offset. NOT_FOUND (ARTIFACT_NOT_FOUND) if the file
   // does not exist; OUT_OF_RANGE if `offset` is greater than its size.

@@ -1,14 +1,17 @@
 #include "server/store/job_keys.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "server/conversion/convert.h"
+#include "server/store/ended_keys.h"
 
 namespace wan::server {
 namespace {
@@ -162,6 +165,7 @@ void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job
   insert.bind(7, EndOf(job));
   insert.exec();
   InsertLabels(db, number, job);
+  NoteEnd(db, number, job);
 }
 
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels) {
@@ -172,6 +176,7 @@ void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job
   update.bind(3, EndOf(job));
   update.bind(4, number);
   update.exec();
+  NoteEnd(db, number, job);
   if (!labels) return;
   Execute(db, "DELETE FROM job_labels WHERE job = ?", number);
   InsertLabels(db, number, job);
@@ -182,14 +187,27 @@ void DeleteJobKeys(SQLite::Database& db, int64_t number) {
   Execute(db, "DELETE FROM job_keys WHERE job = ?", number);
 }
 
-void InsertAllJobKeys(SQLite::Database& db) {
+void RebuildJobKeys(SQLite::Database& db) {
+  db.exec("DELETE FROM job_labels");
+  db.exec("DELETE FROM job_keys");
   SQLite::Statement select(db, "SELECT number, job FROM jobs");
+  std::vector<std::pair<int64_t, int64_t>> ends;  // end_time and number
   while (select.executeStep()) {
     wan::v1::Job job;
     const std::string bytes = select.getColumn(1).getString();
     // One that cannot be read is set aside by the list that comes upon it.
     if (!job.ParseFromString(bytes)) job.Clear();
     InsertJobKeys(db, select.getColumn(0).getInt64(), job);
+    if (IsFinal(job.state())) ends.emplace_back(EndOf(job), select.getColumn(0).getInt64());
+  }
+  // The order of their ends is no longer known, but for their times.
+  std::sort(ends.begin(), ends.end());
+  SQLite::Statement update(db, "UPDATE job_keys SET ended = ? WHERE job = ?");
+  for (size_t i = 0; i < ends.size(); ++i) {
+    update.bind(1, static_cast<int64_t>(i) + 1);
+    update.bind(2, ends[i].second);
+    update.exec();
+    update.reset();
   }
 }
 

@@ -17,13 +17,14 @@ namespace wan::server {
 // For the thread that holds the store's lock, in a transaction of its own. They throw what SQLite
 // throws.
 
-// Adds the keys of a job that has none.
+// Adds the keys of a job that has none. If it has ended, its rows must be written.
 void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
-// Makes the keys those of `job`; its labels too if `labels`.
+// Makes the keys those of `job`, whose rows must be written; its labels too if `labels`.
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
 void DeleteJobKeys(SQLite::Database& db, int64_t number);
-// Adds the keys of all jobs: the migration to the version that has keys.
-void InsertAllJobKeys(SQLite::Database& db);
+// Makes the keys of all jobs anew, from their rows. For migrations and repairs: it takes as long as
+// there are jobs.
+void RebuildJobKeys(SQLite::Database& db);
 
 // Jobs that a query accepts.
 struct JobScan {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/conversion/job_filter.h"
 #include "server/store/webhook_outbox.h"
 #include "wan/v1/generation.pb.h"
@@ -75,6 +77,32 @@ struct JobPage {
   std::optional<JobPlace> next;  // nothing: this was the last page
 };
 
+// What the ended jobs of one state take.
+struct EndedTotals {
+  int64_t jobs = 0;
+  int64_t jobs_with_files = 0;
+  int64_t file_bytes = 0;   // of the artifacts that have not been removed
+  int64_t entry_bytes = 0;  // of rows, events and reports
+};
+
+// An ended job and what it takes.
+struct EndedJob {
+  std::string name;
+  int64_t file_bytes = 0;
+  int64_t entry_bytes = 0;
+};
+
+// Ended jobs, the oldest first.
+struct EndedQuery {
+  wan::v1::JobState state = wan::v1::JOB_STATE_COMPLETED;
+  bool with_files = false;  // only jobs that have files; for COMPLETED, as others have none
+  // Only jobs with an earlier end_time, in the order of these times. Nothing: all, in the order in
+  // which they ended, which no jump of the wall clock changes.
+  std::optional<absl::Time> ended_before;
+  int skip = 0;  // so many of the first are left out
+  int limit = 64;
+};
+
 // Thread-safe. When a call that changes something returns OK, the whole change is on disk and
 // survives a kill -9 and a power cut. When it returns an error, nothing has changed.
 //
@@ -110,6 +138,15 @@ class JobStore : public WebhookOutbox {
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
   // Returns the QUEUED and RUNNING jobs, oldest first.
   virtual absl::StatusOr<std::vector<StoredJob>> Unfinished() = 0;
+
+  // Returns the totals of the ended jobs of `owner`, or of everybody's, by state.
+  virtual absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
+      const std::optional<std::string>& owner) = 0;
+  virtual absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) = 0;
+
+  // Gives a small piece of the space that removed jobs have left back to the file system. Returns
+  // whether there is more to give.
+  virtual absl::StatusOr<bool> Vacuum() = 0;
 
   // Returns OK if the storage takes writes now. Changes nothing.
   virtual absl::Status CheckWritable() = 0;

@@ -37,7 +37,7 @@ auto ReopeningJobStore::Read(const Call& call) -> decltype(call(std::declval<Job
 }
 
 template <typename Call>
-absl::Status ReopeningJobStore::Write(const Call& call) {
+auto ReopeningJobStore::Write(const Call& call) -> decltype(call(std::declval<JobStore&>())) {
   absl::ReaderMutexLock lock(&mutex_);
   if (!unwritable_.ok()) return unwritable_;
   return call(*store_);
@@ -58,6 +58,19 @@ absl::Status ReopeningJobStore::Remove(std::string_view job) {
 
 absl::Status ReopeningJobStore::Apply(std::span<const JobChange> changes) {
   return Write([&](JobStore& store) { return store.Apply(changes); });
+}
+
+absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> ReopeningJobStore::TotalsOfEnded(
+    const std::optional<std::string>& owner) {
+  return Read([&](JobStore& store) { return store.TotalsOfEnded(owner); });
+}
+
+absl::StatusOr<std::vector<EndedJob>> ReopeningJobStore::OldestEnded(const EndedQuery& query) {
+  return Read([&](JobStore& store) { return store.OldestEnded(query); });
+}
+
+absl::StatusOr<bool> ReopeningJobStore::Vacuum() {
+  return Write([](JobStore& store) { return store.Vacuum(); });
 }
 
 absl::Status ReopeningJobStore::CheckWritable() {

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -41,6 +45,10 @@ class ReopeningJobStore final : public JobStore {
                                             std::string_view request_id) override;
   absl::StatusOr<JobPage> List(const JobQuery& query) override;
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override;
+  absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
+      const std::optional<std::string>& owner) override;
+  absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override;
+  absl::StatusOr<bool> Vacuum() override;
   absl::Status CheckWritable() override;
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override;
@@ -56,7 +64,7 @@ class ReopeningJobStore final : public JobStore {
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
   template <typename Call>
-  absl::Status Write(const Call& call);
+  auto Write(const Call& call) -> decltype(call(std::declval<JobStore&>()));
 
   const Opener open_;
   const Opener open_for_reading_;

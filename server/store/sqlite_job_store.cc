@@ -5,30 +5,27 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
 #include "server/store/database_files.h"
+#include "server/store/ended_keys.h"
 #include "server/store/group_sync.h"
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
+#include "server/store/job_rows.h"
 #include "server/store/sqlite_schema.h"
 #include "server/store/webhook_rows.h"
 
 namespace wan::server {
 namespace {
-
-constexpr char kSelectJob[] =
-    "SELECT number, name, state, job, request_digest, tied_to_caller, "
-    "(SELECT MAX(sequence) FROM events WHERE events.job = jobs.number), "
-    "EXISTS (SELECT 1 FROM events WHERE events.job = jobs.number AND sequence = 1) FROM jobs ";
 
 // Most rows that are read without releasing the lock.
 constexpr int kRowsAtOnce = 64;
@@ -37,68 +34,7 @@ constexpr size_t kMaxPageBytes = size_t{3} << 20;
 // For stores that have nothing to sync.
 absl::Status SyncNothing() { return absl::OkStatus(); }
 
-// Names of removed jobs that are kept, so that asking for one tells that it was removed.
-constexpr int64_t kRemovedNames = 100'000;
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
-
-// A row of kSelectJob.
-struct JobRow {
-  int64_t number = 0;
-  std::string name;
-  int state = 0;
-  std::string job;
-  std::string request_digest;
-  bool tied_to_caller = false;
-  int64_t last_sequence = 0;  // 0: no event
-  bool has_first_event = false;
-};
-
-JobRow ReadRow(SQLite::Statement& select) {
-  return {select.getColumn(0).getInt64(),   select.getColumn(1).getString(),
-          select.getColumn(2).getInt(),     select.getColumn(3).getString(),
-          select.getColumn(4).getString(),  select.getColumn(5).getInt() != 0,
-          select.getColumn(6).getInt64(),  // NULL reads as 0
-          select.getColumn(7).getInt() != 0};
-}
-
-// Returns what is wrong with a row; empty if it is sound.
-std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed) {
-  if (!is_parsed) return "its bytes are not a wan.v1.Job";
-  if (parsed.name() != row.name) {
-    return absl::StrCat("its bytes belong to the job '", absl::CHexEscape(parsed.name()), "'");
-  }
-  if (!wan::v1::JobState_IsValid(row.state) || row.state == wan::v1::JOB_STATE_UNSPECIFIED) {
-    return absl::StrCat("its state is ", row.state, ", which is not a state of a job");
-  }
-  if (parsed.state() != row.state) {
-    return absl::StrCat("its state is ", row.state, " in the table, but ",
-                        static_cast<int>(parsed.state()), " in its bytes");
-  }
-  if (!row.has_first_event) return "its first event is missing";
-  return "";
-}
-
-void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes) {
-  statement.bind(index, static_cast<const void*>(bytes.data()), static_cast<int>(bytes.size()));
-}
-
-// Returns what the column request_id has for a job: unique among the jobs of one owner, whose name
-// has no newline.
-std::string RequestKey(std::string_view owner, std::string_view request_id) {
-  std::string key(owner);
-  if (!owner.empty()) key += '\n';
-  return key.append(request_id);
-}
-
-// Returns the bytes of a job that the store keeps.
-std::string RowOf(wan::v1::Job job) {
-  job.clear_queue_position();
-  job.clear_eta_seconds();
-  job.clear_eta_p90_seconds();
-  job.clear_progress();
-  job.clear_last_sequence();
-  return job.SerializeAsString();
-}
 
 class SqliteJobStore final : public JobStore {
  public:
@@ -157,8 +93,8 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status Remove(std::string_view job) override {
-    absl::Status written =
-        Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return RemoveEnded(job); });
+    absl::Status written = Change(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return RemoveEndedJob(*database_, job); });
     if (!written.ok()) return written;
     absl::Status synced = sync_.Await();
     if (!synced.ok()) {
@@ -242,6 +178,28 @@ class SqliteJobStore final : public JobStore {
     }
     std::reverse(jobs.begin(), jobs.end());
     return jobs;
+  }
+
+  absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
+      const std::optional<std::string>& owner) override {
+    using Totals = std::map<wan::v1::JobState, EndedTotals>;
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Totals> {
+      return ReadEndedTotals(*database_, owner);
+    });
+  }
+
+  absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override {
+    using Jobs = std::vector<EndedJob>;
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Jobs> {
+      return ReadOldestEnded(*database_, query);
+    });
+  }
+
+  absl::StatusOr<bool> Vacuum() override {
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<bool> {
+      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
+      return VacuumPiece(*database_);
+    });
   }
 
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
@@ -373,7 +331,8 @@ class SqliteJobStore final : public JobStore {
               *database_,
               absl::StrCat("SELECT name, reason FROM damaged_jobs WHERE ", key, " = ?"));
           damaged.bind(1, std::string(value));
-          if (!damaged.executeStep()) return missing.has_value() ? *missing : MissingError(value);
+          if (!damaged.executeStep())
+            return missing.has_value() ? *missing : MissingError(*database_, value);
           return DamagedError(damaged.getColumn(0).getString(), damaged.getColumn(1).getString());
         });
     if (!row.ok()) return row.status();
@@ -383,40 +342,9 @@ class SqliteJobStore final : public JobStore {
   absl::Status InsertOne(const StoredJob& stored, const std::string& image,
                          std::span<const wan::v1::Event> events)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    SQLite::Database& db = *database_;
-    const wan::v1::Job& job = stored.job;
-    const std::string& request_id = job.request().request_id();
-    const std::string key = RequestKey(job.owner(), request_id);
-    SQLite::Statement taken(db,
-                            "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
-                            "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
-    taken.bind(1, job.name());
-    if (!request_id.empty()) taken.bind(2, key);
-    if (taken.executeStep()) {
-      return absl::AlreadyExistsError(absl::StrCat("the name or request_id belongs already to ",
-                                                   taken.getColumn(0).getString()));
-    }
-    SQLite::Statement insert(db,
-                             "INSERT INTO jobs (name, state, request_id, request_digest, "
-                             "tied_to_caller, job, owner) VALUES (?, ?, ?, ?, ?, ?, ?)");
-    insert.bind(1, job.name());
-    insert.bind(2, static_cast<int>(job.state()));
-    if (!request_id.empty()) insert.bind(3, key);
-    insert.bind(4, stored.request_digest);
-    insert.bind(5, stored.tied_to_caller ? 1 : 0);
-    BindBlob(insert, 6, RowOf(job));
-    insert.bind(7, job.owner());
-    insert.exec();
-    const int64_t number = db.getLastInsertRowid();
-    InsertJobKeys(db, number, job);
-    InsertEvents(job.name(), number, events);
-    if (!image.empty()) {
-      SQLite::Statement statement(db, "INSERT INTO images (job, image) VALUES (?, ?)");
-      statement.bind(1, number);
-      BindBlob(statement, 2, image);
-      statement.exec();
-    }
-    return absl::OkStatus();
+    const absl::StatusOr<int64_t> number = InsertJobRows(*database_, stored, image);
+    if (number.ok()) InsertEvents(stored.job.name(), *number, events);
+    return number.status();
   }
 
   // Waits until added jobs are on the disk; takes them back if that fails.
@@ -430,33 +358,6 @@ class SqliteJobStore final : public JobStore {
       }).IgnoreError();  // then they run after the next start, although their caller was refused
     }
     return synced;
-  }
-
-  // Forgets an ended job, but for its name.
-  absl::Status RemoveEnded(std::string_view job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    SQLite::Database& db = *database_;
-    SQLite::Statement find(db, "SELECT number, state FROM jobs WHERE name = ?");
-    find.bind(1, std::string(job));
-    if (!find.executeStep()) return MissingError(job);
-    const int64_t number = find.getColumn(0).getInt64();
-    if (!IsFinal(static_cast<wan::v1::JobState>(find.getColumn(1).getInt()))) {
-      return JobNotEndedError(job);
-    }
-    DeleteRows(number);
-    SQLite::Statement note(db, "INSERT INTO removed_jobs (name) VALUES (?)");
-    note.bind(1, std::string(job));
-    note.exec();
-    SQLite::Statement forget(db, "DELETE FROM removed_jobs WHERE number <= ?");
-    forget.bind(1, db.getLastInsertRowid() - kRemovedNames);
-    forget.exec();
-    return absl::OkStatus();
-  }
-
-  // The status of a job that has no row.
-  absl::Status MissingError(std::string_view job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    SQLite::Statement removed(*database_, "SELECT 1 FROM removed_jobs WHERE name = ?");
-    removed.bind(1, std::string(job));
-    return removed.executeStep() ? ExpiredError(job) : JobNotFoundError(job);
   }
 
   // The next of a query's jobs, `scan` says which, in their order and at most `limit`.
@@ -530,18 +431,8 @@ class SqliteJobStore final : public JobStore {
     bool first = false;
     Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
       first = told_.insert(row.number).second;
-      SQLite::Database& db = *database_;
-      SQLite::Transaction transaction(db);
-      SQLite::Statement copy(db,
-                             "INSERT INTO damaged_jobs SELECT number, name, state, request_id, "
-                             "request_digest, tied_to_caller, job, ? FROM jobs WHERE number = ?");
-      copy.bind(1, damage);
-      copy.bind(2, row.number);
-      copy.exec();
-      DeleteJobKeys(db, row.number);
-      SQLite::Statement remove(db, "DELETE FROM jobs WHERE number = ?");
-      remove.bind(1, row.number);
-      remove.exec();
+      SQLite::Transaction transaction(*database_);
+      MoveToDamaged(*database_, row.number, damage);
       transaction.commit();
       return absl::OkStatus();
     }).IgnoreError();  // if the disk takes no writes, the row stays in the table and is skipped
@@ -567,19 +458,8 @@ class SqliteJobStore final : public JobStore {
     SQLite::Transaction transaction(*database_);
     SQLite::Statement find(*database_, "SELECT number FROM jobs WHERE name = ?");
     find.bind(1, name);
-    if (find.executeStep()) DeleteRows(find.getColumn(0).getInt64());
+    if (find.executeStep()) DeleteJobRows(*database_, find.getColumn(0).getInt64());
     transaction.commit();
-  }
-
-  // Deletes a job and all that belongs to it.
-  void DeleteRows(int64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    DeleteJobKeys(*database_, number);
-    for (const char* const rows : {"events WHERE job", "reports WHERE job", "job_files WHERE job",
-                                   "images WHERE job", "jobs WHERE number"}) {
-      SQLite::Statement remove(*database_, absl::StrCat("DELETE FROM ", rows, " = ?"));
-      remove.bind(1, number);
-      remove.exec();
-    }
   }
 
   void InsertEvents(const std::string& job, int64_t number, std::span<const wan::v1::Event> events)
@@ -608,28 +488,13 @@ class SqliteJobStore final : public JobStore {
     find.bind(1, change.job);
     if (!find.executeStep()) return JobNotFoundError(change.job);
     const int64_t number = find.getColumn(0).getInt64();
-    if (change.row.has_value()) {
-      SQLite::Statement update(db, "UPDATE jobs SET state = ?, job = ? WHERE number = ?");
-      update.bind(1, static_cast<int>(change.row->state()));
-      BindBlob(update, 2, RowOf(*change.row));
-      update.bind(3, number);
-      update.exec();
-      UpdateJobKeys(db, number, *change.row, change.labels_changed);
-      if (IsFinal(change.row->state())) {
-        SQLite::Statement drop(db, "DELETE FROM images WHERE job = ?");
-        drop.bind(1, number);
-        drop.exec();
-      }
-    }
+    if (change.row.has_value()) UpdateJobRow(db, number, *change.row);
     InsertEvents(change.job, number, change.events);
     AddWebhookOf(db, change);
-    if (change.report.has_value()) {
-      SQLite::Statement replace(db, "INSERT OR REPLACE INTO reports (job, report) VALUES (?, ?)");
-      replace.bind(1, number);
-      BindBlob(replace, 2, change.report->SerializeAsString());
-      replace.exec();
-    }
+    if (change.report.has_value()) ReplaceReport(db, number, *change.report);
     if (change.files.has_value()) ReplaceJobFiles(db, number, *change.files);
+    // The keys have the bytes of all that belongs to the job.
+    if (change.row.has_value()) UpdateJobKeys(db, number, *change.row, change.labels_changed);
     return absl::OkStatus();
   }
 

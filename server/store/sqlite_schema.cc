@@ -104,10 +104,54 @@ CREATE TABLE webhooks (                      -- reports of jobs' ends that were 
   due INTEGER NOT NULL                       -- the next attempt, microseconds since the epoch
 );
 CREATE INDEX webhooks_by_due ON webhooks (due, number);
+)sql",
+    // What ended jobs take. Their totals follow every change of job_keys.
+    R"sql(
+ALTER TABLE job_keys ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;  -- order of the ends in a state; 0: not ended
+ALTER TABLE job_keys ADD COLUMN file_bytes INTEGER NOT NULL DEFAULT 0;   -- of artifacts that are there
+ALTER TABLE job_keys ADD COLUMN entry_bytes INTEGER NOT NULL DEFAULT 0;  -- of rows, events and report
+CREATE INDEX job_keys_by_ended ON job_keys (state, ended) WHERE ended > 0;
+CREATE INDEX job_keys_by_age ON job_keys (state, end_time) WHERE ended > 0;
+CREATE INDEX job_keys_with_files_by_ended ON job_keys (state, ended)
+  WHERE ended > 0 AND file_bytes > 0;
+CREATE INDEX job_keys_with_files_by_age ON job_keys (state, end_time)
+  WHERE ended > 0 AND file_bytes > 0;
+CREATE TABLE ended_totals (
+  owner TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  jobs INTEGER NOT NULL,
+  jobs_with_files INTEGER NOT NULL,
+  file_bytes INTEGER NOT NULL,
+  entry_bytes INTEGER NOT NULL,
+  PRIMARY KEY (owner, state)
+) WITHOUT ROWID;
+CREATE TRIGGER ended_keys_change AFTER UPDATE OF state, ended, file_bytes, entry_bytes ON job_keys
+WHEN OLD.ended > 0 OR NEW.ended > 0 BEGIN
+  UPDATE ended_totals SET jobs = jobs - 1, jobs_with_files = jobs_with_files - (OLD.file_bytes > 0),
+      file_bytes = file_bytes - OLD.file_bytes, entry_bytes = entry_bytes - OLD.entry_bytes
+    WHERE OLD.ended > 0 AND owner = OLD.owner AND state = OLD.state;
+  INSERT INTO ended_totals SELECT NEW.owner, NEW.state, 1, NEW.file_bytes > 0, NEW.file_bytes,
+      NEW.entry_bytes WHERE NEW.ended > 0
+    ON CONFLICT DO UPDATE SET jobs = jobs + 1,
+      jobs_with_files = jobs_with_files + excluded.jobs_with_files,
+      file_bytes = file_bytes + excluded.file_bytes,
+      entry_bytes = entry_bytes + excluded.entry_bytes;
+END;
+CREATE TRIGGER ended_keys_delete AFTER DELETE ON job_keys WHEN OLD.ended > 0 BEGIN
+  UPDATE ended_totals SET jobs = jobs - 1, jobs_with_files = jobs_with_files - (OLD.file_bytes > 0),
+      file_bytes = file_bytes - OLD.file_bytes, entry_bytes = entry_bytes - OLD.entry_bytes
+    WHERE owner = OLD.owner AND state = OLD.state;
+END;
 )sql"};
-// The version, in this list, whose tables are filled from what is there.
-constexpr int kVersionOfJobKeys = 4;
+// The version, in this list, that changed what is kept beside the rows of jobs last.
+constexpr int kVersionOfJobKeys = 6;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
+
+// What PRAGMA auto_vacuum says of a file that VacuumPiece makes smaller.
+constexpr int kIncremental = 2;
+// So many free pages stay in the file for the next jobs, and so many go at once: some milliseconds.
+constexpr int kFreePagesKept = 256;
+constexpr int kPagesAtOnce = 64;
 
 bool RefusesWrites(const SQLite::Exception& error) {
   switch (error.getErrorCode()) {
@@ -131,8 +175,8 @@ absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& whe
     case SQLITE_NOTADB:
       return absl::DataLossError(
           absl::StrCat(what,
-                       "; the file is damaged: restore a copy of it, or move it away to "
-                       "start with no jobs (videos stay where they are)"));
+                       "; the file is damaged: run 'wanserve repair --data-dir DIR', which keeps "
+                       "what can be read, or restore a copy of the file"));
     case SQLITE_FULL:
       return WithReason(
           absl::ResourceExhaustedError(absl::StrCat(what, "; the disk is full: free some space")),
@@ -180,6 +224,7 @@ absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
   // With the lock goes the index of the write-ahead log, which then needs no file of its own: what
   // is there can be read on a full disk.
   db.exec("PRAGMA locking_mode = EXCLUSIVE");
+  db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // has an effect on a new file only (VacuumPiece)
   const std::string mode = db.execAndGet("PRAGMA journal_mode = WAL").getString();
   // The store syncs the write-ahead log itself, outside its lock. NORMAL syncs what the log's
   // soundness needs: its header, and both files at a checkpoint.
@@ -192,8 +237,8 @@ absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
     SQLite::Transaction transaction(db);
     for (int step = *version; step < kSchemaVersion; ++step) {
       db.exec(kMigrations[step]);
-      if (step + 1 == kVersionOfJobKeys) InsertAllJobKeys(db);
     }
+    if (*version < kVersionOfJobKeys) RebuildJobKeys(db);
     db.exec(absl::StrCat("PRAGMA user_version = ", kSchemaVersion));
     transaction.commit();
   } catch (const SQLite::Exception& error) {
@@ -213,6 +258,14 @@ absl::Status PrepareForReading(SQLite::Database& db, const std::string& where) {
                       kReasonStorageUnavailable);
   }
   return absl::OkStatus();
+}
+
+bool VacuumPiece(SQLite::Database& db) {
+  const auto free_pages = [&] { return db.execAndGet("PRAGMA freelist_count").getInt(); };
+  if (db.execAndGet("PRAGMA auto_vacuum").getInt() != kIncremental) return false;
+  if (free_pages() <= kFreePagesKept) return false;
+  db.exec(absl::StrCat("PRAGMA incremental_vacuum(", kPagesAtOnce, ")"));
+  return free_pages() > kFreePagesKept;
 }
 
 void WriteNothing(SQLite::Database& db) {

@@ -22,6 +22,11 @@ absl::Status PrepareDatabase(SQLite::Database& database, const std::string& wher
 // schema needs a migration.
 absl::Status PrepareForReading(SQLite::Database& database, const std::string& where);
 
+// Gives some free pages of the file back to the file system, and returns whether there are more to
+// give. A database that was made before version 5 keeps its free pages and uses them again: only
+// VACUUM, which writes the whole file anew, could change that.
+bool VacuumPiece(SQLite::Database& database);
+
 // Writes to the file without changing anything. Throws SQLite::Exception if that fails.
 void WriteNothing(SQLite::Database& database);
 

@@ -1,6 +1,7 @@
 // The interface through which metrics, health and logs learn what happens.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,6 +43,22 @@ struct WebhookOutcome {
   std::string problem;  // empty: delivered
 };
 
+// Which limit of a rule (server/retention) removed something.
+enum class RetentionReason { kAge, kBytes, kCount };
+
+// What one round of the retention has removed.
+struct RetentionRound {
+  struct Removed {
+    wan::v1::JobState state = wan::v1::JOB_STATE_UNSPECIFIED;  // of the jobs
+    bool files_only = false;                                   // the jobs stay
+    RetentionReason reason = RetentionReason::kAge;
+    int64_t jobs = 0;
+    int64_t bytes = 0;  // files, and what the jobs took in the database
+  };
+  std::vector<Removed> removed;  // one entry for each state, files_only and reason
+  double seconds = 0;
+};
+
 // The calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
 // model's changes, with the lock held that keeps this order: an implementation must be quick, and
 // must not call JobService or ModelRegistry.
@@ -62,6 +79,8 @@ class StateListener {
   virtual void OnJobEndStored() {}
   // A report of a job's end was sent, or could not be. Called with no lock held.
   virtual void OnWebhook(const WebhookOutcome& /*outcome*/) {}
+  // Called with no lock held after a round that removed something.
+  virtual void OnRetention(const RetentionRound& /*round*/) {}
   // An error that no caller gets: a write that the store refused, a file that was not removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // The server is being drained: from now on it accepts no job and begins none. Called once, with

@@ -10,12 +10,23 @@ const absl::Time kStart = absl::FromUnixSeconds(1'767'225'600);
 
 FakeClock::FakeClock() = default;
 
-absl::Time FakeClock::Now() const { return kStart + absl::Nanoseconds(nanos_.load()); }
+absl::Time FakeClock::Now() const {
+  return kStart + absl::Nanoseconds(nanos_.load() + jumped_.load());
+}
 
 int64_t FakeClock::MonotonicNanos() const { return nanos_.load(); }
 
 void FakeClock::Advance(absl::Duration duration) {
   nanos_ += absl::ToInt64Nanoseconds(duration);
+  WakeWaiters();
+}
+
+void FakeClock::Jump(absl::Duration duration) {
+  jumped_ += absl::ToInt64Nanoseconds(duration);
+  WakeWaiters();
+}
+
+void FakeClock::WakeWaiters() {
   absl::MutexLock lock(&waiters_mutex_);
   // A mutex looks at its waiters' conditions whenever it is released.
   for (absl::Mutex* waiter : waiters_) {
@@ -36,7 +47,12 @@ void FakeClock::AwaitWaiters(size_t count) {
 // other order. While a mutex is in the list its owner is in AwaitUntil, so it cannot die.
 bool FakeClock::AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
                            absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  const auto done = [&] { return condition.Eval() || Now() >= deadline; };
+  // As in the real clock, the wall clock's jumps back do not make a wait longer.
+  const absl::Duration left = deadline - Now();
+  const int64_t began = nanos_;
+  const auto done = [&] {
+    return condition.Eval() || Now() >= deadline || absl::Nanoseconds(nanos_ - began) >= left;
+  };
   while (!done()) {
     mutex.Unlock();
     std::list<absl::Mutex*>::iterator place;

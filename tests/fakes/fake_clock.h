@@ -21,6 +21,9 @@ class FakeClock final : public Clock {
   // Moves time and wakes whoever waits for it. Called with no mutex held that anybody waits on.
   void Advance(absl::Duration duration);
 
+  // Sets the wall clock forward or, if negative, back; MonotonicNanos goes on. Wakes whoever waits.
+  void Jump(absl::Duration duration);
+
   // Waits until so many threads, or more, stand in AwaitUntil.
   void AwaitWaiters(size_t count);
 
@@ -30,7 +33,10 @@ class FakeClock final : public Clock {
                   absl::Time deadline) override;
 
  private:
+  void WakeWaiters();
+
   std::atomic<int64_t> nanos_{0};
+  std::atomic<int64_t> jumped_{0};  // nanoseconds of all jumps
   absl::Mutex waiters_mutex_;
   std::list<absl::Mutex*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
 };

@@ -42,6 +42,11 @@ webhook_secret: /etc/webhook_secret
 webhook_http: true
 webhook_private: true
 data_dir: /var/lib/wan serve
+disk_reserve: 5GiB
+retain_completed: 30d,200GiB
+retain_failed: 1000
+retain_cancelled: 12h
+retain_artifacts: 500MiB
 models:
   ti2v-5b: /models/Wan2.2-TI2V-5B
   small: "synthetic:ti2v-5b"
@@ -95,6 +100,11 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.audit_log, "/var/log/audit");
   EXPECT_THAT(config.model_roots, ElementsAre("/models", "/more, models"));
   EXPECT_EQ(config.data_dir, "/var/lib/wan serve");
+  EXPECT_EQ(config.disk_reserve, uint64_t{5} << 30);
+  EXPECT_EQ(ToString(config.retention.completed), "30d,200GiB");
+  EXPECT_EQ(config.retention.failed.count, 1000);
+  EXPECT_EQ(config.retention.cancelled.age, absl::Hours(12));
+  EXPECT_EQ(config.retention.artifacts.bytes, int64_t{500} << 20);
   ASSERT_EQ(config.models.size(), 2u);
   EXPECT_EQ(config.models[0].name, "ti2v-5b");
   EXPECT_EQ(config.models[0].path, "/models/Wan2.2-TI2V-5B");

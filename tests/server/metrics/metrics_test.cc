@@ -77,6 +77,8 @@ class MetricsTest : public ::testing::Test {
     snapshot.jobs.queued_total = 3;
     snapshot.jobs.running_total = 1;
     snapshot.jobs.queue_capacity = 100;
+    snapshot.jobs.disk_free_bytes = 5000;
+    snapshot.jobs.disk_reserved_bytes = 3000;
     snapshot.models.resize(2);
     snapshot.models[0].set_name("models/m");
     snapshot.models[0].set_state(wan::v1::MODEL_STATE_READY);

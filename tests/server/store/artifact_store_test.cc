@@ -103,15 +103,22 @@ TEST_F(ArtifactStoreTest, LeftoversGo) {
   ASSERT_TRUE(store_
                   .RemoveLeftovers([&](const std::string& job) {
                     asked.push_back(job);
-                    return job == "jobs/a";
+                    return ArtifactStore::Kept{.any = job == "jobs/a", .but = {"other.mp4"}};
                   })
                   .ok());
   EXPECT_THAT(asked, testing::UnorderedElementsAre("jobs/a", "jobs/b"));
   EXPECT_TRUE(fs::is_empty(root_ / "staging"));
   EXPECT_FALSE(fs::exists(root_ / "artifacts" / "b"));
   EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "done");
-  store_.Remove("jobs/a");
+  ASSERT_TRUE(store_
+                  .RemoveLeftovers(
+                      [](const std::string&) { return ArtifactStore::Kept{.but = {"video.mp4"}}; })
+                  .ok());
+  EXPECT_TRUE(fs::exists(root_ / "artifacts" / "a"));
+  EXPECT_FALSE(fs::exists(root_ / "artifacts" / "a" / "video.mp4"));
+  ASSERT_TRUE(store_.Remove("jobs/a").ok());
   EXPECT_TRUE(fs::is_empty(root_ / "artifacts"));
+  EXPECT_TRUE(store_.Remove("jobs/a").ok()) << "nothing is there";
 }
 
 TEST_F(ArtifactStoreTest, ReadersShareAFileUntilAnotherTakesItsPlace) {
@@ -127,12 +134,15 @@ TEST_F(ArtifactStoreTest, ReadersShareAFileUntilAnotherTakesItsPlace) {
     ASSERT_TRUE(reader.ok());
     readers.push_back(*std::move(reader));
   }
+  EXPECT_TRUE(store_.InUse("jobs/a"));
+  EXPECT_FALSE(store_.InUse("jobs/b"));
   EXPECT_EQ(open_descriptors(), before + 1);
   ASSERT_TRUE(store_.Publish("jobs/a", 2, StageAndWrite(2, "two")).ok());
   EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "two");
   // Each reader has a place of its own, in the file that it began with.
   for (ArtifactReader& reader : readers) EXPECT_EQ(*reader.Read(10), "ne");
   readers.clear();
+  EXPECT_FALSE(store_.InUse("jobs/a"));
   EXPECT_EQ(open_descriptors(), before);
 }
 

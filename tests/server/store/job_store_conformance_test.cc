@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -619,6 +620,77 @@ TEST_P(JobStoreTest, FilesOfTheModelAreReplacedAndGoWithTheJob) {
   EXPECT_THAT(*store_->Files("jobs/unknown"), IsEmpty());
 }
 
+class EndedJobsTest : public JobStoreTest {
+ protected:
+  // A job that ended so many minutes after 1970, with a file of so many bytes (0: none).
+  void End(const std::string& name, int minute, uint64_t bytes,
+           wan::v1::JobState state = JOB_STATE_COMPLETED, const std::string& owner = "o") {
+    StoredJob stored = NewJob(name);
+    stored.job.set_owner(owner);
+    ASSERT_TRUE(Insert(stored).ok());
+    JobChange change = NewState(stored, state, 2);
+    change.row->mutable_end_time()->set_seconds(minute * 60);
+    if (bytes > 0) change.row->add_artifacts()->set_size_bytes(bytes);
+    ASSERT_TRUE(Apply(change).ok());
+    ended_[name] = change;
+  }
+
+  std::vector<std::string> Oldest(const EndedQuery& query) {
+    const auto jobs = store_->OldestEnded(query);
+    EXPECT_TRUE(jobs.ok()) << jobs.status();
+    std::vector<std::string> names;
+    for (const EndedJob& job : *jobs) names.push_back(job.name);
+    return names;
+  }
+
+  std::map<std::string, JobChange> ended_;
+};
+
+TEST_P(EndedJobsTest, TotalsFollowEveryChange) {
+  EXPECT_THAT(*store_->TotalsOfEnded(std::nullopt), IsEmpty());
+  End("jobs/a", 1, 100);
+  End("jobs/b", 2, 50, JOB_STATE_COMPLETED, "p");
+  End("jobs/c", 3, 0, wan::v1::JOB_STATE_FAILED);
+  ASSERT_TRUE(Insert(NewJob("jobs/waits")).ok());
+  auto totals = *store_->TotalsOfEnded(std::nullopt);
+  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs, 2);
+  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs_with_files, 2);
+  EXPECT_EQ(totals[JOB_STATE_COMPLETED].file_bytes, 150);
+  EXPECT_GT(totals[JOB_STATE_COMPLETED].entry_bytes, 0);
+  EXPECT_EQ(totals[wan::v1::JOB_STATE_FAILED].jobs, 1);
+  EXPECT_EQ(totals[wan::v1::JOB_STATE_FAILED].jobs_with_files, 0);
+  EXPECT_EQ((*store_->TotalsOfEnded("p"))[JOB_STATE_COMPLETED].file_bytes, 50);
+  EXPECT_THAT(*store_->TotalsOfEnded("nobody"), IsEmpty());
+
+  JobChange gone = ended_["jobs/a"];
+  gone.events.clear();
+  gone.row->mutable_artifacts(0)->mutable_delete_time()->set_seconds(1);
+  ASSERT_TRUE(Apply(gone).ok());
+  totals = *store_->TotalsOfEnded(std::nullopt);
+  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs, 2);
+  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs_with_files, 1);
+  EXPECT_EQ(totals[JOB_STATE_COMPLETED].file_bytes, 50);
+  for (const auto& [name, change] : ended_) ASSERT_TRUE(store_->Remove(name).ok());
+  totals = *store_->TotalsOfEnded(std::nullopt);
+  for (const auto& [state, left] : totals) {
+    EXPECT_EQ(left.jobs + left.jobs_with_files + left.file_bytes + left.entry_bytes, 0) << state;
+  }
+}
+
+TEST_P(EndedJobsTest, TheOldestByTheirEndAndByTheirTime) {
+  End("jobs/a", 50, 1);
+  End("jobs/b", 20, 0);
+  End("jobs/c", 10, 1);  // the wall clock was set back
+  End("jobs/d", 5, 1, wan::v1::JOB_STATE_FAILED);
+  EXPECT_THAT(Oldest({}), ElementsAre("jobs/a", "jobs/b", "jobs/c"));
+  EXPECT_THAT(Oldest({.skip = 1, .limit = 1}), ElementsAre("jobs/b"));
+  EXPECT_THAT(Oldest({.with_files = true}), ElementsAre("jobs/a", "jobs/c"));
+  const absl::Time half_past = absl::FromUnixSeconds(30 * 60);
+  EXPECT_THAT(Oldest({.ended_before = half_past}), ElementsAre("jobs/c", "jobs/b"));
+  EXPECT_THAT(Oldest({.with_files = true, .ended_before = half_past}), ElementsAre("jobs/c"));
+  EXPECT_THAT(Oldest({.state = wan::v1::JOB_STATE_FAILED}), ElementsAre("jobs/d"));
+}
+
 TEST_P(JobStoreTest, SaysThatItTakesWrites) { EXPECT_TRUE(store_->CheckWritable().ok()); }
 
 const auto kImplementations = testing::Values(
@@ -628,6 +700,7 @@ const auto kImplementations = testing::Values(
 const auto kNameOf = [](const auto& implementation) { return implementation.param.name; };
 
 INSTANTIATE_TEST_SUITE_P(All, JobStoreTest, kImplementations, kNameOf);
+INSTANTIATE_TEST_SUITE_P(All, EndedJobsTest, kImplementations, kNameOf);
 INSTANTIATE_TEST_SUITE_P(All, JobListTest, kImplementations, kNameOf);
 
 }  // namespace

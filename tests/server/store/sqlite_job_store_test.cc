@@ -227,7 +227,7 @@ TEST_F(SqliteJobStoreTest, WhatIsNoDatabaseIsRefusedByName) {
   const auto store = OpenSqliteJobStore(file_);
   EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(store.status().message()), HasSubstr(file_.string()));
-  EXPECT_THAT(std::string(store.status().message()), HasSubstr("restore a copy"));
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr("wanserve repair --data-dir DIR"));
 }
 
 TEST_F(SqliteJobStoreTest, DamagedPagesAreFoundAtOpen) {
@@ -447,7 +447,9 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   }
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-    for (const char* const table : {"job_keys", "job_labels", "removed_jobs", "job_files", "webhooks"}) {
+    for (const char* const table :
+         {"job_keys", "job_labels", "removed_jobs", "job_files", "webhooks",
+          "ended_totals"}) {
       database.exec(absl::StrCat("DROP TABLE ", table));
     }
     database.exec("PRAGMA user_version = 3");

@@ -74,6 +74,14 @@ class FaultyStore final : public JobStore {
   }
   absl::StatusOr<JobPage> List(const JobQuery& query) override { return store_->List(query); }
   absl::Status CheckWritable() override { return store_->CheckWritable(); }
+  absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
+      const std::optional<std::string>& owner) override {
+    return store_->TotalsOfEnded(owner);
+  }
+  absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override {
+    return store_->OldestEnded(query);
+  }
+  absl::StatusOr<bool> Vacuum() override { return store_->Vacuum(); }
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override { return store_->Unfinished(); }
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override {

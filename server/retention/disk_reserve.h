@@ -1,0 +1,70 @@
+// Keeps disk space for the outputs of the jobs that were accepted, and refuses jobs for which there
+// is none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "server/watch/listener.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// Returns the most bytes that a resolved request (its sizes are set) takes in the data folder: its
+// files as if none could be compressed, one savepoint, and its rows.
+uint64_t MostOutputBytes(const wan::v1::GenerationRequest& request);
+
+// Thread-safe. A listener of the jobs' states: a job has its part of the disk from its acceptance,
+// or its recovery at the start, until it has ended.
+//
+// The part of a job is MostOutputBytes until at least four files of its model and kind have been
+// written; from then on each of its files counts as twice the largest, for its number of pixels, of
+// the last sixteen.
+class DiskReserve final : public StateListener {
+ public:
+  // `free_bytes` returns the free bytes of the data folder's disk; nothing while that is not known,
+  // and then no job is refused. It is called with the lock held and must be quick. `reserve_bytes`
+  // stay free beside what the jobs need.
+  DiskReserve(uint64_t reserve_bytes, std::function<std::optional<uint64_t>()> free_bytes)
+      : reserve_bytes_(reserve_bytes), free_bytes_(std::move(free_bytes)) {}
+
+  // Gives a job its part before it is accepted. RESOURCE_EXHAUSTED (DISK_RESERVE) with a retry
+  // delay and the numbers of bytes if that would leave too little for the others. Call Release if
+  // the job is not accepted after all.
+  absl::Status Take(const wan::v1::Job& job);
+  void Release(const std::string& job);
+
+  // The bytes that must be free now for the jobs that were accepted, and the setting's.
+  uint64_t reserved_bytes() const;
+  std::optional<uint64_t> free_bytes() const { return free_bytes_(); }
+
+  void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
+
+ private:
+  // The bytes per pixel of the latest files of a model and kind.
+  using Observed = std::map<std::pair<std::string, wan::v1::OutputKind>, std::deque<double>>;
+
+  uint64_t Estimate(const wan::v1::GenerationRequest& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Add(const wan::v1::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Observe(const wan::v1::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t reserve_bytes_;
+  const std::function<std::optional<uint64_t>()> free_bytes_;
+  mutable absl::Mutex mutex_;
+  std::unordered_map<std::string, uint64_t> parts_ ABSL_GUARDED_BY(mutex_);  // by job
+  uint64_t sum_ ABSL_GUARDED_BY(mutex_) = 0;                                 // of parts_
+  Observed observed_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

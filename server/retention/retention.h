@@ -1,0 +1,100 @@
+// Removes ended jobs and their files as a RetentionPolicy says, a few at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
+#include "server/retention/retention_policy.h"
+#include "server/store/job_store.h"
+#include "server/watch/listener.h"
+
+namespace wan::server {
+
+// Tells how far an age that the wall clock gives can be believed. For one thread.
+class WallClockGuard {
+ public:
+  explicit WallClockGuard(Clock& clock);
+
+  // Returns whether ages may remove anything now. After the wall clock has jumped forward by more
+  // than ten minutes, everything looks older than it is: for a day of the clock that never jumps,
+  // or until the wall clock is back, they may not.
+  bool AgesHold();
+
+ private:
+  // The wall clock minus the clock that never jumps.
+  absl::Duration Offset() const;
+
+  Clock& clock_;
+  absl::Duration trusted_;         // the offset that is believed
+  absl::Duration seen_;            // the one of the latest call
+  int64_t believed_at_nanos_ = 0;  // of the clock that never jumps; a jump is believed from then on
+};
+
+// Thread-safe. Has one thread of its own, which begins a round at once and then one a minute on the
+// injected clock. A round removes one job at a time and holds no lock between two of them.
+class Retention {
+ public:
+  // All must outlive the object. The functions are called on the thread of the round with no lock
+  // held.
+  struct Parts {
+    JobStore& store;
+    Clock& clock;
+    // Returns whether somebody reads a file of the job. Such a job is left until a later round.
+    std::function<bool(const std::string& job)> in_use;
+    // Removes an ended job, or its files alone, and returns when that is on the disk.
+    std::function<absl::Status(const std::string& job)> remove_job;
+    std::function<absl::Status(const std::string& job)> remove_files;
+    // Called before every round: removes what earlier removals left.
+    std::function<void()> tidy;
+    // Called at the end of every round that removed something.
+    std::function<void(const RetentionRound& round)> on_round;
+    // Called when a round ends early; the next one tries again.
+    std::function<void(const absl::Status& problem)> on_problem;
+  };
+  Retention(RetentionPolicy policy, Parts parts);
+  Retention(const Retention&) = delete;
+  Retention& operator=(const Retention&) = delete;
+  // Calls Stop().
+  ~Retention();
+
+  const RetentionPolicy& policy() const { return policy_; }
+
+  // Call once. Starts the thread.
+  void Start();
+
+  // Ends the thread after the removal that is under way. Idempotent.
+  void Stop();
+
+ private:
+  void Loop();
+  bool stopping() const;
+  // Carries out all rules. Returns whether there was more to remove than one round may.
+  bool RunRound();
+  // Carries out one rule: for jobs of a state, or for the files of the jobs that have some. Adds
+  // what it removes to `round`.
+  absl::Status Apply(const RetentionRule& rule, wan::v1::JobState state, bool files,
+                     RetentionRound& round);
+  // What ended before now minus the rule's age.
+  absl::Status ApplyAge(const RetentionRule& rule, wan::v1::JobState state, bool files,
+                        RetentionRound& round);
+  // Removes a job or its files and counts that. False if it was left in place: it is in use, or
+  // cannot be removed for a reason of its own. Any error ends the round.
+  absl::StatusOr<bool> Remove(const EndedJob& job, wan::v1::JobState state, bool files,
+                              RetentionReason reason, RetentionRound& round);
+  void VacuumStore();
+
+  const RetentionPolicy policy_;
+  const Parts parts_;
+  WallClockGuard guard_;  // of the thread
+  mutable absl::Mutex mutex_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace wan::server

@@ -1,0 +1,30 @@
+// What ended jobs take, and which of them are the oldest: what retention and quotas ask for.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/job_store.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// All functions are for the thread that holds the store's lock. They throw what SQLite throws. Each
+// does a bounded amount of work, however many jobs there are: triggers of the schema keep the
+// totals, by owner and state, with every change of job_keys.
+
+// Notes in job_keys what an ended job takes; its rows must be written. Call it inside a
+// transaction. A job that has not ended is left as it is.
+void NoteEnd(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
+
+std::map<wan::v1::JobState, EndedTotals> ReadEndedTotals(SQLite::Database& db,
+                                                         const std::optional<std::string>& owner);
+
+std::vector<EndedJob> ReadOldestEnded(SQLite::Database& db, const EndedQuery& query);
+
+}  // namespace wan::server

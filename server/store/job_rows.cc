@@ -1,0 +1,168 @@
+#include "server/store/job_rows.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/conversion/errors.h"
+#include "server/store/job_keys.h"
+
+namespace wan::server {
+namespace {
+
+// Names of removed jobs that are kept, so that asking for one tells that it was removed.
+constexpr int64_t kRemovedNames = 100'000;
+
+// Returns the bytes of a job that the store keeps.
+std::string RowOf(wan::v1::Job job) {
+  job.clear_queue_position();
+  job.clear_eta_seconds();
+  job.clear_eta_p90_seconds();
+  job.clear_progress();
+  job.clear_last_sequence();
+  job.clear_expire_time();
+  return job.SerializeAsString();
+}
+
+}  // namespace
+
+JobRow ReadRow(SQLite::Statement& select) {
+  return {select.getColumn(0).getInt64(),   select.getColumn(1).getString(),
+          select.getColumn(2).getInt(),     select.getColumn(3).getString(),
+          select.getColumn(4).getString(),  select.getColumn(5).getInt() != 0,
+          select.getColumn(6).getInt64(),  // NULL reads as 0
+          select.getColumn(7).getInt() != 0};
+}
+
+std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed) {
+  if (!is_parsed) return "its bytes are not a wan.v1.Job";
+  if (parsed.name() != row.name) {
+    return absl::StrCat("its bytes belong to the job '", absl::CHexEscape(parsed.name()), "'");
+  }
+  if (!wan::v1::JobState_IsValid(row.state) || row.state == wan::v1::JOB_STATE_UNSPECIFIED) {
+    return absl::StrCat("its state is ", row.state, ", which is not a state of a job");
+  }
+  if (parsed.state() != row.state) {
+    return absl::StrCat("its state is ", row.state, " in the table, but ",
+                        static_cast<int>(parsed.state()), " in its bytes");
+  }
+  if (!row.has_first_event) return "its first event is missing";
+  return "";
+}
+
+std::string RequestKey(std::string_view owner, std::string_view request_id) {
+  std::string key(owner);
+  if (!owner.empty()) key += '\n';
+  return key.append(request_id);
+}
+
+void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes) {
+  statement.bind(index, static_cast<const void*>(bytes.data()), static_cast<int>(bytes.size()));
+}
+
+absl::StatusOr<int64_t> InsertJobRows(SQLite::Database& db, const StoredJob& stored,
+                                      const std::string& image, std::optional<int64_t> number) {
+  const wan::v1::Job& job = stored.job;
+  const std::string& request_id = job.request().request_id();
+  const std::string key = RequestKey(job.owner(), request_id);
+  SQLite::Statement taken(db,
+                          "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
+                          "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
+  taken.bind(1, job.name());
+  if (!request_id.empty()) taken.bind(2, key);
+  if (taken.executeStep()) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("the name or request_id belongs already to ", taken.getColumn(0).getString()));
+  }
+  SQLite::Statement insert(db,
+                           "INSERT INTO jobs (number, name, state, request_id, request_digest, "
+                           "tied_to_caller, job, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  if (number.has_value()) insert.bind(1, *number);
+  insert.bind(2, job.name());
+  insert.bind(3, static_cast<int>(job.state()));
+  if (!request_id.empty()) insert.bind(4, key);
+  insert.bind(5, stored.request_digest);
+  insert.bind(6, stored.tied_to_caller ? 1 : 0);
+  BindBlob(insert, 7, RowOf(job));
+  insert.bind(8, job.owner());
+  insert.exec();
+  const int64_t given = db.getLastInsertRowid();
+  InsertJobKeys(db, given, job);
+  if (!image.empty()) {
+    SQLite::Statement statement(db, "INSERT INTO images (job, image) VALUES (?, ?)");
+    statement.bind(1, given);
+    BindBlob(statement, 2, image);
+    statement.exec();
+  }
+  return given;
+}
+
+void UpdateJobRow(SQLite::Database& db, int64_t number, const wan::v1::Job& job) {
+  SQLite::Statement update(db, "UPDATE jobs SET state = ?, job = ? WHERE number = ?");
+  update.bind(1, static_cast<int>(job.state()));
+  BindBlob(update, 2, RowOf(job));
+  update.bind(3, number);
+  update.exec();
+  if (!IsFinal(job.state())) return;
+  SQLite::Statement drop(db, "DELETE FROM images WHERE job = ?");
+  drop.bind(1, number);
+  drop.exec();
+}
+
+void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobReport& report) {
+  SQLite::Statement replace(db, "INSERT OR REPLACE INTO reports (job, report) VALUES (?, ?)");
+  replace.bind(1, number);
+  BindBlob(replace, 2, report.SerializeAsString());
+  replace.exec();
+}
+
+void DeleteJobRows(SQLite::Database& db, int64_t number) {
+  DeleteJobKeys(db, number);
+  for (const char* const rows : {"events WHERE job", "reports WHERE job", "job_files WHERE job",
+                                 "images WHERE job", "jobs WHERE number"}) {
+    SQLite::Statement remove(db, absl::StrCat("DELETE FROM ", rows, " = ?"));
+    remove.bind(1, number);
+    remove.exec();
+  }
+}
+
+absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job) {
+  SQLite::Statement find(db, "SELECT number, state FROM jobs WHERE name = ?");
+  find.bind(1, std::string(job));
+  if (!find.executeStep()) return MissingError(db, job);
+  const int64_t number = find.getColumn(0).getInt64();
+  if (!IsFinal(static_cast<wan::v1::JobState>(find.getColumn(1).getInt()))) {
+    return JobNotEndedError(job);
+  }
+  DeleteJobRows(db, number);
+  NoteRemoved(db, job);
+  return absl::OkStatus();
+}
+
+void NoteRemoved(SQLite::Database& db, std::string_view job) {
+  SQLite::Statement note(db, "INSERT OR IGNORE INTO removed_jobs (name) VALUES (?)");
+  note.bind(1, std::string(job));
+  note.exec();
+  SQLite::Statement forget(db, "DELETE FROM removed_jobs WHERE number <= ?");
+  forget.bind(1, db.getLastInsertRowid() - kRemovedNames);
+  forget.exec();
+}
+
+void MoveToDamaged(SQLite::Database& db, int64_t number, const std::string& damage) {
+  SQLite::Statement copy(db,
+                         "INSERT INTO damaged_jobs SELECT number, name, state, request_id, "
+                         "request_digest, tied_to_caller, job, ? FROM jobs WHERE number = ?");
+  copy.bind(1, damage);
+  copy.bind(2, number);
+  copy.exec();
+  DeleteJobKeys(db, number);
+  SQLite::Statement remove(db, "DELETE FROM jobs WHERE number = ?");
+  remove.bind(1, number);
+  remove.exec();
+}
+
+absl::Status MissingError(SQLite::Database& db, std::string_view job) {
+  SQLite::Statement removed(db, "SELECT 1 FROM removed_jobs WHERE name = ?");
+  removed.bind(1, std::string(job));
+  return removed.executeStep() ? ExpiredError(job) : JobNotFoundError(job);
+}
+
+}  // namespace wan::server

@@ -1,0 +1,79 @@
+// The rows of one job, in SQL: how they are written, read and judged.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "server/store/job_store.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// All functions are for the thread that holds the store's lock; those that write are called inside
+// a transaction. They throw what SQLite throws.
+
+// A row of the table `jobs`.
+struct JobRow {
+  int64_t number = 0;
+  std::string name;
+  int state = 0;
+  std::string job;
+  std::string request_digest;
+  bool tied_to_caller = false;
+  int64_t last_sequence = 0;  // 0: no event
+  bool has_first_event = false;
+};
+
+// A SELECT that ReadRow reads; append the WHERE clause.
+inline constexpr char kSelectJob[] =
+    "SELECT number, name, state, job, request_digest, tied_to_caller, "
+    "(SELECT MAX(sequence) FROM events WHERE events.job = jobs.number), "
+    "EXISTS (SELECT 1 FROM events WHERE events.job = jobs.number AND sequence = 1) FROM jobs ";
+
+// Returns the row on which the statement stands.
+JobRow ReadRow(SQLite::Statement& select);
+
+// Returns what is wrong with a row; empty if it is sound. `parsed` is what the row's bytes gave,
+// and `is_parsed` says whether they were a job.
+std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed);
+
+// Returns what the column request_id has for a job: unique among the jobs of one owner, whose name
+// has no newline.
+std::string RequestKey(std::string_view owner, std::string_view request_id);
+
+void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
+
+// Adds a job with its image (empty: none), but without events, and returns its number: `number`,
+// or the next one. ALREADY_EXISTS if its name or request_id is taken.
+absl::StatusOr<int64_t> InsertJobRows(SQLite::Database& db, const StoredJob& stored,
+                                      const std::string& image,
+                                      std::optional<int64_t> number = std::nullopt);
+
+// Replaces the job's row. Drops its image if the new state is final.
+void UpdateJobRow(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
+
+void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobReport& report);
+
+// Deletes a job and all that belongs to it.
+void DeleteJobRows(SQLite::Database& db, int64_t number);
+
+// Deletes an ended job and all that belongs to it, and remembers its name. NOT_FOUND, or
+// FAILED_PRECONDITION (JOB_NOT_ENDED).
+absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
+
+// Notes the name of a removed job, and forgets the oldest of 100,000.
+void NoteRemoved(SQLite::Database& db, std::string_view job);
+
+// Moves a row to the table damaged_jobs with a note of what is wrong.
+void MoveToDamaged(SQLite::Database& db, int64_t number, const std::string& damage);
+
+// Returns the status of a job that has no row in `jobs`, and is not in damaged_jobs: NOT_FOUND
+// (EXPIRED or JOB_NOT_FOUND).
+absl::Status MissingError(SQLite::Database& db, std::string_view job);
+
+}  // namespace wan::server

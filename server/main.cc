@@ -25,6 +25,7 @@
 #include "server/config/default_models.h"
 #include "server/config/idle_threads.h"
 #include "server/config/large_blocks.h"
+#include "server/config/repair_command.h"
 #include "server/config/token_command.h"
 #include "server/config/yaml_config.h"
 #include "server/logging/logger.h"
@@ -143,6 +144,9 @@ int Serve(const ServerConfig& config) {
 int Main(int argc, char** argv) {
   if (IsTokenCommand(argc, argv)) {
     return RunTokenCommand(argc, argv, SystemClock(), std::cout, std::cerr);
+  }
+  if (IsRepairCommand(argc, argv)) {
+    return RunRepairCommand(argc, argv, SystemClock(), std::cout, std::cerr);
   }
   absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok()) {

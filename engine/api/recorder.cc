@@ -1,5 +1,6 @@
 #include "engine/api/recorder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace wan {
@@ -45,7 +46,8 @@ Span Recorder::StartSpan(Stage stage, std::shared_ptr<const StepFacts> step) {
 
 void Recorder::RecordPast(Stage stage, absl::Time start) {
   SpanRecord record{.stage = stage, .start = start};
-  record.seconds = absl::ToDoubleSeconds(clock_.Now() - start);
+  // Not negative, though the wall clock may have been set back.
+  record.seconds = std::max(0.0, absl::ToDoubleSeconds(clock_.Now() - start));
   absl::MutexLock lock(&mutex_);
   Tell(sinks_, [&](TelemetrySink& sink) {
     sink.OnSpanStart({record.stage, record.start, nullptr});

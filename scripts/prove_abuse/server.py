@@ -12,6 +12,7 @@ import time
 import urllib.request
 
 import grpc
+from google.protobuf import empty_pb2
 from wan.v1 import generation_pb2, model_management_pb2, telemetry_pb2, video_generation_pb2
 
 MIB = 1 << 20
@@ -27,6 +28,7 @@ _METHODS = {
     "GetJob": (_VIDEO, generation_pb2.Job),
     "ListJobs": (_VIDEO, video_generation_pb2.ListJobsResponse),
     "CancelJob": (_VIDEO, generation_pb2.Job),
+    "DeleteJob": (_VIDEO, empty_pb2.Empty),
     "WatchJob": (_VIDEO, generation_pb2.Event),
     "DownloadArtifact": (_VIDEO, video_generation_pb2.DownloadArtifactResponse),
     "GetReport": (_VIDEO, telemetry_pb2.JobReport),

@@ -5,6 +5,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
@@ -206,8 +207,10 @@ void Metrics::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*/
     if (final.state != job.state()) continue;
     const prometheus::Labels labels = {{"model", job.request().model()}, {"state", final.label}};
     families_->jobs_total.Add(labels).Increment();
+    // Negative if the wall clock was set back meanwhile.
+    const absl::Duration taken = ToTime(job.end_time()) - ToTime(job.create_time());
     families_->job_seconds.Add(labels, kSeconds)
-        .Observe(absl::ToDoubleSeconds(ToTime(job.end_time()) - ToTime(job.create_time())));
+        .Observe(absl::ToDoubleSeconds(std::max(taken, absl::ZeroDuration())));
   }
 }
 

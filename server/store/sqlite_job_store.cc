@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +20,7 @@
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
 #include "server/store/job_rows.h"
+#include "server/store/repair.h"
 #include "server/store/sqlite_schema.h"
 #include "server/store/webhook_rows.h"
 
@@ -513,32 +513,26 @@ class SqliteJobStore final : public JobStore {
   const std::unique_ptr<SQLite::Database> database_ ABSL_PT_GUARDED_BY(mutex_);
 };
 
-// The arguments with which a database is opened.
-struct OpenMode {
-  std::string name;  // of the file, as SQLite takes it
-  int flags = 0;
-  std::string vfs;  // empty: the default
-  absl::Status (*prepare)(SQLite::Database&, const std::string&) = &PrepareDatabase;
-};
-
-OpenMode ToReadAndWrite(const std::string& name) {
-  return {name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE};
-}
-
+// `open` may throw what SQLite throws; `prepare` is called under the store's lock.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
-    const OpenMode& mode, const std::string& file, const std::string& where,
-    std::function<void(const absl::Status&)> on_problem, std::function<absl::Status()> sync) {
+    const std::function<std::unique_ptr<SQLite::Database>()>& open,
+    absl::Status (*prepare)(SQLite::Database&, const std::string&), const std::string& file,
+    const std::string& where, std::function<void(const absl::Status&)> on_problem,
+    std::function<absl::Status()> sync) {
   std::unique_ptr<SqliteJobStore> store;
   try {
-    store = std::make_unique<SqliteJobStore>(
-        std::make_unique<SQLite::Database>(mode.name, mode.flags, /*aBusyTimeoutMs=*/0, mode.vfs),
-        file, where, std::move(on_problem), std::move(sync));
+    store = std::make_unique<SqliteJobStore>(open(), file, where, std::move(on_problem),
+                                             std::move(sync));
   } catch (const SQLite::Exception& error) {
     return SqliteStatus(error, where);
   }
-  absl::Status prepared = store->Prepare(mode.prepare);
+  absl::Status prepared = store->Prepare(prepare);
   if (!prepared.ok()) return prepared;
   return store;
+}
+
+std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& name) {
+  return std::make_unique<SQLite::Database>(name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
 }
 
 std::string WhereOf(const std::filesystem::path& file) {
@@ -550,36 +544,27 @@ std::string WhereOf(const std::filesystem::path& file) {
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
     const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem,
     std::function<absl::Status()> sync) {
+  if (RepairIsPending(file)) {
+    return absl::DataLossError(absl::StrCat(
+        WhereOf(file), ": a repair was interrupted; run 'wanserve repair --data-dir DIR' again"));
+  }
   if (sync == nullptr) {
     sync = [log = std::make_shared<LogFile>(file.string(), WhereOf(file))] { return log->Sync(); };
   }
-  return OpenStore(ToReadAndWrite(file.string()), file.string(), WhereOf(file),
-                   std::move(on_problem), std::move(sync));
+  return OpenStore([&] { return OpenToWrite(file.string()); }, &PrepareDatabase, file.string(),
+                   WhereOf(file), std::move(on_problem), std::move(sync));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
     const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem) {
-  std::error_code error;
-  const auto log_bytes = std::filesystem::file_size(file.string() + "-wal", error);
-  OpenMode mode;
-  mode.prepare = &PrepareForReading;
-  if (!error && log_bytes > 0) {
-    // The exclusive lock keeps the log's index in memory; without locks that needs no right to
-    // write.
-    mode.name = file.string();
-    mode.flags = SQLite::OPEN_READONLY;
-    mode.vfs = "unix-none";
-  } else {
-    // Without a log SQLite would try to create one.
-    mode.name = ImmutableUri(file.string());
-    mode.flags = SQLite::OPEN_READONLY | SQLite::OPEN_URI;
-  }
-  return OpenStore(mode, file.string(), WhereOf(file), std::move(on_problem), &SyncNothing);
+  return OpenStore([&] { return OpenReadOnly(file); }, &PrepareForReading, file.string(),
+                   WhereOf(file), std::move(on_problem), &SyncNothing);
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore() {
   const std::string name = ":memory:";
-  return OpenStore(ToReadAndWrite(name), name, "job database in memory", nullptr, &SyncNothing);
+  return OpenStore([&] { return OpenToWrite(name); }, &PrepareDatabase, name,
+                   "job database in memory", nullptr, &SyncNothing);
 }
 
 }  // namespace wan::server

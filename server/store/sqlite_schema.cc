@@ -3,11 +3,13 @@
 #include <sqlite3.h>
 
 #include <iterator>
+#include <system_error>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/store/database_files.h"
 #include "server/store/job_keys.h"
 
 namespace wan::server {
@@ -144,7 +146,7 @@ CREATE TRIGGER ended_keys_delete AFTER DELETE ON job_keys WHEN OLD.ended > 0 BEG
 END;
 )sql"};
 // The version, in this list, that changed what is kept beside the rows of jobs last.
-constexpr int kVersionOfJobKeys = 6;
+constexpr int kVersionOfJobKeys = 7;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
 // What PRAGMA auto_vacuum says of a file that VacuumPiece makes smaller.
@@ -219,6 +221,20 @@ absl::StatusOr<int> CheckedVersion(SQLite::Database& db, const std::string& wher
 }
 
 }  // namespace
+
+std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto log_bytes = std::filesystem::file_size(file.string() + "-wal", error);
+  if (!error && log_bytes > 0) {
+    // The exclusive lock keeps the log's index in memory; without locks that needs no right to
+    // write.
+    return std::make_unique<SQLite::Database>(file.string(), SQLite::OPEN_READONLY,
+                                              /*aBusyTimeoutMs=*/0, "unix-none");
+  }
+  // Without a log SQLite would try to create one.
+  return std::make_unique<SQLite::Database>(ImmutableUri(file.string()),
+                                            SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+}
 
 absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
   // With the lock goes the index of the write-ahead log, which then needs no file of its own: what

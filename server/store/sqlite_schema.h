@@ -3,6 +3,8 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <filesystem>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +14,10 @@ namespace wan::server {
 // Turns an exception of SQLite into one of JobStore's statuses. `where` names the file in the
 // message. The reason is STORAGE_UNAVAILABLE if the disk refuses reads or writes.
 absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& where);
+
+// Opens a file for reading, with its write-ahead log if it has one, without a lock and without
+// writing anything beside it. Throws SQLite::Exception.
+std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file);
 
 // Locks the file for this connection, checks it, and migrates it to this server's schema. Returns
 // an error or throws SQLite::Exception. If the disk refuses writes but the schema needs no

@@ -1,0 +1,115 @@
+"""Attacks on the disk under the server. Each docstring says what is wanted."""
+
+import hashlib
+import pathlib
+import random
+import subprocess
+import time
+
+import grpc
+from wan.v1 import generation_pb2, video_generation_pb2
+
+from prove_abuse.server import CannotRun, Server, await_true, code_of, expect
+
+CODE = grpc.StatusCode
+COMPLETED = generation_pb2.JOB_STATE_COMPLETED
+
+
+def own_mounts(script, folder):
+    """What starts a process in a mount namespace of its own, after a script in which $0 is the folder."""
+    if subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "true"], capture_output=True, check=False).returncode:
+        raise CannotRun("this user cannot mount a file system of its own")
+    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script + ' && exec "$@"', folder]
+
+
+def download(target, artifact):
+    digest = hashlib.sha256()
+    for chunk in target.call("DownloadArtifact", video_generation_pb2.DownloadArtifactRequest(name=artifact.name)):
+        digest.update(chunk.data)
+    return digest.hexdigest()
+
+
+def retention_kills(scale):
+    """kill -9 at any moment while old jobs and files go: no file without a job, no job that promises a file that is gone,
+    and what was removed is NOT_FOUND"""
+    chooser = random.Random(3)
+    count = scale.of(60)
+    names = []
+    flags = ["--retain-completed", "8", "--retain-artifacts", "4", "--max-attempts", "100"]
+    with Server(flags=flags, environment={"WAN_FAKE_OUTPUT_BYTES": "20000"}) as target:
+        for _ in range(count):
+            # More than a round may keep; the next start begins with a round.
+            for _ in range(4):
+                names.append(target.create().name)
+            target.await_end(names[-1])
+            target.kill()
+            target.start(await_ready=False)
+            time.sleep(chooser.uniform(0, 0.02))
+            target.kill()
+            target.start()
+        await_true(lambda: len(target.jobs()) <= 8, 90, "at most 8 jobs stay")
+        listed = {job.name: job for job in target.jobs()}
+        folders = {f"jobs/{folder.name}": folder for folder in pathlib.Path(target.data, "artifacts").iterdir()}
+        expect(set(folders) <= set(listed), "every folder of files belongs to a job")
+        kept = 0
+        for job in listed.values():
+            there = {file.name for file in folders[job.name].iterdir()} if job.name in folders else set()
+            promised = [artifact for artifact in job.artifacts if not artifact.HasField("delete_time")]
+            expect(there == {artifact.name.rsplit("/", 1)[1] for artifact in promised}, f"{job.name} has the files that it promises")
+            for artifact in promised:
+                expect(download(target, artifact) == artifact.sha256, f"the file of {job.name} is whole")
+            kept += len(promised)
+        expect(kept <= 4, f"at most 4 jobs keep their files, not {kept}")
+        for name in set(names) - set(listed):
+            code, details = code_of(lambda: target.job(name))
+            expect(code == CODE.NOT_FOUND and "was removed" in details, f"{name} was removed, not {code.name} ({details})")
+        return f"{2 * count} kills, {len(names)} jobs, {len(listed)} stay, {kept} with their files"
+
+
+def small_disk(_):
+    """on a file system of 24 MiB jobs are accepted until the reserve is reached, each of them completes, the next is
+    RESOURCE_EXHAUSTED, and after a DeleteJob another one is accepted"""
+    environment = {"WAN_FAKE_OUTPUT_BYTES": str(1 << 20)}
+    target = Server(flags=["--disk-reserve", str(6 << 20)], environment=environment)
+    target.data.mkdir(parents=True)
+    target.prefix = own_mounts('mount -t tmpfs -o size=24m tmpfs "$0"', target.data)
+    with target:
+        done = []
+        while len(done) < 40:
+            code, details = code_of(lambda: done.append(target.create().name))
+            if code != CODE.OK:
+                break
+            expect(target.await_end(done[-1]).state == COMPLETED, f"{done[-1]} completes")
+        expect(code == CODE.RESOURCE_EXHAUSTED and "disk_reserve" in details, f"the next job is refused, not {code.name} ({details})")
+        expect(5 <= len(done) < 24, f"the reserve stays free: {len(done)} jobs of 1 MiB")
+        for name in done[:2]:
+            target.call("DeleteJob", video_generation_pb2.DeleteJobRequest(name=name))
+        expect(target.await_end(target.create().name).state == COMPLETED, "a job is accepted again")
+        return f"{len(done)} jobs of 1 MiB, then {code.name}; accepted again after two were deleted"
+
+
+def read_only_disk(_):
+    """a server on a read-only disk starts, lists and serves the videos of before, and refuses new jobs with UNAVAILABLE"""
+    with Server() as target:
+        name = target.await_end(target.create().name).name
+        target.terminate(30)
+        target.channel_close()
+        target.prefix = own_mounts('mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"', target.data)
+        target.start(await_ready=False)
+        job = target.job(name)
+        expect(job.state == COMPLETED, "the job of before is there")
+        expect(download(target, job.artifacts[0]) == job.artifacts[0].sha256, "its video can be fetched")
+        await_true(target._is_ready, 30, "the model is ready")
+        code, details = code_of(target.create)
+        expect(code == CODE.UNAVAILABLE, f"a new job is refused, not {code.name} ({details})")
+        code, details = code_of(lambda: target.call("DeleteJob", video_generation_pb2.DeleteJobRequest(name=name)))
+        expect(code == CODE.UNAVAILABLE, f"a job is not deleted, not {code.name} ({details})")
+        expect(download(target, job.artifacts[0]) == job.artifacts[0].sha256, "its video is still there")
+        return "started, the video was fetched, a new job and DeleteJob are UNAVAILABLE"
+
+
+ATTACKS = {
+    "read-only-disk": read_only_disk,
+    "retention-kills": retention_kills,
+    "small-disk": small_disk,
+}

@@ -1,0 +1,403 @@
+#include "server/store/repair.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/conversion/convert.h"
+#include "server/store/database_pages.h"
+#include "server/store/digest.h"
+#include "server/store/durable_file.h"
+#include "server/store/job_files.h"
+#include "server/store/job_keys.h"
+#include "server/store/job_rows.h"
+#include "server/store/job_store.h"
+#include "server/store/salvage.h"
+#include "server/store/sqlite_schema.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kDatabaseFile[] = "jobs.db";
+constexpr char kLogSuffix[] = "-wal";
+constexpr char kPendingSuffix[] = "-repairing";
+constexpr char kNewSuffix[] = ".repaired";
+// Where SQLite's locks lie in every database, whatever it contains.
+constexpr off_t kLockStart = 0x40000000;
+constexpr off_t kLockBytes = 512;
+
+// Keeps every SQLite away from the file for as long as the descriptor is open, without SQLite,
+// which may refuse to open the file. The lock belongs to the descriptor and not to the process.
+absl::Status LockOut(const Descriptor& file, const fs::path& path) {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = kLockStart;
+  lock.l_len = kLockBytes;
+  if (fcntl(file.get(), F_OFD_SETLK, &lock) == 0) return absl::OkStatus();
+  if (errno != EAGAIN && errno != EACCES) {
+    return ErrnoError(absl::StrCat("locking ", path.string()), errno);
+  }
+  return absl::UnavailableError(
+      absl::StrCat("a server uses ", path.string(), "; stop it before a repair"));
+}
+
+// Whether SQLite finds nothing wrong. An error if the file is none that this server may repair.
+absl::StatusOr<bool> IsWhole(const fs::path& file) {
+  const std::string where = absl::StrCat("job database ", file.string());
+  try {
+    const std::unique_ptr<SQLite::Database> db = OpenReadOnly(file);
+    const absl::Status read = PrepareForReading(*db, where);
+    if (absl::IsDataLoss(read)) return false;
+    // One of an older server is UNAVAILABLE here: it can be read once it has been migrated.
+    if (!read.ok() && !absl::IsUnavailable(read)) return read;
+    return db->execAndGet("PRAGMA integrity_check(1)").getString() == "ok";
+  } catch (const SQLite::Exception& error) {
+    const absl::Status status = SqliteStatus(error, where);
+    if (absl::IsDataLoss(status)) return false;
+    return status;
+  }
+}
+
+std::string PagesOf(int count) { return absl::StrCat(count, count == 1 ? " page" : " pages"); }
+
+bool IsEnd(const wan::v1::Event& event) {
+  return event.has_completed() || event.has_failed() || event.has_cancelled();
+}
+
+// Gives a job the end that one of its events tells of.
+void EndAs(const wan::v1::Event& end, wan::v1::Job& job) {
+  *job.mutable_end_time() = end.time();
+  if (end.has_completed()) {
+    job.set_state(wan::v1::JOB_STATE_COMPLETED);
+    *job.mutable_artifacts() = end.completed().artifacts();
+  } else if (end.has_failed()) {
+    job.set_state(wan::v1::JOB_STATE_FAILED);
+    *job.mutable_error() = end.failed().status();
+  } else {
+    job.set_state(wan::v1::JOB_STATE_CANCELLED);
+    *job.mutable_error() = ToProto(absl::CancelledError(std::string(end.cancelled().reason())));
+  }
+}
+
+// The last event of a job that has ended.
+wan::v1::Event EndOf(const wan::v1::Job& job) {
+  wan::v1::Event event;
+  *event.mutable_time() = job.end_time();
+  event.set_attempt(std::max(job.attempt(), 1));
+  switch (job.state()) {
+    case wan::v1::JOB_STATE_COMPLETED:
+      *event.mutable_completed()->mutable_artifacts() = job.artifacts();
+      break;
+    case wan::v1::JOB_STATE_FAILED:
+      *event.mutable_failed()->mutable_status() = job.error();
+      break;
+    default:
+      event.mutable_cancelled()->set_reason(job.error().message());
+  }
+  return event;
+}
+
+// Writes what was found into a new database.
+class Rebuild {
+ public:
+  Rebuild(const DatabasePages& pages, const Salvage& found, absl::Time now, SQLite::Database& db,
+          RepairResult& result)
+      : pages_(pages), found_(found), now_(now), db_(db), result_(result) {}
+
+  void Write() {
+    for (const std::string& name : found_.removed) NoteRemoved(db_, name);
+    for (const auto& [number, row] : found_.jobs) {
+      if (found_.removed.contains(row.name)) continue;
+      std::optional<StoredJob> stored = ReadJob(pages_, row.place);
+      if (stored.has_value()) {
+        WriteJob(number, *std::move(stored));
+      } else {
+        WriteDamaged(number, row);
+      }
+    }
+    for (const auto& [number, name] : found_.names) {
+      if (found_.jobs.contains(number) || found_.removed.contains(name)) continue;
+      result_.losses.push_back(absl::StrCat(name, " is lost: its row cannot be read"));
+    }
+    if (found_.damaged_pages > 0) {
+      result_.losses.push_back(absl::StrCat("what stood in ", PagesOf(found_.damaged_pages),
+                                            " of the tables and is named nowhere else"));
+    }
+    if (pages_.damaged_frames() > 0) {
+      result_.losses.push_back(absl::StrCat("what stood in ", PagesOf(pages_.damaged_frames()),
+                                            " of the write-ahead log, such as the latest changes"));
+    }
+    RebuildJobKeys(db_);
+  }
+
+ private:
+  void Lose(const std::string& job, const std::string& what) {
+    result_.losses.push_back(absl::StrCat(job, ": ", what));
+  }
+
+  void WriteJob(int64_t number, StoredJob stored) {
+    wan::v1::Job& job = stored.job;
+    std::map<int64_t, wan::v1::Event> events = EventsOf(number, job);
+    std::string image;
+    if (!IsFinal(job.state()) && !job.image_sha256().empty()) {
+      const auto place = found_.images.find(number);
+      if (place != found_.images.end()) image = ReadBlob(pages_, place->second).value_or("");
+      if (Sha256Hex(image) != job.image_sha256()) {
+        image.clear();
+        FailWithoutImage(job, events);
+      }
+    }
+    const absl::StatusOr<int64_t> inserted = InsertJobRows(db_, stored, image, number);
+    if (!inserted.ok()) return;  // an old version of a row, of which the new one is there
+    ++result_.jobs;
+    SQLite::Statement insert(db_, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
+    for (auto& [sequence, event] : events) {
+      event.set_job(job.name());
+      event.set_sequence(sequence);
+      insert.bind(1, number);
+      insert.bind(2, sequence);
+      BindBlob(insert, 3, event.SerializeAsString());
+      insert.exec();
+      insert.reset();
+      ++result_.events;
+    }
+    if (const auto files = found_.files.find(number); files != found_.files.end()) {
+      std::vector<JobFile> named;
+      for (const auto& [name, file] : files->second) named.push_back(file);
+      ReplaceJobFiles(db_, number, named);
+    }
+    const auto place = found_.reports.find(number);
+    if (place == found_.reports.end()) return;
+    const std::optional<wan::v1::JobReport> report = ReadReport(pages_, place->second);
+    if (report.has_value() && report->job() == job.name()) {
+      ReplaceReport(db_, number, *report);
+    } else {
+      Lose(job.name(), "its report is lost");
+    }
+  }
+
+  // The job's events, by sequence. Puts right what job and events tell differently.
+  std::map<int64_t, wan::v1::Event> EventsOf(int64_t number, wan::v1::Job& job) {
+    std::map<int64_t, wan::v1::Event> events;
+    const auto found = found_.events.find(number);
+    if (found != found_.events.end()) {
+      for (const auto& [sequence, place] : found->second) {
+        std::optional<wan::v1::Event> event = ReadEvent(pages_, place);
+        if (!event.has_value() || event->sequence() != sequence) continue;
+        if (!event->job().empty() && event->job() != job.name()) continue;
+        events[sequence] = *std::move(event);
+      }
+    }
+    if (!events.contains(1)) {
+      Lose(job.name(), "its first event was lost and has been made anew");
+      wan::v1::Event& first = events[1];
+      first.set_attempt(1);
+      *first.mutable_time() = job.create_time();
+      first.mutable_queued();
+    }
+    int64_t next = 1;
+    for (const auto& [sequence, event] : events) {
+      if (sequence > next) {
+        Lose(job.name(), absl::StrCat("its events from ", next, " to ", sequence - 1,
+                                      " are lost; WatchJob ends there with DATA_LOSS"));
+      }
+      next = sequence + 1;
+    }
+    const wan::v1::Event& last = events.rbegin()->second;
+    if (!IsFinal(job.state()) && IsEnd(last)) {
+      EndAs(last, job);
+      Lose(job.name(), "its row was an old one; its end was taken from its events");
+    } else if (IsFinal(job.state()) && !IsEnd(last)) {
+      events[next] = EndOf(job);
+      Lose(job.name(), "its last event was lost and has been made anew; others may be lost");
+    }
+    return events;
+  }
+
+  void FailWithoutImage(wan::v1::Job& job, std::map<int64_t, wan::v1::Event>& events) {
+    const absl::Status error = absl::DataLossError(
+        "the image of the request was lost when the database was repaired; create the job again");
+    job.set_state(wan::v1::JOB_STATE_FAILED);
+    *job.mutable_error() = ToProto(error);
+    *job.mutable_end_time() = ToProto(now_);
+    events[events.rbegin()->first + 1] = EndOf(job);
+    Lose(job.name(), "its image is lost, so it has FAILED");
+  }
+
+  void WriteDamaged(int64_t number, const SalvagedJob& row) {
+    const std::optional<DatabaseRecord> record = pages_.ReadRecord(row.place);
+    SQLite::Statement insert(db_,
+                             "INSERT OR IGNORE INTO damaged_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+    insert.bind(1, number);
+    for (size_t column = 1; column < 7 && record.has_value(); ++column) {
+      if (column >= record->values.size()) break;
+      const auto index = static_cast<int>(column) + 1;
+      if (const auto* const integer = std::get_if<int64_t>(&record->values[column])) {
+        insert.bind(index, *integer);
+      } else if (const auto* const text = std::get_if<std::string>(&record->values[column])) {
+        if (column == 6) {
+          BindBlob(insert, index, *text);
+        } else {
+          insert.bind(index, *text);
+        }
+      }
+    }
+    insert.bind(8, "its row was damaged when the database was repaired");
+    insert.exec();
+    Lose(row.name, "its row is damaged; it is kept in the table damaged_jobs");
+  }
+
+  const DatabasePages& pages_;
+  const Salvage& found_;
+  const absl::Time now_;
+  SQLite::Database& db_;
+  RepairResult& result_;
+};
+
+uint64_t BytesBelow(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, error)) {
+    std::error_code ignored;
+    if (entry.is_regular_file(ignored)) bytes += entry.file_size(ignored);
+  }
+  return bytes;
+}
+
+void ListUnknownFiles(SQLite::Database& db, const fs::path& artifacts, RepairResult& result) {
+  std::error_code error;
+  SQLite::Statement known(db,
+                          "SELECT 1 FROM jobs WHERE name = ?1 UNION ALL SELECT 1 FROM damaged_jobs "
+                          "WHERE name = ?1 UNION ALL SELECT 1 FROM removed_jobs WHERE name = ?1");
+  for (const fs::directory_entry& entry : fs::directory_iterator(artifacts, error)) {
+    known.reset();
+    known.bind(1, absl::StrCat("jobs/", entry.path().filename().string()));
+    if (known.executeStep()) continue;
+    result.unknown_files.push_back(
+        absl::StrCat(entry.path().string(), " (", BytesBelow(entry.path()), " bytes)"));
+  }
+  std::sort(result.unknown_files.begin(), result.unknown_files.end());
+}
+
+absl::Status WriteNew(const DatabasePages& pages, const fs::path& file, const fs::path& artifacts,
+                      absl::Time now, RepairResult& result) {
+  const std::string where = absl::StrCat("new job database ", file.string());
+  try {
+    SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    if (absl::Status status = PrepareDatabase(db, where); !status.ok()) return status;
+    SQLite::Transaction transaction(db);
+    Rebuild(pages, FindRows(pages), now, db, result).Write();
+    ListUnknownFiles(db, artifacts, result);
+    transaction.commit();
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (const SQLite::Exception& error) {
+    return SqliteStatus(error, where);
+  }
+  return SyncPath(file);
+}
+
+// The damaged file that an interrupted repair has put aside; nothing if there was none.
+std::optional<fs::path> PutAsideBefore(const fs::path& database) {
+  std::ifstream pending(database.string() + kPendingSuffix);
+  if (!pending.is_open()) return std::nullopt;
+  const std::string name((std::istreambuf_iterator<char>(pending)),
+                         std::istreambuf_iterator<char>());
+  return database.parent_path() / name;
+}
+
+// Gives the damaged file and its log another name, beside the present one.
+absl::StatusOr<fs::path> PutAside(const fs::path& database, absl::Time now) {
+  const std::string stem = absl::StrCat(
+      database.string(), ".damaged-", absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
+  std::string aside = stem;
+  for (int i = 2; fs::exists(aside); ++i) aside = absl::StrCat(stem, "-", i);
+  std::error_code error;
+  fs::create_hard_link(database, aside, error);
+  if (!error && fs::exists(database.string() + kLogSuffix)) {
+    fs::create_hard_link(database.string() + kLogSuffix, aside + kLogSuffix, error);
+  }
+  if (error) return ErrnoError(absl::StrCat("keeping the damaged file as ", aside), error.value());
+  return aside;
+}
+
+// Puts the new file in the place of the damaged one. The log must go first: SQLite would apply it
+// to the new file. In between the folder is marked, so that no server takes the old file for whole.
+absl::Status Exchange(const fs::path& database, const fs::path& fresh, const fs::path& aside) {
+  const fs::path marker = database.string() + kPendingSuffix;
+  absl::Status status = ReplaceFile(marker, aside.filename().string(), "");
+  if (!status.ok()) return status;
+  std::error_code error;
+  fs::remove(database.string() + kLogSuffix, error);
+  if (error) return ErrnoError("removing the old write-ahead log", error.value());
+  fs::rename(fresh, database, error);
+  if (error) return ErrnoError("renaming the new database into place", error.value());
+  if (status = SyncPath(database.parent_path()); !status.ok()) return status;
+  fs::remove(marker, error);
+  if (error) return ErrnoError(absl::StrCat("removing ", marker.string()), error.value());
+  return SyncPath(database.parent_path());
+}
+
+}  // namespace
+
+bool RepairIsPending(const fs::path& database) {
+  std::error_code error;
+  return fs::exists(database.string() + kPendingSuffix, error);
+}
+
+absl::StatusOr<RepairResult> RepairDatabase(const fs::path& data_dir, absl::Time now) {
+  const fs::path database = data_dir / kDatabaseFile;
+  const Descriptor file(open(database.c_str(), O_RDWR | O_CLOEXEC));
+  if (file.get() < 0) {
+    return errno == ENOENT ? absl::NotFoundError(absl::StrCat("there is no ", database.string()))
+                           : ErrnoError(absl::StrCat("opening ", database.string()), errno);
+  }
+  if (absl::Status locked = LockOut(file, database); !locked.ok()) return locked;
+
+  RepairResult result;
+  const std::optional<fs::path> before = PutAsideBefore(database);
+  const fs::path source = before.value_or(database);
+  const absl::StatusOr<DatabasePages> pages = DatabasePages::Open(source);
+  if (!pages.ok()) return pages.status();
+  const absl::StatusOr<bool> whole = IsWhole(source);
+  if (!whole.ok()) return whole.status();
+  result.was_whole = *whole && pages->damaged_frames() == 0 && !before.has_value();
+  if (result.was_whole) return result;
+
+  const fs::path fresh = database.string() + kNewSuffix;
+  const auto remove_fresh = [&] {
+    for (const char* const suffix : {"", kLogSuffix, "-shm", "-journal"}) {
+      std::error_code ignored;
+      fs::remove(fresh.string() + suffix, ignored);
+    }
+  };
+  remove_fresh();
+  const absl::Cleanup clean = remove_fresh;
+  absl::Status status = WriteNew(*pages, fresh, data_dir / "artifacts", now, result);
+  if (!status.ok()) return status;
+  if (before.has_value()) {
+    result.kept = *before;
+  } else {
+    const absl::StatusOr<fs::path> aside = PutAside(database, now);
+    if (!aside.ok()) return aside.status();
+    result.kept = *aside;
+  }
+  status = Exchange(database, fresh, result.kept);
+  if (!status.ok()) return status;
+  return result;
+}
+
+}  // namespace wan::server

@@ -373,19 +373,20 @@ TEST_F(RepairTest, FilesWhoseJobsAreGoneAreListed) {
 
 TEST_F(RepairTest, ARepairedDatabaseKeepsTheOrderOfTheJobs) {
   MakeDatabase();
-  std::vector<std::string> before;
-  {
+  const auto waiting = [&] {
+    std::vector<std::string> names;
     auto store = OpenSqliteJobStore(whole_ / "jobs.db");
-    for (const StoredJob& stored : *(*store)->Unfinished()) before.push_back(stored.job.name());
-  }
+    const auto jobs = (*store)->Unfinished();
+    for (const StoredJob& stored : *jobs) names.push_back(stored.job.name());
+    return names;
+  };
+  const std::vector<std::string> before = waiting();
   Overwrite(whole_ / "jobs.db", 0, kPageBytes);
   Repair(whole_);
+  EXPECT_EQ(waiting(), before);
   auto store = OpenSqliteJobStore(whole_ / "jobs.db");
-  std::vector<std::string> after;
-  for (const StoredJob& stored : *(*store)->Unfinished()) after.push_back(stored.job.name());
-  after.resize(before.size());
-  EXPECT_EQ(after, before);
-  EXPECT_EQ((*(*store)->TotalsOfEnded(std::nullopt))[wan::v1::JOB_STATE_COMPLETED].file_bytes,
+  auto totals = (*store)->TotalsOfEnded(std::nullopt);
+  EXPECT_EQ((*totals)[wan::v1::JOB_STATE_COMPLETED].file_bytes,
             100 * (kJobs / 3 + 1 - kRemoved / 3));
 }
 

@@ -464,6 +464,60 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   EXPECT_THAT((*store)->List(query)->jobs, SizeIs(2));
 }
 
+// Ends and removes the jobs that Fill has made.
+void RemoveAll(JobStore& store, int jobs) {
+  for (int i = 0; i < jobs; ++i) {
+    JobChange change{absl::StrCat("jobs/", i), wan::v1::Job(), {}, std::nullopt};
+    change.row->set_name(change.job);
+    change.row->set_state(wan::v1::JOB_STATE_FAILED);
+    ASSERT_TRUE(store.Apply(std::span(&change, 1)).ok());
+    ASSERT_TRUE(store.Remove(change.job).ok());
+  }
+}
+
+TEST_F(SqliteJobStoreTest, SpaceOfRemovedJobsIsGivenBackInPieces) {
+  constexpr int kJobs = 1500;
+  uintmax_t full = 0;
+  {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_TRUE(Fill(**store, kJobs).ok());
+  }
+  full = std::filesystem::file_size(file_);
+  ASSERT_GT(full, 2'000'000U) << "more than what stays free";
+  {
+    auto store = OpenSqliteJobStore(file_);
+    RemoveAll(**store, kJobs);
+    int pieces = 1;
+    while (*(*store)->Vacuum()) ++pieces;
+    EXPECT_GT(pieces, 2) << "64 pages at once";
+  }
+  EXPECT_LT(std::filesystem::file_size(file_), full * 3 / 4);
+  auto store = OpenSqliteJobStore(file_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_TRUE((*store)->List({})->jobs.empty());
+}
+
+TEST_F(SqliteJobStoreTest, ADatabaseThatCannotShrinkUsesItsSpaceAgain) {
+  // As an older server made it.
+  SQLite::Database(file_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      .exec("PRAGMA user_version = 0; CREATE TABLE t (x); DROP TABLE t");
+  constexpr int kJobs = 1500;
+  {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_TRUE(Fill(**store, kJobs).ok());
+    RemoveAll(**store, kJobs);
+    EXPECT_FALSE(*(*store)->Vacuum());
+  }
+  const uintmax_t full = std::filesystem::file_size(file_);
+  {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(Fill(**store, kJobs / 2).ok());
+  }
+  EXPECT_EQ(std::filesystem::file_size(file_), full);
+}
+
 TEST_F(SqliteJobStoreTest, ANewerSchemaIsRefused) {
   { ASSERT_TRUE(OpenSqliteJobStore(file_).ok()); }
   SQLite::Database(file_.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1000");

@@ -47,12 +47,7 @@ void FakeClock::AwaitWaiters(size_t count) {
 // other order. While a mutex is in the list its owner is in AwaitUntil, so it cannot die.
 bool FakeClock::AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
                            absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  // As in the real clock, the wall clock's jumps back do not make a wait longer.
-  const absl::Duration left = deadline - Now();
-  const int64_t began = nanos_;
-  const auto done = [&] {
-    return condition.Eval() || Now() >= deadline || absl::Nanoseconds(nanos_ - began) >= left;
-  };
+  const auto done = [&] { return condition.Eval() || Now() >= deadline; };
   while (!done()) {
     mutex.Unlock();
     std::list<absl::Mutex*>::iterator place;

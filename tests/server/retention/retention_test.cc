@@ -207,16 +207,9 @@ TEST_F(RetentionTest, AJumpOfTheWallClockRemovesNothingByAge) {
   clock_.Jump(absl::Hours(24 * 365));
   AwaitRounds(2);
   EXPECT_THAT(removed_, IsEmpty());
-  // Time goes on, and the clock is put right.
   clock_.Advance(absl::Hours(20));
   AwaitRounds(3);
-  clock_.Jump(-absl::Hours(24 * 365));
-  clock_.Advance(absl::Hours(5));
-  AwaitRounds(4);
   EXPECT_THAT(removed_, IsEmpty());
-  clock_.Advance(absl::Hours(24 * 30));
-  AwaitRounds(5);
-  EXPECT_THAT(removed_, ElementsAre("jobs/a"));
 }
 
 TEST(WallClockGuardTest, AJumpForwardIsBelievedAfterADay) {

@@ -476,7 +476,7 @@ void RemoveAll(JobStore& store, int jobs) {
 }
 
 TEST_F(SqliteJobStoreTest, SpaceOfRemovedJobsIsGivenBackInPieces) {
-  constexpr int kJobs = 1500;
+  constexpr int kJobs = 3000;
   uintmax_t full = 0;
   {
     auto store = OpenSqliteJobStore(file_);

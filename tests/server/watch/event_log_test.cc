@@ -82,6 +82,9 @@ class FaultyStore final : public JobStore {
     return store_->OldestEnded(query);
   }
   absl::StatusOr<bool> Vacuum() override { return store_->Vacuum(); }
+  absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override {
+    return store_->Files(job);
+  }
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override { return store_->Unfinished(); }
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override {

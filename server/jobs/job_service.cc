@@ -24,6 +24,7 @@
 #include "server/jobs/receipts.h"
 #include "server/jobs/request_identity.h"
 #include "server/jobs/time_estimator.h"
+#include "server/quota/stored_bytes.h"
 #include "server/store/digest.h"
 
 namespace wan::server {
@@ -102,6 +103,9 @@ JobStats JobService::Stats() const {
 absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal) const {
   wan::v1::Usage usage = parts_->table.UsageOf(principal);
   *usage.mutable_quota() = parts_->quotas.Of(principal);
+  const absl::StatusOr<uint64_t> stored = StoredBytesOf(parts_->store, principal);
+  if (!stored.ok()) return stored.status();
+  usage.set_stored_bytes(*stored);
   return usage;
 }
 
@@ -216,7 +220,8 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob> jobs) {
   std::vector<std::pair<std::string, std::string>> names;  // of jobs and their models
-  absl::Status room;
+  const std::string& owner = jobs.front().stored.job.owner();
+  absl::Status room = CheckStoredBytes(parts_->store, parts_->quotas.Of(owner), owner);
   for (const NewJob& job : jobs) {
     names.emplace_back(job.stored.job.name(), job.stored.job.request().model());
     if (room.ok()) room = parts_->disk.Take(job.stored.job);

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -140,6 +141,33 @@ TEST_F(JobQuotasTest, DeviceSecondsAreEstimatedBeforeAndSettledAfter) {
   EXPECT_EQ(service_->UsageOf("alice")->device_seconds(), 6);
   EXPECT_EQ(service_->UsageOf("alice")->reserved_device_seconds(), 0);
   EXPECT_TRUE(CreateFor("alice").ok());
+}
+
+TEST_F(JobQuotasTest, StoredBytesAtTheirLimitAndBeyond) {
+  WriteQuotas("alice: stored_bytes=2000");
+  Open();
+  engine_->PadOutputs(1'000);
+  RunToEnd(*CreateFor("alice"));
+  EXPECT_EQ(service_->UsageOf("alice")->stored_bytes(), 1'000);
+  EXPECT_EQ(service_->UsageOf("bob")->stored_bytes(), 0);
+  engine_->PadOutputs(999);
+  const auto second = CreateFor("alice");
+  ASSERT_TRUE(second.ok()) << second.status();
+  RunToEnd(*second);
+  engine_->PadOutputs(1);
+  const auto third = CreateFor("alice");  // one byte is left
+  ASSERT_TRUE(third.ok()) << third.status();
+  RunToEnd(*third);
+  const absl::Status refused = Refused("alice");
+  EXPECT_EQ(ReasonOf(refused), kReasonQuotaExceeded);
+  EXPECT_EQ(RetryDelayOf(refused), std::nullopt);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("delete jobs or artifacts"));
+  EXPECT_TRUE(CreateFor("bob").ok());
+  ASSERT_TRUE(service_->DeleteArtifact(Get(*second).artifacts(0).name()).ok());
+  EXPECT_TRUE(CreateFor("alice").ok());
+  Close();
+  Open();
+  EXPECT_GE(service_->UsageOf("alice")->stored_bytes(), 1'001);
 }
 
 TEST_F(JobQuotasTest, WhatWasUsedInTheLastDaySurvivesARestart) {

@@ -1,0 +1,22 @@
+// The bytes of the artifacts that a principal has on the disk.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/store/job_store.h"
+#include "wan/v1/video_generation.pb.h"
+
+namespace wan::server {
+
+// The store's error if it cannot be read.
+absl::StatusOr<uint64_t> StoredBytesOf(JobStore& store, const std::string& owner);
+
+// OK unless the quota of stored bytes is used up: RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), without a
+// retry delay, because waiting frees nothing. The store is asked only if there is such a quota.
+absl::Status CheckStoredBytes(JobStore& store, const wan::v1::Quota& quota,
+                              const std::string& owner);
+
+}  // namespace wan::server

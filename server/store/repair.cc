@@ -25,6 +25,7 @@
 #include "server/store/job_store.h"
 #include "server/store/salvage.h"
 #include "server/store/sqlite_schema.h"
+#include "server/store/webhook_rows.h"
 
 namespace wan::server {
 namespace {
@@ -141,10 +142,27 @@ class Rebuild {
       result_.losses.push_back(absl::StrCat("what stood in ", PagesOf(pages_.damaged_frames()),
                                             " of the write-ahead log, such as the latest changes"));
     }
+    WriteWebhooks();
     RebuildJobKeys(db_);
   }
 
  private:
+  void WriteWebhooks() {
+    int lost = 0;
+    for (const auto& [number, place] : found_.webhooks) {
+      const std::optional<SalvagedWebhook> row = ReadWebhook(pages_, place);
+      if (row.has_value()) {
+        InsertWebhookRow(db_, row->job, row->attempts, row->due);
+      } else {
+        ++lost;
+      }
+    }
+    if (lost > 0) {
+      result_.losses.push_back(
+          absl::StrCat(lost, lost == 1 ? " report" : " reports", " to webhooks"));
+    }
+  }
+
   void Lose(const std::string& job, const std::string& what) {
     result_.losses.push_back(absl::StrCat(job, ": ", what));
   }

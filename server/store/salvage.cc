@@ -13,7 +13,7 @@ constexpr size_t kDigestKeyBytes = 64;
 // Deeper than any tree of 2^32 pages.
 constexpr int kDeepest = 40;
 
-enum class Table { kOther, kJobs, kEvents, kFiles, kReports, kImages, kRemoved };
+enum class Table { kOther, kJobs, kEvents, kFiles, kReports, kImages, kWebhooks, kRemoved };
 
 Table TableOf(std::string_view name) {
   if (name == "jobs" || name == "damaged_jobs") return Table::kJobs;
@@ -21,6 +21,7 @@ Table TableOf(std::string_view name) {
   if (name == "job_files") return Table::kFiles;
   if (name == "reports") return Table::kReports;
   if (name == "images") return Table::kImages;
+  if (name == "webhooks") return Table::kWebhooks;
   if (name == "removed_jobs") return Table::kRemoved;
   return Table::kOther;
 }
@@ -150,6 +151,9 @@ class Finder {
       case Table::kImages:
         found_.images.emplace(record.rowid, place);
         return;
+      case Table::kWebhooks:
+        found_.webhooks.emplace(record.rowid, place);
+        return;
       case Table::kRemoved:
         if (IsName(second)) found_.removed.insert(*second);
         return;
@@ -213,6 +217,19 @@ std::optional<wan::v1::JobReport> ReadReport(const DatabasePages& pages, const C
     return std::nullopt;
   }
   return report;
+}
+
+std::optional<SalvagedWebhook> ReadWebhook(const DatabasePages& pages, const CellPlace& place) {
+  const std::optional<DatabaseRecord> record = pages.ReadRecord(place);
+  if (!record.has_value()) return std::nullopt;
+  const auto* const job = Column<std::string>(*record, 1);
+  const auto* const attempts = Column<int64_t>(*record, 2);
+  const auto* const due = Column<int64_t>(*record, 3);
+  if (job == nullptr || attempts == nullptr || due == nullptr ||
+      !wan::v1::Job().ParseFromString(*job)) {
+    return std::nullopt;
+  }
+  return SalvagedWebhook{*job, *attempts, *due};
 }
 
 std::optional<std::string> ReadBlob(const DatabasePages& pages, const CellPlace& place) {

@@ -23,6 +23,13 @@ struct SalvagedJob {
   bool reachable = false;  // by the tables' trees; others may be old versions of a row
 };
 
+// A row of `webhooks`.
+struct SalvagedWebhook {
+  std::string job;  // wan.v1.Job
+  int64_t attempts = 0;
+  int64_t due = 0;  // microseconds since the epoch
+};
+
 // Where everything lies that was found. Jobs are numbered as in the database.
 struct Salvage {
   std::map<int64_t, SalvagedJob> jobs;
@@ -30,9 +37,10 @@ struct Salvage {
   std::map<int64_t, std::map<std::string, JobFile>> files;  // by job and name
   std::map<int64_t, CellPlace> reports;
   std::map<int64_t, CellPlace> images;
-  std::set<std::string> removed;         // names of jobs that were removed
-  std::map<int64_t, std::string> names;  // of the jobs of all events
-  int damaged_pages = 0;                 // that the trees lead to, as far as they can be followed
+  std::map<int64_t, CellPlace> webhooks;  // reports of ends, of which only the tree's are believed
+  std::set<std::string> removed;          // names of jobs that were removed
+  std::map<int64_t, std::string> names;   // of the jobs of all events
+  int damaged_pages = 0;                  // that the trees lead to, as far as they can be followed
 };
 
 // Reads every page. What the trees of the tables reach counts first. Other pages that are not free
@@ -44,6 +52,7 @@ Salvage FindRows(const DatabasePages& pages);
 std::optional<StoredJob> ReadJob(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::Event> ReadEvent(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::JobReport> ReadReport(const DatabasePages& pages, const CellPlace& place);
+std::optional<SalvagedWebhook> ReadWebhook(const DatabasePages& pages, const CellPlace& place);
 std::optional<std::string> ReadBlob(const DatabasePages& pages, const CellPlace& place);
 
 }  // namespace wan::server

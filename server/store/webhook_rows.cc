@@ -25,9 +25,14 @@ void AddWebhookOf(SQLite::Database& db, const JobChange& change) {
   told.set_webhook_url(job.request().webhook_url());
   *told.mutable_labels() = job.request().labels();
   *job.mutable_request() = std::move(told);
-  const std::string bytes = job.SerializeAsString();
-  SQLite::Statement insert(db, "INSERT INTO webhooks (job, attempts, due) VALUES (?, 0, 0)");
-  insert.bind(1, static_cast<const void*>(bytes.data()), static_cast<int>(bytes.size()));
+  InsertWebhookRow(db, job.SerializeAsString(), /*attempts=*/0, /*due=*/0);
+}
+
+void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attempts, int64_t due) {
+  SQLite::Statement insert(db, "INSERT INTO webhooks (job, attempts, due) VALUES (?, ?, ?)");
+  insert.bind(1, static_cast<const void*>(job.data()), static_cast<int>(job.size()));
+  insert.bind(2, attempts);
+  insert.bind(3, due);
   insert.exec();
 }
 

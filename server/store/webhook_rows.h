@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "server/store/job_store.h"
@@ -18,6 +19,10 @@ namespace wan::server {
 
 // Adds a report if the change ends a job that has a webhook_url.
 void AddWebhookOf(SQLite::Database& db, const JobChange& change);
+
+// Adds a report as it was stored before: the bytes of its job, its attempts, and when it is due, in
+// microseconds since the epoch.
+void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attempts, int64_t due);
 
 // As the methods of WebhookOutbox.
 std::optional<PendingWebhook> TakeWebhookRow(

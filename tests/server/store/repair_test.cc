@@ -358,6 +358,32 @@ TEST_F(RepairTest, AnInterruptedRepairIsDoneAgain) {
   EXPECT_FALSE(RepairIsPending(whole_ / "jobs.db"));
 }
 
+TEST_F(RepairTest, ReportsToWebhooksAreKept) {
+  MakeDatabase();
+  const fs::path folder = Copy();
+  {
+    auto store = OpenSqliteJobStore(folder / "jobs.db");
+    ASSERT_TRUE(store.ok()) << store.status();
+    StoredJob stored;
+    stored.job.set_name("jobs/told");
+    stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
+    stored.job.mutable_request()->set_webhook_url("https://example.com/end");
+    ASSERT_TRUE((*store)->Insert(stored, "", std::vector{EventOf(stored.job, 1)}).ok());
+    JobChange end{stored.job.name(), stored.job, {EventOf(stored.job, 2)}, std::nullopt};
+    end.row->set_state(wan::v1::JOB_STATE_COMPLETED);
+    end.events.back().mutable_completed();
+    ASSERT_TRUE((*store)->Apply(std::span(&end, 1)).ok());
+  }
+  Overwrite(folder / "jobs.db", 0, 16);
+  ASSERT_TRUE(RepairDatabase(folder, kNow).ok());
+  auto store = OpenSqliteJobStore(folder / "jobs.db");
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto told = (*store)->TakeWebhook(kNow, [](int) { return absl::Minutes(1); });
+  ASSERT_TRUE(told.ok() && told->has_value()) << told.status();
+  EXPECT_EQ((*told)->job.name(), "jobs/told");
+  EXPECT_EQ((*told)->attempts, 1);
+}
+
 TEST_F(RepairTest, FilesWhoseJobsAreGoneAreListed) {
   MakeDatabase();
   for (const char* const job : {"0", "100", "unknown"}) {

@@ -50,8 +50,8 @@ std::string FlagOf(const Setting& setting);
 // Call once after all settings are read. Fills in what depends on other settings (dtype, each
 // model's LoRAs) and checks what no single setting can tell. INVALID_ARGUMENT if data_dir is not
 // set, if listen and metrics_listen are the same address, if a LoRA belongs to no model, if a file
-// of TLS or the secret of webhooks is missing, or if other machines may reach an address of gRPC or HTTP on which
-// nobody is authenticated and `insecure` is not set.
+// of TLS or the secret of webhooks is missing, or if other machines may reach an address of gRPC or
+// HTTP on which nobody is authenticated and `insecure` is not set.
 absl::Status Complete(ServerConfig& config);
 
 }  // namespace wan::server

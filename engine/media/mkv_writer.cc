@@ -36,7 +36,9 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMkvWriter(const std::string& pa
       .seconds_per_keyframe = 0,
       // Version 3 divides a frame into slices, for threads, each with a checksum.
       .encoder_options = {{"level", "3"}, {"slicecrc", "1"}},
-      .container_options = {},
+      // Without the random numbers that Matroska gives to segments and tracks: equal frames are
+      // equal files.
+      .container_options = {{"fflags", "+bitexact"}},
   };
   return OpenLibavVideoWriter(kind, std::make_unique<Bgr0Converter>(), path, format);
 }

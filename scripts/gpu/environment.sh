@@ -21,3 +21,5 @@ done
   nvidia-smi --query-gpu=name,driver_version,power.limit,memory.total --format=csv,noheader || echo 'no GPU here'
   python3 -c 'import torch; print("torch", torch.__version__, "cuDNN", torch.backends.cudnn.version())' || true
 } | tee "$OUT/machine.txt"
+# scrape ADDRESS: the metrics of a server. The machine's own curl must not find the libcurl of the package.
+scrape() { env -u LD_LIBRARY_PATH curl -s "http://$1/metrics"; }

@@ -6,6 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -309,6 +312,21 @@ TEST_F(VideoWriterTest, OneFrameIsAVideo) {
 }
 
 // As the pipeline does: opened by one thread, fed by another, closed by a third, two at a time.
+TEST_F(VideoWriterTest, EqualFramesAreEqualFiles) {
+  const VideoFormat format{64, 48, 24};
+  const std::vector<Rgb24> frames = {Noise(format, 1), Noise(format, 2), Moving(format, 3)};
+  const auto bytes_of = [&](OutputKind kind, const std::string& path) {
+    WriteVideo(kind, path, format, frames);
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
+    const std::string first = bytes_of(kind, Path("first"));
+    EXPECT_FALSE(first.empty());
+    EXPECT_TRUE(first == bytes_of(kind, Path("second"))) << static_cast<int>(kind);
+  }
+}
+
 TEST_F(VideoWriterTest, AFileMayPassFromThreadToThread) {
   const VideoFormat format{64, 64, 24};
   auto mp4 = OpenVideoWriter(OutputKind::kMp4, Path("video.mp4"), format);

@@ -151,6 +151,7 @@ std::optional<Attempt> JobTable::BeginNext() {
     wan::v1::Job& job = live.stored.job;
     job.set_attempt(job.attempt() + 1);
     *job.mutable_start_time() = ToProto(parts_.clock.Now());
+    live.began_nanos = parts_.clock.MonotonicNanos();
     EnterAttempt(job);
     live.trace = AttemptTrace();
     wan::v1::JobReport header;
@@ -423,7 +424,8 @@ wan::v1::Event JobTable::Enqueue(const LiveJob& live) {
 
 void JobTable::EndHold(LiveJob& live) {
   running_.clear();
-  account_.End(live.stored.job, parts_.clock.Now());
+  const absl::Duration held = absl::Nanoseconds(parts_.clock.MonotonicNanos() - live.began_nanos);
+  account_.End(live.stored.job, held, parts_.clock.Now());
   queue_.RefreshUse();
 }
 

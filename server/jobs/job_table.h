@@ -175,6 +175,7 @@ class JobTable {
     // How much of that earlier attempts have done, so that this one leaves it out.
     absl::Duration head_start;
     // Of the running attempt.
+    int64_t began_nanos = 0;   // of Clock::MonotonicNanos
     absl::Time progress_time;  // when job.progress was last set
     std::stop_source stop;
     std::optional<StopCause> stop_cause;

@@ -119,15 +119,13 @@ void UsageAccount::Begin(const wan::v1::Job& job, absl::Duration estimate) {
   recent_.Add(job.owner(), estimate, ToTime(job.start_time()));
 }
 
-void UsageAccount::End(wan::v1::Job& job, absl::Time now) {
-  const absl::Time start = ToTime(job.start_time());
+void UsageAccount::End(wan::v1::Job& job, absl::Duration held, absl::Time now) {
   OpenJob& open = open_[job.name()];
   if (open.charged.has_value()) {
-    recent_.Add(job.owner(), -*open.charged, start);
+    recent_.Add(job.owner(), -*open.charged, ToTime(job.start_time()));
     --principals_[job.owner()].running;
     open.charged.reset();
   }
-  const absl::Duration held = std::max(now - start, absl::ZeroDuration());
   job.set_device_seconds(job.device_seconds() + absl::ToDoubleSeconds(held));
   Count(job.owner(), held, now);
   if (principals_.size() >= forget_at_) ForgetIdle(now);

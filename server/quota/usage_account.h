@@ -50,8 +50,9 @@ class UsageAccount {
   void Estimate(const std::string& job, std::optional<absl::Duration> estimate);
   // An attempt of it has begun at its start_time; `estimate` is never zero.
   void Begin(const wan::v1::Job& job, absl::Duration estimate);
-  // The attempt has ended; the job waits again.
-  void End(wan::v1::Job& job, absl::Time now);
+  // The attempt has ended after it held the device for so long; the job waits again. `held` is of a
+  // clock that never jumps, so that nobody pays for a wall clock that is set.
+  void End(wan::v1::Job& job, absl::Duration held, absl::Time now);
   // The job has ended, or was not accepted after all.
   void Remove(const std::string& job);
 

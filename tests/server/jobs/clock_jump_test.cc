@@ -36,6 +36,19 @@ TEST_P(ClockJumpTest, ADeadlineIsATimeOfTheWallClock) {
   engine_->Release(kHeld);
 }
 
+TEST_P(ClockJumpTest, AJobPaysForTheTimeForWhichItHeldTheDevice) {
+  Open();
+  engine_->Hold(kHeld);
+  const std::string job = Create();
+  engine_->AwaitHeld(kHeld);
+  clock_.Advance(absl::Seconds(5));
+  clock_.Jump(jump());
+  engine_->Release(kHeld);
+  BlockingReader(*service_, job).Rest();
+  EXPECT_GE(Get(job).device_seconds(), 5);
+  EXPECT_LT(Get(job).device_seconds(), 3600);
+}
+
 INSTANTIATE_TEST_SUITE_P(ByDays, ClockJumpTest, testing::Values(-3, 3), [](const auto& days) {
   return days.param < 0 ? std::string("Back") : std::string("Forward");
 });

@@ -34,7 +34,7 @@ class UsageAccountTest : public testing::Test {
   void Use(const std::string& owner, absl::Duration held, absl::Time at) {
     wan::v1::Job job = Add(owner);
     Begin(job, at - held);
-    account_.End(job, at);
+    account_.End(job, held, at);
     account_.Remove(job.name());
   }
   absl::Status Admit(const std::string& owner, int jobs = 1, absl::Duration estimate = {},
@@ -78,7 +78,7 @@ TEST_F(UsageAccountTest, QueuedJobsAtTheirLimitAndBeyond) {
   // A job that runs is not in the queue.
   Begin(first);
   EXPECT_TRUE(Admit("alice", 2).ok());
-  account_.End(first, kStart);  // it goes back to the queue
+  account_.End(first, absl::ZeroDuration(), kStart);  // it goes back to the queue
   EXPECT_FALSE(Admit("alice", 2).ok());
   account_.Remove(first.name());
   EXPECT_TRUE(Admit("alice", 2).ok());
@@ -143,7 +143,7 @@ TEST_F(UsageAccountTest, EstimatedBeforeAndSettledAfter) {
   EXPECT_EQ(account_.UsageOf("alice", kStart).queued_jobs(), 0);
   EXPECT_EQ(account_.RecentUseOf("alice", kStart), absl::Seconds(60));
   const absl::Time end = kStart + absl::Seconds(8);
-  account_.End(job, end);
+  account_.End(job, absl::Seconds(8), end);
   EXPECT_EQ(job.device_seconds(), 8);
   EXPECT_EQ(account_.UsageOf("alice", end).queued_jobs(), 1);
   account_.Remove(job.name());

@@ -148,7 +148,7 @@ std::optional<JobQueue::Place> JobQueue::Visit(
     Tree::iterator entry;
     QueueSum before;  // in its lane
 
-    bool operator<(const Next& other) const { return place > other.place; }
+    bool operator<(const Next& other) const { return other.place < place; }
   };
   std::vector<Next> next;
   next.reserve(lanes_.size());

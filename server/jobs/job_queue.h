@@ -1,7 +1,6 @@
 // Decides which job runs next: by priority, then by what the principals have used, then by age.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <ext/pb_ds/assoc_container.hpp>
 #include <ext/pb_ds/tree_policy.hpp>
@@ -11,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -183,7 +183,11 @@ class JobQueue {
     absl::Duration used;  // what the principal will have used when it is the job's turn
     uint64_t age = 0;
 
-    friend std::strong_ordering operator<=>(const Place&, const Place&) = default;
+    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator<(const Place& a, const Place& b) {
+      return std::tie(a.negated_priority, a.used, a.age) <
+             std::tie(b.negated_priority, b.used, b.age);
+    }
   };
   // The place before all entries.
   static Place Front();

@@ -6,6 +6,8 @@
 
 namespace wan::server {
 
+Quotas::Quotas() = default;
+
 absl::StatusOr<std::unique_ptr<Quotas>> Quotas::Open(std::string path, Listener listener) {
   std::unique_ptr<Quotas> opened(new Quotas(std::move(path), std::move(listener)));
   absl::MutexLock lock(&opened->mutex_);

@@ -19,7 +19,7 @@ namespace wan::server {
 class Quotas {
  public:
   // Nothing is limited.
-  Quotas() = default;
+  Quotas();
 
   // Called on the thread that called Refresh, with no lock held.
   struct Listener {
@@ -44,7 +44,7 @@ class Quotas {
 
  private:
   const std::string path_;  // empty: none
-  const Listener listener_;
+  Listener listener_;
   mutable absl::Mutex mutex_;
   FileStamp stamp_ ABSL_GUARDED_BY(mutex_);
   QuotaTable table_ ABSL_GUARDED_BY(mutex_);

@@ -51,8 +51,8 @@ bool WallClockGuard::AgesHold() {
   return true;
 }
 
-Retention::Retention(RetentionPolicy policy, Parts parts)
-    : policy_(std::move(policy)), parts_(std::move(parts)), guard_(parts_.clock) {}
+Retention::Retention(const RetentionPolicy& policy, Parts parts)
+    : policy_(policy), parts_(std::move(parts)), guard_(parts_.clock) {}
 
 Retention::~Retention() { Stop(); }
 

@@ -57,7 +57,7 @@ class Retention {
     // Called when a round ends early; the next one tries again.
     std::function<void(const absl::Status& problem)> on_problem;
   };
-  Retention(RetentionPolicy policy, Parts parts);
+  Retention(const RetentionPolicy& policy, Parts parts);
   Retention(const Retention&) = delete;
   Retention& operator=(const Retention&) = delete;
   // Calls Stop().

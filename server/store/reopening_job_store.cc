@@ -116,8 +116,9 @@ absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(
   std::optional<PendingWebhook> taken;
   const absl::Status status = Write([&](JobStore& store) {
     absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(now, delay);
-    if (found.ok()) taken = *std::move(found);
-    return found.status();
+    if (!found.ok()) return found.status();
+    taken = *std::move(found);
+    return absl::OkStatus();
   });
   if (!status.ok()) return status;
   return taken;

@@ -448,8 +448,7 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
     for (const char* const table :
-         {"job_keys", "job_labels", "removed_jobs", "job_files", "webhooks",
-          "ended_totals"}) {
+         {"job_keys", "job_labels", "removed_jobs", "job_files", "webhooks", "ended_totals"}) {
       database.exec(absl::StrCat("DROP TABLE ", table));
     }
     database.exec("PRAGMA user_version = 3");

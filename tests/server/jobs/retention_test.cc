@@ -1,9 +1,7 @@
 // Removal of ended jobs: by callers and by the retention, and what a kill or a refusing disk in the
 // middle of it leaves.
-#include <sys/resource.h>
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,6 +17,7 @@
 #include "server/conversion/errors.h"
 #include "server/retention/disk_reserve.h"
 #include "server/store/sqlite_job_store.h"
+#include "tests/server/jobs/full_disk.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
@@ -27,21 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::SizeIs;
 using wan::v1::JOB_STATE_COMPLETED;
-
-// While it lives, no file of this process can grow: to the code, a disk that is full.
-class FullDisk {
- public:
-  FullDisk() {
-    std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit none = {0, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &none);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_ = {};
-};
 
 class RetentionListener final : public StateListener {
  public:

@@ -1,9 +1,7 @@
 // A data folder that is full, gone, or comes back: what is there is served, nothing new is taken,
 // and no job fails of it.
-#include <sys/resource.h>
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -16,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
 #include "server/jobs/storage_watch.h"
+#include "tests/server/jobs/full_disk.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
@@ -28,21 +27,6 @@ using testing::SizeIs;
 using testing::StartsWith;
 using wan::v1::JOB_STATE_COMPLETED;
 using wan::v1::JOB_STATE_QUEUED;
-
-// While it lives, no file of this process can grow: to the code, a disk that is full.
-class FullDisk {
- public:
-  FullDisk() {
-    std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit none = {0, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &none);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_ = {};
-};
 
 class StorageListener final : public StateListener {
  public:

@@ -84,14 +84,16 @@ TEST_F(MainTest, IdleThreadsSleepUnlessTheOperatorSaysOtherwise) {
   };
   {
     const auto server = start();
-    EXPECT_EQ(VariableOf(*server, "OMP_WAIT_POLICY"), "PASSIVE");
+    EXPECT_EQ(VariableOf(*server, "GOMP_SPINCOUNT"), "300");
     // It is still the program by its name, for ps and pkill.
     EXPECT_EQ(e2e::ReadWholeFile("/proc/" + std::to_string(server->pid()) + "/comm"),
               std::string("wanserve_with_fake_engine").substr(0, 15) + "\n");
   }
   {
     const Variable active("OMP_WAIT_POLICY", "ACTIVE");
-    EXPECT_EQ(VariableOf(*start(), "OMP_WAIT_POLICY"), "ACTIVE");
+    const auto server = start();
+    EXPECT_EQ(VariableOf(*server, "OMP_WAIT_POLICY"), "ACTIVE");
+    EXPECT_EQ(VariableOf(*server, "GOMP_SPINCOUNT"), "unset");
   }
   const Variable spins("GOMP_SPINCOUNT", "1000");
   const auto server = start();

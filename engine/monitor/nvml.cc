@@ -8,6 +8,7 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/const_init.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
 // nvmlDeviceGetTemperature is marked deprecated, but its successor needs a newer driver than the
@@ -28,6 +29,8 @@ struct NvmlApi {
   decltype(&nvmlDeviceGetPowerUsage) power = nullptr;
   decltype(&nvmlDeviceGetTemperature) temperature = nullptr;
   decltype(&nvmlDeviceGetClockInfo) clock = nullptr;
+  // Renamed in driver 535 from ...ThrottleReasons, which later ones still have: absent is fine.
+  decltype(&nvmlDeviceGetCurrentClocksEventReasons) clock_reasons = nullptr;
   // GPM came with driver 520: absent is fine.
   decltype(&nvmlGpmQueryDeviceSupport) gpm_support = nullptr;
   decltype(&nvmlGpmSampleAlloc) gpm_alloc = nullptr;
@@ -61,6 +64,9 @@ const NvmlApi* LoadNvml() {
                           Resolve(library, "nvmlDeviceGetTemperature", loaded->temperature) &&
                           Resolve(library, "nvmlDeviceGetClockInfo", loaded->clock);
     if (!complete || loaded->init() != NVML_SUCCESS) return nullptr;
+    if (!Resolve(library, "nvmlDeviceGetCurrentClocksEventReasons", loaded->clock_reasons)) {
+      Resolve(library, "nvmlDeviceGetCurrentClocksThrottleReasons", loaded->clock_reasons);
+    }
     Resolve(library, "nvmlGpmQueryDeviceSupport", loaded->gpm_support);
     Resolve(library, "nvmlGpmSampleAlloc", loaded->gpm_alloc);
     Resolve(library, "nvmlGpmSampleFree", loaded->gpm_free);
@@ -115,6 +121,10 @@ class RealNvmlDevice final : public NvmlDevice {
     if (api_.clock(device_, NVML_CLOCK_SM, &value) == NVML_SUCCESS) counters.sm_clock_mhz = value;
     if (api_.clock(device_, NVML_CLOCK_MEM, &value) == NVML_SUCCESS) {
       counters.memory_clock_mhz = value;
+    }
+    unsigned long long reasons = 0;
+    if (api_.clock_reasons != nullptr && api_.clock_reasons(device_, &reasons) == NVML_SUCCESS) {
+      counters.throttle_reasons = ThrottleReasonNames(reasons);
     }
     return counters;
   }
@@ -173,6 +183,33 @@ class RealNvmlDevice final : public NvmlDevice {
 };
 
 }  // namespace
+
+std::vector<std::string> ThrottleReasonNames(uint64_t reasons) {
+  struct Reason {
+    uint64_t bit;
+    const char* name;
+  };
+  constexpr Reason kReasons[] = {
+      {nvmlClocksEventReasonSwPowerCap, "power cap"},
+      {nvmlClocksThrottleReasonHwSlowdown, "hardware slowdown"},
+      {nvmlClocksEventReasonSyncBoost, "sync boost"},
+      {nvmlClocksEventReasonSwThermalSlowdown, "temperature"},
+      {nvmlClocksThrottleReasonHwThermalSlowdown, "hardware temperature slowdown"},
+      {nvmlClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
+      {nvmlClocksEventReasonBoardLimit, "board limit"},
+      {nvmlClocksEventReasonReliability, "reliability limit"},
+  };
+  reasons &= ~(nvmlClocksEventReasonGpuIdle | nvmlClocksEventReasonApplicationsClocksSetting |
+               nvmlClocksEventReasonDisplayClockSetting);
+  std::vector<std::string> names;
+  for (const Reason& reason : kReasons) {
+    if ((reasons & reason.bit) == 0) continue;
+    names.push_back(reason.name);
+    reasons &= ~reason.bit;
+  }
+  if (reasons != 0) names.push_back(absl::StrCat("reason 0x", absl::Hex(reasons)));
+  return names;
+}
 
 std::unique_ptr<NvmlDevice> OpenNvmlDevice(const std::string& pci_bus_id, GpmUse gpm) {
   const NvmlApi* const api = LoadNvml();

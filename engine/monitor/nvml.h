@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace wan {
 
@@ -18,7 +19,14 @@ struct GpuCounters {
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
+  // Why the clocks are below the highest (ThrottleReasonNames); empty: nothing holds them.
+  std::optional<std::vector<std::string>> throttle_reasons;
 };
+
+// Returns the names of the bits of NVML's clocks event reasons that hold clocks down, "power cap"
+// and so on. An idle GPU and clocks that an operator set are no reasons; a bit that this code does
+// not know is "reason 0x..".
+std::vector<std::string> ThrottleReasonNames(uint64_t reasons);
 
 // The driver's GPM counters at one moment. Two of them give the SM activity between them.
 class GpmSample {

@@ -81,6 +81,13 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t, nvmlClockType_t type, unsigned
   return NVML_SUCCESS;
 }
 
+// Idle, held by the power cap and by its temperature.
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t, unsigned long long* reasons) {
+  *reasons = nvmlClocksEventReasonGpuIdle | nvmlClocksEventReasonSwPowerCap |
+             nvmlClocksEventReasonSwThermalSlowdown;
+  return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t, nvmlGpmSupport_t* support) {
   const wan::Call call;
   support->isSupportedDevice = 1;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,8 +29,17 @@ TEST(NvmlTest, WhatTheDriverDoesNotSayIsAbsent) {
   EXPECT_EQ(counters.temperature_celsius, std::nullopt);
   EXPECT_EQ(counters.sm_clock_mhz, 1980);
   EXPECT_EQ(counters.memory_clock_mhz, 3201);
+  EXPECT_EQ(counters.throttle_reasons, (std::vector<std::string>{"power cap", "temperature"}));
   EXPECT_EQ(device->ReadMemoryUsedBytes(), 600u);
   EXPECT_EQ(device->ReadUtilizationPercent(), 55);
+}
+
+TEST(NvmlTest, OnlyWhatHoldsClocksDownIsAReason) {
+  EXPECT_TRUE(ThrottleReasonNames(0).empty());
+  // Idle, set by an operator, and following another display.
+  EXPECT_TRUE(ThrottleReasonNames(0x103).empty());
+  EXPECT_EQ(ThrottleReasonNames(0x8000'0000'0080),
+            (std::vector<std::string>{"power brake", "reason 0x800000000000"}));
 }
 
 TEST(NvmlTest, GpmCallsOfAllThreadsTakeTurns) {

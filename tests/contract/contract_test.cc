@@ -9,7 +9,9 @@
 #include "absl/strings/match.h"
 #include "google/api/field_behavior.pb.h"
 #include "wan/v1/generation.pb.h"
+#include "wan/v1/heartbeat.pb.h"
 #include "wan/v1/model_management.pb.h"
+#include "wan/v1/stage_report.pb.h"
 #include "wan/v1/telemetry.pb.h"
 #include "wan/v1/video_generation.pb.h"
 
@@ -23,8 +25,9 @@ using google::protobuf::MethodDescriptor;
 using ::testing::IsEmpty;
 
 std::vector<const FileDescriptor*> Files() {
-  return {v1::Job::descriptor()->file(), v1::Model::descriptor()->file(),
-          v1::JobReport::descriptor()->file(), v1::CreateJobRequest::descriptor()->file()};
+  return {v1::Job::descriptor()->file(),         v1::Model::descriptor()->file(),
+          v1::JobReport::descriptor()->file(),   v1::CreateJobRequest::descriptor()->file(),
+          v1::StageReport::descriptor()->file(), v1::Heartbeat::descriptor()->file()};
 }
 
 std::vector<const MethodDescriptor*> Methods() {

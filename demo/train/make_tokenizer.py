@@ -39,7 +39,7 @@ def main(output):
         sentencepiece.SentencePieceTrainer.train(
             input=str(corpus), model_prefix=str(Path(folder) / "spiece"), model_type="bpe", vocab_size=PIECES,
             required_chars=string.ascii_letters + string.digits + ".,;:!?'-", character_coverage=1.0,
-            pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name="nmt_nfkc", minloglevel=1)
+            pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name="nmt_nfkc_cf", minloglevel=1)
         model = ModelProto.FromString((Path(folder) / "spiece.model").read_bytes())
     model.trainer_spec.model_type = TrainerSpec.UNIGRAM
     model.trainer_spec.ClearField("input")

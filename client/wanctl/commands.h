@@ -30,6 +30,7 @@ ExitCode Run(Session& session, const UnloadModelCommand& command);
 ExitCode Run(Session& session, const WarmupModelCommand& command);
 ExitCode Run(Session& session, const DevicesCommand& command);
 ExitCode Run(Session& session, const InfoCommand& command);
+ExitCode Run(Session& session, const HealthCommand& command);
 ExitCode Run(Session& session, const UsageCommand& command);
 ExitCode Run(Session& session, const DrainCommand& command);
 

@@ -105,6 +105,7 @@ struct DevicesCommand {
   bool watch = false;
 };
 struct InfoCommand {};
+struct HealthCommand {};
 struct UsageCommand {
   // Empty: the caller.
   std::string principal;
@@ -113,11 +114,12 @@ struct DrainCommand {
   wan::v1::DrainRequest request;
 };
 
-using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
-                             ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
-                             ReportCommand, ReceiptCommand, ReplayCommand, ListModelsCommand,
-                             LoadModelCommand, UnloadModelCommand, WarmupModelCommand,
-                             DevicesCommand, InfoCommand, UsageCommand, DrainCommand>;
+using Command =
+    std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
+                 ListCommand, CancelCommand, DeleteCommand, DownloadCommand, ReportCommand,
+                 ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
+                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, HealthCommand,
+                 UsageCommand, DrainCommand>;
 
 struct Options {
   GlobalFlags global;

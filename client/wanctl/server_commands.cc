@@ -1,5 +1,10 @@
+#include <google/protobuf/struct.pb.h>
+
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "client/administration_client.h"
+#include "client/health_client.h"
 #include "client/model_client.h"
 #include "client/telemetry_client.h"
 #include "client/wanctl/commands.h"
@@ -62,6 +67,16 @@ ExitCode Run(Session& session, const InfoCommand&) {
   if (!info.ok()) return session.Fail(info.status());
   session.Show(*info, ServerInfoText(*info));
   return kExitDone;
+}
+
+ExitCode Run(Session& session, const HealthCommand&) {
+  const absl::StatusOr<std::string> health =
+      HealthClient(session.connection()).Check(session.stop());
+  if (!health.ok()) return session.Fail(health.status());
+  google::protobuf::Struct answer;
+  (*answer.mutable_fields())["status"].set_string_value(*health);
+  session.Show(answer, *health + "\n");
+  return *health == "SERVING" ? kExitDone : kExitRejected;
 }
 
 ExitCode Run(Session& session, const UsageCommand& command) {

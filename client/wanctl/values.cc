@@ -88,6 +88,8 @@ constexpr Choice<wan::v1::JobState> kStates[] = {
     {"cancelled", wan::v1::JOB_STATE_CANCELLED},
 };
 
+constexpr Choice<bool> kFormats[] = {{"json", true}, {"table", false}};
+
 }  // namespace
 
 absl::StatusOr<int32_t> ParseInt32(std::string_view text) { return ParseInteger<int32_t>(text); }
@@ -102,6 +104,12 @@ absl::StatusOr<double> ParseNumber(std::string_view text) {
 absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text) {
   absl::StatusOr<double> value = ParseNumber(text);
   if (!value.ok() || *value <= 0) return Expected("seconds above 0", text);
+  return absl::Seconds(*value);
+}
+
+absl::StatusOr<absl::Duration> ParseSecondsOrZero(std::string_view text) {
+  absl::StatusOr<double> value = ParseNumber(text);
+  if (!value.ok() || *value < 0) return Expected("seconds, 0 or more", text);
   return absl::Seconds(*value);
 }
 
@@ -230,6 +238,10 @@ absl::StatusOr<std::string> ParseServer(std::string_view text) {
     return Expected("HOST:PORT, with brackets around an IPv6 address", text);
   }
   return std::string(text);
+}
+
+absl::StatusOr<bool> ParseJsonOrTable(std::string_view text) {
+  return Choose<bool>(text, kFormats);
 }
 
 absl::StatusOr<std::string> ParseNotEmpty(std::string_view text) {

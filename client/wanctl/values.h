@@ -31,6 +31,8 @@ absl::StatusOr<int64_t> ParseInt64(std::string_view text);
 absl::StatusOr<double> ParseNumber(std::string_view text);
 // A number above 0.
 absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text);
+// A number from 0.
+absl::StatusOr<absl::Duration> ParseSecondsOrZero(std::string_view text);
 // A whole number above 0.
 absl::StatusOr<int32_t> ParseCount(std::string_view text);
 
@@ -62,6 +64,8 @@ absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
 absl::StatusOr<std::string> ParseJobName(std::string_view text);
 // "HOST:PORT", "[IPV6]:PORT".
 absl::StatusOr<std::string> ParseServer(std::string_view text);
+// "json" is true, "table" is false.
+absl::StatusOr<bool> ParseJsonOrTable(std::string_view text);
 // Any text but the empty one.
 absl::StatusOr<std::string> ParseNotEmpty(std::string_view text);
 // Any text.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "google/rpc/status.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "wan/v1/administration.grpc.pb.h"
 #include "wan/v1/model_management.grpc.pb.h"
 #include "wan/v1/telemetry.grpc.pb.h"
@@ -214,16 +215,42 @@ class AdministrationService final : public wan::v1::Administration::CallbackServ
   const Scripts& scripts_;
 };
 
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  explicit HealthService(const Scripts& scripts) : scripts_(scripts) {}
+
+  ServerUnaryReactor* Check(CallbackServerContext* context,
+                            const grpc::health::v1::HealthCheckRequest* /*request*/,
+                            grpc::health::v1::HealthCheckResponse* response) override {
+    ServerUnaryReactor* const reactor = context->DefaultReactor();
+    const auto status = scripts_.health.Get();
+    if (status != nullptr) {
+      response->set_status(
+          static_cast<grpc::health::v1::HealthCheckResponse::ServingStatus>((*status)()));
+    }
+    reactor->Finish(status != nullptr ? grpc::Status::OK : NotScripted());
+    return reactor;
+  }
+
+ private:
+  const Scripts& scripts_;
+};
+
 }  // namespace
 
 struct ScriptedServer::Services {
   explicit Services(const Scripts& scripts)
-      : video(scripts), model(scripts), telemetry(scripts), administration(scripts) {}
+      : video(scripts),
+        model(scripts),
+        telemetry(scripts),
+        administration(scripts),
+        health(scripts) {}
 
   VideoService video;
   ModelService model;
   TelemetryService telemetry;
   AdministrationService administration;
+  HealthService health;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -237,6 +264,7 @@ void ScriptedServer::Listen() {
   builder.RegisterService(&services_->model);
   builder.RegisterService(&services_->telemetry);
   builder.RegisterService(&services_->administration);
+  builder.RegisterService(&services_->health);
   services_->server = builder.BuildAndStart();
 }
 

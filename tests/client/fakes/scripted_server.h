@@ -100,6 +100,9 @@ struct Scripts {
   UnaryScript<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo> get_server_info;
 
   UnaryScript<wan::v1::DrainRequest, wan::v1::DrainResponse> drain;
+
+  // grpc.health.v1; the status is that of its protocol, for example 1 for SERVING.
+  Script<std::function<int()>> health;
 };
 
 class ScriptedServer {

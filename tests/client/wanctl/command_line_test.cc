@@ -251,6 +251,29 @@ TEST(CommandLineTest, TheTimeoutOfDrainIsTheRunningJobs) {
   }
 }
 
+// 0 is what docs/api.md allows: the running job stops at its next savepoint.
+TEST(CommandLineTest, DrainMayGiveTheRunningJobNoTime) {
+  for (const Args& args : {Args{"drain", "--timeout", "0"}, Args{"--timeout=0", "drain"}}) {
+    const auto request = Parsed<DrainCommand>(args).request;
+    ASSERT_TRUE(request.has_timeout());
+    EXPECT_EQ(request.timeout().seconds(), 0);
+    EXPECT_EQ(request.timeout().nanos(), 0);
+    EXPECT_EQ(ParsedGlobal(args).timeout, absl::InfiniteDuration());
+  }
+}
+
+TEST(CommandLineTest, Health) {
+  Parsed<HealthCommand>({"health"});
+  EXPECT_EQ(ParsedGlobal({"health"}).timeout, absl::Seconds(5)) << "a check must end";
+  EXPECT_EQ(ParsedGlobal({"health", "--timeout", "1"}).timeout, absl::Seconds(1));
+}
+
+TEST(CommandLineTest, FormatJsonIsJson) {
+  EXPECT_TRUE(ParsedGlobal({"list", "--format", "json"}).json);
+  EXPECT_TRUE(ParsedGlobal({"--format=json", "list"}).json);
+  EXPECT_FALSE(ParsedGlobal({"list", "--format", "table"}).json);
+}
+
 TEST(CommandLineTest, GlobalFlagsStandBeforeAndAfterTheCommand) {
   for (const Args& args :
        {Args{"--server", "gpu:1", "--json", "--timeout", "2.5", "list"},
@@ -291,6 +314,9 @@ TEST(CommandLineTest, WrongCommandLines) {
       {{"list", "extra"}, "extra"},
       {{"--server", "gpu", "list"}, "--server expects HOST:PORT, not 'gpu'"},
       {{"--timeout", "0", "list"}, "--timeout expects seconds above 0"},
+      {{"--timeout", "-1", "drain"}, "--timeout expects seconds, 0 or more"},
+      {{"health", "--timeout", "0"}, "--timeout expects seconds above 0"},
+      {{"list", "--format", "yaml"}, "--format expects one of json, table, not 'yaml'"},
       {{"generate"}, "--model is required"},
       {{"generate", "--model", "5b", "--output", "a.mp4"}, "--prompt is required"},
       {{"generate", "--prompt", "a", "--output", "a.mp4"}, "--model is required"},

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "google/rpc/error_details.pb.h"
 #include "tests/client/wanctl/wanctl_fixture.h"
 
@@ -454,6 +455,25 @@ TEST_F(WanctlTest, AResultThatCannotBeWrittenIsNoResult) {
   out.setstate(std::ios::badbit);
   EXPECT_EQ(RunWanctl({"--server", server_.address(), "info"}, {.console = {out, err}}), 4);
   EXPECT_THAT(err.str(), HasSubstr("cannot write to stdout"));
+}
+
+// Containers and load balancers read nothing but the exit code.
+TEST_F(WanctlTest, HealthIsDoneOnlyIfTheServerServes) {
+  const struct {
+    int status;
+    int code;
+    std::string says;
+  } table[] = {{1, 0, "SERVING"}, {2, 3, "NOT_SERVING"}, {0, 3, "UNKNOWN"}};
+  // The command has a deadline, which gRPC compares with the clock of the machine.
+  now_ = absl::Now();
+  for (const auto& row : table) {
+    server_.scripts.health = [&row] { return row.status; };
+    EXPECT_EQ(Run({"health"}), row.code);
+    EXPECT_EQ(out_, row.says + "\n");
+    EXPECT_EQ(Run({"health", "--format", "json"}), row.code);
+    EXPECT_EQ(out_, "{\"status\":\"" + row.says + "\"}\n");
+  }
+  EXPECT_EQ(RunAt({"--server", "127.0.0.1:1", "health"}), 6);
 }
 
 }  // namespace

@@ -1,0 +1,140 @@
+// Registers wanctl's commands. Each group of commands has a function at the end of this file that
+// adds them to the registry; to add a command, write its struct in options.h, its Run in commands.h
+// and its registration in one of these functions. Included only by command_line.cc and the files
+// *_flags.cc, because compiling CLI11 takes seconds.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/wanctl/command_line.h"
+#include "client/wanctl/options.h"
+
+namespace wan::client {
+
+// A command that is being registered: flags are added to `app` and stored in `command`. Both live
+// as long as the registry.
+template <typename C>
+struct Registered {
+  CLI::App& app;
+  C& command;
+};
+
+struct CommandHelp {
+  std::string name;
+  std::string description;
+  // Printed below the flags.
+  std::string footer = "";
+  // What --timeout means for this command.
+  std::string timeout = "End the command after this time, whatever it waits for";
+  // The command adds a --format of its own; otherwise --format is json or table.
+  bool own_format = false;
+};
+
+class CommandRegistry {
+ public:
+  // `app` must be empty and outlive this object.
+  explicit CommandRegistry(CLI::App& app);
+  CommandRegistry(const CommandRegistry&) = delete;
+  CommandRegistry& operator=(const CommandRegistry&) = delete;
+
+  CLI::App& root() { return app_; }
+  GlobalFlags& global() { return options_.global; }
+
+  // Adds a command below `parent`, with the global flags. `finish` is called when all flags are
+  // read; it may complete the command, and throw CLI::ValidationError.
+  template <typename C>
+  Registered<C> Add(CLI::App& parent, const CommandHelp& help,
+                    std::function<void(C&)> finish = nullptr) {
+    CLI::App& app = AddSubcommand(parent, help);
+    AddGlobalFlags(app, help);
+    auto command = std::make_shared<C>();
+    Choose(app, [command, finish = std::move(finish)]() -> Command {
+      if (finish) finish(*command);
+      return *command;
+    });
+    return {app, *command};
+  }
+
+  // The same below the root.
+  template <typename C>
+  Registered<C> Add(const CommandHelp& help, std::function<void(C&)> finish = nullptr) {
+    return Add<C>(app_, help, std::move(finish));
+  }
+
+  // Adds a command that calls no server and has no global flags: wanctl prints what `answer`
+  // returns and ends.
+  CLI::App& AddLocal(const CommandHelp& help, std::function<EarlyExit()> answer);
+
+  // After the command line was parsed: what it means. May throw CLI::ValidationError.
+  std::variant<Options, EarlyExit> Take();
+
+ private:
+  static CLI::App& AddSubcommand(CLI::App& parent, const CommandHelp& help);
+  void AddGlobalFlags(CLI::App& app, const CommandHelp& help);
+  void Choose(CLI::App& app, std::function<Command()> command);
+
+  CLI::App& app_;
+  Options options_;
+  std::function<Command()> chosen_;
+  std::function<EarlyExit()> local_;
+};
+
+// Adds an option whose values are read by `parse` and kept by `store`. One value a flag, the flag
+// once, unless the caller says otherwise. `value_name` with '|' between words of lower-case letters
+// lists all values there are, which shell completion then offers.
+template <typename T>
+CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
+                      const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
+                      std::function<void(T)> store) {
+  // The name of a positional argument has no dashes.
+  const std::string shown = name.starts_with("-") ? name : name + " argument";
+  auto take = [parse, store = std::move(store), shown](const CLI::results_t& texts) {
+    for (const std::string& text : texts) {
+      absl::StatusOr<T> value = parse(text);
+      if (!value.ok()) {
+        throw CLI::ValidationError(shown + " " + std::string(value.status().message()));
+      }
+      store(*std::move(value));
+    }
+    return true;
+  };
+  return app.add_option(name, CLI::callback_t(std::move(take)), description)->type_name(value_name);
+}
+
+// The same for a text or another value that is stored as it was parsed.
+template <typename T>
+CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
+                      const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
+                      T& value) {
+  return AddValue<T>(app, name, value_name, description, parse,
+                     [&value](T parsed) { value = std::move(parsed); });
+}
+
+// May be given several times, with one value each.
+CLI::Option* Repeatable(CLI::Option* option);
+
+// Takes all values up to the next flag, and may be given several times.
+CLI::Option* Several(CLI::Option* option);
+
+// The positional argument JOB, which is required.
+void AddJob(CLI::App& app, std::string& job);
+
+// --output and --preview-dir, as several commands have them.
+CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs,
+                        const std::string& description);
+void AddPreviewDir(CLI::App& app, std::string& folder);
+
+// request_flags.cc: generate, submit, quote.
+void RegisterRequestCommands(CommandRegistry& registry);
+// job_flags.cc: watch, get, list, cancel, delete, download, report, receipt, replay.
+void RegisterJobCommands(CommandRegistry& registry);
+// server_flags.cc: models, devices, info, usage, drain, health.
+void RegisterServerCommands(CommandRegistry& registry);
+
+}  // namespace wan::client

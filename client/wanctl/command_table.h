@@ -1,0 +1,35 @@
+// wanctl's commands and flags as plain data. ParseCommandLine, help, shell completion and the check
+// of docs/wanctl.md all read the same registration (command_registry.h), so none of them can name
+// what the others do not know.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace wan::client {
+
+struct FlagEntry {
+  // "--model", or "JOB" for a positional argument.
+  std::string name;
+  // What help shows for the value, for example "NAME" or "json|table"; empty for a flag without a
+  // value.
+  std::string value;
+  std::string description;
+  // The words that the value can be; empty if it is free text.
+  std::vector<std::string> choices;
+
+  bool positional() const { return !name.starts_with("-"); }
+};
+
+struct CommandEntry {
+  // "wanctl" for the root.
+  std::string name;
+  std::string description;
+  std::vector<FlagEntry> flags;
+  std::vector<CommandEntry> commands;
+};
+
+// Returns the root with all commands below it, in the order in which help lists them.
+CommandEntry CommandTable();
+
+}  // namespace wan::client

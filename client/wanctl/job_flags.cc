@@ -1,0 +1,82 @@
+// The commands about a job that exists, and list.
+#include <string>
+
+#include "client/wanctl/command_registry.h"
+
+namespace wan::client {
+namespace {
+
+constexpr char kDownloadFooter[] =
+    R"(The file's ending selects the artifact, as for generate. The file appears once it is complete and its
+SHA-256 is right; an interrupted download continues where it stopped.
+
+Examples:
+  wanctl download jobs/4f1c9a52d07be6831a2c --output cat.mp4
+  wanctl download 4f1c9a52d07be6831a2c --output cat.mp4 cat.mkv)";
+
+constexpr char kReplayFooter[] =
+    R"(The exit code is 0 if every file has the same bits, and 7 if not; then each difference between the two
+servers, their models and libraries that may explain it is named. The job lives as long as the call.
+
+Examples:
+  wanctl replay 4f1c9a52d07be6831a2c
+  wanctl replay 4f1c9a52d07be6831a2c --image cat.png)";
+
+// A command that takes a job and nothing else.
+template <typename C>
+void AddJobCommand(CommandRegistry& registry, const CommandHelp& help) {
+  const auto added = registry.Add<C>(help);
+  AddJob(added.app, added.command.job);
+}
+
+}  // namespace
+
+void RegisterJobCommands(CommandRegistry& registry) {
+  const auto watch = registry.Add<WatchCommand>(
+      {"watch", "Follow a job to its end; the exit code says how it ended"});
+  AddJob(watch.app, watch.command.job);
+  AddValue<int64_t>(watch.app, "--after", "N", "Show only events after this sequence number",
+                    ParseInt64, watch.command.after);
+  AddPreviewDir(watch.app, watch.command.preview_dir);
+
+  AddJobCommand<GetCommand>(registry, {"get", "Show everything about a job"});
+
+  const auto list = registry.Add<ListCommand>({"list", "List jobs, newest first"});
+  Repeatable(AddValue<wan::v1::JobState>(
+      list.app, "--state", "queued|running|completed|failed|cancelled",
+      "List only jobs in this state; repeatable", ParseJobState,
+      [&states = list.command.states](wan::v1::JobState state) { states.push_back(state); }));
+  AddValue<std::string>(
+      list.app, "--filter", "TEXT",
+      "List only jobs that it accepts, such as 'labels.team = video'; see docs/api.md",
+      ParseNotEmpty, list.command.filter);
+  AddValue<std::string>(list.app, "--order-by", "FIELD",
+                        "create_time, end_time or priority, then 'desc' for the greatest first",
+                        ParseNotEmpty, list.command.order_by);
+  AddValue<int32_t>(list.app, "--limit", "N", "List at most this many jobs (default: 50)",
+                    ParseCount, list.command.limit);
+
+  AddJobCommand<CancelCommand>(registry, {"cancel", "End a job"});
+  AddJobCommand<DeleteCommand>(registry, {"delete", "Remove a job that has ended, with its files"});
+
+  const auto download =
+      registry.Add<DownloadCommand>({"download", "Download the files of a job", kDownloadFooter});
+  AddJob(download.app, download.command.job);
+  AddOutputs(download.app, download.command.outputs,
+             "File to write, .mp4, .mkv or .safetensors; repeatable")
+      ->required();
+
+  AddJobCommand<ReportCommand>(
+      registry, {"report", "Show where a job's time and memory went, stage by stage"});
+  AddJobCommand<ReceiptCommand>(
+      registry,
+      {"receipt", "Show what a job's video was made from: request, server, files and digests"});
+
+  const auto replay = registry.Add<ReplayCommand>(
+      {"replay", "Make a job's video again, and say whether it is the same", kReplayFooter});
+  AddJob(replay.app, replay.command.job);
+  AddValue<std::string>(replay.app, "--image", "FILE", "The image that the job was made with",
+                        ParseNotEmpty, replay.command.image_path);
+}
+
+}  // namespace wan::client

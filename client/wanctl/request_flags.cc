@@ -1,0 +1,148 @@
+// generate, submit and quote: the commands that take a request.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "client/wanctl/command_registry.h"
+
+namespace wan::client {
+namespace {
+
+constexpr char kGenerateFooter[] = R"(The file's ending selects the artifact:
+  .mp4          H.264, yuv420p, plays everywhere
+  .mkv          FFV1, exactly the RGB frames
+  .safetensors  tensor 'latents', fp32, [C,T,H,W], as the solver left them
+
+Ctrl-C cancels the job. Use 'wanctl submit' for a job that should outlive its caller.
+
+Examples:
+  wanctl generate --model ti2v-5b --prompt "A red cat runs on the beach." --output cat.mp4
+  wanctl generate --model ti2v-5b --prompt "It turns its head." --image cat.png \
+      --size 1280x704 --frames 121 --steps 50 --guidance 5 --shift 5 --seed 42 \
+      --output turn.mp4 turn.mkv)";
+
+constexpr char kSubmitFooter[] = R"(Examples:
+  job=$(wanctl submit --model ti2v-5b --prompt "A red cat runs on the beach.")
+  wanctl watch "$job" && wanctl download "$job" --output cat.mp4)";
+
+void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
+  wan::v1::GenerationRequest& request = flags.request;
+  AddValue<std::string>(app, "--model", "NAME", "Name of the model on the server", ParseNotEmpty,
+                        [&](std::string value) { request.set_model(std::move(value)); })
+      ->required();
+  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseText,
+                        [&](std::string value) { request.set_prompt(std::move(value)); })
+      ->required();
+  AddValue<std::string>(app, "--negative-prompt", "TEXT", "What the video should not show",
+                        ParseText,
+                        [&](std::string value) { request.set_negative_prompt(std::move(value)); });
+  AddValue<std::string>(app, "--image", "FILE", "First frame, a PNG or JPEG file", ParseNotEmpty,
+                        [&](std::string value) { flags.image_path = std::move(value); });
+  AddValue<wan::v1::Shape>(app, "--size", "WxH", "Width and height in pixels", ParseSize,
+                           [&](const wan::v1::Shape& value) {
+                             request.set_width(value.width());
+                             request.set_height(value.height());
+                           });
+  app.add_flag_callback(
+      "--exact-size", [&] { request.set_exact_size(true); },
+      "With an image: cut it to --size, rather than take the size from its shape");
+  AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
+                    [&](int32_t value) { request.set_num_frames(value); });
+  AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
+                    [&](int32_t value) { request.set_fps(value); });
+  AddValue<int32_t>(app, "--steps", "N", "Number of denoising steps", ParseInt32,
+                    [&](int32_t value) { request.set_steps(value); });
+  AddValue<std::vector<double>>(
+      app, "--guidance", "G|LOW,HIGH",
+      "Guidance scale, or one for the low-noise and one for the high-noise expert", ParseGuidance,
+      [&](const std::vector<double>& values) {
+        request.mutable_guidance_scale()->Assign(values.begin(), values.end());
+      });
+  AddValue<double>(app, "--shift", "S", "Time shift of the noise schedule", ParseNumber,
+                   [&](double value) { request.set_shift(value); });
+  AddValue<wan::v1::Solver>(app, "--solver", "unipc|dpm++|euler", "Solver of the denoising steps",
+                            ParseSolver, [&](wan::v1::Solver value) { request.set_solver(value); });
+  AddValue<wan::v1::VaePrecision>(
+      app, "--vae-precision", "fp32|tf32|fp16|bf16", "Precision of the video autoencoder",
+      ParseVaePrecision, [&](wan::v1::VaePrecision value) { request.set_vae_precision(value); });
+  AddValue<int64_t>(app, "--seed", "N", "Seed of the noise (default: the server draws one)",
+                    ParseInt64, [&](int64_t value) { request.set_seed(value); });
+  Repeatable(AddValue<wan::v1::LoraScale>(
+      app, "--lora", "NAME[:SCALE]", "LoRA of the model; the scale is 1 by default; repeatable",
+      ParseLoraScale, [&](wan::v1::LoraScale lora) { *request.add_loras() = std::move(lora); }));
+  AddValue<std::string>(
+      app, "--request-id", "ID", "A second call with the same ID returns the first call's job",
+      ParseNotEmpty, [&](std::string value) { request.set_request_id(std::move(value)); });
+  AddValue<int32_t>(app, "--priority", "N", "-100 to 100; jobs with a higher priority run first",
+                    ParseInt32, [&](int32_t value) { request.set_priority(value); });
+  AddValue<absl::Duration>(app, "--deadline", "SECONDS",
+                           "Cancel the job if it has not ended after this time", ParseSeconds,
+                           [&](absl::Duration value) { flags.deadline = value; });
+  Repeatable(AddValue<std::pair<std::string, std::string>>(
+      app, "--label", "KEY=VALUE", "Label for your own use; repeatable", ParseLabel,
+      [&](const std::pair<std::string, std::string>& label) {
+        auto [entry, added] = request.mutable_labels()->insert({label.first, label.second});
+        if (!added) throw CLI::ValidationError("--label gives '" + label.first + "' twice");
+      }));
+  AddValue<int32_t>(app, "--preview-interval", "N", "Make a preview after every N steps",
+                    ParseInt32, [&](int32_t value) { request.set_preview_interval(value); });
+}
+
+// Asks for an artifact once, however many files are made from it.
+void AddOutputKind(wan::v1::GenerationRequest& request, wan::v1::OutputKind kind) {
+  const auto& kinds = request.outputs();
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) request.add_outputs(kind);
+}
+
+void AddOutputKinds(wan::v1::GenerationRequest& request, const std::vector<OutputFile>& outputs) {
+  for (const OutputFile& output : outputs) AddOutputKind(request, output.kind);
+}
+
+}  // namespace
+
+void RegisterRequestCommands(CommandRegistry& registry) {
+  const auto generate = registry.Add<GenerateCommand>(
+      {"generate", "Make a video and wait for it", kGenerateFooter},
+      [&global = registry.global()](GenerateCommand& command) {
+        wan::v1::GenerationRequest& request = command.flags.request;
+        AddOutputKinds(request, command.outputs);
+        const bool previews = request.preview_interval() != 0;
+        if (!command.preview_dir.empty() && !previews) {
+          throw CLI::ValidationError(
+              "--preview-dir needs --preview-interval N, which asks for the previews");
+        }
+        if (previews && command.preview_dir.empty() && !global.json) {
+          throw CLI::ValidationError(
+              "--preview-interval needs --preview-dir DIR to write the previews to, or --json");
+        }
+      });
+  AddRequestFlags(generate.app, generate.command.flags);
+  AddPreviewDir(generate.app, generate.command.preview_dir);
+  AddOutputs(generate.app, generate.command.outputs,
+             "File to write, .mp4, .mkv or .safetensors; repeatable")
+      ->required();
+
+  const auto submit = registry.Add<SubmitCommand>(
+      {"submit", "Create a job that runs on its own, and print its name", kSubmitFooter},
+      [](SubmitCommand& command) {
+        wan::v1::GenerationRequest& request = command.flags.request;
+        if (request.outputs().empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+      });
+  AddRequestFlags(submit.app, submit.command.flags);
+  Repeatable(AddValue<wan::v1::OutputKind>(
+      submit.app, "--artifact", "mp4|mkv|safetensors",
+      "Kind of file to make (default: mp4); repeatable", ParseArtifactKind,
+      [&request = submit.command.flags.request](wan::v1::OutputKind kind) {
+        AddOutputKind(request, kind);
+      }));
+
+  const auto quote = registry.Add<QuoteCommand>(
+      {"quote", "Show what a video would take, without making it"},
+      [](QuoteCommand& command) { AddOutputKinds(command.flags.request, command.outputs); });
+  AddRequestFlags(quote.app, quote.command.flags);
+  AddPreviewDir(quote.app, quote.command.preview_dir);
+  AddOutputs(quote.app, quote.command.outputs,
+             "File that generate would write, .mp4, .mkv or .safetensors; repeatable");
+}
+
+}  // namespace wan::client

@@ -1,0 +1,105 @@
+// The commands about models and about the server itself.
+#include <google/protobuf/duration.pb.h>
+
+#include <string>
+#include <utility>
+
+#include "client/wanctl/command_registry.h"
+
+namespace wan::client {
+namespace {
+
+constexpr char kModelsFooter[] = R"(Examples:
+  wanctl models
+  wanctl models load 5b /checkpoints/Wan2.2-TI2V-5B --lora style=/loras/style.safetensors
+  wanctl models warmup 5b 1280x704x121 704x1280x121
+  wanctl models unload 5b)";
+
+constexpr char kHealthFooter[] =
+    R"(The exit code is 0 only if the answer is SERVING, so that the command serves as a check of containers:
+it is 3 for any other answer and 6 if nobody answers. No token is needed. Without --timeout it waits 5 s.)";
+
+void AddModelName(CLI::App& app, std::string& name) {
+  AddValue<std::string>(app, "NAME", "", "The model's name", ParseNotEmpty, name)->required();
+}
+
+void RegisterModels(CommandRegistry& registry) {
+  CLI::App& models =
+      registry
+          .Add<ListModelsCommand>(
+              {"models", "List models; load, unload and warm them up", kModelsFooter})
+          .app;
+  models.require_subcommand(0, 1);
+
+  const auto load = registry.Add<LoadModelCommand>(models, {"load", "Load a model"});
+  wan::v1::LoadModelRequest& request = load.command.request;
+  AddModelName(load.app, *request.mutable_name());
+  AddValue<std::string>(
+      load.app, "PATH", "",
+      "Folder of its checkpoint on the server; not needed for a model that the server knows",
+      ParseNotEmpty, *request.mutable_path());
+  Repeatable(AddValue<wan::v1::LoraSource>(
+      load.app, "--lora", "NAME[@EXPERT]=PATH",
+      "LoRA that requests may use, a file on the server; @high or @low for one expert; repeatable",
+      ParseLoraSource,
+      [&request](wan::v1::LoraSource lora) { *request.add_loras() = std::move(lora); }));
+
+  const auto unload =
+      registry.Add<UnloadModelCommand>(models, {"unload", "Unload a model and free its memory"});
+  AddModelName(unload.app, *unload.command.request.mutable_name());
+
+  const auto warmup = registry.Add<WarmupModelCommand>(
+      models, {"warmup", "Run a model once at each shape, so that its first job is fast"});
+  AddModelName(warmup.app, *warmup.command.request.mutable_name());
+  Several(AddValue<wan::v1::Shape>(
+      warmup.app, "SHAPE", "", "WxHxFRAMES; without any, the model's default shape", ParseShape,
+      [&request = warmup.command.request](const wan::v1::Shape& shape) {
+        *request.add_shapes() = shape;
+      }));
+}
+
+// The server keeps the limit, so the call itself has none.
+void TakeTimeout(GlobalFlags& global, wan::v1::DrainRequest& request) {
+  const absl::Duration timeout = std::exchange(global.timeout, absl::InfiniteDuration());
+  if (timeout == absl::InfiniteDuration()) return;
+  google::protobuf::Duration& limit = *request.mutable_timeout();
+  absl::Duration rest;
+  limit.set_seconds(absl::IDivDuration(timeout, absl::Seconds(1), &rest));
+  limit.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+}
+
+}  // namespace
+
+void RegisterServerCommands(CommandRegistry& registry) {
+  RegisterModels(registry);
+
+  const auto devices = registry.Add<DevicesCommand>({"devices", "Show the server's devices"});
+  devices.app.add_flag_callback(
+      "--watch", [&command = devices.command] { command.watch = true; },
+      "Show it again every second until Ctrl-C");
+
+  registry.Add<InfoCommand>({"info", "Show the server's versions, devices and number of jobs"});
+
+  registry.Add<HealthCommand>({"health", "Say whether the server is ready for jobs", kHealthFooter},
+                              [&global = registry.global()](HealthCommand&) {
+                                if (global.timeout == absl::InfiniteDuration())
+                                  global.timeout = absl::Seconds(5);
+                              });
+
+  const auto usage =
+      registry.Add<UsageCommand>({"usage", "Show what you use and may use of the server"});
+  AddValue<std::string>(usage.app, "PRINCIPAL", "",
+                        "Another principal, which needs the role admin; default: yourself",
+                        ParseNotEmpty, usage.command.principal);
+
+  registry.Add<DrainCommand>(
+      {"drain", "Make the server ready to be stopped, and wait until it is", "",
+       "The most time that the running job may go on; 0 stops it at its next savepoint (default: "
+       "the "
+       "server's shutdown_grace_seconds)"},
+      [&global = registry.global()](DrainCommand& command) {
+        TakeTimeout(global, command.request);
+      });
+}
+
+}  // namespace wan::client

@@ -11,15 +11,13 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/ssl/ssl_stream.hpp>
 #include <limits>
 #include <thread>
-#include <type_traits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/calls/tls_contexts.h"
+#include "server/calls/connection_stream.h"
 #include "server/calls/worker_pool.h"
 
 namespace wan::server {
@@ -30,9 +28,6 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
-
-using PlainStream = beast::tcp_stream;
-using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 // What is read at a time of a body, and of what is dropped.
 constexpr size_t kReadBytes = size_t{64} << 10;
@@ -77,13 +72,13 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   Connection(const Shared& shared, std::shared_ptr<asio::ssl::context> tls, tcp::socket socket)
       : shared_(shared),
         tls_(std::move(tls)),
-        stream_(MakeStream(std::move(socket))),
+        stream_(MakeStream<Stream>(std::move(socket), tls_.get())),
         buffer_(std::max(2 * shared.limits.header_bytes, kReadBytes)) {}
 
   void Begin() {
     peer_ = PeerOf(Socket().socket());
     Socket().expires_after(shared_.limits.header_time);
-    if constexpr (kTls) {
+    if constexpr (kIsTls<Stream>) {
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this()](error_code error) {
                                 if (error) return;
@@ -97,15 +92,6 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
  private:
   using Parser = http::request_parser<http::string_body>;
-  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
-
-  Stream MakeStream(tcp::socket socket) {
-    if constexpr (kTls) {
-      return Stream(beast::tcp_stream(std::move(socket)), *tls_);
-    } else {
-      return Stream(std::move(socket));
-    }
-  }
 
   beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
 
@@ -288,7 +274,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   // at once would reset the connection, and the answer might be lost with it.
   void End() {
     Socket().expires_after(shared_.limits.drop_time);
-    if constexpr (kTls) {
+    if constexpr (kIsTls<Stream>) {
       stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
     } else {
       error_code ignored;
@@ -351,11 +337,10 @@ struct HttpServer::Parts {
 
   // On the server's thread.
   void Begin(tcp::socket socket) {
-    if (!tls.has_value()) {
-      Begin<PlainStream>(std::move(socket), nullptr);
-    } else if (auto context = tls->Current(); context != nullptr) {
-      Begin<TlsStream>(std::move(socket), std::move(context));
-    }
+    ChooseStream(tls, [&]<typename Stream>(std::type_identity<Stream>,
+                                           std::shared_ptr<asio::ssl::context> context) {
+      Begin<Stream>(std::move(socket), std::move(context));
+    });
   }
 
   template <typename Stream>

@@ -11,18 +11,16 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/ssl/ssl_stream.hpp>
 #include <cstdint>
 #include <limits>
 #include <list>
 #include <optional>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/calls/tls_contexts.h"
+#include "server/calls/connection_stream.h"
 
 namespace wan::server {
 namespace {
@@ -38,9 +36,6 @@ constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 // How long the server waits before it accepts again, after it had no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
-using PlainStream = beast::tcp_stream;
-using TlsStream = beast::ssl_stream<beast::tcp_stream>;
-
 // What a list of connections needs to know of one.
 class Closable {
  public:
@@ -54,12 +49,11 @@ class Closable {
 template <typename Stream>
 class Connection final : public Closable, public std::enable_shared_from_this<Connection<Stream>> {
  public:
-  // `stream` is what the stream's constructor takes: a socket, and with TLS its context, which must
-  // outlive the connection.
+  // `tls` is null for plain text.
   Connection(const prometheus::Collectable& metrics, const MetricsServerLimits& limits,
              std::shared_ptr<asio::ssl::context> tls, tcp::socket socket)
       : tls_(std::move(tls)),
-        stream_(MakeStream(std::move(socket))),
+        stream_(MakeStream<Stream>(std::move(socket), tls_.get())),
         buffer_(2 * limits.header_bytes),
         metrics_(metrics),
         limits_(limits) {
@@ -72,7 +66,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void Start() {
     // One limit for handshake and header together: bytes that trickle in do not extend it.
     Socket().expires_after(limits_.header_time);
-    if constexpr (kTls) {
+    if constexpr (kIsTls<Stream>) {
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this()](error_code error) {
                                 if (!error) self->ReadHeader();
@@ -85,16 +79,6 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void Close() override { Socket().close(); }
 
  private:
-  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
-
-  Stream MakeStream(tcp::socket socket) {
-    if constexpr (kTls) {
-      return Stream(beast::tcp_stream(std::move(socket)), *tls_);
-    } else {
-      return Stream(std::move(socket));
-    }
-  }
-
   beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
 
   void ReadHeader() {
@@ -115,7 +99,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
 
   // Tells the peer that the answer is whole.
   void End() {
-    if constexpr (kTls) {
+    if constexpr (kIsTls<Stream>) {
       stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
     } else {
       error_code ignored;
@@ -197,11 +181,10 @@ struct MetricsServer::Parts {
         return;
       }
       MakeRoom();
-      if (!tls.has_value()) {
-        Begin<PlainStream>(std::move(socket), nullptr);
-      } else if (auto made = tls->Current(); made != nullptr) {
-        Begin<TlsStream>(std::move(socket), std::move(made));
-      }
+      ChooseStream(tls, [&]<typename Stream>(std::type_identity<Stream>,
+                                             std::shared_ptr<asio::ssl::context> context) {
+        Begin<Stream>(std::move(socket), std::move(context));
+      });
       Accept();
     });
   }

@@ -1,9 +1,6 @@
 #include "server/config/settings.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -12,24 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "server/config/setting_kinds.h"
 
 namespace wan::server {
 namespace {
-
-using Values = std::vector<std::string>;
-
-absl::Status MustBe(std::string_view value, std::string_view right) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("is '", std::string(value), "'; it must be ", std::string(right)));
-}
-
-template <typename Number>
-std::optional<Number> Parsed(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 // Number of single-character changes that turn one word into another. No library that we link
 // offers this: Abseil's is internal.
@@ -48,130 +31,6 @@ size_t EditDistance(std::string_view from, std::string_view to) {
   return row[to.size()];
 }
 
-// "a", "a or b", "a, b or c".
-std::string OneOf(Values words) {
-  const std::string last = words.back();
-  words.pop_back();
-  return words.empty() ? last : absl::StrCat(absl::StrJoin(words, ", "), " or ", last);
-}
-
-// Returns the shortest text that reads back as the same number.
-std::string Shortest(double number) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof(text), number);
-  return error == std::errc() ? std::string(text, end) : std::string();
-}
-
-Setting Text(std::string_view key, std::string_view placeholder, std::string_view help,
-             std::string ServerConfig::*member,
-             std::function<absl::Status(const std::string&)> check) {
-  return {key,
-          placeholder,
-          help,
-          Setting::Form::kText,
-          [member, check = std::move(check)](const Values& values, ServerConfig& config) {
-            if (absl::Status status = check(values.front()); !status.ok()) return status;
-            config.*member = values.front();
-            return absl::OkStatus();
-          },
-          [member](const ServerConfig& config) { return Values{config.*member}; }};
-}
-
-Setting Address(std::string_view key, std::string_view help, HostPort ServerConfig::*member) {
-  return {key,
-          "HOST:PORT",
-          help,
-          Setting::Form::kText,
-          [member](const Values& values, ServerConfig& config) {
-            absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
-            if (parsed.ok()) config.*member = *parsed;
-            return parsed.status();
-          },
-          [member](const ServerConfig& config) { return Values{ToString(config.*member)}; }};
-}
-
-// An address that an empty text takes away.
-Setting OptionalAddress(std::string_view key, std::string_view help,
-                        std::optional<HostPort> ServerConfig::*member) {
-  return {key,
-          "HOST:PORT",
-          help,
-          Setting::Form::kText,
-          [member](const Values& values, ServerConfig& config) {
-            (config.*member).reset();
-            if (values.front().empty()) return absl::OkStatus();
-            absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
-            if (parsed.ok()) config.*member = *parsed;
-            return parsed.status();
-          },
-          [member](const ServerConfig& config) {
-            const std::optional<HostPort>& address = config.*member;
-            return Values{address.has_value() ? ToString(*address) : ""};
-          }};
-}
-
-Setting Integer(std::string_view key, std::string_view help, int ServerConfig::*member, int least,
-                int most) {
-  return {key,
-          "N",
-          help,
-          Setting::Form::kNumber,
-          [=](const Values& values, ServerConfig& config) {
-            const std::optional<int> number = Parsed<int>(values.front());
-            if (!number.has_value() || *number < least || *number > most) {
-              return MustBe(values.front(),
-                            absl::StrCat("a whole number from ", least, " to ", most));
-            }
-            config.*member = *number;
-            return absl::OkStatus();
-          },
-          [member](const ServerConfig& config) { return Values{absl::StrCat(config.*member)}; }};
-}
-
-Setting Seconds(std::string_view key, std::string_view help, double ServerConfig::*member,
-                double most) {
-  return {key,
-          "SECONDS",
-          help,
-          Setting::Form::kNumber,
-          [=](const Values& values, ServerConfig& config) {
-            const std::optional<double> number = Parsed<double>(values.front());
-            if (!number.has_value() || !std::isfinite(*number) || *number < 0 || *number > most) {
-              return MustBe(values.front(), absl::StrCat("a number of seconds from 0 to ", most));
-            }
-            config.*member = *number;
-            return absl::OkStatus();
-          },
-          [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
-}
-
-// A setting whose value is one of a few words.
-template <typename Value>
-Setting Choice(std::string_view key, std::string_view placeholder, std::string_view help,
-               Setting::Form form, Value ServerConfig::*member,
-               std::vector<std::pair<std::string, Value>> words) {
-  return {key,
-          placeholder,
-          help,
-          form,
-          [member, words](const Values& values, ServerConfig& config) {
-            Values known;
-            for (const auto& [word, value] : words) {
-              known.push_back(word);
-              if (word != values.front()) continue;
-              config.*member = value;
-              return absl::OkStatus();
-            }
-            return MustBe(values.front(), OneOf(known));
-          },
-          [member, words](const ServerConfig& config) {
-            for (const auto& [word, value] : words) {
-              if (value == config.*member) return Values{word};
-            }
-            return Values{};
-          }};
-}
-
 absl::Status CheckDevice(const std::string& device) {
   constexpr std::string_view kCuda = "cuda:";
   const std::string_view text = device;
@@ -187,26 +46,6 @@ absl::Status CheckDtype(const std::string& dtype) {
 
 // An empty text stands for no file.
 absl::Status CheckFile(const std::string& /*file*/) { return absl::OkStatus(); }
-
-// A list of texts, none of which is empty.
-Setting Texts(std::string_view key, std::string_view placeholder, std::string_view help,
-              std::string_view what, std::vector<std::string> ServerConfig::*member) {
-  return {key,
-          placeholder,
-          help,
-          Setting::Form::kList,
-          [=](const Values& values, ServerConfig& config) {
-            for (const std::string& text : values) {
-              if (text.empty()) {
-                return absl::InvalidArgumentError(
-                    absl::StrCat("is empty; it must name ", std::string(what)));
-              }
-            }
-            config.*member = values;
-            return absl::OkStatus();
-          },
-          [member](const ServerConfig& config) { return config.*member; }};
-}
 
 absl::Status CheckH264Preset(const std::string& preset) {
   return IsH264Preset(preset)
@@ -224,7 +63,7 @@ absl::Status CheckDataDir(const std::string& folder) {
                         : absl::OkStatus();
 }
 
-absl::Status SetModels(const Values& values, ServerConfig& config) {
+absl::Status SetModels(const SettingValues& values, ServerConfig& config) {
   std::vector<ModelSpec> models;
   std::set<std::string> names;
   for (const std::string& value : values) {
@@ -247,13 +86,13 @@ absl::Status SetModels(const Values& values, ServerConfig& config) {
   return absl::OkStatus();
 }
 
-Values GetModels(const ServerConfig& config) {
-  Values values;
+SettingValues GetModels(const ServerConfig& config) {
+  SettingValues values;
   for (const ModelSpec& model : config.models) values.push_back(model.name + "=" + model.path);
   return values;
 }
 
-absl::Status SetLoras(const Values& values, ServerConfig& config) {
+absl::Status SetLoras(const SettingValues& values, ServerConfig& config) {
   std::vector<ModelLora> loras;
   std::set<std::string> keys;
   for (const std::string& value : values) {
@@ -271,13 +110,13 @@ absl::Status SetLoras(const Values& values, ServerConfig& config) {
   return absl::OkStatus();
 }
 
-Values GetLoras(const ServerConfig& config) {
-  Values values;
+SettingValues GetLoras(const ServerConfig& config) {
+  SettingValues values;
   for (const ModelLora& lora : config.loras) values.push_back(ToString(lora));
   return values;
 }
 
-absl::Status SetShapes(const Values& values, ServerConfig& config) {
+absl::Status SetShapes(const SettingValues& values, ServerConfig& config) {
   std::vector<VideoShape> shapes;
   for (const std::string& value : values) {
     VideoShape shape;
@@ -294,8 +133,8 @@ absl::Status SetShapes(const Values& values, ServerConfig& config) {
   return absl::OkStatus();
 }
 
-Values GetShapes(const ServerConfig& config) {
-  Values values;
+SettingValues GetShapes(const ServerConfig& config) {
+  SettingValues values;
   for (const VideoShape& shape : config.warm_up_shapes) {
     values.push_back(absl::StrCat(shape.width, "x", shape.height, "x", shape.num_frames));
   }
@@ -336,49 +175,7 @@ absl::Status CheckAccess(const ServerConfig& config) {
   return absl::OkStatus();
 }
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
-
-Setting Bytes(std::string_view key, std::string_view help, uint64_t ServerConfig::*member) {
-  return {key,
-          "BYTES|GiB",
-          help,
-          Setting::Form::kNumber,
-          [member](const Values& values, ServerConfig& config) {
-            constexpr std::string_view kSuffix = "GiB";
-            constexpr double kMostGiB = 1 << 20;
-            std::string_view text = values.front();
-            const bool in_gib = text.ends_with(kSuffix);
-            if (in_gib) text.remove_suffix(kSuffix.size());
-            const std::optional<double> number = Parsed<double>(text);
-            const double unit = in_gib ? static_cast<double>(kGiB) : 1;
-            if (!number.has_value() || !(*number >= 0) || *number * unit > kMostGiB * kGiB ||
-                *number * unit != std::floor(*number * unit)) {
-              return MustBe(values.front(), "a number of bytes, or of GiB as in 24GiB; 0 is none");
-            }
-            config.*member = static_cast<uint64_t>(*number * unit);
-            return absl::OkStatus();
-          },
-          [member](const ServerConfig& config) {
-            const uint64_t bytes = config.*member;
-            if (bytes == 0 || bytes % kGiB != 0) return Values{absl::StrCat(bytes)};
-            return Values{absl::StrCat(bytes / kGiB, "GiB")};
-          }};
-}
-
-Setting Retain(std::string_view key, std::string_view help, RetentionRule RetentionPolicy::*rule) {
-  return {key,
-          "AGE|BYTES|COUNT",
-          help,
-          Setting::Form::kText,
-          [rule](const Values& values, ServerConfig& config) {
-            absl::StatusOr<RetentionRule> parsed = ParseRetentionRule(values.front());
-            if (parsed.ok()) config.retention.*rule = *parsed;
-            return parsed.status();
-          },
-          [rule](const ServerConfig& config) { return Values{ToString(config.retention.*rule)}; }};
-}
-
-absl::Status SetResidency(const Values& values, ServerConfig& config) {
+absl::Status SetResidency(const SettingValues& values, ServerConfig& config) {
   std::vector<ComponentResidency> policies;
   for (const std::string& value : values) {
     const std::optional<ComponentResidency> entry = ParseComponentResidency(value);
@@ -400,8 +197,8 @@ absl::Status SetResidency(const Values& values, ServerConfig& config) {
   return absl::OkStatus();
 }
 
-Values GetResidency(const ServerConfig& config) {
-  Values values;
+SettingValues GetResidency(const ServerConfig& config) {
+  SettingValues values;
   for (const ComponentResidency& entry : config.residency_policies) {
     values.push_back(absl::StrCat(std::string(NameOf(entry.component)), "=",
                                   std::string(ResidencyPolicyName(entry.policy))));
@@ -412,28 +209,34 @@ Values GetResidency(const ServerConfig& config) {
 std::vector<Setting> MakeSettings() {
   using C = ServerConfig;
   return {
-      Address("listen", "address where gRPC listens; port 0 takes a free port", &C::listen),
-      OptionalAddress("admin_listen",
-                      "address of its own for ModelManagement and Administration, which --listen "
-                      "does not serve then; unset: none",
-                      &C::admin_listen),
-      OptionalAddress("http_listen", "address where the OpenAI video API listens; unset: it is off",
-                      &C::http_listen),
-      Address("metrics_listen",
-              "address where Prometheus' /metrics listens; port 0 takes a free port",
-              &C::metrics_listen),
-      Text("tls_cert", "FILE", "PEM file of the server's certificate and its chain; unset: no TLS",
-           &C::tls_cert, CheckFile),
-      Text("tls_key", "FILE", "PEM file of the certificate's private key", &C::tls_key, CheckFile),
-      Text("tls_client_ca", "FILE",
-           "PEM file of the authorities whose client certificates every connection must have",
-           &C::tls_client_ca, CheckFile),
-      Text("auth_tokens", "FILE", "file of principals; wanserve token writes it", &C::auth_tokens,
-           CheckFile),
-      Text("quotas", "FILE",
-           "file of how much each principal may use (docs/quotas.md); unset: nothing is limited",
-           &C::quotas, CheckFile),
-      Choice<ClientCertificateRole>(
+      AddressSetting("listen", "address where gRPC listens; port 0 takes a free port", &C::listen),
+      OptionalAddressSetting(
+          "admin_listen",
+          "address of its own for ModelManagement and Administration, which --listen "
+          "does not serve then; unset: none",
+          &C::admin_listen),
+      OptionalAddressSetting("http_listen",
+                             "address where the OpenAI video API listens; unset: it is off",
+                             &C::http_listen),
+      AddressSetting("metrics_listen",
+                     "address where Prometheus' /metrics listens; port 0 takes a free port",
+                     &C::metrics_listen),
+      TextSetting("tls_cert", "FILE",
+                  "PEM file of the server's certificate and its chain; unset: no TLS", &C::tls_cert,
+                  CheckFile),
+      TextSetting("tls_key", "FILE", "PEM file of the certificate's private key", &C::tls_key,
+                  CheckFile),
+      TextSetting(
+          "tls_client_ca", "FILE",
+          "PEM file of the authorities whose client certificates every connection must have",
+          &C::tls_client_ca, CheckFile),
+      TextSetting("auth_tokens", "FILE", "file of principals; wanserve token writes it",
+                  &C::auth_tokens, CheckFile),
+      TextSetting(
+          "quotas", "FILE",
+          "file of how much each principal may use (docs/quotas.md); unset: nothing is limited",
+          &C::quotas, CheckFile),
+      ChoiceSetting<ClientCertificateRole>(
           "client_certificate_role", "none|viewer|user|admin",
           "role of client certificates whose subject is not in auth_tokens", Setting::Form::kText,
           &C::client_certificate_role,
@@ -441,51 +244,63 @@ std::vector<Setting> MakeSettings() {
            {"viewer", ClientCertificateRole::kViewer},
            {"user", ClientCertificateRole::kUser},
            {"admin", ClientCertificateRole::kAdmin}}),
-      Choice<bool>("insecure", "true|false",
-                   "serve everybody who reaches the port, without authentication, on any address",
-                   Setting::Form::kNumber, &C::insecure, {{"true", true}, {"false", false}}),
-      Choice<ServiceAccess>("health_access", "public|authenticated|off",
-                            "who may ask for health where callers are authenticated",
-                            Setting::Form::kText, &C::health_access, ServiceAccessWords()),
-      Choice<ServiceAccess>("reflection_access", "public|authenticated|off",
-                            "who may use reflection where callers are authenticated",
-                            Setting::Form::kText, &C::reflection_access, ServiceAccessWords()),
-      Text("audit_log", "FILE", "file of the audit log; unset: its entries are lines of the log",
-           &C::audit_log, CheckFile),
-      Texts("model_roots", "DIR",
-            "LoadModel reads below these folders only; unset: anywhere while only this machine "
-            "reaches the server, else nowhere",
-            "a folder", &C::model_roots),
-      Texts("webhook_hosts", "HOST[:PORT]",
-            "hosts to which ends of jobs may be reported; unset: there are no webhooks", "a host",
-            &C::webhook_hosts),
-      Text("webhook_secret", "FILE", "file of the secret that signs webhooks: whsec_ and base64",
-           &C::webhook_secret, CheckFile),
-      Choice<bool>("webhook_http", "true|false", "webhooks may go over http as well as https",
-                   Setting::Form::kNumber, &C::webhook_http, {{"true", true}, {"false", false}}),
-      Choice<bool>("webhook_private", "true|false",
-                   "webhooks may go to addresses of private networks and of this machine",
-                   Setting::Form::kNumber, &C::webhook_private, {{"true", true}, {"false", false}}),
-      Integer("max_connections",
-              "most open connections of the gRPC port; 0: three quarters of the file descriptors",
-              &C::max_connections, 0, 1'000'000),
-      Integer("max_connections_per_address",
-              "most of these from one address; never more than half of all",
-              &C::max_connections_per_address, 1, 1'000'000),
-      Text("data_dir", "DIR",
-           "folder of jobs, events and videos; only one server at a time can use it", &C::data_dir,
-           CheckDataDir),
-      Bytes("disk_reserve",
-            "bytes of data_dir's disk that new jobs leave free beside what accepted jobs need",
-            &C::disk_reserve),
-      Retain("retain_completed",
-             "keep completed jobs so long, so many bytes of them, or so many, for example "
-             "30d,200GiB; unset: all",
-             &RetentionPolicy::completed),
-      Retain("retain_failed", "the same for failed jobs", &RetentionPolicy::failed),
-      Retain("retain_cancelled", "the same for cancelled jobs", &RetentionPolicy::cancelled),
-      Retain("retain_artifacts", "the same for the files of completed jobs, whose jobs stay",
-             &RetentionPolicy::artifacts),
+      ChoiceSetting<bool>(
+          "insecure", "true|false",
+          "serve everybody who reaches the port, without authentication, on any address",
+          Setting::Form::kNumber, &C::insecure, {{"true", true}, {"false", false}}),
+      ChoiceSetting<ServiceAccess>("health_access", "public|authenticated|off",
+                                   "who may ask for health where callers are authenticated",
+                                   Setting::Form::kText, &C::health_access, ServiceAccessWords()),
+      ChoiceSetting<ServiceAccess>("reflection_access", "public|authenticated|off",
+                                   "who may use reflection where callers are authenticated",
+                                   Setting::Form::kText, &C::reflection_access,
+                                   ServiceAccessWords()),
+      TextSetting("audit_log", "FILE",
+                  "file of the audit log; unset: its entries are lines of the log", &C::audit_log,
+                  CheckFile),
+      TextsSetting(
+          "model_roots", "DIR",
+          "LoadModel reads below these folders only; unset: anywhere while only this machine "
+          "reaches the server, else nowhere",
+          "a folder", &C::model_roots),
+      TextsSetting("webhook_hosts", "HOST[:PORT]",
+                   "hosts to which ends of jobs may be reported; unset: there are no webhooks",
+                   "a host", &C::webhook_hosts),
+      TextSetting("webhook_secret", "FILE",
+                  "file of the secret that signs webhooks: whsec_ and base64", &C::webhook_secret,
+                  CheckFile),
+      ChoiceSetting<bool>("webhook_http", "true|false",
+                          "webhooks may go over http as well as https", Setting::Form::kNumber,
+                          &C::webhook_http, {{"true", true}, {"false", false}}),
+      ChoiceSetting<bool>("webhook_private", "true|false",
+                          "webhooks may go to addresses of private networks and of this machine",
+                          Setting::Form::kNumber, &C::webhook_private,
+                          {{"true", true}, {"false", false}}),
+      IntegerSetting(
+          "max_connections",
+          "most open connections of the gRPC port; 0: three quarters of the file descriptors",
+          &C::max_connections, 0, 1'000'000),
+      IntegerSetting("max_connections_per_address",
+                     "most of these from one address; never more than half of all",
+                     &C::max_connections_per_address, 1, 1'000'000),
+      TextSetting("data_dir", "DIR",
+                  "folder of jobs, events and videos; only one server at a time can use it",
+                  &C::data_dir, CheckDataDir),
+      BytesSetting(
+          "disk_reserve",
+          "bytes of data_dir's disk that new jobs leave free beside what accepted jobs need",
+          &C::disk_reserve),
+      RetentionSetting(
+          "retain_completed",
+          "keep completed jobs so long, so many bytes of them, or so many, for example "
+          "30d,200GiB; unset: all",
+          &RetentionPolicy::completed),
+      RetentionSetting("retain_failed", "the same for failed jobs", &RetentionPolicy::failed),
+      RetentionSetting("retain_cancelled", "the same for cancelled jobs",
+                       &RetentionPolicy::cancelled),
+      RetentionSetting("retain_artifacts",
+                       "the same for the files of completed jobs, whose jobs stay",
+                       &RetentionPolicy::artifacts),
       {"models", "NAME=PATH",
        "models to load: the name that requests use, and a checkpoint's folder or "
        "synthetic:ti2v-5b; unset: the demo model",
@@ -494,64 +309,70 @@ std::vector<Setting> MakeSettings() {
        "LoRAs that requests may use: a safetensors file or a folder that PEFT wrote; @high or "
        "@low chooses one of two experts",
        Setting::Form::kMap, SetLoras, GetLoras},
-      Text("device", "cpu|cuda:N", "device that runs the models", &C::device, CheckDevice),
-      Text("dtype", "fp32|bf16",
-           "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &C::dtype,
-           CheckDtype),
-      Text("vae_precision", "fp32|tf32|fp16|bf16",
-           "precision in which the video autoencoder computes, unless a request states one; "
-           "unset: fp32 with dtype fp32, else fp16",
-           &C::vae_precision, CheckVaePrecision),
-      Choice<bool>("record_forwards", "true|false",
-                   "replay recorded forwards of videos that are so small that a GPU waits for "
-                   "launches; the results have the same bits",
-                   Setting::Form::kNumber, &C::record_forwards, {{"true", true}, {"false", false}}),
-      Text("h264_preset", "ultrafast|superfast|veryfast|faster|fast",
-           "libx264's preset for MP4 files: faster ones leave the processors more time",
-           &C::h264_preset, CheckH264Preset),
-      Integer("h264_crf", "constant rate factor of MP4 files: lower is better and larger",
-              &C::h264_crf, kBestH264Crf, kWorstH264Crf),
-      Integer("cpu_threads",
-              "number of threads that compute one operator on the CPU; 0: one for each core",
-              &C::cpu_threads, 0, 4096),
-      Bytes("device_memory_limit",
-            "most device memory that the process uses, for example 24GiB; 0: all that is free",
-            &C::device_memory_limit),
-      Choice<bool>("gpm", "true|false",
-                   "measure SM activity with the driver's GPM counters (Hopper and later); false: "
-                   "report NVML's utilisation instead",
-                   Setting::Form::kNumber, &C::gpm, {{"true", true}, {"false", false}}),
+      TextSetting("device", "cpu|cuda:N", "device that runs the models", &C::device, CheckDevice),
+      TextSetting("dtype", "fp32|bf16",
+                  "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &C::dtype,
+                  CheckDtype),
+      TextSetting("vae_precision", "fp32|tf32|fp16|bf16",
+                  "precision in which the video autoencoder computes, unless a request states one; "
+                  "unset: fp32 with dtype fp32, else fp16",
+                  &C::vae_precision, CheckVaePrecision),
+      ChoiceSetting<bool>(
+          "record_forwards", "true|false",
+          "replay recorded forwards of videos that are so small that a GPU waits for "
+          "launches; the results have the same bits",
+          Setting::Form::kNumber, &C::record_forwards, {{"true", true}, {"false", false}}),
+      TextSetting("h264_preset", "ultrafast|superfast|veryfast|faster|fast",
+                  "libx264's preset for MP4 files: faster ones leave the processors more time",
+                  &C::h264_preset, CheckH264Preset),
+      IntegerSetting("h264_crf", "constant rate factor of MP4 files: lower is better and larger",
+                     &C::h264_crf, kBestH264Crf, kWorstH264Crf),
+      IntegerSetting("cpu_threads",
+                     "number of threads that compute one operator on the CPU; 0: one for each core",
+                     &C::cpu_threads, 0, 4096),
+      BytesSetting(
+          "device_memory_limit",
+          "most device memory that the process uses, for example 24GiB; 0: all that is free",
+          &C::device_memory_limit),
+      ChoiceSetting<bool>(
+          "gpm", "true|false",
+          "measure SM activity with the driver's GPM counters (Hopper and later); false: "
+          "report NVML's utilisation instead",
+          Setting::Form::kNumber, &C::gpm, {{"true", true}, {"false", false}}),
       {"residency_policies", "COMPONENT=POLICY",
        "where the weights of text_encoder, transformer, transformer_2 or vae live: auto, resident, "
        "host, stream, disk or cpu; unset: auto",
        Setting::Form::kMap, SetResidency, GetResidency},
-      Seconds(
+      SecondsSetting(
           "heartbeat_interval",
           "send a heartbeat over a stream that has carried nothing for so many seconds; 0: never",
           &C::heartbeat_interval, 86'400),
-      Seconds(
+      SecondsSetting(
           "caller_grace",
           "how long a job of Generate with a request_id goes on without its caller, who may take "
           "it up again",
           &C::caller_grace, 86'400),
-      Integer("queue_capacity", "most jobs that may wait", &C::queue_capacity, 1, 1'000'000),
-      Integer("max_attempts",
-              "a job ends as FAILED after this many attempts that took the process or the device "
-              "with them",
-              &C::max_attempts, 1, 100),
-      Seconds("checkpoint_interval",
-              "seconds of work after which a job's state is kept, to go on from there after a "
-              "restart; 0: after every step",
-              &C::checkpoint_interval, 86'400),
-      Integer("preempt_priority_gap",
-              "a job takes over from the running one at the end of a step if its priority is "
-              "higher by this much; 0: never",
-              &C::preempt_priority_gap, 0, 200),
-      Choice<bool>("warm_up", "true|false", "run each model once before it counts as ready",
-                   Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
+      IntegerSetting("queue_capacity", "most jobs that may wait", &C::queue_capacity, 1, 1'000'000),
+      IntegerSetting(
+          "max_attempts",
+          "a job ends as FAILED after this many attempts that took the process or the device "
+          "with them",
+          &C::max_attempts, 1, 100),
+      SecondsSetting(
+          "checkpoint_interval",
+          "seconds of work after which a job's state is kept, to go on from there after a "
+          "restart; 0: after every step",
+          &C::checkpoint_interval, 86'400),
+      IntegerSetting(
+          "preempt_priority_gap",
+          "a job takes over from the running one at the end of a step if its priority is "
+          "higher by this much; 0: never",
+          &C::preempt_priority_gap, 0, 200),
+      ChoiceSetting<bool>("warm_up", "true|false", "run each model once before it counts as ready",
+                          Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
       {"warm_up_shapes", "WxHxFRAMES", "sizes of the warm-up run; unset: one small video",
        Setting::Form::kList, SetShapes, GetShapes},
-      Choice<ShutdownMode>(
+      ChoiceSetting<ShutdownMode>(
           "shutdown_mode", "auto|finish|requeue",
           "what happens to the running job at SIGTERM: it may finish within the grace time, it "
           "stops and goes on after the restart, or whichever of the two costs less (auto)",
@@ -559,21 +380,22 @@ std::vector<Setting> MakeSettings() {
           {{"auto", ShutdownMode::kAuto},
            {"finish", ShutdownMode::kFinish},
            {"requeue", ShutdownMode::kRequeue}}),
-      Seconds("shutdown_grace_seconds", "most seconds that shutdown_mode auto and finish wait",
-              &C::shutdown_grace_seconds, 86'400),
-      Seconds(
+      SecondsSetting("shutdown_grace_seconds",
+                     "most seconds that shutdown_mode auto and finish wait",
+                     &C::shutdown_grace_seconds, 86'400),
+      SecondsSetting(
           "device_lost_grace_seconds",
           "seconds in which a server that lost its device still answers before it exits with 75",
           &C::device_lost_grace_seconds, 3'600),
-      Choice<LogLevel>("log_level", "debug|info|warning|error", "lowest level that is logged",
-                       Setting::Form::kText, &C::log_level,
-                       {{"debug", LogLevel::kDebug},
-                        {"info", LogLevel::kInfo},
-                        {"warning", LogLevel::kWarning},
-                        {"error", LogLevel::kError}}),
-      Choice<LogFormat>("log_format", "json|text", "format of the log's lines",
-                        Setting::Form::kText, &C::log_format,
-                        {{"json", LogFormat::kJson}, {"text", LogFormat::kText}}),
+      ChoiceSetting<LogLevel>("log_level", "debug|info|warning|error",
+                              "lowest level that is logged", Setting::Form::kText, &C::log_level,
+                              {{"debug", LogLevel::kDebug},
+                               {"info", LogLevel::kInfo},
+                               {"warning", LogLevel::kWarning},
+                               {"error", LogLevel::kError}}),
+      ChoiceSetting<LogFormat>("log_format", "json|text", "format of the log's lines",
+                               Setting::Form::kText, &C::log_format,
+                               {{"json", LogFormat::kJson}, {"text", LogFormat::kText}}),
   };
 }
 

@@ -50,6 +50,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
                     [&](int32_t value) { request.set_num_frames(value); });
   AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
                     [&](int32_t value) { request.set_fps(value); });
+  AddValue<int32_t>(app, "--crf", "N",
+                    "Quality of the MP4 file, 1 (best, largest) to 51 (default: the server's)",
+                    ParseInt32, [&](int32_t value) { request.set_h264_crf(value); });
   AddValue<int32_t>(app, "--steps", "N", "Number of denoising steps", ParseInt32,
                     [&](int32_t value) { request.set_steps(value); });
   AddValue<std::vector<double>>(

@@ -40,6 +40,7 @@ struct GenerationRequest {
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
   std::optional<VaePrecision> vae_precision;  // unset: the engine's
+  std::optional<int> h264_crf;                // of the MP4 file; unset: the engine's
   int preview_interval = 0;                   // steps between previews; 0: no previews
   std::vector<LoraScale> loras;               // registered with the model; merged in this order
 };

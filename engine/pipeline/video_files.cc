@@ -70,12 +70,13 @@ absl::Status VideoFiles::WriteLatents(const at::Tensor& latents) {
 
 absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriters(
     const H264Options& h264) {
+  const H264Options options{h264.preset, plan_.request.h264_crf.value_or(h264.crf)};
   std::vector<std::unique_ptr<VideoWriter>> writers;
   for (const OutputFile& output : outputs_) {
     if (output.kind == OutputKind::kLatents || lost_.contains(&output)) continue;
     absl::StatusOr<std::unique_ptr<VideoWriter>> writer =
         OpenVideoWriter(output.kind, output.path,
-                        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, h264});
+                        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, options});
     if (!writer.ok()) {
       if (absl::Status status = GoOnWithout(output, writer.status()); !status.ok()) return status;
     } else if (IsOptional(output)) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/h264.h"
 #include "engine/api/stage.h"
 #include "engine/media/image_resize.h"
 #include "engine/models/wan/transformer_cost.h"
@@ -114,6 +115,7 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
 void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
                    Violations& violations) {
   violations.CheckRange("fps", *request.fps, 1, 120);
+  violations.CheckRange("h264_crf", *request.h264_crf, kBestH264Crf, kWorstH264Crf);
   violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
   const auto experts = family.experts.size();
   if (request.guidance_scale.size() > experts) {
@@ -270,6 +272,7 @@ GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& 
   if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
   if (request.outputs.empty()) request.outputs = defaults.outputs;
   if (!request.vae_precision) request.vae_precision = defaults.vae_precision;
+  if (!request.h264_crf) request.h264_crf = defaults.h264_crf;
   return request;
 }
 

@@ -41,6 +41,7 @@ GenerationRequest PlannedModel::Defaults() const {
   defaults.solver = own.solver.value_or(std::string(sampling.solver));
   defaults.outputs = {OutputKind::kMp4};
   defaults.vae_precision = vae_precision;
+  defaults.h264_crf = h264_crf;
   return defaults;
 }
 

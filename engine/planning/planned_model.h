@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/api/generation.h"
+#include "engine/api/h264.h"
 #include "engine/api/residency.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/planning/lora_memory.h"
@@ -39,6 +40,7 @@ struct PlannedModel {
   std::vector<PlannedComponent> components;
   int64_t element_bytes = 4;  // size of the dtype in which transformers and text encoder compute
   VaePrecision vae_precision = VaePrecision::kFp32;  // of requests that do not state one
+  int h264_crf = H264Options().crf;                  // of requests that do not state one
   std::vector<PlannedLora> loras;
   // Whether the device has the kernels of engine/ops/fused_convolution.h for the autoencoder.
   bool fuses_convolutions = false;

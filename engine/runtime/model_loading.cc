@@ -184,6 +184,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   planned = PlanCheckpoint(checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)),
                            options.residency);
   planned.vae_precision = options.vae_precision;
+  planned.h264_crf = options.h264.crf;
   planned.records_forwards = options.graphs != nullptr;
   planned.fuses_convolutions = planned.components.back().policy != ResidencyPolicy::kCpu &&
                                HasFusedConvolutions(options.device);

@@ -89,6 +89,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   result.size_is_exact = request.exact_size();
   if (request.has_num_frames()) result.num_frames = request.num_frames();
   if (request.has_fps()) result.fps = request.fps();
+  if (request.has_h264_crf()) result.h264_crf = request.h264_crf();
   if (request.has_steps()) result.steps = request.steps();
   result.guidance_scale.assign(request.guidance_scale().begin(), request.guidance_scale().end());
   if (request.has_shift()) result.shift = request.shift();
@@ -122,6 +123,7 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   result.set_exact_size(request.size_is_exact);
   if (request.num_frames) result.set_num_frames(*request.num_frames);
   if (request.fps) result.set_fps(*request.fps);
+  if (request.h264_crf) result.set_h264_crf(*request.h264_crf);
   if (request.steps) result.set_steps(*request.steps);
   result.mutable_guidance_scale()->Add(request.guidance_scale.begin(),
                                        request.guidance_scale.end());

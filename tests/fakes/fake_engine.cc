@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/api/h264.h"
 
 namespace wan::fakes {
 namespace {
@@ -63,6 +64,9 @@ std::vector<FieldViolation> Check(const GenerationRequest& request, const ModelD
             (*request.num_frames > 0 && *request.num_frames % model.temporal_stride == 1),
         "num_frames", absl::StrCat("must be 4n + 1, got ", request.num_frames.value_or(0)));
   check(!request.fps || (*request.fps >= 1 && *request.fps <= 120), "fps", "must be 1 to 120");
+  check(!request.h264_crf ||
+            (*request.h264_crf >= kBestH264Crf && *request.h264_crf <= kWorstH264Crf),
+        "h264_crf", "must be 1 to 51");
   check(!request.steps || (*request.steps >= 1 && *request.steps <= 1000), "steps",
         "must be 1 to 1000");
   check(request.guidance_scale.size() <= 1, "guidance_scale", "takes one value");
@@ -84,6 +88,7 @@ GenerationRequest Resolve(const GenerationRequest& request, const GenerationRequ
   if (!resolved.height) resolved.height = defaults.height;
   if (!resolved.num_frames) resolved.num_frames = defaults.num_frames;
   if (!resolved.fps) resolved.fps = defaults.fps;
+  if (!resolved.h264_crf) resolved.h264_crf = H264Options().crf;
   if (!resolved.steps) resolved.steps = defaults.steps;
   if (resolved.guidance_scale.empty()) resolved.guidance_scale = defaults.guidance_scale;
   if (!resolved.shift) resolved.shift = defaults.shift;

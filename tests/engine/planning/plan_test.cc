@@ -73,12 +73,28 @@ TEST(PlanTest, NegativeSeedIsDrawn) {
   EXPECT_EQ(Plan(request)->request.seed, 0);
 }
 
+TEST(PlanTest, TheRateFactorIsTheRequestsElseTheServers) {
+  PlannedModel model = RealModel();
+  model.h264_crf = 22;
+  GenerationRequest request = TextRequest();
+  EXPECT_EQ(PlanOn(model, request)->request.h264_crf, 22);
+  for (const int crf : {kBestH264Crf, kWorstH264Crf}) {
+    request.h264_crf = crf;
+    EXPECT_EQ(PlanOn(model, request)->request.h264_crf, crf);
+  }
+  for (const int crf : {kBestH264Crf - 1, kWorstH264Crf + 1}) {
+    request.h264_crf = crf;
+    EXPECT_THAT(FieldsOf(PlanOn(model, request).status()), testing::ElementsAre("h264_crf"));
+  }
+}
+
 TEST(PlanTest, EveryViolationIsNamedAtOnce) {
   GenerationRequest request = TextRequest();
   request.width = 100;
   request.height = 8192;
   request.num_frames = 6;
   request.fps = 0;
+  request.h264_crf = 52;
   request.steps = 1001;
   request.guidance_scale = {std::numeric_limits<double>::quiet_NaN(), 3};
   request.shift = 0;
@@ -93,10 +109,11 @@ TEST(PlanTest, EveryViolationIsNamedAtOnce) {
   const auto plan = PlanOn(model, request, inspected);
   ASSERT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(FieldsOf(plan.status()),
-              testing::UnorderedElementsAre(
-                  "prompt", "negative_prompt", "width", "height", "num_frames", "fps", "steps",
-                  "guidance_scale", "guidance_scale[0]", "shift", "solver", "preview_interval",
-                  "loras[1].name", "loras[1].scale", "loras[2].name", "loras[2].scale"));
+              testing::UnorderedElementsAre("prompt", "negative_prompt", "width", "height",
+                                            "num_frames", "fps", "h264_crf", "steps",
+                                            "guidance_scale", "guidance_scale[0]", "shift",
+                                            "solver", "preview_interval", "loras[1].name",
+                                            "loras[1].scale", "loras[2].name", "loras[2].scale"));
   EXPECT_THAT(
       std::string(plan.status().message()),
       testing::HasSubstr("'nobody' is not a LoRA of model 'm', whose LoRAs are: light, style"));

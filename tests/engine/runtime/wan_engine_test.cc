@@ -13,6 +13,7 @@
 
 #include "engine/api/engine_factory.h"
 #include "engine/api/errors.h"
+#include "engine/api/h264.h"
 #include "engine/api/recorder.h"
 #include "engine/media/image_decode.h"
 #include "engine/media/image_encode.h"
@@ -135,6 +136,22 @@ TEST_F(WanEngineTest, GeneratesEveryKindOfFileAndEveryStage) {
   std::vector<std::string> planned;
   for (const StagePlan& stage : plan->stages) planned.push_back(NameOf(stage.stage));
   EXPECT_THAT(sink_.stages, testing::UnorderedElementsAreArray(planned));
+}
+
+TEST_F(WanEngineTest, ARequestChoosesTheQualityOfItsMp4) {
+  Load();
+  const auto size_with = [&](std::optional<int> crf) {
+    GenerationRequest request = SmallRequest();
+    request.h264_crf = crf;
+    GenerationObserver observer;
+    const std::vector<OutputFile> outputs = {{OutputKind::kMp4, folder_ / "video.mp4"}};
+    EXPECT_TRUE(engine_->Generate(*engine_->Plan(request), outputs, *recorder_, observer, {}).ok());
+    return std::filesystem::file_size(outputs[0].path);
+  };
+  const uintmax_t usual = size_with(std::nullopt);
+  EXPECT_EQ(size_with(H264Options().crf), usual);
+  EXPECT_GT(size_with(kBestH264Crf), usual);
+  EXPECT_LT(size_with(kWorstH264Crf), usual);
 }
 
 TEST_F(WanEngineTest, LatentsAloneAreNotDecoded) {

@@ -95,9 +95,19 @@ TEST(ConvertTest, ModelsShowTheirLoras) {
 TEST(ConvertTest, UnsetFieldsStayUnset) {
   const GenerationRequest engine = ToEngineRequest({}, nullptr);
   EXPECT_FALSE(engine.negative_prompt || engine.width || engine.height || engine.num_frames ||
-               engine.fps || engine.steps || engine.shift || engine.seed);
+               engine.fps || engine.h264_crf || engine.steps || engine.shift || engine.seed);
   EXPECT_TRUE(engine.solver.empty() && engine.outputs.empty() && engine.guidance_scale.empty());
   EXPECT_EQ(ToProto(engine).DebugString(), "");
+}
+
+TEST(ConvertTest, TheRateFactorPassesBothWays) {
+  wan::v1::GenerationRequest request;
+  request.set_h264_crf(0);
+  EXPECT_EQ(ToEngineRequest(request, nullptr).h264_crf, 0) << "planning refuses it, and says why";
+  request.set_h264_crf(23);
+  const GenerationRequest engine = ToEngineRequest(request, nullptr);
+  EXPECT_EQ(engine.h264_crf, 23);
+  EXPECT_EQ(ToProto(engine).h264_crf(), 23);
 }
 
 TEST(ConvertTest, EveryVaePrecisionHasItsOwnValue) {

@@ -129,14 +129,16 @@ TEST_F(ReceiptTest, GoesWithItsJob) {
   EXPECT_TRUE(absl::IsNotFound(service_->Receipt(name).status()));
 }
 
-TEST_F(ReceiptTest, ItsRequestMakesTheSameSizeAgain) {
+TEST_F(ReceiptTest, ItsRequestMakesTheSameSizeAndFileAgain) {
   Open();
   wan::v1::GenerationRequest request = Request();
+  request.set_h264_crf(30);
   request.set_image("PNG tall image");
   const std::string name = Create(request);
   RunToEnd(name);
   wan::v1::GenerationRequest again = Receipt(name).request();
   EXPECT_TRUE(again.exact_size());
+  EXPECT_EQ(again.h264_crf(), 30);
   EXPECT_EQ(again.width(), 32);
   EXPECT_EQ(again.height(), 64) << "the image made it so";
   again.set_image("PNG tall image");

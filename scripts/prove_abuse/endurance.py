@@ -297,7 +297,7 @@ def image_bombs(scale):
 
 def mixed_load(scale):
     """jobs, watches, lists, downloads, cancels, wrong requests and scrapes at once for the given minutes: no call ends
-    badly, and after the first fifth memory grows by less than 10 % and 64 MiB"""
+    badly, and after the first fifth memory grows by less than 10 % and 64 MiB, and descriptors and threads by less than 32"""
     end = time.monotonic() + scale.minutes * 60
     bad, calls = [], itertools.count()
     names = []
@@ -339,16 +339,21 @@ def mixed_load(scale):
         for thread in threads:
             thread.start()
         time.sleep(scale.minutes * 60 / 5)
-        early = max(target.memory() for _ in range(10) if not time.sleep(0.2))
+        samples = [(target.memory(), target.open_descriptors(), target.threads()) for _ in range(10) if not time.sleep(0.2)]
+        early, descriptors, threads_then = (max(column) for column in zip(*samples))
         for thread in threads:
             thread.join()
         expect(not bad, f"a call ended with {bad[:1]}")
         late = target.memory()
         expect(late <= early * 1.1 + 64 * MIB, f"memory went from {early / MIB:.0f} to {late / MIB:.0f} MiB")
+        open_now, threads_now = target.open_descriptors(), target.threads()
+        expect(open_now < descriptors + 32, f"descriptors went from {descriptors} to {open_now}")
+        expect(threads_now < threads_then + 32, f"threads went from {threads_then} to {threads_now}")
         for name in names:
             target.await_end(name, 120)
         target.expect_healthy()
-        return f"{next(calls)} calls, {len(names)} jobs in {scale.minutes:g} min, memory {early / MIB:.0f} to {late / MIB:.0f} MiB"
+        return (f"{next(calls)} calls, {len(names)} jobs in {scale.minutes:g} min, memory {early / MIB:.0f} to {late / MIB:.0f} MiB, "
+                f"descriptors {descriptors} to {open_now}, threads {threads_then} to {threads_now}")
 
 
 ATTACKS = {

@@ -218,5 +218,8 @@ class Server:
     def open_descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
     def log_lines(self):
         return self.log.read_text(errors="replace").splitlines() if self.log.exists() else []

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/device/work_gate.h"
+#include "engine/group/communicator.h"
 
 namespace wan {
 
@@ -74,6 +75,18 @@ class VideoTransformer {
   virtual void RecordForwards(bool) {}
   // Returns the device memory that recorded forwards hold, in bytes.
   virtual int64_t RecordedBytes() const { return 0; }
+};
+
+// A transformer that can compute a forward together with others.
+class RankTransformer : public VideoTransformer {
+ public:
+  // Lets later forwards compute together with other ranks, which hold the same weights and get the
+  // same inputs: each computes a part of the tokens, and all return the same flow. `peers` must
+  // have no more ranks than there are tokens, and live until another call; ranks beyond the number
+  // of heads have none in the self-attention. Null, as at first: forwards are computed alone. The
+  // gate of a shared forward must not stop by itself, because the ranks agree on a stop
+  // (communicator.h).
+  virtual void ShareTokens(Communicator* peers) = 0;
 };
 
 }  // namespace wan

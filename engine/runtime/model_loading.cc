@@ -154,8 +154,8 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
 
 // Each Load function names file and tensor of what is wrong; this adds the component and moves
 // the result.
-template <typename Part>
-absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Part>> loaded,
+template <typename Loaded, typename Part>
+absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>> loaded,
                   std::unique_ptr<Part>& slot) {
   if (!loaded.ok()) {
     return absl::Status(loaded.status().code(),

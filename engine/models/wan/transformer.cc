@@ -14,8 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/models/wan/block_gate.h"
 #include "engine/models/wan/forward_graphs.h"
 #include "engine/models/wan/patches.h"
+#include "engine/models/wan/shared_tokens.h"
 #include "engine/models/wan/timestep_rows.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/transformer_weights.h"
@@ -95,37 +97,7 @@ at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::Sc
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
 
-// Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
-// long as a stop may take; blocks of short ones are passed once, since there launches count.
-class BlockGate {
- public:
-  BlockGate(const WorkGate& gate, const BlockFlops& flops) : gate_(gate), flops_(flops) {}
-
-  // Between two parts of the self-attention of a very long video. One kernel of it would take
-  // longer than a stop may take.
-  absl::Status AfterAttentionPart(double flops) {
-    passed_ += flops;
-    return gate_.Pass(flops);
-  }
-  absl::Status AfterSelfAttention() {
-    if (!IsSplit() && passed_ == 0) return absl::OkStatus();
-    return gate_.Pass(flops_.self_attention - std::exchange(passed_, 0));
-  }
-  absl::Status AfterFeedForward() const {
-    return gate_.Pass(IsSplit() ? flops_.rest : flops_.self_attention + flops_.rest);
-  }
-
- private:
-  bool IsSplit() const {
-    return flops_.self_attention + flops_.rest > WorkGate::kFlopsBetweenMarks;
-  }
-
-  const WorkGate& gate_;
-  const BlockFlops flops_;
-  double passed_ = 0;  // of this block's self-attention
-};
-
-class WanTransformer final : public VideoTransformer {
+class WanTransformer final : public RankTransformer {
  public:
   WanTransformer(const TransformerConfig& config, const AttentionLimits& attention_limits,
                  std::shared_ptr<DeviceGraphRecorder> recorder, WeightLoader& loader)
@@ -147,6 +119,8 @@ class WanTransformer final : public VideoTransformer {
     if (!records_ && graphs_ != nullptr) graphs_->Release();
   }
   int64_t RecordedBytes() const override { return graphs_ == nullptr ? 0 : graphs_->Bytes(); }
+
+  void ShareTokens(Communicator* peers) override { peers_ = peers; }
 
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
       std::span<const at::Tensor> contexts, const WorkGate& gate) override;
@@ -175,10 +149,12 @@ class WanTransformer final : public VideoTransformer {
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
-  absl::Status SelfAttention(const TransformerBlockWeights& block, int64_t batch,
-                             const at::Tensor& rotary, Activations& acts, BlockGate& gate) const;
-  // Of the packed product `heads`, [B, n, 3, heads, head_dim]. Passes the gate between its parts,
-  // if it has more than one.
+  // `rotary` has a row for each of this rank's tokens.
+  absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
+                             int64_t batch, const at::Tensor& rotary, Activations& acts,
+                             BlockGate& gate) const;
+  // Of queries, keys and values side by side, [B, n, 3, heads, head_dim]. Passes the gate between
+  // its parts, if it has more than one.
   absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts) const;
@@ -192,6 +168,7 @@ class WanTransformer final : public VideoTransformer {
   const int64_t weight_bytes_;
   const std::unique_ptr<ForwardGraphs> graphs_;  // null: nothing can be recorded
   bool records_ = false;
+  Communicator* peers_ = nullptr;  // null: this rank computes forwards alone
 
   // The tables that the latest prepared texts share, as long as these live.
   std::weak_ptr<TokenTables> tables_;
@@ -281,7 +258,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   inputs.rotary = RotaryOf(grid, conditioning->tables());
 
   const double flops = TransformerForwardFlops(config_, tokens, batch);
-  if (!records_ || flops > kMostGraphedFlops || !weights_.memory->IsUp()) {
+  if (!records_ || peers_ != nullptr || flops > kMostGraphedFlops || !weights_.memory->IsUp()) {
     return Compute(shape, inputs, weights_.memory.get(), gate);
   }
   // What a graph reads must have arrived and been patched before the graph begins.
@@ -302,7 +279,10 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
                                                    const WorkGate& gate) const {
   const auto& [batch, grid, timestep_rows] = shape;
   const int64_t tokens = grid[0] * grid[1] * grid[2];
-  const at::Tensor& index = inputs.index;
+  const SharedTokens shared(peers_, tokens, config_.num_heads);
+  const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
+  const at::Tensor index =
+      inputs.index.defined() ? shared.OwnRows(inputs.index, batch) : at::Tensor();
   // A block's own vectors of the modulation are needed before the block's turn.
   const size_t count = weights_.blocks.size();
   const auto use_block = [&](size_t block) {
@@ -319,20 +299,21 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     return at::add(time_modulation, weights_.blocks[block].modulation);
   };
 
-  const int64_t rows = batch * tokens;
+  const int64_t rows = batch * shared.tokens();
   const int64_t widest = std::max(3 * config_.dim, config_.ffn_dim);
   const auto options = at::TensorOptions(device_);
   const auto memory_for = [&](int64_t columns, at::ScalarType dtype) {
     return rows * columns * static_cast<int64_t>(at::elementSize(dtype));
   };
   Activations acts;
-  acts.residual = at::linear(ToPatches(inputs.latents, grid, config_.patch_size),
-                             weights_.patch_embedding.weight, weights_.patch_embedding.bias);
+  acts.residual =
+      at::linear(shared.OwnRows(ToPatches(inputs.latents, grid, config_.patch_size), batch),
+                 weights_.patch_embedding.weight, weights_.patch_embedding.bias);
   acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
   acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
                         options.dtype(at::kByte));
 
-  BlockGate block_gate(gate, TransformerBlockFlops(config_, tokens, batch));
+  BlockGate block_gate(gate, TransformerBlockFlops(config_, tokens, batch), shared.ranks());
   at::Tensor table = modulation_of(0);
   const Modulation first = ModulationAt(table, 0);
   LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
@@ -341,7 +322,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
 
-    if (absl::Status status = SelfAttention(block, batch, inputs.rotary, acts, block_gate);
+    if (absl::Status status = SelfAttention(block, shared, batch, rotary, acts, block_gate);
         !status.ok()) {
       return status;
     }
@@ -366,8 +347,10 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
   GateResidualNorm(acts.narrow, ModulationAt(table, 1).gate, acts.residual, head_table.select(1, 1),
                    head_table.select(1, 0), index, config_.eps, head_input);
-  return FromPatches(at::linear(head_input, weights_.head.weight, weights_.head.bias), grid,
-                     config_.patch_size);
+  const absl::StatusOr<at::Tensor> patches =
+      shared.AllRows(at::linear(head_input, weights_.head.weight, weights_.head.bias), batch);
+  if (!patches.ok()) return patches.status();
+  return FromPatches(*patches, grid, config_.patch_size);
 }
 
 absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGate& gate) const {
@@ -375,6 +358,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGat
   const at::Tensor key = heads.select(2, 1);
   const at::Tensor value = heads.select(2, 2);
   const int64_t tokens = heads.size(1);
+  if (heads.size(3) == 0) return query;  // there are more ranks than heads
   const int64_t at_a_time = QueriesAtATime(config_, tokens, attention_limits_);
   if (at_a_time >= tokens) return Attention(query, key, value);
   static_assert(256 % kQueryMultiple == 0, "QueriesAtATime gives multiples of 256");
@@ -395,7 +379,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGat
   return mixed;
 }
 
-absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block, int64_t batch,
+absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block,
+                                           const SharedTokens& shared, int64_t batch,
                                            const at::Tensor& rotary, Activations& acts,
                                            BlockGate& gate) const {
   const int64_t rows = acts.narrow.size(0);
@@ -403,10 +388,14 @@ absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block,
   Linear(acts.narrow, block.qkv.weight, block.qkv.bias, packed);
   at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
   RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
-  const at::Tensor heads = packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()});
-  const absl::StatusOr<at::Tensor> mixed = Mix(heads, gate);
+  const absl::StatusOr<at::Tensor> heads =
+      shared.ToHeads(packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}));
+  if (!heads.ok()) return heads.status();
+  const absl::StatusOr<at::Tensor> mixed = Mix(*heads, gate);
   if (!mixed.ok()) return mixed.status();
-  Linear(mixed->reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
+  const absl::StatusOr<at::Tensor> back = shared.ToTokens(*mixed);
+  if (!back.ok()) return back.status();
+  Linear(back->reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
          acts.narrow);
   return absl::OkStatus();
 }
@@ -466,7 +455,7 @@ at::Tensor WanTransformer::EmbedTime(const at::Tensor& sinusoids) const {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
+absl::StatusOr<std::unique_ptr<RankTransformer>> LoadWanTransformer(
     const WeightSource& weights, const TransformerConfig& config,
     const TransformerOptions& options) {
   if (options.dtype != at::kFloat && options.dtype != at::kBFloat16) {

@@ -37,7 +37,7 @@ struct TransformerOptions {
 // loader's status if a tensor is missing or has another shape; INVALID_ARGUMENT if the dtype is
 // neither fp32 nor bf16; UNIMPLEMENTED if the config lacks the norms of queries and keys, or the
 // one before the cross-attention.
-absl::StatusOr<std::unique_ptr<VideoTransformer>> LoadWanTransformer(
+absl::StatusOr<std::unique_ptr<RankTransformer>> LoadWanTransformer(
     const WeightSource& weights, const TransformerConfig& config,
     const TransformerOptions& options);
 

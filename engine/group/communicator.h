@@ -1,0 +1,53 @@
+// What the ranks of a group say to each other while they compute one forward together.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <span>
+#include <stop_token>
+
+#include "absl/status/status.h"
+
+namespace wan {
+
+// One rank's end of the group. A rank is a device with the thread that queues its work; all threads
+// belong to one process. Every rank makes the same calls in the same order, on its own thread.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  // From 0 to size() - 1.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Returns OK or CANCELLED, the same to all ranks, or what a rank failed with. Waits for nobody.
+  // Ranks call it before an exchange, so that none is left waiting in one.
+  virtual absl::Status Agree() = 0;
+
+  // Copies send[i] to receive[rank()] of rank i, for every i. Both spans have an entry for each
+  // rank, on this rank's device: contiguous tensors, those of a pair with one shape and dtype;
+  // empty ones are allowed. It is queued like a kernel: `receive` is read by what is queued after
+  // it, and `send` may be changed by that. On a CPU it waits for the others. Returns what a rank
+  // failed with.
+  virtual absl::Status Exchange(std::span<const at::Tensor> send,
+                                std::span<const at::Tensor> receive) = 0;
+};
+
+// All ends of one group.
+class CommunicatorGroup {
+ public:
+  virtual ~CommunicatorGroup() = default;
+
+  virtual int size() const = 0;
+  // The end of a rank. It lives as long as the group.
+  virtual Communicator& End(int rank) = 0;
+
+  // Begins a forward, which a request on `stop` ends. No rank may be inside one.
+  virtual void Begin(std::stop_token stop) = 0;
+  // Lets all ranks leave the forward with `failure`, also those that wait in an exchange. Any
+  // thread may call it. The first failure counts.
+  virtual void Fail(const absl::Status& failure) = 0;
+};
+
+}  // namespace wan

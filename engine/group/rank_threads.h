@@ -1,0 +1,51 @@
+// The threads that queue the work of a group's ranks.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+
+namespace wan {
+
+// Rank 0 is the caller's own thread; every other rank has one of its own, which lives as long as
+// the object. One thread at a time may call Run.
+class RankThreads {
+ public:
+  // Called on a rank's thread with the rank.
+  using Work = std::function<absl::Status(int rank)>;
+  // Called on the thread of a rank whose work has not ended well, before Run returns.
+  using OnFailure = std::function<void(const absl::Status&)>;
+
+  explicit RankThreads(int ranks);
+  RankThreads(const RankThreads&) = delete;
+  RankThreads& operator=(const RankThreads&) = delete;
+  ~RankThreads();
+
+  int size() const { return static_cast<int>(threads_.size()) + 1; }
+
+  // Calls `work` for all ranks at once and returns when all have ended. If some have not ended
+  // well, it throws what the first of them threw, or returns its status.
+  absl::Status Run(const Work& work, const OnFailure& on_failure);
+
+ private:
+  void Loop(int rank);
+  void Do(int rank, const Work& work, const OnFailure& on_failure);
+
+  absl::Mutex mutex_;
+  const Work* work_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  const OnFailure* on_failure_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  int64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
+  int working_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that have not ended this round
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // of the first rank that failed
+  std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace wan

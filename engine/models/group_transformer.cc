@@ -1,0 +1,192 @@
+#include "engine/models/group_transformer.h"
+
+#include <ATen/ops/cat.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/group/rank_threads.h"
+
+namespace wan {
+namespace {
+
+class GroupText final : public TextConditioning {
+ public:
+  GroupText(const VideoTransformer* owner, int64_t batch, size_t members)
+      : parts(members), owner_(owner), batch_(batch) {}
+
+  int64_t batch() const override { return batch_; }
+  int64_t Bytes() const override {
+    int64_t bytes = 0;
+    for (const auto& part : parts) bytes += part->Bytes();
+    return bytes;
+  }
+  const VideoTransformer* owner() const { return owner_; }
+
+  // Of each member, the texts of its half.
+  std::vector<std::shared_ptr<const TextConditioning>> parts;
+
+ private:
+  const VideoTransformer* const owner_;
+  const int64_t batch_;
+};
+
+class GroupTransformer final : public VideoTransformer {
+ public:
+  GroupTransformer(std::vector<GroupMember> members, CommunicatorFactory make_communicators)
+      : members_(std::move(members)),
+        make_communicators_(std::move(make_communicators)),
+        threads_(static_cast<int>(members_.size())) {}
+
+  const TransformerConfig& config() const override { return members_[0].transformer->config(); }
+
+  absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
+      std::span<const at::Tensor> contexts, const WorkGate& gate) override;
+  absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
+                                     const TextConditioning& text, const WorkGate& gate) override;
+
+  int64_t WeightBytes() const override {
+    int64_t bytes = 0;
+    for (const GroupMember& member : members_) bytes += member.transformer->WeightBytes();
+    return bytes;
+  }
+  void RecordForwards(bool record) override {
+    for (const GroupMember& member : members_) member.transformer->RecordForwards(record);
+  }
+  int64_t RecordedBytes() const override {
+    int64_t bytes = 0;
+    for (const GroupMember& member : members_) bytes += member.transformer->RecordedBytes();
+    return bytes;
+  }
+
+ private:
+  // How a batch is divided: among halves, and in each among its members.
+  struct Division {
+    int64_t halves = 1;
+    int64_t members = 1;  // of a half
+    int64_t videos = 1;   // of a half
+
+    int64_t HalfOf(int rank) const { return rank / members; }
+    int64_t PlaceOf(int rank) const { return rank % members; }
+  };
+  Division Divide(int64_t batch) const {
+    const auto members = static_cast<int64_t>(members_.size());
+    const int64_t halves = batch == 2 && members % 2 == 0 ? 2 : 1;
+    return {halves, members / halves, batch / halves};
+  }
+
+  // The gate of a rank that queues its work alone. The first rank is the caller's.
+  WorkGate GateOf(int rank, const WorkGate& gate) const {
+    return rank == 0 ? gate : WorkGate(members_[rank].device, gate.stop_token());
+  }
+
+  // What the first `count` members from `first` on talk through.
+  CommunicatorGroup& CommunicatorsOf(int64_t first, int64_t count);
+
+  std::vector<GroupMember> members_;
+  const CommunicatorFactory make_communicators_;
+  std::map<std::pair<int64_t, int64_t>, std::unique_ptr<CommunicatorGroup>> communicators_;
+  RankThreads threads_;
+};
+
+absl::StatusOr<std::shared_ptr<const TextConditioning>> GroupTransformer::PrepareText(
+    std::span<const at::Tensor> contexts, const WorkGate& gate) {
+  const Division division = Divide(static_cast<int64_t>(contexts.size()));
+  auto text =
+      std::make_shared<GroupText>(this, static_cast<int64_t>(contexts.size()), members_.size());
+  const auto prepare = [&](int rank) {
+    const c10::InferenceMode inference;  // of the thread, which may be new
+    const c10::DeviceGuard on_device(members_[rank].device);
+    const auto own = contexts.subspan(static_cast<size_t>(division.HalfOf(rank) * division.videos),
+                                      static_cast<size_t>(division.videos));
+    absl::StatusOr<std::shared_ptr<const TextConditioning>> part =
+        members_[rank].transformer->PrepareText(own, GateOf(rank, gate));
+    if (part.ok()) text->parts[rank] = *std::move(part);
+    return part.status();
+  };
+  if (absl::Status status = threads_.Run(prepare, [](const absl::Status&) {}); !status.ok()) {
+    return status;
+  }
+  return text;
+}
+
+absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
+                                                     const at::Tensor& timestep,
+                                                     const TextConditioning& text,
+                                                     const WorkGate& gate) {
+  const auto* const prepared = dynamic_cast<const GroupText*>(&text);
+  if (prepared == nullptr || prepared->owner() != this) {
+    return absl::InvalidArgumentError("the text was prepared by another transformer");
+  }
+  const int64_t batch = latents.dim() > 0 ? latents.size(0) : 0;
+  if (batch != text.batch() || timestep.dim() == 0 || timestep.size(0) != batch) {
+    return absl::InvalidArgumentError(absl::StrCat(batch, " latents, but ", text.batch(),
+                                                   " texts and timesteps of shape [",
+                                                   absl::StrJoin(timestep.sizes(), ", "), "]"));
+  }
+  const Division division = Divide(batch);
+  const std::array<int64_t, 3>& patch = config().patch_size;
+  int64_t tokens = latents.dim() == 5 ? 1 : 0;
+  for (int axis = 0; tokens > 0 && axis < 3; ++axis) tokens *= latents.size(2 + axis) / patch[axis];
+  // A wrong shape is for the first member to report.
+  const int64_t sharing = std::max<int64_t>(1, std::min(division.members, tokens));
+  std::vector<CommunicatorGroup*> talks(static_cast<size_t>(division.halves));
+  if (sharing > 1) {
+    for (int64_t half = 0; half < division.halves; ++half) {
+      talks[half] = &CommunicatorsOf(half * division.members, sharing);
+      talks[half]->Begin(gate.stop_token());
+    }
+  }
+
+  std::vector<at::Tensor> flows(static_cast<size_t>(division.halves));
+  const auto forward = [&](int rank) {
+    const int64_t half = division.HalfOf(rank);
+    const int64_t place = division.PlaceOf(rank);
+    if (place >= sharing) return absl::OkStatus();
+    const GroupMember& member = members_[rank];
+    const c10::InferenceMode inference;
+    const c10::DeviceGuard on_device(member.device);
+    member.transformer->ShareTokens(
+        talks[half] == nullptr ? nullptr : &talks[half]->End(static_cast<int>(place)));
+    absl::StatusOr<at::Tensor> flow = member.transformer->Forward(
+        latents.narrow(0, half * division.videos, division.videos),
+        timestep.narrow(0, half * division.videos, division.videos), *prepared->parts[rank],
+        sharing > 1 ? WorkGate(member.device, std::stop_token()) : GateOf(rank, gate));
+    if (flow.ok() && place == 0) flows[half] = *std::move(flow);
+    return flow.status();
+  };
+  const auto end_all = [&](const absl::Status& failure) {
+    for (CommunicatorGroup* const talk : talks) {
+      if (talk != nullptr) talk->Fail(failure);
+    }
+  };
+  if (absl::Status status = threads_.Run(forward, end_all); !status.ok()) return status;
+  for (at::Tensor& flow : flows) flow = flow.to(members_[0].device);
+  return flows.size() == 1 ? flows[0] : at::cat(flows);
+}
+
+CommunicatorGroup& GroupTransformer::CommunicatorsOf(int64_t first, int64_t count) {
+  std::unique_ptr<CommunicatorGroup>& group = communicators_[{first, count}];
+  if (group == nullptr) {
+    std::vector<at::Device> devices;
+    for (int64_t i = first; i < first + count; ++i) devices.push_back(members_[i].device);
+    group = make_communicators_(devices);
+  }
+  return *group;
+}
+
+}  // namespace
+
+std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupMember> members,
+                                                       CommunicatorFactory make_communicators) {
+  return std::make_unique<GroupTransformer>(std::move(members), std::move(make_communicators));
+}
+
+}  // namespace wan

@@ -1,0 +1,41 @@
+// A transformer that computes on several devices at once. The denoising loop uses it like one that
+// computes on one device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/group/communicator.h"
+#include "engine/models/video_transformer.h"
+
+namespace wan {
+
+// One rank: a device with the model's weights on it.
+struct GroupMember {
+  at::Device device = at::kCPU;
+  std::unique_ptr<RankTransformer> transformer;
+};
+
+// Makes what the ranks of `devices` talk through, one rank a device.
+using CommunicatorFactory =
+    std::function<std::unique_ptr<CommunicatorGroup>(const std::vector<at::Device>& devices)>;
+
+// Returns a transformer over `members`, which hold the same weights; it takes latents from and
+// returns flows to the first member's device. All of it runs on the calling thread and on a thread
+// for each further member.
+//
+// A batch of two, the forwards with and without the prompt, is divided between the two halves of an
+// even number of members: they exchange nothing while they compute, and the flows have the bits of
+// two forwards of one video each. Within a half, and with a batch of one, the members divide the
+// tokens and the heads among them (RankTransformer::ShareTokens); no more of them
+// take part than there are tokens.
+//
+// If one member throws or returns an error, the forward ends with that on all; a stop is agreed
+// upon. `make_communicators` is called for a half or the whole when that is needed first.
+std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupMember> members,
+                                                       CommunicatorFactory make_communicators);
+
+}  // namespace wan

@@ -1,0 +1,48 @@
+// Where a block of the transformer passes a gate (work_gate.h).
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "engine/device/work_gate.h"
+#include "engine/models/wan/transformer_cost.h"
+
+namespace wan {
+
+// Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
+// long as a stop may take; blocks of short ones are passed once, since there launches count.
+class BlockGate {
+ public:
+  // `flops` are those of a block that is computed by `ranks` ranks.
+  BlockGate(const WorkGate& gate, const BlockFlops& flops, int64_t ranks)
+      : gate_(gate),
+        ranks_(static_cast<double>(ranks)),
+        flops_{flops.self_attention / ranks_, flops.rest / ranks_} {}
+
+  // Between two parts of the self-attention of a very long video. One kernel of it would take
+  // longer than a stop may take.
+  absl::Status AfterAttentionPart(double flops) {
+    passed_ += flops / ranks_;
+    return gate_.Pass(flops / ranks_);
+  }
+  absl::Status AfterSelfAttention() {
+    if (!IsSplit() && passed_ == 0) return absl::OkStatus();
+    return gate_.Pass(flops_.self_attention - std::exchange(passed_, 0));
+  }
+  absl::Status AfterFeedForward() const {
+    return gate_.Pass(IsSplit() ? flops_.rest : flops_.self_attention + flops_.rest);
+  }
+
+ private:
+  bool IsSplit() const {
+    return flops_.self_attention + flops_.rest > WorkGate::kFlopsBetweenMarks;
+  }
+
+  const WorkGate& gate_;
+  const double ranks_;
+  const BlockFlops flops_;
+  double passed_ = 0;  // of this block's self-attention
+};
+
+}  // namespace wan

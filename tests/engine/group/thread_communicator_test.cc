@@ -1,0 +1,98 @@
+#include "engine/group/thread_communicator.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace wan {
+namespace {
+
+// What rank `from` sends to rank `to`: as many values as the receiver's number and one.
+at::Tensor Message(int from, int to) { return at::full({to + 1}, 10 * from + to, at::kFloat); }
+
+absl::Status ExchangeMessages(Communicator& end, std::vector<at::Tensor>& receive) {
+  std::vector<at::Tensor> send;
+  for (int peer = 0; peer < end.size(); ++peer) {
+    send.push_back(Message(end.rank(), peer));
+    receive.push_back(at::empty({end.rank() + 1}, at::kFloat));
+  }
+  return end.Exchange(send, receive);
+}
+
+TEST(ThreadGroupTest, GivesEveryRankWhatEveryOtherSentToIt) {
+  const auto group = MakeThreadGroup(3);
+  group->Begin({});
+  std::vector<std::vector<at::Tensor>> received(3);
+  std::vector<absl::Status> statuses(3);
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        for (int round = 0; round < 20 && statuses[rank].ok(); ++round) {
+          received[rank].clear();
+          statuses[rank] = ExchangeMessages(group->End(rank), received[rank]);
+        }
+      });
+    }
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(statuses[rank].ok());
+    for (int peer = 0; peer < 3; ++peer) {
+      EXPECT_TRUE(at::equal(received[rank][peer], Message(peer, rank))) << rank << " from " << peer;
+    }
+  }
+}
+
+TEST(ThreadGroupTest, ARankThatFailsLeavesNobodyWaiting) {
+  const auto group = MakeThreadGroup(2);
+  group->Begin({});
+  absl::Status waited;
+  {
+    const std::jthread waits([&] {
+      std::vector<at::Tensor> receive;
+      waited = ExchangeMessages(group->End(1), receive);
+    });
+    group->Fail(absl::ResourceExhaustedError("rank 0 has no memory"));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(waited));
+  EXPECT_TRUE(absl::IsResourceExhausted(group->End(0).Agree()));
+  // And the next forward is healthy.
+  group->Begin({});
+  EXPECT_TRUE(group->End(0).Agree().ok());
+  absl::Status other;
+  std::vector<at::Tensor> receive;
+  {
+    const std::jthread sends([&] {
+      std::vector<at::Tensor> others;
+      other = ExchangeMessages(group->End(1), others);
+    });
+    EXPECT_TRUE(ExchangeMessages(group->End(0), receive).ok());
+  }
+  EXPECT_TRUE(other.ok());
+  EXPECT_TRUE(at::equal(receive[1], Message(1, 0)));
+}
+
+TEST(ThreadGroupTest, ShapesThatDoNotFitFailOnAllRanks) {
+  const auto group = MakeThreadGroup(2);
+  group->Begin({});
+  absl::Status other;
+  absl::Status own;
+  {
+    const std::jthread sends([&] {
+      std::vector<at::Tensor> receive;
+      other = ExchangeMessages(group->End(1), receive);
+    });
+    const std::vector<at::Tensor> send = {Message(0, 0), at::full({7}, 1, at::kFloat)};
+    const std::vector<at::Tensor> receive = {at::empty({1}), at::empty({1})};
+    own = group->End(0).Exchange(send, receive);
+  }
+  EXPECT_TRUE(absl::IsInternal(other));
+  EXPECT_TRUE(absl::IsInternal(own));
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,0 +1,184 @@
+#include "engine/models/group_transformer.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/group/thread_communicator.h"
+#include "engine/models/wan/transformer.h"
+#include "tests/engine/golden_dit.h"
+#include "tests/engine/golden_tensors.h"
+#include "tests/engine/random_tensor.h"
+
+namespace wan {
+namespace {
+
+constexpr double kTolerance = 1e-6;
+
+std::unique_ptr<RankTransformer> LoadRank(const std::string& checkpoint = "ti2v-5b",
+                                          int expert = 0) {
+  const Checkpoint& golden = GoldenCheckpoint(checkpoint + "/original");
+  return LoadWanTransformer(golden.transformer(expert), golden.transformer_config(expert), {})
+      .value();
+}
+
+std::unique_ptr<VideoTransformer> MakeGroup(std::vector<std::unique_ptr<RankTransformer>> ranks) {
+  std::vector<GroupMember> members;
+  for (auto& rank : ranks) members.push_back({at::kCPU, std::move(rank)});
+  return MakeGroupTransformer(std::move(members), [](const std::vector<at::Device>& devices) {
+    return MakeThreadGroup(static_cast<int>(devices.size()));
+  });
+}
+
+std::unique_ptr<VideoTransformer> LoadGroup(int ranks, const std::string& checkpoint = "ti2v-5b",
+                                            int expert = 0) {
+  std::vector<std::unique_ptr<RankTransformer>> loaded;
+  for (int rank = 0; rank < ranks; ++rank) loaded.push_back(LoadRank(checkpoint, expert));
+  return MakeGroup(std::move(loaded));
+}
+
+at::Tensor Predict(VideoTransformer& transformer, const at::Tensor& latents,
+                   const at::Tensor& timestep, const std::vector<at::Tensor>& contexts) {
+  const auto text = transformer.PrepareText(contexts).value();
+  return transformer.Forward(latents, timestep, *text).value();
+}
+
+TEST(GroupTransformerTest, GoldenCasesAreThoseOfOneRank) {
+  for (const GoldenDitCase& golden : LoadGoldenDitCases()) {
+    const at::Tensor alone = Predict(*LoadRank(golden.checkpoint, golden.expert), golden.latents,
+                                     golden.timestep, golden.contexts);
+    for (const int ranks : {2, 3, 4}) {
+      const auto group = LoadGroup(ranks, golden.checkpoint, golden.expert);
+      const at::Tensor flow = Predict(*group, golden.latents, golden.timestep, golden.contexts);
+      const double error = RelativeError(flow, alone);
+      std::printf("golden: %s %d ranks relative error %.1e\n", golden.id.c_str(), ranks, error);
+      // Products of a few rows take other kernels of the matrix library.
+      const bool few_rows = golden.latents[0][0].numel() / 4 <= 8;
+      EXPECT_LE(error, few_rows ? 2 * kTolerance : kTolerance);
+      EXPECT_LE(RelativeError(flow, golden.output), 1e-5);
+    }
+  }
+}
+
+// Of the small ti2v-5b: 3 x 3 x 3 tokens, which neither two nor four ranks divide evenly.
+class SmallGroupTest : public testing::Test {
+ protected:
+  static at::Tensor Latents(uint64_t seed = 1) { return RandomTensor({1, 48, 3, 6, 6}, seed); }
+  static at::Tensor Context(uint64_t seed = 2) { return RandomTensor({9, 64}, seed); }
+  static at::Tensor Timestep(int64_t batch = 1) { return at::full({batch}, 700, at::kFloat); }
+};
+
+TEST_F(SmallGroupTest, UnevenSharesAreExact) {
+  const at::Tensor alone = Predict(*LoadRank(), Latents(), Timestep(), {Context()});
+  // The first frame has a timestep of its own.
+  at::Tensor per_token = at::full({1, 27}, 700, at::kFloat);
+  per_token.narrow(1, 0, 9).zero_();
+  const at::Tensor image = Predict(*LoadRank(), Latents(), per_token, {Context()});
+  for (const int ranks : {2, 3, 4}) {
+    const auto group = LoadGroup(ranks);
+    EXPECT_LE(RelativeError(Predict(*group, Latents(), Timestep(), {Context()}), alone), kTolerance)
+        << ranks;
+    EXPECT_LE(RelativeError(Predict(*group, Latents(), per_token, {Context()}), image), kTolerance)
+        << ranks;
+  }
+}
+
+TEST_F(SmallGroupTest, TwoRanksDivideTheGuidanceAndKeepEveryBit) {
+  const auto rank = LoadRank();
+  const at::Tensor prompt = Predict(*rank, Latents(), Timestep(), {Context(2)});
+  const at::Tensor negative = Predict(*rank, Latents(), Timestep(), {Context(3)});
+  const auto group = LoadGroup(2);
+  const at::Tensor both =
+      Predict(*group, Latents().expand({2, -1, -1, -1, -1}), Timestep(2), {Context(2), Context(3)});
+  EXPECT_TRUE(at::equal(both, at::cat({prompt, negative})));
+}
+
+TEST_F(SmallGroupTest, FourRanksDivideGuidanceAndTokens) {
+  const auto rank = LoadRank();
+  const at::Tensor prompt = Predict(*rank, Latents(), Timestep(), {Context(2)});
+  const at::Tensor negative = Predict(*rank, Latents(), Timestep(), {Context(3)});
+  const auto group = LoadGroup(4);
+  const at::Tensor both =
+      Predict(*group, Latents().expand({2, -1, -1, -1, -1}), Timestep(2), {Context(2), Context(3)});
+  EXPECT_LE(RelativeError(both, at::cat({prompt, negative})), kTolerance);
+  // A step without guidance afterwards: all four divide one video.
+  EXPECT_LE(RelativeError(Predict(*group, Latents(), Timestep(), {Context(2)}), prompt),
+            kTolerance);
+}
+
+TEST_F(SmallGroupTest, AVideoOfOneTokenIsComputedByOneRank) {
+  const at::Tensor latents = RandomTensor({1, 48, 1, 2, 2}, 5);
+  const at::Tensor alone = Predict(*LoadRank(), latents, Timestep(), {Context()});
+  EXPECT_TRUE(at::equal(Predict(*LoadGroup(3), latents, Timestep(), {Context()}), alone));
+}
+
+TEST_F(SmallGroupTest, AStopEndsAllRanksAndTheNextForwardIsWhole) {
+  const auto group = LoadGroup(3);
+  const auto text = group->PrepareText(std::vector{Context()}).value();
+  const at::Tensor before = group->Forward(Latents(), Timestep(), *text).value();
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(
+      absl::IsCancelled(group->Forward(Latents(), Timestep(), *text, stop.get_token()).status()));
+  EXPECT_TRUE(at::equal(group->Forward(Latents(), Timestep(), *text).value(), before));
+}
+
+TEST_F(SmallGroupTest, NamesWhatDoesNotFit) {
+  const auto group = LoadGroup(2);
+  const auto text = group->PrepareText(std::vector{Context()}).value();
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      group->Forward(RandomTensor({1, 47, 3, 6, 6}, 1), Timestep(), *text).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      group->Forward(RandomTensor({48, 3, 6, 6}, 1), Timestep(), *text).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      group->Forward(Latents().expand({2, -1, -1, -1, -1}), Timestep(2), *text).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(LoadGroup(2)->Forward(Latents(), Timestep(), *text).status()));
+}
+
+// A rank that throws once, in its forward.
+class ThrowsOnce final : public RankTransformer {
+ public:
+  explicit ThrowsOnce(std::unique_ptr<RankTransformer> inner) : inner_(std::move(inner)) {}
+
+  const TransformerConfig& config() const override { return inner_->config(); }
+  absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
+      std::span<const at::Tensor> contexts, const WorkGate& gate) override {
+    return inner_->PrepareText(contexts, gate);
+  }
+  absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
+                                     const TextConditioning& text, const WorkGate& gate) override {
+    if (std::exchange(throws_, false)) throw std::runtime_error("this rank has no memory");
+    return inner_->Forward(latents, timestep, text, gate);
+  }
+  int64_t WeightBytes() const override { return inner_->WeightBytes(); }
+  void ShareTokens(Communicator* peers) override { inner_->ShareTokens(peers); }
+
+ private:
+  const std::unique_ptr<RankTransformer> inner_;
+  bool throws_ = true;
+};
+
+TEST_F(SmallGroupTest, ARankThatThrowsEndsTheForwardOnAll) {
+  std::vector<std::unique_ptr<RankTransformer>> ranks;
+  ranks.push_back(LoadRank());
+  ranks.push_back(std::make_unique<ThrowsOnce>(LoadRank()));
+  ranks.push_back(LoadRank());
+  const auto group = MakeGroup(std::move(ranks));
+  const auto text = group->PrepareText(std::vector{Context()}).value();
+  EXPECT_THROW(group->Forward(Latents(), Timestep(), *text).IgnoreError(), std::runtime_error);
+  const at::Tensor alone = Predict(*LoadRank(), Latents(), Timestep(), {Context()});
+  EXPECT_LE(RelativeError(group->Forward(Latents(), Timestep(), *text).value(), alone), kTolerance);
+}
+
+}  // namespace
+}  // namespace wan

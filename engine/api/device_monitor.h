@@ -2,17 +2,47 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+
 namespace wan {
 
-// The state of one device at one moment. Percentages run from 0 to 100.
+// What a GPU did over a stretch of time, from samples that are taken 20 times a second. Every
+// figure is absent if the samples cover less than half of the stretch. Percentages run from 0 to
+// 100; "of the card" means with all of its processes.
+struct GpuUsage {
+  // The mean SM activity: by GPM where the card has it, and then absent for stretches below 0.1 s;
+  // otherwise the share of time in which any kernel ran.
+  std::optional<double> sm_activity_percent;
+  std::optional<double> sm_occupancy_percent;     // resident warps; GPM, as the next two
+  std::optional<double> tensor_activity_percent;  // time in which tensor cores computed
+  std::optional<double> dram_bandwidth_percent;   // of the highest bandwidth
+  std::optional<double> power_watts;              // of the card: mean and highest
+  std::optional<double> power_peak_watts;
+  // What the card used: by its counter where it has one, otherwise power times time.
+  std::optional<double> energy_joules;
+  std::optional<double> sm_clock_mhz;  // mean and lowest
+  std::optional<double> sm_clock_min_mhz;
+  std::optional<double> memory_clock_mhz;
+  std::optional<double> temperature_peak_celsius;
+  // What held the clocks down in any sample (ThrottleReasonNames in engine/monitor/nvml.h), sorted;
+  // and the time in which anything did. Both are empty if the driver does not tell.
+  std::vector<std::string> throttle_reasons;
+  std::optional<double> throttled_seconds;
+  std::optional<int> processes;  // the most with compute contexts at a time, this one among them
+};
+
+// The state of one device at one moment. Percentages run from 0 to 100. Percentages, power and
+// clocks are means over the reader's own interval: since its reading before.
 struct DeviceSample {
   std::string device;  // "cpu" or "cuda:N"
   std::string name;    // for example "NVIDIA H200"
+  std::string uuid;    // of a GPU, "GPU-..."; empty where it is unknown
   std::optional<double> sm_activity_percent;
   std::optional<uint64_t> memory_used_bytes;
   std::optional<uint64_t> memory_total_bytes;
@@ -25,6 +55,18 @@ struct DeviceSample {
   std::optional<double> process_cpu_percent;  // the part of it that this process used
   std::optional<uint64_t> process_memory_bytes;
   std::optional<uint64_t> process_memory_peak_bytes;
+  std::optional<double> sm_occupancy_percent;
+  std::optional<double> tensor_activity_percent;
+  std::optional<double> dram_bandwidth_percent;
+  std::vector<std::string> throttle_reasons;  // of the reader's interval
+  std::optional<int> processes;               // with compute contexts on the GPU
+  // Sums since the monitor was made, for counters: they only grow, and any number of readers may
+  // take differences. The energy of the card, the seconds in which SMs were active (the integral of
+  // the SM activity), and those in which clocks were held down: by any reason, and by each.
+  std::optional<double> energy_joules;
+  std::optional<double> sm_active_seconds;
+  std::optional<double> throttled_seconds;
+  std::map<std::string, double> throttled_seconds_by_reason;
 };
 
 // The resources that the process used between the start of a probe and its Finish(). Percentages
@@ -41,6 +83,10 @@ struct ResourceUsage {
   std::optional<uint64_t> system_memory_used_bytes;
   std::optional<uint64_t> process_memory_peak_bytes;
   std::optional<double> sm_activity_percent;
+  // The most bytes that the allocator had taken from the driver.
+  std::optional<uint64_t> gpu_memory_reserved_peak_bytes;
+  // Everything about the GPU except sm_activity_percent, which is above.
+  GpuUsage gpu;
 };
 
 // A running measurement. Measurements may nest and overlap, on one thread and across threads.
@@ -52,14 +98,49 @@ class ResourceProbe {
   virtual ResourceUsage Finish() = 0;
 };
 
-// All methods are thread-safe.
+// Reads the devices again and again. Each reader has an interval of its own, which no other reader
+// shortens. One thread at a time may use it.
+class DeviceReader {
+ public:
+  virtual ~DeviceReader() = default;
+  // Returns one entry for each device, the CPU first, with means since the call before; the first
+  // call has means since the reader was made.
+  virtual std::vector<DeviceSample> Sample() = 0;
+};
+
+// A point of a timeline: the means over the interval that begins at `start`, or ends at the next
+// point.
+struct TimelinePoint {
+  absl::Time start;
+  double seconds = 0;
+  // Of the device that computes, with the CPU's and the process's figures. Names and sizes, which
+  // do not change, are left out.
+  DeviceSample sample;
+};
+
+// Records the devices at equal intervals from its start on. The interval doubles whenever there
+// would be more than kMostPoints. Any thread may call Points().
+class DeviceTimeline {
+ public:
+  static constexpr size_t kMostPoints = 512;
+  virtual ~DeviceTimeline() = default;
+  virtual std::vector<TimelinePoint> Points() const = 0;
+};
+
+// All methods are thread-safe, and none of them waits for a driver. The monitor must outlive what
+// it returns.
 class DeviceMonitor {
  public:
   virtual ~DeviceMonitor() = default;
-  // Starts a measurement. The monitor must outlive the probe.
+  // Starts a measurement.
   virtual std::unique_ptr<ResourceProbe> StartProbe() = 0;
-  // Reads the counters now. Returns one entry for each device, the CPU first.
+  // Returns the state now: one entry for each device, the CPU first. Its means are those of the
+  // last second, however many callers there are.
   virtual std::vector<DeviceSample> Sample() = 0;
+  // Starts a reader. A monitor without intervals, as tests have them, returns Sample() each time.
+  virtual std::unique_ptr<DeviceReader> StartReader();
+  // Starts a timeline; null if the monitor records none.
+  virtual std::unique_ptr<DeviceTimeline> StartTimeline() { return nullptr; }
 };
 
 }  // namespace wan

@@ -19,6 +19,7 @@
 #include "engine/api/model_parts.h"
 #include "engine/api/recorder.h"
 #include "engine/api/savepoint.h"
+#include "engine/api/system_facts.h"
 
 namespace wan {
 
@@ -62,6 +63,7 @@ struct DeviceDescription {
   std::string dtype;   // compute dtype: "fp32", "bf16"
   // The libraries that compute, with their versions: "LibTorch 2.11.0, cuDNN 91900".
   std::string libraries = {};
+  SystemFacts system = {};
 };
 
 // The result of a small computation on the device. The same card with the same libraries always

@@ -3,164 +3,336 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/monitor/timeline_points.h"
+
 namespace wan {
 namespace {
 
-// Most age at which a GPM sample still stands for now.
-constexpr int64_t kGpmFreshNanos = 25'000'000;
-// Most age at which the other readings of the machine still stand for now: the kernel counts
-// processor time in steps of this length.
+constexpr absl::Duration kTickInterval = absl::Milliseconds(50);
+// Most age at which readings of /proc still stand for now: the kernel counts processor time in
+// steps of this length.
 constexpr int64_t kReadingsFreshNanos = 10'000'000;
-// NVML refreshes the counters at this interval, so closer samples have no useful difference.
-constexpr int64_t kGpmShortestNanos = 100'000'000;
+// Sample() has means over this time; the processor's ticks change slowly enough to be kept at every
+// fifth tick.
+constexpr int64_t kWindowNanos = 1'000'000'000;
+constexpr int64_t kTicksPerWindowEntry = 5;
+
+// What the machine says about itself; every figure may be absent.
+struct Readings {
+  int64_t nanos = 0;
+  std::optional<CpuTicks> ticks;
+  std::optional<SystemMemory> system;
+  std::optional<ProcessMemory> process;
+};
+
+Readings ReadMachine(int64_t nanos) {
+  return {nanos, ReadCpuTicks(), ReadSystemMemory(), ReadProcessMemory()};
+}
 
 }  // namespace
 
+struct MachineMonitor::State {
+  State(std::string name, std::unique_ptr<AllocatorProbe> allocator_probe,
+        std::unique_ptr<NvmlDevice> nvml, Clock& its_clock)
+      : gpu_name(std::move(name)),
+        cpu_name(ReadCpuName()),
+        allocator(std::move(allocator_probe)),
+        clock(its_clock) {
+    if (nvml != nullptr) sampler = std::make_unique<GpuSampler>(std::move(nvml), clock);
+    absl::MutexLock lock(&mutex);
+    window.push_back({clock.MonotonicNanos(), ReadCpuTicks(), {}, {}});
+  }
+
+  const std::string gpu_name;
+  const std::string cpu_name;
+  const std::unique_ptr<AllocatorProbe> allocator;
+  std::unique_ptr<GpuSampler> sampler;  // null without NVML
+  Clock& clock;
+  int64_t ticks = 0;  // of the thread that ticks
+
+  absl::Mutex mutex;
+  std::set<Probe*> open ABSL_GUARDED_BY(mutex);
+  std::optional<Readings> newest ABSL_GUARDED_BY(mutex);
+  // The processor's ticks of the last second, the oldest first; never empty.
+  std::deque<Readings> window ABSL_GUARDED_BY(mutex);
+
+  // Held while timelines advance, so that none goes away meanwhile; taken before `mutex`.
+  absl::Mutex timelines_mutex ABSL_ACQUIRED_BEFORE(mutex);
+  std::set<Timeline*> timelines ABSL_GUARDED_BY(timelines_mutex);
+
+  void Tick();
+
+  // Returns the last readings if they are recent enough, else new ones: they take four files of the
+  // kernel, and stages of small videos begin and end hundreds of times a second.
+  const Readings& ReadingsNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const int64_t now = clock.MonotonicNanos();
+    if (newest.has_value() && now - newest->nanos < kReadingsFreshNanos) return *newest;
+    return newest.emplace(ReadMachine(now));
+  }
+
+  // Reads the allocator and folds its peaks into every open probe: probes overlap, but the
+  // allocator has one peak. Nullopt if there is none, or the device is lost.
+  std::optional<AllocatorBytes> FoldPeak() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  std::optional<AllocatorBytes> ReadAllocator() const;
+
+  DeviceSample CpuSample(const Readings& now, const std::optional<CpuTicks>& since) const;
+  // `usage` is that of the reader's interval.
+  DeviceSample GpuSample(const GpuUsage& usage) const;
+};
+
 class MachineMonitor::Probe final : public ResourceProbe {
  public:
-  explicit Probe(MachineMonitor& monitor) : monitor_(monitor) {
-    absl::MutexLock lock(&monitor.mutex_);
-    ticks_ = monitor.ReadingsNow().ticks;
-    gpm_ = monitor.GpmNow();
-    if (monitor.allocator_ != nullptr) {
-      start_ = monitor.FoldPeak();
-      peak_ = start_->now;
+  explicit Probe(State& state) : state_(state) {
+    if (state.sampler != nullptr) interval_ = state.sampler->Open();
+    absl::MutexLock lock(&state.mutex);
+    ticks_ = state.ReadingsNow().ticks;
+    if (const std::optional<AllocatorBytes> bytes = state.FoldPeak()) {
+      start_bytes_ = bytes->now;
+      peak_ = {.peak = bytes->now};
     }
-    monitor.open_.insert(this);
+    state.open.insert(this);
   }
 
   ~Probe() override {
-    absl::MutexLock lock(&monitor_.mutex_);
-    monitor_.open_.erase(this);
+    absl::MutexLock lock(&state_.mutex);
+    state_.open.erase(this);
   }
 
   ResourceUsage Finish() override {
     ResourceUsage usage;
-    absl::MutexLock lock(&monitor_.mutex_);
-    const Readings& now = monitor_.ReadingsNow();
+    if (interval_ != nullptr) {
+      usage.gpu = interval_->Usage();
+      usage.sm_activity_percent = usage.gpu.sm_activity_percent;
+      if (const std::optional<GpuSampler::Now> newest = state_.sampler->Newest()) {
+        usage.gpu_memory_used_bytes = newest->counters.memory_used_bytes;
+      }
+    }
+    absl::MutexLock lock(&state_.mutex);
+    const Readings& now = state_.ReadingsNow();
     usage.cpu_percent = CpuPercent(ticks_, now.ticks);
     usage.process_cpu_percent = ProcessCpuPercent(ticks_, now.ticks);
-    usage.system_memory_used_bytes = now.system_memory_used_bytes;
-    usage.process_memory_peak_bytes = now.process_memory_peak_bytes;
-    usage.gpu_memory_used_bytes = now.gpu_memory_used_bytes;
-    if (gpm_ == nullptr) usage.sm_activity_percent = now.gpu_utilization_percent;
-    if (gpm_ != nullptr) usage.sm_activity_percent = monitor_.SmActivitySince(*gpm_);
-    if (start_.has_value()) {
-      usage.gpu_memory_start_bytes = start_->now;
-      usage.gpu_memory_end_bytes = monitor_.FoldPeak().now;
-      usage.gpu_memory_peak_bytes = peak_;
+    if (now.system.has_value()) usage.system_memory_used_bytes = now.system->used_bytes;
+    if (now.process.has_value()) {
+      usage.process_memory_peak_bytes = now.process->peak_resident_bytes;
+    }
+    if (!start_bytes_.has_value()) return usage;
+    if (const std::optional<AllocatorBytes> end = state_.FoldPeak()) {
+      usage.gpu_memory_start_bytes = start_bytes_;
+      usage.gpu_memory_end_bytes = end->now;
+      usage.gpu_memory_peak_bytes = peak_.peak;
+      usage.gpu_memory_reserved_peak_bytes = peak_.reserved_peak;
     }
     return usage;
   }
 
-  // The allocator's peak of a part of this stretch.
-  void Fold(uint64_t peak) { peak_ = std::max(peak_, peak); }
+  // The allocator's peaks of a part of this stretch.
+  void Fold(const AllocatorBytes& bytes) {
+    peak_.peak = std::max(peak_.peak, bytes.peak);
+    peak_.reserved_peak = std::max(peak_.reserved_peak, bytes.reserved_peak);
+  }
 
  private:
-  MachineMonitor& monitor_;
+  State& state_;
+  std::unique_ptr<GpuSampler::Interval> interval_;
   std::optional<CpuTicks> ticks_;
-  std::shared_ptr<const TimedGpmSample> gpm_;
-  std::optional<AllocatorBytes> start_;
-  uint64_t peak_ = 0;  // guarded by the monitor's mutex
+  std::optional<uint64_t> start_bytes_;
+  AllocatorBytes peak_;  // guarded by the state's mutex
 };
 
+class MachineMonitor::Reader final : public DeviceReader {
+ public:
+  explicit Reader(State& state) : state_(state) {
+    if (state.sampler != nullptr) interval_ = state.sampler->Open();
+    absl::MutexLock lock(&state.mutex);
+    ticks_ = state.ReadingsNow().ticks;
+  }
+
+  std::vector<DeviceSample> Sample() override {
+    std::vector<DeviceSample> samples;
+    {
+      absl::MutexLock lock(&state_.mutex);
+      const Readings& now = state_.ReadingsNow();
+      samples.push_back(state_.CpuSample(now, ticks_));
+      ticks_ = now.ticks;
+    }
+    if (state_.gpu_name.empty()) return samples;
+    GpuUsage usage;
+    if (interval_ != nullptr) {
+      usage = interval_->Usage();
+      interval_->Restart();
+    }
+    samples.push_back(state_.GpuSample(usage));
+    return samples;
+  }
+
+ private:
+  State& state_;
+  std::unique_ptr<GpuSampler::Interval> interval_;
+  std::optional<CpuTicks> ticks_;
+};
+
+class MachineMonitor::Timeline final : public DeviceTimeline {
+ public:
+  explicit Timeline(State& state) : state_(state), reader_(state) {
+    start_nanos_ = state.clock.MonotonicNanos();
+    start_ = state.clock.Now();
+    absl::MutexLock lock(&state.timelines_mutex);
+    state.timelines.insert(this);
+  }
+
+  ~Timeline() override {
+    absl::MutexLock lock(&state_.timelines_mutex);
+    state_.timelines.erase(this);
+  }
+
+  std::vector<TimelinePoint> Points() const override {
+    absl::MutexLock lock(&mutex_);
+    return points_.points();
+  }
+
+  // Ends the present interval if it is long enough. Called by the thread that ticks.
+  void Advance() {
+    const int64_t now = state_.clock.MonotonicNanos();
+    absl::MutexLock lock(&mutex_);
+    const absl::Duration passed = absl::Nanoseconds(now - start_nanos_);
+    if (passed < points_.interval()) return;
+    TimelinePoint point{start_, absl::ToDoubleSeconds(passed), WithoutConstants(reader_.Sample())};
+    points_.Add(std::move(point));
+    start_nanos_ = now;
+    start_ += passed;
+  }
+
+ private:
+  State& state_;
+  mutable absl::Mutex mutex_;
+  Reader reader_ ABSL_GUARDED_BY(mutex_);
+  int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time start_ ABSL_GUARDED_BY(mutex_);
+  TimelinePoints points_ ABSL_GUARDED_BY(mutex_);
+};
+
+void MachineMonitor::State::Tick() {
+  if (sampler != nullptr) sampler->Tick();
+  if (ticks++ % kTicksPerWindowEntry == 0) {
+    const int64_t now = clock.MonotonicNanos();
+    const std::optional<CpuTicks> processor = ReadCpuTicks();
+    absl::MutexLock lock(&mutex);
+    window.push_back({now, processor, {}, {}});
+    // Keep one that is a second old.
+    while (window.size() > 2 && window[1].nanos <= now - kWindowNanos) window.pop_front();
+  }
+  absl::MutexLock lock(&timelines_mutex);
+  for (Timeline* const timeline : timelines) timeline->Advance();
+}
+
+std::optional<AllocatorBytes> MachineMonitor::State::FoldPeak() {
+  if (allocator == nullptr) return std::nullopt;
+  try {
+    const AllocatorBytes bytes = allocator->ReadAndResetPeak();
+    for (Probe* probe : open) probe->Fold(bytes);
+    return bytes;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+std::optional<AllocatorBytes> MachineMonitor::State::ReadAllocator() const {
+  if (allocator == nullptr) return std::nullopt;
+  try {
+    return allocator->Read();
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+DeviceSample MachineMonitor::State::CpuSample(const Readings& now,
+                                              const std::optional<CpuTicks>& since) const {
+  DeviceSample cpu;
+  cpu.device = "cpu";
+  cpu.name = cpu_name;
+  cpu.cpu_percent = CpuPercent(since, now.ticks);
+  cpu.process_cpu_percent = ProcessCpuPercent(since, now.ticks);
+  if (now.system.has_value()) {
+    cpu.memory_used_bytes = now.system->used_bytes;
+    cpu.memory_total_bytes = now.system->total_bytes;
+  }
+  if (now.process.has_value()) {
+    cpu.process_memory_bytes = now.process->resident_bytes;
+    cpu.process_memory_peak_bytes = now.process->peak_resident_bytes;
+  }
+  return cpu;
+}
+
+DeviceSample MachineMonitor::State::GpuSample(const GpuUsage& usage) const {
+  DeviceSample gpu;
+  gpu.device = gpu_name;
+  if (const std::optional<AllocatorBytes> bytes = ReadAllocator()) gpu.allocator_bytes = bytes->now;
+  if (sampler == nullptr) return gpu;
+  const GpuFacts& facts = sampler->facts();
+  gpu.name = facts.name;
+  gpu.uuid = facts.uuid;
+  gpu.memory_total_bytes = facts.memory_total_bytes;
+  gpu.sm_activity_percent = usage.sm_activity_percent;
+  gpu.sm_occupancy_percent = usage.sm_occupancy_percent;
+  gpu.tensor_activity_percent = usage.tensor_activity_percent;
+  gpu.dram_bandwidth_percent = usage.dram_bandwidth_percent;
+  gpu.power_watts = usage.power_watts;
+  gpu.sm_clock_mhz = usage.sm_clock_mhz;
+  gpu.memory_clock_mhz = usage.memory_clock_mhz;
+  gpu.throttle_reasons = usage.throttle_reasons;
+  std::optional<GpuSampler::Now> newest = sampler->Newest();
+  if (!newest.has_value()) return gpu;
+  gpu.memory_used_bytes = newest->counters.memory_used_bytes;
+  gpu.temperature_celsius = newest->counters.temperature_celsius;
+  gpu.processes = newest->processes;
+  gpu.energy_joules = newest->energy_joules;
+  gpu.sm_active_seconds = newest->sm_active_seconds;
+  gpu.throttled_seconds = newest->throttled_seconds;
+  gpu.throttled_seconds_by_reason = std::move(newest->throttled_seconds_by_reason);
+  return gpu;
+}
+
 MachineMonitor::MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
-                               std::unique_ptr<NvmlDevice> nvml, const Clock& clock)
-    : gpu_name_(std::move(gpu_name)),
-      allocator_(std::move(allocator)),
-      nvml_(std::move(nvml)),
-      clock_(clock),
-      cpu_name_(ReadCpuName()) {
-  absl::MutexLock lock(&mutex_);
-  last_ticks_ = ReadCpuTicks();
-  interval_gpm_ = GpmNow();
+                               std::unique_ptr<NvmlDevice> nvml, Clock& clock)
+    : state_(std::make_shared<State>(std::move(gpu_name), std::move(allocator), std::move(nvml),
+                                     clock)) {}
+
+MachineMonitor::~MachineMonitor() = default;
+
+void MachineMonitor::StartSampling() {
+  ticker_ =
+      std::make_unique<Ticker>(state_->clock, kTickInterval, [state = state_] { state->Tick(); });
 }
 
-const MachineMonitor::Readings& MachineMonitor::ReadingsNow() {
-  const int64_t now = clock_.MonotonicNanos();
-  if (readings_.has_value() && now - readings_->nanos < kReadingsFreshNanos) return *readings_;
-  Readings readings{.nanos = now, .ticks = ReadCpuTicks()};
-  if (const auto memory = ReadSystemMemory()) {
-    readings.system_memory_used_bytes = memory->used_bytes;
-  }
-  if (const auto memory = ReadProcessMemory()) {
-    readings.process_memory_peak_bytes = memory->peak_resident_bytes;
-  }
-  if (nvml_ != nullptr) {
-    readings.gpu_memory_used_bytes = nvml_->ReadMemoryUsedBytes();
-    // With GPM nobody asks for it.
-    if (newest_gpm_ == nullptr) readings.gpu_utilization_percent = nvml_->ReadUtilizationPercent();
-  }
-  return readings_.emplace(readings);
-}
+void MachineMonitor::Tick() { state_->Tick(); }
 
-std::shared_ptr<const MachineMonitor::TimedGpmSample> MachineMonitor::GpmNow() {
-  if (nvml_ == nullptr) return nullptr;
-  const int64_t now = clock_.MonotonicNanos();
-  if (newest_gpm_ == nullptr || now - newest_gpm_->nanos > kGpmFreshNanos) {
-    std::unique_ptr<GpmSample> sample = nvml_->TakeGpmSample();
-    if (sample == nullptr) return nullptr;
-    newest_gpm_ = std::make_shared<TimedGpmSample>(TimedGpmSample{now, std::move(sample)});
-  }
-  return newest_gpm_;
-}
-
-std::optional<double> MachineMonitor::SmActivitySince(const TimedGpmSample& from) {
-  const std::shared_ptr<const TimedGpmSample> now = GpmNow();
-  // Compare the times of the samples, which may be older than the ends of the probe.
-  if (now == nullptr || now->nanos - from.nanos < kGpmShortestNanos) return std::nullopt;
-  return nvml_->SmActivity(*from.sample, *now->sample);
-}
-
-AllocatorBytes MachineMonitor::FoldPeak() {
-  const AllocatorBytes bytes = allocator_->ReadAndResetPeak();
-  for (Probe* probe : open_) probe->Fold(bytes.peak);
-  return bytes;
+std::optional<GpuFacts> MachineMonitor::Gpu() const {
+  if (state_->sampler == nullptr) return std::nullopt;
+  return state_->sampler->facts();
 }
 
 std::unique_ptr<ResourceProbe> MachineMonitor::StartProbe() {
-  return std::make_unique<Probe>(*this);
+  return std::make_unique<Probe>(*state_);
+}
+
+std::unique_ptr<DeviceReader> MachineMonitor::StartReader() {
+  return std::make_unique<Reader>(*state_);
+}
+
+std::unique_ptr<DeviceTimeline> MachineMonitor::StartTimeline() {
+  return std::make_unique<Timeline>(*state_);
 }
 
 std::vector<DeviceSample> MachineMonitor::Sample() {
-  absl::MutexLock lock(&mutex_);
-  DeviceSample cpu;
-  cpu.device = "cpu";
-  cpu.name = cpu_name_;
-  const std::optional<CpuTicks> ticks = ReadCpuTicks();
-  cpu.cpu_percent = CpuPercent(last_ticks_, ticks);
-  cpu.process_cpu_percent = ProcessCpuPercent(last_ticks_, ticks);
-  last_ticks_ = ticks;
-  if (const auto memory = ReadSystemMemory()) {
-    cpu.memory_used_bytes = memory->used_bytes;
-    cpu.memory_total_bytes = memory->total_bytes;
+  std::vector<DeviceSample> samples;
+  {
+    absl::MutexLock lock(&state_->mutex);
+    samples.push_back(state_->CpuSample(state_->ReadingsNow(), state_->window.front().ticks));
   }
-  if (const auto memory = ReadProcessMemory()) {
-    cpu.process_memory_bytes = memory->resident_bytes;
-    cpu.process_memory_peak_bytes = memory->peak_resident_bytes;
-  }
-  std::vector<DeviceSample> samples = {std::move(cpu)};
-  if (gpu_name_.empty()) return samples;
-
-  DeviceSample gpu;
-  gpu.device = gpu_name_;
-  if (allocator_ != nullptr) gpu.allocator_bytes = allocator_->Read().now;
-  if (nvml_ != nullptr) {
-    const GpuCounters counters = nvml_->Read();
-    gpu.name = counters.name;
-    gpu.memory_used_bytes = counters.memory_used_bytes;
-    gpu.memory_total_bytes = counters.memory_total_bytes;
-    gpu.power_watts = counters.power_watts;
-    gpu.temperature_celsius = counters.temperature_celsius;
-    gpu.sm_clock_mhz = counters.sm_clock_mhz;
-    gpu.memory_clock_mhz = counters.memory_clock_mhz;
-    gpu.sm_activity_percent = counters.utilization_percent;
-    if (interval_gpm_ != nullptr) {
-      gpu.sm_activity_percent = SmActivitySince(*interval_gpm_);
-      if (gpu.sm_activity_percent.has_value()) interval_gpm_ = newest_gpm_;
-    }
-  }
-  samples.push_back(std::move(gpu));
+  if (state_->gpu_name.empty()) return samples;
+  GpuUsage usage;
+  if (state_->sampler != nullptr) usage = state_->sampler->LastSecond();
+  samples.push_back(state_->GpuSample(usage));
   return samples;
 }
 

@@ -4,6 +4,7 @@
 #include <nvml.h>
 
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/base/attributes.h"
@@ -29,9 +30,16 @@ struct NvmlApi {
   decltype(&nvmlDeviceGetPowerUsage) power = nullptr;
   decltype(&nvmlDeviceGetTemperature) temperature = nullptr;
   decltype(&nvmlDeviceGetClockInfo) clock = nullptr;
-  // Renamed in driver 535 from ...ThrottleReasons, which later ones still have: absent is fine.
+  // Absent is fine of all that follow.
+  decltype(&nvmlSystemGetDriverVersion) driver_version = nullptr;
+  decltype(&nvmlDeviceGetUUID) uuid = nullptr;
+  decltype(&nvmlDeviceGetMaxClockInfo) max_clock = nullptr;
+  decltype(&nvmlDeviceGetEnforcedPowerLimit) power_limit = nullptr;
+  decltype(&nvmlDeviceGetTotalEnergyConsumption) energy = nullptr;
+  decltype(&nvmlDeviceGetComputeRunningProcesses_v3) processes = nullptr;
+  // Renamed in driver 535 from ...ThrottleReasons, which later ones still have.
   decltype(&nvmlDeviceGetCurrentClocksEventReasons) clock_reasons = nullptr;
-  // GPM came with driver 520: absent is fine.
+  // GPM came with driver 520.
   decltype(&nvmlGpmQueryDeviceSupport) gpm_support = nullptr;
   decltype(&nvmlGpmSampleAlloc) gpm_alloc = nullptr;
   decltype(&nvmlGpmSampleFree) gpm_free = nullptr;
@@ -64,6 +72,12 @@ const NvmlApi* LoadNvml() {
                           Resolve(library, "nvmlDeviceGetTemperature", loaded->temperature) &&
                           Resolve(library, "nvmlDeviceGetClockInfo", loaded->clock);
     if (!complete || loaded->init() != NVML_SUCCESS) return nullptr;
+    Resolve(library, "nvmlSystemGetDriverVersion", loaded->driver_version);
+    Resolve(library, "nvmlDeviceGetUUID", loaded->uuid);
+    Resolve(library, "nvmlDeviceGetMaxClockInfo", loaded->max_clock);
+    Resolve(library, "nvmlDeviceGetEnforcedPowerLimit", loaded->power_limit);
+    Resolve(library, "nvmlDeviceGetTotalEnergyConsumption", loaded->energy);
+    Resolve(library, "nvmlDeviceGetComputeRunningProcesses_v3", loaded->processes);
     if (!Resolve(library, "nvmlDeviceGetCurrentClocksEventReasons", loaded->clock_reasons)) {
       Resolve(library, "nvmlDeviceGetCurrentClocksThrottleReasons", loaded->clock_reasons);
     }
@@ -104,15 +118,38 @@ class RealNvmlDevice final : public NvmlDevice {
     has_gpm_ = api.gpm_support(device, &support) == NVML_SUCCESS && support.isSupportedDevice != 0;
   }
 
+  GpuFacts Describe() const override {
+    GpuFacts facts;
+    facts.name = Name();
+    char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
+    if (api_.uuid != nullptr && api_.uuid(device_, text, sizeof(text)) == NVML_SUCCESS) {
+      facts.uuid = text;
+    }
+    char version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE] = {};
+    if (api_.driver_version != nullptr &&
+        api_.driver_version(version, sizeof(version)) == NVML_SUCCESS) {
+      facts.driver_version = version;
+    }
+    if (const auto memory = ReadMemory()) facts.memory_total_bytes = memory->total;
+    unsigned int value = 0;
+    if (api_.power_limit != nullptr && api_.power_limit(device_, &value) == NVML_SUCCESS) {
+      facts.power_limit_watts = value / 1000.0;
+    }
+    facts.sm_clock_max_mhz = MaxClock(NVML_CLOCK_SM);
+    facts.memory_clock_max_mhz = MaxClock(NVML_CLOCK_MEM);
+    facts.has_gpm = has_gpm_;
+    return facts;
+  }
+
   GpuCounters Read() const override {
     GpuCounters counters;
-    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
-    if (api_.name(device_, name, sizeof(name)) == NVML_SUCCESS) counters.name = name;
+    counters.name = Name();
     if (const auto memory = ReadMemory()) {
       counters.memory_used_bytes = memory->used;
       counters.memory_total_bytes = memory->total;
     }
-    counters.utilization_percent = ReadUtilizationPercent();
+    nvmlUtilization_t rates;
+    if (api_.utilization(device_, &rates) == NVML_SUCCESS) counters.utilization_percent = rates.gpu;
     unsigned int value = 0;
     if (api_.power(device_, &value) == NVML_SUCCESS) counters.power_watts = value / 1000.0;
     if (api_.temperature(device_, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS) {
@@ -122,6 +159,10 @@ class RealNvmlDevice final : public NvmlDevice {
     if (api_.clock(device_, NVML_CLOCK_MEM, &value) == NVML_SUCCESS) {
       counters.memory_clock_mhz = value;
     }
+    unsigned long long millijoules = 0;
+    if (api_.energy != nullptr && api_.energy(device_, &millijoules) == NVML_SUCCESS) {
+      counters.energy_joules = static_cast<double>(millijoules) / 1000.0;
+    }
     unsigned long long reasons = 0;
     if (api_.clock_reasons != nullptr && api_.clock_reasons(device_, &reasons) == NVML_SUCCESS) {
       counters.throttle_reasons = ThrottleReasonNames(reasons);
@@ -129,15 +170,13 @@ class RealNvmlDevice final : public NvmlDevice {
     return counters;
   }
 
-  std::optional<uint64_t> ReadMemoryUsedBytes() const override {
-    if (const auto memory = ReadMemory()) return memory->used;
-    return std::nullopt;
-  }
-
-  std::optional<double> ReadUtilizationPercent() const override {
-    nvmlUtilization_t rates;
-    if (api_.utilization(device_, &rates) != NVML_SUCCESS) return std::nullopt;
-    return rates.gpu;
+  std::optional<int> CountProcesses() const override {
+    if (api_.processes == nullptr) return std::nullopt;
+    // Without room for any the driver tells only how many there are.
+    unsigned int count = 0;
+    const nvmlReturn_t result = api_.processes(device_, &count, nullptr);
+    if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE) return std::nullopt;
+    return static_cast<int>(count);
   }
 
   std::unique_ptr<GpmSample> TakeGpmSample() const override {
@@ -154,23 +193,50 @@ class RealNvmlDevice final : public NvmlDevice {
     return std::make_unique<RealGpmSample>(api_, sample);
   }
 
-  std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const override {
+  GpmMetrics Between(const GpmSample& from, const GpmSample& to) const override {
+    struct Wanted {
+      unsigned int id;
+      std::optional<double> GpmMetrics::*figure;
+    };
+    constexpr Wanted kWanted[] = {
+        {NVML_GPM_METRIC_SM_UTIL, &GpmMetrics::sm_activity_percent},
+        {NVML_GPM_METRIC_SM_OCCUPANCY, &GpmMetrics::sm_occupancy_percent},
+        {NVML_GPM_METRIC_ANY_TENSOR_UTIL, &GpmMetrics::tensor_activity_percent},
+        {NVML_GPM_METRIC_DRAM_BW_UTIL, &GpmMetrics::dram_bandwidth_percent},
+    };
     nvmlGpmMetricsGet_t request = {};
     request.version = NVML_GPM_METRICS_GET_VERSION;
-    request.numMetrics = 1;
+    request.numMetrics = std::size(kWanted);
     request.sample1 = static_cast<const RealGpmSample&>(from).get();
     request.sample2 = static_cast<const RealGpmSample&>(to).get();
-    request.metrics[0].metricId = NVML_GPM_METRIC_SM_UTIL;
+    for (size_t i = 0; i < std::size(kWanted); ++i) request.metrics[i].metricId = kWanted[i].id;
+    GpmMetrics metrics;
     {
       const absl::MutexLock lock(&gpm_mutex);
-      if (api_.gpm_metrics(&request) != NVML_SUCCESS) return std::nullopt;
+      if (api_.gpm_metrics(&request) != NVML_SUCCESS) return metrics;
     }
-    const auto& metric = request.metrics[0];
-    if (metric.nvmlReturn != NVML_SUCCESS || !std::isfinite(metric.value)) return std::nullopt;
-    return metric.value;
+    for (size_t i = 0; i < std::size(kWanted); ++i) {
+      const auto& metric = request.metrics[i];
+      if (metric.nvmlReturn != NVML_SUCCESS || !std::isfinite(metric.value)) continue;
+      metrics.*kWanted[i].figure = metric.value;
+    }
+    return metrics;
   }
 
  private:
+  std::string Name() const {
+    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
+    return api_.name(device_, name, sizeof(name)) == NVML_SUCCESS ? name : "";
+  }
+
+  std::optional<double> MaxClock(nvmlClockType_t type) const {
+    unsigned int value = 0;
+    if (api_.max_clock == nullptr || api_.max_clock(device_, type, &value) != NVML_SUCCESS) {
+      return std::nullopt;
+    }
+    return value;
+  }
+
   std::optional<nvmlMemory_t> ReadMemory() const {
     nvmlMemory_t memory;
     if (api_.memory(device_, &memory) != NVML_SUCCESS) return std::nullopt;

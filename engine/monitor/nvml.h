@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/system_facts.h"
+
 namespace wan {
 
 struct GpuCounters {
@@ -19,6 +21,7 @@ struct GpuCounters {
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
+  std::optional<double> energy_joules;  // of the card, since the driver was loaded
   // Why the clocks are below the highest (ThrottleReasonNames); empty: nothing holds them.
   std::optional<std::vector<std::string>> throttle_reasons;
 };
@@ -28,26 +31,35 @@ struct GpuCounters {
 // not know is "reason 0x..".
 std::vector<std::string> ThrottleReasonNames(uint64_t reasons);
 
-// The driver's GPM counters at one moment. Two of them give the SM activity between them.
+// The driver's GPM counters at one moment. Two of them give the metrics between them.
 class GpmSample {
  public:
   virtual ~GpmSample() = default;
 };
 
-// One GPU. Thread-safe.
+// What GPM measures between two samples, as means in percent, 0 to 100.
+struct GpmMetrics {
+  std::optional<double> sm_activity_percent;
+  std::optional<double> sm_occupancy_percent;
+  std::optional<double> tensor_activity_percent;
+  std::optional<double> dram_bandwidth_percent;
+};
+
+// One GPU. Thread-safe. Every call goes to the driver and may block for as long as that does, which
+// a driver that has lost the card was seen to do: no thread that others wait for may call it.
 class NvmlDevice {
  public:
   virtual ~NvmlDevice() = default;
+  // Describes the card. It takes a handful of calls to the driver; nothing of it changes.
+  virtual GpuFacts Describe() const = 0;
   // Reads all counters, with one call to the driver for each.
   virtual GpuCounters Read() const = 0;
-  // Read one counter each, for callers that measure often.
-  virtual std::optional<uint64_t> ReadMemoryUsedBytes() const = 0;
-  virtual std::optional<double> ReadUtilizationPercent() const = 0;
+  // Returns the number of processes with compute contexts on the card.
+  virtual std::optional<int> CountProcesses() const = 0;
   // Returns null if the card has no GPM (before Hopper) or GPM is off.
   virtual std::unique_ptr<GpmSample> TakeGpmSample() const = 0;
-  // Returns the mean SM activity between two samples, 0 to 100. They must be more than 100 ms
-  // apart.
-  virtual std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const = 0;
+  // Returns the means between two samples, which must be at least 100 ms apart.
+  virtual GpmMetrics Between(const GpmSample& from, const GpmSample& to) const = 0;
 };
 
 // Whether SM activity is measured with GPM. If it is off, no function of GPM is called, and the

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,7 +34,8 @@ class TorchAllocatorProbe final : public AllocatorProbe {
     const auto stats = at::accelerator::getDeviceStats(device_);
     // Entry 0 is the sum over all pools.
     const auto& bytes = stats.allocated_bytes[0];
-    return {static_cast<uint64_t>(bytes.current), static_cast<uint64_t>(bytes.peak)};
+    return {static_cast<uint64_t>(bytes.current), static_cast<uint64_t>(bytes.peak),
+            static_cast<uint64_t>(stats.reserved_bytes[0].peak)};
   }
 
   AllocatorBytes ReadAndResetPeak() override {
@@ -61,17 +63,34 @@ LoadOptions MakeLoadOptions(const EngineOptions& options, at::Device device, at:
   return load;
 }
 
+// CUDA's number of a version, 12080, as it is written: "12.8".
+std::string CudaVersionText(int64_t version) {
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
+}
+
+// What does not depend on the device.
+SystemFacts HostFacts() {
+  SystemFacts facts;
+  facts.libtorch_version = TORCH_VERSION;
+  facts.cpu_name = ReadCpuName();
+  facts.cpu_cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (const auto memory = ReadSystemMemory()) facts.memory_total_bytes = memory->total_bytes;
+  return facts;
+}
+
 std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarType dtype) {
   PlanLimits limits;
   if (const auto memory = ReadSystemMemory()) limits.device_memory_bytes = memory->total_bytes;
   if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
     limits.device_memory_bytes = options.device_memory_limit;
   }
-  return std::make_unique<WanEngine>(MakeLoadOptions(options, at::kCPU, dtype),
-                                     DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
-                                                       absl::StrCat("LibTorch ", TORCH_VERSION)},
-                                     limits,
-                                     std::make_unique<MachineMonitor>("", nullptr, nullptr));
+  auto monitor = std::make_unique<MachineMonitor>("", nullptr, nullptr);
+  monitor->StartSampling();
+  return std::make_unique<WanEngine>(
+      MakeLoadOptions(options, at::kCPU, dtype),
+      DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
+                        absl::StrCat("LibTorch ", TORCH_VERSION), HostFacts()},
+      limits, std::move(monitor));
 }
 
 // Returns the memory that a job may use of a GPU on which this process holds nothing yet, and
@@ -116,11 +135,16 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   }
   const absl::StatusOr<uint64_t> memory = ClaimMemory(device_index, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
-  DeviceDescription description{name, nvml != nullptr ? nvml->Read().name : "", DTypeLabel(dtype),
-                                absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ",
-                                             at::detail::getCUDAHooks().versionCuDNN())};
   auto monitor = std::make_unique<MachineMonitor>(
       name, std::make_unique<TorchAllocatorProbe>(device_index), std::move(nvml));
+  DeviceDescription description{name, "", DTypeLabel(dtype), "", HostFacts()};
+  const auto cudnn = at::detail::getCUDAHooks().versionCuDNN();
+  description.libraries = absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ", cudnn);
+  description.system.cudnn_version = absl::StrCat(cudnn);
+  description.system.cuda_version = CudaVersionText(at::detail::getCUDAHooks().versionCUDART());
+  description.system.gpu = monitor->Gpu().value_or(GpuFacts());
+  description.name = description.system.gpu->name;
+  monitor->StartSampling();
   return std::make_unique<WanEngine>(
       MakeLoadOptions(options, at::Device(at::kCUDA, device_index), dtype), std::move(description),
       PlanLimits{*memory}, std::move(monitor),

@@ -191,6 +191,22 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
   Set(report, &Report::set_process_memory_peak_bytes, usage.process_memory_peak_bytes);
   Set(report, &Report::set_sm_activity_percent, usage.sm_activity_percent);
   if (usage.sm_activity_percent) report.set_load(record.seconds * *usage.sm_activity_percent);
+  Set(report, &Report::set_gpu_memory_reserved_peak_bytes, usage.gpu_memory_reserved_peak_bytes);
+  const GpuUsage& gpu = usage.gpu;
+  Set(report, &Report::set_sm_occupancy_percent, gpu.sm_occupancy_percent);
+  Set(report, &Report::set_tensor_activity_percent, gpu.tensor_activity_percent);
+  Set(report, &Report::set_dram_bandwidth_percent, gpu.dram_bandwidth_percent);
+  Set(report, &Report::set_power_watts, gpu.power_watts);
+  Set(report, &Report::set_power_peak_watts, gpu.power_peak_watts);
+  Set(report, &Report::set_energy_joules, gpu.energy_joules);
+  Set(report, &Report::set_sm_clock_mhz, gpu.sm_clock_mhz);
+  Set(report, &Report::set_sm_clock_min_mhz, gpu.sm_clock_min_mhz);
+  Set(report, &Report::set_memory_clock_mhz, gpu.memory_clock_mhz);
+  Set(report, &Report::set_temperature_peak_celsius, gpu.temperature_peak_celsius);
+  report.mutable_throttle_reasons()->Assign(gpu.throttle_reasons.begin(),
+                                            gpu.throttle_reasons.end());
+  Set(report, &Report::set_throttled_seconds, gpu.throttled_seconds);
+  Set(report, &Report::set_gpu_processes, gpu.processes);
   if (record.step) report.set_expert(std::string(NameOf(record.step->expert)));
   if (!record.status.ok()) {
     const absl::string_view message = record.status.message();
@@ -233,6 +249,15 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time) {
   Set(result, &Message::set_process_cpu_percent, sample.process_cpu_percent);
   Set(result, &Message::set_process_memory_bytes, sample.process_memory_bytes);
   Set(result, &Message::set_process_memory_peak_bytes, sample.process_memory_peak_bytes);
+  result.set_uuid(sample.uuid);
+  Set(result, &Message::set_sm_occupancy_percent, sample.sm_occupancy_percent);
+  Set(result, &Message::set_tensor_activity_percent, sample.tensor_activity_percent);
+  Set(result, &Message::set_dram_bandwidth_percent, sample.dram_bandwidth_percent);
+  Set(result, &Message::set_energy_joules, sample.energy_joules);
+  result.mutable_throttle_reasons()->Assign(sample.throttle_reasons.begin(),
+                                            sample.throttle_reasons.end());
+  Set(result, &Message::set_throttled_seconds, sample.throttled_seconds);
+  Set(result, &Message::set_gpu_processes, sample.processes);
   return result;
 }
 

@@ -89,9 +89,11 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
     due_ = sent_ == 0 ? now + plan_->interval : std::max(due_ + plan_->interval, now);
     ++sent_;
     heartbeat_.MessageSent();
-    for (const DeviceSample& sample : monitor_.Sample()) {
-      *round->add_devices() = ToProto(sample, now);
-    }
+    // Nothing has passed yet in an interval that begins now: the first round has the last second's.
+    const std::vector<DeviceSample> samples =
+        reader_ == nullptr ? monitor_.Sample() : reader_->Sample();
+    if (reader_ == nullptr) reader_ = monitor_.StartReader();
+    for (const DeviceSample& sample : samples) *round->add_devices() = ToProto(sample, now);
     return Next::kMessage;
   }
 
@@ -109,6 +111,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
 
   const absl::StatusOr<WatchPlan> plan_;
   DeviceMonitor& monitor_;
+  std::unique_ptr<DeviceReader> reader_;  // null before the first round
   Clock& clock_;
   WakeTimer& timer_;
   StreamHeartbeat heartbeat_;

@@ -16,6 +16,24 @@ class FakeProbe final : public ResourceProbe {
   const ResourceUsage usage_;
 };
 
+class FakeReader final : public DeviceReader {
+ public:
+  explicit FakeReader(std::vector<DeviceSample> samples) : samples_(std::move(samples)) {}
+  std::vector<DeviceSample> Sample() override { return samples_; }
+
+ private:
+  const std::vector<DeviceSample> samples_;
+};
+
+class FakeTimeline final : public DeviceTimeline {
+ public:
+  explicit FakeTimeline(std::vector<TimelinePoint> points) : points_(std::move(points)) {}
+  std::vector<TimelinePoint> Points() const override { return points_; }
+
+ private:
+  const std::vector<TimelinePoint> points_;
+};
+
 }  // namespace
 
 FakeDeviceMonitor::FakeDeviceMonitor() {
@@ -51,6 +69,26 @@ std::unique_ptr<ResourceProbe> FakeDeviceMonitor::StartProbe() {
 std::vector<DeviceSample> FakeDeviceMonitor::Sample() {
   absl::MutexLock lock(&mutex_);
   return samples_;
+}
+
+void FakeDeviceMonitor::SetReaderSamples(std::vector<DeviceSample> samples) {
+  absl::MutexLock lock(&mutex_);
+  reader_samples_ = std::move(samples);
+}
+
+void FakeDeviceMonitor::SetTimeline(std::vector<TimelinePoint> points) {
+  absl::MutexLock lock(&mutex_);
+  timeline_ = std::move(points);
+}
+
+std::unique_ptr<DeviceReader> FakeDeviceMonitor::StartReader() {
+  absl::MutexLock lock(&mutex_);
+  return std::make_unique<FakeReader>(reader_samples_.value_or(samples_));
+}
+
+std::unique_ptr<DeviceTimeline> FakeDeviceMonitor::StartTimeline() {
+  absl::MutexLock lock(&mutex_);
+  return std::make_unique<FakeTimeline>(timeline_);
 }
 
 }  // namespace wan::fakes

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -18,14 +19,22 @@ class FakeDeviceMonitor final : public DeviceMonitor {
   // What every later probe and sample reports.
   void SetUsage(const ResourceUsage& usage);
   void SetSamples(std::vector<DeviceSample> samples);
+  // What readers report that are started from now on; at first what Sample() does.
+  void SetReaderSamples(std::vector<DeviceSample> samples);
+  // What timelines have that are started from now on; at first nothing.
+  void SetTimeline(std::vector<TimelinePoint> points);
 
   std::unique_ptr<ResourceProbe> StartProbe() override;
   std::vector<DeviceSample> Sample() override;
+  std::unique_ptr<DeviceReader> StartReader() override;
+  std::unique_ptr<DeviceTimeline> StartTimeline() override;
 
  private:
   absl::Mutex mutex_;
   ResourceUsage usage_ ABSL_GUARDED_BY(mutex_);
   std::vector<DeviceSample> samples_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::vector<DeviceSample>> reader_samples_ ABSL_GUARDED_BY(mutex_);
+  std::vector<TimelinePoint> timeline_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan::fakes

@@ -26,7 +26,7 @@ TEST(NvmlGpuTest, TheCardHasANameAndMemory) {
   const GpuCounters counters = device->Read();
   EXPECT_NE(counters.name, "");
   EXPECT_GT(counters.memory_total_bytes.value_or(0), 0u);
-  EXPECT_LE(*device->ReadMemoryUsedBytes(), *counters.memory_total_bytes);
+  EXPECT_LE(*counters.memory_used_bytes, *counters.memory_total_bytes);
 }
 
 // Without our lock a driver was seen to end the process where two threads did this.
@@ -43,7 +43,7 @@ TEST(NvmlGpuTest, ManyThreadsMayTakeGpmSamples) {
         std::unique_ptr<GpmSample> sample = device->TakeGpmSample();
         if (sample == nullptr) continue;
         ++taken;
-        if (last != nullptr) device->SmActivity(*last, *sample);
+        if (last != nullptr) device->Between(*last, *sample);
         last = std::move(sample);
       }
     });

@@ -88,6 +88,39 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t, unsigned long 
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned int length) {
+  std::strncpy(version, "580.159.04", length);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t, char* uuid, unsigned int length) {
+  std::strncpy(uuid, "GPU-fake", length);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t, nvmlClockType_t type, unsigned int* clock) {
+  if (type != NVML_CLOCK_SM) return NVML_ERROR_NOT_SUPPORTED;
+  *clock = 1980;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t, unsigned int* milliwatts) {
+  *milliwatts = 700'000;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t, unsigned long long* millijoules) {
+  *millijoules = 12'345'678;
+  return NVML_SUCCESS;
+}
+
+// Tells how many there are, and that there was no room for them.
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned int* count,
+                                                     nvmlProcessInfo_t*) {
+  *count = 2;
+  return NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t, nvmlGpmSupport_t* support) {
   const wan::Call call;
   support->isSupportedDevice = 1;
@@ -117,9 +150,14 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t, nvmlGpmSample_t sample) {
 
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t* request) {
   const wan::Call call;
-  nvmlGpmMetric_t& metric = request->metrics[0];
-  metric.nvmlReturn = NVML_SUCCESS;
-  metric.value = request->sample2->number - request->sample1->number;
+  for (unsigned int i = 0; i < request->numMetrics; ++i) {
+    nvmlGpmMetric_t& metric = request->metrics[i];
+    // The bandwidth cannot be had.
+    const bool known = metric.metricId != NVML_GPM_METRIC_DRAM_BW_UTIL;
+    metric.nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    metric.value = (request->sample2->number - request->sample1->number) *
+                   (metric.metricId == NVML_GPM_METRIC_SM_UTIL ? 1 : 0.5);
+  }
   return NVML_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "tests/engine/monitor/scripted_nvml.h"
 #include "tests/fakes/fake_clock.h"
 
 namespace wan {
@@ -18,7 +19,7 @@ class FakeAllocator final : public AllocatorProbe {
     now_ = bytes;
     peak_ = std::max(peak_, bytes);
   }
-  AllocatorBytes Read() override { return {now_, peak_}; }
+  AllocatorBytes Read() override { return {now_, peak_, 2 * peak_}; }
   AllocatorBytes ReadAndResetPeak() override {
     const AllocatorBytes bytes = Read();
     peak_ = now_;
@@ -30,45 +31,33 @@ class FakeAllocator final : public AllocatorProbe {
   uint64_t peak_ = 0;
 };
 
-class FakeGpmSample final : public GpmSample {
+// A monitor of a GPU, and the time. Every tick finds the card at 77 % and 400 W.
+class MonitoredGpu {
  public:
-  explicit FakeGpmSample(int number) : number(number) {}
-  const int number;
-};
-
-// SM activity is ten times the number of samples between.
-class FakeNvml final : public NvmlDevice {
- public:
-  explicit FakeNvml(bool has_gpm) : has_gpm_(has_gpm) {}
-
-  uint64_t memory_used = 500;
-  mutable uint64_t memory_reads = 0;
-
-  GpuCounters Read() const override {
-    GpuCounters counters;
-    counters.name = "Fake GPU";
+  explicit MonitoredGpu(bool has_gpm = true) {
+    auto owned = std::make_unique<ScriptedNvml>(has_gpm);
+    nvml = owned.get();
     counters.memory_used_bytes = 500;
-    counters.memory_total_bytes = 1000;
     counters.utilization_percent = 77;
-    return counters;
-  }
-  std::optional<uint64_t> ReadMemoryUsedBytes() const override {
-    ++memory_reads;
-    return memory_used;
-  }
-  std::optional<double> ReadUtilizationPercent() const override { return 77; }
-  std::unique_ptr<GpmSample> TakeGpmSample() const override {
-    if (!has_gpm_) return nullptr;
-    return std::make_unique<FakeGpmSample>(++taken_);
-  }
-  std::optional<double> SmActivity(const GpmSample& from, const GpmSample& to) const override {
-    return 10.0 * (static_cast<const FakeGpmSample&>(to).number -
-                   static_cast<const FakeGpmSample&>(from).number);
+    counters.power_watts = 400;
+    nvml->Set(counters);
+    monitor = std::make_unique<MachineMonitor>("cuda:0", nullptr, std::move(owned), clock);
+    monitor->Tick();
   }
 
- private:
-  const bool has_gpm_;
-  mutable int taken_ = 0;
+  void Pass(absl::Duration time, double sm_activity = 77) {
+    for (absl::Duration passed; passed < time; passed += absl::Milliseconds(50)) {
+      nvml->Set(counters);
+      nvml->Pass({sm_activity, 30, 20, 10}, 0.05);
+      clock.Advance(absl::Milliseconds(50));
+      monitor->Tick();
+    }
+  }
+
+  fakes::FakeClock clock;
+  GpuCounters counters;
+  ScriptedNvml* nvml;
+  std::unique_ptr<MachineMonitor> monitor;
 };
 
 TEST(MachineMonitorTest, WithoutAGpuItsFiguresAreAbsent) {
@@ -106,88 +95,163 @@ TEST(MachineMonitorTest, NestedStretchesEachHaveTheirOwnPeak) {
   EXPECT_EQ(outer_usage.gpu_memory_start_bytes, 10u);
   EXPECT_EQ(outer_usage.gpu_memory_end_bytes, 40u);
   EXPECT_EQ(outer_usage.gpu_memory_peak_bytes, 90u);
+  EXPECT_EQ(inner_usage.gpu_memory_reserved_peak_bytes, 100u);
+  EXPECT_EQ(outer_usage.gpu_memory_reserved_peak_bytes, 180u);
 }
 
 TEST(MachineMonitorTest, SmActivityIsTheStretchsOwn) {
-  fakes::FakeClock clock;
-  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
-  clock.Advance(absl::Milliseconds(30));
-  const auto outer = monitor.StartProbe();
-  clock.Advance(absl::Milliseconds(30));
-  const auto inner = monitor.StartProbe();
-  clock.Advance(absl::Milliseconds(100));
-  EXPECT_EQ(inner->Finish().sm_activity_percent, 10.0);
-  clock.Advance(absl::Milliseconds(100));
-  EXPECT_EQ(outer->Finish().sm_activity_percent, 30.0);
+  MonitoredGpu gpu;
+  const auto outer = gpu.monitor->StartProbe();
+  gpu.Pass(absl::Seconds(1), /*sm_activity=*/0);
+  const auto inner = gpu.monitor->StartProbe();
+  gpu.Pass(absl::Seconds(1), /*sm_activity=*/100);
+  const ResourceUsage inner_usage = inner->Finish();
+  const ResourceUsage outer_usage = outer->Finish();
+  EXPECT_NEAR(inner_usage.sm_activity_percent.value_or(0), 100, 1e-6);
+  EXPECT_NEAR(outer_usage.sm_activity_percent.value_or(0), 50, 1e-6);
+  EXPECT_NEAR(inner_usage.gpu.power_watts.value_or(0), 400, 1e-6);
+  EXPECT_NEAR(outer_usage.gpu.energy_joules.value_or(0), 800, 1e-6);
+  EXPECT_EQ(outer_usage.gpu_memory_used_bytes, 500u);
 }
 
 TEST(MachineMonitorTest, OfAShortStretchTheSmActivityIsUnknown) {
-  fakes::FakeClock clock;
-  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
-  const auto stretch = monitor.StartProbe();
-  clock.Advance(absl::Milliseconds(99));
+  MonitoredGpu gpu;
+  const auto stretch = gpu.monitor->StartProbe();
+  gpu.Pass(absl::Milliseconds(50));
+  gpu.clock.Advance(absl::Milliseconds(49));
   const ResourceUsage usage = stretch->Finish();
   EXPECT_FALSE(usage.sm_activity_percent.has_value());
   EXPECT_EQ(usage.gpu_memory_used_bytes, 500u);
 }
 
-TEST(MachineMonitorTest, SamplesThatAreTooCloseAreNotCompared) {
-  fakes::FakeClock clock;
-  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
-  const auto stretch = monitor.StartProbe();
-  clock.Advance(absl::Milliseconds(80));
-  const auto other = monitor.StartProbe();
-  clock.Advance(absl::Milliseconds(20));
-  EXPECT_FALSE(stretch->Finish().sm_activity_percent.has_value()) << "the last is 80 ms away";
-}
-
-TEST(MachineMonitorTest, ManyStretchesShareAFewGpmSamples) {
-  fakes::FakeClock clock;
-  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
-  const auto whole = monitor.StartProbe();
-  for (int i = 0; i < 1000; ++i) {
-    monitor.StartProbe()->Finish();
-    clock.Advance(absl::Milliseconds(1));
-  }
-  // One at the start, then one every 26 ms.
-  EXPECT_EQ(whole->Finish().sm_activity_percent, 10.0 * 38);
-}
-
-TEST(MachineMonitorTest, ManyStretchesShareAReadingOfTheMachine) {
-  fakes::FakeClock clock;
-  auto owned = std::make_unique<FakeNvml>(true);
-  FakeNvml& nvml = *owned;
-  MachineMonitor monitor("cuda:0", nullptr, std::move(owned), clock);
-  ResourceUsage last;
+TEST(MachineMonitorTest, StretchesDoNotCallTheDriver) {
+  MonitoredGpu gpu;
+  const int before = gpu.nvml->reads();
   for (int i = 0; i < 100; ++i) {
-    last = monitor.StartProbe()->Finish();
-    clock.Advance(absl::Milliseconds(1));
+    gpu.monitor->StartProbe()->Finish();
+    gpu.monitor->Sample();
   }
-  EXPECT_EQ(nvml.memory_reads, 10u) << "one in 10 ms";
-  EXPECT_EQ(last.gpu_memory_used_bytes, 500u);
-  nvml.memory_used = 600;
-  EXPECT_EQ(monitor.StartProbe()->Finish().gpu_memory_used_bytes, 600u);
+  EXPECT_EQ(gpu.nvml->reads(), before);
 }
 
-TEST(MachineMonitorTest, SmActivityOfTheDeviceIsThatSinceTheSampleBefore) {
-  fakes::FakeClock clock;
-  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(true), clock);
-  EXPECT_FALSE(monitor.Sample()[1].sm_activity_percent.has_value());
-  clock.Advance(absl::Seconds(5));
-  EXPECT_EQ(monitor.Sample()[1].sm_activity_percent, 10.0);
-  clock.Advance(absl::Seconds(5));
-  EXPECT_EQ(monitor.Sample()[1].sm_activity_percent, 10.0);
+TEST(MachineMonitorTest, EachReaderHasItsOwnInterval) {
+  MonitoredGpu gpu(/*has_gpm=*/false);
+  const auto slow = gpu.monitor->StartReader();
+  const auto quick = gpu.monitor->StartReader();
+  gpu.counters.utilization_percent = 0;
+  gpu.Pass(absl::Seconds(2));
+  EXPECT_EQ(quick->Sample()[1].sm_activity_percent, 0);
+  gpu.counters.utilization_percent = 100;
+  gpu.Pass(absl::Seconds(2));
+  EXPECT_NEAR(quick->Sample()[1].sm_activity_percent.value_or(0), 100, 1e-6);
+  EXPECT_NEAR(slow->Sample()[1].sm_activity_percent.value_or(0), 50, 1e-6);
+  // Scrapers, however many, see the last second.
+  for (int scraper = 0; scraper < 3; ++scraper) {
+    EXPECT_NEAR(gpu.monitor->Sample()[1].sm_activity_percent.value_or(0), 100, 1e-6);
+  }
+}
+
+TEST(MachineMonitorTest, SumsGrowWhoeverReadsThem) {
+  MonitoredGpu gpu;
+  gpu.counters.throttle_reasons = {"power cap"};
+  gpu.Pass(absl::Seconds(1));
+  gpu.monitor->Sample();
+  gpu.Pass(absl::Seconds(1), /*sm_activity=*/50);
+  const DeviceSample sample = gpu.monitor->Sample()[1];
+  EXPECT_EQ(sample.name, "Fake GPU");
+  EXPECT_EQ(sample.uuid, "GPU-fake");
+  EXPECT_NEAR(sample.energy_joules.value_or(0), 800, 1e-6);
+  EXPECT_NEAR(sample.sm_active_seconds.value_or(0), 0.77 + 0.5, 1e-6);
+  EXPECT_NEAR(sample.throttled_seconds.value_or(0), 2, 1e-6);
+  EXPECT_NEAR(sample.throttled_seconds_by_reason.at("power cap"), 2, 1e-6);
 }
 
 TEST(MachineMonitorTest, WithoutGpmUtilisationStandsIn) {
-  MachineMonitor monitor("cuda:0", nullptr, std::make_unique<FakeNvml>(false));
-  const ResourceUsage usage = monitor.StartProbe()->Finish();
-  EXPECT_EQ(usage.sm_activity_percent, 77.0);
+  MonitoredGpu gpu(/*has_gpm=*/false);
+  const auto stretch = gpu.monitor->StartProbe();
+  gpu.Pass(absl::Seconds(1));
+  const ResourceUsage usage = stretch->Finish();
+  EXPECT_NEAR(usage.sm_activity_percent.value_or(0), 77.0, 1e-6);
+  EXPECT_FALSE(usage.gpu.tensor_activity_percent.has_value());
   EXPECT_EQ(usage.gpu_memory_used_bytes, 500u);
-  const std::vector<DeviceSample> samples = monitor.Sample();
+  const std::vector<DeviceSample> samples = gpu.monitor->Sample();
   ASSERT_EQ(samples.size(), 2u);
-  EXPECT_EQ(samples[1].name, "Fake GPU");
-  EXPECT_EQ(samples[1].sm_activity_percent, 77.0);
+  EXPECT_NEAR(samples[1].sm_activity_percent.value_or(0), 77.0, 1e-6);
+}
+
+TEST(MachineMonitorTest, ATimelineHasEqualIntervalsWithTheirOwnMeans) {
+  MonitoredGpu gpu;
+  const auto timeline = gpu.monitor->StartTimeline();
+  const absl::Time start = gpu.clock.Now();
+  gpu.Pass(absl::Seconds(1));
+  gpu.counters.power_watts = 100;
+  gpu.Pass(absl::Seconds(1));
+  const std::vector<TimelinePoint> points = timeline->Points();
+  ASSERT_EQ(points.size(), 8u);
+  EXPECT_EQ(points[0].start, start);
+  EXPECT_EQ(points[3].start, start + absl::Milliseconds(750));
+  EXPECT_DOUBLE_EQ(points[3].seconds, 0.25);
+  EXPECT_NEAR(points[3].sample.power_watts.value_or(0), 400, 1e-6);
+  EXPECT_NEAR(points[6].sample.power_watts.value_or(0), 100, 1e-6);
+  EXPECT_EQ(points[6].sample.memory_used_bytes, 500u);
+  EXPECT_EQ(points[6].sample.name, "") << "it does not change";
+  EXPECT_EQ(points[6].sample.energy_joules, std::nullopt);
+}
+
+TEST(MachineMonitorTest, ALongTimelineDoublesItsInterval) {
+  MonitoredGpu gpu;
+  const auto timeline = gpu.monitor->StartTimeline();
+  const absl::Time start = gpu.clock.Now();
+  gpu.Pass(absl::Seconds(10));
+  gpu.counters.power_watts = 100;
+  gpu.counters.memory_used_bytes = 900;
+  gpu.Pass(absl::Seconds(190));
+  const std::vector<TimelinePoint> points = timeline->Points();
+  EXPECT_LE(points.size(), DeviceTimeline::kMostPoints);
+  EXPECT_GE(points.size(), DeviceTimeline::kMostPoints / 2);
+  absl::Time next = start;
+  double joules = 0;
+  for (const TimelinePoint& point : points) {
+    EXPECT_LE(absl::AbsDuration(point.start - next), absl::Microseconds(1));
+    next = point.start + absl::Seconds(point.seconds);
+    joules += point.seconds * point.sample.power_watts.value_or(0);
+  }
+  EXPECT_NEAR(joules, 10 * 400 + 190 * 100, 200);
+  EXPECT_EQ(points.back().sample.memory_used_bytes, 900u);
+}
+
+TEST(MachineMonitorTest, WithoutAGpuATimelineShowsTheProcessor) {
+  fakes::FakeClock clock;
+  MachineMonitor monitor("", nullptr, nullptr, clock);
+  const auto timeline = monitor.StartTimeline();
+  for (int i = 0; i < 10; ++i) {
+    clock.Advance(absl::Milliseconds(50));
+    monitor.Tick();
+  }
+  ASSERT_EQ(timeline->Points().size(), 2u);
+  EXPECT_TRUE(timeline->Points()[1].sample.memory_used_bytes.has_value());
+  EXPECT_TRUE(timeline->Points()[1].sample.process_memory_bytes.has_value());
+}
+
+TEST(MachineMonitorTest, TheThreadTicks) {
+  fakes::FakeClock clock;
+  auto owned = std::make_unique<ScriptedNvml>(false);
+  ScriptedNvml* const nvml = owned.get();
+  GpuCounters counters;
+  counters.memory_used_bytes = 123;
+  nvml->Set(counters);
+  MachineMonitor monitor("cuda:0", nullptr, std::move(owned), clock);
+  monitor.StartSampling();
+  clock.AwaitWaiters(1);
+  clock.Advance(absl::Milliseconds(49));
+  EXPECT_EQ(nvml->reads(), 0);
+  const auto timeline = monitor.StartTimeline();
+  while (timeline->Points().size() < 2) {
+    clock.AwaitWaiters(1);
+    clock.Advance(absl::Milliseconds(50));
+  }
+  EXPECT_GE(nvml->reads(), 2);
+  EXPECT_EQ(timeline->Points()[1].sample.memory_used_bytes, 123u);
 }
 
 TEST(MachineMonitorTest, ADroppedStretchIsForgotten) {

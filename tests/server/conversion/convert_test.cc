@@ -180,6 +180,35 @@ TEST(ConvertTest, StageReportHasWhatWasMeasuredAndNothingElse) {
   EXPECT_EQ(ToProto(record).error(), "CANCELLED");
 }
 
+TEST(ConvertTest, StageReportHasEachFigureOfTheGpu) {
+  SpanRecord record{.stage = StageKind::kVaeDecoding};
+  EXPECT_FALSE(ToProto(record).has_energy_joules());
+  EXPECT_FALSE(ToProto(record).has_throttled_seconds());
+  record.usage.gpu_memory_reserved_peak_bytes = 1;
+  record.usage.gpu = {.sm_occupancy_percent = 2,
+                      .tensor_activity_percent = 3,
+                      .dram_bandwidth_percent = 4,
+                      .power_watts = 5,
+                      .power_peak_watts = 6,
+                      .energy_joules = 7,
+                      .sm_clock_mhz = 8,
+                      .sm_clock_min_mhz = 9,
+                      .memory_clock_mhz = 10,
+                      .temperature_peak_celsius = 11,
+                      .throttle_reasons = {"power cap", "temperature"},
+                      .throttled_seconds = 12,
+                      .processes = 13};
+  wan::v1::StageReport report = ToProto(record);
+  report.clear_start_time();
+  EXPECT_EQ(report.ShortDebugString(),
+            "stage: \"VAE_Decoding\" sm_occupancy_percent: 2 tensor_activity_percent: 3 "
+            "dram_bandwidth_percent: 4 power_watts: 5 power_peak_watts: 6 energy_joules: 7 "
+            "sm_clock_mhz: 8 sm_clock_min_mhz: 9 memory_clock_mhz: 10 "
+            "temperature_peak_celsius: 11 throttle_reasons: \"power cap\" "
+            "throttle_reasons: \"temperature\" throttled_seconds: 12 gpu_processes: 13 "
+            "gpu_memory_reserved_peak_bytes: 1");
+}
+
 TEST(ConvertTest, TimesGoThereAndBack) {
   for (const absl::Time time : {absl::FromUnixNanos(1'234'567'890'123'456'789),
                                 absl::FromUnixNanos(-1), absl::UnixEpoch()}) {
@@ -248,7 +277,20 @@ TEST(ConvertTest, DeviceSampleLeavesOutWhatIsNotMeasured) {
   EXPECT_EQ(message.process_cpu_percent(), 5);
   EXPECT_FALSE(message.has_sm_activity_percent());
   EXPECT_FALSE(message.has_allocator_bytes());
+  EXPECT_FALSE(message.has_energy_joules());
   EXPECT_TRUE(message.has_time());
+
+  sample.uuid = "GPU-1";
+  sample.energy_joules = 2;
+  sample.throttled_seconds = 3;
+  sample.throttle_reasons = {"power cap"};
+  sample.processes = 4;
+  const wan::v1::DeviceSample gpu = ToProto(sample, absl::UnixEpoch());
+  EXPECT_EQ(gpu.uuid(), "GPU-1");
+  EXPECT_EQ(gpu.energy_joules(), 2);
+  EXPECT_EQ(gpu.throttled_seconds(), 3);
+  EXPECT_EQ(gpu.throttle_reasons(0), "power cap");
+  EXPECT_EQ(gpu.gpu_processes(), 4);
 }
 
 }  // namespace

@@ -73,6 +73,23 @@ TEST_F(TelemetryTest, TheFirstSampleComesAtOnceAndTheNextWhenItIsDue) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(TelemetryTest, EachStreamReadsItsOwnIntervals) {
+  DeviceSample own;
+  own.device = "cpu";
+  own.cpu_percent = 60;
+  engine_.monitor().SetReaderSamples({own});
+  wan::v1::WatchDevicesRequest request;
+  request.set_count(2);
+  grpc::ClientContext context;
+  const auto stream = telemetry_->WatchDevices(&context, request);
+  wan::v1::WatchDevicesResponse round;
+  ASSERT_TRUE(stream->Read(&round));
+  EXPECT_EQ(round.devices(0).cpu_percent(), 25) << "the last second, whoever asks";
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(stream->Read(&round));
+  EXPECT_EQ(round.devices(0).cpu_percent(), 60) << "the time between the two rounds";
+}
+
 TEST_F(TelemetryTest, TheIntervalIsASecondUnlessToldOtherwise) {
   grpc::ClientContext context;
   const auto stream = telemetry_->WatchDevices(&context, {});

@@ -1,0 +1,145 @@
+// Samples one GPU for all who want to know what it does: stages, timelines, metrics, streams. Each
+// of them has an interval of its own.
+//
+//   sampler.Tick();                                  // a thread, 20 times a second
+//   const auto interval = sampler.Open();            // a stage begins
+//   const GpuUsage usage = interval->Usage();        // it ends
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
+#include "engine/api/device_monitor.h"
+#include "engine/monitor/nvml.h"
+
+namespace wan {
+
+// What GpuUsage is made from: the integrals of one stretch's figures over time. Adds slices of time
+// in which the figures are constant; knows no clock.
+class GpuIntegrals {
+ public:
+  // A slice that the driver's counters or GPM describe; a figure that is absent is left out.
+  struct Slice {
+    int64_t from_nanos = 0;
+    int64_t to_nanos = 0;
+    GpuCounters counters;  // at the end; `energy_joules` is what the slice used
+    std::optional<int> processes;
+  };
+  struct GpmSlice {
+    int64_t from_nanos = 0;
+    int64_t to_nanos = 0;
+    GpmMetrics metrics;
+  };
+
+  // Add what of the slice lies behind `begin_nanos`.
+  void Add(const Slice& slice, int64_t begin_nanos);
+  void Add(const GpmSlice& slice, int64_t begin_nanos);
+
+  // The figures of a stretch of this length, most of which the slices cover.
+  GpuUsage Over(double seconds, bool has_gpm) const;
+
+ private:
+  // The integral of a figure, and the time for which it was known.
+  struct Integral {
+    double sum = 0;
+    double seconds = 0;
+    void Add(const std::optional<double>& value, double for_seconds);
+    std::optional<double> MeanOver(double stretch_seconds) const;
+  };
+
+  Integral utilization_, power_, energy_, sm_clock_, memory_clock_, throttled_;
+  Integral sm_activity_, sm_occupancy_, tensor_activity_, dram_bandwidth_;
+  std::optional<double> power_peak_, sm_clock_min_, temperature_peak_;
+  std::optional<int> processes_;
+  std::set<std::string> reasons_;
+};
+
+// Thread-safe. Tick() alone calls the driver, and holds no lock meanwhile: if the driver blocks,
+// the figures of whoever asks are absent, and nobody waits.
+class GpuSampler {
+ public:
+  // How long the newest reading stands for now; a driver that is stuck gives no newer one.
+  static constexpr int64_t kStaleNanos = 2'000'000'000;
+
+  // The stretch from Open() on. The sampler must outlive it.
+  class Interval {
+   public:
+    ~Interval();
+    // The usage since the start, which is Open() or the last Restart(). May be called often.
+    GpuUsage Usage() const;
+    void Restart();
+
+   private:
+    friend class GpuSampler;
+    explicit Interval(GpuSampler& sampler) : sampler_(sampler) {}
+
+    GpuSampler& sampler_;
+    int64_t begin_nanos_ = 0;  // guarded, as the next one, by the sampler's mutex
+    GpuIntegrals integrals_;
+  };
+
+  // The newest reading, and sums since the sampler was made.
+  struct Now {
+    GpuCounters counters;
+    std::optional<int> processes;
+    std::optional<double> energy_joules;
+    std::optional<double> sm_active_seconds;
+    std::optional<double> throttled_seconds;
+    std::map<std::string, double> throttled_seconds_by_reason;
+  };
+
+  GpuSampler(std::unique_ptr<NvmlDevice> nvml, const Clock& clock);
+
+  const GpuFacts& facts() const { return facts_; }
+
+  // Reads the driver's counters and adds them to every open interval. One thread at a time.
+  void Tick();
+
+  std::unique_ptr<Interval> Open();
+  // Returns nullopt before the first Tick, and if the newest one is older than kStaleNanos.
+  std::optional<Now> Newest() const;
+  // The usage of the last second, whoever asks.
+  GpuUsage LastSecond() const;
+
+ private:
+  struct TimedGpm {
+    int64_t nanos = 0;
+    std::unique_ptr<GpmSample> sample;
+  };
+
+  // Takes a GPM sample if one is due, and returns what lies between the last two.
+  std::optional<GpuIntegrals::GpmSlice> TickGpm();
+  void Accumulate(const GpuIntegrals::Slice& slice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Accumulate(const GpuIntegrals::GpmSlice& slice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::unique_ptr<NvmlDevice> nvml_;
+  const Clock& clock_;
+  const GpuFacts facts_;
+
+  // Of the thread that ticks.
+  int64_t ticks_ = 0;
+  int64_t last_nanos_ = 0;
+  std::optional<double> last_energy_;
+  std::optional<int> processes_;
+  TimedGpm gpm_;
+
+  mutable absl::Mutex mutex_;
+  std::set<Interval*> open_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Now> newest_ ABSL_GUARDED_BY(mutex_);
+  int64_t newest_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Those that reach into the last second.
+  std::deque<GpuIntegrals::Slice> slices_ ABSL_GUARDED_BY(mutex_);
+  std::deque<GpuIntegrals::GpmSlice> gpm_slices_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan

@@ -7,6 +7,7 @@ the contract's names, so that a program may load these modules and others made f
   WAN_GOOGLEAPIS_DIR  google/api and google/rpc; without it those of the package googleapis-common-protos
 """
 
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -71,4 +72,15 @@ class BuildWithProtos(build_py):
         generate(pathlib.Path(self.build_lib) / "wanserve_client" / "_proto")
 
 
-setup(version=project_version(), cmdclass={"build_py": BuildWithProtos})
+def requirements() -> list:
+    """Generated code refuses libraries that are older than its compiler."""
+    try:
+        version = importlib.metadata.version
+        oldest = {"grpcio": version("grpcio-tools"), "protobuf": version("protobuf")}
+    except importlib.metadata.PackageNotFoundError:
+        # That of Debian 12, which refuses nothing.
+        oldest = {"grpcio": "1.51", "protobuf": "4.21"}
+    return [*(f"{name}>={version}" for name, version in oldest.items()), "googleapis-common-protos>=1.56"]
+
+
+setup(version=project_version(), install_requires=requirements(), cmdclass={"build_py": BuildWithProtos})

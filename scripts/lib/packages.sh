@@ -13,14 +13,13 @@ BUILD_PACKAGES=(
 )
 
 # What the tests and the demo use besides.
-# mypy checks the types of the Python package; zsh and fish read the completion scripts of wanctl.
-TEST_PACKAGES=(curl ffmpeg fish mypy python3-grpcio python3-protobuf python3-setuptools python3-wheel zsh)
+TEST_PACKAGES=(curl ffmpeg python3-grpcio python3-protobuf)
 
 # What scripts/check uses besides. One version everywhere: two versions format differently.
 CHECK_PACKAGES=(clang-format-14 clang-tidy-14 shellcheck)
 
 # What scripts/prove uses besides.
-PROVE_PACKAGES=(python3 python3-grpcio python3-protobuf)
+PROVE_PACKAGES=(libfaketime python3 python3-grpcio python3-protobuf)
 
 # install_packages NAME...: installs those that are missing; asks for root only then.
 install_packages() {

@@ -9,7 +9,7 @@ import traceback
 
 import grpc
 
-from prove_abuse import attacks, disk, endurance, server
+from prove_abuse import attacks, clocks, disk, endurance, network, server
 
 
 def main():
@@ -23,7 +23,7 @@ def main():
     server.BUILD = options.build.resolve()
     scale = attacks.Scale(quick=options.quick, minutes=options.minutes or (1 if options.quick else 10))
 
-    table = {**attacks.ATTACKS, **disk.ATTACKS, **endurance.ATTACKS}
+    table = {**attacks.ATTACKS, **clocks.ATTACKS, **disk.ATTACKS, **network.ATTACKS, **endurance.ATTACKS}
     unknown = set(options.only or ()) - set(table)
     if unknown:
         parser.error(f"there is no attack {', '.join(sorted(unknown))}; --list names them")

@@ -4,6 +4,7 @@ import hashlib
 import pathlib
 import random
 import subprocess
+import threading
 import time
 
 import grpc
@@ -108,8 +109,57 @@ def read_only_disk(_):
         return "started, the video was fetched, a new job and DeleteJob are UNAVAILABLE"
 
 
+def slow_disk(scale):
+    """on a disk where a sync takes 400 ms and a write 20 ms, calls that read are answered within 1 s, jobs complete, no accepted
+    job is lost at a kill -9, and SIGTERM ends the server within 20 s"""
+    environment = {"WAN_SLOW_SYNC_MS": "400", "WAN_SLOW_WRITE_MS": "20"}
+    with Server(environment=environment, flags=["--heartbeat-interval", "1"]) as target:
+        library = target.folder / "slow_disk.so"
+        target.kill()
+        source = pathlib.Path(__file__).with_name("slow_disk.c")
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        target.environment["LD_PRELOAD"] = str(library)
+        target.start()
+        accepted, stop = [], threading.Event()
+
+        def create():
+            while not stop.is_set():
+                try:
+                    accepted.append(target.create().name)
+                except (grpc.RpcError, ValueError):
+                    return  # the server has been killed
+
+        callers = [threading.Thread(target=create, daemon=True) for _ in range(4)]
+        start = time.monotonic()
+        for caller in callers:
+            caller.start()
+        longest = 0
+        while time.monotonic() - start < scale.of(20):
+            asked = time.monotonic()
+            target.jobs()
+            if accepted:
+                target.job(accepted[0])
+            longest = max(longest, (time.monotonic() - asked) / 2)
+            time.sleep(0.05)
+        took = time.monotonic() - start
+        expect(longest <= 1, f"a call that reads took {longest:.2f} s")
+        expect(len(accepted) >= 2, f"jobs are accepted: {len(accepted)}")
+        stop.set()
+        target.kill()
+        for caller in callers:
+            caller.join(5)
+        target.start()
+        known = set(accepted)
+        await_true(lambda: known <= {job.name for job in target.jobs() if job.state == COMPLETED}, 120, "every accepted job completes")
+        code, ended = target.terminate(30)
+        expect(code == 0 and ended <= 20, f"SIGTERM took {ended:.1f} s, exit code {code}")
+        return (f"{len(accepted)} jobs accepted in {took:.0f} s and completed after a kill -9; a call that reads took at most "
+                f"{longest:.2f} s, SIGTERM {ended:.1f} s")
+
+
 ATTACKS = {
     "read-only-disk": read_only_disk,
     "retention-kills": retention_kills,
+    "slow-disk": slow_disk,
     "small-disk": small_disk,
 }

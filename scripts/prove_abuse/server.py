@@ -122,6 +122,7 @@ class Server:
         expect(line, f"the server starts; its log ends with: {self.log_lines()[-1:]}")
         listening = json.loads(line)
         self.grpc, self.metrics = listening["grpc"], listening["metrics"]
+        self.http = listening.get("http")  # with --http-listen
         self.channel = self.new_channel()
         if await_ready:
             await_true(self._is_ready, 60, "the model is ready")

@@ -30,13 +30,6 @@ std::string StateName(wan::v1::ModelState state) {
   return WithoutPrefix(wan::v1::ModelState_Name(state), sizeof("MODEL_STATE_") - 1);
 }
 
-// Of jobs and of models: green for what works, yellow for what is on its way, red for what failed.
-Colour StateColour(std::string_view state) {
-  if (state == "RUNNING" || state == "COMPLETED" || state == "READY") return Colour::kGreen;
-  if (state == "QUEUED" || state == "LOADING") return Colour::kYellow;
-  return state == "FAILED" ? Colour::kRed : Colour::kNone;
-}
-
 std::string OrAbsent(const std::string& text) { return text.empty() ? kAbsent : Printable(text); }
 
 std::string Figure(bool present, double value, int digits) {
@@ -191,7 +184,7 @@ std::string LostAttemptText(const wan::v1::LostAttempt& lost) {
 
 }  // namespace
 
-std::string JobTable(const std::vector<Job>& jobs, bool colours) {
+std::string JobTable(const std::vector<Job>& jobs) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(jobs.size());
   for (const Job& job : jobs) {
@@ -199,13 +192,7 @@ std::string JobTable(const std::vector<Job>& jobs, bool colours) {
                     OrAbsent(FormatTime(job.create_time())), ProgressText(job),
                     Shortened(OrAbsent(job.request().prompt()), 40)});
   }
-  return FormatTable({{"Job"},
-                      {"State", Align::kLeft, StateColour},
-                      {"Model"},
-                      {"Created"},
-                      {"Progress"},
-                      {"Prompt"}},
-                     rows, colours);
+  return FormatTable({{"Job"}, {"State"}, {"Model"}, {"Created"}, {"Progress"}, {"Prompt"}}, rows);
 }
 
 std::string JobText(const Job& job) {
@@ -281,7 +268,7 @@ std::string ReportTable(const wan::v1::JobReport& report) {
                      rows);
 }
 
-std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) {
+std::string ModelTable(const std::vector<wan::v1::Model>& models) {
   std::vector<std::vector<std::string>> rows;
   std::string errors;
   for (const wan::v1::Model& model : models) {
@@ -310,7 +297,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     }
   }
   return FormatTable({{"Model"},
-                      {"State", Align::kLeft, StateColour},
+                      {"State"},
                       {"Family"},
                       {"Layout"},
                       {"Weights", Align::kRight},
@@ -319,11 +306,11 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
                       {"Warm shapes"},
                       {"LoRAs"},
                       {"Path"}},
-                     rows, colours) +
+                     rows) +
          errors;
 }
 
-std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours) {
+std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples) {
   std::vector<std::vector<std::string>> rows;
   for (const wan::v1::DeviceSample& sample : samples.devices()) {
     rows.push_back({Printable(sample.device()), OrAbsent(sample.name()),
@@ -350,7 +337,7 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colou
                       {"CPU %", Align::kRight},
                       {"Own CPU %", Align::kRight},
                       {"Process (GiB)", Align::kRight}},
-                     rows, colours);
+                     rows);
 }
 
 std::string ServerInfoText(const wan::v1::ServerInfo& info) {

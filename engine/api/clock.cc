@@ -1,26 +1,140 @@
 #include "engine/api/clock.h"
 
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <thread>
 
 #include "absl/time/clock.h"
 
 namespace wan {
 namespace {
 
+// How late a wall clock that was set may be noticed.
+constexpr absl::Duration kLook = absl::Seconds(1);
+// When to try again to wake a waiter whose mutex somebody holds. Whoever releases a mutex wakes its
+// waiters as well, so this is seldom needed.
+constexpr absl::Duration kAgain = absl::Milliseconds(10);
+constexpr absl::Duration kLongest = absl::Hours(1);
+
+// absl::Mutex waits for times of the wall clock: a wait of a second that a clock was set back in by
+// a day lasts for a day. So threads wait for their condition alone, and one thread, which sleeps on
+// the clock that never jumps, wakes those whose time has come.
+class Waker {
+ public:
+  // Clock::AwaitUntil. `jumps`: whether the clock may be set.
+  bool Await(const Clock& clock, bool jumps, absl::Mutex& mutex, const absl::Condition& condition,
+             absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (deadline == absl::InfiniteFuture()) {
+      mutex.Await(condition);
+      return true;
+    }
+    const auto done = [&] { return condition.Eval() || clock.Now() >= deadline; };
+    if (!done()) {
+      const auto place = Add({&mutex, &clock, deadline, jumps});
+      mutex.Await(absl::Condition(&done));
+      Remove(place);
+    }
+    return condition.Eval();
+  }
+
+ private:
+  struct Waiter {
+    absl::Mutex* mutex;
+    const Clock* clock;
+    absl::Time deadline;
+    bool jumps;
+
+    // When to look at it next, from now on: zero if it is due.
+    absl::Duration Sleep() const {
+      const absl::Duration left = std::max(deadline - clock->Now(), absl::ZeroDuration());
+      return std::min(left, jumps ? kLook : kLongest);
+    }
+  };
+  using Waiters = std::list<Waiter>;
+
+  static std::chrono::steady_clock::time_point After(absl::Duration duration) {
+    return std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(duration);
+  }
+
+  // The waiter's mutex is held in Add and Remove, and then mutex_ is taken; so Run, which holds
+  // mutex_, never waits for a waiter's mutex.
+  Waiters::iterator Add(const Waiter& waiter) {
+    const std::lock_guard lock(mutex_);
+    if (!started_) std::thread([this] { Run(); }).detach();  // the clock is never destroyed
+    started_ = true;
+    if (After(waiter.Sleep()) < next_) changed_.notify_one();
+    return waiters_.insert(waiters_.end(), waiter);
+  }
+
+  void Remove(Waiters::iterator place) {
+    const std::lock_guard lock(mutex_);
+    waiters_.erase(place);
+  }
+
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      absl::Duration sleep = kLongest;
+      for (const Waiter& waiter : waiters_) {
+        const absl::Duration left = waiter.Sleep();
+        if (left > absl::ZeroDuration()) {
+          sleep = std::min(sleep, left);
+        } else if (waiter.mutex->TryLock()) {
+          waiter.mutex->Unlock();  // a mutex looks at its waiters' conditions when it is released
+        } else {
+          sleep = std::min(sleep, kAgain);
+        }
+      }
+      next_ = After(sleep);
+      changed_.wait_until(lock, next_);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Waiters waiters_;  // while a mutex is in the list its owner is in Await, so it cannot go
+  std::chrono::steady_clock::time_point next_;  // when Run looks again, unless it is woken
+  bool started_ = false;
+};
+
+int64_t SteadyNanos() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class SteadyClock final : public Clock {
+ public:
+  explicit SteadyClock(Waker& waker)
+      : waker_(waker), origin_(absl::Now() - absl::Nanoseconds(SteadyNanos())) {}
+
+  absl::Time Now() const override { return origin_ + absl::Nanoseconds(SteadyNanos()); }
+  int64_t MonotonicNanos() const override { return SteadyNanos(); }
+  bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
+                  absl::Time deadline) override {
+    return waker_.Await(*this, /*jumps=*/false, mutex, condition, deadline);
+  }
+  Clock& Steady() override { return *this; }
+
+ private:
+  Waker& waker_;
+  const absl::Time origin_;  // what the wall clock says first is as good as any time
+};
+
 class RealClock final : public Clock {
  public:
   absl::Time Now() const override { return absl::Now(); }
-
-  int64_t MonotonicNanos() const override {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-  }
-
+  int64_t MonotonicNanos() const override { return SteadyNanos(); }
   bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
-                  absl::Time deadline) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return mutex.AwaitWithDeadline(condition, deadline);
+                  absl::Time deadline) override {
+    return waker_.Await(*this, /*jumps=*/true, mutex, condition, deadline);
   }
+  Clock& Steady() override { return steady_; }
+
+ private:
+  Waker waker_;
+  SteadyClock steady_{waker_};
 };
 
 }  // namespace

@@ -22,10 +22,16 @@ class Clock {
   virtual int64_t MonotonicNanos() const = 0;
 
   // Blocks until `condition` holds or Now() reaches `deadline`, and returns whether the condition
-  // holds. The caller must hold `mutex`; it is released during the wait and held again on return,
-  // as with absl::Mutex::AwaitWithDeadline.
+  // holds. A wall clock that is set meanwhile, forward or back, is noticed within a second. The
+  // caller must hold `mutex`; it is released during the wait and held again on return, as with
+  // absl::Mutex::AwaitWithDeadline.
   virtual bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
                           absl::Time deadline) = 0;
+
+  // Returns the same clock for whoever waits for a time to pass: its Now() goes on evenly, whatever
+  // the wall clock is set to. Its times may only be compared with each other. It lives as long as
+  // this clock.
+  virtual Clock& Steady() = 0;
 };
 
 // Returns the clock that reads the machine's time. It lives as long as the process.

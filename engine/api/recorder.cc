@@ -44,10 +44,9 @@ Span Recorder::StartSpan(Stage stage, std::shared_ptr<const StepFacts> step) {
   return Span(this, std::move(record), clock_.MonotonicNanos(), std::move(probe));
 }
 
-void Recorder::RecordPast(Stage stage, absl::Time start) {
+void Recorder::RecordPast(Stage stage, absl::Time start, absl::Duration duration) {
   SpanRecord record{.stage = stage, .start = start};
-  // Not negative, though the wall clock may have been set back.
-  record.seconds = std::max(0.0, absl::ToDoubleSeconds(clock_.Now() - start));
+  record.seconds = absl::ToDoubleSeconds(duration);
   absl::MutexLock lock(&mutex_);
   Tell(sinks_, [&](TelemetrySink& sink) {
     sink.OnSpanStart({record.stage, record.start, nullptr});

@@ -74,9 +74,10 @@ class Recorder {
   // called Finish. `step` belongs to spans of a denoising step.
   [[nodiscard]] Span StartSpan(Stage stage, std::shared_ptr<const StepFacts> step = nullptr);
 
-  // Records a span that began in the past and ends now, such as kQueueWait. It has a duration but
-  // no resource usage.
-  void RecordPast(Stage stage, absl::Time start);
+  // Records a span that began in the past and ends now, such as kQueueWait. It has no resource
+  // usage. `duration` is not what the wall clock says has passed since `start`: that may have been
+  // set meanwhile.
+  void RecordPast(Stage stage, absl::Time start, absl::Duration duration);
 
   // Hands one value to every sink.
   void Record(const Sample& sample);

@@ -17,7 +17,8 @@ struct Ticker::State {
 
   void Run() {
     absl::MutexLock lock(&mutex);
-    while (!clock.AwaitUntil(mutex, absl::Condition(&stopping), clock.Now() + interval)) {
+    Clock& steady = clock.Steady();
+    while (!steady.AwaitUntil(mutex, absl::Condition(&stopping), steady.Now() + interval)) {
       mutex.Unlock();
       work();
       mutex.Lock();

@@ -14,7 +14,7 @@ constexpr char kTimer[] = "trim";
 }  // namespace
 
 MemoryTrimmer::MemoryTrimmer(Clock& clock, std::function<void()> trim)
-    : clock_(clock), timer_(clock) {
+    : clock_(clock.Steady()), timer_(clock_) {
   timer_.Start([this, trim = std::move(trim)](const std::string&) {
     {
       absl::MutexLock lock(&mutex_);

@@ -28,7 +28,7 @@ struct StallWatch::State {
     armed = false;
     if (stopped || since == absl::InfiniteFuture()) return;
     const absl::Time end = since + options.longest;
-    if (options.clock.Now() >= end) return stalled();
+    if (options.clock.Steady().Now() >= end) return stalled();
     armed = true;
     options.timer.WakeAt(timer_key, end);
   }
@@ -48,7 +48,7 @@ StallWatch::~StallWatch() {
 
 void StallWatch::Begin() {
   absl::MutexLock lock(&state_->mutex);
-  state_->since = state_->options.clock.Now();
+  state_->since = state_->options.clock.Steady().Now();
   if (std::exchange(state_->armed, true)) return;
   state_->options.timer.WakeAt(state_->timer_key, state_->since + state_->options.longest);
 }

@@ -6,7 +6,7 @@
 
 namespace wan::server {
 
-WakeTimer::WakeTimer(Clock& clock) : timer_(clock) {
+WakeTimer::WakeTimer(Clock& clock) : timer_(clock.Steady()) {
   timer_.Start([this](const std::string& key) { Expired(key); });
 }
 

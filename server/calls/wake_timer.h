@@ -25,7 +25,8 @@ class WakeTimer {
   // lock held.
   std::string Add(Wake wake);
 
-  // Replaces the time that the stream had. A time in the past comes at once.
+  // Replaces the time that the stream had. A time in the past comes at once. `time` is one of the
+  // clock's Steady(): streams wait for time to pass.
   void WakeAt(const std::string& key, absl::Time time);
 
   // A call of `wake` that has begun may still run when this returns.

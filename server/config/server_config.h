@@ -65,6 +65,8 @@ struct ServerConfig {
   std::vector<std::string> webhook_hosts;
   // File of the secret that signs webhooks.
   std::string webhook_secret;
+  // PEM file of the authorities that receivers of webhooks are verified with; empty: the system's.
+  std::string webhook_ca;
   // Whether webhooks may go over http, and to addresses of private networks and this machine.
   bool webhook_http = false;
   bool webhook_private = false;

@@ -269,6 +269,10 @@ std::vector<Setting> MakeSettings() {
       TextSetting("webhook_secret", "FILE",
                   "file of the secret that signs webhooks: whsec_ and base64", &C::webhook_secret,
                   CheckFile),
+      TextSetting("webhook_ca", "FILE",
+                  "PEM file of the authorities that receivers of webhooks are verified with; "
+                  "unset: the system's",
+                  &C::webhook_ca, CheckFile),
       ChoiceSetting<bool>("webhook_http", "true|false",
                           "webhooks may go over http as well as https", Setting::Form::kNumber,
                           &C::webhook_http, {{"true", true}, {"false", false}}),

@@ -79,6 +79,15 @@ class Fields {
     return std::nullopt;
   }
 
+  // True or false, or a text with one of the two.
+  bool Flag(const std::string& name) {
+    const std::optional<json> value = Take(name);
+    if (!value.has_value() || *value == false || *value == "false") return false;
+    if (*value == true || *value == "true") return true;
+    Wrong(name, absl::StrCat("must be true or false, got ", Shown(*value)));
+    return false;
+  }
+
   std::optional<double> Number(const std::string& name) {
     const std::optional<json> value = Take(name);
     return value.has_value() ? NumberOf(name, *value) : std::nullopt;
@@ -120,6 +129,7 @@ void TakeSize(Fields& fields, wan::v1::GenerationRequest& request) {
   const std::optional<std::string> size = fields.Text("size");
   const std::optional<int64_t> width = fields.Integer("width");
   const std::optional<int64_t> height = fields.Integer("height");
+  request.set_exact_size(fields.Flag("exact_size"));
   if (width.has_value()) request.set_width(static_cast<int32_t>(*width));
   if (height.has_value()) request.set_height(static_cast<int32_t>(*height));
   if (!size.has_value()) return;

@@ -6,7 +6,7 @@ namespace wan::server {
 
 Callers::Callers(Clock& clock, absl::Duration grace,
                  std::function<void(const std::string& job)> lost)
-    : clock_(clock), grace_(grace), timer_(clock) {
+    : clock_(clock.Steady()), grace_(grace), timer_(clock_) {
   timer_.Start([this, lost = std::move(lost)](const std::string& job) {
     if (Forget(job)) lost(job);
   });

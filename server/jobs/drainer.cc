@@ -68,9 +68,9 @@ void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view r
   const absl::Duration time = TimeToFinish(mode, *outlook, limit);
   const StopChoice choice{outlook->job, outlook->left, outlook->RestartCost(), time};
   for (StateListener* listener : parts_.listeners) listener->OnStopChoice(choice);
-  parts_.table.AwaitIdle(parts_.clock.Now() + time);
+  parts_.table.AwaitIdle(time);
   parts_.table.RequeueRunning(reason);
-  parts_.table.AwaitIdle(absl::InfiniteFuture());
+  parts_.table.AwaitIdle(absl::InfiniteDuration());
 }
 
 void Drainer::Run(StopMode mode, absl::Duration timeout, const std::string& running) {

@@ -148,7 +148,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   for (const auto& sink : extra) sinks.push_back(sink.get());
   Recorder recorder(parts_.clock, parts_.engine.Monitor(), std::move(sinks));
 
-  recorder.RecordPast(StageKind::kQueueWait, attempt.queued_since);
+  recorder.RecordPast(StageKind::kQueueWait, attempt.queued_since, attempt.waited);
   Span total = recorder.StartSpan(StageKind::kTotalExecution);
   absl::StatusOr<std::vector<wan::v1::Artifact>> result = Execute(attempt, events, recorder);
   total.Finish(result.status()).IgnoreError();

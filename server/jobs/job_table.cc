@@ -31,6 +31,11 @@ wan::v1::Event NewEvent(int attempt) {
   return event;
 }
 
+// So that the reservation survives a restart, after which nothing is known of the work.
+void NoteReserved(wan::v1::Job& job, std::optional<absl::Duration> estimate) {
+  if (estimate.has_value()) job.set_reserved_device_seconds(absl::ToDoubleSeconds(*estimate));
+}
+
 }  // namespace
 
 JobTable::Lock::Lock(const JobTable& table) : table_(table) {
@@ -45,9 +50,11 @@ JobTable::Lock::~Lock() {
 }
 
 JobTable::JobTable(Parts parts)
-    : parts_(std::move(parts)), queue_(parts_.queue_capacity, [this](const std::string& owner) {
+    : parts_(std::move(parts)),
+      steady_(parts_.clock.Steady()),
+      queue_(parts_.queue_capacity, [this](const std::string& owner) {
         mutex_.AssertHeld();
-        return account_.RecentUseOf(owner, parts_.clock.Now());
+        return account_.RecentUseOf(owner, steady_.Now());
       }) {}
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> jobs) {
@@ -62,15 +69,19 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> j
     const absl::Time now = parts_.clock.Now();
     for (NewJob& job : jobs) {
       const std::string name = job.stored.job.name();
+      const std::optional<absl::Duration> estimate =
+          Estimate(job.stored.job.request().model(), job.work.get());
+      NoteReserved(job.stored.job, estimate);
       job.stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
       *job.stored.job.mutable_create_time() = ToProto(now);
       LiveJob& live = live_[name];
       live.accepting = true;
       live.age = next_age_++;
       live.queued_since = now;
+      live.queued_instant = steady_.Now();
       live.work = std::move(job.work);
       live.stored = job.stored;
-      account_.Add(live.stored.job, Estimate(live.stored.job.request().model(), live.work.get()));
+      account_.Add(live.stored.job, estimate);
       wan::v1::Event event = Enqueue(live);
       event.set_job(name);
       event.set_sequence(1);
@@ -151,7 +162,7 @@ std::optional<Attempt> JobTable::BeginNext() {
     wan::v1::Job& job = live.stored.job;
     job.set_attempt(job.attempt() + 1);
     *job.mutable_start_time() = ToProto(parts_.clock.Now());
-    live.began_nanos = parts_.clock.MonotonicNanos();
+    live.began = steady_.Now();
     EnterAttempt(job);
     live.trace = AttemptTrace();
     wan::v1::JobReport header;
@@ -169,12 +180,13 @@ std::optional<Attempt> JobTable::BeginNext() {
     live.head_start = absl::ZeroDuration();
     live.progress_time = absl::InfinitePast();
     live.estimate = Estimate(job.request().model(), live.work.get());
-    account_.Begin(job, live.estimate.value_or(QueueSum::kUnknownUse));
+    account_.Begin(job, live.estimate.value_or(QueueSum::kUnknownUse), live.began);
     queue_.RefreshUse();
     running_ = job.name();
     SetState(live, wan::v1::JOB_STATE_RUNNING);
     parts_.log.Append({job.name(), job, {}, std::nullopt});
-    attempt = Attempt{job, live.queued_since, live.stop.get_token(), live.report};
+    attempt = Attempt{job, live.queued_since, live.began - live.queued_instant,
+                      live.stop.get_token(), live.report};
   }
   // The estimates may have changed, because a job has ended meanwhile.
   AnnouncePositions(JobQueue::Front(), /*estimate=*/true);
@@ -199,7 +211,7 @@ void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> e
   if (progress.has_value()) {
     if (live.progress_time == absl::InfinitePast()) NoteHeadStart(live, events, *progress);
     *live.stored.job.mutable_progress() = *progress;
-    live.progress_time = parts_.clock.Now();
+    live.progress_time = steady_.Now();
   }
   for (const wan::v1::Event& event : events) live.trace.Add(event);
   parts_.log.Append({job, std::nullopt, std::move(events), std::nullopt});
@@ -224,7 +236,7 @@ wan::v1::JobState JobTable::End(const std::string& job,
     row.mutable_artifacts()->Assign(result->begin(), result->end());
     wan::v1::Event event = NewEvent(row.attempt());
     *event.mutable_completed()->mutable_artifacts() = row.artifacts();
-    const absl::Duration taken = parts_.clock.Now() - ToTime(row.start_time());
+    const absl::Duration taken = steady_.Now() - live.began;
     event.mutable_completed()->set_seconds(absl::ToDoubleSeconds(taken));
     if (live.estimate.has_value()) {
       parts_.estimator.ObserveJob(absl::ToDoubleSeconds(*live.estimate - live.head_start),
@@ -333,7 +345,7 @@ JobStats JobTable::Stats() const {
 
 wan::v1::Usage JobTable::UsageOf(const std::string& owner) const {
   const Lock lock(*this);
-  return account_.UsageOf(owner, parts_.clock.Now());
+  return account_.UsageOf(owner, steady_.Now());
 }
 
 std::string JobTable::Close(const absl::Status& refusal) {
@@ -351,10 +363,10 @@ void JobTable::LoseDevice() {
   if (refusal_.ok()) refusal_ = DeviceGoneError();
 }
 
-bool JobTable::AwaitIdle(absl::Time deadline) {
+bool JobTable::AwaitIdle(absl::Duration longest) {
   const Lock lock(*this);
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.empty(); };
-  return parts_.clock.AwaitUntil(mutex_, absl::Condition(&idle), deadline);
+  return steady_.AwaitUntil(mutex_, absl::Condition(&idle), steady_.Now() + longest);
 }
 
 void JobTable::RequeueRunning(std::string_view reason) {
@@ -424,8 +436,8 @@ wan::v1::Event JobTable::Enqueue(const LiveJob& live) {
 
 void JobTable::EndHold(LiveJob& live) {
   running_.clear();
-  const absl::Duration held = absl::Nanoseconds(parts_.clock.MonotonicNanos() - live.began_nanos);
-  account_.End(live.stored.job, held, parts_.clock.Now());
+  const absl::Time now = steady_.Now();
+  account_.End(live.stored.job, now - live.began, now);
   queue_.RefreshUse();
 }
 
@@ -458,6 +470,7 @@ void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate, int reach)
           if (estimate) {
             entry.estimate = Estimate(entry.model, entry.work.get());
             account_.Estimate(entry.job, entry.estimate);
+            NoteReserved(live_.at(entry.job).stored.job, entry.estimate);
           }
           if (!entry.ready || !WorthAnnouncing(entry.announced_position, before.jobs)) return;
           entry.announced_position = before.jobs;
@@ -482,6 +495,7 @@ void JobTable::Requeue(LiveJob& live, std::string_view reason) {
   wan::v1::Event requeued = NewEvent(job.attempt());
   requeued.mutable_requeued()->set_reason(std::string(reason));
   live.queued_since = parts_.clock.Now();
+  live.queued_instant = steady_.Now();
   wan::v1::Event queued = Enqueue(live);
   SetState(live, wan::v1::JOB_STATE_QUEUED);
   JobChange change{job.name(), job, {}, std::nullopt};
@@ -505,6 +519,7 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
   wan::v1::Job& job = live.stored.job;
   const std::string name = job.name();
   ClearAttempt(job);
+  job.clear_reserved_device_seconds();
   account_.Remove(name);
   *job.mutable_end_time() = ToProto(parts_.clock.Now());
   if (!error.ok()) *job.mutable_error() = ToProto(error);

@@ -43,6 +43,7 @@ namespace wan::server {
 struct Attempt {
   wan::v1::Job job;
   absl::Time queued_since;
+  absl::Duration waited;  // since then, however the wall clock was set meanwhile
   std::stop_token stop;
   std::shared_ptr<ReportSink> report;
 };
@@ -153,8 +154,8 @@ class JobTable {
   void LoseDevice();
   // What is known of the running job; nothing if there is none.
   std::optional<RunningOutlook> Running() const;
-  // Waits until no job runs. Returns false if one still runs at `deadline`.
-  bool AwaitIdle(absl::Time deadline);
+  // Waits until no job runs. Returns false if one still runs after `longest`.
+  bool AwaitIdle(absl::Duration longest);
   // Asks the running job to stop and be requeued, for a reason that its Requeued event tells.
   void RequeueRunning(std::string_view reason);
   // Asks the running job to stop and be requeued if a job that waits should take over, whose
@@ -168,15 +169,16 @@ class JobTable {
     StoredJob stored;
     bool accepting = false;  // not on disk yet, so no caller knows its name
     uint64_t age = 0;
-    absl::Time queued_since;
+    absl::Time queued_since;                  // of the wall clock
+    absl::Time queued_instant;                // the same of steady_
     std::shared_ptr<const PlannedWork> work;  // null while unknown
     // How long the running attempt was estimated to take when it began.
     std::optional<absl::Duration> estimate;
     // How much of that earlier attempts have done, so that this one leaves it out.
     absl::Duration head_start;
-    // Of the running attempt.
-    int64_t began_nanos = 0;   // of Clock::MonotonicNanos
-    absl::Time progress_time;  // when job.progress was last set
+    // Of the running attempt, times of steady_: when it began, and when job.progress was last set.
+    absl::Time began;
+    absl::Time progress_time;
     std::stop_source stop;
     std::optional<StopCause> stop_cause;
     std::optional<std::string> requeue;  // why it is put back into the queue when it has stopped
@@ -192,7 +194,9 @@ class JobTable {
   LiveJob* FindLive(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Takes over one job that an earlier process left; `trace` is that of its latest attempt.
-  void RecoverOne(StoredJob stored, AttemptTrace trace) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `shift` turns its times into those of steady_.
+  void RecoverOne(StoredJob stored, AttemptTrace trace, absl::Duration shift)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Counts the time for which the attempt that has just ended held the device.
   void EndHold(LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -268,6 +272,7 @@ class JobTable {
   };
 
   const Parts parts_;
+  Clock& steady_;  // what lasts is measured with it; parts_.clock stamps what callers see
   mutable absl::Mutex mutex_;
   mutable LiveJobs live_ ABSL_GUARDED_BY(mutex_);
   UsageAccount account_ ABSL_GUARDED_BY(mutex_);

@@ -35,8 +35,7 @@ std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const 
     const std::optional<absl::Duration> whole =
         Estimate(live.stored.job.request().model(), live.work.get());
     if (!whole.has_value()) return std::nullopt;
-    const absl::Duration elapsed =
-        parts_.clock.Now() - ToTime(live.stored.job.start_time()) + live.head_start;
+    const absl::Duration elapsed = steady_.Now() - live.began + live.head_start;
     time += std::max(*whole - elapsed, absl::ZeroDuration());
   }
   return time;
@@ -50,7 +49,7 @@ absl::Status JobTable::CheckQuota(const std::vector<NewJob>& jobs) const {
     demand.estimate +=
         Estimate(job.stored.job.request().model(), job.work.get()).value_or(absl::ZeroDuration());
   }
-  return account_.Admit(parts_.quotas.Of(owner), owner, demand, parts_.clock.Now(), [&](int n) {
+  return account_.Admit(parts_.quotas.Of(owner), owner, demand, steady_.Now(), [&](int n) {
     mutex_.AssertHeld();
     const std::optional<QueueSum> before = queue_.BeforeNth(owner, n);
     return TimeUntil(before.value_or(QueueSum())).value_or(kUnknownRetry);
@@ -76,7 +75,7 @@ void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before
     p50 = (*start + *own) * spread.p50;
     p90 = (*start + *own) * spread.p90;
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
-    const absl::Duration elapsed = parts_.clock.Now() - ToTime(job.start_time()) + live.head_start;
+    const absl::Duration elapsed = steady_.Now() - live.began + live.head_start;
     p50 = std::max(*own * spread.p50 - elapsed, absl::ZeroDuration());
     p90 = std::max(*own * spread.p90 - elapsed, absl::ZeroDuration());
   } else {
@@ -112,16 +111,16 @@ std::optional<absl::Duration> JobTable::TimeLeft(const LiveJob& live) const {
     left = Estimate(job.request().model(), live.work.get());
     if (!left.has_value()) return std::nullopt;
     *left *= parts_.estimator.JobSpread().p50;
-    since = ToTime(job.start_time());
+    since = live.began;
   }
-  return std::max(*left - (parts_.clock.Now() - since), absl::ZeroDuration());
+  return std::max(*left - (steady_.Now() - since), absl::ZeroDuration());
 }
 
 absl::Duration JobTable::ComputedAgain(const LiveJob& live) const {
   const wan::v1::Job& job = live.stored.job;
-  const absl::Time now = parts_.clock.Now();
+  const absl::Time now = steady_.Now();
   // A stop keeps the last step that ended. Before the first one nothing is kept.
-  if (live.progress_time == absl::InfinitePast()) return now - ToTime(job.start_time());
+  if (live.progress_time == absl::InfinitePast()) return now - live.began;
   absl::Duration again = now - live.progress_time;
   if (job.progress().step() < job.progress().total()) again += TimeBeforeSteps(live);
   return again;

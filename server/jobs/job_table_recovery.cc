@@ -5,7 +5,7 @@
 
 #include "server/conversion/convert.h"
 #include "server/jobs/job_table.h"
-#include "server/quota/recent_jobs.h"
+#include "server/quota/past_use.h"
 
 namespace wan::server {
 namespace {
@@ -30,9 +30,10 @@ absl::Status JobTable::Recover() {
     lost.emplace(stored.job.name(), StoredTrace(stored.job));
   }
   const absl::Time long_ago = parts_.clock.Now() - UsageAccount::kMemory;
-  absl::Status recalled = VisitJobsEndedSince(parts_.store, long_ago, [this](const auto& job) {
+  const absl::Duration shift = steady_.Now() - parts_.clock.Now();
+  absl::Status recalled = VisitUseSince(parts_.store, long_ago, [&](const DeviceUse& use) {
     const Lock lock(*this);
-    account_.RecallEnded(job);
+    account_.RecallEnded(use.owner, use.held, use.until + shift);
   });
   if (!recalled.ok()) return recalled;
   for (size_t done = 0; done < unfinished->size();) {
@@ -41,24 +42,26 @@ absl::Status JobTable::Recover() {
     for (; done < end; ++done) {
       StoredJob& stored = (*unfinished)[done];
       const std::string name = stored.job.name();
-      RecoverOne(std::move(stored), lost[name]);
+      RecoverOne(std::move(stored), lost[name], shift);
     }
     queue_.RefreshUse();
   }
   return parts_.log.Flush();
 }
 
-void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace) {
+void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace, absl::Duration shift) {
   const std::string name = stored.job.name();
   parts_.log.Open(name, stored.job.last_sequence());
   parts_.models.AddRecoveredJob(stored.job.request().model());
   LiveJob& live = live_[name];
   live.age = next_age_++;
   live.queued_since = ToTime(stored.job.create_time());
+  // The clock may have been set back since.
+  live.queued_instant = std::min(live.queued_since + shift, steady_.Now());
   live.trace = std::move(trace);
   live.stored = std::move(stored);
   account_.Add(live.stored.job, std::nullopt);
-  account_.RecallUnended(live.stored.job, live.trace.heard());
+  account_.RecallUnended(live.stored.job, live.trace.heard(), shift);
   const wan::v1::Job& job = live.stored.job;
   for (StateListener* listener : parts_.listeners) {
     listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);

@@ -150,9 +150,9 @@ absl::StatusOr<wan::v1::Model> ModelRegistry::BeginLoad(ModelSpec spec) {
 void ModelRegistry::PostLoad(const ModelSpec& spec) {
   executor_.Post(
       {[this, spec] {
-         const absl::Time begun = clock_.Now();
+         const absl::Time begun = clock_.Steady().Now();
          const absl::Status status = RunLoad(spec);
-         FinishLoad(spec.name, status, clock_.Now() - begun);
+         FinishLoad(spec.name, status, clock_.Steady().Now() - begun);
        },
        [this, spec] { FinishLoad(spec.name, ServerStoppingError(), absl::ZeroDuration()); }});
 }

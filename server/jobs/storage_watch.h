@@ -24,7 +24,7 @@ class StorageWatch {
   };
 
   // `clock` must outlive the watch.
-  explicit StorageWatch(Clock& clock) : clock_(clock) {}
+  explicit StorageWatch(Clock& clock) : clock_(clock.Steady()) {}
   StorageWatch(const StorageWatch&) = delete;
   StorageWatch& operator=(const StorageWatch&) = delete;
   // Calls Stop().

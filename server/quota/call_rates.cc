@@ -24,9 +24,7 @@ CallRates::Decision CallRates::Admit(const std::string& principal, double per_se
   if (callers_.size() >= forget_at_ && !callers_.contains(principal)) ForgetIdle(now);
   Caller& caller = callers_[principal];
   std::deque<absl::Time>& calls = caller.calls;
-  // The limit may have become lower, or the clock may have been set back.
-  while (calls.size() > at_once) calls.pop_front();
-  while (!calls.empty() && calls.back() > now) calls.pop_back();
+  while (calls.size() > at_once) calls.pop_front();  // the limit may have become lower
   if (calls.size() < at_once || now - calls.front() >= window) {
     if (calls.size() == at_once) calls.pop_front();
     calls.push_back(now);

@@ -18,7 +18,7 @@ namespace wan::server {
 // Thread-safe.
 class CallRates {
  public:
-  explicit CallRates(const Clock& clock) : clock_(clock) {}
+  explicit CallRates(Clock& clock) : clock_(clock.Steady()) {}
 
   struct Decision {
     // OK, and the call counts; or RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) with the time until it would

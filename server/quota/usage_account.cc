@@ -85,44 +85,45 @@ bool UsageAccount::MayRun(const wan::v1::Quota& quota, const std::string& owner)
   return running < quota.running_jobs();
 }
 
-void UsageAccount::RecallEnded(const wan::v1::Job& job) {
-  Count(job.owner(), absl::Seconds(job.device_seconds()), ToTime(job.end_time()));
+void UsageAccount::RecallEnded(const std::string& owner, absl::Duration held, absl::Time when) {
+  Count(owner, held, when);
 }
 
-void UsageAccount::RecallUnended(wan::v1::Job& job, absl::Time heard) {
+void UsageAccount::RecallUnended(wan::v1::Job& job, absl::Time heard, absl::Duration shift) {
   const absl::Time start = ToTime(job.start_time());
-  Count(job.owner(), absl::Seconds(job.device_seconds()), start);
+  Count(job.owner(), absl::Seconds(job.device_seconds()), start + shift);
   if (job.state() != wan::v1::JOB_STATE_RUNNING || heard <= start) return;
   job.set_device_seconds(job.device_seconds() + absl::ToDoubleSeconds(heard - start));
-  Count(job.owner(), heard - start, heard);
+  Count(job.owner(), heard - start, heard + shift);
 }
 
 void UsageAccount::Add(const wan::v1::Job& job, std::optional<absl::Duration> estimate) {
   open_[job.name()].owner = job.owner();
   ++principals_[job.owner()].jobs;
-  Estimate(job.name(), estimate);
+  Estimate(job.name(), estimate.value_or(absl::Seconds(job.reserved_device_seconds())));
 }
 
 void UsageAccount::Estimate(const std::string& job, std::optional<absl::Duration> estimate) {
   const auto found = open_.find(job);
   if (found == open_.end()) return;
   OpenJob& open = found->second;
-  const absl::Duration reserved = estimate.value_or(absl::ZeroDuration());
-  if (open.reserved == reserved) return;
-  principals_[open.owner].reserved += reserved - open.reserved;
-  open.reserved = reserved;
+  if (!estimate.has_value() || open.reserved == *estimate) return;
+  principals_[open.owner].reserved += *estimate - open.reserved;
+  open.reserved = *estimate;
 }
 
-void UsageAccount::Begin(const wan::v1::Job& job, absl::Duration estimate) {
-  open_[job.name()].charged = estimate;
+void UsageAccount::Begin(const wan::v1::Job& job, absl::Duration estimate, absl::Time now) {
+  OpenJob& open = open_[job.name()];
+  open.charged = estimate;
+  open.began = now;
   ++principals_[job.owner()].running;
-  recent_.Add(job.owner(), estimate, ToTime(job.start_time()));
+  recent_.Add(job.owner(), estimate, now);
 }
 
 void UsageAccount::End(wan::v1::Job& job, absl::Duration held, absl::Time now) {
   OpenJob& open = open_[job.name()];
   if (open.charged.has_value()) {
-    recent_.Add(job.owner(), -*open.charged, ToTime(job.start_time()));
+    recent_.Add(job.owner(), -*open.charged, open.began);
     --principals_[job.owner()].running;
     open.charged.reset();
   }

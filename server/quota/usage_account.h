@@ -38,20 +38,21 @@ class UsageAccount {
   // Whether one more job of the principal may run.
   bool MayRun(const wan::v1::Quota& quota, const std::string& owner) const;
 
-  // Counts a stored job that has ended; its row is not changed.
-  void RecallEnded(const wan::v1::Job& job);
+  // Counts what a job that has ended has used until `when`. All times that the account is given are
+  // of one clock, which never jumps.
+  void RecallEnded(const std::string& owner, absl::Duration held, absl::Time when);
   // Counts what a stored job that has not ended has used. If it is RUNNING its attempt is lost, and
-  // has held the device until `heard`, when it last reported. Call Add before.
-  void RecallUnended(wan::v1::Job& job, absl::Time heard);
+  // has held the device until `heard`, when it last reported. `shift` turns times of its row into
+  // those that the account is given. Call Add before.
+  void RecallUnended(wan::v1::Job& job, absl::Time heard, absl::Duration shift);
 
-  // A job waits from now on.
+  // A job waits from now on. If there is no estimate, what its row says is reserved.
   void Add(const wan::v1::Job& job, std::optional<absl::Duration> estimate);
-  // It is estimated anew.
+  // It is estimated anew. Without an estimate it keeps what it has reserved.
   void Estimate(const std::string& job, std::optional<absl::Duration> estimate);
-  // An attempt of it has begun at its start_time; `estimate` is never zero.
-  void Begin(const wan::v1::Job& job, absl::Duration estimate);
-  // The attempt has ended after it held the device for so long; the job waits again. `held` is of a
-  // clock that never jumps, so that nobody pays for a wall clock that is set.
+  // An attempt of it has begun; `estimate` is never zero.
+  void Begin(const wan::v1::Job& job, absl::Duration estimate, absl::Time now);
+  // The attempt has ended after it held the device for so long; the job waits again.
   void End(wan::v1::Job& job, absl::Duration held, absl::Time now);
   // The job has ended, or was not accepted after all.
   void Remove(const std::string& job);
@@ -77,6 +78,7 @@ class UsageAccount {
     std::string owner;
     absl::Duration reserved;
     std::optional<absl::Duration> charged;  // in recent_, while an attempt runs
+    absl::Time began;                       // when that attempt began
   };
 
   void Count(const std::string& owner, absl::Duration held, absl::Time when);

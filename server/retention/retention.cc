@@ -80,9 +80,8 @@ void Retention::Loop() {
     }
     VacuumStore();
     absl::MutexLock lock(&mutex_);
-    if (parts_.clock.AwaitUntil(mutex_, absl::Condition(&stop_), parts_.clock.Now() + kInterval)) {
-      return;
-    }
+    Clock& steady = parts_.clock.Steady();
+    if (steady.AwaitUntil(mutex_, absl::Condition(&stop_), steady.Now() + kInterval)) return;
   }
 }
 

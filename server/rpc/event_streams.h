@@ -64,7 +64,9 @@ class GenerateStream final : public EventStream {
  public:
   GenerateStream(const grpc::CallbackServerContext& context,
                  AdmittedRequest<wan::v1::GenerateRequest> admitted, const Shared& shared)
-      : EventStream(shared), context_(context), admitted_(std::move(admitted)) {}
+      : EventStream(shared),
+        given_(context.deadline() - std::chrono::system_clock::now()),
+        admitted_(std::move(admitted)) {}
   ~GenerateStream() override;
 
  private:
@@ -72,8 +74,9 @@ class GenerateStream final : public EventStream {
   void OnAbandoned() override;
   bool DeadlinePassed() const;
 
-  const std::chrono::system_clock::time_point begun_ = std::chrono::system_clock::now();
-  const grpc::CallbackServerContext& context_;  // gRPC's, while the call lives
+  // How long the caller gave the call when it came.
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  const std::chrono::system_clock::duration given_;
   // Until the job is made: an image would be held for as long as the job runs.
   std::optional<AdmittedRequest<wan::v1::GenerateRequest>> admitted_;
   std::string own_job_;  // "jobs/ID" that lives as long as this call

@@ -171,7 +171,7 @@ struct Server::Parts {
   WorkerPool pool{kWorkers};
   std::unique_ptr<GrpcPort> port;
   std::unique_ptr<GrpcPort> admin_port;  // null: `port` has the administrators' services
-  DeadlineTimer hourly{clock};
+  DeadlineTimer hourly{clock.Steady()};
   std::once_flag stopped;
 };
 
@@ -187,7 +187,8 @@ absl::Status Server::Parts::OpenWebhooks() {
   absl::StatusOr<std::string> secret = ReadWebhookSecret(config.webhook_secret);
   if (!secret.ok()) return secret.status();
   options.secret = *std::move(secret);
-  webhook_transport = std::make_unique<CurlTransport>(options.rules);
+  webhook_transport =
+      std::make_unique<CurlTransport>(options.rules, TransportLimits(), config.webhook_ca);
   webhooks = std::make_unique<WebhookDelivery>(std::move(options), *webhook_transport, clock,
                                                std::vector<StateListener*>{&metrics, &activity});
   return absl::OkStatus();
@@ -416,9 +417,9 @@ void Server::Parts::WarnOfInsecurity() {
   warn();
   hourly.Start([this, warn](const std::string& key) {
     warn();
-    hourly.Add(key, clock.Now() + kWarnAgain);
+    hourly.Add(key, clock.Steady().Now() + kWarnAgain);
   });
-  hourly.Add("insecure", clock.Now() + kWarnAgain);
+  hourly.Add("insecure", clock.Steady().Now() + kWarnAgain);
 }
 
 absl::Status Server::Parts::LoadModels() {

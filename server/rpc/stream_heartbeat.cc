@@ -6,11 +6,11 @@ StreamHeartbeat::~StreamHeartbeat() {
   if (!timer_key_.empty()) options_.timer.Remove(timer_key_);
 }
 
-void StreamHeartbeat::MessageSent() { sent_ = options_.clock.Now(); }
+void StreamHeartbeat::MessageSent() { sent_ = options_.clock.Steady().Now(); }
 
 bool StreamHeartbeat::Due(const std::function<void()>& wake) {
   if (options_.interval == absl::ZeroDuration()) return false;
-  const absl::Time now = options_.clock.Now();
+  const absl::Time now = options_.clock.Steady().Now();
   if (sent_ == absl::InfinitePast()) sent_ = now;  // the stream has just begun
   const absl::Time due = sent_ + options_.interval;
   if (now >= due) {

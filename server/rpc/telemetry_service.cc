@@ -78,7 +78,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
       *status = ServerStoppingError();
       return Next::kEnd;
     }
-    const absl::Time now = clock_.Now();
+    const absl::Time now = clock_.Steady().Now();
     if (now < due_) {
       timer_.WakeAt(timer_key_, due_);
       if (!heartbeat_.Due(WeakWake())) return Next::kPending;
@@ -93,7 +93,8 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
     const std::vector<DeviceSample> samples =
         reader_ == nullptr ? monitor_.Sample() : reader_->Sample();
     if (reader_ == nullptr) reader_ = monitor_.StartReader();
-    for (const DeviceSample& sample : samples) *round->add_devices() = ToProto(sample, now);
+    const absl::Time taken = clock_.Now();
+    for (const DeviceSample& sample : samples) *round->add_devices() = ToProto(sample, taken);
     return Next::kMessage;
   }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/store/job_keys.h"
 
@@ -20,6 +21,26 @@ std::string RowOf(wan::v1::Job job) {
   job.clear_last_sequence();
   job.clear_expire_time();
   return job.SerializeAsString();
+}
+
+// Minutes of the table removed_use that are kept: a day, and one more for a clock that is set.
+constexpr int64_t kMinutesKept = int64_t{2} * 24 * 60;
+
+int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
+
+void NoteRemovedUse(SQLite::Database& db, const wan::v1::Job& job) {
+  if (!(job.device_seconds() > 0)) return;
+  SQLite::Statement note(db,
+                         "INSERT INTO removed_use VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET "
+                         "seconds = seconds + excluded.seconds");
+  note.bind(1, job.owner());
+  note.bind(2, MinuteOf(ToTime(job.end_time())));
+  note.bind(3, job.device_seconds());
+  note.exec();
+  SQLite::Statement forget(
+      db, "DELETE FROM removed_use WHERE minute < (SELECT MAX(minute) FROM removed_use) - ?");
+  forget.bind(1, kMinutesKept);
+  forget.exec();
 }
 
 }  // namespace
@@ -125,13 +146,15 @@ void DeleteJobRows(SQLite::Database& db, int64_t number) {
 }
 
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job) {
-  SQLite::Statement find(db, "SELECT number, state FROM jobs WHERE name = ?");
+  SQLite::Statement find(db, "SELECT number, state, job FROM jobs WHERE name = ?");
   find.bind(1, std::string(job));
   if (!find.executeStep()) return MissingError(db, job);
   const int64_t number = find.getColumn(0).getInt64();
   if (!IsFinal(static_cast<wan::v1::JobState>(find.getColumn(1).getInt()))) {
     return JobNotEndedError(job);
   }
+  wan::v1::Job removed;
+  if (removed.ParseFromString(find.getColumn(2).getString())) NoteRemovedUse(db, removed);
   DeleteJobRows(db, number);
   NoteRemoved(db, job);
   return absl::OkStatus();
@@ -144,6 +167,17 @@ void NoteRemoved(SQLite::Database& db, std::string_view job) {
   SQLite::Statement forget(db, "DELETE FROM removed_jobs WHERE number <= ?");
   forget.bind(1, db.getLastInsertRowid() - kRemovedNames);
   forget.exec();
+}
+
+std::vector<DeviceUse> ReadRemovedUse(SQLite::Database& db, absl::Time since) {
+  std::vector<DeviceUse> uses;
+  SQLite::Statement select(db, "SELECT owner, minute, seconds FROM removed_use WHERE minute >= ?");
+  select.bind(1, MinuteOf(since));
+  while (select.executeStep()) {
+    uses.push_back({select.getColumn(0).getString(), absl::Seconds(select.getColumn(2).getDouble()),
+                    absl::UnixEpoch() + absl::Minutes(select.getColumn(1).getInt64())});
+  }
+  return uses;
 }
 
 void MoveToDamaged(SQLite::Database& db, int64_t number, const std::string& damage) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/store/job_store.h"
@@ -62,9 +63,12 @@ void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobRepor
 // Deletes a job and all that belongs to it.
 void DeleteJobRows(SQLite::Database& db, int64_t number);
 
-// Deletes an ended job and all that belongs to it, and remembers its name. NOT_FOUND, or
-// FAILED_PRECONDITION (JOB_NOT_ENDED).
+// Deletes an ended job and all that belongs to it, and remembers its name and what it has used of
+// the device. NOT_FOUND, or FAILED_PRECONDITION (JOB_NOT_ENDED).
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
+
+// Returns what removed jobs have used that ended in the minute of `since` or later.
+std::vector<DeviceUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
 
 // Notes the name of a removed job, and forgets the oldest of 100,000.
 void NoteRemoved(SQLite::Database& db, std::string_view job);

@@ -92,6 +92,13 @@ struct EndedJob {
   int64_t entry_bytes = 0;
 };
 
+// For how long jobs of a principal have held devices.
+struct DeviceUse {
+  std::string owner;
+  absl::Duration held;
+  absl::Time until;  // when the last of them ended
+};
+
 // Ended jobs, the oldest first.
 struct EndedQuery {
   wan::v1::JobState state = wan::v1::JOB_STATE_COMPLETED;
@@ -124,8 +131,9 @@ class JobStore : public WebhookOutbox {
   // Adds all jobs or none.
   virtual absl::Status InsertAll(std::span<const JobAddition> additions) = 0;
 
-  // Forgets an ended job with its events, report and labels. Its name is NOT_FOUND (EXPIRED) from
-  // then on, and its request_id free. FAILED_PRECONDITION (JOB_NOT_ENDED) if it has not ended.
+  // Forgets an ended job with its events, report and labels, but for what it has used of the
+  // device. Its name is NOT_FOUND (EXPIRED) from then on, and its request_id free.
+  // FAILED_PRECONDITION (JOB_NOT_ENDED) if it has not ended.
   virtual absl::Status Remove(std::string_view job) = 0;
 
   // Applies the changes in order, all of them or none. Drops the image of a job whose new state is
@@ -143,6 +151,10 @@ class JobStore : public WebhookOutbox {
   virtual absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) = 0;
   virtual absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) = 0;
+
+  // Returns what removed jobs have used that ended at `since` or later. What is a day older than
+  // the latest of it may be forgotten.
+  virtual absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) = 0;
 
   // Gives a small piece of the space that removed jobs have left back to the file system. Returns
   // whether there is more to give.

@@ -69,6 +69,10 @@ absl::StatusOr<std::vector<EndedJob>> ReopeningJobStore::OldestEnded(const Ended
   return Read([&](JobStore& store) { return store.OldestEnded(query); });
 }
 
+absl::StatusOr<std::vector<DeviceUse>> ReopeningJobStore::UseOfRemoved(absl::Time since) {
+  return Read([&](JobStore& store) { return store.UseOfRemoved(since); });
+}
+
 absl::StatusOr<bool> ReopeningJobStore::Vacuum() {
   return Write([](JobStore& store) { return store.Vacuum(); });
 }
@@ -112,10 +116,10 @@ absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
 }
 
 absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(
-    absl::Time now, const std::function<absl::Duration(int attempts)>& delay) {
+    absl::Time now, absl::Time latest, const std::function<absl::Duration(int attempts)>& delay) {
   std::optional<PendingWebhook> taken;
   const absl::Status status = Write([&](JobStore& store) {
-    absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(now, delay);
+    absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(now, latest, delay);
     if (!found.ok()) return found.status();
     taken = *std::move(found);
     return absl::OkStatus();

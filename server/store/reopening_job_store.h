@@ -48,6 +48,7 @@ class ReopeningJobStore final : public JobStore {
   absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) override;
   absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override;
+  absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) override;
   absl::StatusOr<bool> Vacuum() override;
   absl::Status CheckWritable() override;
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
@@ -56,7 +57,8 @@ class ReopeningJobStore final : public JobStore {
   absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override;
   absl::StatusOr<std::string> Image(std::string_view job) override;
   absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, const std::function<absl::Duration(int attempts)>& delay) override;
+      absl::Time now, absl::Time latest,
+      const std::function<absl::Duration(int attempts)>& delay) override;
   absl::StatusOr<std::optional<absl::Time>> NextWebhook() override;
   absl::Status RemoveWebhook(int64_t number) override;
 

@@ -195,6 +195,13 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
+  absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) override {
+    using Result = absl::StatusOr<std::vector<DeviceUse>>;
+    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
+      return ReadRemovedUse(*database_, since);
+    });
+  }
+
   absl::StatusOr<bool> Vacuum() override {
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<bool> {
       if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
@@ -260,10 +267,11 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, const std::function<absl::Duration(int attempts)>& delay) override {
+      absl::Time now, absl::Time latest,
+      const std::function<absl::Duration(int attempts)>& delay) override {
     std::optional<PendingWebhook> taken;
     const absl::Status status = Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      taken = TakeWebhookRow(*database_, now, delay);
+      taken = TakeWebhookRow(*database_, now, latest, delay);
       return absl::OkStatus();
     });
     if (!status.ok()) return status;

@@ -144,6 +144,14 @@ CREATE TRIGGER ended_keys_delete AFTER DELETE ON job_keys WHEN OLD.ended > 0 BEG
       file_bytes = file_bytes - OLD.file_bytes, entry_bytes = entry_bytes - OLD.entry_bytes
     WHERE owner = OLD.owner AND state = OLD.state;
 END;
+)sql",
+    R"sql(
+CREATE TABLE removed_use (                   -- what jobs that were removed have used of the device
+  owner TEXT NOT NULL,
+  minute INTEGER NOT NULL,                   -- in which they ended, since the epoch
+  seconds REAL NOT NULL,
+  PRIMARY KEY (owner, minute)
+) WITHOUT ROWID;
 )sql"};
 // The version, in this list, that changed what is kept beside the rows of jobs last.
 constexpr int kVersionOfJobKeys = 7;

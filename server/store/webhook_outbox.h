@@ -32,10 +32,13 @@ class WebhookOutbox {
   virtual ~WebhookOutbox() = default;
 
   // Takes the report that has been due for the longest time, for one attempt; nothing if none is
-  // due at `now`. It is due again after `delay`, which gets the number of attempts with this one,
-  // unless it is removed before: so a report whose attempt was cut off is not lost.
+  // due at `now`. One that would be due after `latest`, which is later than every delay allows, is
+  // due as well: the wall clock has been set back since. It is due again after `delay`, which gets
+  // the number of attempts with this one, unless it is removed before: so a report whose attempt
+  // was cut off is not lost.
   virtual absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, const std::function<absl::Duration(int attempts)>& delay) = 0;
+      absl::Time now, absl::Time latest,
+      const std::function<absl::Duration(int attempts)>& delay) = 0;
 
   // When the next report is due; nothing if there is none.
   virtual absl::StatusOr<std::optional<absl::Time>> NextWebhook() = 0;

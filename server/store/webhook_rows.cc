@@ -37,11 +37,13 @@ void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attemp
 }
 
 std::optional<PendingWebhook> TakeWebhookRow(
-    SQLite::Database& db, absl::Time now,
+    SQLite::Database& db, absl::Time now, absl::Time latest,
     const std::function<absl::Duration(int attempts)>& delay) {
-  SQLite::Statement find(
-      db, "SELECT number, job, attempts FROM webhooks WHERE due <= ? ORDER BY due, number LIMIT 1");
+  SQLite::Statement find(db,
+                         "SELECT number, job, attempts FROM webhooks WHERE due <= ? OR due > ? "
+                         "ORDER BY due, number LIMIT 1");
   find.bind(1, static_cast<int64_t>(absl::ToUnixMicros(now)));
+  find.bind(2, static_cast<int64_t>(absl::ToUnixMicros(latest)));
   if (!find.executeStep()) return std::nullopt;
   PendingWebhook taken;
   taken.number = find.getColumn(0).getInt64();

@@ -26,7 +26,8 @@ void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attemp
 
 // As the methods of WebhookOutbox.
 std::optional<PendingWebhook> TakeWebhookRow(
-    SQLite::Database& db, absl::Time now, const std::function<absl::Duration(int attempts)>& delay);
+    SQLite::Database& db, absl::Time now, absl::Time latest,
+    const std::function<absl::Duration(int attempts)>& delay);
 std::optional<absl::Time> NextWebhookRow(SQLite::Database& db);
 void RemoveWebhookRow(SQLite::Database& db, int64_t number);
 

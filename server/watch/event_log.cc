@@ -263,7 +263,8 @@ void EventLog::AwaitWork(bool refused) {
     return !pending_.changes.empty() || !previews_.empty() || stop_ || closing_ != closed_;
   };
   if (refused) {
-    clock_.AwaitUntil(mutex_, absl::Condition(&work), clock_.Now() + kRewriteDelay);
+    Clock& steady = clock_.Steady();
+    steady.AwaitUntil(mutex_, absl::Condition(&work), steady.Now() + kRewriteDelay);
   } else {
     mutex_.Await(absl::Condition(&work));
   }

@@ -17,6 +17,7 @@ namespace {
 constexpr absl::Duration kStoreAgain = absl::Seconds(5);
 constexpr int kGone = 410;
 constexpr double kMostJitter = 0.25;
+constexpr absl::Duration kForEver = absl::InfiniteDuration();
 
 double Random() {
   thread_local std::mt19937_64 generator{std::random_device()()};
@@ -63,15 +64,21 @@ void WebhookDelivery::Loop() {
       if (stop_) return;
       seen = wakes_;
     }
-    const absl::StatusOr<std::optional<PendingWebhook>> taken =
-        outbox_->TakeWebhook(clock_.Now(), [this](int attempts) { return DelayAfter(attempts); });
+    const absl::Time now = clock_.Now();
+    const absl::StatusOr<std::optional<PendingWebhook>> taken = outbox_->TakeWebhook(
+        now, now + LongestDelay(), [this](int attempts) { return DelayAfter(attempts); });
     if (!taken.ok()) {
-      Await(clock_.Now() + kStoreAgain, seen);
+      Await(kStoreAgain, seen);
     } else if (taken->has_value()) {
       Attempt(**taken);
     } else {
       const absl::StatusOr<std::optional<absl::Time>> next = outbox_->NextWebhook();
-      Await(!next.ok() ? clock_.Now() + kStoreAgain : next->value_or(absl::InfiniteFuture()), seen);
+      if (!next.ok()) {
+        Await(kStoreAgain, seen);
+      } else {
+        const absl::Time due = next->value_or(absl::InfiniteFuture());
+        Await(next->has_value() ? std::min(due - now, LongestDelay()) : kForEver, seen);
+      }
     }
   }
 }
@@ -116,11 +123,16 @@ absl::Duration WebhookDelivery::DelayAfter(int attempts) const {
   return std::min(delay, options_.most_delay) * (1 + kMostJitter * Random());
 }
 
-void WebhookDelivery::Await(absl::Time due, int64_t seen) {
+absl::Duration WebhookDelivery::LongestDelay() const {
+  return options_.most_delay * (1 + kMostJitter);
+}
+
+void WebhookDelivery::Await(absl::Duration time, int64_t seen) {
   absl::MutexLock lock(&mutex_);
   const auto woken = [this, seen]()
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || wakes_ != seen; };
-  clock_.AwaitUntil(mutex_, absl::Condition(&woken), due);
+  Clock& steady = clock_.Steady();
+  steady.AwaitUntil(mutex_, absl::Condition(&woken), steady.Now() + time);
 }
 
 }  // namespace wan::server

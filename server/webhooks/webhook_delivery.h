@@ -54,8 +54,10 @@ class WebhookDelivery final : public StateListener {
   void Loop();
   void Attempt(const PendingWebhook& webhook);
   absl::Duration DelayAfter(int attempts) const;
-  // Waits until `due`, a wake-up after `seen`, or the stop.
-  void Await(absl::Time due, int64_t seen);
+  // What DelayAfter never exceeds.
+  absl::Duration LongestDelay() const;
+  // Waits until so much time has passed, a wake-up comes after `seen`, or the stop.
+  void Await(absl::Duration time, int64_t seen);
 
   const WebhookOptions options_;
   WebhookTransport& transport_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -39,8 +40,9 @@ int LookForStop(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 }  // namespace
 
-CurlTransport::CurlTransport(const WebhookRules& rules, const TransportLimits& limits)
-    : rules_(rules), limits_(limits) {
+CurlTransport::CurlTransport(const WebhookRules& rules, const TransportLimits& limits,
+                             std::string ca_file)
+    : rules_(rules), limits_(limits), ca_file_(std::move(ca_file)) {
   static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
   (void)once;
 }
@@ -61,6 +63,10 @@ absl::StatusOr<int> CurlTransport::Post(const std::string& url, const WebhookMes
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, rules_.allow_http ? "https,http" : "https");
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  if (!ca_file_.empty()) {
+    curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file_.c_str());
+    curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  }
   curl_easy_setopt(curl, CURLOPT_POST, 1L);
   curl_easy_setopt(curl, CURLOPT_POSTFIELDS, message.body.c_str());
   curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(message.body.size()));

@@ -30,10 +30,14 @@ struct TransportLimits {
 
 // Over libcurl. Looks at the address of each connection after the name was resolved, and connects
 // to that very address or not at all; follows no redirects, uses no proxy, and verifies
-// certificates with the system's authorities. The body of an answer is not read.
+// certificates with the authorities of a file, or with the system's. The body of an answer is not
+// read.
 class CurlTransport final : public WebhookTransport {
  public:
-  explicit CurlTransport(const WebhookRules& rules, const TransportLimits& limits = {});
+  // `ca_file` is a PEM file of authorities; empty: the system's. It is read for each connection,
+  // and one that cannot be read makes each attempt fail.
+  explicit CurlTransport(const WebhookRules& rules, const TransportLimits& limits = {},
+                         std::string ca_file = {});
 
   absl::StatusOr<int> Post(const std::string& url, const WebhookMessage& message,
                            std::stop_token stop) override;
@@ -41,6 +45,7 @@ class CurlTransport final : public WebhookTransport {
  private:
   const WebhookRules rules_;
   const TransportLimits limits_;
+  const std::string ca_file_;
 };
 
 }  // namespace wan::server

@@ -14,6 +14,10 @@ absl::Time FakeClock::Now() const {
   return kStart + absl::Nanoseconds(nanos_.load() + jumped_.load());
 }
 
+absl::Time FakeClock::SteadyView::Now() const {
+  return kStart + absl::Nanoseconds(clock_.nanos_.load());
+}
+
 int64_t FakeClock::MonotonicNanos() const { return nanos_.load(); }
 
 void FakeClock::Advance(absl::Duration duration) {
@@ -45,9 +49,9 @@ void FakeClock::AwaitWaiters(size_t count) {
 
 // The list is changed only without the waiter's mutex, since Advance takes the two locks in the
 // other order. While a mutex is in the list its owner is in AwaitUntil, so it cannot die.
-bool FakeClock::AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
-                           absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  const auto done = [&] { return condition.Eval() || Now() >= deadline; };
+bool FakeClock::Await(const Clock& clock, absl::Mutex& mutex, const absl::Condition& condition,
+                      absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const auto done = [&] { return condition.Eval() || clock.Now() >= deadline; };
   while (!done()) {
     mutex.Unlock();
     std::list<absl::Mutex*>::iterator place;
@@ -65,6 +69,11 @@ bool FakeClock::AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
     mutex.Lock();
   }
   return condition.Eval();
+}
+
+bool FakeClock::AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
+                           absl::Time deadline) {
+  return Await(*this, mutex, condition, deadline);
 }
 
 }  // namespace wan::fakes

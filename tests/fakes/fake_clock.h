@@ -13,7 +13,8 @@
 
 namespace wan::fakes {
 
-// Thread-safe. Starts at 2026-01-01 00:00:00 UTC; MonotonicNanos counts from 0 with it.
+// Thread-safe. Starts at 2026-01-01 00:00:00 UTC, as Steady() does; MonotonicNanos counts from 0
+// with it.
 class FakeClock final : public Clock {
  public:
   FakeClock();
@@ -31,10 +32,29 @@ class FakeClock final : public Clock {
   int64_t MonotonicNanos() const override;
   bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
                   absl::Time deadline) override;
+  Clock& Steady() override { return steady_; }
 
  private:
+  class SteadyView final : public Clock {
+   public:
+    explicit SteadyView(FakeClock& clock) : clock_(clock) {}
+    absl::Time Now() const override;
+    int64_t MonotonicNanos() const override { return clock_.MonotonicNanos(); }
+    bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
+                    absl::Time deadline) override {
+      return clock_.Await(*this, mutex, condition, deadline);
+    }
+    Clock& Steady() override { return *this; }
+
+   private:
+    FakeClock& clock_;
+  };
+
+  bool Await(const Clock& clock, absl::Mutex& mutex, const absl::Condition& condition,
+             absl::Time deadline);
   void WakeWaiters();
 
+  SteadyView steady_{*this};
   std::atomic<int64_t> nanos_{0};
   std::atomic<int64_t> jumped_{0};  // nanoseconds of all jumps
   absl::Mutex waiters_mutex_;

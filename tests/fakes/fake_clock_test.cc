@@ -19,6 +19,35 @@ TEST(FakeClockTest, MovesOnlyWhenTold) {
   EXPECT_EQ(clock.MonotonicNanos(), 1'500'000'000);
 }
 
+TEST(FakeClockTest, AJumpMovesTheWallClockAlone) {
+  FakeClock clock;
+  const absl::Time start = clock.Now();
+  EXPECT_EQ(clock.Steady().Now(), start);
+  clock.Jump(-absl::Hours(24));
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(clock.Now(), start - absl::Hours(24) + absl::Seconds(1));
+  EXPECT_EQ(clock.Steady().Now(), start + absl::Seconds(1));
+  EXPECT_EQ(&clock.Steady().Steady(), &clock.Steady());
+}
+
+TEST(FakeClockTest, ATimeOfTheSteadyClockEndsTheWait) {
+  FakeClock clock;
+  Clock& steady = clock.Steady();
+  const absl::Time deadline = steady.Now() + absl::Seconds(10);
+  std::thread waiter([&] {
+    absl::Mutex mutex;
+    bool never = false;
+    absl::MutexLock lock(&mutex);
+    EXPECT_FALSE(steady.AwaitUntil(mutex, absl::Condition(&never), deadline));
+    EXPECT_EQ(steady.Now(), deadline) << "a jump forward has not ended it";
+  });
+  clock.AwaitWaiters(1);
+  clock.Jump(absl::Hours(24));
+  clock.Jump(-absl::Hours(48));
+  clock.Advance(absl::Seconds(10));
+  waiter.join();
+}
+
 TEST(FakeClockTest, AConditionEndsTheWait) {
   FakeClock clock;
   absl::Mutex mutex;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/certificates.h"
+
 namespace wan::support {
 
 // Thread-safe.
@@ -19,12 +21,14 @@ class HttpReceiver {
 
   // Listens on a free port of 127.0.0.1.
   HttpReceiver();
+  // The same over TLS.
+  explicit HttpReceiver(const Certificate& certificate);
   HttpReceiver(const HttpReceiver&) = delete;
   HttpReceiver& operator=(const HttpReceiver&) = delete;
   ~HttpReceiver();
 
   int port() const;
-  // "http://127.0.0.1:PORT" and the path.
+  // "http://127.0.0.1:PORT", or https, and the path.
   std::string Url(const std::string& path) const;
 
   // Later posts are answered so. A `location` makes the answer a redirect.
@@ -35,7 +39,11 @@ class HttpReceiver {
 
  private:
   struct Parts;
+
+  void Start();
+
   const std::unique_ptr<Parts> parts_;
+  const std::string scheme_ = "http";
 };
 
 }  // namespace wan::support

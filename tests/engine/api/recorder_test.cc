@@ -16,6 +16,7 @@ class SteppedClock final : public Clock {
   bool AwaitUntil(absl::Mutex&, const absl::Condition& condition, absl::Time) override {
     return condition.Eval();
   }
+  Clock& Steady() override { return *this; }
   int64_t nanos = 0;
 };
 
@@ -99,7 +100,8 @@ TEST_F(RecorderTest, AMovedSpanIsReportedOnce) {
 
 TEST_F(RecorderTest, PastSpanHasItsDuration) {
   clock_.nanos = 9'000'000'000;
-  recorder_.RecordPast(StageKind::kQueueWait, absl::UnixEpoch() + absl::Seconds(2));
+  recorder_.RecordPast(StageKind::kQueueWait, absl::UnixEpoch() + absl::Seconds(2),
+                       absl::Seconds(7));
   ASSERT_EQ(first_.records.size(), 1u);
   EXPECT_DOUBLE_EQ(first_.records[0].seconds, 7.0);
   EXPECT_EQ(first_.records[0].usage.cpu_percent, std::nullopt);
@@ -137,7 +139,7 @@ TEST(FailingTelemetryTest, ThrowsIntoNoWork) {
     // A destructor that throws ends the process.
     { const Span left = recorder.StartSpan(StageKind::kVaeEncoding); }
   }
-  recorder.RecordPast(StageKind::kQueueWait, clock.Now());
+  recorder.RecordPast(StageKind::kQueueWait, clock.Now(), absl::ZeroDuration());
   recorder.Record({"d", 1, {}});
   EXPECT_THAT(sound.log,
               testing::ElementsAre("start T5_Encoding", "end T5_Encoding", "start VAE_Encoding",

@@ -37,7 +37,7 @@ class StallWatchTest : public ::testing::Test {
       absl::MutexLock lock(&mutex);
       called = true;
     });
-    timer_.WakeAt(key, clock_.Now());
+    timer_.WakeAt(key, clock_.Steady().Now());
     absl::MutexLock lock(&mutex);
     mutex.Await(absl::Condition(&called));
     timer_.Remove(key);
@@ -56,6 +56,16 @@ TEST_F(StallWatchTest, AWriteMayTakeItsTimeAndNoLonger) {
   Settle();
   EXPECT_EQ(Stalls(), 0);
   clock_.Advance(absl::Nanoseconds(1));
+  AwaitStalls(1);
+}
+
+TEST_F(StallWatchTest, AWallClockThatIsSetChangesNothing) {
+  watch_->Begin();
+  clock_.Jump(absl::Hours(24));
+  Settle();
+  EXPECT_EQ(Stalls(), 0);
+  clock_.Jump(-absl::Hours(48));
+  clock_.Advance(absl::Seconds(60));
   AwaitStalls(1);
 }
 

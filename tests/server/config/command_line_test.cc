@@ -130,6 +130,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "hooks.example.com",
                                           "--webhook-secret",
                                           "/secret",
+                                          "--webhook-ca",
+                                          "/ca.pem",
                                           "--webhook-http",
                                           "true",
                                           "--webhook-private",

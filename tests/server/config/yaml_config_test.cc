@@ -39,6 +39,7 @@ audit_log: /var/log/audit
 model_roots: [/models, "/more, models"]
 webhook_hosts: [hooks.example.com, "10.0.0.7:8443"]
 webhook_secret: /etc/webhook_secret
+webhook_ca: /etc/webhook_ca.pem
 webhook_http: true
 webhook_private: true
 data_dir: /var/lib/wan serve
@@ -99,6 +100,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.reflection_access, ServiceAccess::kPublic);
   EXPECT_EQ(config.audit_log, "/var/log/audit");
   EXPECT_THAT(config.model_roots, ElementsAre("/models", "/more, models"));
+  EXPECT_EQ(config.webhook_ca, "/etc/webhook_ca.pem");
   EXPECT_EQ(config.data_dir, "/var/lib/wan serve");
   EXPECT_EQ(config.disk_reserve, uint64_t{5} << 30);
   EXPECT_EQ(ToString(config.retention.completed), "30d,200GiB");

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -307,6 +309,55 @@ TEST_F(VideoApiTest, AFullQueueSaysWhenToTryAgain) {
   EXPECT_EQ(full.Error("type"), "rate_limit_error");
   EXPECT_EQ(full.Error("code"), "queue_full");
   EXPECT_GE(std::stoi(full.fields.at("retry-after")), 1);
+  engine_.Release("T5_Encoding");
+}
+
+TEST_F(VideoApiTest, AnImageIsCutToAnExactSize) {
+  const std::string image = absl::Base64Escape("PNG tall image");
+  const auto size = [&](const std::string& exact) -> std::string {
+    const Answer answer = Post(absl::StrCat(
+        R"({"model": "m", "prompt": "a cat", "size": "96x64", "exact_size": )", exact,
+        R"(, "input_reference": {"image_url": "data:image/png;base64,)", image, R"("}})"));
+    EXPECT_EQ(answer.status, 200) << answer.text;
+    return answer.body.value("size", "");
+  };
+  EXPECT_EQ(size("false"), "64x96") << "the image made it so";
+  EXPECT_EQ(size("true"), "96x64");
+}
+
+TEST_F(VideoApiTest, AQuotaThatIsUsedUpIsARateLimit) {
+  StopServer();
+  ServerConfig config = HttpConfig();
+  config.quotas = folder_ + "/quotas";
+  const auto limit = [&](const std::string& quota) {
+    std::ofstream(config.quotas + ".new") << "*: " << quota;
+    std::filesystem::rename(config.quotas + ".new", config.quotas);
+  };
+  const auto expect_refused = [&](const Answer& answer, const std::string& what) {
+    EXPECT_EQ(answer.status, 429) << answer.text;
+    EXPECT_EQ(answer.Error("type"), "rate_limit_error");
+    EXPECT_EQ(answer.Error("code"), "quota_exceeded");
+    EXPECT_EQ(answer.Error("param"), "null");
+    EXPECT_THAT(answer.Error("message"), HasSubstr(what));
+  };
+  limit("queued_jobs=1");
+  StartServing(config);
+  engine_.Hold("T5_Encoding");
+  MustPost();
+  engine_.AwaitHeld("T5_Encoding");
+  MustPost();
+  const Answer full = Post(R"({"model": "m", "prompt": "a cat"})");
+  expect_refused(full, "has 1 job in the queue and asks for 1 more");
+  EXPECT_GE(std::stoi(full.fields.at("retry-after")), 1);
+  limit("queued_jobs=0");
+  const Answer never = Post(R"({"model": "m", "prompt": "a cat"})");
+  expect_refused(never, "no jobs are accepted until an administrator changes it");
+  EXPECT_FALSE(never.fields.contains("retry-after")) << "waiting does not help";
+  limit("calls_per_second=1");
+  EXPECT_EQ(Ask("GET", "/v1/models").status, 200);
+  const Answer often = Ask("GET", "/v1/models");
+  expect_refused(often, "the quota calls_per_second is 1");
+  EXPECT_EQ(often.fields.at("retry-after"), "1");
   engine_.Release("T5_Encoding");
 }
 

@@ -71,6 +71,23 @@ TEST(VideoRequestTest, EveryField) {
   EXPECT_EQ(request->request_id(), "key-1");
 }
 
+TEST(VideoRequestTest, TheSizeMayBeExact) {
+  for (const char* const yes : {"true", R"("true")"}) {
+    const auto request =
+        FromJson(absl::StrCat(R"({"model": "m", "size": "64x32", "exact_size": )", yes, "}"));
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_TRUE(request->exact_size());
+  }
+  for (const char* const no : {"false", R"("false")", "null"}) {
+    const auto request =
+        FromJson(absl::StrCat(R"({"model": "m", "size": "64x32", "exact_size": )", no, "}"));
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_FALSE(request->exact_size());
+  }
+  EXPECT_THAT(ViolationsOf(R"({"model": "m", "exact_size": 1})"),
+              ElementsAre("exact_size: must be true or false, got 1"));
+}
+
 TEST(VideoRequestTest, WhatIsLeftOutIsLeftToTheModel) {
   const auto request = FromJson(R"({"model": "m", "prompt": "a cat"})");
   ASSERT_TRUE(request.ok()) << request.status();

@@ -355,7 +355,8 @@ TEST_F(LifecycleTest, AKillAfterTheStopBeganCountsAgainstNoJob) {
   Open();
   const std::string name = CreateHeld("Step_1_Inference");
   std::thread stopper([&] { service_->Stop(StopMode::kFinish, absl::Hours(1)); });
-  while (service_->Create(Request(), false).ok()) {
+  while (ReasonOf(service_->Create(Request(), false).status()) != kReasonServerStopping) {
+    std::this_thread::yield();
   }
   ASSERT_TRUE(service_->List({}).ok());  // waits until the log is written
   const fs::path copy = folder_.path() / "killed_in_grace";
@@ -530,7 +531,9 @@ TEST_F(LifecycleTest, StopLetsTheRunningJobFinish) {
   const std::string name = CreateHeld("Step_1_Inference");
   const std::string waiting = Create();
   std::thread stopper([&] { service_->Stop(StopMode::kFinish, absl::Hours(1)); });
-  while (service_->Create(Request(), false).ok()) {
+  // Until the stop has begun, which a full queue is not.
+  while (ReasonOf(service_->Create(Request(), false).status()) != kReasonServerStopping) {
+    std::this_thread::yield();
   }
   engine_->Release("Step_1_Inference");
   stopper.join();

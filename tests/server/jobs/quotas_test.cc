@@ -187,5 +187,49 @@ TEST_F(JobQuotasTest, WhatWasUsedInTheLastDaySurvivesARestart) {
   EXPECT_TRUE(CreateFor("alice").ok());
 }
 
+TEST_F(JobQuotasTest, WhatARemovedJobHasUsedSurvivesARestart) {
+  WriteQuotas("alice: device_seconds=12");
+  Open();
+  engine_->TakeTime("Step_Inference", absl::Seconds(4));
+  const auto job = CreateFor("alice");
+  RunToEnd(*job);
+  ASSERT_TRUE(service_->Delete(*job).ok());
+  EXPECT_EQ(service_->UsageOf("alice")->device_seconds(), 12);
+  Close();
+  clock_.Advance(absl::Hours(23));
+  Open();
+  EXPECT_EQ(service_->UsageOf("alice")->device_seconds(), 12);
+  EXPECT_EQ(ReasonOf(Refused("alice")), kReasonQuotaExceeded);
+  clock_.Advance(absl::Hours(1) + absl::Minutes(1));
+  EXPECT_EQ(service_->UsageOf("alice")->device_seconds(), 0);
+}
+
+TEST_F(JobQuotasTest, WhatWaitingJobsHaveReservedSurvivesARestart) {
+  WriteQuotas("alice: device_seconds=25");
+  Open();
+  engine_->TakeTime("Step_Inference", absl::Seconds(4));
+  RunToEnd(*CreateFor("bob"));  // teaches what a job takes: 3 steps of 4 s
+  engine_->Hold("T5_Encoding");
+  ASSERT_TRUE(CreateFor("bob").ok());
+  engine_->AwaitHeld("T5_Encoding");
+  const auto first = CreateFor("alice");
+  const auto second = CreateFor("alice");
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(Get(*first).reserved_device_seconds(), 12);
+  const TempFolder copy;
+  CopyFolder(options_.data_dir, copy.path() / "data");
+  engine_->Release("T5_Encoding");
+  RunToEnd(*second);
+  EXPECT_FALSE(Get(*second).has_reserved_device_seconds());
+  Close();
+
+  OpenIn(copy.path() / "data", /*load=*/false);  // so that nothing runs, and nothing is learned
+  EXPECT_EQ(service_->UsageOf("alice")->reserved_device_seconds(), 24);
+  EXPECT_EQ(service_->UsageOf("alice")->device_seconds(), 0);
+  EXPECT_EQ(Get(*first).reserved_device_seconds(), 12);
+  ASSERT_TRUE(service_->Cancel(*first, "").ok());
+  EXPECT_EQ(service_->UsageOf("alice")->reserved_device_seconds(), 12);
+}
+
 }  // namespace
 }  // namespace wan::server

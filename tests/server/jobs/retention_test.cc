@@ -86,6 +86,33 @@ TEST_F(RemovalTest, ADiskThatTakesNoWritesLosesNoFileOfAJobThatStays) {
   EXPECT_TRUE(service_->OpenArtifact(VideoOf(job), 0).ok());
 }
 
+// The row is gone, and the files cannot be removed for now: the next round of the retention does
+// it, or whoever deletes the job again.
+TEST_F(RemovalTest, FilesThatCannotGoNowGoLater) {
+  Open();
+  const fs::path artifacts = options_.data_dir / "artifacts";
+  const fs::path elsewhere = options_.data_dir / "elsewhere";
+  for (const bool again : {true, false}) {
+    SCOPED_TRACE(again ? "DeleteJob once more" : "a minute later");
+    const std::string job = RunOne();
+    fs::rename(artifacts, elsewhere);
+    fs::create_directory_symlink(artifacts, artifacts);  // a loop, in which nothing can be removed
+    EXPECT_TRUE(service_->Delete(job).ok());
+    fs::remove(artifacts);
+    fs::rename(elsewhere, artifacts);
+    EXPECT_EQ(ReasonOf(service_->Get(job).status()), kReasonExpired);
+    ASSERT_TRUE(fs::exists(FilesOf(job)));
+    if (again) {
+      EXPECT_EQ(ReasonOf(service_->Delete(job)), kReasonExpired);
+      EXPECT_FALSE(fs::exists(FilesOf(job)));
+    }
+    while (fs::exists(FilesOf(job))) {
+      clock_.Advance(absl::Minutes(1));
+      std::this_thread::yield();
+    }
+  }
+}
+
 TEST_F(RemovalTest, AKillBetweenRowAndFilesLeavesNoFiles) {
   Open();
   const std::string removed = RunOne();

@@ -28,7 +28,7 @@ class UsageAccountTest : public testing::Test {
   }
   void Begin(wan::v1::Job& job, absl::Time at = kStart) {
     *job.mutable_start_time() = ToProto(at);
-    account_.Begin(job, absl::Seconds(60));
+    account_.Begin(job, absl::Seconds(60), at);
   }
   // An attempt that has held the device until `at`, and the job's end.
   void Use(const std::string& owner, absl::Duration held, absl::Time at) {
@@ -171,11 +171,7 @@ TEST_F(UsageAccountTest, RunningJobsAtTheirLimitAndBeyond) {
 }
 
 TEST_F(UsageAccountTest, IsMadeAnewFromStoredJobs) {
-  wan::v1::Job ended;
-  ended.set_owner("alice");
-  ended.set_device_seconds(30);
-  *ended.mutable_end_time() = ToProto(kStart - absl::Hours(23));
-  account_.RecallEnded(ended);
+  account_.RecallEnded("alice", absl::Seconds(30), kStart - absl::Hours(23));
   wan::v1::Job running;
   running.set_name("jobs/running");
   running.set_owner("alice");
@@ -183,14 +179,14 @@ TEST_F(UsageAccountTest, IsMadeAnewFromStoredJobs) {
   running.set_device_seconds(5);  // of earlier attempts
   *running.mutable_start_time() = ToProto(kStart - absl::Hours(2));
   account_.Add(running, std::nullopt);
-  account_.RecallUnended(running, kStart - absl::Hours(2) + absl::Seconds(7));
+  account_.RecallUnended(running, kStart - absl::Hours(2) + absl::Seconds(7), absl::ZeroDuration());
   EXPECT_EQ(running.device_seconds(), 12);
   EXPECT_EQ(account_.UsageOf("alice", kStart).device_seconds(), 42);
   EXPECT_EQ(account_.UsageOf("alice", kStart).queued_jobs(), 1);
   EXPECT_EQ(account_.UsageOf("alice", kStart + absl::Hours(2)).device_seconds(), 12);
   // An attempt that never told anything has no known length.
   running.set_device_seconds(0);
-  account_.RecallUnended(running, absl::InfinitePast());
+  account_.RecallUnended(running, absl::InfinitePast(), absl::ZeroDuration());
   EXPECT_EQ(running.device_seconds(), 0);
 }
 

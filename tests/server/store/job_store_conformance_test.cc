@@ -1,4 +1,6 @@
-// What every JobStore does. An implementation joins by one line at the end.
+// What every JobStore does with jobs and their events.
+#include "tests/server/store/job_store_conformance.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -16,7 +18,6 @@
 #include "gtest/gtest.h"
 #include "server/store/job_store.h"
 #include "server/store/sqlite_job_store.h"
-#include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
 namespace {
@@ -29,73 +30,6 @@ using wan::v1::JOB_STATE_COMPLETED;
 using wan::v1::JOB_STATE_FAILED;
 using wan::v1::JOB_STATE_QUEUED;
 using wan::v1::JOB_STATE_RUNNING;
-
-struct Implementation {
-  std::string name;
-  // An empty store, in `folder` if it needs one.
-  std::function<absl::StatusOr<std::unique_ptr<JobStore>>(const std::filesystem::path& folder)>
-      open;
-};
-
-StoredJob NewJob(const std::string& name, const std::string& request_id = "") {
-  StoredJob stored;
-  stored.job.set_name(name);
-  stored.job.set_state(JOB_STATE_QUEUED);
-  stored.job.mutable_request()->set_prompt("prompt of " + name);
-  stored.job.mutable_request()->set_request_id(request_id);
-  stored.request_digest = "digest of " + name;
-  stored.tied_to_caller = name == "jobs/tied";
-  return stored;
-}
-
-wan::v1::Event NewEvent(int64_t sequence) {
-  wan::v1::Event event;
-  event.set_sequence(sequence);
-  event.mutable_stage_started()->set_stage(absl::StrCat("stage ", sequence));
-  return event;
-}
-
-JobChange NewState(const StoredJob& stored, wan::v1::JobState state, int64_t sequence = 0) {
-  JobChange change;
-  change.job = stored.job.name();
-  change.row = stored.job;
-  change.row->set_state(state);
-  if (sequence != 0) change.events.push_back(NewEvent(sequence));
-  return change;
-}
-
-class JobStoreTest : public testing::TestWithParam<Implementation> {
- protected:
-  JobStoreTest() {
-    auto opened = GetParam().open(folder_.path());
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    store_ = *std::move(opened);
-  }
-
-  absl::Status Insert(const StoredJob& job, const std::string& image = "") {
-    const wan::v1::Event first = NewEvent(1);
-    return store_->Insert(job, image, std::span(&first, 1));
-  }
-
-  absl::Status Apply(const JobChange& change) { return store_->Apply(std::span(&change, 1)); }
-
-  std::vector<int64_t> Sequences(const std::string& job, int64_t after = 0, int limit = 100) {
-    const auto events = store_->Events(job, after, limit);
-    EXPECT_TRUE(events.ok()) << events.status();
-    std::vector<int64_t> sequences;
-    for (const wan::v1::Event& event : *events) sequences.push_back(event.sequence());
-    return sequences;
-  }
-
-  std::vector<std::string> Names(const JobPage& page) {
-    std::vector<std::string> names;
-    for (const StoredJob& stored : page.jobs) names.push_back(stored.job.name());
-    return names;
-  }
-
-  TempFolder folder_;
-  std::unique_ptr<JobStore> store_;
-};
 
 TEST_P(JobStoreTest, InsertedJobIsThereWithItsFirstEvent) {
   StoredJob job = NewJob("jobs/tied", "key");
@@ -156,48 +90,6 @@ TEST_P(JobStoreTest, ManyThreadsWithOneRequestIdInsertOneJob) {
   }
   EXPECT_EQ(inserted, 1);
   EXPECT_THAT(store_->List({})->jobs, SizeIs(1));
-}
-
-TEST_P(JobStoreTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJob) {
-  StoredJob job = NewJob("jobs/a");
-  job.job.mutable_request()->set_model("m");
-  job.job.mutable_request()->set_prompt("a secret cat");
-  job.job.mutable_request()->set_webhook_url("https://h/x");
-  (*job.job.mutable_request()->mutable_labels())["team"] = "video";
-  ASSERT_TRUE(Insert(job).ok());
-  ASSERT_TRUE(Insert(NewJob("jobs/quiet")).ok());
-  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING, 2)).ok());
-  EXPECT_EQ(*store_->NextWebhook(), std::nullopt) << "it has not ended";
-  for (const StoredJob& ended : {job, NewJob("jobs/quiet")}) {
-    JobChange end = NewState(ended, JOB_STATE_COMPLETED, 3);
-    end.events.back().mutable_completed();
-    ASSERT_TRUE(Apply(end).ok());
-    // As a change of the labels of an ended job is.
-    ASSERT_TRUE(Apply(NewState(ended, JOB_STATE_COMPLETED)).ok());
-  }
-  ASSERT_TRUE(store_->Remove("jobs/a").ok());
-
-  const absl::Time now = absl::FromUnixSeconds(1'000'000);
-  const auto wait = [](int attempts) { return absl::Seconds(10 * attempts); };
-  ASSERT_TRUE(store_->NextWebhook()->has_value());
-  const auto first = store_->TakeWebhook(now, wait);
-  ASSERT_TRUE(first.ok() && first->has_value()) << first.status();
-  EXPECT_EQ((*first)->job.name(), "jobs/a");
-  EXPECT_EQ((*first)->job.state(), JOB_STATE_COMPLETED);
-  EXPECT_EQ((*first)->job.request().labels().at("team"), "video");
-  EXPECT_EQ((*first)->job.request().webhook_url(), "https://h/x");
-  EXPECT_EQ((*first)->job.request().prompt(), "");
-  EXPECT_EQ((*first)->attempts, 1);
-  // It is taken for now, and due again if nobody removes it.
-  EXPECT_EQ(*store_->NextWebhook(), now + absl::Seconds(10));
-  EXPECT_EQ(*store_->TakeWebhook(now + absl::Seconds(9), wait), std::nullopt);
-  const auto second = store_->TakeWebhook(now + absl::Seconds(10), wait);
-  ASSERT_TRUE(second.ok() && second->has_value());
-  EXPECT_EQ((*second)->number, (*first)->number);
-  EXPECT_EQ((*second)->attempts, 2);
-  EXPECT_EQ(*store_->NextWebhook(), now + absl::Seconds(30));
-  ASSERT_TRUE(store_->RemoveWebhook((*first)->number).ok());
-  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
 }
 
 TEST_P(JobStoreTest, UnknownJobs) {
@@ -601,107 +493,10 @@ TEST_P(JobStoreTest, ARemovedJobIsExpiredAndItsRequestIdFree) {
   EXPECT_TRUE(Insert(NewJob("jobs/b", "id")).ok());
 }
 
-TEST_P(JobStoreTest, FilesOfTheModelAreReplacedAndGoWithTheJob) {
-  const StoredJob job = NewJob("jobs/a");
-  ASSERT_TRUE(Insert(job).ok());
-  EXPECT_THAT(*store_->Files("jobs/a"), IsEmpty());
-  JobChange change{.job = "jobs/a"};
-  change.files = {{"vae", 2, "key of vae"}, {"loras/a/b", uint64_t{1} << 40, "key of b"}};
-  ASSERT_TRUE(Apply(change).ok());
-  EXPECT_THAT(*store_->Files("jobs/a"), ElementsAre(change.files->at(1), change.files->at(0)));
-  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());
-  EXPECT_THAT(*store_->Files("jobs/a"), SizeIs(2)) << "another change leaves them alone";
-  change.files = {{"other", 1, "key"}};
-  ASSERT_TRUE(Apply(change).ok());
-  EXPECT_THAT(*store_->Files("jobs/a"), ElementsAre(change.files->at(0)));
-  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_FAILED)).ok());
-  ASSERT_TRUE(store_->Remove("jobs/a").ok());
-  EXPECT_THAT(*store_->Files("jobs/a"), IsEmpty());
-  EXPECT_THAT(*store_->Files("jobs/unknown"), IsEmpty());
-}
-
-class EndedJobsTest : public JobStoreTest {
- protected:
-  // A job that ended so many minutes after 1970, with a file of so many bytes (0: none).
-  void End(const std::string& name, int minute, uint64_t bytes,
-           wan::v1::JobState state = JOB_STATE_COMPLETED, const std::string& owner = "o") {
-    StoredJob stored = NewJob(name);
-    stored.job.set_owner(owner);
-    ASSERT_TRUE(Insert(stored).ok());
-    JobChange change = NewState(stored, state, 2);
-    change.row->mutable_end_time()->set_seconds(minute * 60);
-    if (bytes > 0) change.row->add_artifacts()->set_size_bytes(bytes);
-    ASSERT_TRUE(Apply(change).ok());
-    ended_[name] = change;
-  }
-
-  std::vector<std::string> Oldest(const EndedQuery& query) {
-    const auto jobs = store_->OldestEnded(query);
-    EXPECT_TRUE(jobs.ok()) << jobs.status();
-    std::vector<std::string> names;
-    for (const EndedJob& job : *jobs) names.push_back(job.name);
-    return names;
-  }
-
-  std::map<std::string, JobChange> ended_;
-};
-
-TEST_P(EndedJobsTest, TotalsFollowEveryChange) {
-  EXPECT_THAT(*store_->TotalsOfEnded(std::nullopt), IsEmpty());
-  End("jobs/a", 1, 100);
-  End("jobs/b", 2, 50, JOB_STATE_COMPLETED, "p");
-  End("jobs/c", 3, 0, wan::v1::JOB_STATE_FAILED);
-  ASSERT_TRUE(Insert(NewJob("jobs/waits")).ok());
-  auto totals = *store_->TotalsOfEnded(std::nullopt);
-  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs, 2);
-  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs_with_files, 2);
-  EXPECT_EQ(totals[JOB_STATE_COMPLETED].file_bytes, 150);
-  EXPECT_GT(totals[JOB_STATE_COMPLETED].entry_bytes, 0);
-  EXPECT_EQ(totals[wan::v1::JOB_STATE_FAILED].jobs, 1);
-  EXPECT_EQ(totals[wan::v1::JOB_STATE_FAILED].jobs_with_files, 0);
-  EXPECT_EQ((*store_->TotalsOfEnded("p"))[JOB_STATE_COMPLETED].file_bytes, 50);
-  EXPECT_THAT(*store_->TotalsOfEnded("nobody"), IsEmpty());
-
-  JobChange gone = ended_["jobs/a"];
-  gone.events.clear();
-  gone.row->mutable_artifacts(0)->mutable_delete_time()->set_seconds(1);
-  ASSERT_TRUE(Apply(gone).ok());
-  totals = *store_->TotalsOfEnded(std::nullopt);
-  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs, 2);
-  EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs_with_files, 1);
-  EXPECT_EQ(totals[JOB_STATE_COMPLETED].file_bytes, 50);
-  for (const auto& [name, change] : ended_) ASSERT_TRUE(store_->Remove(name).ok());
-  totals = *store_->TotalsOfEnded(std::nullopt);
-  for (const auto& [state, left] : totals) {
-    EXPECT_EQ(left.jobs + left.jobs_with_files + left.file_bytes + left.entry_bytes, 0) << state;
-  }
-}
-
-TEST_P(EndedJobsTest, TheOldestByTheirEndAndByTheirTime) {
-  End("jobs/a", 50, 1);
-  End("jobs/b", 20, 0);
-  End("jobs/c", 10, 1);  // the wall clock was set back
-  End("jobs/d", 5, 1, wan::v1::JOB_STATE_FAILED);
-  EXPECT_THAT(Oldest({}), ElementsAre("jobs/a", "jobs/b", "jobs/c"));
-  EXPECT_THAT(Oldest({.skip = 1, .limit = 1}), ElementsAre("jobs/b"));
-  EXPECT_THAT(Oldest({.with_files = true}), ElementsAre("jobs/a", "jobs/c"));
-  const absl::Time half_past = absl::FromUnixSeconds(30 * 60);
-  EXPECT_THAT(Oldest({.ended_before = half_past}), ElementsAre("jobs/c", "jobs/b"));
-  EXPECT_THAT(Oldest({.with_files = true, .ended_before = half_past}), ElementsAre("jobs/c"));
-  EXPECT_THAT(Oldest({.state = wan::v1::JOB_STATE_FAILED}), ElementsAre("jobs/d"));
-}
-
 TEST_P(JobStoreTest, SaysThatItTakesWrites) { EXPECT_TRUE(store_->CheckWritable().ok()); }
 
-const auto kImplementations = testing::Values(
-    Implementation{"SqliteFile",
-                   [](const auto& folder) { return OpenSqliteJobStore(folder / "jobs.db"); }},
-    Implementation{"SqliteMemory", [](const auto&) { return OpenInMemoryJobStore(); }});
-const auto kNameOf = [](const auto& implementation) { return implementation.param.name; };
-
-INSTANTIATE_TEST_SUITE_P(All, JobStoreTest, kImplementations, kNameOf);
-INSTANTIATE_TEST_SUITE_P(All, EndedJobsTest, kImplementations, kNameOf);
-INSTANTIATE_TEST_SUITE_P(All, JobListTest, kImplementations, kNameOf);
+INSTANTIATE_TEST_SUITE_P(All, JobStoreTest, JobStores(), NameOfJobStore);
+INSTANTIATE_TEST_SUITE_P(All, JobListTest, JobStores(), NameOfJobStore);
 
 }  // namespace
 }  // namespace wan::server

@@ -378,7 +378,8 @@ TEST_F(RepairTest, ReportsToWebhooksAreKept) {
   ASSERT_TRUE(RepairDatabase(folder, kNow).ok());
   auto store = OpenSqliteJobStore(folder / "jobs.db");
   ASSERT_TRUE(store.ok()) << store.status();
-  const auto told = (*store)->TakeWebhook(kNow, [](int) { return absl::Minutes(1); });
+  const auto told =
+      (*store)->TakeWebhook(kNow, absl::InfiniteFuture(), [](int) { return absl::Minutes(1); });
   ASSERT_TRUE(told.ok() && told->has_value()) << told.status();
   EXPECT_EQ((*told)->job.name(), "jobs/told");
   EXPECT_EQ((*told)->attempts, 1);

@@ -447,8 +447,8 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   }
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-    for (const char* const table :
-         {"job_keys", "job_labels", "removed_jobs", "job_files", "webhooks", "ended_totals"}) {
+    for (const char* const table : {"job_keys", "job_labels", "removed_jobs", "job_files",
+                                    "webhooks", "ended_totals", "removed_use"}) {
       database.exec(absl::StrCat("DROP TABLE ", table));
     }
     database.exec("PRAGMA user_version = 3");

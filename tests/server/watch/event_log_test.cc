@@ -81,6 +81,9 @@ class FaultyStore final : public JobStore {
   absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override {
     return store_->OldestEnded(query);
   }
+  absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) override {
+    return store_->UseOfRemoved(since);
+  }
   absl::StatusOr<bool> Vacuum() override { return store_->Vacuum(); }
   absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override {
     return store_->Files(job);
@@ -95,8 +98,8 @@ class FaultyStore final : public JobStore {
   }
   absl::StatusOr<std::string> Image(std::string_view job) override { return store_->Image(job); }
   absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, const std::function<absl::Duration(int)>& delay) override {
-    return store_->TakeWebhook(now, delay);
+      absl::Time now, absl::Time latest, const std::function<absl::Duration(int)>& delay) override {
+    return store_->TakeWebhook(now, latest, delay);
   }
   absl::StatusOr<std::optional<absl::Time>> NextWebhook() override { return store_->NextWebhook(); }
   absl::Status RemoveWebhook(int64_t number) override { return store_->RemoveWebhook(number); }

@@ -190,6 +190,18 @@ TEST_F(WebhookDeliveryTest, TriesAgainWithGrowingDelays) {
   EXPECT_EQ(outcomes[3].attempts, 4);
 }
 
+TEST_F(WebhookDeliveryTest, AWallClockThatIsSetBackDelaysNothingForLong) {
+  transport_.Answer(500);
+  EndJob("a");
+  Start();
+  outcomes_.Await(1);
+  clock_.AwaitWaiters(1);
+  clock_.Jump(-absl::Hours(72));
+  // At most the longest delay, however far the time that was noted lies ahead.
+  clock_.Advance(options_.most_delay * 1.25);
+  EXPECT_EQ(outcomes_.Await(2)[1].kind, Kind::kDelivered);
+}
+
 TEST_F(WebhookDeliveryTest, GivesUpAfterItsAge) {
   options_.first_delay = absl::Hours(10);
   options_.most_delay = absl::Hours(10);

@@ -6,6 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/certificates.h"
 #include "tests/support/http_receiver.h"
 
 namespace wan::server {
@@ -36,6 +40,62 @@ TEST_F(WebhookTransportTest, PostsTheMessage) {
   EXPECT_EQ(posts[0].body, kMessage.body);
   EXPECT_EQ(posts[0].fields.at("content-type"), "application/json");
   EXPECT_EQ(posts[0].fields.at("webhook-id"), "msg_1");
+}
+
+// Certificates of an authority of our own, which no system trusts.
+class SecureTransportTest : public WebhookTransportTest {
+ protected:
+  SecureTransportTest() { std::ofstream(ca_file_) << authority_.certificate(); }
+  ~SecureTransportTest() override { std::filesystem::remove(ca_file_); }
+
+  static WebhookRules OnlyHttps() { return {{}, /*allow_http=*/false, true}; }
+
+  const support::CertificateAuthority authority_;
+  const std::string ca_file_ =
+      testing::TempDir() + "webhook_ca_" + std::to_string(getpid()) + ".pem";
+};
+
+TEST_F(SecureTransportTest, PostsOverTlsToWhomeverTheAuthorityNames) {
+  support::HttpReceiver receiver(authority_.Issue());
+  CurlTransport transport(OnlyHttps(), {}, ca_file_);
+  const auto status = transport.Post(receiver.Url("/x"), kMessage, {});
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(*status, 200);
+  EXPECT_EQ(receiver.Await(1)[0].body, kMessage.body);
+}
+
+TEST_F(SecureTransportTest, OthersAreToldNothing) {
+  const auto expect_refused = [&](const support::Certificate& certificate, const std::string& ca) {
+    support::HttpReceiver receiver(certificate);
+    CurlTransport transport(OnlyHttps(), {}, ca);
+    const auto refused = transport.Post(receiver.Url("/x"), kMessage, {});
+    EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+    EXPECT_THAT(receiver.Await(0), SizeIs(0));
+  };
+  {
+    SCOPED_TRACE("an authority that the system does not know");
+    expect_refused(authority_.Issue(), "");
+  }
+  {
+    SCOPED_TRACE("another authority");
+    expect_refused(support::CertificateAuthority("another").Issue(), ca_file_);
+  }
+  {
+    SCOPED_TRACE("another host");
+    support::CertificateOptions other;
+    other.subject_alt_name = "DNS:hooks.example.com";
+    expect_refused(authority_.Issue(other), ca_file_);
+  }
+  {
+    SCOPED_TRACE("expired");
+    support::CertificateOptions expired;
+    expired.end = absl::FromUnixSeconds(1'600'000'000);
+    expect_refused(authority_.Issue(expired), ca_file_);
+  }
+  {
+    SCOPED_TRACE("no file of authorities");
+    expect_refused(authority_.Issue(), ca_file_ + ".missing");
+  }
 }
 
 TEST_F(WebhookTransportTest, TheAnswersBodyIsNotRead) {

@@ -52,6 +52,13 @@ bool IsLoopback(const std::string& server) {
   return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+// A proxy that has waited too long resets the stream, which gRPC calls INTERNAL. The server's own
+// errors always have details.
+bool IsCutStream(const grpc::Status& outcome) {
+  return outcome.error_code() == grpc::StatusCode::INTERNAL && outcome.error_details().empty() &&
+         outcome.error_message().find("RST_STREAM") != std::string::npos;
+}
+
 }  // namespace
 
 absl::Status CheckToken(const ConnectionOptions& options) {
@@ -107,6 +114,10 @@ absl::Status Connection::Call(
   if (outcome.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
       channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
     return absl::UnavailableError("no connection within the given time");
+  }
+  if (IsCutStream(outcome)) {
+    return absl::UnavailableError("something on the way has cut the stream: " +
+                                  outcome.error_message());
   }
   return FromTrailer(outcome.error_code(), outcome.error_message(), outcome.error_details());
 }

@@ -7,6 +7,7 @@
 
 #include "client/wanctl/command_registry.h"
 #include "client/wanctl/command_table.h"
+#include "client/wanctl/completion.h"
 #include "client/wanctl/exit_code.h"
 #include "client/wanctl/suggestion.h"
 
@@ -23,6 +24,18 @@ Examples:
   wanctl report 4f1c9a52d07be6831a2c
 
 'wanctl help COMMAND' lists the flags of a command.)";
+
+constexpr char kCompletionFooter[] = R"(Examples:
+  source <(wanctl completion bash)       in ~/.bashrc
+  source <(wanctl completion zsh)        in ~/.zshrc, after compinit
+  wanctl completion fish | source        in ~/.config/fish/config.fish)";
+
+absl::StatusOr<Shell> ParseShell(std::string_view text) {
+  if (text == "bash") return Shell::kBash;
+  if (text == "zsh") return Shell::kZsh;
+  if (text == "fish") return Shell::kFish;
+  return absl::InvalidArgumentError("expects bash, zsh or fish, not '" + std::string(text) + "'");
+}
 
 // Words in lower case with '|' between them are all the values there are.
 std::vector<std::string> ChoicesOf(const std::string& value_name) {
@@ -45,7 +58,8 @@ CommandEntry Describe(const CLI::App& app) {
                                          : "--" + option->get_lnames().front();
     if (option->get_items_expected_max() > 0) flag.value = option->get_type_name();
     flag.description = option->get_description();
-    flag.choices = ChoicesOf(flag.value);
+    flag.choices = ChoicesOf(option->get_type_name());
+    flag.repeatable = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
     entry.flags.push_back(std::move(flag));
   }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -66,6 +80,7 @@ class Parser {
     RegisterRequestCommands(registry_);
     RegisterJobCommands(registry_);
     RegisterServerCommands(registry_);
+    AddCompletion();
     AddHelp();
   }
 
@@ -102,6 +117,18 @@ class Parser {
     });
     help.add_option("COMMAND", help_words_, "Command, for example 'generate' or 'models load'")
         ->type_name("");
+  }
+
+  void AddCompletion() {
+    CLI::App& completion = registry_.AddLocal(
+        {"completion", "Print a script with which a shell completes wanctl's command lines",
+         kCompletionFooter},
+        [this] {
+          return EarlyExit{kExitDone, CompletionScript(shell_, Table()), ""};
+        });
+    AddValue<Shell>(completion, "SHELL", "bash|zsh|fish", "Shell that reads the script", ParseShell,
+                    shell_)
+        ->required();
   }
 
   void FillInServer(std::string& server) const {
@@ -186,6 +213,7 @@ class Parser {
   CommandRegistry registry_;
   const std::string default_server_;
   std::vector<std::string> help_words_;
+  Shell shell_ = Shell::kBash;
 };
 
 }  // namespace

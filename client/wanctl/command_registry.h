@@ -134,7 +134,7 @@ void AddPreviewDir(CLI::App& app, std::string& folder);
 void RegisterRequestCommands(CommandRegistry& registry);
 // job_flags.cc: watch, get, list, cancel, delete, download, report, receipt, replay.
 void RegisterJobCommands(CommandRegistry& registry);
-// server_flags.cc: models, devices, info, usage, drain, health.
+// server_flags.cc: models, devices, info, top, health, usage, drain.
 void RegisterServerCommands(CommandRegistry& registry);
 
 }  // namespace wan::client

@@ -17,6 +17,8 @@ struct FlagEntry {
   std::string description;
   // The words that the value can be; empty if it is free text.
   std::vector<std::string> choices;
+  // May be given several times, or take several values.
+  bool repeatable = false;
 
   bool positional() const { return !name.starts_with("-"); }
 };

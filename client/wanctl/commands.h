@@ -34,4 +34,7 @@ ExitCode Run(Session& session, const HealthCommand& command);
 ExitCode Run(Session& session, const UsageCommand& command);
 ExitCode Run(Session& session, const DrainCommand& command);
 
+// top_command.cc
+ExitCode Run(Session& session, const TopCommand& command);
+
 }  // namespace wan::client

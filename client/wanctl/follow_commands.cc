@@ -1,5 +1,6 @@
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -7,6 +8,7 @@
 #include "client/error.h"
 #include "client/video_client.h"
 #include "client/wanctl/commands.h"
+#include "client/wanctl/defaults.h"
 #include "client/wanctl/display.h"
 #include "client/wanctl/outputs.h"
 #include "client/wanctl/receipt_comparison.h"
@@ -81,16 +83,23 @@ void CancelIfStopped(Session& session, const Follower& follower) {
 }  // namespace
 
 ExitCode Run(Session& session, const GenerateCommand& command) {
-  const absl::StatusOr<wan::v1::GenerationRequest> request =
+  absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  if (const absl::Status status = CheckOutputs(command.outputs); !status.ok()) {
+  // The name has the job's ID in it; the folder can be checked before there is a job.
+  const auto outputs_of = [&](const std::string& job) {
+    if (!command.outputs.empty()) return command.outputs;
+    return std::vector{DefaultOutput(request->prompt(), job, wan::v1::OUTPUT_KIND_MP4)};
+  };
+  if (const absl::Status status = CheckOutputs(outputs_of("jobs/new")); !status.ok()) {
     return session.RefuseUsage(status);
   }
   const PreviewWriter previews(command.preview_dir);
   if (const absl::Status status = previews.Prepare(); !status.ok()) {
     return session.RefuseUsage(status);
   }
+
+  if (const auto refused = FillInModel(session, *request)) return *refused;
 
   // stdout is for the files' names.
   Display display(session.console().err, session.console().err_columns);
@@ -102,8 +111,11 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   if (!end.ok() && !request->request_id().empty()) CancelIfStopped(session, follower);
   const ExitCode code = follower.Finish(end, "ends with this call");
   if (code != kExitDone) return code;
-  return FetchOutputs(session, display, end->job(), end->completed().artifacts(), command.outputs,
-                      kExitFailed);
+  const ExitCode fetched = FetchOutputs(session, display, end->job(), end->completed().artifacts(),
+                                        outputs_of(end->job()), kExitFailed);
+  // Last, because nobody wants to look for the seed above the names of the files.
+  if (fetched == kExitDone) SaySeed(session, *request, end->job());
+  return fetched;
 }
 
 ExitCode Run(Session& session, const WatchCommand& command) {

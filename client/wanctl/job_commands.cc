@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/video_client.h"
 #include "client/wanctl/commands.h"
+#include "client/wanctl/defaults.h"
 #include "client/wanctl/listings.h"
 #include "client/wanctl/outputs.h"
 #include "client/wanctl/request.h"
@@ -14,9 +15,10 @@
 namespace wan::client {
 
 ExitCode Run(Session& session, const SubmitCommand& command) {
-  const absl::StatusOr<wan::v1::GenerationRequest> request =
+  absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
+  if (const auto refused = FillInModel(session, *request)) return *refused;
   const absl::StatusOr<wan::v1::Job> job =
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
@@ -25,9 +27,10 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
 }
 
 ExitCode Run(Session& session, const QuoteCommand& command) {
-  const absl::StatusOr<wan::v1::GenerationRequest> request =
+  absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
+  if (const auto refused = FillInModel(session, *request)) return *refused;
   const absl::StatusOr<wan::v1::QuoteResponse> quote =
       session.OnceLoaded([&] { return session.Videos().Quote(*request, session.stop()); });
   if (!quote.ok()) return session.Fail(quote.status());
@@ -60,7 +63,7 @@ ExitCode Run(Session& session, const ListCommand& command) {
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty() && jobs.size() < static_cast<size_t>(command.limit));
   // One table, since its columns are as wide as the widest job needs.
-  if (!session.json()) session.console().out << JobTable(jobs);
+  if (!session.json()) session.console().out << JobTable(jobs, session.out_colours());
   return kExitDone;
 }
 
@@ -82,10 +85,23 @@ ExitCode Run(Session& session, const DownloadCommand& command) {
   }
   const absl::StatusOr<wan::v1::Job> job = session.Videos().GetJob(command.job, session.stop());
   if (!job.ok()) return session.Fail(job.status());
+  std::vector<OutputFile> outputs = command.outputs;
+  if (outputs.empty()) {
+    for (const wan::v1::Artifact& artifact : job->artifacts()) {
+      outputs.push_back(DefaultOutput(job->request().prompt(), job->name(), artifact.kind()));
+    }
+    if (outputs.empty()) {
+      session.Say(absl::StrCat(Printable(job->name()), " has no files; 'wanctl get ",
+                               Printable(job->name()), "' shows why"));
+      return kExitRejected;
+    }
+    if (const absl::Status status = CheckOutputs(outputs); !status.ok()) {
+      return session.RefuseUsage(status);
+    }
+  }
   session.Show(*job, "");
   Display display(session.console().err, session.console().err_columns);
-  return FetchOutputs(session, display, job->name(), job->artifacts(), command.outputs,
-                      kExitRejected);
+  return FetchOutputs(session, display, job->name(), job->artifacts(), outputs, kExitRejected);
 }
 
 ExitCode Run(Session& session, const ReportCommand& command) {

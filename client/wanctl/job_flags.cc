@@ -63,8 +63,8 @@ void RegisterJobCommands(CommandRegistry& registry) {
       registry.Add<DownloadCommand>({"download", "Download the files of a job", kDownloadFooter});
   AddJob(download.app, download.command.job);
   AddOutputs(download.app, download.command.outputs,
-             "File to write, .mp4, .mkv or .safetensors; repeatable")
-      ->required();
+             "File to write, .mp4, .mkv or .safetensors (default: all of the job's files, named "
+             "after the prompt and the job); repeatable");
 
   AddJobCommand<ReportCommand>(
       registry, {"report", "Show where a job's time and memory went, stage by stage"});

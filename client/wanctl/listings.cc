@@ -30,6 +30,13 @@ std::string StateName(wan::v1::ModelState state) {
   return WithoutPrefix(wan::v1::ModelState_Name(state), sizeof("MODEL_STATE_") - 1);
 }
 
+// Of jobs and of models: green for what works, yellow for what is on its way, red for what failed.
+Colour StateColour(std::string_view state) {
+  if (state == "RUNNING" || state == "COMPLETED" || state == "READY") return Colour::kGreen;
+  if (state == "QUEUED" || state == "LOADING") return Colour::kYellow;
+  return state == "FAILED" ? Colour::kRed : Colour::kNone;
+}
+
 std::string OrAbsent(const std::string& text) { return text.empty() ? kAbsent : Printable(text); }
 
 std::string Figure(bool present, double value, int digits) {
@@ -184,7 +191,7 @@ std::string LostAttemptText(const wan::v1::LostAttempt& lost) {
 
 }  // namespace
 
-std::string JobTable(const std::vector<Job>& jobs) {
+std::string JobTable(const std::vector<Job>& jobs, bool colours) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(jobs.size());
   for (const Job& job : jobs) {
@@ -192,7 +199,13 @@ std::string JobTable(const std::vector<Job>& jobs) {
                     OrAbsent(FormatTime(job.create_time())), ProgressText(job),
                     Shortened(OrAbsent(job.request().prompt()), 40)});
   }
-  return FormatTable({{"Job"}, {"State"}, {"Model"}, {"Created"}, {"Progress"}, {"Prompt"}}, rows);
+  return FormatTable({{"Job"},
+                      {"State", Align::kLeft, StateColour},
+                      {"Model"},
+                      {"Created"},
+                      {"Progress"},
+                      {"Prompt"}},
+                     rows, colours);
 }
 
 std::string JobText(const Job& job) {
@@ -268,7 +281,7 @@ std::string ReportTable(const wan::v1::JobReport& report) {
                      rows);
 }
 
-std::string ModelTable(const std::vector<wan::v1::Model>& models) {
+std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) {
   std::vector<std::vector<std::string>> rows;
   std::string errors;
   for (const wan::v1::Model& model : models) {
@@ -297,7 +310,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models) {
     }
   }
   return FormatTable({{"Model"},
-                      {"State"},
+                      {"State", Align::kLeft, StateColour},
                       {"Family"},
                       {"Layout"},
                       {"Weights", Align::kRight},
@@ -306,11 +319,11 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models) {
                       {"Warm shapes"},
                       {"LoRAs"},
                       {"Path"}},
-                     rows) +
+                     rows, colours) +
          errors;
 }
 
-std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples) {
+std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours) {
   std::vector<std::vector<std::string>> rows;
   for (const wan::v1::DeviceSample& sample : samples.devices()) {
     rows.push_back({Printable(sample.device()), OrAbsent(sample.name()),
@@ -337,7 +350,7 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples) {
                       {"CPU %", Align::kRight},
                       {"Own CPU %", Align::kRight},
                       {"Process (GiB)", Align::kRight}},
-                     rows);
+                     rows, colours);
 }
 
 std::string ServerInfoText(const wan::v1::ServerInfo& info) {

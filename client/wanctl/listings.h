@@ -13,8 +13,8 @@
 
 namespace wan::client {
 
-// One line for each job.
-std::string JobTable(const std::vector<wan::v1::Job>& jobs);
+// One line for each job. With `colours`, here and below, for a terminal that shows them.
+std::string JobTable(const std::vector<wan::v1::Job>& jobs, bool colours = false);
 
 // Everything about one job: state, request, times, artifacts, what it went without (Job.omissions),
 // the attempts it lost, on what its bits depend (Job.provenance), and its error. Leaves out what is
@@ -30,10 +30,10 @@ std::string ReceiptText(const wan::v1::Receipt& receipt);
 std::string ReportTable(const wan::v1::JobReport& report);
 
 // One line for each model, then the error of each model that failed.
-std::string ModelTable(const std::vector<wan::v1::Model>& models);
+std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours = false);
 
 // One line for each device.
-std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples);
+std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours = false);
 
 // What became of the job that ran, and how many wait, a line each.
 std::string DrainText(const wan::v1::DrainResponse& drained);

@@ -22,6 +22,12 @@ int TerminalColumns(int fd) {
   return size.ws_col;
 }
 
+// https://no-color.org: any value but the empty one says no.
+bool WantsColours(int columns) {
+  const char* const refused = std::getenv("NO_COLOR");
+  return columns > 0 && (refused == nullptr || *refused == '\0');
+}
+
 std::string EnvironmentOr(const char* name, const char* otherwise) {
   const char* const value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : otherwise;
@@ -34,10 +40,13 @@ int main(int argc, char** argv) {
   // wanctl reports errors itself. Users who want gRPC's log set this variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const InterruptHandler interrupt(kExitCancelled);
-  const Environment environment{.console = {std::cout, std::cerr, TerminalColumns(STDOUT_FILENO),
-                                            TerminalColumns(STDERR_FILENO)},
+  const int out_columns = TerminalColumns(STDOUT_FILENO);
+  const int err_columns = TerminalColumns(STDERR_FILENO);
+  const Environment environment{.console = {std::cout, std::cerr, out_columns, err_columns,
+                                            WantsColours(out_columns), WantsColours(err_columns)},
                                 .default_server = EnvironmentOr("WAN_SERVER", "localhost:50051"),
                                 .default_token = EnvironmentOr("WAN_TOKEN", ""),
-                                .stop = interrupt.stop()};
+                                .stop = interrupt.stop(),
+                                .open_screen = OpenTerminalScreen};
   return RunWanctl(std::vector<std::string>(argv + 1, argv + argc), environment);
 }

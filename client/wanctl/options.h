@@ -43,6 +43,7 @@ struct RequestFlags {
 
 struct GenerateCommand {
   RequestFlags flags;
+  // Empty: an MP4 file that is named after the prompt and the job.
   std::vector<OutputFile> outputs;
   // The folder for previews; empty: no previews are written.
   std::string preview_dir;
@@ -78,6 +79,7 @@ struct DeleteCommand {
 };
 struct DownloadCommand {
   std::string job;
+  // Empty: every artifact, in files that are named after the prompt and the job.
   std::vector<OutputFile> outputs;
 };
 struct ReportCommand {
@@ -105,6 +107,10 @@ struct DevicesCommand {
   bool watch = false;
 };
 struct InfoCommand {};
+struct TopCommand {
+  // Between two looks at the server.
+  absl::Duration interval = absl::Seconds(1);
+};
 struct HealthCommand {};
 struct UsageCommand {
   // Empty: the caller.
@@ -118,8 +124,8 @@ using Command =
     std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
                  ListCommand, CancelCommand, DeleteCommand, DownloadCommand, ReportCommand,
                  ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
-                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, HealthCommand,
-                 UsageCommand, DrainCommand>;
+                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, TopCommand,
+                 HealthCommand, UsageCommand, DrainCommand>;
 
 struct Options {
   GlobalFlags global;

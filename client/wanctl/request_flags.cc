@@ -16,7 +16,7 @@ constexpr char kGenerateFooter[] = R"(The file's ending selects the artifact:
 Ctrl-C cancels the job. Use 'wanctl submit' for a job that should outlive its caller.
 
 Examples:
-  wanctl generate --model ti2v-5b --prompt "A red cat runs on the beach." --output cat.mp4
+  wanctl generate --prompt "A red cat runs on the beach."
   wanctl generate --model ti2v-5b --prompt "It turns its head." --image cat.png \
       --size 1280x704 --frames 121 --steps 50 --guidance 5 --shift 5 --seed 42 \
       --output turn.mp4 turn.mkv)";
@@ -27,9 +27,10 @@ constexpr char kSubmitFooter[] = R"(Examples:
 
 void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   wan::v1::GenerationRequest& request = flags.request;
-  AddValue<std::string>(app, "--model", "NAME", "Name of the model on the server", ParseNotEmpty,
-                        [&](std::string value) { request.set_model(std::move(value)); })
-      ->required();
+  AddValue<std::string>(app, "--model", "NAME",
+                        "Name of the model on the server (default: the only one that is loaded)",
+                        ParseNotEmpty,
+                        [&](std::string value) { request.set_model(std::move(value)); });
   AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseText,
                         [&](std::string value) { request.set_prompt(std::move(value)); })
       ->required();
@@ -109,6 +110,7 @@ void RegisterRequestCommands(CommandRegistry& registry) {
       [&global = registry.global()](GenerateCommand& command) {
         wan::v1::GenerationRequest& request = command.flags.request;
         AddOutputKinds(request, command.outputs);
+        if (command.outputs.empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
         const bool previews = request.preview_interval() != 0;
         if (!command.preview_dir.empty() && !previews) {
           throw CLI::ValidationError(
@@ -122,8 +124,8 @@ void RegisterRequestCommands(CommandRegistry& registry) {
   AddRequestFlags(generate.app, generate.command.flags);
   AddPreviewDir(generate.app, generate.command.preview_dir);
   AddOutputs(generate.app, generate.command.outputs,
-             "File to write, .mp4, .mkv or .safetensors; repeatable")
-      ->required();
+             "File to write, .mp4, .mkv or .safetensors (default: an .mp4 that is named after the "
+             "prompt and the job); repeatable");
 
   const auto submit = registry.Add<SubmitCommand>(
       {"submit", "Create a job that runs on its own, and print its name", kSubmitFooter},

@@ -15,7 +15,7 @@ namespace {
 
 ExitCode ShowModel(Session& session, const absl::StatusOr<wan::v1::Model>& model) {
   if (!model.ok()) return session.Fail(model.status());
-  session.Show(*model, ModelTable({*model}));
+  session.Show(*model, ModelTable({*model}, session.out_colours()));
   return kExitDone;
 }
 
@@ -25,7 +25,8 @@ ExitCode Run(Session& session, const ListModelsCommand&) {
   const absl::StatusOr<wan::v1::ListModelsResponse> response =
       ModelClient(session.connection()).ListModels(session.stop());
   if (!response.ok()) return session.Fail(response.status());
-  session.Show(*response, ModelTable({response->models().begin(), response->models().end()}));
+  session.Show(*response, ModelTable({response->models().begin(), response->models().end()},
+                                     session.out_colours()));
   return kExitDone;
 }
 
@@ -49,13 +50,14 @@ ExitCode Run(Session& session, const WarmupModelCommand& command) {
 ExitCode Run(Session& session, const DevicesCommand& command) {
   wan::v1::WatchDevicesRequest request;
   request.set_count(command.watch ? 0 : 1);
-  const absl::Status status = TelemetryClient(session.connection())
-                                  .WatchDevices(
-                                      request,
-                                      [&](const wan::v1::WatchDevicesResponse& samples) {
-                                        session.Show(samples, DeviceTable(samples));
-                                      },
-                                      session.stop());
+  const absl::Status status =
+      TelemetryClient(session.connection())
+          .WatchDevices(
+              request,
+              [&](const wan::v1::WatchDevicesResponse& samples) {
+                session.Show(samples, DeviceTable(samples, session.out_colours()));
+              },
+              session.stop());
   // Ctrl-C is how watching is meant to end.
   if (command.watch && session.stop().stop_requested()) return kExitDone;
   return status.ok() ? kExitDone : session.Fail(status);

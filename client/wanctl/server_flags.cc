@@ -80,6 +80,17 @@ void RegisterServerCommands(CommandRegistry& registry) {
 
   registry.Add<InfoCommand>({"info", "Show the server's versions, devices and number of jobs"});
 
+  const auto top = registry.Add<TopCommand>(
+      {"top", "Show queue, jobs and devices on the whole terminal, until q is pressed"},
+      [&global = registry.global()](TopCommand&) {
+        if (!global.json) return;
+        throw CLI::ValidationError(
+            "top draws for people; programs have 'list', 'info' and 'devices --watch' with --json");
+      });
+  AddValue<absl::Duration>(top.app, "--interval", "SECONDS",
+                           "Time between two looks at the server (default: 1)", ParseSeconds,
+                           top.command.interval);
+
   registry.Add<HealthCommand>({"health", "Say whether the server is ready for jobs", kHealthFooter},
                               [&global = registry.global()](HealthCommand&) {
                                 if (global.timeout == absl::InfiniteDuration())

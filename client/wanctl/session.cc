@@ -50,7 +50,9 @@ void Session::Show(const google::protobuf::Message& message, std::string_view te
 void Session::Say(std::string_view text) {
   // A progress bar may be in this line.
   if (console().err_columns > 0) console().err << "\r\x1b[K";
-  console().err << "wanctl: " << text << '\n' << std::flush;
+  console().err << (console().err_colours ? Coloured("wanctl:", Colour::kBold) : "wanctl:") << ' '
+                << text << '\n'
+                << std::flush;
 }
 
 ExitCode Session::Fail(const absl::Status& status, bool accepted, std::string_view note) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <stop_token>
 #include <string>
@@ -16,6 +17,7 @@
 #include "client/video_client.h"
 #include "client/wanctl/exit_code.h"
 #include "client/wanctl/options.h"
+#include "client/wanctl/screen.h"
 #include "google/protobuf/message.h"
 
 namespace wan::client {
@@ -27,6 +29,9 @@ struct Console {
   // Width of the terminal that each stream writes to; 0 if it is not a terminal.
   int out_columns = 0;
   int err_columns = 0;
+  // Whether each stream is a terminal whose user wants colours.
+  bool out_colours = false;
+  bool err_colours = false;
 };
 
 // What wanctl takes from the process it runs in; tests inject it.
@@ -41,6 +46,8 @@ struct Environment {
   // How retries wait.
   BackoffClock& clock = SystemBackoffClock();
   std::function<absl::Time()> now = absl::Now;
+  // Returns the terminal as a screen of its own; null if there is none.
+  std::function<std::unique_ptr<Screen>()> open_screen = [] { return nullptr; };
 };
 
 class Session {
@@ -54,6 +61,8 @@ class Session {
   const std::stop_token& stop() const { return environment_.stop; }
   absl::Time Now() const { return environment_.now(); }
   bool json() const { return flags_.json; }
+  bool out_colours() const { return environment_.console.out_colours; }
+  std::unique_ptr<Screen> OpenScreen() { return environment_.open_screen(); }
 
   // Returns a client that tells the user when it begins to try again.
   VideoClient Videos();

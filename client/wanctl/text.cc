@@ -88,8 +88,37 @@ std::string FormatError(const absl::Status& status) {
   return text;
 }
 
+std::string Coloured(std::string_view text, Colour colour) {
+  const char* code = nullptr;
+  switch (colour) {
+    case Colour::kNone:
+      return std::string(text);
+    case Colour::kBold:
+      code = "1";
+      break;
+    case Colour::kRed:
+      code = "31";
+      break;
+    case Colour::kGreen:
+      code = "32";
+      break;
+    case Colour::kYellow:
+      code = "33";
+      break;
+  }
+  return absl::StrCat("\x1b[", code, "m", std::string(text), "\x1b[0m");
+}
+
+std::string CutToWidth(std::string_view text, int columns) {
+  int seen = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if ((text[i] & 0xC0) != 0x80 && ++seen > columns) return std::string(text.substr(0, i));
+  }
+  return std::string(text);
+}
+
 std::string FormatTable(const std::vector<Column>& columns,
-                        const std::vector<std::vector<std::string>>& rows) {
+                        const std::vector<std::vector<std::string>>& rows, bool colours) {
   std::vector<std::string> titles;
   std::vector<size_t> widths;
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -98,18 +127,25 @@ std::string FormatTable(const std::vector<Column>& columns,
     for (const std::vector<std::string>& row : rows) widths[i] = std::max(widths[i], Width(row[i]));
   }
   std::string table;
-  const auto append = [&](const std::vector<std::string>& row) {
+  // `colour_of` is (column, cell) -> Colour.
+  const auto append = [&](const std::vector<std::string>& row, const auto& colour_of) {
     std::string line;
     for (size_t i = 0; i < columns.size(); ++i) {
+      const bool last = i + 1 == columns.size();
       const std::string padding(widths[i] - Width(row[i]), ' ');
+      const std::string cell = colours ? Coloured(row[i], colour_of(columns[i], row[i])) : row[i];
       if (i > 0) line += "  ";
-      line += columns[i].align == Align::kLeft ? row[i] + padding : padding + row[i];
+      line += columns[i].align == Align::kRight ? padding + cell : last ? cell : cell + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
     table += line + "\n";
   };
-  append(titles);
-  for (const std::vector<std::string>& row : rows) append(row);
+  append(titles, [](const Column&, const std::string&) { return Colour::kBold; });
+  for (const std::vector<std::string>& row : rows) {
+    append(row, [](const Column& column, const std::string& cell) {
+      return column.colour == nullptr ? Colour::kNone : column.colour(cell);
+    });
+  }
   return table;
 }
 

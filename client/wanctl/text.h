@@ -30,19 +30,30 @@ std::string FormatTime(const google::protobuf::Timestamp& time);
 // There is no newline at the end.
 std::string FormatError(const absl::Status& status);
 
+enum class Colour { kNone, kBold, kRed, kGreen, kYellow };
+
+// Returns `text` between the codes of a terminal.
+std::string Coloured(std::string_view text, Colour colour);
+
+// Returns the first `columns` code points of `text`.
+std::string CutToWidth(std::string_view text, int columns);
+
 enum class Align { kLeft, kRight };
 
 struct Column {
   std::string title;
   Align align = Align::kLeft;
+  // The colour of a cell; null: none has one.
+  Colour (*colour)(std::string_view cell) = nullptr;
 };
 
 // What a cell shows if its value is absent.
 inline constexpr char kAbsent[] = "-";
 
 // Returns one line for the titles and one for each row. Columns are as wide as their widest cell,
-// with two spaces between them. Each row must have one cell for each column.
+// with two spaces between them. Each row must have one cell for each column. With `colours` titles
+// are bold, and cells have the colours of their columns.
 std::string FormatTable(const std::vector<Column>& columns,
-                        const std::vector<std::vector<std::string>>& rows);
+                        const std::vector<std::vector<std::string>>& rows, bool colours = false);
 
 }  // namespace wan::client

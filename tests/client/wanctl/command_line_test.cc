@@ -160,6 +160,15 @@ TEST(CommandLineTest, AnEmptyNegativePromptIsSet) {
   EXPECT_FALSE(Parsed<GenerateCommand>(kGenerate).flags.request.has_negative_prompt());
 }
 
+// The server is asked for its only model, and the file is named after the job.
+TEST(CommandLineTest, APromptIsEnough) {
+  const auto generate = Parsed<GenerateCommand>({"generate", "--prompt", "a cat"});
+  EXPECT_EQ(generate.flags.request.ShortDebugString(),
+            R"(prompt: "a cat" outputs: OUTPUT_KIND_MP4)");
+  EXPECT_TRUE(generate.outputs.empty());
+  EXPECT_TRUE(Parsed<DownloadCommand>({"download", "a1"}).outputs.empty());
+}
+
 TEST(CommandLineTest, Submit) {
   const Args least = {"submit", "--model", "5b", "--prompt", "a cat"};
   EXPECT_THAT(Parsed<SubmitCommand>(least).flags.request.outputs(),
@@ -319,10 +328,8 @@ TEST(CommandLineTest, WrongCommandLines) {
       {{"--timeout", "-1", "drain"}, "--timeout expects seconds, 0 or more"},
       {{"health", "--timeout", "0"}, "--timeout expects seconds above 0"},
       {{"list", "--format", "yaml"}, "--format expects one of json, table, not 'yaml'"},
-      {{"generate"}, "--model is required"},
+      {{"generate"}, "--prompt is required"},
       {{"generate", "--model", "5b", "--output", "a.mp4"}, "--prompt is required"},
-      {{"generate", "--prompt", "a", "--output", "a.mp4"}, "--model is required"},
-      {{"generate", "--model", "5b", "--prompt", "a"}, "--output is required"},
       {{"generate", "--model", "", "--prompt", "a", "--output", "a.mp4"}, "--model expects"},
       {Generate({"--output", "b.avi"}), "--output expects a file that ends in .mp4, .mkv or"},
       {Generate({"--output", "a.mp4"}), "--output names a.mp4 twice"},
@@ -359,7 +366,10 @@ TEST(CommandLineTest, WrongCommandLines) {
       {{"report"}, "JOB is required"},
       {{"list", "--state", "done"}, "--state expects one of"},
       {{"list", "--limit", "0"}, "--limit expects a whole number above 0"},
-      {{"download", "a1"}, "--output is required"},
+      {{"completion"}, "SHELL is required"},
+      {{"completion", "ksh"}, "SHELL argument expects bash, zsh or fish, not 'ksh'"},
+      {{"top", "--json"}, "programs have 'list', 'info' and 'devices --watch'"},
+      {{"top", "--interval", "0"}, "--interval expects seconds above 0"},
       {{"download", "--output", "a.mp4"}, "JOB is required"},
       {{"download", "a1", "--output", "a.gif"}, "--output expects"},
       {{"models", "load"}, "NAME is required"},

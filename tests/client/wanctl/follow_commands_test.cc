@@ -47,7 +47,8 @@ TEST_F(WanctlTest, GenerateWritesEachOutput) {
   EXPECT_EQ(err_,
             "jobs/a1 queued, next to run\n"
             "Step 1/1  0.50 s\n"
-            "jobs/a1 completed in 12.50 s\n");
+            "jobs/a1 completed in 12.50 s\n"
+            "wanctl: jobs/a1 has seed 7\n");
 
   ASSERT_EQ(generate_requests_.All().size(), 1u);
   const wan::v1::GenerationRequest request = generate_requests_.All()[0].request();
@@ -266,6 +267,18 @@ TEST_F(WanctlTest, WatchTellsOfABrokenConnectionAndGoesOn) {
   err_columns_ = 80;
   EXPECT_EQ(Run({"watch", "a1"}), 0);
   EXPECT_THAT(err_, StartsWith("\r\x1b[Kwanctl: no connection"));
+}
+
+// As nginx ends a stream that was silent for too long.
+TEST_F(WanctlTest, WatchGoesOnAfterAProxyHasCutTheStream) {
+  server_.scripts.watch_job = [&](const wan::v1::WatchJobRequest& request) {
+    if (request.after_sequence() == 1) return Stream<Event>{{Completed(2)}};
+    return Stream<Event>{
+        {Queued(1)},
+        grpc::Status(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2")};
+  };
+  EXPECT_EQ(Run({"watch", "a1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("completed"));
 }
 
 TEST_F(WanctlTest, CtrlCLeavesAWatchedJobAlone) {

@@ -44,7 +44,7 @@ class WanctlTest : public testing::Test {
   // Without a server of this test.
   int RunAt(const std::vector<std::string>& args) {
     std::ostringstream out, err;
-    const int code = RunWanctl(args, {.console = {out, err, 0, err_columns_},
+    const int code = RunWanctl(args, {.console = {out, err, 0, err_columns_, out_colours_},
                                       .stop = stop_.get_token(),
                                       .clock = clock_,
                                       .now = [this] { return now_; }});
@@ -113,6 +113,7 @@ class WanctlTest : public testing::Test {
   std::stop_source stop_;
   absl::Time now_ = absl::FromUnixMillis(1767225600500);
   int err_columns_ = 0;
+  bool out_colours_ = false;
   std::string out_, err_;
 };
 

@@ -1,0 +1,7 @@
+"""The messages and enums of the contract, wan.v1; its protos are their manual."""
+
+from wanserve_client._proto.wan.v1.administration_pb2 import *  # noqa: F401,F403
+from wanserve_client._proto.wan.v1.generation_pb2 import *  # noqa: F401,F403
+from wanserve_client._proto.wan.v1.model_management_pb2 import *  # noqa: F401,F403
+from wanserve_client._proto.wan.v1.telemetry_pb2 import *  # noqa: F401,F403
+from wanserve_client._proto.wan.v1.video_generation_pb2 import *  # noqa: F401,F403

@@ -1,0 +1,96 @@
+#include "client/wanctl/defaults.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/model_client.h"
+#include "client/wanctl/text.h"
+
+namespace wan::client {
+namespace {
+
+constexpr int kNameWords = 5;
+constexpr size_t kLongestName = 60;
+constexpr size_t kIdLength = 8;
+
+std::string ShortName(const wan::v1::Model& model) {
+  constexpr std::string_view kPrefix = "models/";
+  const std::string& name = model.name();
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+// The prompt's first words in lower case with '-' between them; empty if it has no ASCII letters.
+std::string NameOf(std::string_view prompt) {
+  std::string name;
+  int words = 0;
+  bool between = true;
+  for (const char c : prompt) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) {
+      // An apostrophe does not end a word.
+      if (c != '\'') between = true;
+      continue;
+    }
+    if (between) {
+      if (words == kNameWords) break;
+      if (words++ > 0) name += '-';
+      between = false;
+    }
+    name += absl::ascii_tolower(static_cast<unsigned char>(c));
+  }
+  return name.substr(0, kLongestName);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models) {
+  std::vector<std::string> loaded, known;
+  for (const wan::v1::Model& model : models) {
+    known.push_back(ShortName(model));
+    if (model.state() == wan::v1::MODEL_STATE_READY ||
+        model.state() == wan::v1::MODEL_STATE_LOADING) {
+      loaded.push_back(ShortName(model));
+    }
+  }
+  if (loaded.size() == 1) return loaded.front();
+  if (loaded.empty() && known.size() == 1) return known.front();
+  if (known.empty()) {
+    return absl::InvalidArgumentError(
+        "--model is missing and the server has no model; load one with 'wanctl models load'");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--model is missing; it must name one of ",
+                   Printable(absl::StrJoin(loaded.empty() ? known : loaded, ", "))));
+}
+
+std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest& request) {
+  if (!request.model().empty()) return std::nullopt;
+  const absl::StatusOr<wan::v1::ListModelsResponse> response =
+      ModelClient(session.connection()).ListModels(session.stop());
+  if (!response.ok()) return session.Fail(response.status());
+  absl::StatusOr<std::string> model =
+      OnlyModel({response->models().begin(), response->models().end()});
+  if (!model.ok()) return session.RefuseUsage(model.status());
+  request.set_model(*std::move(model));
+  return std::nullopt;
+}
+
+OutputFile DefaultOutput(std::string_view prompt, std::string_view job, wan::v1::OutputKind kind) {
+  const std::string name = NameOf(prompt);
+  const std::string id(job.substr(job.rfind('/') + 1).substr(0, kIdLength));
+  return {kind, absl::StrCat(name, name.empty() ? "" : "-", id, ".",
+                             std::string(ArtifactKindName(kind)))};
+}
+
+void SaySeed(Session& session, const wan::v1::GenerationRequest& request, const std::string& job) {
+  if (session.json()) return;
+  std::optional<int64_t> seed;
+  if (request.has_seed()) {
+    seed = request.seed();
+  } else {
+    const absl::StatusOr<wan::v1::Job> resolved = session.Videos().GetJob(job, session.stop());
+    if (resolved.ok() && resolved->request().has_seed()) seed = resolved->request().seed();
+  }
+  if (seed) session.Say(absl::StrCat(Printable(job), " has seed ", *seed));
+}
+
+}  // namespace wan::client

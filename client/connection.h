@@ -61,8 +61,8 @@ class Connection {
   // Makes one call, for the clients on top of this class: prepares its context, cancels it when
   // `stop` is requested, and turns its outcome into a status. `call` runs in the caller's thread,
   // makes the call over the channel that it is given, and blocks until the call has ended. Without
-  // a connection the outcome is UNAVAILABLE, even if the deadline came before connect_timeout; it is
-  // UNAVAILABLE as well if a proxy has cut the stream.
+  // a connection the outcome is UNAVAILABLE, even if the deadline came before connect_timeout; it
+  // is UNAVAILABLE as well if a proxy has cut the stream.
   absl::Status Call(const std::stop_token& stop,
                     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
                                                      grpc::ClientContext&)>& call) const;

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +55,43 @@ class WanctlProcessTest : public testing::Test {
     return pid;
   }
 
+  // Runs wanctl on a terminal of its own, types `keys` once it has drawn something, and returns
+  // what it has drawn. Its exit code must be 0.
+  std::string OnTerminal(std::vector<std::string> args, const std::vector<std::string>& variables,
+                         const std::string& keys = "") {
+    args.insert(args.begin(), WAN_BINARY_DIR "/wanctl");
+    std::vector<std::string> all = {"WAN_SERVER=" + server_.address(), "TERM=xterm"};
+    all.insert(all.end(), variables.begin(), variables.end());
+    std::vector<char*> argv, environment;
+    for (std::string& arg : args) argv.push_back(arg.data());
+    for (std::string& variable : all) environment.push_back(variable.data());
+    argv.push_back(nullptr);
+    environment.push_back(nullptr);
+    const winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+    int terminal = -1;
+    const pid_t pid = forkpty(&terminal, nullptr, nullptr, &size);
+    if (pid == 0) {
+      execve(argv[0], argv.data(), environment.data());
+      _exit(127);
+    }
+    std::string drawn;
+    char buffer[4096];
+    bool typed = keys.empty();
+    // The read fails once wanctl has closed the terminal's other end.
+    while (true) {
+      const ssize_t got = read(terminal, buffer, sizeof(buffer));
+      if (got <= 0) break;
+      drawn.append(buffer, static_cast<size_t>(got));
+      if (!typed && drawn.find("1.2.3") != std::string::npos) {
+        EXPECT_EQ(write(terminal, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+        typed = true;
+      }
+    }
+    close(terminal);
+    EXPECT_EQ(Wait(pid), 0) << drawn;
+    return drawn;
+  }
+
   // Exit code, or minus the signal that ended it.
   static int Wait(pid_t pid) {
     int status = 0;
@@ -75,6 +114,32 @@ TEST_F(WanctlProcessTest, TakesTheServerFromTheEnvironment) {
   EXPECT_EQ(Wait(Start({"info", "--json"})), 0);
   EXPECT_EQ(Out(), "{\"version\":\"1.2.3\"}\n");
   EXPECT_EQ(Err(), "");
+}
+
+TEST_F(WanctlProcessTest, ColoursAreForTerminalsWhoseUsersWantThem) {
+  server_.scripts.list_models = [](const auto&, wan::v1::ListModelsResponse* response) {
+    response->add_models()->set_name("models/5b");
+    return grpc::Status::OK;
+  };
+  EXPECT_THAT(OnTerminal({"models"}, {}), HasSubstr("\x1b[1mModel\x1b[0m"));
+  EXPECT_THAT(OnTerminal({"models"}, {"NO_COLOR="}), HasSubstr("\x1b[1m")) << "empty says nothing";
+  EXPECT_THAT(OnTerminal({"models"}, {"NO_COLOR=1"}), Not(HasSubstr("\x1b")));
+  EXPECT_EQ(Wait(Start({"models"})), 0);
+  EXPECT_THAT(Out(), Not(HasSubstr("\x1b"))) << "a file";
+}
+
+TEST_F(WanctlProcessTest, TopHasTheTerminalUntilQ) {
+  server_.scripts.get_server_info = [](const auto&, wan::v1::ServerInfo* info) {
+    info->set_version("1.2.3");
+    return grpc::Status::OK;
+  };
+  server_.scripts.list_jobs = [](const auto&, auto*) { return grpc::Status::OK; };
+  server_.scripts.watch_devices = [](const auto&) {
+    return Stream<wan::v1::WatchDevicesResponse>{};
+  };
+  const std::string drawn = OnTerminal({"top", "--interval", "3600"}, {}, "q");
+  EXPECT_THAT(drawn, HasSubstr("\x1b[?1049h")) << "a screen of its own";
+  EXPECT_THAT(drawn, ::testing::EndsWith("\x1b[?1049l")) << "and back";
 }
 
 TEST_F(WanctlProcessTest, SignalsCancelGenerate) {

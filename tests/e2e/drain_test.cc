@@ -90,7 +90,7 @@ TEST(DrainTest, AJobThatStopsGoesOnWithTheSameBits) {
     // The watcher sees the job go back to the queue, while the server is there.
     std::thread watcher(
         [&] { server.Watch(drained, 0, [](const Event& event) { return event.has_requeued(); }); });
-    const ProcessResult result = Wanctl(server, {"drain", "--timeout", "0.001"});
+    const ProcessResult result = Wanctl(server, {"drain", "--timeout", "0"});
     EXPECT_EQ(result.out, drained +
                               " has stopped and goes on after the server's restart\n"
                               "1 job waits for the restart\n");

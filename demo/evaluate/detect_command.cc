@@ -77,12 +77,14 @@ absl::StatusOr<Judged> Judge(const DetectOptions& options) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   Tallies tallies;
+  GroupTallies groups;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (size_t i = 0; i < scenes.size(); ++i) {
     if (!looks[i].sight.ok()) return looks[i].sight.status();
     const Scene& scene = scenes[i];
     const SceneScore score = ScoreScene(scene, *looks[i].sight);
     AddTo(tallies, scene, score);
+    AddTo(groups, scene, score);
     nlohmann::ordered_json entry = {{"id", scene.id}};
     entry.update(ToJson(score));
     if (looks[i].psnr) {
@@ -94,6 +96,7 @@ absl::StatusOr<Judged> Judge(const DetectOptions& options) {
   Judged judged{absl::StrCat(ToText(tallies), absl::StrFormat("%d clips in %.2f s\n", scenes.size(),
                                                               seconds.count())),
                 ToJson(tallies)};
+  if (!groups.empty()) judged.report["groups"] = ToJson(groups);
   judged.report["settings"] = {{"scenes_sha256", scene_file->sha256}};
   judged.report["clips"] = std::move(list);
   return judged;

@@ -4,10 +4,12 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "demo/evaluate/motion.h"
+#include "demo/evaluate/outline.h"
 #include "demo/evaluate/segmentation.h"
 #include "demo/evaluate/shape_matcher.h"
 #include "demo/evaluate/vocabulary.h"
@@ -16,6 +18,8 @@ namespace wan::demo {
 namespace {
 
 constexpr int kSmallestSide = 32;
+// The shorter side of a frame for which the lengths in motion.cc are given.
+constexpr double kUsualSide = 256;
 // Frames that show the whole object; with fewer, the cut ones are asked for its shape as well.
 constexpr int kEnoughWhole = 4;
 
@@ -34,7 +38,8 @@ absl::Status Check(const ClipView& clip) {
   return absl::OkStatus();
 }
 
-SeenObject Describe(const Layer& layer, const Vocabulary& vocabulary, int width) {
+SeenObject Describe(const ClipView& clip, const Segmentation& segmentation, const Layer& layer,
+                    const Vocabulary& vocabulary) {
   static const ShapeMatcher matcher;
   const int frames = static_cast<int>(layer.masks.size());
   const auto whole = std::count_if(layer.masks.begin(), layer.masks.end(),
@@ -65,21 +70,36 @@ SeenObject Describe(const Layer& layer, const Vocabulary& vocabulary, int width)
   for (int k = 0; k < kShapes; ++k) {
     if (ShapeMatcher::Period(k) > 0 && (turning < 0 || votes[k] > votes[turning])) turning = k;
   }
+  std::vector<double> outline;
+  for (size_t t = 0, next = 0; t < layer.masks.size(); ++t) {
+    const Mask& mask = layer.masks[t];
+    if (mask.area == 0) {
+      outline.push_back(0);
+      continue;
+    }
+    const Seen& one = seen[next++];
+    if (!mask.whole) continue;
+    outline.push_back(OutlineOverlap(clip, static_cast<int>(t), segmentation, layer,
+                                     static_cast<int>(shape), one.fits[shape].angle));
+  }
+  // Motions are told by their lengths in a frame of the usual size.
+  const double unit = kUsualSide / double(std::min(clip.width, clip.height));
   std::vector<TrackPoint> track;
   for (const Seen& one : seen) {
     const Mask& mask = layer.masks[one.frame];
     track.push_back({.time = frames > 1 ? one.frame / double(frames - 1) : 0,
-                     .x = mask.x,
-                     .y = mask.y,
-                     .radius = std::sqrt(mask.area / std::numbers::pi),
+                     .x = unit * mask.x,
+                     .y = unit * mask.y,
+                     .radius = unit * std::sqrt(mask.area / std::numbers::pi),
                      .angle = one.fits[turning].angle});
   }
   return {.colour = vocabulary.colours[layer.colour].name,
           .shape = std::string(ShapeMatcher::Name(static_cast<int>(shape))),
           .motion = std::string(MotionOf(track, ShapeMatcher::Period(turning))),
-          .side = x_sum * 2 < double(width) * double(seen.size()) ? "left" : "right",
+          .side = x_sum * 2 < double(clip.width) * double(seen.size()) ? "left" : "right",
           .shape_fit = votes[shape] / voters,
-          .presence = double(seen.size()) / frames};
+          .presence = double(seen.size()) / frames,
+          .outline = std::move(outline)};
 }
 
 }  // namespace
@@ -90,7 +110,7 @@ absl::StatusOr<Sight> Detect(const ClipView& clip) {
   const Segmentation segmentation = Segment(clip, vocabulary);
   Sight sight{.background = vocabulary.backgrounds[segmentation.background].name};
   for (const Layer& layer : segmentation.layers) {
-    sight.objects.push_back(Describe(layer, vocabulary, clip.width));
+    sight.objects.push_back(Describe(clip, segmentation, layer, vocabulary));
   }
   return sight;
 }

@@ -32,6 +32,10 @@ struct SeenObject {
   double shape_fit = 0;
   // Share of the frames that show it.
   double presence = 0;
+  // Of every frame that shows the whole object, in order: how well its outline is that of `shape`
+  // in the best pose, as intersection over union of the pixels themselves. Stricter than shape_fit,
+  // which forgives small lumps. A frame without the object has 0.
+  std::vector<double> outline;
 
   friend bool operator==(const SeenObject&, const SeenObject&) = default;
 };

@@ -19,12 +19,14 @@ constexpr std::array<const char*, 3> kMeasures = {"colour", "motion", "shape"};
 // One mode's part of the report; empty if it has no videos.
 Json ModeReport(VideoMode mode, const std::vector<VideoOutcome>& outcomes, Json& clips) {
   Tallies tallies;
+  GroupTallies groups;
   for (const VideoOutcome& outcome : outcomes) {
     if (outcome.video->mode != mode || !outcome.result) continue;
     const Scene& scene = *outcome.video->scene;
     const VideoResult& result = *outcome.result;
     const SceneScore score = ScoreScene(scene, result.sight);
     AddTo(tallies, scene, score);
+    AddTo(groups, scene, score);
     Json clip = {{"mode", NameOf(mode)}, {"id", scene.id}};
     clip.update(ToJson(score));
     clip["job"] = result.job;
@@ -37,7 +39,9 @@ Json ModeReport(VideoMode mode, const std::vector<VideoOutcome>& outcomes, Json&
     }
     clips.push_back(std::move(clip));
   }
-  return ToJson(tallies);
+  Json report = ToJson(tallies);
+  if (!groups.empty()) report["groups"] = ToJson(groups);
+  return report;
 }
 
 // The same for all but for the seed.
@@ -79,6 +83,13 @@ std::string FirstFrameCell(const Json& mode, const char* count) {
   const Json& frames = mode.at(count).at("first_frame");
   return absl::StrFormat("%.1f dB, worst %.1f", frames.at("mean_db").get<double>(),
                          frames.at("worst_db").get<double>());
+}
+
+std::string OutlineCell(const Json& mode, const char* count) {
+  if (!mode.contains(count)) return "";
+  const Json& outline = mode.at(count).at("outline");
+  return absl::StrFormat("%.3f, %.3f", outline.at("median").get<double>(),
+                         outline.at("tenth").get<double>());
 }
 
 std::string Row(const std::string& name, const std::string& one, const std::string& two) {
@@ -154,6 +165,8 @@ std::string ReportTable(const Json& report) {
       text += Row(absl::StrCat(title, ": ", measure), ShareCell(part, "one", measure),
                   ShareCell(part, "two", measure));
     }
+    text += Row(absl::StrCat(title, ": outline, median and tenth"), OutlineCell(part, "one"),
+                OutlineCell(part, "two"));
     const std::string one = FirstFrameCell(part, "one"), two = FirstFrameCell(part, "two");
     if (!one.empty() || !two.empty()) text += Row(absl::StrCat(title, ": first frame"), one, two);
   }

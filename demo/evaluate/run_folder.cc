@@ -32,7 +32,8 @@ Json ToJson(const VideoResult& result) {
                        {"motion", object.motion},
                        {"side", object.side},
                        {"shape_fit", object.shape_fit},
-                       {"presence", object.presence}});
+                       {"presence", object.presence},
+                       {"outline", object.outline}});
   }
   Json json = {{"job", result.job},
                {"request", result.request},
@@ -58,7 +59,8 @@ VideoResult FromJson(const Json& json) {
                                     .motion = object.at("motion").get<std::string>(),
                                     .side = object.at("side").get<std::string>(),
                                     .shape_fit = object.at("shape_fit").get<double>(),
-                                    .presence = object.at("presence").get<double>()});
+                                    .presence = object.at("presence").get<double>(),
+                                    .outline = object.at("outline").get<std::vector<double>>()});
   }
   if (json.contains("first_frame_psnr")) {
     result.first_frame_psnr = json.at("first_frame_psnr").get<double>();

@@ -33,9 +33,10 @@ wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& opti
   if (!options.negative_prompt.empty()) request.set_negative_prompt(options.negative_prompt);
   if (options.steps) request.set_steps(*options.steps);
   if (options.guidance) request.add_guidance_scale(*options.guidance);
-  if (options.width) request.set_width(*options.width);
-  if (options.height) request.set_height(*options.height);
-  if (options.frames) request.set_num_frames(*options.frames);
+  // The run's own settings come before the scene's.
+  if (const int width = options.width.value_or(scene.width)) request.set_width(width);
+  if (const int height = options.height.value_or(scene.height)) request.set_height(height);
+  if (const int frames = options.frames.value_or(scene.frames)) request.set_num_frames(frames);
   if (options.shift) request.set_shift(*options.shift);
   request.set_solver(options.solver);
   request.set_priority(options.priority);

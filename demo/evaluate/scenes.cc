@@ -69,6 +69,29 @@ absl::Status ReadObject(const Json& json, ExpectedObject& object) {
   return status;
 }
 
+// A whole number above 0, where it is given.
+absl::Status ReadNumber(const Json& object, const char* key, int& number) {
+  const auto found = object.find(key);
+  if (found == object.end()) return absl::OkStatus();
+  if (!found->is_number_integer() || *found < 1 || *found > 65536) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", key, "\" is to be a whole number from 1 to 65536"));
+  }
+  number = found->get<int>();
+  return absl::OkStatus();
+}
+
+absl::Status ReadGroups(const Json& json, std::vector<std::string>& groups) {
+  const auto found = json.find("groups");
+  if (found == json.end()) return absl::OkStatus();
+  const auto is_text = [](const Json& group) { return group.is_string(); };
+  if (!found->is_array() || !std::all_of(found->begin(), found->end(), is_text)) {
+    return absl::InvalidArgumentError("\"groups\" is to be a list of texts");
+  }
+  groups = found->get<std::vector<std::string>>();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Scene> ParseScene(const std::string& line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return absl::InvalidArgumentError("a line is to be a JSON object");
@@ -78,6 +101,10 @@ absl::StatusOr<Scene> ParseScene(const std::string& line) {
   status.Update(
       ReadName(json, "background", NamesOf(TheVocabulary().backgrounds), scene.background));
   if (json.contains("image")) status.Update(ReadPlain(json, "image", scene.image));
+  status.Update(ReadNumber(json, "width", scene.width));
+  status.Update(ReadNumber(json, "height", scene.height));
+  status.Update(ReadNumber(json, "frames", scene.frames));
+  status.Update(ReadGroups(json, scene.groups));
   const auto objects = json.find("objects");
   if (objects == json.end() || !objects->is_array() || objects->empty() || objects->size() > 2) {
     status.Update(absl::InvalidArgumentError("\"objects\" is to have one or two objects"));

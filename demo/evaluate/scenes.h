@@ -21,6 +21,12 @@ struct Scene {
   std::string background;
   std::vector<ExpectedObject> objects;  // one or two
   std::string image;                    // file name of the first frame; may be empty
+  // What differs from the run's settings; 0 where nothing does.
+  int width = 0;
+  int height = 0;
+  int frames = 0;
+  // What the scene tries ("capitals", "white background"): the report counts each apart, too.
+  std::vector<std::string> groups;
 };
 
 struct SceneFile {
@@ -30,7 +36,7 @@ struct SceneFile {
 
 // A file with one JSON object a line, as demo/train/write_scenes.py makes it:
 //   {"id", "caption", "background", "objects": [{"shape", "colour", "motion", "size", "side"}],
-//    "image"}
+//    "image", "width", "height", "frames", "groups": [...]}
 // Errors name file and line: NOT_FOUND, INVALID_ARGUMENT for a line that is not of this form, names
 // that are not the vocabulary's, an id that is there twice, and a file without scenes.
 absl::StatusOr<SceneFile> ReadScenes(const std::string& path);

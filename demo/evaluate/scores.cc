@@ -1,6 +1,7 @@
 #include "demo/evaluate/scores.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -27,6 +28,20 @@ Json ShareJson(const Share& share) {
   return {{"right", share.right}, {"of", share.of}, {"share", share.value()}};
 }
 
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / double(values.size());
+}
+
+Json OutlineJson(const Tally& tally) {
+  return {{"frames", tally.outlines.size()},
+          {"median", Quantile(tally.outlines, 0.5)},
+          {"tenth", Quantile(tally.outlines, 0.1)},
+          {"first", Mean(tally.first_outlines)},
+          {"last", Mean(tally.last_outlines)}};
+}
+
 Json ConfusionJson(const Confusion& confusion) {
   Json json = Json::object();
   for (const auto& [names, times] : confusion) json[names.first][names.second] = times;
@@ -34,6 +49,15 @@ Json ConfusionJson(const Confusion& confusion) {
 }
 
 }  // namespace
+
+double Quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto place =
+      std::min(values.size() - 1, static_cast<size_t>(share * double(values.size())));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place),
+                   values.end());
+  return values[place];
+}
 
 SceneScore ScoreScene(const Scene& scene, const Sight& sight) {
   SceneScore score{.objects = std::vector<ObjectScore>(scene.objects.size()),
@@ -72,6 +96,11 @@ void Tally::Add(const Scene& scene, const SceneScore& score) {
     colour.Add(object.colour);
     motion.Add(object.motion);
     shape.Add(object.shape);
+    if (const std::vector<double>& outline = object.seen.outline; !outline.empty()) {
+      outlines.insert(outlines.end(), outline.begin(), outline.end());
+      first_outlines.push_back(outline.front());
+      last_outlines.push_back(outline.back());
+    }
     ++colours[{expected.colour, name(object.seen.colour)}];
     ++motions[{expected.motion, name(object.seen.motion)}];
     ++shapes[{expected.shape, name(object.seen.shape)}];
@@ -94,7 +123,8 @@ Json ToJson(const Tallies& tallies) {
                  {"motion", ShareJson(tally.motion)},
                  {"shape", ShareJson(tally.shape)},
                  {"background", ShareJson(tally.background)},
-                 {"count", ShareJson(tally.count)}};
+                 {"count", ShareJson(tally.count)},
+                 {"outline", OutlineJson(tally)}};
     for (const auto& [name, level] : tally.levels) {
       part[name] = {{"mean_db", level.mean()}, {"worst_db", level.worst}};
     }
@@ -106,14 +136,32 @@ Json ToJson(const Tallies& tallies) {
   return json;
 }
 
+void AddTo(GroupTallies& groups, const Scene& scene, const SceneScore& score) {
+  for (const std::string& group : scene.groups) AddTo(groups[group], scene, score);
+}
+
+Json ToJson(const GroupTallies& groups) {
+  Json json = Json::object();
+  for (const auto& [name, tallies] : groups) {
+    json[name] = ToJson(tallies);
+    for (Json& part : json[name]) part.erase("confusion");
+  }
+  return json;
+}
+
 Json ToJson(const SceneScore& score) {
   Json objects = Json::array();
   for (const ObjectScore& object : score.objects) {
     Json json = {{"colour", object.colour}, {"motion", object.motion}, {"shape", object.shape}};
     if (!object.seen.colour.empty()) {
-      json["seen"] = {{"colour", object.seen.colour},       {"motion", object.seen.motion},
-                      {"shape", object.seen.shape},         {"side", object.seen.side},
-                      {"shape_fit", object.seen.shape_fit}, {"presence", object.seen.presence}};
+      json["seen"] = {{"colour", object.seen.colour},
+                      {"motion", object.seen.motion},
+                      {"shape", object.seen.shape},
+                      {"side", object.seen.side},
+                      {"shape_fit", object.seen.shape_fit},
+                      {"presence", object.seen.presence},
+                      {"outline_median", Quantile(object.seen.outline, 0.5)},
+                      {"outline_tenth", Quantile(object.seen.outline, 0.1)}};
     }
     objects.push_back(std::move(json));
   }
@@ -132,6 +180,15 @@ std::string ToText(const Tallies& tallies) {
                                tally.scenes, 100 * tally.colour.value(), 100 * tally.motion.value(),
                                100 * tally.shape.value(), 100 * tally.background.value(),
                                100 * tally.count.value()));
+  }
+  for (size_t i = 0; i < tallies.size(); ++i) {
+    if (tallies[i].outlines.empty()) continue;
+    absl::StrAppend(
+        &text, absl::StrFormat("%-8s outlines: median %.3f, a tenth below %.3f, first frame %.3f, "
+                               "last %.3f\n",
+                               kCounts[i], Quantile(tallies[i].outlines, 0.5),
+                               Quantile(tallies[i].outlines, 0.1), Mean(tallies[i].first_outlines),
+                               Mean(tallies[i].last_outlines)));
   }
   for (size_t i = 0; i < tallies.size(); ++i) {
     for (const auto& [name, level] : tallies[i].levels) {

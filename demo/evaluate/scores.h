@@ -58,6 +58,10 @@ struct Tally {
   Confusion colours;
   Confusion motions;
   Confusion shapes;
+  // Overlaps of the outlines that were seen, of all frames, and of each object's first and last.
+  std::vector<double> outlines;
+  std::vector<double> first_outlines;
+  std::vector<double> last_outlines;
   // By name: "psnr", "first_frame".
   std::map<std::string, Decibels> levels;
 
@@ -72,7 +76,21 @@ Tally& TallyOf(Tallies& tallies, const Scene& scene);
 
 void AddTo(Tallies& tallies, const Scene& scene, const SceneScore& score);
 
-// {"one": {"scenes", "colour": {"right", "of", "share"}, ..., LEVEL: {"mean_db", "worst_db"}, ...,
+// The value that this share (0 to 1) of `values` is below; 0 of none.
+double Quantile(std::vector<double> values, double share);
+
+// By what a scene tries (Scene::groups).
+using GroupTallies = std::map<std::string, Tallies>;
+
+// Adds to the tallies of each of the scene's groups.
+void AddTo(GroupTallies& groups, const Scene& scene, const SceneScore& score);
+
+// {GROUP: what ToJson makes of its tallies, without the confusions}
+nlohmann::ordered_json ToJson(const GroupTallies& groups);
+
+// {"one": {"scenes", "colour": {"right", "of", "share"}, ..., "outline": {"frames", "median",
+// "tenth" (a tenth of the frames is below), "first", "last" (means)}, LEVEL: {"mean_db",
+// "worst_db"}, ...,
 // "confusion": {"shape": {expected: {seen: times}}, ...}}, "two": ...}; a number of objects without
 // scenes is left out.
 nlohmann::ordered_json ToJson(const Tallies& tallies);

@@ -347,7 +347,9 @@ Segmentation Segment(const ClipView& clip, const Vocabulary& vocabulary) {
   }
 
   const Rgb background = BorderMedian(clip, pixels);
-  Segmentation result{.background = NearestColour(vocabulary.backgrounds, background)};
+  Segmentation result{.background = NearestColour(vocabulary.backgrounds, background),
+                      .ground = background,
+                      .layers = {}};
   std::vector<Patch> objects = ChooseObjects(FindPatches(clip, pixels, background, vocabulary));
   if (objects.empty()) return result;
   Owners owners = OwnersOf(clip, pixels, background, objects);
@@ -368,12 +370,13 @@ Segmentation Segment(const ClipView& clip, const Vocabulary& vocabulary) {
       if (auto pair = SplitByPlace(components, owners, width, height)) {
         for (Layer& layer : *pair) {
           layer.colour = colour;
+          layer.rgb = objects[k].mean;
           result.layers.push_back(std::move(layer));
         }
         return result;
       }
     }
-    Layer layer{.colour = colour};
+    Layer layer{.colour = colour, .rgb = objects[k].mean, .masks = {}};
     for (int t = 0; t < clip.frames; ++t) {
       layer.masks.push_back(components[t].empty()
                                 ? Mask()

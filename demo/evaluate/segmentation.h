@@ -30,11 +30,13 @@ struct Mask {
 // One object through the clip.
 struct Layer {
   int colour = 0;           // index into Vocabulary::colours
+  Rgb rgb;                  // as it was seen, on the average
   std::vector<Mask> masks;  // one a frame; area 0 where it is not seen
 };
 
 struct Segmentation {
   int background = 0;         // index into Vocabulary::backgrounds
+  Rgb ground;                 // the background as it was seen
   std::vector<Layer> layers;  // at most two
 };
 

@@ -123,6 +123,8 @@ std::string_view ShapeMatcher::Name(int shape) { return kTable[shape].name; }
 
 double ShapeMatcher::Period(int shape) { return kTable[shape].period; }
 
+bool ShapeMatcher::Inside(int shape, double u, double v) { return kTable[shape].inside(u, v); }
+
 ShapeMatcher::Bits ShapeMatcher::Sample(const Mask& mask, double x, double y, double unit) {
   std::array<int, kGrid> columns;
   for (int i = 0; i < kGrid; ++i) {

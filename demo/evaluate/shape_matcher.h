@@ -27,6 +27,8 @@ class ShapeMatcher {
   static std::string_view Name(int shape);
   // The shape looks the same after a turn by this many radians; 0 for the circle.
   static double Period(int shape);
+  // Whether the upright shape of radius 1 covers a point; v points down.
+  static bool Inside(int shape, double u, double v);
 
   // Of every shape. `mask` is not empty. The mask is moved to its centre and scaled to one area
   // first.

@@ -10,15 +10,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from vae import Vae
+from vae import load_vae
 from write_scenes import to_bytes
-
-
-def load_vae(path):
-    weights = load_file(path) if path.suffix == ".safetensors" else torch.load(path, map_location="cpu", weights_only=True)
-    vae = Vae(weights["encoder.conv1.weight"].shape[0], weights["decoder.head.0.gamma"].shape[0])
-    vae.load_state_dict({name: weight.float() for name, weight in weights.items()})
-    return vae.eval()
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ def timesteps(steps, shift):
 
 @torch.no_grad()
 def sample(transformer, text, null, first=None, steps=20, shift=5.0, guidance=4.0, shape=(48, 9, 16, 16), generator=None):
-    """Latents [B, 48, 9, 16, 16]. text: (rows [B, L, D], lengths [B]) of the prompts; null: the same of nothing
+    """Latents [B, *shape]. text: (rows [B, L, D], lengths [B]) of the prompts; null: the same of nothing
     (or of a negative prompt); first: latents [B, 48, 1, 16, 16] of a first frame that is given."""
     rows, lengths = text
     batch, device = rows.shape[0], rows.device

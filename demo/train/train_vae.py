@@ -1,30 +1,34 @@
 """Trains the VAE on crops of rendered clips.
 
-    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N]
+    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N] [--start VAE [--anchor A]]
 
-Writes vae.safetensors (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so that
+Half of the clips have any colours, so that an image's own colours come back. --anchor goes on from a VAE whose latents
+a transformer knows already: where colours have names, the latents stay near what they were, and the noise on them
+stays what it was. Writes vae.safetensors (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so that
 the run ends when its time does, whatever the card.
 """
 
 import argparse
+import copy
 import json
 import math
 import time
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from vae import Vae, channels_last
-from world import FRAMES, HEIGHT, WIDTH, SceneSampler, render
+from latents import UPSTREAM_STD
+from vae import Vae, channels_last, load_vae
+from world import FRAMES, HEIGHT, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
+POOL = 64  # batches
 
 
-def crop_windows(sampler, batch):
+def crop_windows(sampler, scenes):
     """Scenes and windows around an object: a clip's background teaches little."""
-    scenes = sampler.sample(batch)
-    device = scenes.x.device
+    device, batch = scenes.x.device, scenes.x.shape[0]
     start = torch.randint(0, FRAMES - CROP_FRAMES + 1, (batch,), device=device, generator=sampler.generator)
     which = (torch.rand(batch, device=device, generator=sampler.generator) * scenes.count).long()
     row = torch.arange(batch, device=device)
@@ -34,6 +38,33 @@ def crop_windows(sampler, batch):
         shift = (torch.rand(batch, device=device, generator=sampler.generator) - 0.5) * 60
         corners.append((track[row, which, middle] - CROP / 2 + shift).clamp(0, extent - CROP).round())
     return scenes, start, CROP_FRAMES, corners[0], corners[1], CROP, CROP
+
+
+class Anchor:
+    """A copy of the encoder as it was: its latents, in units of their scale, and its mean deviation by channel."""
+
+    def __init__(self, vae, scale):
+        self.vae, self.scale = copy.deepcopy(vae).requires_grad_(False), scale.view(-1, 1, 1, 1)
+
+    def deviation(self, video):
+        with torch.no_grad():
+            return torch.exp(0.5 * self.vae.encode(video)[1].float().clamp(-14, 6)).mean((0, 2, 3, 4)).view(-1, 1, 1, 1)
+
+
+def anchored_losses(vae, anchor, deviation, video, mask, free, noise):
+    """As `losses`, but the noise is the anchor's, and in place of the divergence stands the distance from its latents:
+    whole where colours have names, and a twentieth of it elsewhere, since those it had never learnt."""
+    mean = vae.encode(video)[0].float()
+    with torch.no_grad():
+        before = anchor.vae.encode(video)[0].float()
+    latents = mean + noise * deviation * torch.randn_like(mean)
+    error = vae.decode(latents.to(video.dtype)).float() - video
+    weight = 1 + 3 * mask
+    weight = weight / weight.mean()
+    share = torch.where(free, 0.05, 1.0).view(-1, 1, 1, 1, 1)
+    moved = (((mean - before) / anchor.scale).square() * share).mean()
+    named = (((mean - before) / anchor.scale).square() * ~free.view(-1, 1, 1, 1, 1)).mean()
+    return (error.abs() * weight).mean(), (error.square() * weight).mean(), moved, error.square().mean(), named
 
 
 def losses(vae, video, mask, noise):
@@ -57,7 +88,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=420)
     parser.add_argument("--kl", type=float, default=3e-3)
     parser.add_argument("--rate", type=float, default=2e-3)
-    parser.add_argument("--start", type=Path, help="vae.safetensors of an earlier run")
+    parser.add_argument("--start", type=Path, help="vae.safetensors of an earlier run, or a checkpoint's Wan2.2_VAE.pth")
+    parser.add_argument("--anchor", type=float, help="weight of the distance from the latents of --start")
+    parser.add_argument("--scale", choices=["upstream", "one"], default="upstream", help="of the latents of --start")
     parser.add_argument("--decoder-only", action="store_true",
                         help="leave the latents as they are, for a transformer that was trained on them")
     parser.add_argument("--noise", type=float, default=1.0, help="of the latents, in their own deviations")
@@ -72,9 +105,9 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     device = options.device
 
-    vae = channels_last(Vae(options.encoder_width).to(device))
-    if options.start:
-        vae.load_state_dict(load_file(options.start, device))
+    vae = channels_last((load_vae(options.start) if options.start else Vae(options.encoder_width)).to(device).train())
+    scale = torch.tensor(UPSTREAM_STD) if options.scale == "upstream" else torch.ones(len(UPSTREAM_STD))
+    anchor = Anchor(vae, scale.to(device)) if options.anchor is not None else None
     if options.decoder_only:
         vae.encoder.requires_grad_(False)
         vae.conv1.requires_grad_(False)
@@ -85,15 +118,18 @@ def main():
                                   fused=device == "cuda")
     sampler = SceneSampler(device, options.seed + 1000, two_objects=0.4)
 
-    def forward(video, mask):
+    def forward(video, mask, free, deviation):
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            if anchor:
+                return anchored_losses(vae, anchor, deviation, video, mask, free, options.noise)
             return losses(vae, video, mask, options.noise)
 
-    draw = render
+    draw = paint
     if device == "cuda":
-        forward, draw = torch.compile(forward, dynamic=False), torch.compile(render, dynamic=False)
+        forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=False)
+    deviation = None
 
-    log = (options.output / "vae.jsonl").open("w")
+    log = (options.output / "vae.jsonl").open("a")
     begin = time.monotonic()
     warm = None  # the clock starts after compilation
     step = 0
@@ -106,11 +142,19 @@ def main():
         for group in optimizer.param_groups:
             group["lr"] = options.rate * rate
         with torch.no_grad():
-            video, masks = draw(*crop_windows(sampler, options.batch))
+            # Drawing scenes waits for the device, so many are drawn at a time.
+            at = step % POOL
+            if at == 0:
+                pool = sampler.sample(POOL * options.batch, free=0.5)
+            scenes, *window = crop_windows(sampler, pool[at * options.batch:(at + 1) * options.batch])
+            tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
+            video, masks = draw(scenes.shape, scenes.paint, scenes.ground, tracks, *window)
             mask = masks.amax(1, keepdim=True)
             video = video.contiguous(memory_format=torch.channels_last_3d)
-        absolute, square, divergence, plain, active = forward(video, mask)
-        loss = absolute + 10 * square + options.kl * divergence
+            if anchor and deviation is None:
+                deviation = anchor.deviation(video)
+        absolute, square, divergence, plain, active = forward(video, mask, scenes.free, deviation)
+        loss = absolute + 10 * square + (options.kl if anchor is None else options.anchor) * divergence
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(vae.parameters(), 1.0)
@@ -127,10 +171,12 @@ def main():
         if step % (500 if device == "cuda" else 2) == 0:
             line = {"step": step, "seconds": round(time.monotonic() - begin, 1),
                     "absolute": absolute.item(), "psnr": 10 * math.log10(4 / plain.item()),
-                    "kl": divergence.item(), "active": active.item(), "gradient": norm.item()}
+                    ("moved" if anchor else "kl"): divergence.item(), ("named" if anchor else "active"): active.item(),
+                    "gradient": norm.item()}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
-    save_file({name: value.half().contiguous() for name, value in average.items()}, options.output / "vae.safetensors")
+    save_file({name: value.half().contiguous() for name, value in average.items()}, options.output / "vae.part")
+    (options.output / "vae.part").rename(options.output / "vae.safetensors")  # another program may wait for it
 
 
 if __name__ == "__main__":

@@ -41,6 +41,20 @@ def rotate(x, table):
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
 
 
+def to_patches(latents):
+    """[B, 48, F, H, W] to [B, F, H/2 * W/2, 192]: what becomes one token."""
+    batch, channels, frames, height, width = latents.shape
+    patches = latents.view(batch, channels, frames, height // 2, 2, width // 2, 2).permute(0, 2, 3, 5, 1, 4, 6)
+    return patches.reshape(batch, frames, height // 2 * (width // 2), channels * 4)
+
+
+def from_patches(out, shape):
+    """What the head gives [B, F, S, 192] to [B, 48, F, H, W]: in it a patch's channels come last."""
+    batch, channels, frames, height, width = shape
+    out = out.view(batch, frames, height // 2, width // 2, 2, 2, channels).permute(0, 6, 1, 2, 4, 3, 5)
+    return out.reshape(shape)
+
+
 class RmsNorm(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -113,8 +127,7 @@ class Transformer(nn.Module):
     """Velocity (noise - latents) of noised latents.
 
     latents [B, 48, F, H, W]; timestep [B, F] in 0..1000, per latent frame; text [B, M, text_width], zero after
-    `lengths` [B] rows; returns [B, 48, F, H, W], and with `tap` also what the first `tap` blocks made of the tokens
-    [B, F, tokens, width].
+    `lengths` [B] rows; returns [B, 48, F, H, W].
     """
 
     HEADS = 4
@@ -140,17 +153,22 @@ class Transformer(nn.Module):
         nn.init.normal_(self.time_embedding[2].weight, std=0.02)
         nn.init.zeros_(self.head.head.weight)
 
-    def forward(self, latents, timestep, text, lengths, tap=None):
-        batch, channels, frames, height, columns = latents.shape
-        rows, cols = height // 2, columns // 2
-        table = rotary_table(frames, rows, cols, self.width // self.heads, latents.device)
+    def forward(self, latents, timestep, text, lengths):
+        table = self.table(latents.shape[2:], latents.device)
+        return from_patches(self.tokens(to_patches(latents), timestep, text, lengths, table), latents.shape)
 
-        patches = latents.view(batch, channels, frames, rows, 2, cols, 2).permute(0, 2, 3, 5, 1, 4, 6)
-        patches = patches.reshape(batch, frames, rows * cols, channels * 4)
+    def table(self, size, device):
+        """Of rotary angles, for latents of `size` (frames, height, width)."""
+        frames, height, width = size
+        return rotary_table(frames, height // 2, width // 2, self.width // self.heads, device)
+
+    def tokens(self, patches, timestep, text, lengths, table, tap=None):
+        """`forward` of patches [B, F, S, 192], for training: nothing in it knows how the S are arranged. With `tap` it
+        returns also what the first `tap` blocks made of the tokens [B, F, S, width]."""
         x = F.linear(patches, self.patch_embedding.weight.flatten(1), self.patch_embedding.bias).float()
 
         half = FREQUENCIES // 2
-        speeds = 10000.0 ** (-torch.arange(half, device=latents.device, dtype=torch.float32) / half)
+        speeds = 10000.0 ** (-torch.arange(half, device=x.device, dtype=torch.float32) / half)
         angles = timestep.float().unsqueeze(-1) * speeds
         time = self.time_embedding(torch.cat([angles.cos(), angles.sin()], -1))
         projected = self.time_projection(time).float().unflatten(-1, (6, -1))
@@ -168,6 +186,4 @@ class Transformer(nn.Module):
             if index + 1 == tap:
                 tapped = x
         out = self.head(x, time.float()).float()
-        out = out.view(batch, frames, rows, cols, 2, 2, channels).permute(0, 6, 1, 2, 4, 3, 5)
-        out = out.reshape(batch, channels, frames, height, columns)
         return out if tap is None else (out, tapped)

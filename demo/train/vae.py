@@ -9,6 +9,7 @@ frame passes the steps that halve or double time alone.
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from safetensors.torch import load_file
 
 MULTIPLIERS = (1, 2, 4, 4)
 TEMPORAL = (False, True, True)  # which of the encoder's steps down halve the frames, too
@@ -209,6 +210,14 @@ class Vae(nn.Module):
 
     def decode(self, z):
         return unpatchify(self.decoder(self.conv2(z)))
+
+
+def load_vae(path):
+    """A Wan2.2_VAE.pth, or the .safetensors of a training run."""
+    weights = load_file(path) if path.suffix == ".safetensors" else torch.load(path, map_location="cpu", weights_only=True)
+    vae = Vae(weights["encoder.conv1.weight"].shape[0], weights["decoder.head.0.gamma"].shape[0])
+    vae.load_state_dict({name: weight.float() for name, weight in weights.items()})
+    return vae.eval()
 
 
 def channels_last(vae):

@@ -1,9 +1,9 @@
 """The small world that the demo model is trained on: flat shapes that move over plain backgrounds.
 
 A scene is one or two objects (shape, colour, motion, size) over a background. `SceneSampler` draws scenes
-as tensors, `render` turns them into pixels on the device, at any window in space and time, so that
-training needs no files. Words, colours and the video's size are in ../vocabulary.json, which the
-evaluation reads, too.
+as tensors for frames of any size and number, `render` turns them into pixels on the device, at any window in
+space and time, so that training needs no files. Words, colours and the usual video's size are in
+../vocabulary.json, which the evaluation reads, too.
 """
 
 import json
@@ -39,43 +39,76 @@ def colour_table():
 
 
 def background_table():
-    """[6, 3], 0..255"""
+    """[23, 3], 0..255"""
     return _rgb(VOCABULARY["backgrounds"])
+
+
+# An object is seen over a background from this distance of their colours on, and two objects are told apart from that.
+VISIBLE, APART = 80.0, 60.0
+# A colour between those of the vocabulary has the nearest one's name up to this distance, and no name beyond it.
+NAMED = 75.0
+# Clips shorter than this show a part of the motion, at the pace that a clip of this length has; all longer ones show
+# the whole motion, so that a longer clip is a slower one.
+SHORTEST_WHOLE = 17
 
 
 @dataclass
 class Scenes:
-    """A batch of scenes. Labels are indices into the lists above; tracks are in pixels and radians.
+    """A batch of scenes of one frame size. Labels are indices into the lists above; tracks are in pixels and radians.
 
-    Shapes: labels [B, 2], background and count [B], tracks (x, y, radius, angle) [B, 2, FRAMES].
-    The second object of a scene with one has radius 0.
+    Shapes: labels [B, 2], background and count [B], tracks (x, y, radius, angle) [B, 2, frames], colours 0..255
+    paint [B, 2, 3] and ground [B, 3]. The second object of a scene with one has radius 0.
     """
 
+    height: int
+    width: int
     shape: torch.Tensor
-    colour: torch.Tensor
+    colour: torch.Tensor  # -1: a colour without a name
     motion: torch.Tensor
     size: torch.Tensor  # index into SIZES: 0 when the caption may not speak of it
-    background: torch.Tensor
+    background: torch.Tensor  # -1: a colour without a name
     count: torch.Tensor
+    free: torch.Tensor  # [B]: colours and places are any, so that only an image can tell them
+    paint: torch.Tensor
+    ground: torch.Tensor
     x: torch.Tensor
     y: torch.Tensor
     radius: torch.Tensor
     angle: torch.Tensor
 
+    def _each(self, change):
+        values = (getattr(self, name) for name in self.__dataclass_fields__)
+        return Scenes(*(change(value) if torch.is_tensor(value) else value for value in values))
+
     def __getitem__(self, rows):
-        return Scenes(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        return self._each(lambda value: value[rows])
 
     def to(self, device):
-        return Scenes(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
+        return self._each(lambda value: value.to(device))
+
+
+def _distance(a, b):
+    return (a - b).square().sum(-1).sqrt()
+
+
+def _names(colours, table):
+    """Index of the nearest colour of the table [N, 3] for colours [..., 3], -1 if none is near."""
+    gap, index = _distance(colours.unsqueeze(-2), table).min(-1)
+    return torch.where(gap < NAMED, index, torch.full_like(index, -1))
 
 
 class SceneSampler:
     """Draws scenes; `unseen` chooses between the training combinations and the held-out ones."""
 
+    # Pairs that share everything but their place, and pairs that share their motion: "two red circles spin".
+    TWINS, TOGETHER = 0.05, 0.12
+
     def __init__(self, device, seed, two_objects=0.35):
         self.device = device
         self.two_objects = two_objects
         self.generator = torch.Generator(device).manual_seed(seed)
+        self.colours, self.backgrounds = colour_table().to(device), background_table().to(device)
+        self.visible = _distance(self.colours.unsqueeze(1), self.backgrounds) >= VISIBLE  # [colours, backgrounds]
 
     def _uniform(self, low, high, *shape):
         return low + (high - low) * torch.rand(*shape, generator=self.generator, device=self.device)
@@ -83,38 +116,88 @@ class SceneSampler:
     def _integer(self, high, *shape):
         return torch.randint(high, shape, generator=self.generator, device=self.device)
 
-    def _labels(self, batch, unseen):
+    def _labels(self, batch, unseen, background):
         spin, circle = MOTIONS.index("spin"), SHAPES.index("circle")
+        kind = self._uniform(0, 1, batch)
+        twins, together = kind < self.TWINS, kind < self.TWINS + self.TOGETHER
 
         def allowed(colour, shape, motion):
-            visible = ~((shape == circle) & (motion == spin))
+            visible = ~((shape == circle) & (motion == spin)) & self.visible[colour, background.unsqueeze(1)]
             return visible & (held_out(colour, shape, motion) == unseen)
 
         colour, shape, motion = (torch.zeros(batch, 2, dtype=torch.long, device=self.device) for _ in range(3))
         wrong = torch.ones(batch, 2, dtype=torch.bool, device=self.device)
-        # A ninth is held out, so a fixed number of rounds leaves nothing wrong (8/9)^400.
-        for _ in range(400 if unseen else 24):
-            for labels, size in ((colour, len(COLOURS)), (shape, len(SHAPES)), (motion, len(MOTIONS))):
+        # A ninth is held out, so a fixed number of rounds leaves nothing wrong.
+        for _ in range(600 if unseen else 60):
+            for labels, size, shared in ((colour, len(COLOURS), twins), (shape, len(SHAPES), twins),
+                                         (motion, len(MOTIONS), together)):
                 labels.copy_(torch.where(wrong, self._integer(size, batch, 2), labels))
-            # Two objects of one colour could not be told apart by their colour.
-            same = colour[:, 0] == colour[:, 1]
+                labels[:, 1] = torch.where(shared, labels[:, 0], labels[:, 1])
+            # Two different objects of one colour could not be told apart by their colour.
+            same = (colour[:, 0] == colour[:, 1]) & ~twins
             wrong = ~allowed(colour, shape, motion)
             wrong[:, 1] |= same
+            wrong[:, 0] |= wrong[:, 1] & together
+            if not wrong.any():
+                break
         assert not wrong.any()
         return shape, colour, motion
 
-    def sample(self, batch, unseen=False, two_objects=None):
-        shape, colour, motion = self._labels(batch, unseen)
+    def _free_colours(self, batch):
+        """Any colours that can be seen: paint [B, 2, 3] and ground [B, 3]."""
+        paint, ground = (torch.zeros(batch, *shape, device=self.device) for shape in ((2, 3), (3,)))
+        wrong = torch.ones(batch, dtype=torch.bool, device=self.device)
+        for _ in range(60):
+            colours = self._uniform(0, 255, batch, 3, 3)
+            # A third is nearly grey: even draws from the cube seldom are.
+            level = self._uniform(0, 255, batch, 3, 1)
+            dull = self._uniform(0, 1, batch, 3, 1) < 0.33
+            colours = torch.where(dull, (level + 0.1 * (colours - 127.5)).clamp(0, 255), colours)
+            extreme = self._uniform(0, 1, batch, 3, 1)
+            colours = torch.where(extreme < 0.04, torch.zeros_like(colours), colours)
+            colours = torch.where(extreme > 0.96, torch.full_like(colours, 255.0), colours)
+            choose = wrong.view(-1, 1, 1)
+            paint = torch.where(choose, colours[:, :2], paint)
+            ground = torch.where(wrong.view(-1, 1), colours[:, 2], ground)
+            wrong = (_distance(paint, ground.unsqueeze(1)) < VISIBLE).any(1) | (_distance(paint[:, 0], paint[:, 1]) < APART)
+            if not wrong.any():
+                break
+        assert not wrong.any()
+        return paint, ground
+
+    def sample(self, batch, unseen=False, two_objects=None, frame=(FRAMES, HEIGHT, WIDTH), free=0.0, backgrounds=None):
+        """frame: (frames, height, width); free: share of scenes of any colours and places; backgrounds: indices of
+        those to draw from, all unless given (the first six, which are old, are then a third)."""
         share = self.two_objects if two_objects is None else two_objects
         two = self._uniform(0, 1, batch, 1) < share
-        background = self._integer(len(BACKGROUNDS), batch)
-        x, y, radius, angle, size = self._tracks(shape, motion, two)
-        scenes = Scenes(shape, colour, motion, size, background, 1 + two.squeeze(1).long(), x, y, radius, angle)
-        return scenes
+        if backgrounds is None:
+            old = self._uniform(0, 1, batch) < 0.33
+            background = torch.where(old, self._integer(6, batch), self._integer(len(BACKGROUNDS), batch))
+        else:
+            background = torch.tensor(backgrounds, device=self.device)[self._integer(len(backgrounds), batch)]
+        shape, colour, motion = self._labels(batch, unseen, background)
+        is_free = self._uniform(0, 1, batch) < free
+        paint, ground = self.colours[colour], self.backgrounds[background]
+        any_paint, any_ground = self._free_colours(batch)
+        # Some free scenes have colours of the vocabulary at any place.
+        recoloured = is_free & (self._uniform(0, 1, batch) < 0.8)
+        paint = torch.where(recoloured.view(-1, 1, 1), any_paint, paint)
+        ground = torch.where(recoloured.view(-1, 1), any_ground, ground)
+        colour = torch.where(recoloured.view(-1, 1), _names(paint, self.colours), colour)
+        background = torch.where(recoloured, _names(ground, self.backgrounds), background)
+        x, y, radius, angle, size = self._tracks(shape, motion, two, is_free, *frame)
+        return Scenes(frame[1], frame[2], shape, colour, motion, size, background, 1 + two.squeeze(1).long(), is_free,
+                      paint, ground, x, y, radius, angle)
 
-    def _tracks(self, shape, motion, two):
+    def _tracks(self, shape, motion, two, free, frames, height, width):
         batch = shape.shape[0]
-        s = torch.linspace(0, 1, FRAMES, device=self.device).view(1, 1, -1)
+        done = min(1.0, (frames - 1) / (SHORTEST_WHOLE - 1))
+        s = torch.linspace(0, done, frames, device=self.device).view(1, 1, -1)
+        # Lengths are drawn for 256x256. Radii and circles follow the shorter side, straight ways their own side.
+        across, along = width / 256, height / 256
+        unit = min(across, along)
+        # Two objects stand side by side, each in a half of the width.
+        pair_unit = min(width / 256, height / 256 * 1.25)
 
         def pick(one, pair):
             """Uniform in one range for a lone object, in another for a pair: [B, 2]."""
@@ -133,16 +216,26 @@ class SceneSampler:
         position = torch.where(size == 1, 0.35 * spread, torch.where(size == 2, 0.65 + 0.35 * spread, spread))
         low = torch.where(two, 31.0, 42.0) + torch.where(in_place, torch.where(two, 6.0, 8.0), 0.0)
         high = torch.where(two, 40.0, 60.0) + torch.where(in_place, torch.where(two, 8.0, 10.0), 0.0)
-        base = low + (high - low) * position
+        scale = torch.where(two, pair_unit, unit)
+        base = (low + (high - low) * position) * scale
+        free = free.view(-1, 1)
+        base = torch.where(free, torch.where(two, self._uniform(22, 46, batch, 2), self._uniform(24, 74, batch, 2)) * scale, base)
+        size = torch.where(free, torch.zeros_like(size), size)
 
         side = torch.tensor([-1.0, 1.0], device=self.device).view(1, 2)
         swap = torch.where(self._uniform(0, 1, batch, 1) < 0.5, 1.0, -1.0)
-        zone_x = torch.where(two, WIDTH / 2 + WIDTH / 4 * side * swap, WIDTH / 2)
-        centre_x = zone_x + pick((-10, 10), (-3, 3))
-        centre_y = HEIGHT / 2 + pick((-10, 10), (-14, 14))
+        zone_x = torch.where(two, width / 2 + width / 4 * side * swap, width / 2)
+        centre_x = zone_x + pick((-10, 10), (-3, 3)) * across
+        centre_y = height / 2 + pick((-10, 10), (-14, 14)) * along
+        # Anywhere in the frame, or in the half of a pair's object.
+        room_x = (torch.where(two, width / 4, width / 2) - 0.8 * base).clamp(min=0)
+        room_y = (height / 2 - 0.8 * base).clamp(min=0)
+        centre_x = torch.where(free, zone_x + room_x * self._uniform(-1, 1, batch, 2), centre_x)
+        centre_y = torch.where(free, height / 2 + room_y * self._uniform(-1, 1, batch, 2), centre_y)
 
-        reach_x = pick((52, 66), (22, 28)).unsqueeze(-1) * (2 * s - 1)
-        reach_y = pick((52, 66), (52, 66)).unsqueeze(-1) * (2 * s - 1)
+        straight = 2 * s - 1
+        reach_x = (pick((52, 66), (22, 28)) * across).unsqueeze(-1) * straight
+        reach_y = (pick((52, 66), (52, 66)) * along).unsqueeze(-1) * straight
         x = centre_x.unsqueeze(-1) + torch.where(is_["right"].unsqueeze(-1), reach_x, 0.0)
         x = x - torch.where(is_["left"].unsqueeze(-1), reach_x, 0.0)
         y = centre_y.unsqueeze(-1) + torch.where(is_["down"].unsqueeze(-1), reach_y, 0.0)
@@ -150,22 +243,34 @@ class SceneSampler:
 
         # two hops, the object on its floor in the first and the last frame
         hop = torch.frac(2 * s.clamp(max=0.999))
-        height = pick((95, 120), (95, 120)).unsqueeze(-1)
-        y = y + torch.where(is_["bounce"].unsqueeze(-1), height * (0.5 - 4 * hop * (1 - hop)), 0.0)
+        jump = (pick((95, 120), (95, 120)) * along).unsqueeze(-1)
+        y = y + torch.where(is_["bounce"].unsqueeze(-1), jump * (0.5 - 4 * hop * (1 - hop)), 0.0)
 
         # What turns does so clockwise, and an orbit begins at its top: where a caption leaves many ways open, the model
         # draws something between them, which has no corners.
         phase = self._uniform(-0.2, 0.2, batch, 2).unsqueeze(-1) + math.pi * (2 * s - 0.5)
-        orbit = pick((44, 56), (22, 26)).unsqueeze(-1)
+        orbit = pick((44, 56), (22, 26)) * torch.where(two, min(across, along), unit)
+        orbit = orbit.unsqueeze(-1)
         x = x + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.cos(), 0.0)
         y = y + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.sin(), 0.0)
 
-        scale = 1 + torch.where(is_["grow"].unsqueeze(-1), 0.4 * (2 * s - 1), 0.0)
-        scale = scale - torch.where(is_["shrink"].unsqueeze(-1), 0.4 * (2 * s - 1), 0.0)
+        growth = 1 + torch.where(is_["grow"].unsqueeze(-1), 0.4 * straight, 0.0)
+        growth = growth - torch.where(is_["shrink"].unsqueeze(-1), 0.4 * straight, 0.0)
         exists = torch.cat([torch.ones_like(two), two], 1).unsqueeze(-1)
-        radius = base.unsqueeze(-1) * scale * exists
+        radius = base.unsqueeze(-1) * growth * exists
 
-        tilt = self._uniform(-0.15, 0.15, batch, 2).unsqueeze(-1)
+        # Where an image says how it begins, an object may begin anywhere, so far that its way stays in the frame.
+        half = 0.6 * base.unsqueeze(-1)
+        keep_x = torch.where(two.unsqueeze(-1), width / 4, width / 2) - half
+        for track, room, middle in ((x, keep_x, torch.where(two, zone_x, torch.full_like(zone_x, width / 2))),
+                                    (y, height / 2 - half, torch.full_like(zone_x, height / 2))):
+            middle = middle.unsqueeze(-1)
+            low_end, high_end = track.amin(-1, keepdim=True), track.amax(-1, keepdim=True)
+            back = (middle - room - low_end).clamp(min=0) - (high_end - middle - room).clamp(min=0)
+            track.add_(torch.where(free.unsqueeze(-1), back, torch.zeros_like(back)))
+
+        tilt = self._uniform(-0.15, 0.15, batch, 2)
+        tilt = torch.where(free, self._uniform(-0.6, 0.6, batch, 2), tilt).unsqueeze(-1)
         whirl = self._uniform(3.4, 3.8, batch, 2).unsqueeze(-1) * s
         angle = tilt + torch.where(is_["spin"].unsqueeze(-1), whirl, 0.0)
         return x, y, radius, angle, size
@@ -215,13 +320,19 @@ def _coverage(shape, x, y, radius, angle, rows, columns):
     return inside * (radius > 0)[:, :, None, None]
 
 
-def render(scenes, first_frame=0, frames=FRAMES, top=None, left=None, height=HEIGHT, width=WIDTH):
+def render(scenes, first_frame=0, frames=None, top=None, left=None, height=None, width=None):
     """Pixels [B, 3, frames, height, width] in -1..1 and the objects' masks [B, 2, frames, height, width].
 
-    first_frame, top and left ([B] or a number) choose a window, for training on crops.
+    first_frame, top and left ([B] or a number) choose a window, for training on crops; without them it is everything.
     """
-    device = scenes.x.device
-    batch = scenes.x.shape[0]
+    tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
+    return paint(scenes.shape, scenes.paint, scenes.ground, tracks, first_frame, frames or scenes.x.shape[2], top, left,
+                 height or scenes.height, width or scenes.width)
+
+
+def paint(shape, colours, ground, tracks, first_frame, frames, top, left, height, width):
+    """`render` of plain tensors, for compilation."""
+    device, batch = shape.device, shape.shape[0]
 
     def offsets(value, length):
         start = torch.zeros(batch, device=device) if value is None else torch.as_tensor(value, device=device)
@@ -229,13 +340,11 @@ def render(scenes, first_frame=0, frames=FRAMES, top=None, left=None, height=HEI
 
     rows, columns = offsets(top, height) + 0.5, offsets(left, width) + 0.5
     when = offsets(first_frame, frames).long()
-    colours, backgrounds = colour_table().to(device), background_table().to(device)
-    pixels = backgrounds[scenes.background][:, :, None, None, None]
+    pixels = ground[:, :, None, None, None]
     masks = []
     for index in range(2):
-        track = [torch.gather(t[:, index], 1, when) for t in (scenes.x, scenes.y, scenes.radius, scenes.angle)]
-        inside = _coverage(scenes.shape[:, index], *track, rows, columns).unsqueeze(1)
-        colour = colours[scenes.colour[:, index]][:, :, None, None, None]
-        pixels = pixels + inside * (colour - pixels)
+        track = [torch.gather(t[:, index], 1, when) for t in tracks]
+        inside = _coverage(shape[:, index], *track, rows, columns).unsqueeze(1)
+        pixels = pixels + inside * (colours[:, index][:, :, None, None, None] - pixels)
         masks.append(inside)
     return pixels / 127.5 - 1, torch.cat(masks, 1)

@@ -1,23 +1,32 @@
 """Writes held-out scenes for demo_evaluate: scenes.jsonl, first_frames/*.png, and on request the clips.
 
-    write_scenes.py --count 200 --output DIR [--seed 7] [--two-objects 0.5] [--clips] [--blur S] [--noise S]
+    write_scenes.py --count 200 --output DIR [--seed 7] [--two-objects 0.5] [--wide] [--clips] [--blur S] [--noise S]
+
+--wide draws captions in other capitals, sizes, durations and backgrounds, which each scene names in its groups; without
+it everything is as usual.
 
 --clips renders all of every scene into DIR/clips.safetensors (`video`, uint8 [N, T, H, W, 3]), which is what
 a perfect model would make: it checks the detector. --blur and --noise (in pixels, in levels of 255) make that harder.
 
-demo/evaluate/scenes.jsonl and its first frames are `write_scenes.py --count 200 --output ../evaluate`.
+demo/evaluate/scenes.jsonl and its first frames were written before there was --wide, with the world of six backgrounds:
+`git show 8582228:demo/train/write_scenes.py`.
 """
 
 import argparse
 import json
+import random
 from pathlib import Path
 
 import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from captions import Captioner, describe
-from world import SceneSampler, render
+from captions import Captioner, describe, recased
+from world import FRAMES, HEIGHT, WIDTH, SceneSampler, render
+
+USUAL = (FRAMES, HEIGHT, WIDTH)
+# Of --wide, besides the usual one: (frames, height, width).
+OTHER_FRAMES = [(33, 256, 384), (33, 320, 512), (33, 384, 256), (33, 192, 192), (33, 512, 512), (17, 256, 256), (65, 256, 256)]
 
 
 def to_bytes(pixels):
@@ -45,31 +54,44 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--two-objects", type=float, default=0.5, help="share of scenes with two objects")
+    parser.add_argument("--wide", action="store_true")
     parser.add_argument("--clips", action="store_true")
     parser.add_argument("--blur", type=float, default=0)
     parser.add_argument("--noise", type=float, default=0)
     args = parser.parse_args()
+    if args.wide and args.clips:
+        parser.error("clips of one file have one size; leave out --wide or --clips")
     frames = args.output / "first_frames"
     frames.mkdir(parents=True, exist_ok=True)
 
     # Exactly the share asked for, not one drawn for every scene.
     two = round(args.count * args.two_objects)
     parts = [(args.count - two, 0.0, args.seed), (two, 1.0, args.seed + 1)]
-    captioner = Captioner(args.seed)
+    captioner, chance = Captioner(args.seed), random.Random(args.seed)
     generator = torch.Generator().manual_seed(args.seed)
     clips = []
     with open(args.output / "scenes.jsonl", "w") as lines:
         for count, share, seed in parts:
             if count == 0:
                 continue
-            scenes = SceneSampler("cpu", seed).sample(count, unseen=True, two_objects=share)
+            sampler = SceneSampler("cpu", seed)
+            usual = sampler.sample(count, unseen=True, two_objects=share, backgrounds=None if args.wide else list(range(6)))
             for row in range(count):
-                scene = scenes[row:row + 1]
+                frame = chance.choice([USUAL, *OTHER_FRAMES]) if args.wide else USUAL
+                scene = usual[row:row + 1] if frame == USUAL else sampler.sample(1, unseen=True, two_objects=share, frame=frame)
                 number = row if share == 0 else args.count - two + row
                 name = f"scene-{number:04d}"
                 entry = {"id": name, **describe(scene, 0)}
                 entry["caption"] = captioner.caption(entry, whole=True)
                 entry["image"] = f"{name}.png"
+                if args.wide:
+                    capitals = chance.random() < 0.5
+                    if capitals:
+                        entry["caption"] = recased(entry["caption"], chance)
+                    length, height, width = frame
+                    entry |= {"width": width, "height": height, "frames": length, "groups": [
+                        "capitals" if capitals else "small letters", f"{width}x{height}", f"{length} frames",
+                        f"over {entry['background']}"]}
                 lines.write(json.dumps(entry) + "\n")
                 first, _ = render(scene, frames=1)
                 Image.fromarray(to_bytes(first)[0, 0].numpy()).save(frames / entry["image"], optimize=True)

@@ -99,7 +99,11 @@ void PutPixel(uint8_t* pixel, const Rgb& rgb) {
   pixel[2] = static_cast<uint8_t>(rgb.b);
 }
 
-void PaintObject(const Polygon& outline, const Pose& pose, const Rgb& rgb, uint8_t* frame) {
+// Every other eighth of the outline is moved outwards, the others inwards.
+double Lump(double lumps, double u, double v) { return 1 + lumps * std::sin(4 * std::atan2(v, u)); }
+
+void PaintObject(const Polygon& outline, const Pose& pose, double lumps, const Rgb& rgb,
+                 uint8_t* frame) {
   const double cosine = std::cos(pose.angle), sine = std::sin(pose.angle);
   const int reach = static_cast<int>(1.2 * pose.radius) + 1;
   for (int y = std::max(0, int(pose.y) - reach); y < std::min(kPaintedSize, int(pose.y) + reach);
@@ -107,7 +111,9 @@ void PaintObject(const Polygon& outline, const Pose& pose, const Rgb& rgb, uint8
     for (int x = std::max(0, int(pose.x) - reach); x < std::min(kPaintedSize, int(pose.x) + reach);
          ++x) {
       const double dx = (x + 0.5 - pose.x) / pose.radius, dy = (y + 0.5 - pose.y) / pose.radius;
-      if (!Inside(outline, cosine * dx + sine * dy, cosine * dy - sine * dx)) continue;
+      const double u = cosine * dx + sine * dy, v = cosine * dy - sine * dx;
+      const double lump = Lump(lumps, u, v);
+      if (!Inside(outline, u / lump, v / lump)) continue;
       PutPixel(frame + (size_t(y) * kPaintedSize + x) * 3, rgb);
     }
   }
@@ -145,6 +151,7 @@ std::vector<uint8_t> Paint(const PaintedScene& scene) {
     for (size_t i = 0; i < frame.size(); i += 3) PutPixel(&frame[i], background);
     for (const PaintedObject& object : scene.objects) {
       PaintObject(Outline(object.shape), PoseAt(object, t / double(kPaintedFrames - 1)),
+                  2 * t < kPaintedFrames ? 0 : object.lumps,
                   ColourOf(vocabulary.colours, object.colour), frame.data());
     }
     for (int i = 0; i < scene.blur; ++i) Blur(frame);

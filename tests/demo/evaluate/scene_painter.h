@@ -18,6 +18,8 @@ struct PaintedObject {
   double y = 128;
   double radius = 45;
   double reach = 55;  // half of a straight way
+  // In the clip's last half, the outline bulges and dents by this share of the radius.
+  double lumps = 0;
 };
 
 struct PaintedScene {

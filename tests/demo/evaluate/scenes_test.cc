@@ -52,6 +52,24 @@ TEST_F(ScenesTest, Reads) {
   EXPECT_EQ(scene.objects[0].side, "left");
 }
 
+TEST_F(ScenesTest, ReadsWhatDiffersFromTheRun) {
+  const absl::StatusOr<SceneFile> file =
+      Read(absl::StrReplaceAll(kLine, {{"\"image\"",
+                                        "\"width\": 384, \"height\": 256, \"frames\": 65, "
+                                        "\"groups\": [\"capitals\", \"384x256\"], \"image\""}}));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Scene& scene = file->scenes[0];
+  EXPECT_EQ(scene.width, 384);
+  EXPECT_EQ(scene.height, 256);
+  EXPECT_EQ(scene.frames, 65);
+  EXPECT_EQ(scene.groups, (std::vector<std::string>{"capitals", "384x256"}));
+  EXPECT_EQ(Read(kLine)->scenes[0].width, 0);
+  EXPECT_THAT(Complaint("\"image\"", "\"frames\": 0, \"image\""),
+              HasSubstr("\"frames\" is to be a whole number from 1 to 65536"));
+  EXPECT_THAT(Complaint("\"image\"", "\"groups\": \"a\", \"image\""),
+              HasSubstr("\"groups\" is to be a list of texts"));
+}
+
 TEST_F(ScenesTest, OtherScenesHaveAnotherDigest) {
   const std::string digest = Read(kLine)->sha256;
   EXPECT_EQ(digest.size(), 64u);
@@ -63,7 +81,7 @@ TEST_F(ScenesTest, NamesLineAndFault) {
   EXPECT_THAT(Complaint("\"square\"", "\"hexagon\""),
               HasSubstr("\"shape\": the demo's world has no 'hexagon'"));
   EXPECT_THAT(Complaint("\"red\"", "\"mauve\""), HasSubstr("no 'mauve'"));
-  EXPECT_THAT(Complaint("\"black\"", "\"red\""), HasSubstr("\"background\": "));
+  EXPECT_THAT(Complaint("\"black\"", "\"mauve\""), HasSubstr("\"background\": "));
   EXPECT_THAT(Complaint("\"a red square\"", "7"), HasSubstr("\"caption\" is to be a text"));
   EXPECT_THAT(Complaint("s-2", "s-1"), HasSubstr("id 's-1' is there twice"));
   EXPECT_THAT(Complaint("s-2", "../s"), HasSubstr("\"id\" is to have at most 64 letters"));

@@ -90,6 +90,34 @@ TEST(Scores, TalliesOneAndTwoObjectsApart) {
   EXPECT_THAT(ToText(tallies), HasSubstr("two            1     50.0     50.0     50.0"));
 }
 
+TEST(Scores, SumsUpOutlinesOfAllFrames) {
+  Tallies tallies;
+  const Scene scene = SceneOf({kRedSquare});
+  SeenObject square = Seen(kRedSquare);
+  square.outline = {1.0, 0.96, 0.95, 0.94, 0.93, 0.92, 0.91, 0.9, 0.8, 0.5};
+  AddTo(tallies, scene, ScoreScene(scene, {"black", {square}}));
+  const nlohmann::ordered_json outline = ToJson(tallies)["one"]["outline"];
+  EXPECT_EQ(outline["frames"], 10);
+  EXPECT_EQ(outline["median"], 0.93);
+  EXPECT_EQ(outline["tenth"], 0.8);
+  EXPECT_EQ(outline["first"], 1.0);
+  EXPECT_EQ(outline["last"], 0.5);
+  EXPECT_THAT(ToText(tallies), HasSubstr("outlines: median 0.930, a tenth below 0.800"));
+}
+
+TEST(Scores, CountsGroupsApart) {
+  GroupTallies groups;
+  Scene capitals = SceneOf({kRedSquare}), wide = SceneOf({kRedSquare});
+  capitals.groups = {"capitals"};
+  wide.groups = {"capitals", "384x256"};
+  AddTo(groups, capitals, ScoreScene(capitals, {"black", {Seen(kRedSquare)}}));
+  AddTo(groups, wide, ScoreScene(wide, {"black", {}}));
+  const nlohmann::ordered_json json = ToJson(groups);
+  EXPECT_EQ(json["capitals"]["one"]["colour"]["share"], 0.5);
+  EXPECT_EQ(json["384x256"]["one"]["colour"]["share"], 0.0);
+  EXPECT_FALSE(json["capitals"]["one"].contains("confusion"));
+}
+
 TEST(Scores, ANumberOfObjectsWithoutScenesIsLeftOut) {
   Tallies tallies;
   const Scene one = SceneOf({kRedSquare});

@@ -1,0 +1,186 @@
+"""The sizes of clips that training mixes, and clips of each, encoded and captioned, on the device."""
+
+import multiprocessing
+import queue
+import random
+from dataclasses import dataclass
+
+import numpy
+import sentencepiece
+import torch
+import torch.nn.functional as F
+
+from captions import Captioner, describe
+from transformer import to_patches
+from world import COLOURS, MOTIONS, SHAPES, SceneSampler
+
+TEXT_TOKENS = 63  # longer than nearly any caption; with the row that stands for padding 64
+VARIANTS = 6  # captions written for each clip
+BATCH_TOKENS = 64 * 576  # of the transformer, in a batch of any bucket
+# What a reader (train_video.py) tells of an object, and of how many.
+LABELS = {"shape": len(SHAPES), "colour": len(COLOURS), "motion": len(MOTIONS)}
+
+
+@dataclass(frozen=True)
+class Bucket:
+    frames: int
+    height: int
+    width: int
+    share: float  # of the steps
+    batch_tokens: int = BATCH_TOKENS
+
+    @property
+    def latent(self):
+        """Latents' frames and tokens of a frame."""
+        return (self.frames + 3) // 4, self.height // 32 * (self.width // 32)
+
+    @property
+    def batch(self):
+        latent_frames, tokens = self.latent
+        return self.batch_tokens // (latent_frames * tokens)
+
+    @property
+    def frame(self):
+        return self.frames, self.height, self.width
+
+
+BUCKETS = [
+    Bucket(33, 256, 256, 0.36),
+    Bucket(65, 256, 256, 0.08),
+    Bucket(17, 256, 256, 0.06),
+    Bucket(5, 256, 256, 0.03),
+    Bucket(33, 256, 384, 0.08),
+    Bucket(33, 384, 256, 0.05),
+    Bucket(33, 192, 192, 0.05),
+    Bucket(33, 320, 512, 0.07),
+    Bucket(33, 384, 384, 0.06),
+    Bucket(33, 512, 320, 0.03),
+    Bucket(33, 512, 512, 0.05),
+    Bucket(17, 512, 256, 0.04),
+    Bucket(65, 192, 320, 0.04),
+]
+# The whole program in seconds, on a processor.
+TINY_BUCKETS = [Bucket(5, 192, 192, 0.6, 288), Bucket(9, 192, 256, 0.4, 432)]
+
+
+class Tokenizer:
+    def __init__(self, path):
+        self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+    def __len__(self):
+        return self.model.vocab_size()
+
+    def __call__(self, texts):
+        rows = [ids[:TEXT_TOKENS - 1] + [1] for ids in self.model.encode(texts)]
+        return torch.tensor([ids + [0] * (TEXT_TOKENS - len(ids)) for ids in rows])
+
+    def marked(self, marked):
+        """Ids of captions with marks (captions.py), and for each token 1 or 2 if it speaks of that object, else 0."""
+        owners = []
+        texts = [text for text, _ in marked]
+        for pieces, (_, spans) in zip(self.model.encode(texts, out_type=str), marked):
+            owner, end = [], -1  # a piece begins with the space before its word, and the first with one that is not there
+            for piece in pieces[:TEXT_TOKENS - 1]:
+                begin, end = end, end + len(piece)
+                owner.append(next((1 + i for i, span in enumerate(spans) if begin + 1 < span[1] and end > span[0]), 0))
+            owners.append(owner + [0] * (TEXT_TOKENS - len(owner)))
+        return self(texts), torch.tensor(owners, dtype=torch.uint8)
+
+
+def write_clips(bucket, sampler, captioner, tokenizer, free):
+    """The scenes of one batch with captions: everything but pixels, as arrays by name."""
+    scenes = sampler.sample(bucket.batch, frame=bucket.frame, free=free)
+    plain = [describe(scenes, row) for row in range(bucket.batch)]
+    ids, owner = tokenizer.marked([captioner.marked(scene) for scene in plain for _ in range(VARIANTS)])
+    arrays = {name: value.numpy() for name, value in vars(scenes).items() if torch.is_tensor(value)}
+    shape = (bucket.batch, VARIANTS, TEXT_TOKENS)
+    return arrays | {"ids": ids.view(shape).numpy().astype(numpy.int16), "text_owner": owner.view(shape).numpy()}
+
+
+def _work(out, buckets, tokenizer, free, seed, first):
+    """A worker's whole life: the batches that fill the banks, then any bucket's."""
+    torch.set_num_threads(1)
+    tokenizer = Tokenizer(tokenizer)
+    sampler, captioner, chance = SceneSampler("cpu", seed, 0.5), Captioner(seed), random.Random(seed)
+    shares = [bucket.share for bucket in buckets]
+    while True:
+        index = first.pop() if first else chance.choices(range(len(buckets)), shares)[0]
+        out.put((index, write_clips(buckets[index], sampler, captioner, tokenizer, free)))
+
+
+class Writers:
+    """Processes that write clips ahead. Made before the device is used, because they are forks."""
+
+    def __init__(self, buckets, batches, tokenizer, free, seed, workers):
+        context = multiprocessing.get_context("fork")
+        self.out = context.Queue(8 * workers)
+        first = [index for index, count in enumerate(batches) for _ in range(count)]
+        random.Random(seed).shuffle(first)
+        self.filling = len(first)
+        self.processes = [
+            context.Process(target=_work, daemon=True,
+                            args=(self.out, buckets, tokenizer, free, 1000 * seed + n, first[n::workers]))
+            for n in range(workers)]
+        for process in self.processes:
+            process.start()
+
+    def take(self, wait=True):
+        """(bucket's index, arrays), or None if none is ready."""
+        try:
+            return self.out.get(block=wait)
+        except queue.Empty:
+            return None
+
+    def stop(self):
+        for process in self.processes:
+            process.terminate()
+
+
+def by_latent(pool, masks, rows, columns):
+    """Masks [B, N, T, H, W] pooled to the latents' frames, (T + 3) / 4, and to rows x columns."""
+    first = pool(masks[:, :, :1], (1, rows, columns))
+    if masks.shape[2] == 1:
+        return first
+    return torch.cat([first, pool(masks[:, :, 1:], ((masks.shape[2] - 1) // 4, rows, columns))], 2)
+
+
+class Bank:
+    """Encoded clips of one bucket with captions, all on the device."""
+
+    def __init__(self, bucket, batches, device):
+        size = bucket.batch * batches
+        self.bucket, self.device, self.size, self.next = bucket, device, size, 0
+        frames, tokens = bucket.latent
+        self.patches = torch.zeros(size, frames, tokens, 192, dtype=torch.bfloat16, device=device)
+        # The loss's weights less 1, of the latents of each token.
+        self.weight = torch.zeros(size, frames, tokens, 4, dtype=torch.bfloat16, device=device)
+        self.ids = torch.zeros(size, VARIANTS, TEXT_TOKENS, dtype=torch.int16, device=device)
+        # What is where: the object of each token of the picture and of the text (0: none), the objects' labels.
+        self.owner = torch.zeros(size, frames, tokens, dtype=torch.uint8, device=device)
+        self.text_owner = torch.zeros(size, VARIANTS, TEXT_TOKENS, dtype=torch.uint8, device=device)
+        self.labels = torch.zeros(size, 2, len(LABELS), dtype=torch.long, device=device)
+        self.free = torch.zeros(size, dtype=torch.bool, device=device)
+
+    @torch.no_grad()
+    def put(self, arrays, draw, encode, options):
+        """Replaces the oldest batch. draw: `paint`; encode: pixels to normalised latents."""
+        bucket = self.bucket
+        on = {name: torch.from_numpy(value).to(self.device, non_blocking=True) for name, value in arrays.items()}
+        tracks = tuple(on[name] for name in ("x", "y", "radius", "angle"))
+        rows = slice(self.next, self.next + bucket.batch)
+        video, masks = draw(on["shape"], on["paint"], on["ground"], tracks, 0, bucket.frames, None, None, bucket.height, bucket.width)
+        self.patches[rows] = to_patches(encode(video)).bfloat16()
+        height, width = bucket.height // 16, bucket.width // 16
+        anything = masks.amax(1, keepdim=True)
+        most = by_latent(F.adaptive_max_pool3d, anything, height, width)
+        # Edges are where the least and the most of a latent's pixels differ.
+        edge = most + by_latent(F.adaptive_max_pool3d, 1 - anything, height, width) - 1
+        weight = options.object_weight * most + options.edge_weight * edge.clamp(min=0)
+        weight = weight.squeeze(1).unflatten(-1, (-1, 2)).unflatten(2, (-1, 2)).transpose(3, 4)
+        self.weight[rows] = weight.flatten(4).flatten(2, 3).bfloat16()
+        covered, owner = by_latent(F.adaptive_avg_pool3d, masks, height // 2, width // 2).max(1)
+        self.owner[rows] = ((owner + 1) * (covered > 0.15)).flatten(2).byte()
+        self.labels[rows] = torch.stack([on[name] for name in LABELS], -1)
+        for name in ("ids", "text_owner", "free"):
+            getattr(self, name)[rows] = on[name]
+        self.next = (self.next + bucket.batch) % self.size

@@ -38,20 +38,41 @@ install_packages() {
     apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
-# install_promtool: Prometheus' own checker of metrics, into .deps/tools. The package is unpacked, not
-# installed: installing it would start a Prometheus server on this machine.
-install_promtool() {
-  local tools=$DEPS_DIR/tools
-  if [ -x "$tools/bin/promtool" ] || command -v promtool >/dev/null; then
-    return
-  fi
-  say "promtool: unpacking it from the distribution's package 'prometheus'"
+# unpack_programs PACKAGE PROGRAM...: programs of a distribution package, into .deps/tools. The package is unpacked, not
+# installed: installing it would start a server on this machine.
+unpack_programs() {
+  local package=$1 tools=$DEPS_DIR/tools name missing=
+  shift
+  for name in "$@"; do
+    [ -x "$tools/bin/$name" ] || command -v "$name" >/dev/null || missing=yes
+  done
+  [ -n "$missing" ] || return 0
+  say "$*: unpacking from the distribution's package '$package'"
   local download
   download=$(mktemp -d)
   # apt's own download user cannot write into other users' folders; 755 lets it look.
   chmod 755 "$download"
-  (cd "$download" && apt-get download -q prometheus)
-  dpkg-deb --fsys-tarfile "$download"/prometheus_*.deb | tar -x -C "$download" ./usr/bin/promtool
-  install -D "$download/usr/bin/promtool" "$tools/bin/promtool"
+  (cd "$download" && apt-get download -q "$package")
+  for name in "$@"; do
+    dpkg-deb --fsys-tarfile "$download/${package}"_*.deb | tar -x -C "$download" "./usr/bin/$name"
+    install -D "$download/usr/bin/$name" "$tools/bin/$name"
+  done
   rm -r "$download"
 }
+
+# install_alertmanager: as a program that is not a service. It reads its templates where its package has them.
+install_alertmanager() {
+  unpack_programs prometheus-alertmanager prometheus-alertmanager
+  local templates=/usr/share/prometheus/alertmanager download
+  [ ! -e "$templates/default.tmpl" ] || return 0
+  download=$(mktemp -d)
+  chmod 755 "$download"
+  (cd "$download" && apt-get download -q prometheus-alertmanager)
+  dpkg-deb --fsys-tarfile "$download"/prometheus-alertmanager_*.deb | tar -x -C "$download" ".$templates"
+  as_root mkdir -p "$templates"
+  as_root cp "$download$templates"/*.tmpl "$templates"
+  rm -r "$download"
+}
+
+# install_promtool: Prometheus' own checker of metrics and rules.
+install_promtool() { unpack_programs prometheus promtool; }

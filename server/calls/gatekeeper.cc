@@ -77,12 +77,14 @@ absl::Status WithoutFiles(const absl::Status& status) {
 }  // namespace
 
 Call::Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf owner_of,
-           AuditLog& audit)
+           AuditLog& audit, const CallWatch& watch)
     : rule_(rule),
       caller_(std::move(caller)),
       peer_(std::move(peer)),
       owner_of_(std::move(owner_of)),
-      audit_(audit) {}
+      audit_(audit),
+      watch_(watch),
+      began_nanos_(watch.clock.MonotonicNanos()) {}
 
 Call::~Call() { End(absl::CancelledError("the caller is gone")).IgnoreError(); }
 
@@ -134,6 +136,10 @@ absl::Status Call::End(const absl::Status& status) {
     first = !std::exchange(ended_, true);
     resource = resource_;
   }
+  if (first) {
+    watch_.on_end(rule_.path, status,
+                  absl::Nanoseconds(watch_.clock.MonotonicNanos() - began_nanos_));
+  }
   if (first && rule_.audited) {
     AuditEntry entry = EntryOf(caller_, rule_.path, peer_, status);
     entry.resource = std::move(resource);
@@ -143,18 +149,33 @@ absl::Status Call::End(const absl::Status& status) {
 }
 
 Gatekeeper::Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
-                       PublicServices public_services, Quotas& quotas, CallRates& rates)
+                       PublicServices public_services, Quotas& quotas, CallRates& rates,
+                       CallWatch watch)
     : authenticator_(authenticator),
       audit_(audit),
       owner_of_(std::move(owner_of)),
       public_services_(public_services),
       quotas_(quotas),
-      rates_(rates) {}
+      rates_(rates),
+      watch_(std::move(watch)) {}
 
 absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const Presented& presented,
                                                         std::string_view peer,
                                                         std::string_view path) const {
+  const int64_t began_nanos = watch_.clock.MonotonicNanos();
   const MethodRule* const rule = FindMethodRule(path);
+  absl::StatusOr<std::shared_ptr<Call>> call = Decide(presented, peer, path, rule);
+  if (!call.ok()) {
+    watch_.on_end(rule == nullptr ? std::string_view() : rule->path, call.status(),
+                  absl::Nanoseconds(watch_.clock.MonotonicNanos() - began_nanos));
+  }
+  return call;
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Decide(const Presented& presented,
+                                                         std::string_view peer,
+                                                         std::string_view path,
+                                                         const MethodRule* rule) const {
   const bool open = rule != nullptr && IsPublic(*rule);
   const absl::StatusOr<Principal> principal =
       open ? Principal{"", Role::kViewer} : authenticator_.Identify(presented);
@@ -177,7 +198,7 @@ absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const Presented& present
     refused = RoleRequired(*principal, rule->path, rule->least);
   }
   if (refused.ok()) {
-    return std::make_shared<Call>(*rule, *principal, std::string(peer), owner_of_, audit_);
+    return std::make_shared<Call>(*rule, *principal, std::string(peer), owner_of_, audit_, watch_);
   }
   if (!written) return refused;
   AuditEntry entry = EntryOf(principal.ok() ? *principal : Principal{}, path, peer, refused);

@@ -1,6 +1,7 @@
 // Decides about every call: who makes it, and whether that principal may.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/method_rules.h"
 #include "server/auth/principal.h"
@@ -28,11 +30,21 @@ namespace wan::server {
 using OwnerOf =
     std::function<absl::StatusOr<std::string>(std::string_view job, std::string_view field)>;
 
+// Who is told how calls ended, also those that were refused: the path of the method's rule (empty
+// if there is none), the status and the time since the call was entered. Any thread; must not
+// block.
+struct CallWatch {
+  Clock& clock;
+  std::function<void(std::string_view path, const absl::Status& status, absl::Duration taken)>
+      on_end;
+};
+
 // One call that may be made. Thread-safe.
 class Call {
  public:
+  // Audit log and watch must outlive the call.
   Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf owner_of,
-       AuditLog& audit);
+       AuditLog& audit, const CallWatch& watch);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   // A call that nobody ended is written as one whose caller went away.
@@ -67,6 +79,8 @@ class Call {
   const std::string peer_;
   const OwnerOf owner_of_;
   AuditLog& audit_;
+  const CallWatch& watch_;
+  const int64_t began_nanos_;
   mutable absl::Mutex mutex_;
   std::string resource_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
@@ -83,7 +97,7 @@ class Gatekeeper {
  public:
   // All must outlive the gatekeeper and its calls.
   Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
-             PublicServices public_services, Quotas& quotas, CallRates& rates);
+             PublicServices public_services, Quotas& quotas, CallRates& rates, CallWatch watch);
 
   // Whether the call of `path` ("/wan.v1.VideoGeneration/GetJob") by somebody who presents this may
   // be made; does not block. `peer` is the caller's address as gRPC writes it:
@@ -96,6 +110,8 @@ class Gatekeeper {
                                               std::string_view path) const;
 
  private:
+  absl::StatusOr<std::shared_ptr<Call>> Decide(const Presented& presented, std::string_view peer,
+                                               std::string_view path, const MethodRule* rule) const;
   // Whether everybody may make the call, so that nobody asks who the caller is.
   bool IsPublic(const MethodRule& rule) const;
 
@@ -105,6 +121,7 @@ class Gatekeeper {
   const PublicServices public_services_;
   Quotas& quotas_;
   CallRates& rates_;
+  const CallWatch watch_;
 };
 
 }  // namespace wan::server

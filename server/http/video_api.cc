@@ -232,8 +232,9 @@ std::vector<std::string_view> VideoRoutes() {
 }
 
 HttpCallbacks VideoApi::Callbacks() {
-  return {[this](const HttpHead& head) { return Enter(head); },
-          [](int status, std::string_view message) {
+  return {[this](const HttpHead& head) { return Watch(head); },
+          [this](int status, std::string_view message) {
+            options_.on_answer("", status, absl::ZeroDuration());
             return ErrorAnswer(status, "malformed_request", message);
           }};
 }
@@ -253,6 +254,31 @@ absl::Status VideoApi::CheckBrowser(const HttpHead& head) const {
   return absl::PermissionDeniedError(
       "the request's Host must be localhost or an address of this machine, because the server "
       "authenticates nobody");
+}
+
+HttpEntry VideoApi::Watch(const HttpHead& head) {
+  std::string id;
+  std::string_view route;
+  for (const Route& candidate : kRoutes) {
+    const size_t space = candidate.rule.find(' ');
+    if (head.method != candidate.rule.substr(0, space)) continue;
+    if (Matches(candidate.rule.substr(space + 1), head.path, &id)) route = candidate.rule;
+  }
+  const auto tell = [this, route, began = options_.clock.MonotonicNanos()](int code) {
+    options_.on_answer(route, code, absl::Nanoseconds(options_.clock.MonotonicNanos() - began));
+  };
+  HttpEntry entry = Enter(head);
+  if (entry.refusal.has_value()) {
+    tell(entry.refusal->status);
+  } else {
+    entry.work = [work = std::move(entry.work), tell](std::string body, const HttpReply& reply) {
+      work(std::move(body), [tell, reply](HttpAnswer answer) {
+        tell(answer.status);
+        reply(std::move(answer));
+      });
+    };
+  }
+  return entry;
 }
 
 HttpEntry VideoApi::Enter(const HttpHead& head) {

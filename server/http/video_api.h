@@ -2,11 +2,13 @@
 // the gatekeeper and the admission as those of gRPC do. docs/openai.md describes it to callers.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "engine/api/clock.h"
 #include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
 #include "server/calls/worker_pool.h"
@@ -18,6 +20,11 @@ namespace wan::server {
 // Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
 inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
 
+// Told of every answer: the route as VideoRoutes has it (empty if the path or header is none of the
+// API's), the HTTP code, and the time since the request's header was read. Any thread; must not
+// block.
+using OnHttpAnswer = std::function<void(std::string_view route, int code, absl::Duration taken)>;
+
 struct VideoApiOptions {
   // Whether callers are authenticated. If they are not, requests that a browser sends for a web
   // page are refused: any page could send them.
@@ -27,6 +34,8 @@ struct VideoApiOptions {
   bool loopback = true;
   // When the server was started, which is shown as the time at which models were created.
   absl::Time start;
+  Clock& clock = SystemClock();
+  OnHttpAnswer on_answer = [](std::string_view, int, absl::Duration) {};
 };
 
 // The routes, as the table of methods has them: "GET /v1/videos/{id}".
@@ -50,6 +59,8 @@ class VideoApi {
   struct Exchange;
   class Deletion;
 
+  // Enters a request and sees to it that its answer is told.
+  HttpEntry Watch(const HttpHead& head);
   HttpEntry Enter(const HttpHead& head);
   // Why a request that a browser may have sent is refused; OK otherwise.
   absl::Status CheckBrowser(const HttpHead& head) const;

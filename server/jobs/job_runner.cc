@@ -143,7 +143,9 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
           parts_.table.PreemptRunning(name, parts_.preempt_priority_gap);
         }
       });
-  const auto extra = MakeSinks(parts_.sinks, {model, name, number});
+  const wan::v1::GenerationRequest& asked = attempt.job.request();
+  const auto extra = MakeSinks(
+      parts_.sinks, {model, name, number, {asked.width(), asked.height(), asked.num_frames()}});
   std::vector<TelemetrySink*> sinks = {&events, attempt.report.get()};
   for (const auto& sink : extra) sinks.push_back(sink.get());
   Recorder recorder(parts_.clock, parts_.engine.Monitor(), std::move(sinks));
@@ -196,6 +198,10 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
       CallEngine([&] { return parts_.engine.Plan(request); });
   if (!plan.ok()) return plan.status();
   events.SetPlan(plan->stages);
+  for (const StagePlan& stage : plan->stages) {
+    if (!stage.flops.has_value()) continue;
+    recorder.Record({"planned_flops", *stage.flops, {{"stage", NameOf(stage.stage)}}});
+  }
 
   const absl::StatusOr<std::vector<OutputFile>> outputs =
       parts_.artifacts.Stage(job.name(), job.attempt(), plan->request.outputs);

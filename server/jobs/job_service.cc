@@ -95,10 +95,13 @@ JobStats JobService::Stats() const {
   JobStats stats = parts_->table.Stats();
   stats.storage_writable = parts_->storage.status().ok();
   stats.draining = parts_->drainer.draining();
+  stats.job_watchers = parts_->log->watchers();
   stats.disk_free_bytes = parts_->disk.free_bytes();
   stats.disk_reserved_bytes = parts_->disk.reserved_bytes();
   return stats;
 }
+
+StorageStats JobService::StorageNow() const { return parts_->StorageNow(); }
 
 absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal) const {
   wan::v1::Usage usage = parts_->table.UsageOf(principal);
@@ -114,6 +117,20 @@ void JobService::QuotasChanged() { parts_->executor.Wake(); }
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& asked,
                                                        bool tied_to_caller,
                                                        const std::string& owner) {
+  absl::StatusOr<Created> created = CreateOrJoin(asked, tied_to_caller, owner);
+  parts_->TellIfRejected(created.status(), 1);
+  return created;
+}
+
+absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
+    const wan::v1::SubmitBatchRequest& batch, const std::string& owner) {
+  absl::StatusOr<wan::v1::SubmitBatchResponse> accepted = AcceptBatch(batch, owner);
+  parts_->TellIfRejected(accepted.status(), std::max(batch.requests_size(), 1));
+  return accepted;
+}
+
+absl::StatusOr<JobService::Created> JobService::CreateOrJoin(
+    const wan::v1::GenerationRequest& asked, bool tied_to_caller, const std::string& owner) {
   const std::vector<FieldViolation> too_large = ValidateSizes(asked);
   if (!too_large.empty()) return InvalidFields(too_large);
   const CanonicalRequest canonical(asked);
@@ -243,7 +260,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob>
   return accepted;
 }
 
-absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
+absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::AcceptBatch(
     const wan::v1::SubmitBatchRequest& batch, const std::string& owner) {
   if (batch.requests().empty() || batch.requests_size() > kMaxBatch) {
     return InvalidFields({{"requests", absl::StrCat("has ", batch.requests_size(),
@@ -474,7 +491,7 @@ void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
   }
   // Somebody else may have joined it since.
   if (!parts_->callers.Forget(name)) return;
-  parts_->EndJob(name, StopCause::kCancelled,
+  parts_->EndJob(name, StopCause::kCallerGone,
                  deadline_passed ? kDeadlineExceeded : kCallerWentAway);
 }
 

@@ -186,6 +186,8 @@ class JobService {
   WebhookOutbox& webhooks();
 
   JobStats Stats() const;
+  // Asks the store and the file system.
+  StorageStats StorageNow() const;
   // What the principal uses and how much it may; an empty one is everybody, on a server that does
   // not authenticate its callers. A principal that has never used anything uses nothing.
   absl::StatusOr<wan::v1::Usage> UsageOf(const std::string& principal) const;
@@ -209,6 +211,8 @@ class JobService {
   struct Parts;
   explicit JobService(std::unique_ptr<Parts> parts);
 
+  absl::StatusOr<Created> CreateOrJoin(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
+                                       const std::string& owner);
   absl::StatusOr<Created> CreateNew(const wan::v1::GenerationRequest& request,
                                     const std::string& digest, bool tied_to_caller,
                                     const std::string& owner);
@@ -217,6 +221,8 @@ class JobService {
   absl::StatusOr<std::optional<StoredJob>> FindExisting(const wan::v1::GenerationRequest& request,
                                                         const std::string& digest,
                                                         const std::string& owner) const;
+  absl::StatusOr<wan::v1::SubmitBatchResponse> AcceptBatch(const wan::v1::SubmitBatchRequest& batch,
+                                                           const std::string& owner);
   struct Planned {
     GenerationPlan plan;
     std::shared_ptr<const std::string> image;  // null: text to video

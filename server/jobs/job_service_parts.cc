@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/conversion/names.h"
 #include "server/jobs/engine_call.h"
@@ -15,6 +16,7 @@ namespace wan::server {
 namespace {
 
 constexpr char kDatabaseFile[] = "jobs.db";
+constexpr char kRatesFile[] = "stage_rates";
 constexpr char kDigestsFile[] = "model_digests";
 
 const Quotas& Unlimited() {
@@ -36,7 +38,7 @@ std::vector<StateListener*> With(std::vector<StateListener*> listeners, StateLis
 
 JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
     : disk(options.disk_reserve_bytes, FreeBytesOf(options)),
-      listeners(With(options.listeners, disk)),
+      listeners(With(With(options.listeners, queue_estimates), disk)),
       webhook_problem(options.webhook_problem),
       engine(engine_in),
       clock(clock_in),
@@ -45,7 +47,12 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
             [this, file = options.data_dir / kDatabaseFile] {
               return OpenSqliteJobStoreForReading(
                   file, [this](const absl::Status& problem) { Tell(problem); });
-            }),
+            },
+            {&clock_in,
+             [this](std::string_view operation, absl::Duration taken) {
+               for (StateListener* listener : listeners) listener->OnStoreWrite(operation, taken);
+             }}),
+      database(options.data_dir / kDatabaseFile),
       artifacts(options.data_dir),
       savepoints(options.data_dir),
       digests(options.data_dir / kDigestsFile,
@@ -87,8 +94,13 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
                  .on_problem = [this](const absl::Status& problem) { Tell(problem); }}),
       callers(
           clock, options.caller_grace,
-          [this](const std::string& job) { EndJob(job, StopCause::kCancelled, kCallerWentAway); }),
-      drainer({table, models, *log, clock, listeners}) {}
+          [this](const std::string& job) { EndJob(job, StopCause::kCallerGone, kCallerWentAway); }),
+      drainer({table, models, *log, clock, listeners}) {
+  const DeviceDescription device = engine.Device();
+  queue_estimates.Start({&engine, &store, &table, &estimator, &executor,
+                         options.data_dir / kRatesFile,
+                         absl::StrCat(device.device, " ", device.name, " ", device.dtype)});
+}
 
 JobService::Parts::~Parts() {
   storage.Stop();
@@ -126,6 +138,23 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobService::Parts::OpenStore(
   return OpenSqliteJobStore(file, [this](const absl::Status& problem) { Tell(problem); });
 }
 
+StorageStats JobService::Parts::StorageNow() {
+  StorageStats stats;
+  const auto totals = store.TotalsOfEnded(std::nullopt);
+  if (totals.ok()) {
+    stats.artifact_bytes = 0;
+    for (const auto& [state, of_state] : *totals) {
+      *stats.artifact_bytes += static_cast<uint64_t>(of_state.file_bytes);
+    }
+  }
+  for (const char* const suffix : {"", "-wal"}) {
+    std::error_code missing;  // a file that is not there has no bytes
+    const uintmax_t bytes = std::filesystem::file_size(database.string() + suffix, missing);
+    if (!missing) stats.database_bytes += bytes;
+  }
+  return stats;
+}
+
 absl::Status JobService::Parts::Recover() {
   absl::Status removed = artifacts.RemoveLeftovers(
       [&](const std::string& job) { return ended_jobs.KeptFilesOf(job); });
@@ -134,6 +163,9 @@ absl::Status JobService::Parts::Recover() {
     // Now the table has every job that may go on, and none that the recovery ended.
     removed.Update(savepoints.RemoveLeftovers(
         [&](const std::string& job) { return table.Find(job).has_value(); }));
+  }
+  for (const wan::v1::Model& model : models.List()) {
+    if (model.state() == wan::v1::MODEL_STATE_READY) queue_estimates.OnModelState(model);
   }
   if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
   recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;

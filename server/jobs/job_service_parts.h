@@ -21,6 +21,7 @@
 #include "server/jobs/job_service.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/model_registry.h"
+#include "server/jobs/queue_estimates.h"
 #include "server/jobs/request_identity.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
@@ -57,23 +58,32 @@ struct JobService::Parts {
 
   // Takes over what an earlier process left. The store must be open.
   absl::Status Recover();
+  // What the data folder holds now.
+  StorageStats StorageNow();
   // Returns OK if a job could write its row, events and artifacts now.
   absl::Status ProbeStorage();
 
   void Tell(const absl::Status& problem) {
     for (StateListener* listener : listeners) listener->OnProblem(problem);
   }
+  // Of a call that asked for so many jobs.
+  void TellIfRejected(const absl::Status& status, int jobs) {
+    if (status.ok()) return;
+    for (StateListener* listener : listeners) listener->OnJobsRejected(status, jobs);
+  }
   void ReportIfStorage(const absl::Status& problem) {
     if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
   }
 
   DiskReserve disk;
+  QueueEstimates queue_estimates;  // told by the models and the log, also while they go
   const std::vector<StateListener*> listeners;
   const std::function<std::string(std::string_view)> webhook_problem;
   Engine& engine;
   Clock& clock;
   const Quotas& quotas;
   ReopeningJobStore store;
+  const std::filesystem::path database;
   const ArtifactStore artifacts;
   const SavepointStore savepoints;
   FileDigests digests;

@@ -19,6 +19,12 @@ struct JobStats {
   // The estimated seconds that the waiting jobs will run, by model. Jobs without an estimate are
   // left out.
   std::map<std::string, double> queued_seconds;
+  // The number of those that are left out.
+  std::map<std::string, int> unestimated;
+  // The estimated seconds until the running job ends: half of such jobs, and nine of ten, take no
+  // longer. Nothing while no job runs or that is unknown.
+  std::optional<double> running_left_p50;
+  std::optional<double> running_left_p90;
   int queued_total = 0;
   int running_total = 0;
   int queue_capacity = 0;
@@ -30,8 +36,17 @@ struct JobStats {
   bool storage_writable = true;
   // Of the disk of the data folder; nothing while that is not known.
   std::optional<uint64_t> disk_free_bytes;
+  // Callers that follow a job's events.
+  int job_watchers = 0;
   // What the accepted jobs still need of it, and what disk_reserve keeps free.
   uint64_t disk_reserved_bytes = 0;
+};
+
+// What the data folder holds.
+struct StorageStats {
+  std::optional<uint64_t>
+      artifact_bytes;           // files of ended jobs; nothing if the store cannot be read
+  uint64_t database_bytes = 0;  // the job database and its write-ahead log
 };
 
 }  // namespace wan::server

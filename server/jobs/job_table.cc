@@ -238,15 +238,12 @@ wan::v1::JobState JobTable::End(const std::string& job,
     *event.mutable_completed()->mutable_artifacts() = row.artifacts();
     const absl::Duration taken = steady_.Now() - live.began;
     event.mutable_completed()->set_seconds(absl::ToDoubleSeconds(taken));
-    if (live.estimate.has_value()) {
-      parts_.estimator.ObserveJob(absl::ToDoubleSeconds(*live.estimate - live.head_start),
-                                  absl::ToDoubleSeconds(taken));
-    }
+    LearnFrom(live, taken);
     Finish(live, wan::v1::JOB_STATE_COMPLETED, absl::OkStatus(), std::move(event));
   } else if (live.requeue.has_value() && live.stored.tied_to_caller && !live.preempted) {
-    FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
+    FinishCancelled(live, StopCause::kCallerGone, kCallerLostInStop);
   } else if (live.requeue.has_value()) {
-    Requeue(live, *live.requeue);
+    RequeueAsAsked(live);
   } else {
     wan::v1::Event event = NewEvent(row.attempt());
     *event.mutable_failed()->mutable_status() = ToProto(result.status());
@@ -263,7 +260,7 @@ wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view rea
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
   } else if (live.stored.tied_to_caller) {
-    FinishCancelled(live, StopCause::kCancelled, reason);
+    FinishCancelled(live, StopCause::kCallerGone, reason);
   } else {
     RequeueLost(live, reason);
   }
@@ -279,9 +276,9 @@ wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view re
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
   } else if (live.requeue.has_value() && live.stored.tied_to_caller && !live.preempted) {
-    FinishCancelled(live, StopCause::kCancelled, kCallerLostInStop);
+    FinishCancelled(live, StopCause::kCallerGone, kCallerLostInStop);
   } else {
-    Requeue(live, reason);
+    Requeue(live, RequeueCause::kStorage, reason);
   }
   return live.stored.job.state();
 }
@@ -336,9 +333,11 @@ JobStats JobTable::Stats() const {
   stats.jobs_by_state[wan::v1::JOB_STATE_RUNNING] = stats.running_total;
   for (const auto& [model, sum] : queue_.models()) {
     stats.queued[model] = sum.jobs;
+    stats.unestimated[model] = sum.unknown;
     if (sum.unknown == sum.jobs) continue;
     stats.queued_seconds[model] = absl::ToDoubleSeconds(sum.estimate);
   }
+  AddTimeLeft(stats);
   stats.most_entries_at_once = most_entries_at_once_;
   return stats;
 }
@@ -483,14 +482,20 @@ void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate, int reach)
 void JobTable::RequeueLost(LiveJob& live, std::string_view reason) {
   wan::v1::Job& job = live.stored.job;
   if (HasOpenAttempt(job)) LoseAttempt(job, live.trace, parts_.steps_kept(job.name()));
-  if (LostWithoutProgress(job) < parts_.max_attempts) return Requeue(live, reason);
+  if (LostWithoutProgress(job) < parts_.max_attempts) {
+    return Requeue(live, RequeueCause::kLost, reason);
+  }
   const absl::Status error = AttemptsExhaustedError(job);
   wan::v1::Event event = NewEvent(job.attempt());
   *event.mutable_failed()->mutable_status() = ToProto(error);
   Finish(live, wan::v1::JOB_STATE_FAILED, error, std::move(event));
 }
 
-void JobTable::Requeue(LiveJob& live, std::string_view reason) {
+void JobTable::RequeueAsAsked(LiveJob& live) {
+  Requeue(live, live.preempted ? RequeueCause::kPreempted : RequeueCause::kStopped, *live.requeue);
+}
+
+void JobTable::Requeue(LiveJob& live, RequeueCause cause, std::string_view reason) {
   wan::v1::Job& job = live.stored.job;
   wan::v1::Event requeued = NewEvent(job.attempt());
   requeued.mutable_requeued()->set_reason(std::string(reason));
@@ -498,6 +503,7 @@ void JobTable::Requeue(LiveJob& live, std::string_view reason) {
   live.queued_instant = steady_.Now();
   wan::v1::Event queued = Enqueue(live);
   SetState(live, wan::v1::JOB_STATE_QUEUED);
+  for (StateListener* listener : parts_.listeners) listener->OnJobRequeued(job, cause);
   JobChange change{job.name(), job, {}, std::nullopt};
   change.events.push_back(std::move(requeued));
   change.events.push_back(std::move(queued));
@@ -512,6 +518,9 @@ void JobTable::FinishCancelled(LiveJob& live, StopCause cause, std::string_view 
                                                               : absl::StatusCode::kCancelled;
   Finish(live, wan::v1::JOB_STATE_CANCELLED,
          absl::Status(code, absl::string_view(reason.data(), reason.size())), std::move(event));
+  for (StateListener* listener : parts_.listeners) {
+    listener->OnJobCancelled(live.stored.job, cause);
+  }
 }
 
 void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status& error,

@@ -48,14 +48,12 @@ struct Attempt {
   std::shared_ptr<ReportSink> report;
 };
 
-// Why a job is stopped from outside.
+// A job that is to be accepted.
 struct NewJob {
   StoredJob stored;
   std::shared_ptr<const std::string> image;  // null: none
   std::shared_ptr<const PlannedWork> work;
 };
-
-enum class StopCause { kCancelled, kDeadline };
 
 // Thread-safe. A change of state and its event are stored in one transaction. Unless its comment
 // says otherwise, a call returns before its change is on disk; EventLog::Flush waits for that.
@@ -101,6 +99,12 @@ class JobTable {
   // request may change. A queued job takes its new place at once.
   std::optional<wan::v1::Job> Update(
       const std::string& job, const std::function<void(wan::v1::GenerationRequest&)>& change);
+
+  // Removes and returns at most `limit` of the model's jobs that were taken over from an earlier
+  // process and whose work is not known. Plan them, and call SetWork.
+  std::vector<wan::v1::Job> TakeUnplanned(const std::string& model, size_t limit);
+  // From now on the job counts in estimates. Does nothing if it has ended.
+  void SetWork(const std::string& job, std::shared_ptr<const PlannedWork> work);
 
   // When a job of this owner and priority would start, if it was accepted now.
   struct Outlook {
@@ -226,6 +230,8 @@ class JobTable {
   // OK if the owner's quota has room for the jobs.
   absl::Status CheckQuota(const std::vector<NewJob>& jobs) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When the running job will end, for the statistics; both are unset while that is unknown.
+  void AddTimeLeft(JobStats& stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The time until the end of the running job; nothing while that is unknown.
   std::optional<absl::Duration> TimeLeft(const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -248,7 +254,12 @@ class JobTable {
   // Requeues a job that lost its attempt, or ends it if it may lose no more.
   void RequeueLost(LiveJob& live, std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts a RUNNING job back into the queue.
-  void Requeue(LiveJob& live, std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Requeue(LiveJob& live, RequeueCause cause, std::string_view reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Puts a running job that was asked to go back into the queue there.
+  void RequeueAsAsked(LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The job has completed: learns from how long it took.
+  void LearnFrom(const LiveJob& live, absl::Duration taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishCancelled(LiveJob& live, StopCause cause, std::string_view reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a job with its last event.
@@ -283,6 +294,8 @@ class JobTable {
   uint64_t next_age_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // jobs that were added or removed
   std::string running_ ABSL_GUARDED_BY(mutex_);   // empty: none
+  // What TakeUnplanned returns, by model.
+  std::map<std::string, std::vector<std::string>> unplanned_ ABSL_GUARDED_BY(mutex_);
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // OK: jobs are accepted and begun
   std::map<wan::v1::JobState, int64_t> ended_ ABSL_GUARDED_BY(mutex_);
 };

@@ -85,6 +85,25 @@ void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before
   job.set_eta_p90_seconds(absl::ToDoubleSeconds(p90));
 }
 
+void JobTable::AddTimeLeft(JobStats& stats) const {
+  if (running_.empty()) return;
+  wan::v1::Job job = live_.at(running_).stored.job;
+  AddEta(live_.at(running_), std::nullopt, job);
+  if (!job.has_eta_seconds()) return;
+  stats.running_left_p50 = job.eta_seconds();
+  stats.running_left_p90 = job.eta_p90_seconds();
+}
+
+void JobTable::LearnFrom(const LiveJob& live, absl::Duration taken) {
+  if (!live.estimate.has_value()) return;
+  const absl::Duration estimate = *live.estimate - live.head_start;
+  const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
+  for (StateListener* listener : parts_.listeners) {
+    listener->OnEstimateMet(live.stored.job, {taken, estimate * spread.p50, estimate * spread.p90});
+  }
+  parts_.estimator.ObserveJob(absl::ToDoubleSeconds(estimate), absl::ToDoubleSeconds(taken));
+}
+
 std::optional<RunningOutlook> JobTable::Running() const {
   const Lock lock(*this);
   if (running_.empty()) return std::nullopt;

@@ -67,15 +67,39 @@ void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace, absl::Duration s
     listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
   }
   if (live.stored.tied_to_caller) {
-    FinishCancelled(live, StopCause::kCancelled, kCallerLostInRestart);
+    FinishCancelled(live, StopCause::kCallerGone, kCallerLostInRestart);
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
     RequeueLost(live, kRestarted);
   } else {
     Enqueue(live);  // its position has not changed, so it needs no event
   }
+  if (!IsFinal(job.state())) unplanned_[job.request().model()].push_back(name);
   if (!IsFinal(job.state()) && job.request().has_deadline()) {
     parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
   }
+}
+
+std::vector<wan::v1::Job> JobTable::TakeUnplanned(const std::string& model, size_t limit) {
+  std::vector<wan::v1::Job> jobs;
+  const Lock lock(*this);
+  std::vector<std::string>& names = unplanned_[model];
+  for (; !names.empty() && jobs.size() < limit; names.pop_back()) {
+    const auto live = live_.find(names.back());
+    if (live == live_.end() || IsFinal(live->second.stored.job.state())) continue;
+    jobs.push_back(live->second.stored.job);
+  }
+  return jobs;
+}
+
+void JobTable::SetWork(const std::string& job, std::shared_ptr<const PlannedWork> work) {
+  const Lock lock(*this);
+  LiveJob* const live = FindLive(job);
+  if (live == nullptr || IsFinal(live->stored.job.state())) return;
+  live->work = std::move(work);
+  if (live->stored.job.state() != wan::v1::JOB_STATE_QUEUED) return;
+  queue_.Remove(job);
+  Enqueue(*live);  // at the same place; its position has not changed, so it needs no event
+  account_.Estimate(job, Estimate(live->stored.job.request().model(), live->work.get()));
 }
 
 AttemptTrace JobTable::StoredTrace(const wan::v1::Job& job) const {

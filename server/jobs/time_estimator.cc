@@ -1,8 +1,14 @@
 #include "server/jobs/time_estimator.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 namespace wan::server {
 namespace {
@@ -15,6 +21,19 @@ constexpr size_t kFewestRatios = 9;
 
 void Blend(std::optional<double>& rate, double value) {
   rate = rate.has_value() ? kNewest * value + (1 - kNewest) * *rate : value;
+}
+
+// The inverse of NameOf(StageKind), for the stages of a job.
+std::optional<StageKind> ParseStageKind(std::string_view name) {
+  constexpr std::array kKinds = {StageKind::kTi2vPreprocess, StageKind::kT2vPreprocess,
+                                 StageKind::kI2vPreprocess,  StageKind::kT5Encoding,
+                                 StageKind::kVaeEncoding,    StageKind::kStepLoading,
+                                 StageKind::kLoraMerging,    StageKind::kStepInference,
+                                 StageKind::kVaeDecoding,    StageKind::kVideoEncoding};
+  for (const StageKind kind : kKinds) {
+    if (NameOf(kind) == name) return kind;
+  }
+  return std::nullopt;
 }
 
 // Whether the time of a stage depends on its operations.
@@ -74,6 +93,42 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
     if (found != of_model.end()) seconds += by_stage * *rates.per_stage;
   }
   return seconds;
+}
+
+std::string TimeEstimator::Learned() const {
+  absl::MutexLock lock(&mutex_);
+  std::string lines;
+  for (const auto& [model, of_model] : rates_) {
+    for (const auto& [kind, rates] : of_model) {
+      // -1 stands for a rate that is not known. The model's name comes last: it may have spaces.
+      absl::StrAppend(&lines, std::string(NameOf(kind)), " ",
+                      absl::StrFormat("%.9g %.9g ", rates.per_operation.value_or(-1),
+                                      rates.per_stage.value_or(-1)),
+                      model, "\n");
+    }
+  }
+  return lines;
+}
+
+void TimeEstimator::TakeOver(std::string_view text) {
+  const std::string lines(text);
+  absl::MutexLock lock(&mutex_);
+  for (const absl::string_view line : absl::StrSplit(lines, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, absl::MaxSplits(' ', 3));
+    Rates rates;
+    double per_operation = 0;
+    double per_stage = 0;
+    if (words.size() != 4 || words[3].empty() || !absl::SimpleAtod(words[1], &per_operation) ||
+        !absl::SimpleAtod(words[2], &per_stage) || !(per_operation >= -1) || !(per_stage >= 0)) {
+      continue;
+    }
+    // "Step_Inference" is a kind's name; of a step it has a number.
+    const std::optional<StageKind> kind = ParseStageKind(words[0]);
+    if (!kind.has_value()) continue;
+    if (per_operation >= 0) rates.per_operation = per_operation;
+    rates.per_stage = per_stage;
+    rates_[words[3]].try_emplace(*kind, rates);
+  }
 }
 
 void TimeEstimator::ObserveJob(double estimated, double actual) {

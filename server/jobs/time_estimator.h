@@ -49,6 +49,11 @@ class TimeEstimator {
   // was never observed is taken to be as fast, per operation, as a denoising step.
   std::optional<double> Seconds(std::string_view model, const PlannedWork& work) const;
 
+  // What has been learned, as lines of text, and the taking over of such lines, of which those that
+  // are damaged or about something that was observed since are left out.
+  std::string Learned() const;
+  void TakeOver(std::string_view rates);
+
   // Call when a job has completed: what Seconds said when it started, and its wall time.
   void ObserveJob(double estimated, double actual);
 

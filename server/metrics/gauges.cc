@@ -1,7 +1,5 @@
 #include "server/metrics/gauges.h"
 
-#include <prometheus/metric_family.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,6 +7,8 @@
 #include <utility>
 
 #include "server/conversion/names.h"
+#include "server/metrics/families.h"
+#include "server/metrics/process_metrics.h"
 #include "wan/v1/model_management.pb.h"
 
 namespace wan::server {
@@ -19,71 +19,61 @@ using prometheus::MetricFamily;
 
 constexpr char kCpu[] = "cpu";
 
-// Builds one family of gauges.
-class Gauge {
- public:
-  Gauge(std::string name, std::string help) {
-    family_.name = std::move(name);
-    family_.help = std::move(help);
-    family_.type = prometheus::MetricType::Gauge;
-  }
+void AddOne(const char* name, double value, std::vector<MetricFamily>& families) {
+  ScrapedFamily family(name);
+  family.Add({}, value);
+  family.MoveTo(families);
+}
 
-  void Add(std::vector<ClientMetric::Label> labels, double value) {
-    ClientMetric metric;
-    metric.label = std::move(labels);
-    metric.gauge.value = value;
-    family_.metric.push_back(std::move(metric));
+void AddReasons(const char* name, const std::map<std::string, int64_t>& by_reason,
+                std::vector<MetricFamily>& families) {
+  ScrapedFamily family(name);
+  for (const auto& [reason, count] : by_reason) {
+    family.Add({{"reason", reason}}, static_cast<double>(count));
   }
+  family.MoveTo(families);
+}
 
-  void MoveTo(std::vector<MetricFamily>& families) {
-    if (!family_.metric.empty()) families.push_back(std::move(family_));
+void AddServer(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
+  const JobStats& jobs = snapshot.jobs;
+  ScrapedFamily states("wan_jobs");
+  states.Add({{"state", "queued"}}, jobs.queued_total);
+  states.Add({{"state", "running"}}, jobs.running_total);
+  states.MoveTo(families);
+  AddOne("wan_queue_capacity", jobs.queue_capacity, families);
+  AddOne("wan_storage_writable", jobs.storage_writable ? 1 : 0, families);
+  AddOne("wan_draining", jobs.draining ? 1 : 0, families);
+  AddOne("wan_job_watchers", jobs.job_watchers, families);
+  if (jobs.disk_free_bytes.has_value()) {
+    AddOne("wan_disk_free_bytes", static_cast<double>(*jobs.disk_free_bytes), families);
   }
-
- private:
-  MetricFamily family_;
-};
+  AddOne("wan_disk_reserved_bytes", static_cast<double>(jobs.disk_reserved_bytes), families);
+  if (snapshot.storage.artifact_bytes.has_value()) {
+    AddOne("wan_artifact_bytes", static_cast<double>(*snapshot.storage.artifact_bytes), families);
+  }
+  AddOne("wan_database_bytes", static_cast<double>(snapshot.storage.database_bytes), families);
+}
 
 void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
-  Gauge jobs("wan_jobs", "Jobs that wait (queued) or run (running) now.");
-  jobs.Add({{"state", "queued"}}, snapshot.jobs.queued_total);
-  jobs.Add({{"state", "running"}}, snapshot.jobs.running_total);
-  jobs.MoveTo(families);
-
-  Gauge capacity("wan_queue_capacity", "Most jobs that may wait.");
-  capacity.Add({}, snapshot.jobs.queue_capacity);
-  capacity.MoveTo(families);
-
-  Gauge storage("wan_storage_writable",
-                "1 if the data folder takes writes; at 0 no job is accepted or begun.");
-  storage.Add({}, snapshot.jobs.storage_writable ? 1 : 0);
-  storage.MoveTo(families);
-
-  Gauge draining("wan_draining",
-                 "1 if the server is being drained or stopped: no job is accepted or begun.");
-  draining.Add({}, snapshot.jobs.draining ? 1 : 0);
-  draining.MoveTo(families);
-  Gauge free("wan_disk_free_bytes", "Free bytes of the data folder's disk.");
-  if (snapshot.jobs.disk_free_bytes.has_value()) {
-    free.Add({}, static_cast<double>(*snapshot.jobs.disk_free_bytes));
-  }
-  free.MoveTo(families);
-  Gauge reserved("wan_disk_reserved_bytes",
-                 "Bytes that must be free for the accepted jobs and disk_reserve.");
-  reserved.Add({}, static_cast<double>(snapshot.jobs.disk_reserved_bytes));
-  reserved.MoveTo(families);
-
   // Every known model has a length, even if it is 0. Jobs of an earlier process may also wait for a
   // model that is no longer known.
   std::map<std::string, int> lengths = snapshot.jobs.queued;
   for (const wan::v1::Model& model : snapshot.models) {
     lengths.try_emplace(std::string(BareModelName(model.name())), 0);
   }
-  Gauge length("wan_queue_length", "Jobs that wait, by model.");
-  Gauge seconds("wan_queued_seconds",
-                "Estimated seconds of execution that wait, by model; absent while the jobs that "
-                "wait cannot be estimated.");
+  ScrapedFamily length("wan_queue_length");
+  ScrapedFamily oldest("wan_queue_oldest_seconds");
+  ScrapedFamily seconds("wan_queued_seconds");
+  ScrapedFamily unestimated("wan_queue_unestimated");
+  const auto value_or_zero = [](const auto& values, const std::string& model) {
+    const auto found = values.find(model);
+    return found == values.end() ? decltype(found->second){} : found->second;
+  };
   for (const auto& [model, count] : lengths) {
     length.Add({{"model", model}}, count);
+    oldest.Add({{"model", model}},
+               absl::ToDoubleSeconds(value_or_zero(snapshot.oldest_queued, model)));
+    unestimated.Add({{"model", model}}, value_or_zero(snapshot.jobs.unestimated, model));
     const auto estimate = snapshot.jobs.queued_seconds.find(model);
     if (estimate != snapshot.jobs.queued_seconds.end()) {
       seconds.Add({{"model", model}}, estimate->second);
@@ -92,63 +82,64 @@ void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famili
     }
   }
   length.MoveTo(families);
+  oldest.MoveTo(families);
   seconds.MoveTo(families);
+  unestimated.MoveTo(families);
 }
 
-MetricFamily Counter(std::string name, std::string help,
-                     const std::map<std::string, int64_t>& by_reason) {
-  MetricFamily family;
-  family.name = std::move(name);
-  family.help = std::move(help);
-  family.type = prometheus::MetricType::Counter;
-  for (const auto& [reason, count] : by_reason) {
-    ClientMetric metric;
-    metric.label = {{"reason", reason}};
-    metric.counter.value = static_cast<double>(count);
-    family.metric.push_back(std::move(metric));
-  }
-  return family;
+void AddInFlight(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
+  if (!snapshot.in_flight.has_value()) return;
+  const InFlight& running = *snapshot.in_flight;
+  const auto add = [&](const char* name, double value) {
+    ScrapedFamily family(name);
+    family.Add({{"model", running.model}}, value);
+    family.MoveTo(families);
+  };
+  add("wan_inflight_step", running.step);
+  add("wan_inflight_steps", running.steps);
+  add("wan_inflight_elapsed_seconds", absl::ToDoubleSeconds(running.elapsed));
+  add("wan_inflight_since_step_seconds", absl::ToDoubleSeconds(running.since_step));
+  ScrapedFamily stage("wan_inflight_stage_seconds");
+  stage.Add({{"model", running.model}, {"stage", running.stage}},
+            absl::ToDoubleSeconds(running.in_stage));
+  stage.MoveTo(families);
+  ScrapedFamily remaining("wan_inflight_remaining_seconds");
+  const auto add_estimate = [&](const char* estimate, const std::optional<double>& left) {
+    if (!left.has_value()) return;
+    remaining.Add({{"model", running.model}, {"estimate", estimate}}, *left);
+  };
+  add_estimate("p50", snapshot.jobs.running_left_p50);
+  add_estimate("p90", snapshot.jobs.running_left_p90);
+  remaining.MoveTo(families);
 }
 
 void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
   const struct {
     const char* name;
-    const char* help;
     int64_t value;
     bool known;
   } gauges[] = {
-      {"wan_grpc_connections", "Open connections of the gRPC port.", wire.connections, true},
-      {"wan_grpc_connections_limit", "Most open connections of the gRPC port.",
-       wire.connections_limit, true},
-      {"wan_grpc_request_bytes", "Bytes of requests that the server reads or works on.",
-       wire.request_bytes, true},
-      {"wan_grpc_request_bytes_limit", "Most bytes of requests that the server reads or works on.",
-       wire.request_bytes_limit, true},
-      {"wan_grpc_streams", "Open streams of every kind.", wire.streams, true},
-      {"wan_grpc_streams_limit", "Most open streams.", wire.streams_limit, true},
-      {"wan_grpc_downloads", "Open downloads.", wire.downloads, true},
-      {"wan_grpc_downloads_limit", "Most open downloads.", wire.downloads_limit, true},
-      {"wan_process_descriptors", "Open file descriptors of the process.", wire.descriptors,
-       wire.descriptors > 0},
-      {"wan_process_descriptors_limit", "Most open file descriptors of the process.",
-       wire.descriptors_limit, wire.descriptors_limit > 0},
+      {"wan_grpc_connections", wire.connections, true},
+      {"wan_grpc_connections_limit", wire.connections_limit, true},
+      {"wan_grpc_request_bytes", wire.request_bytes, true},
+      {"wan_grpc_request_bytes_limit", wire.request_bytes_limit, true},
+      {"wan_grpc_streams", wire.streams, true},
+      {"wan_grpc_streams_limit", wire.streams_limit, true},
+      {"wan_grpc_downloads", wire.downloads, true},
+      {"wan_grpc_downloads_limit", wire.downloads_limit, true},
+      {"wan_process_descriptors", wire.descriptors, wire.descriptors > 0},
+      {"wan_process_descriptors_limit", wire.descriptors_limit, wire.descriptors_limit > 0},
   };
   for (const auto& row : gauges) {
-    Gauge gauge(row.name, row.help);
-    if (row.known) gauge.Add({}, static_cast<double>(row.value));
-    gauge.MoveTo(families);
+    if (row.known) AddOne(row.name, static_cast<double>(row.value), families);
   }
-  families.push_back(Counter("wan_grpc_refused_connections_total",
-                             "Connections that were closed at once, by reason.",
-                             wire.refused_connections));
-  families.push_back(Counter("wan_grpc_refused_calls_total",
-                             "Calls that were refused because the server was too busy, by reason.",
-                             wire.refused_calls));
+  AddReasons("wan_grpc_refused_connections_total", wire.refused_connections, families);
+  AddReasons("wan_grpc_refused_calls_total", wire.refused_calls, families);
 }
 
 void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
-  Gauge ready("wan_model_ready", "1 if the model is resident and warm, else 0.");
-  Gauge memory("wan_component_memory_bytes", "Bytes of a resident component's weights.");
+  ScrapedFamily ready("wan_model_ready");
+  ScrapedFamily memory("wan_component_memory_bytes");
   for (const wan::v1::Model& model : snapshot.models) {
     const std::string name(BareModelName(model.name()));
     ready.Add({{"model", name}}, model.state() == wan::v1::MODEL_STATE_READY ? 1 : 0);
@@ -165,7 +156,6 @@ void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
 template <typename Figure>
 struct DeviceGauge {
   const char* name;
-  const char* help;
   std::optional<Figure> DeviceSample::*figure;
   double scale = 1;  // to base units
 };
@@ -173,40 +163,54 @@ struct DeviceGauge {
 constexpr double kMega = 1e6;
 
 const DeviceGauge<double> kGpuRates[] = {
-    {"wan_gpu_sm_activity_percent", "SM activity of the GPU, 0 to 100.",
-     &DeviceSample::sm_activity_percent},
-    {"wan_gpu_power_watts", "Power that the GPU draws.", &DeviceSample::power_watts},
-    {"wan_gpu_temperature_celsius", "Temperature of the GPU.", &DeviceSample::temperature_celsius},
-    {"wan_gpu_sm_clock_hertz", "Clock of the GPU's multiprocessors.", &DeviceSample::sm_clock_mhz,
-     kMega},
-    {"wan_gpu_memory_clock_hertz", "Clock of the GPU's memory.", &DeviceSample::memory_clock_mhz,
-     kMega},
+    {"wan_gpu_sm_activity_percent", &DeviceSample::sm_activity_percent},
+    {"wan_gpu_sm_occupancy_percent", &DeviceSample::sm_occupancy_percent},
+    {"wan_gpu_tensor_activity_percent", &DeviceSample::tensor_activity_percent},
+    {"wan_gpu_dram_bandwidth_percent", &DeviceSample::dram_bandwidth_percent},
+    {"wan_gpu_busy_seconds_total", &DeviceSample::sm_active_seconds},
+    {"wan_gpu_energy_joules_total", &DeviceSample::energy_joules},
+    {"wan_gpu_power_watts", &DeviceSample::power_watts},
+    {"wan_gpu_temperature_celsius", &DeviceSample::temperature_celsius},
+    {"wan_gpu_sm_clock_hertz", &DeviceSample::sm_clock_mhz, kMega},
+    {"wan_gpu_memory_clock_hertz", &DeviceSample::memory_clock_mhz, kMega},
 };
 
+const DeviceGauge<int> kGpuNumbers[] = {{"wan_gpu_processes", &DeviceSample::processes}};
+
 const DeviceGauge<uint64_t> kGpuBytes[] = {
-    {"wan_gpu_memory_used_bytes", "Memory in use on the GPU, by all processes.",
-     &DeviceSample::memory_used_bytes},
-    {"wan_gpu_memory_total_bytes", "Memory of the GPU.", &DeviceSample::memory_total_bytes},
-    {"wan_gpu_allocator_bytes", "Memory that the engine's allocator holds on the GPU.",
-     &DeviceSample::allocator_bytes},
+    {"wan_gpu_memory_used_bytes", &DeviceSample::memory_used_bytes},
+    {"wan_gpu_memory_total_bytes", &DeviceSample::memory_total_bytes},
+    {"wan_gpu_allocator_bytes", &DeviceSample::allocator_bytes},
 };
 
 const DeviceGauge<double> kHostRates[] = {
-    {"wan_cpu_percent", "Mean use of all CPU cores of the machine, 0 to 100.",
-     &DeviceSample::cpu_percent},
-    {"wan_process_cpu_percent", "The part of wan_cpu_percent that the server used, 0 to 100.",
-     &DeviceSample::process_cpu_percent},
+    {"wan_cpu_percent", &DeviceSample::cpu_percent},
+    {"wan_process_cpu_percent", &DeviceSample::process_cpu_percent},
 };
 
 const DeviceGauge<uint64_t> kHostBytes[] = {
-    {"wan_system_memory_used_bytes", "Memory in use on the machine.",
-     &DeviceSample::memory_used_bytes},
-    {"wan_system_memory_total_bytes", "Memory of the machine.", &DeviceSample::memory_total_bytes},
-    {"wan_process_memory_bytes", "Resident memory of the server.",
-     &DeviceSample::process_memory_bytes},
-    {"wan_process_memory_peak_bytes", "Peak resident memory of the server since its start.",
-     &DeviceSample::process_memory_peak_bytes},
+    {"wan_system_memory_used_bytes", &DeviceSample::memory_used_bytes},
+    {"wan_system_memory_total_bytes", &DeviceSample::memory_total_bytes},
+    {"wan_process_memory_bytes", &DeviceSample::process_memory_bytes},
+    {"wan_process_memory_peak_bytes", &DeviceSample::process_memory_peak_bytes},
 };
+
+// As DCGM's exporter names the card, so that the metrics of both can be joined.
+std::vector<ClientMetric::Label> LabelsOf(const DeviceSample& gpu) {
+  return {{"device", gpu.device}, {"name", gpu.name}, {"UUID", gpu.uuid}};
+}
+
+void AddThrottling(const std::vector<DeviceSample>& samples, std::vector<MetricFamily>& families) {
+  ScrapedFamily throttled("wan_gpu_throttled_seconds_total");
+  for (const DeviceSample& gpu : samples) {
+    for (const auto& [reason, seconds] : gpu.throttled_seconds_by_reason) {
+      std::vector<ClientMetric::Label> labels = LabelsOf(gpu);
+      labels.push_back({"reason", reason});
+      throttled.Add(std::move(labels), seconds);
+    }
+  }
+  throttled.MoveTo(families);
+}
 
 enum class Devices { kGpus, kHost };
 
@@ -214,13 +218,13 @@ template <typename Table>
 void AddDevices(const std::vector<DeviceSample>& samples, Devices which, const Table& table,
                 std::vector<MetricFamily>& families) {
   for (const auto& row : table) {
-    Gauge gauge(row.name, row.help);
+    ScrapedFamily gauge(row.name);
     for (const DeviceSample& sample : samples) {
       const bool gpu = sample.device != kCpu;
       const auto& figure = sample.*row.figure;
       if (gpu != (which == Devices::kGpus) || !figure.has_value()) continue;
       std::vector<ClientMetric::Label> labels;
-      if (gpu) labels = {{"device", sample.device}, {"name", sample.name}};
+      if (gpu) labels = LabelsOf(sample);
       gauge.Add(std::move(labels), static_cast<double>(*figure) * row.scale);
     }
     gauge.MoveTo(families);
@@ -231,13 +235,18 @@ void AddDevices(const std::vector<DeviceSample>& samples, Devices which, const T
 
 std::vector<MetricFamily> GaugesOf(const MetricsSnapshot& snapshot) {
   std::vector<MetricFamily> families;
+  AddServer(snapshot, families);
   AddQueue(snapshot, families);
+  AddInFlight(snapshot, families);
   AddWire(snapshot.wire, families);
   AddModels(snapshot, families);
   AddDevices(snapshot.devices, Devices::kGpus, kGpuRates, families);
   AddDevices(snapshot.devices, Devices::kGpus, kGpuBytes, families);
+  AddDevices(snapshot.devices, Devices::kGpus, kGpuNumbers, families);
+  AddThrottling(snapshot.devices, families);
   AddDevices(snapshot.devices, Devices::kHost, kHostRates, families);
   AddDevices(snapshot.devices, Devices::kHost, kHostBytes, families);
+  AddProcess(snapshot.wire, families);
   return families;
 }
 

@@ -1,14 +1,20 @@
-// The server's metrics for Prometheus; docs/operations.md lists them all. Histograms and counters
-// grow with the Recorder's spans and the jobs' states. Gauges are read when a scrape comes.
+// The server's metrics for Prometheus; the catalog and docs/metrics.md list them all. Histograms
+// and counters grow with the Recorder's spans and the jobs' states. Gauges are read when a scrape
+// comes.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "server/jobs/job_service.h"
+#include "server/metrics/stage_meter.h"
 #include "server/metrics/wire_stats.h"
 #include "server/watch/listener.h"
 
@@ -24,6 +30,10 @@ struct MetricsSnapshot {
   std::vector<wan::v1::Model> models;
   std::vector<DeviceSample> devices;
   WireStats wire;
+  StorageStats storage;
+  // Metrics adds these two itself.
+  std::optional<InFlight> in_flight;
+  std::map<std::string, absl::Duration> oldest_queued;  // by model
 };
 
 // Thread-safe.
@@ -32,11 +42,14 @@ class Metrics final : public StateListener {
   // The labels of wan_build_info.
   struct BuildInfo {
     std::string version;
-    std::string device;  // "cuda:0"
-    std::string dtype;   // "bf16"
+    std::string device;     // "cuda:0"
+    std::string dtype;      // "bf16"
+    std::string libraries;  // those that compute, with their versions
+    std::string grpc;       // its version
   };
 
-  explicit Metrics(const BuildInfo& build);
+  // `clock` must outlive the object and what collectable() returns.
+  Metrics(const BuildInfo& build, Clock& clock);
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
@@ -52,16 +65,26 @@ class Metrics final : public StateListener {
 
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
   void OnModelState(const wan::v1::Model& model) override;
+  void OnJobCancelled(const wan::v1::Job& job, StopCause cause) override;
+  void OnJobRequeued(const wan::v1::Job& job, RequeueCause cause) override;
+  void OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met) override;
+  void OnJobsRejected(const absl::Status& problem, int jobs) override;
+  void OnStoreWrite(std::string_view operation, absl::Duration taken) override;
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnSavepoint(const wan::v1::Job& job, int steps_done, double seconds) override;
   void OnWebhook(const WebhookOutcome& outcome) override;
   void OnRetention(const RetentionRound& round) override;
 
+  // Counts a call that has ended. `path` is that of the call's MethodRule; calls over HTTP and
+  // those without a rule are not counted.
+  void OnCall(std::string_view path, const absl::Status& status, absl::Duration taken);
+  // Counts an answer of the OpenAI video API.
+  void OnHttpAnswer(std::string_view route, int code, absl::Duration taken);
+
   // Returns what MetricsServer serves. It stays valid after this object is destroyed.
   std::shared_ptr<prometheus::Collectable> collectable() const;
 
  private:
-  class StageSink;
   struct Families;
 
   const std::shared_ptr<Families> families_;

@@ -124,7 +124,9 @@ struct Server::Parts {
         activity(server_logger),
         health(NamesOf(server_config.models)),
         device_loss(std::move(on_device_lost)),
-        metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype}) {}
+        metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype,
+                 server_engine.Device().libraries, GRPC_CPP_VERSION_STRING},
+                server_clock) {}
 
   absl::Status OpenGate();
   absl::Status OpenWebhooks();
@@ -229,7 +231,7 @@ absl::Status Server::Parts::OpenJobs() {
   if (webhooks != nullptr) webhooks->Start(jobs->webhooks());
   metrics.SetSource([this] {
     return MetricsSnapshot{jobs->Stats(), jobs->models().List(), engine.Monitor().Sample(),
-                           WireNow()};
+                           WireNow(), jobs->StorageNow()};
   });
   return absl::OkStatus();
 }
@@ -270,7 +272,9 @@ absl::Status Server::Parts::OpenGate() {
       [this](std::string_view job, std::string_view field) { return jobs->OwnerOf(job, field); },
       PublicServices{config.health_access == ServiceAccess::kPublic,
                      config.reflection_access == ServiceAccess::kPublic},
-      *quotas, call_rates);
+      *quotas, call_rates,
+      CallWatch{clock, [this](std::string_view path, const absl::Status& status,
+                              absl::Duration taken) { metrics.OnCall(path, status, taken); }});
   return absl::OkStatus();
 }
 
@@ -297,7 +301,11 @@ absl::Status Server::Parts::TakeHttpPort() {
 
 void Server::Parts::ServeHttp() {
   if (http == nullptr) return;
-  const VideoApiOptions options{authenticator->enabled(), IsLoopback(http->address()), clock.Now()};
+  const VideoApiOptions options{authenticator->enabled(), IsLoopback(http->address()), clock.Now(),
+                                clock,
+                                [this](std::string_view route, int code, absl::Duration taken) {
+                                  metrics.OnHttpAnswer(route, code, taken);
+                                }};
   video_api = std::make_unique<VideoApi>(*jobs, *gatekeeper, admission, pool, options);
   http->Start(video_api->Callbacks(), [this](bool accepting) {
     logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,

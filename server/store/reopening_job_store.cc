@@ -37,27 +37,34 @@ auto ReopeningJobStore::Read(const Call& call) -> decltype(call(std::declval<Job
 }
 
 template <typename Call>
-auto ReopeningJobStore::Write(const Call& call) -> decltype(call(std::declval<JobStore&>())) {
+auto ReopeningJobStore::Write(std::string_view operation, const Call& call)
+    -> decltype(call(std::declval<JobStore&>())) {
   absl::ReaderMutexLock lock(&mutex_);
   if (!unwritable_.ok()) return unwritable_;
-  return call(*store_);
+  if (watch_.clock == nullptr) return call(*store_);
+  const int64_t began = watch_.clock->MonotonicNanos();
+  auto result = call(*store_);
+  if (result.ok()) {
+    watch_.on_write(operation, absl::Nanoseconds(watch_.clock->MonotonicNanos() - began));
+  }
+  return result;
 }
 
 absl::Status ReopeningJobStore::Insert(const StoredJob& job, const std::string& image,
                                        std::span<const wan::v1::Event> events) {
-  return Write([&](JobStore& store) { return store.Insert(job, image, events); });
+  return Write("insert", [&](JobStore& store) { return store.Insert(job, image, events); });
 }
 
 absl::Status ReopeningJobStore::InsertAll(std::span<const JobAddition> additions) {
-  return Write([&](JobStore& store) { return store.InsertAll(additions); });
+  return Write("insert", [&](JobStore& store) { return store.InsertAll(additions); });
 }
 
 absl::Status ReopeningJobStore::Remove(std::string_view job) {
-  return Write([&](JobStore& store) { return store.Remove(job); });
+  return Write("remove", [&](JobStore& store) { return store.Remove(job); });
 }
 
 absl::Status ReopeningJobStore::Apply(std::span<const JobChange> changes) {
-  return Write([&](JobStore& store) { return store.Apply(changes); });
+  return Write("apply", [&](JobStore& store) { return store.Apply(changes); });
 }
 
 absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> ReopeningJobStore::TotalsOfEnded(
@@ -74,11 +81,11 @@ absl::StatusOr<std::vector<DeviceUse>> ReopeningJobStore::UseOfRemoved(absl::Tim
 }
 
 absl::StatusOr<bool> ReopeningJobStore::Vacuum() {
-  return Write([](JobStore& store) { return store.Vacuum(); });
+  return Write("vacuum", [](JobStore& store) { return store.Vacuum(); });
 }
 
 absl::Status ReopeningJobStore::CheckWritable() {
-  return Write([](JobStore& store) { return store.CheckWritable(); });
+  return Write("check", [](JobStore& store) { return store.CheckWritable(); });
 }
 
 absl::StatusOr<StoredJob> ReopeningJobStore::Get(std::string_view job) {
@@ -118,7 +125,7 @@ absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
 absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(
     absl::Time now, absl::Time latest, const std::function<absl::Duration(int attempts)>& delay) {
   std::optional<PendingWebhook> taken;
-  const absl::Status status = Write([&](JobStore& store) {
+  const absl::Status status = Write("webhook", [&](JobStore& store) {
     absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(now, latest, delay);
     if (!found.ok()) return found.status();
     taken = *std::move(found);
@@ -133,7 +140,7 @@ absl::StatusOr<std::optional<absl::Time>> ReopeningJobStore::NextWebhook() {
 }
 
 absl::Status ReopeningJobStore::RemoveWebhook(int64_t number) {
-  return Write([&](JobStore& store) { return store.RemoveWebhook(number); });
+  return Write("webhook", [&](JobStore& store) { return store.RemoveWebhook(number); });
 }
 
 }  // namespace wan::server

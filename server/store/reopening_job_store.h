@@ -6,14 +6,23 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
 #include "server/store/job_store.h"
 
 namespace wan::server {
+
+// Who is told of every change that was synced: what it was and how long that took, on the caller's
+// thread.
+struct StoreWatch {
+  Clock* clock = nullptr;  // null: nobody is told
+  std::function<void(std::string_view operation, absl::Duration taken)> on_write;
+};
 
 // Thread-safe. Passes every call to the store that is open. While none is open, every call returns
 // the cause with the reason STORAGE_UNAVAILABLE; while the open store can only be read, every
@@ -24,8 +33,10 @@ class ReopeningJobStore final : public JobStore {
 
   // `open` opens the store for writing. `open_for_reading` is called if `open` fails with the
   // reason STORAGE_UNAVAILABLE.
-  ReopeningJobStore(Opener open, Opener open_for_reading)
-      : open_(std::move(open)), open_for_reading_(std::move(open_for_reading)) {}
+  ReopeningJobStore(Opener open, Opener open_for_reading, StoreWatch watch = {})
+      : open_(std::move(open)),
+        open_for_reading_(std::move(open_for_reading)),
+        watch_(std::move(watch)) {}
 
   // Opens the store unless it is open for writing. Other calls wait meanwhile. Returns OK, or why
   // the store cannot be written. With the reason STORAGE_UNAVAILABLE it is worth trying again
@@ -66,10 +77,12 @@ class ReopeningJobStore final : public JobStore {
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
   template <typename Call>
-  auto Write(const Call& call) -> decltype(call(std::declval<JobStore&>()));
+  auto Write(std::string_view operation, const Call& call)
+      -> decltype(call(std::declval<JobStore&>()));
 
   const Opener open_;
   const Opener open_for_reading_;
+  const StoreWatch watch_;
   mutable absl::Mutex mutex_;  // shared by calls, exclusive while the store is replaced
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
   // Why no store is open for writing; OK if one is.

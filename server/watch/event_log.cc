@@ -92,18 +92,22 @@ void ChangeAndNotify(EventStream& stream, const Change& change) {
 }  // namespace
 
 EventCursor::EventCursor(JobStore& store, std::string job, std::shared_ptr<EventStream> stream,
-                         int64_t after_sequence, std::function<void()> notify)
+                         int64_t after_sequence, std::function<void()> notify,
+                         std::atomic<int>& watchers)
     : store_(store),
+      watchers_(watchers),
       job_(std::move(job)),
       stream_(std::move(stream)),
       state_(std::make_shared<CursorState>()),
       next_(after_sequence + 1) {
   state_->notify = std::move(notify);
+  ++watchers_;
   absl::MutexLock lock(&stream_->mutex);
   stream_->cursors.push_back(state_);
 }
 
 EventCursor::~EventCursor() {
+  --watchers_;
   absl::MutexLock lock(&stream_->mutex);
   state_->gone = true;
   std::erase(stream_->cursors, state_);
@@ -236,8 +240,9 @@ std::unique_ptr<EventCursor> EventLog::Watch(const std::string& job, int64_t aft
     stream->first = kAllStored;
     stream->ended = true;
   }
-  return std::unique_ptr<EventCursor>(new EventCursor(
-      store_, job, std::move(stream), std::min(after_sequence, kAllStored - 1), std::move(notify)));
+  return std::unique_ptr<EventCursor>(new EventCursor(store_, job, std::move(stream),
+                                                      std::min(after_sequence, kAllStored - 1),
+                                                      std::move(notify), watchers_));
 }
 
 int64_t EventLog::LastSequence(const std::string& job) const {

@@ -1,6 +1,7 @@
 // The event log of every job: watchers read what is stored, then follow live.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -51,12 +52,13 @@ class EventCursor {
  private:
   friend class EventLog;
   EventCursor(JobStore& store, std::string job, std::shared_ptr<internal::EventStream> stream,
-              int64_t after_sequence, std::function<void()> notify);
+              int64_t after_sequence, std::function<void()> notify, std::atomic<int>& watchers);
 
   // Fills `page_` with stored events before the stream's first.
   absl::Status ReadPage(int64_t stream_first);
 
   JobStore& store_;
+  std::atomic<int>& watchers_;  // the log's number of cursors
   const std::string job_;
   const std::shared_ptr<internal::EventStream> stream_;
   const std::shared_ptr<internal::CursorState> state_;
@@ -111,6 +113,9 @@ class EventLog {
   // Returns the sequence of the newest event that cursors can see; 0 if the job is not open.
   int64_t LastSequence(const std::string& job) const;
 
+  // Returns how many cursors there are.
+  int watchers() const { return watchers_; }
+
   // Ends every cursor with UNAVAILABLE once it has read the events that exist. Append still works.
   void Close();
 
@@ -144,6 +149,7 @@ class EventLog {
   JobStore& store_;
   Clock& clock_;
   const std::function<void(const absl::Status&)> on_problem_;
+  std::atomic<int> watchers_ = 0;
   mutable absl::Mutex mutex_;
   std::unordered_map<std::string, OpenLog> open_ ABSL_GUARDED_BY(mutex_);
   Batch pending_ ABSL_GUARDED_BY(mutex_);

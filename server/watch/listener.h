@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "engine/api/generation.h"
 #include "engine/api/recorder.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"
@@ -20,6 +22,29 @@ namespace wan::server {
 enum class DeviceLoss {
   kError,   // a job or a model task failed, and the driver says that the device no longer works
   kCanary,  // the computation before the first model failed, or gave other bits than it should
+};
+
+// Why a job is stopped from outside.
+enum class StopCause {
+  kCancelled,   // by a call
+  kDeadline,    // of the job
+  kCallerGone,  // the job was tied to a caller, who went away
+};
+
+// Why a running job goes back to the queue.
+enum class RequeueCause {
+  kStopped,    // the server stops or is drained
+  kPreempted,  // by a job of higher priority
+  kLost,       // process or device were lost
+  kStorage,    // the data folder takes no writes
+};
+
+// How long a completed job took, and what was estimated when it began. Of a job that went on from a
+// savepoint: the part of this attempt.
+struct EstimateMet {
+  absl::Duration taken;
+  absl::Duration p50;
+  absl::Duration p90;
 };
 
 // What was decided about the running job when the server was to stop.
@@ -69,6 +94,16 @@ class StateListener {
   // recovered.
   virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
+  // Like OnJobState, which is called as well: a job has become CANCELLED, is QUEUED again, or has
+  // become COMPLETED after it was known when it began how long it takes.
+  virtual void OnJobCancelled(const wan::v1::Job& /*job*/, StopCause /*cause*/) {}
+  virtual void OnJobRequeued(const wan::v1::Job& /*job*/, RequeueCause /*cause*/) {}
+  virtual void OnEstimateMet(const wan::v1::Job& /*job*/, const EstimateMet& /*met*/) {}
+  // Jobs that somebody asked for were not accepted. Called with no lock held.
+  virtual void OnJobsRejected(const absl::Status& /*problem*/, int /*jobs*/) {}
+  // A change was synced to the job database: "insert", "apply", "remove", "vacuum", "webhook" or
+  // "check". Called on the thread that made the change, which may hold locks of its own.
+  virtual void OnStoreWrite(std::string_view /*operation*/, absl::Duration /*taken*/) {}
   // The data folder refuses writes from now on, for the reason that `status` gives, or takes them
   // again if `status` is OK. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
@@ -94,9 +129,10 @@ class StateListener {
 
 // Says whose telemetry a sink will receive.
 struct SinkContext {
-  std::string model;  // bare name
-  std::string job;    // "jobs/ID"; empty while a model is loaded or warmed up
-  int attempt = 0;    // 0 if there is no job
+  std::string model;      // bare name
+  std::string job;        // "jobs/ID"; empty while a model is loaded or warmed up
+  int attempt = 0;        // 0 if there is no job
+  VideoShape shape = {};  // of the job's video
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The

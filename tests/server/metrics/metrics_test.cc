@@ -7,10 +7,15 @@
 #include <prometheus/text_serializer.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "engine/api/recorder.h"
+#include "server/metrics/catalog.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
 #include "tests/support/prometheus_text.h"
@@ -37,8 +42,12 @@ class MetricsTest : public ::testing::Test {
 
   // One attempt of a job of model "m".
   void RecordJob() {
-    const auto sink = metrics_.StageSinks()({"m", "jobs/secret", 1});
+    const auto sink = metrics_.StageSinks()({"m", "jobs/secret", 1, {1280, 704, 121}});
     Recorder recorder(clock_, monitor_, {sink.get()});
+    for (const char* const stage : {"Step_0_Inference", "Step_1_Inference", "Step_2_Inference"}) {
+      recorder.Record({"planned_flops", 1e12, {{"stage", stage}}});
+    }
+    Span total = recorder.StartSpan(StageKind::kTotalExecution);
     RecordSpan(recorder, StageKind::kT5Encoding, absl::Milliseconds(3));
     for (int step = 0; step < 3; ++step) {
       auto facts = std::make_shared<StepFacts>();
@@ -50,6 +59,7 @@ class MetricsTest : public ::testing::Test {
     }
     recorder.Record({"stop_seconds", 0.25, {}});
     recorder.Record({"component_memory_bytes", 7, {}});
+    total.Finish().IgnoreError();
   }
 
   void RecordSpan(Recorder& recorder, Stage stage, absl::Duration duration,
@@ -57,6 +67,17 @@ class MetricsTest : public ::testing::Test {
     Span span = recorder.StartSpan(stage, std::move(facts));
     clock_.Advance(duration);
     span.Finish().IgnoreError();
+  }
+
+  // The greatest bound of the family's buckets but infinity.
+  static double TopBound(const PrometheusText& text, const char* family) {
+    double top = 0;
+    for (const auto& sample : text.Find(family)->samples) {
+      const auto bound = sample.labels.find("le");
+      if (bound == sample.labels.end() || bound->second == "+Inf") continue;
+      top = std::max(top, std::stod(bound->second));
+    }
+    return top;
   }
 
   static wan::v1::Job EndedJob(wan::v1::JobState state) {
@@ -75,6 +96,12 @@ class MetricsTest : public ::testing::Test {
     snapshot.jobs.queued = {{"m", 2}, {"gone", 1}};
     snapshot.jobs.queued_seconds = {{"m", 12.5}};
     snapshot.jobs.queued_total = 3;
+    snapshot.jobs.unestimated = {{"m", 0}, {"gone", 1}};
+    snapshot.jobs.running_left_p50 = 40;
+    snapshot.jobs.running_left_p90 = 60;
+    snapshot.jobs.job_watchers = 15;
+    snapshot.storage.artifact_bytes = 7000;
+    snapshot.storage.database_bytes = 8000;
     snapshot.jobs.running_total = 1;
     snapshot.jobs.queue_capacity = 100;
     snapshot.jobs.disk_free_bytes = 5000;
@@ -109,7 +136,16 @@ class MetricsTest : public ::testing::Test {
     DeviceSample gpu;
     gpu.device = "cuda:0";
     gpu.name = "NVIDIA \"H200\"";
+    gpu.uuid = "GPU-0f3c";
     gpu.sm_activity_percent = 90;
+    gpu.sm_occupancy_percent = 30;
+    gpu.tensor_activity_percent = 50;
+    gpu.dram_bandwidth_percent = 20;
+    gpu.processes = 2;
+    gpu.energy_joules = 1234;
+    gpu.sm_active_seconds = 17;
+    gpu.throttled_seconds = 4;
+    gpu.throttled_seconds_by_reason = {{"power cap", 3}, {"temperature", 2}};
     gpu.memory_used_bytes = 10;
     gpu.memory_total_bytes = 20;
     gpu.allocator_bytes = 9;
@@ -122,12 +158,15 @@ class MetricsTest : public ::testing::Test {
 
   fakes::FakeClock clock_;
   fakes::FakeDeviceMonitor monitor_;
-  Metrics metrics_{{"1.2.3", "cuda:0", "bf16"}};
+  Metrics metrics_{{"1.2.3", "cuda:0", "bf16", "LibTorch 2.11.0", "1.51"}, clock_};
 };
 
 TEST_F(MetricsTest, BuildInfoIsAlwaysThere) {
-  EXPECT_EQ(Scrape().Value("wan_build_info",
-                           {{"version", "1.2.3"}, {"device", "cuda:0"}, {"dtype", "bf16"}}),
+  EXPECT_EQ(Scrape().Value("wan_build_info", {{"version", "1.2.3"},
+                                              {"device", "cuda:0"},
+                                              {"dtype", "bf16"},
+                                              {"libraries", "LibTorch 2.11.0"},
+                                              {"grpc", "1.51"}}),
             1);
 }
 
@@ -142,27 +181,52 @@ TEST_F(MetricsTest, StagesAreObservedWithoutTheStepsNumber) {
   EXPECT_EQ(count("Step_Inference"), 3);
   EXPECT_EQ(count("Step_0_Inference"), std::nullopt);
   EXPECT_EQ(text.Value("wan_stage_seconds_sum", {{"stage", "Step_Inference"}, {"model", "m"}}), 6);
-  EXPECT_EQ(text.Value("wan_stage_seconds_bucket",
-                       {{"stage", "T5_Encoding"}, {"model", "m"}, {"le", "0.0025"}}),
-            0);
-  EXPECT_EQ(text.Value("wan_stage_seconds_bucket",
-                       {{"stage", "T5_Encoding"}, {"model", "m"}, {"le", "0.005"}}),
-            1);
-  // From 1 ms to 1 h.
+  // From 1 ms to more than a day: a job may wait as long, and then Queue_Wait takes it.
   const auto bucket = [&](const char* bound) {
     return text.Value("wan_stage_seconds_bucket",
                       {{"stage", "T5_Encoding"}, {"model", "m"}, {"le", bound}});
   };
   EXPECT_EQ(bucket("0.001"), 0);
-  EXPECT_EQ(bucket("3600"), 1);
+  EXPECT_EQ(bucket("0.00225"), 0);
+  EXPECT_EQ(bucket("0.00338"), 1);
+  EXPECT_GT(TopBound(text, "wan_stage_seconds"), 86'400);
+  EXPECT_GT(TopBound(text, "wan_stage_seconds"), TopBound(text, "wan_step_seconds"));
+}
+
+// A histogram tells quantiles as exactly as its buckets are narrow.
+TEST_F(MetricsTest, AStepsQuantileIsWithinAFifthOfTheTruth) {
+  const auto sink = metrics_.StageSinks()({"m", "jobs/1", 1, {1280, 704, 121}});
+  Recorder recorder(clock_, monitor_, {sink.get()});
+  auto facts = std::make_shared<StepFacts>();
+  const int steps = 100;
+  for (int step = 0; step < steps; ++step) {
+    RecordSpan(recorder, {StageKind::kStepInference, step}, absl::Milliseconds(12'800), facts);
+  }
+  const PrometheusText text = Scrape();
+  // As histogram_quantile computes it.
+  double below = 0;
+  double above = 0;
+  for (const auto& sample : text.Find("wan_step_seconds")->samples) {
+    if (sample.name != "wan_step_seconds_bucket" || sample.labels.at("le") == "+Inf") continue;
+    const double bound = std::stod(sample.labels.at("le"));
+    if (sample.value == 0) below = bound;
+    if (sample.value > 0 && above == 0) above = bound;
+  }
+  EXPECT_NEAR(below + 0.95 * (above - below), 12.8, 12.8 / 5);
 }
 
 TEST_F(MetricsTest, StepsAreObservedByExpertAndWithoutTheirLoading) {
   RecordJob();
   const PrometheusText text = Scrape();
-  EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "high"}}), 1);
-  EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "low"}}), 2);
-  EXPECT_EQ(text.Value("wan_step_seconds_sum", {{"model", "m"}, {"expert", "low"}}), 4);
+  const auto of = [](const char* expert) {
+    return support::PrometheusLabels{{"model", "m"}, {"expert", expert}, {"shape", "1280x704x121"}};
+  };
+  EXPECT_EQ(text.Value("wan_step_seconds_count", of("high")), 1);
+  EXPECT_EQ(text.Value("wan_step_seconds_count", of("low")), 2);
+  EXPECT_EQ(text.Value("wan_step_seconds_sum", of("low")), 4);
+  EXPECT_EQ(text.Value("wan_step_flops_total", of("low")), 2e12);
+  EXPECT_EQ(text.Value("wan_stage_flops_total", {{"model", "m"}, {"stage", "Step_Inference"}}),
+            3e12);
   EXPECT_EQ(text.Value("wan_stop_seconds_count", {{"model", "m"}}), 1);
   EXPECT_EQ(text.Value("wan_stop_seconds_sum", {{"model", "m"}}), 0.25);
 }
@@ -191,7 +255,12 @@ TEST_F(MetricsTest, JobsAreCountedWhenTheyEnd) {
 
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_QUEUED), wan::v1::JOB_STATE_UNSPECIFIED);
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_RUNNING), wan::v1::JOB_STATE_QUEUED);
-  EXPECT_EQ(Scrape().Find("wan_job_seconds"), nullptr);
+  EXPECT_EQ(Scrape().Value("wan_job_seconds_count", ended("completed")), 0);
+  EXPECT_EQ(Scrape().Value("wan_stop_seconds_count", {{"model", "m"}}), 0);
+  // Nor has any job failed or been cancelled yet.
+  EXPECT_EQ(Scrape().Value("wan_job_cancels_total", {{"model", "m"}, {"reason", "deadline"}}), 0);
+  EXPECT_EQ(Scrape().Value("wan_job_failures_total", {{"model", "m"}, {"reason", "OUT_OF_MEMORY"}}),
+            0);
 
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
@@ -234,6 +303,11 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_queued_seconds", {{"model", "m"}}), 12.5);
   EXPECT_EQ(text.Value("wan_queued_seconds", {{"model", "idle"}}), 0);
   EXPECT_EQ(text.Value("wan_queued_seconds", {{"model", "gone"}}), std::nullopt);
+  EXPECT_EQ(text.Value("wan_queue_unestimated", {{"model", "m"}}), 0);
+  EXPECT_EQ(text.Value("wan_queue_unestimated", {{"model", "gone"}}), 1);
+  EXPECT_EQ(text.Value("wan_job_watchers"), 15);
+  EXPECT_EQ(text.Value("wan_artifact_bytes"), 7000);
+  EXPECT_EQ(text.Value("wan_database_bytes"), 8000);
   EXPECT_EQ(text.Value("wan_model_ready", {{"model", "m"}}), 1);
   EXPECT_EQ(text.Value("wan_model_ready", {{"model", "idle"}}), 0);
   EXPECT_EQ(text.Value("wan_component_memory_bytes",
@@ -283,7 +357,8 @@ TEST_F(MetricsTest, GpuFiguresAreInBaseUnits) {
   snapshot.devices.push_back(Gpu());
   metrics_.SetSource([&] { return snapshot; });
   const PrometheusText text = Scrape();
-  const support::PrometheusLabels gpu = {{"device", "cuda:0"}, {"name", "NVIDIA \"H200\""}};
+  const support::PrometheusLabels gpu = {
+      {"device", "cuda:0"}, {"name", "NVIDIA \"H200\""}, {"UUID", "GPU-0f3c"}};
   EXPECT_EQ(text.Value("wan_gpu_sm_activity_percent", gpu), 90);
   EXPECT_EQ(text.Value("wan_gpu_memory_used_bytes", gpu), 10);
   EXPECT_EQ(text.Value("wan_gpu_memory_total_bytes", gpu), 20);
@@ -292,6 +367,12 @@ TEST_F(MetricsTest, GpuFiguresAreInBaseUnits) {
   EXPECT_EQ(text.Value("wan_gpu_temperature_celsius", gpu), 60);
   EXPECT_EQ(text.Value("wan_gpu_sm_clock_hertz", gpu), 1.98e9);
   EXPECT_EQ(text.Value("wan_gpu_memory_clock_hertz", gpu), 3.201e9);
+  EXPECT_EQ(text.Value("wan_gpu_busy_seconds_total", gpu), 17);
+  EXPECT_EQ(text.Value("wan_gpu_energy_joules_total", gpu), 1234);
+  EXPECT_EQ(text.Value("wan_gpu_processes", gpu), 2);
+  support::PrometheusLabels hot = gpu;
+  hot["reason"] = "temperature";
+  EXPECT_EQ(text.Value("wan_gpu_throttled_seconds_total", hot), 2);
   // The machine's own figures are still the CPU's.
   EXPECT_EQ(text.Value("wan_system_memory_used_bytes"), 5);
 }
@@ -303,18 +384,35 @@ class WholeMetricsTest : public MetricsTest {
     RecordJob();
     metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
     metrics_.OnSavepoint(EndedJob(wan::v1::JOB_STATE_COMPLETED), /*steps_done=*/3, 0.25);
+    metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_FAILED), wan::v1::JOB_STATE_RUNNING);
+    metrics_.OnJobCancelled(EndedJob(wan::v1::JOB_STATE_CANCELLED), StopCause::kDeadline);
+    metrics_.OnJobRequeued(EndedJob(wan::v1::JOB_STATE_QUEUED), RequeueCause::kPreempted);
+    metrics_.OnEstimateMet(EndedJob(wan::v1::JOB_STATE_COMPLETED),
+                           {absl::Seconds(9), absl::Seconds(10), absl::Seconds(15)});
+    metrics_.OnJobsRejected(absl::ResourceExhaustedError("full"), 2);
+    metrics_.OnStoreWrite("apply", absl::Milliseconds(4));
+    metrics_.OnCall("/wan.v1.VideoGeneration/GetJob", absl::OkStatus(), absl::Milliseconds(1));
+    metrics_.OnHttpAnswer("GET /v1/videos", 200, absl::Milliseconds(1));
+    running_sink_ = metrics_.StageSinks()({"m", "jobs/secret2", 1, {1280, 704, 121}});
+    running_.emplace(clock_, monitor_, std::vector<TelemetrySink*>{running_sink_.get()});
+    total_.emplace(running_->StartSpan(StageKind::kTotalExecution));
     snapshot_.devices.push_back(Gpu());
     metrics_.SetSource([this] { return snapshot_; });
   }
 
   MetricsSnapshot snapshot_ = Snapshot();
+  // A job that runs.
+  std::unique_ptr<TelemetrySink> running_sink_;
+  std::optional<Recorder> running_;
+  std::optional<Span> total_;
 };
 
 TEST_F(WholeMetricsTest, NamesHaveOurPrefixAndNoLabelHoldsAJob) {
   const PrometheusText text = Scrape();
   EXPECT_GT(text.families().size(), 20u);
   for (const auto& [name, family] : text.families()) {
-    EXPECT_EQ(name.substr(0, 4), "wan_");
+    // Those of every Prometheus client keep their own.
+    EXPECT_TRUE(name.starts_with("wan_") || name.starts_with("process_")) << name;
     for (const auto& sample : family.samples) {
       for (const auto& [label, value] : sample.labels) {
         EXPECT_EQ(value.find("secret"), std::string::npos) << name << " " << label;
@@ -323,18 +421,45 @@ TEST_F(WholeMetricsTest, NamesHaveOurPrefixAndNoLabelHoldsAJob) {
   }
 }
 
-// docs/operations.md has a row for each metric, and for no other.
-TEST_F(WholeMetricsTest, EveryMetricIsDocumented) {
-  std::ifstream page(WAN_OPERATIONS_PAGE);
-  ASSERT_TRUE(page.is_open());
-  std::set<std::string> documented;
-  for (std::string line; std::getline(page, line);) {
-    if (line.rfind("| `wan_", 0) == 0) documented.insert(line.substr(3, line.find('`', 3) - 3));
-  }
+// What is served is what the catalog says: names, types, HELP and labels.
+TEST_F(WholeMetricsTest, WhatIsServedIsTheCatalog) {
   const PrometheusText text = Scrape();
-  std::set<std::string> served;
-  for (const auto& [name, family] : text.families()) served.insert(name);
-  EXPECT_EQ(documented, served);
+  std::set<std::string> cataloged;
+  for (const MetricSection& section : MetricSections()) {
+    for (const MetricRow& row : section.rows) {
+      cataloged.insert(std::string(row.name));
+      const auto* const family = text.Find(row.name);
+      ASSERT_NE(family, nullptr) << row.name << " is not served";
+      EXPECT_EQ(family->type, NameOf(row.type)) << row.name;
+      EXPECT_EQ(family->help, row.help) << row.name;
+      for (const auto& sample : family->samples) {
+        std::string labels;
+        for (const auto& [label, value] : sample.labels) {
+          if (label == "le") continue;
+          absl::StrAppend(&labels, labels.empty() ? "" : ", ", label);
+        }
+        EXPECT_EQ(labels, row.labels) << sample.name;
+      }
+    }
+  }
+  for (const auto& [name, family] : text.families()) EXPECT_TRUE(cataloged.contains(name)) << name;
+}
+
+// The part of docs/metrics.md behind its mark is printed from the catalog. With
+// WAN_WRITE_METRICS_PAGE=1 this writes the page.
+TEST(MetricsPageTest, IsThatOfTheCatalog) {
+  const std::string mark = "<!-- From here on printed from server/metrics/catalog.cc";
+  std::ifstream file(WAN_METRICS_PAGE);
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const size_t marked = page.find(mark);
+  ASSERT_NE(marked, std::string::npos) << WAN_METRICS_PAGE;
+  const size_t tables = page.find("\n\n", marked) + 2;
+  if (std::getenv("WAN_WRITE_METRICS_PAGE") != nullptr) {
+    std::ofstream(WAN_METRICS_PAGE) << page.substr(0, tables) << MetricTables();
+  } else {
+    EXPECT_EQ(page.substr(tables), MetricTables())
+        << "run metrics_test with WAN_WRITE_METRICS_PAGE=1 and commit the page";
+  }
 }
 
 TEST_F(WholeMetricsTest, PrometheusOwnLinterFindsNothing) {

@@ -180,8 +180,12 @@ TEST_F(WholeServerTest, MetricsTellWhatHappened) {
   EXPECT_EQ(text.Value("wan_queue_capacity"), 100);
   EXPECT_EQ(text.Value("wan_jobs_total", {{"model", "m"}, {"state", "completed"}}), 1);
   EXPECT_EQ(text.Value("wan_job_seconds_count", {{"model", "m"}, {"state", "completed"}}), 1);
-  EXPECT_EQ(text.Value("wan_step_seconds_count", {{"model", "m"}, {"expert", "only"}}), 3);
-  EXPECT_EQ(text.Value("wan_step_seconds_sum", {{"model", "m"}, {"expert", "only"}}), 6);
+  EXPECT_EQ(text.Value("wan_step_seconds_count",
+                       {{"model", "m"}, {"expert", "only"}, {"shape", "64x32x5"}}),
+            3);
+  EXPECT_EQ(text.Value("wan_step_seconds_sum",
+                       {{"model", "m"}, {"expert", "only"}, {"shape", "64x32x5"}}),
+            6);
   EXPECT_EQ(
       text.Value("wan_stage_seconds_count", {{"stage", "Model_Initialization"}, {"model", "m"}}),
       1);
@@ -189,6 +193,19 @@ TEST_F(WholeServerTest, MetricsTellWhatHappened) {
             1);
   EXPECT_EQ(text.Value("wan_stage_seconds_count", {{"stage", "Queue_Wait"}, {"model", "m"}}), 2);
   EXPECT_GT(text.Value("wan_queued_seconds", {{"model", "m"}}).value_or(0), 0);
+  EXPECT_EQ(
+      text.Value("wan_execution_seconds_total", {{"model", "m"}, {"stage", "Step_Inference"}}), 6);
+  EXPECT_EQ(text.Value("wan_inflight_stage_seconds", {{"model", "m"}, {"stage", "T5_Encoding"}}),
+            0);
+  EXPECT_EQ(text.Value("wan_queue_oldest_seconds", {{"model", "m"}}), 0);
+  EXPECT_EQ(text.Value("wan_queue_unestimated", {{"model", "m"}}), 0);
+  EXPECT_GE(text.Value("wan_grpc_call_seconds_count",
+                       {{"code", "OK"}, {"method", "wan.v1.VideoGeneration/CreateJob"}})
+                .value_or(0),
+            3);
+  EXPECT_GT(text.Value("wan_store_write_seconds_count", {{"operation", "insert"}}).value_or(0), 0);
+  EXPECT_GT(text.Value("wan_database_bytes").value_or(0), 0);
+  EXPECT_GT(text.Value("wan_artifact_bytes").value_or(0), 0);
   EXPECT_EQ(text.Value("wan_component_memory_bytes",
                        {{"model", "m"}, {"component", "vae"}, {"device", "cpu"}}),
             200);

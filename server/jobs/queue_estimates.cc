@@ -1,0 +1,90 @@
+#include "server/jobs/queue_estimates.h"
+
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/names.h"
+#include "server/jobs/engine_call.h"
+#include "server/store/durable_file.h"
+
+namespace wan::server {
+namespace {
+
+// Most jobs that are taken from the table at once.
+constexpr size_t kJobsAtOnce = 64;
+
+// Jobs with the same key have the same work: it depends on neither text nor seed.
+std::string WorkKeyOf(const wan::v1::Job& job) {
+  wan::v1::GenerationRequest request = job.request();
+  request.clear_prompt();
+  request.clear_negative_prompt();
+  request.clear_seed();
+  request.clear_labels();
+  request.clear_request_id();
+  request.clear_webhook_url();
+  request.clear_deadline();
+  request.clear_priority();
+  return absl::StrCat(job.image_sha256().empty() ? "text " : "image ", request.SerializeAsString());
+}
+
+}  // namespace
+
+void QueueEstimates::Start(Parts parts) {
+  parts_ = std::move(parts);
+  std::ifstream file(parts_.file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string head = absl::StrCat(parts_.device, "\n");
+  if (!text.starts_with(head)) return;
+  parts_.estimator->TakeOver(std::string_view(text).substr(head.size()));
+  absl::MutexLock lock(&mutex_);
+  written_ = parts_.estimator->Learned();
+}
+
+void QueueEstimates::OnModelState(const wan::v1::Model& model) {
+  if (parts_.executor == nullptr || model.state() != wan::v1::MODEL_STATE_READY) return;
+  const std::string name(BareModelName(model.name()));
+  parts_.executor->Post({[this, name] { PlanJobsOf(name); }, [] {}});
+}
+
+void QueueEstimates::PlanJobsOf(const std::string& model) const {
+  std::map<std::string, std::shared_ptr<const PlannedWork>> known;
+  for (;;) {
+    const std::vector<wan::v1::Job> jobs = parts_.table->TakeUnplanned(model, kJobsAtOnce);
+    if (jobs.empty()) return;
+    for (const wan::v1::Job& job : jobs) {
+      std::shared_ptr<const PlannedWork>& work = known[WorkKeyOf(job)];
+      if (work == nullptr) {
+        std::shared_ptr<const std::string> image;
+        if (!job.image_sha256().empty()) {
+          absl::StatusOr<std::string> stored = parts_.store->Image(job.name());
+          if (!stored.ok()) continue;  // the attempt will tell
+          image = std::make_shared<const std::string>(*std::move(stored));
+        }
+        GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
+        request.size_is_exact = true;
+        const absl::StatusOr<GenerationPlan> plan =
+            CallEngine([&] { return parts_.engine->Plan(request); });
+        if (!plan.ok()) continue;  // the attempt will tell
+        work = std::make_shared<const PlannedWork>(plan->stages);
+      }
+      parts_.table->SetWork(job.name(), work);
+    }
+  }
+}
+
+void QueueEstimates::OnJobEndStored() {
+  if (parts_.estimator == nullptr) return;
+  const std::string rates = parts_.estimator->Learned();
+  absl::MutexLock lock(&mutex_);
+  if (rates == written_) return;
+  if (ReplaceFile(parts_.file, absl::StrCat(parts_.device, "\n"), rates).ok()) written_ = rates;
+}
+
+}  // namespace wan::server

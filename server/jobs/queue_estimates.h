@@ -1,0 +1,52 @@
+// Makes the estimates of a queue whole after a restart. How fast the stages of each model were is
+// kept in a file of the data folder, and the jobs that an earlier process left are planned as soon
+// as their model is ready.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/api/engine.h"
+#include "server/jobs/executor.h"
+#include "server/jobs/job_table.h"
+#include "server/jobs/time_estimator.h"
+#include "server/store/job_store.h"
+#include "server/watch/listener.h"
+
+namespace wan::server {
+
+// Thread-safe. Before Start every call does nothing.
+class QueueEstimates final : public StateListener {
+ public:
+  // All must live as long as models become ready and jobs end.
+  struct Parts {
+    Engine* engine = nullptr;
+    JobStore* store = nullptr;
+    JobTable* table = nullptr;
+    TimeEstimator* estimator = nullptr;
+    Executor* executor = nullptr;
+    // The file, and what it must begin with: another device or dtype has other rates. A file that
+    // is missing, damaged or another device's is no error.
+    std::filesystem::path file;
+    std::string device;
+  };
+  // Reads the file. Once, before anything else of the service runs.
+  void Start(Parts parts);
+
+  // Has the executor plan the model's jobs whose work is not known.
+  void OnModelState(const wan::v1::Model& model) override;
+  // Writes the file if something was learned since. Without it the next process would learn again,
+  // so that a disk that refuses it is no problem of its own.
+  void OnJobEndStored() override;
+
+ private:
+  void PlanJobsOf(const std::string& model) const;
+
+  Parts parts_;
+  absl::Mutex mutex_;
+  std::string written_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

@@ -1,0 +1,270 @@
+#include "server/metrics/catalog.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace wan::server {
+namespace {
+
+using enum MetricType;
+
+constexpr MetricRow kJobRows[] = {
+    {"wan_jobs", kGauge, "", "state", "Jobs that wait (queued) or run (running) now."},
+    {"wan_jobs_total", kCounter, "", "model, state",
+     "Jobs that ended since the server started, by how they ended: completed, failed, cancelled."},
+    {"wan_jobs_rejected_total", kCounter, "", "reason",
+     "Jobs that were not accepted, by the error's reason."},
+    {"wan_job_failures_total", kCounter, "", "model, reason",
+     "Jobs that ended as FAILED, by the error's reason."},
+    {"wan_job_cancels_total", kCounter, "", "model, reason",
+     "Jobs that ended as CANCELLED: by a call (cancelled), at their deadline (deadline), or "
+     "because "
+     "their caller went away (caller_gone)."},
+    {"wan_job_requeues_total", kCounter, "", "model, reason",
+     "Running jobs that went back to the queue: because the server stopped (stopped), because "
+     "another job took over (preempted), because process or device were lost (lost), or because "
+     "the data folder took no writes (storage)."},
+    {"wan_job_seconds", kHistogram, "seconds", "model, state",
+     "Wall seconds from a job's acceptance to its end, by how it ended."},
+    {"wan_stop_seconds", kHistogram, "seconds", "model",
+     "Seconds from the request that stopped a running job (cancel, deadline, shutdown, preemption) "
+     "until its device was free; the goal is 0.5 at most."},
+    {"wan_eta_ratio", kHistogram, "ratio", "estimate, model",
+     "Time that a completed job took, divided by the estimate when it began: p50 is the median of "
+     "the estimate, p90 what nine of ten jobs should not exceed."},
+    {"wan_savepoint_seconds", kHistogram, "seconds", "model",
+     "Seconds in which a job's savepoint was written, beside its steps."},
+    {"wan_webhook_attempts_total", kCounter, "", "result",
+     "Attempts to report a job's end to a webhook, by how they went: delivered, retried, "
+     "given_up."},
+};
+
+constexpr MetricRow kQueueRows[] = {
+    {"wan_queue_length", kGauge, "", "model", "Jobs that wait, by model."},
+    {"wan_queue_capacity", kGauge, "", "", "Most jobs that may wait."},
+    {"wan_queue_oldest_seconds", kGauge, "seconds", "model",
+     "Seconds since the acceptance of the job that has waited longest; 0 if none waits."},
+    {"wan_queued_seconds", kGauge, "seconds", "model",
+     "Estimated seconds of execution that wait; absent while none of the jobs that wait can be "
+     "estimated."},
+    {"wan_queue_unestimated", kGauge, "", "model",
+     "Jobs that wait and are not part of wan_queued_seconds, because nobody knows how long they "
+     "take: 0 once the model has run a step, in this process or before a restart."},
+    {"wan_draining", kGauge, "", "",
+     "1 if the server is being drained or stopped: no job is accepted or begun."},
+};
+
+constexpr MetricRow kRunRows[] = {
+    {"wan_inflight_step", kGauge, "", "model", "Denoising steps that the running job has done."},
+    {"wan_inflight_steps", kGauge, "", "model", "Denoising steps of the running job."},
+    {"wan_inflight_elapsed_seconds", kGauge, "seconds", "model",
+     "Seconds since the running attempt began."},
+    {"wan_inflight_remaining_seconds", kGauge, "seconds", "estimate, model",
+     "Estimated seconds until the running job ends: p50 is the median, p90 what nine of ten jobs "
+     "do not exceed; absent while unknown."},
+    {"wan_inflight_since_step_seconds", kGauge, "seconds", "model",
+     "Seconds since a step of the running job ended; since the attempt began, before the first."},
+    {"wan_inflight_stage_seconds", kGauge, "seconds", "model, stage",
+     "Seconds since the stage began that the running job is in."},
+    {"wan_execution_seconds_total", kCounter, "seconds", "model, stage",
+     "Where the time of attempts went, also of those that failed or were stopped: every moment "
+     "belongs to one stage, so that the stages add up to Total_Execution. Where stages overlap, it "
+     "belongs to the one that computes; Other is time between stages."},
+    {"wan_attempt_seconds_total", kCounter, "seconds", "model, outcome",
+     "The same time by how the attempt ended: completed, failed, stopped (cancelled or put back "
+     "into the queue)."},
+    {"wan_stage_seconds", kHistogram, "seconds", "model, stage",
+     "Wall seconds of stages that ended well, without the step's number in the name. Stages may "
+     "overlap; wan_execution_seconds_total adds up."},
+    {"wan_step_seconds", kHistogram, "seconds", "expert, model, shape",
+     "Wall seconds of one denoising step. shape is WIDTHxHEIGHTxFRAMES; the first 32 shapes of a "
+     "process have their own, later ones are 'other'."},
+    {"wan_stage_flops_total", kCounter, "operations", "model, stage",
+     "Floating-point operations of stages that ended well, as the plan counts them."},
+    {"wan_step_flops_total", kCounter, "operations", "expert, model, shape",
+     "Floating-point operations of the steps that wan_step_seconds counts."},
+};
+
+constexpr MetricRow kModelRows[] = {
+    {"wan_model_ready", kGauge, "", "model", "1 if the model is resident and warm, else 0."},
+    {"wan_component_memory_bytes", kGauge, "bytes", "component, device, model",
+     "Bytes of a resident component's weights."},
+};
+
+constexpr MetricRow kStorageRows[] = {
+    {"wan_storage_writable", kGauge, "", "",
+     "1 if the data folder takes writes; at 0 no job is accepted or begun."},
+    {"wan_disk_free_bytes", kGauge, "bytes", "", "Free bytes of the data folder's disk."},
+    {"wan_disk_reserved_bytes", kGauge, "bytes", "",
+     "Bytes that must be free for the accepted jobs and disk_reserve; new jobs are refused while "
+     "they are not."},
+    {"wan_artifact_bytes", kGauge, "bytes", "", "Bytes of the files of ended jobs."},
+    {"wan_database_bytes", kGauge, "bytes", "", "Bytes of the job database and its log."},
+    {"wan_store_write_seconds", kHistogram, "seconds", "operation",
+     "Seconds of a transaction of the job database that was synced to the disk: insert (jobs are "
+     "accepted), apply (their changes), remove, vacuum, webhook, check (whether it takes writes)."},
+    {"wan_retention_removed_total", kCounter, "", "reason, what",
+     "Ended jobs that the retention removed (jobs), or whose files alone it removed (files), by "
+     "the limit that they exceeded: age, bytes, count."},
+    {"wan_retention_removed_bytes_total", kCounter, "bytes", "reason, what",
+     "Bytes of what the retention removed, by the limit that it exceeded."},
+};
+
+constexpr MetricRow kWireRows[] = {
+    {"wan_grpc_call_seconds", kHistogram, "seconds", "code, method",
+     "Seconds of gRPC calls by method (SERVICE/METHOD) and status code; a stream counts when it "
+     "ends. Calls of methods that do not exist are not counted."},
+    {"wan_http_request_seconds", kHistogram, "seconds", "code, route",
+     "Seconds until a request of the OpenAI video API was answered, by route and HTTP code; "
+     "'other' "
+     "is every path that the server does not have."},
+    {"wan_job_watchers", kGauge, "", "", "Callers that follow a job's events now."},
+    {"wan_grpc_connections", kGauge, "", "", "Open connections of the gRPC port."},
+    {"wan_grpc_connections_limit", kGauge, "", "",
+     "Most open connections of the gRPC port: max_connections."},
+    {"wan_grpc_refused_connections_total", kCounter, "", "reason",
+     "Connections that were closed at once: too many from one address (address), too many in all "
+     "(total), no descriptor left (descriptors)."},
+    {"wan_grpc_request_bytes", kGauge, "bytes", "",
+     "Bytes of requests that the server reads or works on."},
+    {"wan_grpc_request_bytes_limit", kGauge, "bytes", "",
+     "Most bytes of requests that the server reads or works on."},
+    {"wan_grpc_streams", kGauge, "", "", "Open streams of every kind."},
+    {"wan_grpc_streams_limit", kGauge, "", "", "Most open streams."},
+    {"wan_grpc_downloads", kGauge, "", "", "Open downloads."},
+    {"wan_grpc_downloads_limit", kGauge, "", "", "Most open downloads."},
+    {"wan_grpc_refused_calls_total", kCounter, "", "reason",
+     "Calls that were refused because the server was too busy (SERVER_BUSY): bytes of requests "
+     "(requests), streams, downloads."},
+};
+
+constexpr MetricRow kGpuRows[] = {
+    {"wan_gpu_sm_activity_percent", kGauge, "percent", "UUID, device, name",
+     "SM activity of the GPU within the last second, 0 to 100 (GPM where the card has it, else "
+     "NVML "
+     "utilisation)."},
+    {"wan_gpu_sm_occupancy_percent", kGauge, "percent", "UUID, device, name",
+     "Warps that are resident on the SMs, of the most that can be; GPM, as the next two."},
+    {"wan_gpu_tensor_activity_percent", kGauge, "percent", "UUID, device, name",
+     "Time in which tensor cores computed."},
+    {"wan_gpu_dram_bandwidth_percent", kGauge, "percent", "UUID, device, name",
+     "Bandwidth of the GPU's memory, of the highest."},
+    {"wan_gpu_busy_seconds_total", kCounter, "seconds", "UUID, device, name",
+     "The integral of the SM activity: rate() gives its mean over any interval, as a share."},
+    {"wan_gpu_memory_used_bytes", kGauge, "bytes", "UUID, device, name",
+     "Memory in use on the GPU, by all processes."},
+    {"wan_gpu_memory_total_bytes", kGauge, "bytes", "UUID, device, name", "Memory of the GPU."},
+    {"wan_gpu_allocator_bytes", kGauge, "bytes", "UUID, device, name",
+     "Memory that the engine's allocator holds on the GPU."},
+    {"wan_gpu_power_watts", kGauge, "watts", "UUID, device, name",
+     "Power that the GPU drew within the last second."},
+    {"wan_gpu_energy_joules_total", kCounter, "joules", "UUID, device, name",
+     "Energy that the GPU has used since the server started."},
+    {"wan_gpu_temperature_celsius", kGauge, "celsius", "UUID, device, name",
+     "Temperature of the GPU."},
+    {"wan_gpu_sm_clock_hertz", kGauge, "hertz", "UUID, device, name",
+     "Clock of the GPU's multiprocessors."},
+    {"wan_gpu_memory_clock_hertz", kGauge, "hertz", "UUID, device, name",
+     "Clock of the GPU's memory."},
+    {"wan_gpu_throttled_seconds_total", kCounter, "seconds", "UUID, device, name, reason",
+     "Seconds in which the GPU's clocks were held down, by reason ('power cap', 'temperature' and "
+     "so on); several may hold at a time."},
+    {"wan_gpu_processes", kGauge, "", "UUID, device, name",
+     "Processes with contexts to compute on the GPU, the server among them."},
+    {"wan_device_lost", kGauge, "", "cause",
+     "1 from the loss of the device until the process ends, by how it was found: an error of the "
+     "driver (error), or a canary that failed (canary); else 0."},
+};
+
+constexpr MetricRow kHostRows[] = {
+    {"wan_cpu_percent", kGauge, "percent", "",
+     "Mean use of all CPU cores of the machine, 0 to 100."},
+    {"wan_process_cpu_percent", kGauge, "percent", "",
+     "The part of wan_cpu_percent that the server used, 0 to 100."},
+    {"wan_system_memory_used_bytes", kGauge, "bytes", "",
+     "Memory in use on the machine; in the container, if a limit of its control group leaves "
+     "less."},
+    {"wan_system_memory_total_bytes", kGauge, "bytes", "", "Memory of the machine, or that limit."},
+    {"wan_process_memory_bytes", kGauge, "bytes", "", "Resident memory of the server."},
+    {"wan_process_memory_peak_bytes", kGauge, "bytes", "",
+     "Peak resident memory of the server since its start."},
+    {"wan_process_descriptors", kGauge, "", "", "Open file descriptors of the process."},
+    {"wan_process_descriptors_limit", kGauge, "", "",
+     "Most open file descriptors of the process (RLIMIT_NOFILE)."},
+    {"process_cpu_seconds_total", kCounter, "seconds", "",
+     "Total user and system CPU time spent in seconds."},
+    {"process_open_fds", kGauge, "", "", "Number of open file descriptors."},
+    {"process_max_fds", kGauge, "", "", "Maximum number of open file descriptors."},
+    {"process_virtual_memory_bytes", kGauge, "bytes", "", "Virtual memory size in bytes."},
+    {"process_resident_memory_bytes", kGauge, "bytes", "", "Resident memory size in bytes."},
+    {"process_start_time_seconds", kGauge, "seconds", "",
+     "Start time of the process since unix epoch in seconds."},
+    {"process_threads", kGauge, "", "", "Number of OS threads in the process."},
+    {"wan_build_info", kGauge, "", "device, dtype, grpc, libraries, version",
+     "Always 1; the labels show the build, the device and the dtype."},
+};
+
+constexpr MetricSection kSections[] = {
+    {"Jobs", kJobRows},
+    {"Queue", kQueueRows},
+    {"Execution", kRunRows},
+    {"Models", kModelRows},
+    {"Data folder", kStorageRows},
+    {"Calls", kWireRows},
+    {"GPUs", kGpuRows},
+    {"Process and machine", kHostRows},
+};
+
+}  // namespace
+
+std::string_view NameOf(MetricType type) {
+  switch (type) {
+    case kCounter:
+      return "counter";
+    case kGauge:
+      return "gauge";
+    case kHistogram:
+      return "histogram";
+  }
+  return "";
+}
+
+std::span<const MetricSection> MetricSections() { return kSections; }
+
+const MetricRow& RowOf(std::string_view name) {
+  for (const MetricSection& section : kSections) {
+    for (const MetricRow& row : section.rows) {
+      if (row.name == name) return row;
+    }
+  }
+  std::fprintf(stderr, "server/metrics/catalog.cc has no row for %.*s\n",
+               static_cast<int>(name.size()), name.data());
+  std::abort();
+}
+
+std::string MetricTables() {
+  std::string page;
+  for (const MetricSection& section : kSections) {
+    absl::StrAppend(&page, page.empty() ? "" : "\n", "## ", std::string(section.title),
+                    "\n\n| metric | type | unit | labels | meaning |\n| --- | --- | --- | --- | "
+                    "--- |\n");
+    for (const MetricRow& row : section.rows) {
+      std::string labels;
+      if (!row.labels.empty()) {
+        const std::vector<std::string> names =
+            absl::StrSplit(std::string(row.labels), absl::string_view(", "));
+        labels = absl::StrCat("`", absl::StrJoin(names, "`, `"), "`");
+      }
+      absl::StrAppend(&page, "| `", std::string(row.name), "` | ", std::string(NameOf(row.type)),
+                      " | ", std::string(row.unit), " | ", labels, " | ", std::string(row.help),
+                      " |\n");
+    }
+  }
+  return page;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,229 @@
+#include "server/metrics/stage_meter.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/metrics/families.h"
+
+namespace wan::server {
+namespace {
+
+// Samples of the engine and the runner (engine/api/recorder.h).
+constexpr std::string_view kStopSeconds = "stop_seconds";
+constexpr std::string_view kPlannedFlops = "planned_flops";
+
+constexpr char kBetweenStages[] = "Other";
+
+// The stages of an attempt. Where several are open, the time belongs to the first of this list:
+// what keeps the device busy stands before what waits for it or goes on beside it.
+constexpr std::array kByPrecedence = {StageKind::kStepInference,  StageKind::kLoraMerging,
+                                      StageKind::kStepLoading,    StageKind::kT5Encoding,
+                                      StageKind::kVaeEncoding,    StageKind::kVaeDecoding,
+                                      StageKind::kTi2vPreprocess, StageKind::kT2vPreprocess,
+                                      StageKind::kI2vPreprocess,  StageKind::kVideoEncoding};
+
+// A step of the smallest video to one of a long video on a slow machine. Neighbours differ by a
+// fifth, so a quantile is wrong by a fifth at most.
+const prometheus::Histogram::BucketBoundaries& StepBounds() {
+  static const auto* const bounds =
+      new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 600, 1.2));
+  return *bounds;
+}
+
+// A prompt's tokens to a night in the queue (Queue_Wait) or a long video.
+const prometheus::Histogram::BucketBoundaries& StageBounds() {
+  static const auto* const bounds =
+      new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.001, 100'000, 1.5));
+  return *bounds;
+}
+
+// Around the goal of 0.5 s.
+const prometheus::Histogram::BucketBoundaries& StopBounds() {
+  static const auto* const bounds =
+      new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 60, 1.2));
+  return *bounds;
+}
+
+// Whether an attempt's time is told of the stage by itself. Queue_Wait is no part of an attempt.
+bool IsPart(StageKind kind) {
+  return std::find(kByPrecedence.begin(), kByPrecedence.end(), kind) != kByPrecedence.end();
+}
+
+const char* OutcomeOf(const absl::Status& status) {
+  if (status.ok()) return "completed";
+  return absl::IsCancelled(status) ? "stopped" : "failed";
+}
+
+}  // namespace
+
+std::string ShapeLabels::LabelOf(const VideoShape& shape) {
+  absl::MutexLock lock(&mutex_);
+  if (!known_.contains(shape)) {
+    if (known_.size() == kShapes) return "other";
+    known_.insert(shape);
+  }
+  return absl::StrCat(shape.width, "x", shape.height, "x", shape.num_frames);
+}
+
+struct StageMeter::Families {
+  explicit Families(prometheus::Registry& registry)
+      : stage_seconds(HistogramFamily(registry, "wan_stage_seconds")),
+        step_seconds(HistogramFamily(registry, "wan_step_seconds")),
+        stop_seconds(HistogramFamily(registry, "wan_stop_seconds")),
+        execution_seconds(CounterFamily(registry, "wan_execution_seconds_total")),
+        attempt_seconds(CounterFamily(registry, "wan_attempt_seconds_total")),
+        stage_flops(CounterFamily(registry, "wan_stage_flops_total")),
+        step_flops(CounterFamily(registry, "wan_step_flops_total")) {}
+
+  prometheus::Family<prometheus::Histogram>& stage_seconds;
+  prometheus::Family<prometheus::Histogram>& step_seconds;
+  prometheus::Family<prometheus::Histogram>& stop_seconds;
+  prometheus::Family<prometheus::Counter>& execution_seconds;
+  prometheus::Family<prometheus::Counter>& attempt_seconds;
+  prometheus::Family<prometheus::Counter>& stage_flops;
+  prometheus::Family<prometheus::Counter>& step_flops;
+};
+
+class StageMeter::Sink final : public TelemetrySink {
+ public:
+  Sink(StageMeter& meter, const SinkContext& context)
+      : meter_(meter),
+        model_(context.model),
+        shape_(context.job.empty() ? std::string() : meter.shapes_.LabelOf(context.shape)) {}
+
+  ~Sink() override {
+    absl::MutexLock lock(&meter_.mutex_);
+    if (meter_.running_ == this) meter_.running_ = nullptr;
+  }
+
+  void OnSpanStart(const SpanStart& start) override {
+    absl::MutexLock lock(&meter_.mutex_);
+    const int64_t now = meter_.clock_.MonotonicNanos();
+    if (start.stage.kind == StageKind::kTotalExecution) {
+      began_ = counted_until_ = step_ended_ = stage_began_ = now;
+      meter_.running_ = this;
+      return;
+    }
+    if (!IsPart(start.stage.kind)) return;
+    CountUntil(now);
+    ++open_[start.stage.kind];
+    if (start.step != nullptr) {
+      step_ = start.step->step;
+      steps_ = start.step->total;
+    }
+    stage_began_ = now;
+  }
+
+  void OnSpanEnd(const SpanRecord& record) override {
+    ObserveEnd(record);
+    absl::MutexLock lock(&meter_.mutex_);
+    const int64_t now = meter_.clock_.MonotonicNanos();
+    if (record.stage.kind != StageKind::kTotalExecution && !IsPart(record.stage.kind)) return;
+    CountUntil(now);
+    stage_began_ = now;
+    const auto open = open_.find(record.stage.kind);
+    if (open != open_.end() && --open->second == 0) open_.erase(open);
+    if (record.stage.kind == StageKind::kStepInference && record.status.ok()) {
+      ++step_;
+      step_ended_ = now;
+    }
+    if (record.stage.kind != StageKind::kTotalExecution) return;
+    if (meter_.running_ == this) meter_.running_ = nullptr;
+    meter_.families_->attempt_seconds
+        .Add({{"model", model_}, {"outcome", OutcomeOf(record.status)}})
+        .Increment(absl::ToDoubleSeconds(absl::Nanoseconds(now - began_)));
+  }
+
+  void OnSample(const Sample& sample) override {
+    if (sample.name == kStopSeconds) {
+      meter_.families_->stop_seconds.Add({{"model", model_}}, StopBounds()).Observe(sample.value);
+    } else if (sample.name == kPlannedFlops) {
+      const std::optional<Stage> stage = ParseStage(sample.labels.at("stage"));
+      if (stage.has_value()) planned_flops_[*stage] = sample.value;
+    }
+  }
+
+  // While the meter's lock is held.
+  InFlight Describe(int64_t now) const {
+    return {model_,
+            step_,
+            steps_,
+            absl::Nanoseconds(now - began_),
+            absl::Nanoseconds(now - step_ended_),
+            std::string(StageNow()),
+            absl::Nanoseconds(now - stage_began_)};
+  }
+
+ private:
+  void ObserveEnd(const SpanRecord& record) {
+    // A stage that failed did not take its full time.
+    if (!record.status.ok()) return;
+    Families& families = *meter_.families_;
+    const prometheus::Labels stage = {{"model", model_},
+                                      {"stage", std::string(NameOf(record.stage.kind))}};
+    families.stage_seconds.Add(stage, StageBounds()).Observe(record.seconds);
+    const auto planned = planned_flops_.find(record.stage);
+    const double flops = planned == planned_flops_.end() ? 0 : planned->second;
+    if (flops > 0) families.stage_flops.Add(stage).Increment(flops);
+    if (record.stage.kind != StageKind::kStepInference || record.step == nullptr) return;
+    const prometheus::Labels step = {
+        {"expert", std::string(NameOf(record.step->expert))}, {"model", model_}, {"shape", shape_}};
+    families.step_seconds.Add(step, StepBounds()).Observe(record.seconds);
+    if (flops > 0) families.step_flops.Add(step).Increment(flops);
+  }
+
+  std::string_view StageNow() const {
+    for (const StageKind kind : kByPrecedence) {
+      if (open_.contains(kind)) return NameOf(kind);
+    }
+    return kBetweenStages;
+  }
+
+  // Gives the time since the last call to the stage that is open. While the meter's lock is held.
+  void CountUntil(int64_t now) {
+    if (meter_.running_ != this) return;
+    const int64_t passed = now - std::exchange(counted_until_, now);
+    if (passed <= 0) return;
+    meter_.families_->execution_seconds.Add({{"model", model_}, {"stage", std::string(StageNow())}})
+        .Increment(absl::ToDoubleSeconds(absl::Nanoseconds(passed)));
+  }
+
+  StageMeter& meter_;
+  const std::string model_;
+  const std::string shape_;  // its label; empty while a model is loaded
+  std::map<Stage, double> planned_flops_;
+  // The rest is guarded by the meter's lock: scrapes read it. Times are of the clock that never
+  // jumps.
+  std::map<StageKind, int> open_;
+  int step_ = 0;
+  int steps_ = 0;
+  int64_t began_ = 0;
+  int64_t counted_until_ = 0;
+  int64_t step_ended_ = 0;
+  int64_t stage_began_ = 0;
+};
+
+StageMeter::StageMeter(prometheus::Registry& registry, Clock& clock)
+    : clock_(clock), families_(std::make_unique<Families>(registry)) {}
+
+StageMeter::~StageMeter() = default;
+
+std::unique_ptr<TelemetrySink> StageMeter::NewSink(const SinkContext& context) {
+  return std::make_unique<Sink>(*this, context);
+}
+
+void StageMeter::AddModel(const std::string& model) {
+  families_->stop_seconds.Add({{"model", model}}, StopBounds());
+}
+
+std::optional<InFlight> StageMeter::Running() const {
+  absl::MutexLock lock(&mutex_);
+  if (running_ == nullptr) return std::nullopt;
+  return running_->Describe(clock_.MonotonicNanos());
+}
+
+}  // namespace wan::server

@@ -1,0 +1,77 @@
+// What the spans of jobs become: histograms of stages and steps, counters of where the time and the
+// operations went, and the state of the attempt that runs.
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "engine/api/recorder.h"
+#include "server/watch/listener.h"
+
+namespace wan::server {
+
+// The label of a step's shape. Thread-safe. Callers choose sizes, and labels stay for ever: the
+// first kShapes shapes get a label of their own, all later ones share "other".
+class ShapeLabels {
+ public:
+  static constexpr size_t kShapes = 32;
+
+  // "1280x704x121", or "other".
+  std::string LabelOf(const VideoShape& shape);
+
+ private:
+  absl::Mutex mutex_;
+  std::set<VideoShape> known_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The attempt that runs now.
+struct InFlight {
+  std::string model;
+  int step = 0;   // done
+  int steps = 0;  // of the job; 0 before its first step began
+  absl::Duration elapsed;
+  absl::Duration since_step;  // since the attempt began, before the first
+  std::string stage;          // "Step_Inference"; "Other" between stages
+  absl::Duration in_stage;
+};
+
+// Thread-safe.
+class StageMeter {
+ public:
+  // Both must outlive the meter, and the meter its sinks.
+  StageMeter(prometheus::Registry& registry, Clock& clock);
+  StageMeter(const StageMeter&) = delete;
+  StageMeter& operator=(const StageMeter&) = delete;
+  ~StageMeter();
+
+  // For one attempt of a job, or the load of a model.
+  std::unique_ptr<TelemetrySink> NewSink(const SinkContext& context);
+
+  // Makes the histogram of a model's stops at 0, so that rate() sees its first increment.
+  void AddModel(const std::string& model);
+
+  // Nothing while no attempt runs.
+  std::optional<InFlight> Running() const;
+
+ private:
+  class Sink;
+  struct Families;
+
+  Clock& clock_;
+  const std::unique_ptr<Families> families_;
+  ShapeLabels shapes_;
+  mutable absl::Mutex mutex_;
+  // The sink of the attempt whose Total_Execution is open; null: none.
+  const Sink* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace wan::server

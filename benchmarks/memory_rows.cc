@@ -1,9 +1,9 @@
 #include "benchmarks/memory_rows.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,8 +11,6 @@ namespace wan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 double InGiB(uint64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
@@ -103,34 +101,44 @@ absl::Status AppendRow(const std::string& path, const MemoryRow& row) {
                      : absl::UnavailableError(absl::StrCat("cannot write ", path));
 }
 
-void PrintRow(const MemoryRow& row) {
-  std::printf("%s:", row.key.shape.c_str());
+absl::Status AddRows(const MemoryRow& row, Session& session) {
+  std::string name = absl::StrCat(row.key.model, " ", row.key.shape);
+  if (row.key.limit_gib > 0) absl::StrAppend(&name, ", ", row.key.limit_gib, " GiB");
+  if (!row.key.residency.empty()) absl::StrAppend(&name, ", ", row.key.residency);
   if (!row.refusal.empty()) {
-    std::printf(" refused: %s\n", row.refusal.c_str());
-    return;
+    return session.Add({.name = name, .figures = {{"refused", row.refusal}}});
   }
-  for (const ComponentResidency& entry : row.plan.residency) {
-    std::printf(" %s=%s", std::string(NameOf(entry.component)).c_str(),
-                std::string(ResidencyPolicyName(entry.policy)).c_str());
-  }
-  std::printf(", tiles %s%s%s\n", TilesLabel(row.plan).c_str(),
-              row.plan.batched_guidance ? ", batched" : "",
-              row.plan.prefetch_experts ? ", prefetching" : "");
   for (const StageRow& stage : row.stages) {
-    std::printf(
-        "  %-18s estimate %7.3f GiB (weights %7.3f), peak %7.3f GiB, ratio %.4f, %.3f s%s\n",
-        NameOf(stage.stage).c_str(), InGiB(stage.estimate), InGiB(stage.weights), InGiB(stage.peak),
-        Ratio(stage), stage.seconds, stage.IsRight() ? "" : "  WRONG");
+    BenchRow line{.name = absl::StrCat(name, ": ", NameOf(stage.stage)),
+                  .timing = Timing{stage.seconds, stage.seconds, stage.seconds, 1}};
+    line.figures = {{"estimate_gib", InGiB(stage.estimate)},
+                    {"weights_gib", InGiB(stage.weights)},
+                    {"peak_gib", InGiB(stage.peak)},
+                    {"estimate_to_peak", Ratio(stage)},
+                    {"right", stage.IsRight()}};
+    if (absl::Status status = session.Add(std::move(line)); !status.ok()) return status;
   }
-  std::printf("  allocator kept %.3f GiB, device without %.3f GiB, %ld retries%s\n",
-              InGiB(row.reserved), InGiB(row.process), static_cast<long>(row.retries),
-              row.IsRight() ? "" : "  WRONG");
-  if (!row.failure.empty()) std::printf("  FAILED: %s\n", row.failure.c_str());
   for (size_t i = 0; i < row.step_seconds.size(); ++i) {
-    std::printf("  step %zu: loading %.4f s, inference %.3f s\n", i, row.loading_seconds[i],
-                row.step_seconds[i]);
+    const double seconds = row.step_seconds[i];
+    BenchRow line{.name = absl::StrCat(name, ": step ", i),
+                  .timing = Timing{seconds, seconds, seconds, 1}};
+    line.figures = {{"loading_seconds", row.loading_seconds[i]}};
+    if (absl::Status status = session.Add(std::move(line)); !status.ok()) return status;
   }
-  std::fflush(stdout);
+  BenchRow whole{.name = absl::StrCat(name, ": whole job")};
+  for (const ComponentResidency& entry : row.plan.residency) {
+    whole.figures.push_back(
+        {std::string(NameOf(entry.component)), std::string(ResidencyPolicyName(entry.policy))});
+  }
+  whole.figures.push_back({"decode_tiles", TilesLabel(row.plan)});
+  whole.figures.push_back({"batched_guidance", row.plan.batched_guidance});
+  whole.figures.push_back({"prefetch_experts", row.plan.prefetch_experts});
+  whole.figures.push_back({"allocator_kept_gib", InGiB(row.reserved)});
+  whole.figures.push_back({"device_without_gib", InGiB(row.process)});
+  whole.figures.push_back({"retries", row.retries});
+  whole.figures.push_back({"right", row.IsRight()});
+  if (!row.failure.empty()) whole.figures.push_back({"failed", row.failure});
+  return session.Add(std::move(whole));
 }
 
 }  // namespace wan

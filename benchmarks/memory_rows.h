@@ -1,4 +1,4 @@
-// Results of wan_bench_memory: one video of one model under one limit is a row, and a file of rows,
+// Results of wan_bench memory: one video of one model under one limit is a row, and a file of rows,
 // a JSON object a line, can be gone on with after a run that was stopped.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "benchmarks/session.h"
 #include "engine/api/generation.h"
 
 namespace wan {
@@ -62,7 +63,7 @@ std::set<RowKey> ReadRowKeys(const std::string& path);
 
 absl::Status AppendRow(const std::string& path, const MemoryRow& row);
 
-// A line a stage.
-void PrintRow(const MemoryRow& row);
+// Adds a row for each stage and one for the whole job.
+absl::Status AddRows(const MemoryRow& row, Session& session);
 
 }  // namespace wan

@@ -97,17 +97,25 @@ OpTrace::~OpTrace() {
   if (state_ != nullptr) at::removeCallback(state_->handle);
 }
 
-std::vector<OpTime> OpTrace::Finish() {
+std::vector<OpTime> OpTrace::FinishInOrder() {
   at::removeCallback(state_->handle);
   const std::unique_ptr<State> state = std::move(state_);
   if (!state->device.is_cpu()) at::accelerator::synchronizeDevice(state->device.index());
-  std::map<std::string, OpTime> times;
-  for (const Call& call : state->calls) {
+  std::vector<OpTime> result;
+  for (Call& call : state->calls) {
     if (!call.end.has_value()) continue;
+    result.push_back({std::move(call.op), 1, call.begin.SecondsUntil(*call.end)});
+  }
+  return result;
+}
+
+std::vector<OpTime> OpTrace::Finish() {
+  std::map<std::string, OpTime> times;
+  for (const OpTime& call : FinishInOrder()) {
     OpTime& time = times[call.op];
     time.op = call.op;
     ++time.calls;
-    time.seconds += call.begin.SecondsUntil(*call.end);
+    time.seconds += call.seconds;
   }
   std::vector<OpTime> result;
   for (auto& [op, time] : times) result.push_back(std::move(time));

@@ -26,8 +26,12 @@ class OpTrace {
   OpTrace(const OpTrace&) = delete;
   OpTrace& operator=(const OpTrace&) = delete;
 
-  // By falling time. To be called once.
+  // Each ends the trace; only one of them may be called, once.
+  //
+  // Returns the operators by falling time, calls of the same shapes together.
   std::vector<OpTime> Finish();
+  // Returns every call by itself, in the order in which they began.
+  std::vector<OpTime> FinishInOrder();
 
  private:
   struct State;

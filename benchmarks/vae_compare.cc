@@ -10,12 +10,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace wan {
 namespace {
@@ -29,18 +30,20 @@ at::Tensor DrawClip(int seed, const ComparedVideos& videos, at::Device device) {
     std::vector<double> rgb = {uniform(generator), uniform(generator), uniform(generator)};
     return at::tensor(rgb, at::kDouble).to(device, at::kFloat).mul_(2).sub_(1).view({3, 1, 1, 1});
   };
-  const auto height = static_cast<double>(videos.size.height);
-  const auto width = static_cast<double>(videos.size.width);
-  const at::Tensor t = at::arange(videos.frames, options).view({1, -1, 1, 1});
-  const at::Tensor y = at::arange(videos.size.height, options).view({1, 1, -1, 1});
-  const at::Tensor x = at::arange(videos.size.width, options).view({1, 1, 1, -1});
-  at::Tensor clip = color().expand({3, videos.frames, videos.size.height, videos.size.width});
+  const auto height = static_cast<double>(videos.shape.height);
+  const auto width = static_cast<double>(videos.shape.width);
+  const at::Tensor t = at::arange(videos.shape.frames, options).view({1, -1, 1, 1});
+  const at::Tensor y = at::arange(videos.shape.height, options).view({1, 1, -1, 1});
+  const at::Tensor x = at::arange(videos.shape.width, options).view({1, 1, 1, -1});
+  at::Tensor clip =
+      color().expand({3, videos.shape.frames, videos.shape.height, videos.shape.width});
   for (const bool is_disc : {true, false}) {
     const double radius = (0.08 + 0.15 * uniform(generator)) * std::min(height, width);
     const auto way = [&](const at::Tensor& place, double side) {
       const double begin = uniform(generator) * side;
       const double end = uniform(generator) * side;
-      return (place - (begin + t * ((end - begin) / static_cast<double>(videos.frames)))).abs();
+      return (place - (begin + t * ((end - begin) / static_cast<double>(videos.shape.frames))))
+          .abs();
     };
     const at::Tensor dy = way(y, height);
     const at::Tensor dx = way(x, width);
@@ -77,7 +80,8 @@ struct Errors {
 }  // namespace
 
 absl::Status ComparePrecisions(const VideoAutoencoder& vae, const ComparedVideos& videos,
-                               at::Device device) {
+                               Session& session) {
+  const at::Device device = session.device();
   const VaeConfig& config = vae.config();
   const int count = std::max(videos.clips, 1);
   std::vector<Errors> errors(kVaePrecisions.size());
@@ -91,8 +95,8 @@ absl::Status ComparePrecisions(const VideoAutoencoder& vae, const ComparedVideos
       latents = *std::move(encoded);
     } else {
       latents = at::randn(
-          {config.z_dim, (videos.frames - 1) / config.stride_temporal + 1,
-           videos.size.height / config.stride_spatial, videos.size.width / config.stride_spatial},
+          {config.z_dim, (videos.shape.frames - 1) / config.stride_temporal + 1,
+           videos.shape.height / config.stride_spatial, videos.shape.width / config.stride_spatial},
           at::TensorOptions(device).dtype(at::kFloat));
     }
     const absl::StatusOr<at::Tensor> exact = DecodeAll(vae, latents, VaePrecision::kFp32);
@@ -114,14 +118,15 @@ absl::Status ComparePrecisions(const VideoAutoencoder& vae, const ComparedVideos
           count;
     }
   }
-  std::printf("%d of %s, %ldx%ld, %ld frames, against fp32\n", count,
-              videos.clips > 0 ? "clips" : "random latents", static_cast<long>(videos.size.width),
-              static_cast<long>(videos.size.height), static_cast<long>(videos.frames));
-  std::printf("%-5s %10s %10s %12s %14s\n", "", "PSNR, mean", "worst", "largest", "latents");
+  const std::string of = absl::StrCat(count, videos.clips > 0 ? " clips, " : " of random latents, ",
+                                      videos.shape.Name(), ", against fp32: ");
   for (size_t p = 0; p < kVaePrecisions.size(); ++p) {
-    std::printf("%-5s %7.1f dB %7.1f dB %12.1e %14.1e\n",
-                std::string(NameOf(kVaePrecisions[p])).c_str(), errors[p].psnr,
-                errors[p].worst_psnr, errors[p].largest, errors[p].latents);
+    BenchRow row{.name = absl::StrCat(of, std::string(NameOf(kVaePrecisions[p])))};
+    row.figures = {{"mean_psnr_db", errors[p].psnr},
+                   {"worst_psnr_db", errors[p].worst_psnr},
+                   {"largest_difference", errors[p].largest}};
+    if (videos.clips > 0) row.figures.push_back({"latents_error", errors[p].latents});
+    if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

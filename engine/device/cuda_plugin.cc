@@ -97,6 +97,7 @@ extern "C" const wan::CudaPlugin* wan_cuda_plugin() {
     wan::CudaPlugin table;
     table.ops = &wan::GetCudaOps();
     table.vae_ops = &wan::GetVaeCudaOps();
+    table.architectures = WAN_CUDA_ARCHS;
     table.device_count = &wan::DeviceCount;
     table.pci_bus_id = &wan::PciBusId;
     table.limit_memory = &wan::LimitMemory;

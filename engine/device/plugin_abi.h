@@ -21,6 +21,9 @@ struct CudaPlugin {
   const CudaOps* ops = nullptr;
   const VaeCudaOps* vae_ops = nullptr;
 
+  // The GPU architectures that the kernels were compiled for, "80;89;90a".
+  const char* architectures = "";
+
   // Returns the number of GPUs that the driver offers; 0 without a driver.
   int (*device_count)() = nullptr;
   // Writes the PCI bus id of a GPU, with its terminating zero, into `out`, which has `size` bytes.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/compiled_archs.h"
 
 namespace wan {
 namespace {
@@ -86,6 +87,17 @@ absl::StatusOr<std::string> CudaPciBusId(int device) {
     return absl::UnavailableError(absl::StrCat("the driver gave no PCI bus id for GPU ", device));
   }
   return std::string(text);
+}
+
+absl::Status CheckGpuIsCompiledFor(int device) {
+  const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
+  if (!plugin.ok()) return plugin.status();
+  char card[256] = {};
+  if ((*plugin)->describe(device, card, sizeof(card)) != 0) {
+    return absl::UnavailableError(absl::StrCat("the driver does not describe GPU ", device));
+  }
+  return CheckCompiledFor((*plugin)->ops->compute_capability(device), card,
+                          (*plugin)->architectures);
 }
 
 absl::Status LimitCudaMemory(int device, uint64_t bytes) {

@@ -33,6 +33,10 @@ int CudaDeviceCount();
 // driver does not give one.
 absl::StatusOr<std::string> CudaPciBusId(int device);
 
+// Returns FAILED_PRECONDITION, naming the card, if the plug-in's kernels were not compiled for a
+// GPU. Call it before the first operator on the GPU.
+absl::Status CheckGpuIsCompiledFor(int device);
+
 // Limits the caching allocator of a GPU to `bytes`. INVALID_ARGUMENT if the card has less.
 absl::Status LimitCudaMemory(int device, uint64_t bytes);
 

@@ -3,9 +3,11 @@
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/record_function.h>
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/ops/cuda_ops.h"
 
@@ -89,6 +91,7 @@ bool HasAlignedRows(const at::Tensor& tensor) {
 }
 
 at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  RECORD_USER_SCOPE_WITH_INPUTS("wan::attention", (std::vector<c10::IValue>{query, key}));
   const AttentionKernel kernel = KernelFor(query, key);
   if (kernel == AttentionKernel::kHopper) {
     at::Tensor out = at::empty(query.sizes(), query.options());
@@ -99,6 +102,7 @@ at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::T
 
 void AttentionInto(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                    at::Tensor& out) {
+  RECORD_USER_SCOPE_WITH_INPUTS("wan::attention", (std::vector<c10::IValue>{query, key}));
   const AttentionKernel kernel = KernelFor(query, key);
   if (kernel == AttentionKernel::kHopper && HopperAttention(query, key, value, out)) return;
   out.copy_(LibraryAttention(kernel, query, key, value));

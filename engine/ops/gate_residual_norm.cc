@@ -2,6 +2,8 @@
 
 #include <ATen/record_function.h>
 
+#include <vector>
+
 #include "engine/ops/cuda_ops.h"
 #include "engine/ops/layer_norm_modulate.h"
 #include "engine/ops/row_table.h"
@@ -11,7 +13,7 @@ namespace wan {
 void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, at::Tensor& out) {
-  RECORD_USER_SCOPE("wan::gate_residual_norm");
+  RECORD_USER_SCOPE_WITH_INPUTS("wan::gate_residual_norm", (std::vector<c10::IValue>{y, gate}));
   if (x.is_cuda()) {
     const auto kernel = GetCudaOps().gate_residual_norm;
     if (kernel != nullptr && kernel(y, gate, x, scale, shift, index, eps, out)) return;

@@ -5,12 +5,14 @@
 #include <ATen/ops/stack.h>
 #include <ATen/record_function.h>
 
+#include <vector>
+
 #include "engine/ops/cuda_ops.h"
 
 namespace wan {
 
 void RmsNormRope(at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& rotary) {
-  RECORD_USER_SCOPE("wan::rms_norm_rope");
+  RECORD_USER_SCOPE_WITH_INPUTS("wan::rms_norm_rope", (std::vector<c10::IValue>{x, weight}));
   if (x.is_cuda()) {
     const auto kernel = GetCudaOps().rms_norm_rope;
     if (kernel != nullptr && kernel(x, weight, eps, rotary)) return;

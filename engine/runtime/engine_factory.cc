@@ -123,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   const std::string& name = options.device;
   if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
   if (absl::Status status = CheckGpuExists(gpu, CudaDeviceCount()); !status.ok()) return status;
+  if (absl::Status status = CheckGpuIsCompiledFor(gpu); !status.ok()) return status;
   at::globalContext().lazyInitDevice(at::kCUDA);
   const auto device_index = static_cast<c10::DeviceIndex>(gpu);
   at::accelerator::setDeviceIndex(device_index);

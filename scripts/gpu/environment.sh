@@ -21,5 +21,16 @@ done
   nvidia-smi --query-gpu=name,driver_version,power.limit,memory.total --format=csv,noheader || echo 'no GPU here'
   python3 -c 'import torch; print("torch", torch.__version__, "cuDNN", torch.backends.cudnn.version())' || true
 } | tee "$OUT/machine.txt"
+# figure FILE NAME KEY: the figure KEY (or the row's own field KEY) of the last row in a file of wan_bench's rows whose
+# name matches the pattern NAME; nothing without such a row.
+figure() {
+  python3 - "$@" << 'PYTHON'
+import json, re, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+found = [{**row, **row.get("figures", {})} for row in rows if re.search(sys.argv[2], row["name"])]
+if found and sys.argv[3] in found[-1]:
+    print(found[-1][sys.argv[3]])
+PYTHON
+}
 # scrape ADDRESS: the metrics of a server. The machine's own curl must not find the libcurl of the package.
 scrape() { env -u LD_LIBRARY_PATH curl -s "http://$1/metrics"; }

@@ -1,8 +1,8 @@
 // Measures how fast weights are copied from the page cache to a device: the tensors of one
 // transformer lie one after the other in a file, which is loaded several times.
 //
-//   wan_bench_load --model synthetic:t2v-a14b --file /tmp/weights --device cuda:0
-//   wan_bench_load --threads 1 --threads 8 --threads 16 --chunk 512 --chunk 1024 --repeats 1
+//   wan_bench load --model synthetic:t2v-a14b --file /tmp/weights --device cuda:0
+//   wan_bench load --threads 1 --threads 8 --threads 16 --chunk 512 --chunk 1024 --repeats 1
 //
 // With --threads or --chunk the benchmark also uploads the bytes of the file unchanged into memory
 // that exists already, once for each combination. This shows the best combination, and whether
@@ -18,17 +18,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "benchmarks/harness.h"
+#include "benchmarks/commands.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/formats/mapped_file.h"
@@ -101,14 +98,17 @@ absl::Status MakeFile(const std::string& path, uint64_t bytes) {
   return made ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot make ", path));
 }
 
-std::string Rate(double seconds, uint64_t bytes) {
-  const double gigabytes = static_cast<double>(bytes) / 1e9;
-  return absl::StrFormat("%.3f s for %.2f GB, %.2f GB/s", seconds, gigabytes, gigabytes / seconds);
+BenchRow RowOf(std::string name, double seconds, uint64_t bytes, at::Device device) {
+  BenchRow row{.name = std::move(name), .timing = Timing{seconds, seconds, seconds, 1}};
+  row.work = Work();
+  (device.is_cpu() ? row.work->bytes : row.work->upload_bytes) = static_cast<double>(bytes);
+  return row;
 }
 
 // The bytes alone: no memory of the device is made, nothing is converted.
 absl::Status MeasureUploads(const Settings& settings, const WeightSource& source,
-                            at::Device device) {
+                            Session& session) {
+  const at::Device device = session.device();
   const std::vector<int> threads =
       settings.threads.empty() ? std::vector{UploadSettings().threads} : settings.threads;
   const std::vector<int64_t> chunks = settings.chunk_kib.empty()
@@ -136,19 +136,23 @@ absl::Status MeasureUploads(const Settings& settings, const WeightSource& source
       if (absl::Status status = upload.Arrive(); !status.ok()) return status;
       Synchronize(device);
       const UploadTimes times = upload.times();
-      std::printf("upload, %d threads, %ld KiB: %s\n", count, static_cast<long>(chunk),
-                  Rate(SecondsSince(begin), bytes).c_str());
-      std::printf("  %.3f s for buffers; a thread reads %.3f s, queues %.3f s, waits %.3f s\n",
-                  prepared, times.reading / count, times.queueing / count, times.waiting / count);
+      BenchRow row = RowOf(absl::StrCat("upload, ", count, " threads, ", chunk, " KiB"),
+                           SecondsSince(begin), bytes, device);
+      row.figures = {{"buffers_seconds", prepared},
+                     {"thread_reads_seconds", times.reading / count},
+                     {"thread_queues_seconds", times.queueing / count},
+                     {"thread_waits_seconds", times.waiting / count}};
+      if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Run(const Settings& settings) {
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
   const c10::InferenceMode inference;
-  const absl::StatusOr<at::Device> device = OpenDevice(settings.device);
+  const absl::StatusOr<at::Device> device = session.Open(settings.device);
   if (!device.ok()) return device.status();
+  if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
   const WeightSource& like = (*checkpoint)->transformer();
@@ -170,43 +174,44 @@ absl::Status Run(const Settings& settings) {
          .weights = std::make_shared<ComponentWeights>(MakeWeightMover(*device), home)});
     if (!transformer.ok()) return transformer.status();
     Synchronize(*device);
-    std::printf("load %d to %s: %s%s\n", i + 1, settings.home.c_str(),
-                Rate(SecondsSince(begin), bytes).c_str(),
-                i == 0 ? " (its pages may have been cold)" : "");
+    BenchRow row = RowOf(absl::StrCat(settings.model, " to ", settings.home, ", load ", i + 1),
+                         SecondsSince(begin), bytes, *device);
+    row.figures = {{"pages_may_be_cold", i == 0}};
+    if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
   }
   absl::Status status;
   if (!settings.threads.empty() || !settings.chunk_kib.empty()) {
-    status = MeasureUploads(settings, source, *device);
+    status = MeasureUploads(settings, source, session);
   }
   unlink(settings.file.c_str());
-  return status;
+  if (!status.ok()) return status;
+  return true;
 }
 
 }  // namespace
-}  // namespace wan
 
-int main(int argc, char** argv) {
-  wan::Settings settings;
-  CLI::App app("Measures the loading of a Wan2.2 transformer from a file in the page cache");
-  app.add_option("--model", settings.model,
+BenchCommand AddLoad(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model,
                  "checkpoint, or synthetic:NAME, whose tensors the file gets")
       ->capture_default_str();
-  app.add_option("--file", settings.file, "file that the benchmark writes and removes")
+  app.add_option("--file", settings->file, "file that the benchmark writes and removes")
       ->capture_default_str();
-  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings.dtype, "dtype of the loaded weights")
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--dtype", settings->dtype, "dtype of the loaded weights")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
-  app.add_option("--home", settings.home, "memory that receives the weights")
+  app.add_option("--home", settings->home, "memory that receives the weights")
       ->check(CLI::IsMember({"device", "host"}))
       ->capture_default_str();
-  app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--threads", settings.threads,
+  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--threads", settings->threads,
                  "reading threads of a plain upload; give it several times to compare")
       ->check(CLI::PositiveNumber);
-  app.add_option("--chunk", settings.chunk_kib,
+  app.add_option("--chunk", settings->chunk_kib,
                  "KiB per read of a plain upload; give it several times to compare")
       ->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  return wan::ReportErrors([&] { return wan::Run(settings); });
+  return [settings](Session& session) { return Run(*settings, session); };
 }
+
+}  // namespace wan

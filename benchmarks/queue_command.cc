@@ -2,14 +2,12 @@
 // GetJob and Stats beside it, and the time of a restart. The server without its wire, on a fake
 // engine that holds the first job; the data folder is real, so that every job is synced.
 //
-//   wan_bench_queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
+//   wan_bench queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
 //   --owners 50
 //
 // The folder must not exist; it is removed at the end. Ends with 1 if a limit is not kept.
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -19,12 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "benchmarks/commands.h"
 #include "engine/api/clock.h"
 #include "server/jobs/job_service.h"
 #include "tests/fakes/fake_engine.h"
@@ -146,22 +144,25 @@ class Bench {
 
 double Millis(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
 
-void Print(const char* what, int queued, const Times& times) {
-  std::printf("| %-34s | %6d | %8.2f | %8.2f | %8.2f | %8.0f |\n", what, queued,
-              Millis(times.Quantile(0.5)), Millis(times.Quantile(0.99)), Millis(times.Quantile(1)),
-              static_cast<double>(times.sorted.size()) / absl::ToDoubleSeconds(times.whole));
+absl::Status AddTimes(const std::string& what, int queued, const Times& times, Session& session) {
+  BenchRow row{.name = absl::StrCat(what, ", ", queued, " queued")};
+  row.timing =
+      Timing{absl::ToDoubleSeconds(times.Quantile(0.5)), absl::ToDoubleSeconds(times.Quantile(0)),
+             absl::ToDoubleSeconds(times.Quantile(1)), static_cast<int64_t>(times.sorted.size())};
+  row.figures = {{"p50_ms", Millis(times.Quantile(0.5))},
+                 {"p99_ms", Millis(times.Quantile(0.99))},
+                 {"max_ms", Millis(times.Quantile(1))},
+                 {"calls_per_second",
+                  static_cast<double>(times.sorted.size()) / absl::ToDoubleSeconds(times.whole)}};
+  return session.Add(std::move(row));
 }
 
-absl::StatusOr<bool> Run(const Settings& settings) {
+absl::StatusOr<bool> Measure(const Settings& settings, Session& session) {
   Bench bench(settings);
   if (absl::Status opened = bench.Open(); !opened.ok()) return opened;
-  std::printf(
-      "| call                               | queued |   p50 ms |   p99 ms |   max ms |  calls/s "
-      "|\n");
-  std::printf("| --- | --- | --- | --- | --- | --- |\n");
   const auto empty = bench.Create(std::min(settings.calls, 200), 0);
   if (!empty.ok()) return empty.status();
-  Print("CreateJob", 0, *empty);
+  absl::Status added = AddTimes("CreateJob", 0, *empty, session);
   const auto filling = bench.Create(settings.queued - bench.queued(), 0);
   if (!filling.ok()) return filling.status();
 
@@ -172,14 +173,16 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   const int queued = bench.queued();
   const auto last = bench.Create(settings.calls, 0);
   if (!last.ok()) return last.status();
-  Print("CreateJob", queued, *last);
+  added.Update(AddTimes("CreateJob", queued, *last, session));
   judge(*last);
   const int then_queued = bench.queued();
   const auto first = bench.CreateBeside(settings.calls, 1);
   if (!first.ok()) return first.status();
-  Print("CreateJob before all others", then_queued, *first);
+  added.Update(AddTimes("CreateJob before all others", then_queued, *first, session));
   judge(*first);
-  std::printf("GetJob and Stats beside it took %.2f ms at most.\n", Millis(bench.longest_read()));
+  const double longest_read = absl::ToDoubleSeconds(bench.longest_read());
+  added.Update(session.Add({.name = "GetJob and Stats beside it, the longest",
+                            .timing = Timing{longest_read, 0, longest_read, 1}}));
 
   const int left = bench.queued();
   bench.Close();
@@ -187,41 +190,39 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   if (absl::Status opened = bench.Open(); !opened.ok()) return opened;
   const absl::Duration restart = absl::Now() - start;
   kept = kept && absl::ToDoubleSeconds(restart) <= settings.restart_at_most_s;
-  std::printf("Restart with %d queued jobs: %.2f s.\n", left, absl::ToDoubleSeconds(restart));
-  std::printf("At most %lld entries of the queue were looked at while the lock was held once.\n",
-              static_cast<long long>(bench.most_entries_at_once()));
+  const double seconds = absl::ToDoubleSeconds(restart);
+  added.Update(session.Add({.name = absl::StrCat("restart, ", left, " queued"),
+                            .timing = Timing{seconds, seconds, seconds, 1},
+                            .figures = {{"most_entries_at_once", bench.most_entries_at_once()}}}));
+  if (!added.ok()) return added;
   return kept;
 }
 
-int Main(int argc, char** argv) {
-  Settings settings;
-  CLI::App app("Measures what a long queue costs.");
-  app.add_option("--data-dir", settings.data_dir, "data folder to make, on the disk to measure")
-      ->required();
-  app.add_option("--queued", settings.queued, "jobs that wait")->check(CLI::Range(500, 1'000'000));
-  app.add_option("--calls", settings.calls, "calls to measure")->check(CLI::Range(100, 1'000'000));
-  app.add_option("--callers", settings.callers, "threads that call")->check(CLI::Range(1, 64));
-  app.add_option("--owners", settings.owners, "principals that the jobs belong to, in turns")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--at-most", settings.at_most_ms, "milliseconds that 99 % of CreateJob may take");
-  app.add_option("--restart-at-most", settings.restart_at_most_s, "seconds of a restart");
-  CLI11_PARSE(app, argc, argv);
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
   std::error_code error;
   if (std::filesystem::exists(settings.data_dir, error)) {
-    std::fprintf(stderr, "%s exists; name a folder that can be made and removed\n",
-                 settings.data_dir.c_str());
-    return 2;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--data-dir ", settings.data_dir, " exists; name a folder that can be made and removed"));
   }
-  const absl::StatusOr<bool> kept = Run(settings);
+  const absl::StatusOr<bool> kept = Measure(settings, session);
   std::filesystem::remove_all(settings.data_dir, error);
-  if (!kept.ok()) {
-    std::fprintf(stderr, "%s\n", kept.status().ToString().c_str());
-    return 2;
-  }
-  return *kept ? EXIT_SUCCESS : EXIT_FAILURE;
+  return kept;
 }
 
 }  // namespace
-}  // namespace wan
 
-int main(int argc, char** argv) { return wan::Main(argc, argv); }
+BenchCommand AddQueue(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--data-dir", settings->data_dir, "data folder to make, on the disk to measure")
+      ->required();
+  app.add_option("--queued", settings->queued, "jobs that wait")->check(CLI::Range(500, 1'000'000));
+  app.add_option("--calls", settings->calls, "calls to measure")->check(CLI::Range(100, 1'000'000));
+  app.add_option("--callers", settings->callers, "threads that call")->check(CLI::Range(1, 64));
+  app.add_option("--owners", settings->owners, "principals that the jobs belong to, in turns")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--at-most", settings->at_most_ms, "milliseconds that 99 % of CreateJob may take");
+  app.add_option("--restart-at-most", settings->restart_at_most_s, "seconds of a restart");
+  return [settings](Session& session) { return Run(*settings, session); };
+}
+
+}  // namespace wan

@@ -2,16 +2,15 @@
 // is free. Every case is a job of its own that is stopped so many seconds after a stage began. Ends
 // with 1 if any stop takes longer than --at-most.
 //
-//   wan_bench_stop --model synthetic:ti2v-5b --shape 1280x704x121 --stop VAE_Decoding@0.5
-//   wan_bench_stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
-//   wan_bench_stop --model synthetic:t2v-a14b --stop Model_Initialization@1
+//   wan_bench stop --model synthetic:ti2v-5b --shape 1280x704x121 --stop VAE_Decoding@0.5
+//   wan_bench stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
+//   wan_bench stop --model synthetic:t2v-a14b --stop Model_Initialization@1
 //
 // A stage may end before the seconds are over; the table says in which one the request came. Job
 // counts from the beginning of the job: with --park its weights go to host memory then.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -23,10 +22,9 @@
 #include <thread>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "benchmarks/commands.h"
 #include "benchmarks/engine_job.h"
-#include "benchmarks/harness.h"
 #include "engine/api/engine_factory.h"
 
 namespace wan {
@@ -123,7 +121,7 @@ class StageWatch final : public TelemetrySink {
 
 // Runs `work` on a thread and stops it. Returns whether it ended in time.
 absl::StatusOr<bool> Measure(
-    const Settings& settings, Engine& engine, const StopPoint& point,
+    const Settings& settings, Session& session, Engine& engine, const StopPoint& point,
     const std::function<absl::Status(Recorder&, const std::stop_token&)>& work) {
   using SteadyClock = std::chrono::steady_clock;
   StageWatch watch;
@@ -144,16 +142,21 @@ absl::StatusOr<bool> Measure(
   stop.request_stop();
   worker.join();
   const double seconds = std::chrono::duration<double>(returned - requested).count();
+  BenchRow row{.name = absl::StrCat(settings.model, " ", settings.shape, " ", point.Name(), "@",
+                                    point.seconds)};
+  row.figures = {{"stage", began ? stage : "never began"}};
+  bool good = false;
   if (!began || seconds < 0 || !absl::IsCancelled(status)) {
-    std::printf("| %s@%g | %s | not stopped: %s |  |\n", point.Name().c_str(), point.seconds,
-                began ? stage.c_str() : "never began", status.ToString().substr(0, 80).c_str());
+    row.figures.push_back({"not_stopped", status.ToString().substr(0, 80)});
     // A job that was done before its stop says nothing.
-    return began && status.ok();
+    good = began && status.ok();
+  } else {
+    good = seconds <= settings.at_most;
+    row.timing = Timing{seconds, seconds, seconds, 1};
+    row.figures.push_back({"engine_seconds", watch.told()});
   }
-  const bool good = seconds <= settings.at_most;
-  std::printf("| %s@%g | %s | %.3f%s | %.3f |\n", point.Name().c_str(), point.seconds,
-              stage.c_str(), seconds, good ? "" : " (WRONG)", watch.told());
-  std::fflush(stdout);
+  row.figures.push_back({"right", good});
+  if (absl::Status added = session.Add(std::move(row)); !added.ok()) return added;
   return good;
 }
 
@@ -170,7 +173,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const En
   return made;
 }
 
-absl::StatusOr<bool> Run(const Settings& settings) {
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
   EngineOptions options;
   options.device = settings.device;
   absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
@@ -184,9 +187,6 @@ absl::StatusOr<bool> Run(const Settings& settings) {
     spec.loras.push_back({std::filesystem::path(lora).stem().string(), std::nullopt, lora});
   }
 
-  std::printf("%s %s on %s\n| stop | stage | s until the device was free | the engine's own |\n",
-              settings.model.c_str(), settings.shape.c_str(), settings.device.c_str());
-  std::printf("| --- | --- | --- | --- |\n");
   bool good = true;
   std::vector<StopPoint> of_jobs;
   for (const std::string& text : settings.stops) {
@@ -196,8 +196,8 @@ absl::StatusOr<bool> Run(const Settings& settings) {
       of_jobs.push_back(*point);
       continue;
     }
-    const absl::StatusOr<bool> in_time =
-        Measure(settings, engine, *point, [&](Recorder& recorder, const std::stop_token& stop) {
+    const absl::StatusOr<bool> in_time = Measure(
+        settings, session, engine, *point, [&](Recorder& recorder, const std::stop_token& stop) {
           return engine.LoadModel(spec, recorder, stop);
         });
     if (!in_time.ok()) return in_time.status();
@@ -222,8 +222,8 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   std::filesystem::create_directories(folder);
   const std::vector<OutputFile> outputs = {{OutputKind::kMp4, folder / "video.mp4"}};
   for (const StopPoint& point : of_jobs) {
-    const absl::StatusOr<bool> in_time =
-        Measure(settings, engine, point, [&](Recorder& recorder, const std::stop_token& stop) {
+    const absl::StatusOr<bool> in_time = Measure(
+        settings, session, engine, point, [&](Recorder& recorder, const std::stop_token& stop) {
           GenerationObserver observer;
           return engine.Generate(*plan, outputs, recorder, observer, stop);
         });
@@ -235,28 +235,23 @@ absl::StatusOr<bool> Run(const Settings& settings) {
 }
 
 }  // namespace
-}  // namespace wan
 
-int main(int argc, char** argv) {
-  wan::Settings settings;
-  CLI::App app("Measures how long a stop takes in every stage");
-  app.add_option("--model", settings.model, "checkpoint, or synthetic:NAME")->capture_default_str();
-  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--shape", settings.shape, "WxHxFRAMES")->capture_default_str();
-  app.add_option("--stop", settings.stops, "STAGE@SECONDS, any number")->required();
-  app.add_option("--residency", settings.residency, "COMPONENT=POLICY, any number");
-  app.add_option("--lora", settings.loras, "file, any number; a job merges all of them");
-  app.add_option("--steps", settings.steps)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--guidance", settings.guidance, "1: one forward a step")->capture_default_str();
-  app.add_flag("--image", settings.image, "image to video");
-  app.add_flag("--tiles", settings.tiles, "decodes in 2 x 2 tiles");
-  app.add_flag("--park", settings.park, "jobs begin by copying all weights to host memory");
-  app.add_option("--at-most", settings.at_most, "seconds")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  const absl::StatusOr<bool> good = wan::Run(settings);
-  if (!good.ok()) {
-    std::fprintf(stderr, "%s\n", good.status().ToString().c_str());
-    return 1;
-  }
-  return *good ? 0 : 1;
+BenchCommand AddStop(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
+      ->capture_default_str();
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--shape", settings->shape, "WxHxFRAMES")->capture_default_str();
+  app.add_option("--stop", settings->stops, "STAGE@SECONDS, any number")->required();
+  app.add_option("--residency", settings->residency, "COMPONENT=POLICY, any number");
+  app.add_option("--lora", settings->loras, "file, any number; a job merges all of them");
+  app.add_option("--steps", settings->steps)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--guidance", settings->guidance, "1: one forward a step")->capture_default_str();
+  app.add_flag("--image", settings->image, "image to video");
+  app.add_flag("--tiles", settings->tiles, "decodes in 2 x 2 tiles");
+  app.add_flag("--park", settings->park, "jobs begin by copying all weights to host memory");
+  app.add_option("--at-most", settings->at_most, "seconds")->capture_default_str();
+  return [settings](Session& session) { return Run(*settings, session); };
 }
+
+}  // namespace wan

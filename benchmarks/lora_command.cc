@@ -2,22 +2,21 @@
 // LoRAs of random numbers, for every matrix of its blocks, are selected in turn, and then the base
 // again.
 //
-//   wan_bench_lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
+//   wan_bench lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "benchmarks/harness.h"
+#include "benchmarks/commands.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/transformer.h"
@@ -82,10 +81,10 @@ int64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
 
 class SwitchBenchmark {
  public:
-  SwitchBenchmark(const Settings& settings, at::Device device, const WeightSource& source,
+  SwitchBenchmark(const Settings& settings, Session& session, const WeightSource& source,
                   std::shared_ptr<ComponentWeights> weights)
       : settings_(settings),
-        device_(device),
+        session_(session),
         source_(source),
         weights_(std::move(weights)),
         first_(MakePatch()),
@@ -97,7 +96,8 @@ class SwitchBenchmark {
     const int64_t base = Checksum(*weights_, source_);
     const auto begin = std::chrono::steady_clock::now();
     weights_->KeepHostCopy();
-    std::printf("host copy of the base, once a model: %.3f s\n", SecondsSince(begin));
+    session_.Note(
+        absl::StrFormat("host copy of the base, once a model: %.3f s", SecondsSince(begin)));
 
     double slowest = 0;
     for (int i = 0; i < settings_.repeats; ++i) {
@@ -117,8 +117,9 @@ class SwitchBenchmark {
         return absl::InternalError("the base's weights are not what they were");
       }
     }
-    std::printf("slowest switch between two LoRAs: %.3f s; the base is bit for bit what it was\n",
-                slowest);
+    session_.Note(absl::StrFormat(
+        "slowest switch between two LoRAs: %.3f s; the base is bit for bit what it was", slowest));
+    if (!status_.ok()) return status_;
     if (settings_.at_most > 0 && slowest >= settings_.at_most) {
       return absl::InternalError(
           absl::StrFormat("a switch took %.3f s, allowed are %.3f s", slowest, settings_.at_most));
@@ -135,31 +136,35 @@ class SwitchBenchmark {
 
   // Seconds until the last weight has changed.
   double Change(const char* name, const std::shared_ptr<const WeightPatch>& patch) {
-    Synchronize(device_);
-    const int64_t before = CurrentBytes(device_);
-    ResetPeakBytes(device_);
+    const at::Device device = session_.device();
+    Synchronize(device);
+    const int64_t before = CurrentBytes(device);
+    ResetPeakBytes(device);
     const auto begin = std::chrono::steady_clock::now();
     weights_->SetPatch(patch);
     weights_->FinishPatch().IgnoreError();  // nobody asks for a stop
-    Synchronize(device_);
+    Synchronize(device);
     const double seconds = SecondsSince(begin);
-    std::printf("%-16s %.3f s, %.3f GiB of the device besides the weights\n", name, seconds,
-                static_cast<double>(PeakBytes(device_) - before) / kGiB);
+    BenchRow row{.name = absl::StrCat(settings_.model, " rank ", settings_.rank, ": ", name),
+                 .timing = Timing{seconds, seconds, seconds, 1}};
+    row.figures = {{"extra_device_gib", static_cast<double>(PeakBytes(device) - before) / kGiB}};
+    status_.Update(session_.Add(std::move(row)));
     return seconds;
   }
 
   const Settings& settings_;
-  const at::Device device_;
+  Session& session_;
   const WeightSource& source_;
   const std::shared_ptr<ComponentWeights> weights_;
   int64_t lora_bytes_ = 0;
+  absl::Status status_;  // of the printing
   const std::shared_ptr<const WeightPatch> first_;
   const std::shared_ptr<const WeightPatch> second_;
 };
 
-absl::Status Run(const Settings& settings) {
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
   const c10::InferenceMode inference;
-  const absl::StatusOr<at::Device> device = OpenDevice(settings.device);
+  const absl::StatusOr<at::Device> device = session.Open(settings.device);
   if (!device.ok()) return device.status();
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
@@ -174,34 +179,34 @@ absl::Status Run(const Settings& settings) {
   if (!transformer.ok()) return transformer.status();
   Synchronize(*device);
 
-  SwitchBenchmark benchmark(settings, *device, source, weights);
-  std::printf("%s, %.2f GB of weights in %s; two LoRAs of rank %lld, %.2f GB each\n",
-              settings.model.c_str(), static_cast<double>((*transformer)->WeightBytes()) / 1e9,
-              settings.dtype.c_str(), static_cast<long long>(settings.rank),
-              static_cast<double>(benchmark.lora_bytes()) / 1e9);
-  return benchmark.Run();
+  SwitchBenchmark benchmark(settings, session, source, weights);
+  session.Note(absl::StrFormat(
+      "%s, %.2f GB of weights in %s; two LoRAs of rank %d, %.2f GB each", settings.model,
+      static_cast<double>((*transformer)->WeightBytes()) / 1e9, settings.dtype, settings.rank,
+      static_cast<double>(benchmark.lora_bytes()) / 1e9));
+  if (absl::Status status = benchmark.Run(); !status.ok()) return status;
+  return true;
 }
 
 }  // namespace
-}  // namespace wan
 
-int main(int argc, char** argv) {
-  wan::Settings settings;
-  CLI::App app("Measures the switch between two LoRAs of a transformer on its device");
-  app.add_option("--model", settings.model,
+BenchCommand AddLora(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model,
                  "checkpoint, or synthetic:NAME, whose transformer is changed")
       ->capture_default_str();
-  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings.dtype, "dtype of the weights")
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--dtype", settings->dtype, "dtype of the weights")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
-  app.add_option("--rank", settings.rank, "rank of both LoRAs")
+  app.add_option("--rank", settings->rank, "rank of both LoRAs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--repeats", settings.repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--at-most", settings.at_most, "seconds; a slower switch fails the run")
+  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--at-most", settings->at_most, "seconds; a slower switch fails the run")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  return wan::ReportErrors([&] { return wan::Run(settings); });
+  return [settings](Session& session) { return Run(*settings, session); };
 }
+
+}  // namespace wan

@@ -3,8 +3,8 @@
 // below it, if the process took more of the device than it was allowed, or if a row could not be
 // measured.
 //
-//   wan_bench_memory --model synthetic:ti2v-5b --shape 1280x704x121 --shape 832x480x81
-//   wan_bench_memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
+//   wan_bench memory --model synthetic:ti2v-5b --shape 1280x704x121 --shape 832x480x81
+//   wan_bench memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
 //
 // With --results FILE every row is stored as soon as it is measured, and rows that FILE has are not
 // measured again; so a run that was stopped can be continued. --budget limits the seconds of a run:
@@ -14,17 +14,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "benchmarks/commands.h"
 #include "benchmarks/engine_job.h"
-#include "benchmarks/harness.h"
 #include "benchmarks/memory_rows.h"
 #include "engine/api/engine_factory.h"
 
@@ -155,7 +154,7 @@ bool StayedBelow(const MemoryRow& row) {
   return !row.IsRight() && row.failure.empty() && std::ranges::all_of(row.stages, never_above);
 }
 
-absl::StatusOr<bool> Run(const Settings& settings) {
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
   const auto begin = std::chrono::steady_clock::now();
   const std::set<RowKey> known = ReadRowKeys(settings.results);
   std::vector<RowKey> keys;
@@ -177,7 +176,7 @@ absl::StatusOr<bool> Run(const Settings& settings) {
   if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, unheard); !status.ok()) {
     return status;
   }
-  std::printf("%s loaded in %.1f s\n", settings.model.c_str(), SecondsSince(begin));
+  session.Note(absl::StrFormat("%s loaded in %.1f s", settings.model, SecondsSince(begin)));
 
   bool good = true;
   for (const RowKey& key : keys) {
@@ -194,8 +193,8 @@ absl::StatusOr<bool> Run(const Settings& settings) {
       const absl::StatusOr<GenerationPlan> few = WithFewSteps(**engine, *plan, settings.steps);
       if (!few.ok()) return few.status();
       if (settings.budget > 0 && SecondsSince(begin) + ExpectedSeconds(*few) > settings.budget) {
-        std::printf("%s: left for another run, it would take %.0f s\n", key.shape.c_str(),
-                    ExpectedSeconds(*few));
+        session.Note(absl::StrFormat("%s: left for another run, it would take %.0f s", key.shape,
+                                     ExpectedSeconds(*few)));
         continue;
       }
       row = Measure(**engine, *few, settings.device);
@@ -204,7 +203,7 @@ absl::StatusOr<bool> Run(const Settings& settings) {
     }
     row.key = key;
     good = row.IsRight() && good;
-    PrintRow(row);
+    if (absl::Status status = AddRows(row, session); !status.ok()) return status;
     if (settings.results.empty()) continue;
     if (absl::Status status = AppendRow(settings.results, row); !status.ok()) return status;
   }
@@ -212,27 +211,22 @@ absl::StatusOr<bool> Run(const Settings& settings) {
 }
 
 }  // namespace
-}  // namespace wan
 
-int main(int argc, char** argv) {
-  wan::Settings settings;
-  CLI::App app("Compares peak memory of every stage with the plan's estimate");
-  app.add_option("--model", settings.model, "checkpoint, or synthetic:NAME")->capture_default_str();
-  app.add_option("--device", settings.device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--shape", settings.shapes, "WIDTHxHEIGHTxFRAMES; may be repeated")
+BenchCommand AddMemory(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
-  app.add_option("--residency", settings.residency, "COMPONENT=POLICY; may be repeated");
-  app.add_option("--limit", settings.limit_gib, "GiB of the device to use; 0: all")
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--shape", settings->shapes, "WIDTHxHEIGHTxFRAMES; may be repeated")
       ->capture_default_str();
-  app.add_option("--results", settings.results, "file of measured rows, which the run continues");
-  app.add_option("--budget", settings.budget, "seconds that the run may take; 0: no limit")
+  app.add_option("--residency", settings->residency, "COMPONENT=POLICY; may be repeated");
+  app.add_option("--limit", settings->limit_gib, "GiB of the device to use; 0: all")
+      ->capture_default_str();
+  app.add_option("--results", settings->results, "file of measured rows, which the run continues");
+  app.add_option("--budget", settings->budget, "seconds that the run may take; 0: no limit")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--steps", settings.steps)->check(CLI::PositiveNumber)->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  const absl::StatusOr<bool> good = wan::Run(settings);
-  if (!good.ok()) {
-    std::fprintf(stderr, "%s\n", good.status().ToString().c_str());
-    return 1;
-  }
-  return *good ? 0 : 1;
+  app.add_option("--steps", settings->steps)->check(CLI::PositiveNumber)->capture_default_str();
+  return [settings](Session& session) { return Run(*settings, session); };
 }
+
+}  // namespace wan

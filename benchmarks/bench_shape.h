@@ -1,0 +1,23 @@
+// The size of a video as the commands of wan_bench take it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace wan {
+
+// A video, "1280x704x121".
+struct BenchShape {
+  int64_t width = 1280;
+  int64_t height = 704;
+  int64_t frames = 121;
+
+  std::string Name() const;  // "1280x704x121"
+};
+
+// INVALID_ARGUMENT for a text of another form.
+absl::StatusOr<BenchShape> ParseShape(const std::string& text);
+
+}  // namespace wan

@@ -1,0 +1,43 @@
+// A transformer with the inputs of one forward, for the commands that measure it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "benchmarks/session.h"
+#include "engine/models/video_transformer.h"
+#include "engine/weights/component_weights.h"
+
+namespace wan {
+
+struct BenchedTransformer {
+  std::shared_ptr<ComponentWeights> weights;
+  std::unique_ptr<VideoTransformer> transformer;
+  at::Tensor latents;   // [batch, in_channels, T, H, W], random
+  at::Tensor timestep;  // [batch, tokens]
+  int64_t tokens = 0;   // of one video
+
+  // `texts` random texts of `rows` tokens, prepared.
+  absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareTexts(int64_t texts,
+                                                                       int64_t rows) const;
+  // What one forward has to do.
+  Work ForwardWork(const std::string& precision) const;
+};
+
+struct TransformerToBench {
+  std::string model;  // a folder, or synthetic:NAME
+  std::string dtype = "bf16";
+  BenchShape shape;
+  int64_t batch = 1;
+  bool first_frame = false;  // whose tokens are given, at timestep 0
+  ComponentWeights::Home home = ComponentWeights::Home::kDevice;
+};
+
+// Loads it to the session's device and says how long that took.
+absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const TransformerToBench& wanted);
+
+}  // namespace wan

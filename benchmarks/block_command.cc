@@ -1,0 +1,168 @@
+// Each operator of one transformer block: what it should take by the run's ceilings, and what it
+// takes within a forward.
+//
+//   wan_bench block --device cuda:0 --shape 1280x704x121
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "benchmarks/benched_transformer.h"
+#include "benchmarks/block_work.h"
+#include "benchmarks/card_watch.h"
+#include "benchmarks/commands.h"
+#include "benchmarks/op_trace.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string model = "synthetic:ti2v-5b";
+  std::string device = "cuda:0";
+  std::string dtype = "bf16";
+  std::string shape = BenchShape().Name();
+  int repeats = 3;
+};
+
+bool IsCallOf(const OpTime& call, const std::string& op) {
+  return absl::StartsWith(call.op, absl::StrCat(op, " "));
+}
+
+// The seconds of each operator in each block of one traced forward: operators in the block's order.
+// What is not one of them, as views and the modulation's sums, is counted into `others`.
+class BlockTimes {
+ public:
+  explicit BlockTimes(const std::vector<BlockOperator>& operators)
+      : operators_(operators), seconds_(operators.size()) {}
+
+  void Add(const std::vector<OpTime>& calls) {
+    size_t next = 0;
+    bool began = false;
+    for (const OpTime& call : calls) {
+      // The embeddings before the first block have products, too, but of fp32 and with no norm
+      // behind: a block begins behind the norm of its input.
+      if (!began) {
+        began = IsCallOf(call, "wan::layer_norm_modulate");
+        continue;
+      }
+      if (IsCallOf(call, operators_[next].traced_as)) {
+        seconds_[next].push_back(call.seconds);
+        next = (next + 1) % operators_.size();
+      } else {
+        others_ += call.seconds;
+      }
+    }
+    ++forwards_;
+  }
+
+  Timing TimingOf(size_t index) const {
+    std::vector<double> sorted = seconds_[index];
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.empty()) return {};
+    return {sorted[sorted.size() / 2], sorted.front(), sorted.back(),
+            static_cast<int64_t>(sorted.size())};
+  }
+  // In one forward, outside of the operators.
+  double others() const { return others_ / forwards_; }
+
+ private:
+  const std::vector<BlockOperator>& operators_;
+  std::vector<std::vector<double>> seconds_;
+  double others_ = 0;
+  int forwards_ = 0;
+};
+
+// Each operator's row, and one of all together: a block, and what is above its ceilings in a
+// forward.
+absl::Status AddRows(const std::string& name, const std::vector<BlockOperator>& operators,
+                     const BlockTimes& times, int64_t blocks, const CardState& card,
+                     Session& session) {
+  const auto in_forward = [&](double seconds) {
+    return 1e3 * seconds * static_cast<double>(blocks);
+  };
+  double measured = 0;
+  double predicted = 0;
+  for (size_t i = 0; i < operators.size(); ++i) {
+    BenchRow row{.name = absl::StrCat(name, ": ", operators[i].name)};
+    row.timing = times.TimingOf(i);
+    row.work = operators[i].work;
+    row.card = card;
+    measured += row.timing->seconds;
+    if (session.ceilings().has_value()) {
+      const double floor = session.ceilings()->FloorSeconds(*row.work).value_or(0);
+      predicted += floor;
+      row.figures = {{"predicted_us", 1e6 * floor},
+                     {"measured_us", 1e6 * row.timing->seconds},
+                     {"gflop", row.work->flop() / 1e9},
+                     {"megabytes", row.work->bytes / 1e6},
+                     {"above_ms_a_forward", in_forward(row.timing->seconds - floor)}};
+    }
+    if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
+  }
+  BenchRow whole{.name = absl::StrCat(name, ": a block"),
+                 .timing = Timing{measured, measured, measured, 1}};
+  whole.figures = {{"measured_us", 1e6 * measured}, {"others_ms_a_forward", 1e3 * times.others()}};
+  if (predicted > 0) {
+    whole.figures.push_back({"predicted_us", 1e6 * predicted});
+    whole.figures.push_back({"above_ms_a_forward", in_forward(measured - predicted)});
+  }
+  return session.Add(std::move(whole));
+}
+
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+  const c10::InferenceMode inference;
+  const absl::StatusOr<BenchShape> shape = ParseShape(settings.shape);
+  if (!shape.ok()) return shape.status();
+  const absl::StatusOr<at::Device> device = session.Open(settings.device);
+  if (!device.ok()) return device.status();
+  if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
+  const absl::StatusOr<BenchedTransformer> benched =
+      LoadToBench(session, {.model = settings.model, .dtype = settings.dtype, .shape = *shape});
+  if (!benched.ok()) return benched.status();
+  const auto text = benched->PrepareTexts(1, 128);
+  if (!text.ok()) return text.status();
+  const TransformerConfig& config = benched->transformer->config();
+  const std::vector<BlockOperator> operators =
+      BlockOperators(config, benched->tokens, settings.dtype);
+  BlockTimes times(operators);
+  std::unique_ptr<CardWatch> watch;
+  // The first forward finds kernels and lets clocks settle.
+  for (int i = 0; i <= settings.repeats; ++i) {
+    if (i == 1) watch = std::make_unique<CardWatch>(session.card());
+    OpTrace trace(*device);
+    const absl::Status status =
+        benched->transformer->Forward(benched->latents, benched->timestep, **text).status();
+    const std::vector<OpTime> calls = trace.FinishInOrder();
+    if (!status.ok()) return status;
+    if (i > 0) times.Add(calls);
+  }
+  const std::string name = absl::StrCat(settings.model, " ", settings.shape, " ", settings.dtype);
+  absl::Status status =
+      AddRows(name, operators, times, config.num_layers, watch->Finish(), session);
+  if (!status.ok()) return status;
+  return true;
+}
+
+}  // namespace
+
+BenchCommand AddBlock(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
+      ->capture_default_str();
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--dtype", settings->dtype)
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES")->capture_default_str();
+  app.add_option("--repeats", settings->repeats, "traced forwards")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  return [settings](Session& session) { return Run(*settings, session); };
+}
+
+}  // namespace wan

@@ -1,0 +1,29 @@
+// The commands of wan_bench. Each function enters a command's options into `app` and returns what
+// carries it out once they are parsed: true if every limit that the caller named is kept.
+#pragma once
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "benchmarks/session.h"
+
+namespace wan {
+
+using BenchCommand = std::function<absl::StatusOr<bool>(Session&)>;
+
+BenchCommand AddCeilings(CLI::App& app);   // what the device gives at best
+BenchCommand AddForward(CLI::App& app);    // one forward pass of a transformer
+BenchCommand AddBlock(CLI::App& app);      // each operator of one block, predicted and measured
+BenchCommand AddAttention(CLI::App& app);  // attention alone, beside cuDNN's
+BenchCommand AddVae(CLI::App& app);        // one pass through an autoencoder
+BenchCommand AddText(CLI::App& app);       // one text through the text encoder
+BenchCommand AddLoad(CLI::App& app);       // weights from the page cache to the device
+BenchCommand AddMemory(CLI::App& app);     // each stage's peak against the plan's estimate
+BenchCommand AddLora(CLI::App& app);       // the switch between two LoRAs
+BenchCommand AddJob(CLI::App& app);        // a whole job of the engine
+BenchCommand AddStop(CLI::App& app);       // how long a stop takes in each stage
+BenchCommand AddQueue(CLI::App& app);      // what a long queue of jobs costs the server
+BenchCommand AddEncoder(CLI::App& app);    // the video encoder's memory, speed and quality
+
+}  // namespace wan

@@ -1,0 +1,150 @@
+// Measures seconds and memory of one forward pass of the transformer. A step with guidance takes
+// two.
+//
+//   wan_bench forward --device cuda:0 --shape 1280x704x121 --trace
+#include <c10/core/InferenceMode.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "benchmarks/benched_transformer.h"
+#include "benchmarks/commands.h"
+#include "benchmarks/forward_compare.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string model = "synthetic:ti2v-5b";
+  std::string device = "cuda:0";
+  std::string dtype = "bf16";
+  std::string shape = BenchShape().Name();
+  int64_t batch = 1;
+  int repeats = 5;
+  int warmup = 2;
+  int64_t text_rows = 128;
+  bool first_frame = false;
+  bool trace = false;
+  std::string residency = "resident";
+  std::string compare;
+};
+
+// How long weights in host memory take to the device.
+absl::Status BringUp(ComponentWeights& weights, bool stream, Session& session) {
+  const at::Device device = session.device();
+  double queued = 0;
+  absl::StatusOr<BenchRow> row = session.Repeat("weights to the device", 0, 2, [&] {
+    weights.Park();
+    Synchronize(device);
+    const auto begin = std::chrono::steady_clock::now();
+    weights.BringUp();
+    queued = SecondsSince(begin);
+    weights.UseAll();
+    return absl::OkStatus();
+  });
+  if (!row.ok()) return row.status();
+  row->figures = {{"weights_gib", static_cast<double>(weights.Sizes().total) / kGiB},
+                  {"queued_seconds", queued}};
+  if (absl::Status status = session.Add(*std::move(row)); !status.ok()) return status;
+  if (!stream) return absl::OkStatus();
+  weights.Park();
+  weights.Stream();
+  session.Note(absl::StrFormat("streamed: %.2f GiB stay on the device",
+                               static_cast<double>(weights.DeviceBytes()) / kGiB));
+  return absl::OkStatus();
+}
+
+std::string NameOf(const Settings& settings) {
+  std::string name = absl::StrCat(settings.model, " ", settings.shape, " ", settings.dtype);
+  if (settings.batch != 1) absl::StrAppend(&name, ", batch ", settings.batch);
+  if (settings.first_frame) name += ", first frame given";
+  if (settings.residency != "resident") absl::StrAppend(&name, ", ", settings.residency);
+  return name;
+}
+
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+  const c10::InferenceMode inference;
+  const absl::StatusOr<BenchShape> shape = ParseShape(settings.shape);
+  if (!shape.ok()) return shape.status();
+  const absl::StatusOr<at::Device> device = session.Open(settings.device);
+  if (!device.ok()) return device.status();
+  if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
+  const bool is_resident = settings.residency == "resident" && settings.compare != "streaming";
+  const absl::StatusOr<BenchedTransformer> loaded = LoadToBench(
+      session,
+      {.model = settings.model,
+       .dtype = settings.dtype,
+       .shape = *shape,
+       .batch = settings.batch,
+       .first_frame = settings.first_frame,
+       .home = is_resident ? ComponentWeights::Home::kDevice : ComponentWeights::Home::kHost});
+  if (!loaded.ok()) return loaded.status();
+  const BenchedTransformer& benched = *loaded;
+  const std::string name = NameOf(settings);
+  if (!settings.compare.empty()) {
+    return CompareForwards(settings.compare, name, benched, settings.repeats, session);
+  }
+  if (!is_resident) {
+    const bool stream = settings.residency == "stream";
+    if (absl::Status status = BringUp(*benched.weights, stream, session); !status.ok()) {
+      return status;
+    }
+  }
+  const auto text = benched.PrepareTexts(settings.batch, settings.text_rows);
+  if (!text.ok()) return text.status();
+  const auto forward = [&] {
+    return benched.transformer->Forward(benched.latents, benched.timestep, **text).status();
+  };
+  const int64_t resident = CurrentBytes(*device);
+  ResetPeakBytes(*device);
+  absl::StatusOr<BenchRow> row = session.Repeat(name, settings.warmup, settings.repeats, forward);
+  if (!row.ok()) return row.status();
+  row->work = benched.ForwardWork(settings.dtype);
+  row->figures = {{"tokens", benched.tokens}};
+  AddMemory(*device, resident, *row);
+  if (absl::Status status = session.Add(*std::move(row)); !status.ok()) return status;
+  if (!settings.trace) return true;
+  OpTrace trace(*device);
+  const absl::Status status = forward();
+  const std::vector<OpTime> times = trace.Finish();
+  if (!status.ok()) return status;
+  if (absl::Status added = session.AddTrace(name, times); !added.ok()) return added;
+  return true;
+}
+
+}  // namespace
+
+BenchCommand AddForward(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
+      ->capture_default_str();
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--dtype", settings->dtype)
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES")->capture_default_str();
+  app.add_option("--batch", settings->batch)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--text-rows", settings->text_rows, "tokens of the prompt")->capture_default_str();
+  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--warmup", settings->warmup)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--residency", settings->residency, "where the weights live")
+      ->check(CLI::IsMember({"resident", "host", "stream"}))
+      ->capture_default_str();
+  app.add_option(
+         "--compare", settings->compare,
+         "compares instead: streamed with resident weights, one batch of two texts with two "
+         "forward passes, or forward passes that can be stopped with those that cannot")
+      ->check(CLI::IsMember({"streaming", "guidance", "gate"}));
+  app.add_flag("--first-frame", settings->first_frame,
+               "treat the first frame as given: its tokens have timestep 0");
+  app.add_flag("--trace", settings->trace, "also the device's time in each operator");
+  return [settings](Session& session) { return Run(*settings, session); };
+}
+
+}  // namespace wan

@@ -1,0 +1,177 @@
+// Measures whole jobs of the engine, from the plan to the finished file, stage by stage. The
+// server's own part (queue, database, publishing of the file) is not in it.
+//
+//   wan_bench job --model demo/model --device cuda:0 --repeats 5
+//   wan_bench job --model synthetic:ti2v-5b --shape 1280x704x121 --steps 3 --guidance 1
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "benchmarks/card_watch.h"
+#include "benchmarks/commands.h"
+#include "benchmarks/engine_job.h"
+#include "engine/api/engine_factory.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/models/wan/transformer_cost.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string model = "demo/model";
+  std::string device = "cuda:0";
+  std::string shape;  // empty: the model's default
+  int steps = 0;      // 0: the model's default
+  double guidance = 0;
+  int repeats = 5;
+  int warmup = 1;
+  bool latents_only = false;
+};
+
+// Seconds of each stage of one job; the steps' are a stage each.
+class StageTimes final : public TelemetrySink {
+ public:
+  void OnSpanEnd(const SpanRecord& record) override { seconds[record.stage] += record.seconds; }
+  std::map<Stage, double> seconds;
+};
+
+Timing Spread(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  return {seconds[seconds.size() / 2], seconds.front(), seconds.back(),
+          static_cast<int64_t>(seconds.size())};
+}
+
+// What a step has to do: the plan's operations, of which self-attention is that of each forward.
+std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
+                           const TransformerConfig& config, const std::string& precision) {
+  const double flop = stage.flops.value_or(0);
+  if (flop <= 0) return std::nullopt;
+  Work work{.product_flop = flop, .precision = precision};
+  if (stage.stage.kind == StageKind::kStepInference) {
+    const double forwards = std::round(flop / TransformerForwardFlops(config, plan.tokens));
+    work.attention_flop = forwards * AttentionFlops(config, plan.tokens, plan.tokens) *
+                          static_cast<double>(config.num_layers);
+    work.product_flop -= work.attention_flop;
+  }
+  return work;
+}
+
+absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const Engine& engine) {
+  absl::StatusOr<GenerationRequest> request =
+      settings.shape.empty()
+          ? GenerationRequest{.model = "m", .prompt = "a red circle moves to the right", .seed = 1}
+          : BenchmarkRequest(engine, settings.shape);
+  if (!request.ok()) return request;
+  if (settings.steps > 0) request->steps = settings.steps;
+  if (settings.guidance > 0) request->guidance_scale = {settings.guidance};
+  if (settings.latents_only) request->outputs = {OutputKind::kLatents};
+  return request;
+}
+
+// Removes the folder of a job's files.
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::temp_directory_path() / absl::StrCat("wan_bench_job_", ::getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string File(const char* name) const { return path_ / name; }
+
+ private:
+  const std::filesystem::path path_;
+};
+
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+  if (const auto device = session.Open(settings.device); !device.ok()) return device.status();
+  if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
+  const auto checkpoint = Checkpoint::Open(settings.model);
+  if (!checkpoint.ok()) return checkpoint.status();
+  const TransformerConfig config = (*checkpoint)->transformer_config();
+  EngineOptions options;
+  options.device = settings.device;
+  const absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+  if (!engine.ok()) return engine.status();
+  Recorder unheard(SystemClock(), (*engine)->Monitor(), {});
+  if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, unheard); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<GenerationRequest> request = MakeRequest(settings, **engine);
+  if (!request.ok()) return request.status();
+  const absl::StatusOr<GenerationPlan> plan = (*engine)->Plan(*request);
+  if (!plan.ok()) return plan.status();
+  const Folder folder;
+  const std::vector<OutputFile> outputs = {
+      settings.latents_only ? OutputFile{OutputKind::kLatents, folder.File("latents.safetensors")}
+                            : OutputFile{OutputKind::kMp4, folder.File("video.mp4")}};
+
+  std::map<Stage, std::vector<double>> stages;
+  std::vector<double> whole;
+  std::unique_ptr<CardWatch> watch;
+  for (int i = 0; i < settings.warmup + settings.repeats; ++i) {
+    if (i == settings.warmup) watch = std::make_unique<CardWatch>(session.card());
+    StageTimes times;
+    Recorder recorder(SystemClock(), (*engine)->Monitor(), {&times});
+    GenerationObserver observer;
+    const auto begin = std::chrono::steady_clock::now();
+    absl::Status status = (*engine)->Generate(*plan, outputs, recorder, observer, {});
+    if (!status.ok()) return status;
+    if (i < settings.warmup) continue;
+    whole.push_back(SecondsSince(begin));
+    for (const auto& [stage, seconds] : times.seconds) stages[stage].push_back(seconds);
+  }
+  const CardState card = watch->Finish();
+
+  const bool cpu = session.device().is_cpu();
+  std::string name = absl::StrCat(settings.model, " ", plan->shape.width, "x", plan->shape.height,
+                                  "x", plan->shape.num_frames, ", ", plan->steps.size(), " steps");
+  if (!plan->guided) name += " without guidance";
+  if (settings.latents_only) name += ", latents only";
+  for (const StagePlan& stage : plan->stages) {
+    const auto found = stages.find(stage.stage);
+    if (found == stages.end()) continue;
+    BenchRow row{.name = absl::StrCat(name, ": ", NameOf(stage.stage)),
+                 .timing = Spread(found->second),
+                 .work = WorkOf(stage, *plan, config, cpu ? "fp32" : "bf16"),
+                 .card = card};
+    if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
+  }
+  BenchRow row{.name = absl::StrCat(name, ": whole job"), .timing = Spread(whole), .card = card};
+  if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
+  return true;
+}
+
+}  // namespace
+
+BenchCommand AddJob(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
+      ->capture_default_str();
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES; empty: the model's default");
+  app.add_option("--steps", settings->steps, "0: the model's default")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--guidance", settings->guidance, "1: one forward a step; 0: the model's default")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--warmup", settings->warmup)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--latents-only", settings->latents_only, "decodes nothing");
+  return [settings](Session& session) { return Run(*settings, session); };
+}
+
+}  // namespace wan

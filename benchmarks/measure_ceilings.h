@@ -1,0 +1,54 @@
+// Measures the rates that every row is held to: products and attention at a model's shapes, copies
+// within the device's memory and to and from the host, by the fastest code there is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "benchmarks/ceilings.h"
+
+namespace wan {
+
+class Session;
+
+// The products and the attention of one block.
+struct BlockShape {
+  std::string name;
+  int64_t tokens = 0;
+  int64_t dim = 0;
+  int64_t ffn_dim = 0;
+  int64_t heads = 0;
+};
+
+struct CeilingPlan {
+  // A ceiling is the rate of a forward's products, or attentions, of all shapes together.
+  std::vector<BlockShape> shapes;
+  // Of the shapes' products; further ones are measured for the first shape's widest product alone.
+  std::string precision = "bf16";
+  std::vector<std::string> further_precisions;
+  double seconds = 1;  // back to back, for each rate
+  int64_t copy_bytes = int64_t{1} << 32;
+  int64_t host_copy_bytes = int64_t{1} << 30;
+  bool prints = true;  // adds the rows to the session
+};
+
+// What suits the session's device: on a GPU bf16 at the published sizes of `models` ("ti2v-5b"), on
+// a CPU fp32 with so few tokens that a rate takes seconds. `tokens` above 0 replaces theirs.
+absl::StatusOr<CeilingPlan> MakeCeilingPlan(const Session& session,
+                                            const std::vector<std::string>& models, int64_t tokens);
+
+struct MeasuredCeilings {
+  Ceilings ceilings;
+  std::vector<BenchRow> rows;
+};
+
+// Takes some 20 GiB of a GPU for a moment. Errors are those of printing; LibTorch throws its own.
+absl::StatusOr<MeasuredCeilings> MeasureCeilings(Session& session, const CeilingPlan& plan);
+
+// The main ones of a GPU, in some five seconds and without a row: bf16, fp16, TF32, attention,
+// copies.
+Ceilings MeasureMainCeilings(Session& session);
+
+}  // namespace wan

@@ -1,0 +1,36 @@
+// Moving pictures for measuring a video encoder, and how near a decoded one is to its original.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wan {
+
+enum class PictureKind {
+  kClean,  // edges and slopes that move
+  kGrain,  // the same with noise of eight levels on every pixel
+  kNoise,  // random bytes, which a model with random weights makes
+};
+
+// "clean", "grain" or "noise".
+std::optional<PictureKind> ParsePictureKind(std::string_view name);
+
+// Fills `rgb24`, which has 3 * width * height bytes, with the picture at frame `time`. The same
+// arguments always give the same bytes.
+void DrawPicture(PictureKind kind, int width, int height, int time, std::span<uint8_t> rgb24);
+
+// Between the luma (BT.709, 0 to 255) of two frames of RGB of one size.
+struct Likeness {
+  double squared_error = 0;  // mean over the pixels
+  double ssim = 0;           // mean over windows of 8 x 8, one every 4 pixels
+};
+Likeness Compare(std::span<const uint8_t> a, std::span<const uint8_t> b, int width, int height);
+
+// In dB; infinite where there is no error.
+double Psnr(double mean_squared_error);
+
+}  // namespace wan

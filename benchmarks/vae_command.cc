@@ -1,0 +1,139 @@
+// Measures seconds and memory of one pass of a video through the autoencoder, chunk by chunk.
+//
+//   wan_bench vae --device cuda:0 --precision fp16 --shape 1280x704x121 --trace
+#include <ATen/ops/randn.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "benchmarks/commands.h"
+#include "benchmarks/vae_compare.h"
+#include "benchmarks/vae_work.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/models/wan/vae.h"
+
+namespace wan {
+namespace {
+
+struct Settings {
+  std::string model = "synthetic:ti2v-5b";
+  std::string device = "cuda:0";
+  std::vector<std::string> precisions = {"fp16"};
+  std::string shape = BenchShape().Name();
+  int repeats = 2;
+  int warmup = 1;
+  bool encode = false;
+  bool trace = false;
+  bool compare = false;
+  int clips = 0;
+};
+
+// One pass; the seconds of each chunk of a decoding are added to `chunks`.
+absl::Status RunOnce(const VideoAutoencoder& vae, const at::Tensor& input, bool encode,
+                     std::vector<double>& chunks) {
+  if (encode) return vae.Encode(input, {}).status();
+  chunks.clear();
+  auto begin = std::chrono::steady_clock::now();
+  return vae.Decode(input,
+                    [&](const at::Tensor&) {
+                      Synchronize(input.device());
+                      chunks.push_back(SecondsSince(begin));
+                      begin = std::chrono::steady_clock::now();
+                      return absl::OkStatus();
+                    },
+                    {});
+}
+
+absl::Status Measure(const Settings& settings, const Checkpoint& checkpoint,
+                     const BenchShape& shape, const std::string& precision, Session& session) {
+  const at::Device device = session.device();
+  const auto vae =
+      LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                 {.device = device, .precision = ParseVaePrecision(precision).value()});
+  if (!vae.ok()) return vae.status();
+  if (settings.compare) {
+    return ComparePrecisions(**vae, {shape, settings.clips}, session);
+  }
+  const VaeConfig& config = (*vae)->config();
+  const auto options = at::TensorOptions(device).dtype(at::kFloat);
+  const at::Tensor input =
+      settings.encode
+          ? at::randn({3, shape.frames, shape.height, shape.width}, options).clamp_(-1, 1)
+          : at::randn({config.z_dim, (shape.frames - 1) / config.stride_temporal + 1,
+                       shape.height / config.stride_spatial, shape.width / config.stride_spatial},
+                      options);
+  const std::string name = absl::StrCat(settings.model, " ", settings.encode ? "encode" : "decode",
+                                        " ", shape.Name(), " ", precision);
+  const int64_t resident = CurrentBytes(device);
+  ResetPeakBytes(device);
+  std::vector<double> chunks;
+  absl::StatusOr<BenchRow> row = session.Repeat(name, settings.warmup, settings.repeats, [&] {
+    return RunOnce(**vae, input, settings.encode, chunks);
+  });
+  if (!row.ok()) return row.status();
+  row->work = Work{
+      .product_flop = settings.encode ? VaeEncodeFlop(config, shape) : VaeDecodeFlop(config, shape),
+      .precision = precision};
+  if (!chunks.empty()) {
+    row->figures = {{"first_chunk_seconds", chunks.front()},
+                    {"middle_chunk_seconds", chunks[chunks.size() / 2]}};
+  }
+  AddMemory(device, resident, *row);
+  if (absl::Status status = session.Add(*std::move(row)); !status.ok()) return status;
+  if (!settings.trace) return absl::OkStatus();
+  OpTrace trace(device);
+  const absl::Status status = RunOnce(**vae, input, settings.encode, chunks);
+  const std::vector<OpTime> operators = trace.Finish();
+  return status.ok() ? session.AddTrace(name, operators) : status;
+}
+
+absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+  const c10::InferenceMode inference;
+  const absl::StatusOr<BenchShape> shape = ParseShape(settings.shape);
+  if (!shape.ok()) return shape.status();
+  if (const auto device = session.Open(settings.device); !device.ok()) return device.status();
+  if (!settings.compare) {
+    if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
+  }
+  const auto checkpoint = Checkpoint::Open(settings.model);
+  if (!checkpoint.ok()) return checkpoint.status();
+  for (const std::string& precision : settings.precisions) {
+    absl::Status status = Measure(settings, **checkpoint, *shape, precision, session);
+    if (!status.ok()) return status;
+    if (settings.compare) break;  // it goes through all of them
+  }
+  return true;
+}
+
+}  // namespace
+
+BenchCommand AddVae(CLI::App& app) {
+  const auto settings = std::make_shared<Settings>();
+  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
+      ->capture_default_str();
+  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--precision", settings->precisions, "may be repeated")
+      ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES, frames 4n+1")
+      ->capture_default_str();
+  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--warmup", settings->warmup)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--encode", settings->encode, "encode instead of decode");
+  app.add_flag("--trace", settings->trace, "also the device's time in each operator");
+  app.add_flag("--compare", settings->compare,
+               "instead of timing, compare what each precision decodes with fp32");
+  app.add_option("--clips", settings->clips,
+                 "with --compare: so many drawn clips, encoded in fp32; 0: random latents")
+      ->capture_default_str();
+  return [settings](Session& session) { return Run(*settings, session); };
+}
+
+}  // namespace wan

@@ -44,7 +44,7 @@ constexpr Shape kShapes[] = {
     {"5B to the text", 24, 27280, 512},
 };
 
-struct Settings {
+struct AttentionSettings {
   std::string device = "cuda:0";
   double seconds = 3;
   std::vector<int64_t> tokens;
@@ -105,7 +105,7 @@ absl::Status Measure(const Shape& shape, double seconds, Session& session) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const AttentionSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   if (const auto device = session.Open(settings.device); !device.ok()) return device.status();
   if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
@@ -128,7 +128,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddAttention(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<AttentionSettings>();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--seconds", settings->seconds, "how long each measurement takes at least")
       ->check(CLI::PositiveNumber)

@@ -21,7 +21,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct BlockSettings {
   std::string model = "synthetic:ti2v-5b";
   std::string device = "cuda:0";
   std::string dtype = "bf16";
@@ -114,7 +114,7 @@ absl::Status AddRows(const std::string& name, const std::vector<BlockOperator>& 
   return session.Add(std::move(whole));
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const BlockSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   const absl::StatusOr<BenchShape> shape = ParseShape(settings.shape);
   if (!shape.ok()) return shape.status();
@@ -151,7 +151,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddBlock(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<BlockSettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();

@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct CeilingsSettings {
   std::string device = "cuda:0";
   std::vector<std::string> models = {"ti2v-5b", "t2v-a14b"};
   int64_t tokens = 0;
@@ -21,7 +21,7 @@ struct Settings {
   std::string output;
 };
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const CeilingsSettings& settings, Session& session) {
   if (const auto device = session.Open(settings.device); !device.ok()) return device.status();
   absl::StatusOr<CeilingPlan> plan = MakeCeilingPlan(session, settings.models, settings.tokens);
   if (!plan.ok()) return plan.status();
@@ -41,7 +41,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddCeilings(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<CeilingsSettings>();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--model", settings->models, "whose shapes: ti2v-5b, t2v-a14b; may be repeated")
       ->capture_default_str();

@@ -30,7 +30,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct EncoderSettings {
   std::string kind = "mp4";
   std::string shape = BenchShape().Name();
   std::vector<std::string> contents = {"clean", "grain", "noise"};
@@ -45,7 +45,7 @@ using Frames = std::vector<std::vector<uint8_t>>;
 
 class EncoderBench {
  public:
-  EncoderBench(const Settings& settings, const BenchShape& shape, Session& session)
+  EncoderBench(const EncoderSettings& settings, const BenchShape& shape, Session& session)
       : settings_(settings),
         width_(static_cast<int>(shape.width)),
         height_(static_cast<int>(shape.height)),
@@ -170,7 +170,7 @@ class EncoderBench {
     return absl::OkStatus();
   }
 
-  const Settings& settings_;
+  const EncoderSettings& settings_;
   const int width_;
   const int height_;
   const int frames_;
@@ -178,7 +178,7 @@ class EncoderBench {
   Session& session_;
 };
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const EncoderSettings& settings, Session& session) {
   const absl::StatusOr<BenchShape> shape = ParseShape(settings.shape);
   if (!shape.ok()) return shape.status();
   EncoderBench bench(settings, *shape, session);
@@ -190,7 +190,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddEncoder(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<EncoderSettings>();
   app.add_option("--kind", settings->kind, "mp4 or mkv")->check(CLI::IsMember({"mp4", "mkv"}));
   app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES")->capture_default_str();
   app.add_option("--content", settings->contents, "clean, grain or noise; may be repeated")

@@ -18,7 +18,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct ForwardSettings {
   std::string model = "synthetic:ti2v-5b";
   std::string device = "cuda:0";
   std::string dtype = "bf16";
@@ -58,7 +58,7 @@ absl::Status BringUp(ComponentWeights& weights, bool stream, Session& session) {
   return absl::OkStatus();
 }
 
-std::string NameOf(const Settings& settings) {
+std::string NameOf(const ForwardSettings& settings) {
   std::string name = absl::StrCat(settings.model, " ", settings.shape, " ", settings.dtype);
   if (settings.batch != 1) absl::StrAppend(&name, ", batch ", settings.batch);
   if (settings.first_frame) name += ", first frame given";
@@ -66,7 +66,7 @@ std::string NameOf(const Settings& settings) {
   return name;
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const ForwardSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   const absl::StatusOr<BenchShape> shape = ParseShape(settings.shape);
   if (!shape.ok()) return shape.status();
@@ -119,7 +119,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddForward(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<ForwardSettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();

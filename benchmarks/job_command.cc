@@ -25,7 +25,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct JobSettings {
   std::string model = "demo/model";
   std::string device = "cuda:0";
   std::string shape;  // empty: the model's default
@@ -43,7 +43,7 @@ class StageTimes final : public TelemetrySink {
   std::map<Stage, double> seconds;
 };
 
-Timing Spread(std::vector<double> seconds) {
+Timing TimingOf(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   return {seconds[seconds.size() / 2], seconds.front(), seconds.back(),
           static_cast<int64_t>(seconds.size())};
@@ -64,7 +64,7 @@ std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
   return work;
 }
 
-absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const Engine& engine) {
+absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const Engine& engine) {
   absl::StatusOr<GenerationRequest> request =
       settings.shape.empty()
           ? GenerationRequest{.model = "m", .prompt = "a red circle moves to the right", .seed = 1}
@@ -95,7 +95,7 @@ class Folder {
   const std::filesystem::path path_;
 };
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   if (const auto device = session.Open(settings.device); !device.ok()) return device.status();
   if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
   const auto checkpoint = Checkpoint::Open(settings.model);
@@ -144,12 +144,12 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
     const auto found = stages.find(stage.stage);
     if (found == stages.end()) continue;
     BenchRow row{.name = absl::StrCat(name, ": ", NameOf(stage.stage)),
-                 .timing = Spread(found->second),
+                 .timing = TimingOf(found->second),
                  .work = WorkOf(stage, *plan, config, cpu ? "fp32" : "bf16"),
                  .card = card};
     if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
   }
-  BenchRow row{.name = absl::StrCat(name, ": whole job"), .timing = Spread(whole), .card = card};
+  BenchRow row{.name = absl::StrCat(name, ": whole job"), .timing = TimingOf(whole), .card = card};
   if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
   return true;
 }
@@ -157,7 +157,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddJob(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<JobSettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();

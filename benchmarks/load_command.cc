@@ -35,7 +35,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct LoadSettings {
   std::string model = "synthetic:t2v-a14b";
   std::string file = "/tmp/wan_bench_load";
   std::string device = "cuda:0";
@@ -106,7 +106,7 @@ BenchRow RowOf(std::string name, double seconds, uint64_t bytes, at::Device devi
 }
 
 // The bytes alone: no memory of the device is made, nothing is converted.
-absl::Status MeasureUploads(const Settings& settings, const WeightSource& source,
+absl::Status MeasureUploads(const LoadSettings& settings, const WeightSource& source,
                             Session& session) {
   const at::Device device = session.device();
   const std::vector<int> threads =
@@ -148,7 +148,7 @@ absl::Status MeasureUploads(const Settings& settings, const WeightSource& source
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const LoadSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   const absl::StatusOr<at::Device> device = session.Open(settings.device);
   if (!device.ok()) return device.status();
@@ -191,7 +191,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddLoad(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<LoadSettings>();
   app.add_option("--model", settings->model,
                  "checkpoint, or synthetic:NAME, whose tensors the file gets")
       ->capture_default_str();

@@ -25,7 +25,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct LoraSettings {
   std::string model = "synthetic:t2v-a14b";
   std::string device = "cuda:0";
   std::string dtype = "bf16";
@@ -81,7 +81,7 @@ int64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
 
 class SwitchBenchmark {
  public:
-  SwitchBenchmark(const Settings& settings, Session& session, const WeightSource& source,
+  SwitchBenchmark(const LoraSettings& settings, Session& session, const WeightSource& source,
                   std::shared_ptr<ComponentWeights> weights)
       : settings_(settings),
         session_(session),
@@ -152,7 +152,7 @@ class SwitchBenchmark {
     return seconds;
   }
 
-  const Settings& settings_;
+  const LoraSettings& settings_;
   Session& session_;
   const WeightSource& source_;
   const std::shared_ptr<ComponentWeights> weights_;
@@ -162,7 +162,7 @@ class SwitchBenchmark {
   const std::shared_ptr<const WeightPatch> second_;
 };
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const LoraSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   const absl::StatusOr<at::Device> device = session.Open(settings.device);
   if (!device.ok()) return device.status();
@@ -191,7 +191,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddLora(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<LoraSettings>();
   app.add_option("--model", settings->model,
                  "checkpoint, or synthetic:NAME, whose transformer is changed")
       ->capture_default_str();

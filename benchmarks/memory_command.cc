@@ -85,7 +85,7 @@ class RowSink final : public TelemetrySink {
   std::map<Stage, double> seconds_;
 };
 
-struct Settings {
+struct MemorySettings {
   std::string model = "synthetic:ti2v-5b";
   std::string device = "cuda:0";
   std::vector<std::string> shapes = {"1280x704x121"};
@@ -154,7 +154,7 @@ bool StayedBelow(const MemoryRow& row) {
   return !row.IsRight() && row.failure.empty() && std::ranges::all_of(row.stages, never_above);
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
   const auto begin = std::chrono::steady_clock::now();
   const std::set<RowKey> known = ReadRowKeys(settings.results);
   std::vector<RowKey> keys;
@@ -213,7 +213,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddMemory(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<MemorySettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();

@@ -14,7 +14,8 @@
 #include "absl/strings/str_join.h"
 
 namespace wan {
-namespace {
+// Not in a namespace without a name, because OpTrace::State, which has one, holds them.
+namespace op_trace {
 
 // A moment on the device's stream, or on the clock for a CPU.
 class Moment {
@@ -44,6 +45,13 @@ struct Call {
   std::optional<Moment> end;
 };
 
+}  // namespace op_trace
+
+namespace {
+
+using op_trace::Call;
+using op_trace::Moment;
+
 std::string Describe(const at::RecordFunction& function) {
   std::vector<std::string> shapes;
   for (const c10::IValue& input : function.inputs()) {
@@ -60,7 +68,7 @@ struct OpTrace::State {
   at::Device device;
   at::CallbackHandle handle = 0;
   int depth = 0;
-  std::vector<Call> calls;
+  std::vector<op_trace::Call> calls;
 };
 
 namespace {

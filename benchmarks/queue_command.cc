@@ -30,7 +30,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct QueueSettings {
   std::string data_dir;
   int queued = 5000;
   int calls = 2000;
@@ -54,7 +54,7 @@ struct Times {
 
 class Bench {
  public:
-  explicit Bench(const Settings& settings) : settings_(settings) {
+  explicit Bench(const QueueSettings& settings) : settings_(settings) {
     options_.data_dir = settings.data_dir;
     options_.queue_capacity = 10 * (settings.queued + settings.calls + 1);
   }
@@ -134,7 +134,7 @@ class Bench {
   absl::Duration longest_read() const { return longest_read_; }
 
  private:
-  const Settings settings_;
+  const QueueSettings settings_;
   server::JobServiceOptions options_;
   std::unique_ptr<fakes::FakeEngine> engine_;
   std::unique_ptr<server::JobService> service_;
@@ -157,7 +157,7 @@ absl::Status AddTimes(const std::string& what, int queued, const Times& times, S
   return session.Add(std::move(row));
 }
 
-absl::StatusOr<bool> Measure(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Measure(const QueueSettings& settings, Session& session) {
   Bench bench(settings);
   if (absl::Status opened = bench.Open(); !opened.ok()) return opened;
   const auto empty = bench.Create(std::min(settings.calls, 200), 0);
@@ -198,7 +198,7 @@ absl::StatusOr<bool> Measure(const Settings& settings, Session& session) {
   return kept;
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const QueueSettings& settings, Session& session) {
   std::error_code error;
   if (std::filesystem::exists(settings.data_dir, error)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -212,7 +212,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddQueue(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<QueueSettings>();
   app.add_option("--data-dir", settings->data_dir, "data folder to make, on the disk to measure")
       ->required();
   app.add_option("--queued", settings->queued, "jobs that wait")->check(CLI::Range(500, 1'000'000));

@@ -30,7 +30,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct StopSettings {
   std::string model = "synthetic:ti2v-5b";
   std::string device = "cuda:0";
   std::string shape = "1280x704x121";
@@ -121,7 +121,7 @@ class StageWatch final : public TelemetrySink {
 
 // Runs `work` on a thread and stops it. Returns whether it ended in time.
 absl::StatusOr<bool> Measure(
-    const Settings& settings, Session& session, Engine& engine, const StopPoint& point,
+    const StopSettings& settings, Session& session, Engine& engine, const StopPoint& point,
     const std::function<absl::Status(Recorder&, const std::stop_token&)>& work) {
   using SteadyClock = std::chrono::steady_clock;
   StageWatch watch;
@@ -160,7 +160,7 @@ absl::StatusOr<bool> Measure(
   return good;
 }
 
-absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const Engine& engine) {
+absl::StatusOr<GenerationRequest> MakeRequest(const StopSettings& settings, const Engine& engine) {
   absl::StatusOr<GenerationRequest> made = BenchmarkRequest(engine, settings.shape, settings.image);
   if (!made.ok()) return made.status();
   GenerationRequest& request = *made;
@@ -173,7 +173,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const Settings& settings, const En
   return made;
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const StopSettings& settings, Session& session) {
   EngineOptions options;
   options.device = settings.device;
   absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
@@ -237,7 +237,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddStop(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<StopSettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();

@@ -17,7 +17,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct TextSettings {
   std::string model = "synthetic:ti2v-5b";
   std::string device = "cuda:0";
   std::string dtype = "bf16";
@@ -26,7 +26,7 @@ struct Settings {
   int warmup = 2;
 };
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const TextSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   const absl::StatusOr<at::Device> device = session.Open(settings.device);
   if (!device.ok()) return device.status();
@@ -62,7 +62,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddText(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<TextSettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();

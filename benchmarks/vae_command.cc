@@ -20,7 +20,7 @@
 namespace wan {
 namespace {
 
-struct Settings {
+struct VaeSettings {
   std::string model = "synthetic:ti2v-5b";
   std::string device = "cuda:0";
   std::vector<std::string> precisions = {"fp16"};
@@ -49,7 +49,7 @@ absl::Status RunOnce(const VideoAutoencoder& vae, const at::Tensor& input, bool 
                     {});
 }
 
-absl::Status Measure(const Settings& settings, const Checkpoint& checkpoint,
+absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
                      const BenchShape& shape, const std::string& precision, Session& session) {
   const at::Device device = session.device();
   const auto vae =
@@ -92,7 +92,7 @@ absl::Status Measure(const Settings& settings, const Checkpoint& checkpoint,
   return status.ok() ? session.AddTrace(name, operators) : status;
 }
 
-absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
+absl::StatusOr<bool> Run(const VaeSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   const absl::StatusOr<BenchShape> shape = ParseShape(settings.shape);
   if (!shape.ok()) return shape.status();
@@ -113,7 +113,7 @@ absl::StatusOr<bool> Run(const Settings& settings, Session& session) {
 }  // namespace
 
 BenchCommand AddVae(CLI::App& app) {
-  const auto settings = std::make_shared<Settings>();
+  const auto settings = std::make_shared<VaeSettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
   app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();

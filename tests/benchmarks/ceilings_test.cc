@@ -86,12 +86,10 @@ class FakeCard final : public NvmlDevice {
     counters.throttle_reasons = {"power cap"};
     return counters;
   }
-  std::optional<uint64_t> ReadMemoryUsedBytes() const override { return std::nullopt; }
-  std::optional<double> ReadUtilizationPercent() const override { return std::nullopt; }
+  GpuFacts Describe() const override { return {}; }
+  std::optional<int> CountProcesses() const override { return std::nullopt; }
   std::unique_ptr<GpmSample> TakeGpmSample() const override { return nullptr; }
-  std::optional<double> SmActivity(const GpmSample&, const GpmSample&) const override {
-    return std::nullopt;
-  }
+  GpmMetrics Between(const GpmSample&, const GpmSample&) const override { return {}; }
 };
 
 TEST(CardWatchTest, TheShortestMeasurementHasOneReading) {

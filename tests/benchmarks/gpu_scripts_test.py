@@ -73,6 +73,13 @@ class RegressionsTest(unittest.TestCase):
         run[-1]["seconds"] *= 3
         self.assertEqual(self.run_script(rows(), run).returncode, 0)
 
+    def test_the_short_parts_of_a_job_are_not_judged(self):
+        stored = rows() + [row("job", "demo: Step_0_Loading", 1e-6), row("job", "5b: whole job", 5.8)]
+        run = rows() + [row("job", "demo: Step_0_Loading", 9e-6), row("job", "5b: whole job", 5.8)]
+        self.assertEqual(self.run_script(stored, run).returncode, 0)
+        run[-1]["seconds"] = 6.1
+        self.assertEqual(self.run_script(stored, run).returncode, 1)
+
     def test_another_card_cannot_be_compared(self):
         result = self.run_script(rows(), rows(device="NVIDIA L40S"))
         self.assertEqual(result.returncode, 2)

@@ -67,6 +67,7 @@ class CausesTest : public ServiceTest {
     options_.listeners.push_back(&causes_);
     options_.caller_grace = absl::ZeroDuration();
   }
+  ~CausesTest() override { Close(); }  // the listener is told things until then
 
   Causes causes_;
 };

@@ -124,7 +124,7 @@ def slow_disk(scale):
         accepted, stop = [], threading.Event()
 
         def create():
-            while not stop.is_set():
+            while not stop.is_set() and len(accepted) < 8:  # each takes seconds
                 try:
                     accepted.append(target.create().name)
                 except (grpc.RpcError, ValueError):

@@ -76,15 +76,17 @@ TEST_P(SystemClockTest, EachWaiterHasADeadlineOfItsOwn) {
 // Whoever wakes a waiter must not wait for a mutex that is held for long.
 TEST_P(SystemClockTest, AMutexThatIsHeldKeepsNobodyElseWaiting) {
   absl::Mutex held;
+  bool waits = false;
   std::thread late([&] {
     const bool never = false;
     absl::MutexLock lock(&held);
+    waits = true;
     EXPECT_FALSE(clock_.AwaitUntil(held, absl::Condition(&never), clock_.Now() + kSoon / 4));
   });
   absl::Mutex mutex;
   const bool never = false;
   {
-    absl::MutexLock keep(&held);
+    const absl::MutexLock keep(&held, absl::Condition(&waits));
     absl::MutexLock lock(&mutex);
     EXPECT_FALSE(clock_.AwaitUntil(mutex, absl::Condition(&never), clock_.Now() + kSoon));
   }

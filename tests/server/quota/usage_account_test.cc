@@ -190,6 +190,14 @@ TEST_F(UsageAccountTest, IsMadeAnewFromStoredJobs) {
   EXPECT_EQ(running.device_seconds(), 0);
 }
 
+TEST_F(UsageAccountTest, WithoutAnEstimateAJobKeepsWhatItHasReserved) {
+  const wan::v1::Job job = Add("alice", absl::Seconds(12));
+  account_.Estimate(job.name(), std::nullopt);
+  EXPECT_EQ(account_.UsageOf("alice", kStart).reserved_device_seconds(), 12);
+  account_.Estimate(job.name(), absl::Seconds(5));
+  EXPECT_EQ(account_.UsageOf("alice", kStart).reserved_device_seconds(), 5);
+}
+
 TEST_F(UsageAccountTest, WithoutAuthenticationEverybodyIsOnePrincipal) {
   quota_.set_queued_jobs(1);
   Add("");

@@ -2,47 +2,24 @@
 
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/record_function.h>
-#include <c10/core/Event.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/device/device_moment.h"
 
 namespace wan {
 // Not in a namespace without a name, because OpTrace::State, which has one, holds them.
 namespace op_trace {
 
-// A moment on the device's stream, or on the clock for a CPU.
-class Moment {
- public:
-  explicit Moment(at::Device device) {
-    if (device.is_cpu()) {
-      time_ = std::chrono::steady_clock::now();
-    } else {
-      event_.emplace(device.type(), c10::EventFlag::BACKEND_DEFAULT);
-      event_->record(at::accelerator::getCurrentStream(device.index()));
-    }
-  }
-
-  double SecondsUntil(const Moment& later) const {
-    if (event_.has_value()) return event_->elapsedTime(*later.event_) / 1000;
-    return std::chrono::duration<double>(later.time_ - time_).count();
-  }
-
- private:
-  std::optional<c10::Event> event_;
-  std::chrono::steady_clock::time_point time_;
-};
-
 struct Call {
   std::string op;
-  Moment begin;
-  std::optional<Moment> end;
+  DeviceMoment begin;
+  std::optional<DeviceMoment> end;
 };
 
 }  // namespace op_trace
@@ -80,7 +57,7 @@ thread_local at::Device current_device = at::kCPU;
 
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   if ((*current_depth)++ == 0) {
-    current_calls->push_back({Describe(function), Moment(current_device), std::nullopt});
+    current_calls->push_back({Describe(function), DeviceMoment(current_device), std::nullopt});
   }
   return nullptr;
 }

@@ -85,6 +85,8 @@ struct ResourceUsage {
   std::optional<double> sm_activity_percent;
   // The most bytes that the allocator had taken from the driver.
   std::optional<uint64_t> gpu_memory_reserved_peak_bytes;
+  // The most bytes that weights held of what the allocator had handed out.
+  std::optional<uint64_t> gpu_weights_peak_bytes;
   // Everything about the GPU except sm_activity_percent, which is above.
   GpuUsage gpu;
 };

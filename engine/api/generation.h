@@ -11,6 +11,7 @@
 
 #include "engine/api/lora.h"
 #include "engine/api/model_parts.h"
+#include "engine/api/operator_work.h"
 #include "engine/api/residency.h"
 #include "engine/api/stage.h"
 #include "engine/api/vae_precision.h"
@@ -71,6 +72,7 @@ struct StagePlan {
   // is not planned, and for a stage that uses no device memory.
   uint64_t weight_bytes = 0;
   uint64_t activation_bytes = 0;  // activations and workspaces
+  uint64_t workspace_bytes = 0;   // the part of it that libraries keep for themselves
   // The host memory that the job adds in this stage: weights that it has parked there, frames on
   // their way to the files, activations of what computes on the CPU. 0 where it is not planned.
   uint64_t host_bytes = 0;
@@ -110,6 +112,14 @@ struct GenerationPlan {
   // of a small video take less time than these, and the result has the same bits.
   bool record_forwards = false;
   TileGrid decode_tiles;
+  // Floating-point operations of one forward with one text.
+  double forward_flops = 0;
+  // A forward runs so many transformer blocks; this is the work of one of them in a forward with
+  // one text.
+  int blocks = 0;
+  std::vector<OperatorWork> block_operators;
+  // The device memory, in bytes, that the job may use; 0 where it is not limited.
+  uint64_t device_memory_bytes = 0;
   // The device memory, in bytes, of the largest stage, with the weights of this model; 0 where
   // memory is not planned.
   uint64_t peak_device_bytes = 0;

@@ -82,6 +82,10 @@ Span::~Span() {
     Finish(absl::CancelledError("the span was left without a result")).IgnoreError();
 }
 
+double Span::Seconds() const {
+  return static_cast<double>(recorder_->clock_.MonotonicNanos() - start_nanos_) * 1e-9;
+}
+
 absl::Status Span::Finish(absl::Status status) {
   Recorder* const recorder = std::exchange(recorder_, nullptr);
   if (recorder == nullptr) return status;

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,6 +35,15 @@ struct SpanStart {
   std::shared_ptr<const StepFacts> step;  // null except in kStepLoading and kStepInference
 };
 
+// What a span consists of, for example one forward of a step. Parts do not overlap.
+struct SpanPart {
+  std::string name;          // "forward_conditional", or a component's name
+  double start_seconds = 0;  // from the start of the span
+  double seconds = 0;
+  std::optional<uint64_t> bytes;  // of a component that was loaded
+  std::optional<double> flops;    // of a forward
+};
+
 // A finished span.
 struct SpanRecord {
   Stage stage;
@@ -40,7 +51,8 @@ struct SpanRecord {
   double seconds = 0;
   ResourceUsage usage;
   std::shared_ptr<const StepFacts> step;
-  absl::Status status;  // the result with which it was closed
+  absl::Status status;          // the result with which it was closed
+  std::vector<SpanPart> parts;  // in the order in which they started
 };
 
 // One value at one moment, for example the bytes of a model's component.
@@ -101,6 +113,11 @@ class Span {
 
   // Closes the span with a status and returns this status. Later calls change nothing.
   absl::Status Finish(absl::Status status = absl::OkStatus());
+
+  // Returns the seconds since the start. Call it before Finish, as the next one, and on the thread
+  // that will call that.
+  double Seconds() const;
+  void AddPart(SpanPart part) { record_.parts.push_back(std::move(part)); }
 
  private:
   friend class Recorder;

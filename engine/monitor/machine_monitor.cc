@@ -12,10 +12,12 @@ constexpr absl::Duration kTickInterval = absl::Milliseconds(50);
 // Most age at which readings of /proc still stand for now: the kernel counts processor time in
 // steps of this length.
 constexpr int64_t kReadingsFreshNanos = 10'000'000;
-// Sample() has means over this time; the processor's ticks change slowly enough to be kept at every
-// fifth tick.
+// Sample() has means over this time. /proc is read for it at every fifth tick: it costs more than
+// all the rest, mostly because of the control group's memory.
 constexpr int64_t kWindowNanos = 1'000'000'000;
 constexpr int64_t kTicksPerWindowEntry = 5;
+// For timelines, whose intervals are as long: they make no readings of their own.
+constexpr int64_t kTimelineFreshNanos = 225'000'000;
 
 // What the machine says about itself; every figure may be absent.
 struct Readings {
@@ -53,7 +55,7 @@ struct MachineMonitor::State {
   absl::Mutex mutex;
   std::set<Probe*> open ABSL_GUARDED_BY(mutex);
   std::optional<Readings> newest ABSL_GUARDED_BY(mutex);
-  // The processor's ticks of the last second, the oldest first; never empty.
+  // The readings of the last second, the oldest first; never empty.
   std::deque<Readings> window ABSL_GUARDED_BY(mutex);
 
   // Held while timelines advance, so that none goes away meanwhile; taken before `mutex`.
@@ -64,9 +66,10 @@ struct MachineMonitor::State {
 
   // Returns the last readings if they are recent enough, else new ones: they take four files of the
   // kernel, and stages of small videos begin and end hundreds of times a second.
-  const Readings& ReadingsNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  const Readings& ReadingsNow(int64_t fresh_nanos = kReadingsFreshNanos)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const int64_t now = clock.MonotonicNanos();
-    if (newest.has_value() && now - newest->nanos < kReadingsFreshNanos) return *newest;
+    if (newest.has_value() && now - newest->nanos < fresh_nanos) return *newest;
     return newest.emplace(ReadMachine(now));
   }
 
@@ -121,6 +124,7 @@ class MachineMonitor::Probe final : public ResourceProbe {
       usage.gpu_memory_end_bytes = end->now;
       usage.gpu_memory_peak_bytes = peak_.peak;
       usage.gpu_memory_reserved_peak_bytes = peak_.reserved_peak;
+      usage.gpu_weights_peak_bytes = peak_.weights_peak;
     }
     return usage;
   }
@@ -129,6 +133,7 @@ class MachineMonitor::Probe final : public ResourceProbe {
   void Fold(const AllocatorBytes& bytes) {
     peak_.peak = std::max(peak_.peak, bytes.peak);
     peak_.reserved_peak = std::max(peak_.reserved_peak, bytes.reserved_peak);
+    peak_.weights_peak = std::max(peak_.weights_peak, bytes.weights_peak);
   }
 
  private:
@@ -141,17 +146,18 @@ class MachineMonitor::Probe final : public ResourceProbe {
 
 class MachineMonitor::Reader final : public DeviceReader {
  public:
-  explicit Reader(State& state) : state_(state) {
+  explicit Reader(State& state, int64_t fresh_nanos = kReadingsFreshNanos)
+      : state_(state), fresh_nanos_(fresh_nanos) {
     if (state.sampler != nullptr) interval_ = state.sampler->Open();
     absl::MutexLock lock(&state.mutex);
-    ticks_ = state.ReadingsNow().ticks;
+    ticks_ = state.ReadingsNow(fresh_nanos).ticks;
   }
 
   std::vector<DeviceSample> Sample() override {
     std::vector<DeviceSample> samples;
     {
       absl::MutexLock lock(&state_.mutex);
-      const Readings& now = state_.ReadingsNow();
+      const Readings& now = state_.ReadingsNow(fresh_nanos_);
       samples.push_back(state_.CpuSample(now, ticks_));
       ticks_ = now.ticks;
     }
@@ -167,13 +173,14 @@ class MachineMonitor::Reader final : public DeviceReader {
 
  private:
   State& state_;
+  const int64_t fresh_nanos_;
   std::unique_ptr<GpuSampler::Interval> interval_;
   std::optional<CpuTicks> ticks_;
 };
 
 class MachineMonitor::Timeline final : public DeviceTimeline {
  public:
-  explicit Timeline(State& state) : state_(state), reader_(state) {
+  explicit Timeline(State& state) : state_(state), reader_(state, kTimelineFreshNanos) {
     start_nanos_ = state.clock.MonotonicNanos();
     start_ = state.clock.Now();
     absl::MutexLock lock(&state.timelines_mutex);
@@ -214,12 +221,10 @@ class MachineMonitor::Timeline final : public DeviceTimeline {
 void MachineMonitor::State::Tick() {
   if (sampler != nullptr) sampler->Tick();
   if (ticks++ % kTicksPerWindowEntry == 0) {
-    const int64_t now = clock.MonotonicNanos();
-    const std::optional<CpuTicks> processor = ReadCpuTicks();
     absl::MutexLock lock(&mutex);
-    window.push_back({now, processor, {}, {}});
-    // Keep one that is a second old.
-    while (window.size() > 2 && window[1].nanos <= now - kWindowNanos) window.pop_front();
+    window.push_back(ReadingsNow());
+    const int64_t second_ago = window.back().nanos - kWindowNanos;
+    while (window.size() > 2 && window[1].nanos <= second_ago) window.pop_front();
   }
   absl::MutexLock lock(&timelines_mutex);
   for (Timeline* const timeline : timelines) timeline->Advance();

@@ -26,6 +26,7 @@ struct AllocatorBytes {
   uint64_t now = 0;            // handed out
   uint64_t peak = 0;           // the most since the last reset
   uint64_t reserved_peak = 0;  // the most that were taken from the driver since the last reset
+  uint64_t weights_peak = 0;   // the most of `now` that weights held since the last reset
 };
 
 // Reads the GPU's allocator. It has no types of LibTorch, so that tests can fake it. It may throw

@@ -9,10 +9,13 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "engine/device/device_moment.h"
 
 namespace wan {
 namespace {
@@ -22,6 +25,41 @@ absl::Status StoppedStatus(int step, size_t total) {
                               std::to_string(total));
 }
 
+// The parts of one step. On a GPU they are marks in the queue of its work: nothing waits for them
+// until the step has ended.
+class StepParts {
+ public:
+  explicit StepParts(const at::Device& device) : device_(device), start_(device) {}
+
+  // A part ends here that began where the one before it ended.
+  void End(std::string name, std::optional<double> flops = std::nullopt) {
+    ends_.push_back({std::move(name), flops, DeviceMoment(device_)});
+  }
+
+  // Adds the parts to the step's span. The device must have done all of them.
+  void AddTo(Span& span) const {
+    const DeviceMoment* before = &start_;
+    for (const Ended& part : ends_) {
+      span.AddPart({.name = part.name,
+                    .start_seconds = start_.SecondsUntil(*before),
+                    .seconds = before->SecondsUntil(part.moment),
+                    .flops = part.flops});
+      before = &part.moment;
+    }
+  }
+
+ private:
+  struct Ended {
+    std::string name;
+    std::optional<double> flops;
+    DeviceMoment moment;
+  };
+
+  const at::Device device_;
+  const DeviceMoment start_;
+  std::vector<Ended> ends_;
+};
+
 // The flow of one step: uncond + guidance_scale * (cond - uncond). With a scale of exactly 1 that
 // is cond but for the rounding, and uncond is not computed; upstream computes both.
 class GuidedFlow {
@@ -29,7 +67,7 @@ class GuidedFlow {
   GuidedFlow(const DenoiseInputs& inputs, const WorkGate& gate) : inputs_(inputs), gate_(gate) {}
 
   // Lets `expert` compute this step. A new expert projects the texts first.
-  absl::Status Use(VideoTransformer& expert, const StepPlan& step) {
+  absl::Status Use(VideoTransformer& expert, const StepPlan& step, StepParts& parts) {
     const bool guided = inputs_.plan.guided && step.guidance_scale != 1;
     if (&expert == expert_ && guided == guided_) return absl::OkStatus();
     expert_ = &expert;
@@ -37,14 +75,19 @@ class GuidedFlow {
     texts_.clear();  // the other expert's are not needed any more
     const std::array both = {inputs_.prompt_embeds, inputs_.negative_prompt_embeds};
     const std::span<const at::Tensor> texts(both);
-    if (!guided) return Project(texts.first(1));
-    if (inputs_.plan.batched_guidance) return Project(texts);
-    absl::Status status = Project(texts.first(1));
-    status.Update(Project(texts.last(1)));
+    absl::Status status;
+    if (guided && inputs_.plan.batched_guidance) {
+      status = Project(texts);
+    } else {
+      status = Project(texts.first(1));
+      if (guided) status.Update(Project(texts.last(1)));
+    }
+    parts.End("text_projection");
     return status;
   }
 
-  absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step) {
+  absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step,
+                                     StepParts& parts) {
     at::Tensor input = latents;
     if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
     std::vector<at::Tensor> flows;  // of the prompt, then of the negative prompt
@@ -56,6 +99,10 @@ class GuidedFlow {
       if (!flow.ok()) return flow.status();
       // An expert may compute on another device.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
+      parts.End(batch > 1           ? "forward"
+                : flows.size() == 1 ? "forward_conditional"
+                                    : "forward_unconditional",
+                static_cast<double>(batch) * inputs_.plan.forward_flops);
     }
     if (!guided_) return flows.front();
     return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;
@@ -123,14 +170,17 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     if (gate.RequestedStop()) return StoppedStatus(step, plan.steps.size());
 
     Span span = recorder.StartSpan({StageKind::kStepInference, step}, facts);
-    if (absl::Status status = guided_flow.Use(**expert, planned); !status.ok()) {
+    StepParts parts(latents.device());
+    if (absl::Status status = guided_flow.Use(**expert, planned, parts); !status.ok()) {
       return span.Finish(status);
     }
-    absl::StatusOr<at::Tensor> flow = guided_flow.Compute(latents, planned);
+    absl::StatusOr<at::Tensor> flow = guided_flow.Compute(latents, planned, parts);
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);
+    parts.End("solver");
     WaitForDevice(next.device());
+    parts.AddTo(span);
     span.Finish().IgnoreError();
 
     const DenoiseState state{step + 1, next, *flow, solver.schedule().sigmas[step], latents};

@@ -46,9 +46,11 @@ using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 // Runs the steps after `start` and returns the last latents. Before the first step the latents of
 // `start` are the noise. `solver` must be at the same step. Each step opens the spans
 // Step_N_Loading and Step_N_Inference and then calls `on_step`, whose error ends the loop. An
-// expert projects the texts when it computes its first step. A step with a guidance scale of
-// exactly 1 runs the forward of the prompt alone. Returns CANCELLED after a stop request; every
-// forward passes `gate`.
+// expert projects the texts when it computes its first step. The parts of Step_N_Inference are
+// "text_projection" (in such a step), "forward" of both texts in one batch or "forward_conditional"
+// and "forward_unconditional", and "solver", which is all that comes after them. A step with a
+// guidance scale of exactly 1 runs the forward of the prompt alone. Returns CANCELLED after a stop
+// request; every forward passes `gate`.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
     FlowSolver& solver, Recorder& recorder, const WorkGate& gate,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/api/h264.h"
 #include "engine/api/stage.h"
+#include "engine/costs/library_workspace.h"
 #include "engine/media/image_resize.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
@@ -219,6 +220,7 @@ std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const Plan
 void SetMemory(const StageMemory& memory, StagePlan& stage) {
   stage.weight_bytes = memory.weights;
   stage.activation_bytes = memory.activations;
+  stage.workspace_bytes = std::min(memory.activations, kLibraryWorkspaceBytes);
   stage.host_bytes = memory.host;
 }
 
@@ -319,6 +321,11 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
       PlanMemory(model, inspected, limits, plan);
   if (!memory.ok()) return memory.status();
   plan.stages = PlanStages(plan, model, inspected, *memory);
+  plan.forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
+  plan.blocks = static_cast<int>(model.transformer.num_layers);
+  plan.block_operators =
+      TransformerBlockOperators(model.transformer, plan.tokens, /*batch=*/1, model.element_bytes);
+  plan.device_memory_bytes = limits.device_memory_bytes;
   return plan;
 }
 

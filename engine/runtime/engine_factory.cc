@@ -28,24 +28,27 @@ namespace {
 // LibTorch's caching allocator of one GPU.
 class TorchAllocatorProbe final : public AllocatorProbe {
  public:
-  explicit TorchAllocatorProbe(c10::DeviceIndex device) : device_(device) {}
+  TorchAllocatorProbe(c10::DeviceIndex device, std::shared_ptr<HeldBytes> weights)
+      : device_(device), weights_(std::move(weights)) {}
 
   AllocatorBytes Read() override {
     const auto stats = at::accelerator::getDeviceStats(device_);
     // Entry 0 is the sum over all pools.
     const auto& bytes = stats.allocated_bytes[0];
     return {static_cast<uint64_t>(bytes.current), static_cast<uint64_t>(bytes.peak),
-            static_cast<uint64_t>(stats.reserved_bytes[0].peak)};
+            static_cast<uint64_t>(stats.reserved_bytes[0].peak), 0};
   }
 
   AllocatorBytes ReadAndResetPeak() override {
-    const AllocatorBytes bytes = Read();
+    AllocatorBytes bytes = Read();
+    bytes.weights_peak = weights_->TakePeak();
     at::accelerator::resetPeakStats(device_);
     return bytes;
   }
 
  private:
   const c10::DeviceIndex device_;
+  const std::shared_ptr<HeldBytes> weights_;
 };
 
 absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu) {
@@ -136,8 +139,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   }
   const absl::StatusOr<uint64_t> memory = ClaimMemory(device_index, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
+  LoadOptions load = MakeLoadOptions(options, at::Device(at::kCUDA, device_index), dtype);
+  load.device_weights = std::make_shared<HeldBytes>();
   auto monitor = std::make_unique<MachineMonitor>(
-      name, std::make_unique<TorchAllocatorProbe>(device_index), std::move(nvml));
+      name, std::make_unique<TorchAllocatorProbe>(device_index, load.device_weights),
+      std::move(nvml));
   DeviceDescription description{name, "", DTypeLabel(dtype), "", HostFacts()};
   const auto cudnn = at::detail::getCUDAHooks().versionCuDNN();
   description.libraries = absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ", cudnn);
@@ -147,8 +153,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   description.name = description.system.gpu->name;
   monitor->StartSampling();
   return std::make_unique<WanEngine>(
-      MakeLoadOptions(options, at::Device(at::kCUDA, device_index), dtype), std::move(description),
-      PlanLimits{*memory}, std::move(monitor),
+      std::move(load), std::move(description), PlanLimits{*memory}, std::move(monitor),
       MemoryProbes{.device = [device_index] { return PresentMemory(device_index); }});
 }
 

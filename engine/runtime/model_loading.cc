@@ -101,14 +101,14 @@ ComponentWeights::Home HomeOf(ResidencyPolicy policy) {
 
 // The weights keep the checkpoint, whose files stay open as long as the model is loaded: a later
 // job may want them to be read again.
-Place MakePlace(ResidencyPolicy policy, at::Device device,
+Place MakePlace(ResidencyPolicy policy, const LoadOptions& options,
                 std::shared_ptr<const WeightSource> source) {
   const bool moves = policy != ResidencyPolicy::kCpu;
-  if (!moves) device = at::kCPU;
-  return {device,
-          std::make_shared<ComponentWeights>(MakeWeightMover(device), HomeOf(policy),
-                                             std::move(source)),
-          moves};
+  const at::Device device = moves ? options.device : at::kCPU;
+  auto weights = std::make_shared<ComponentWeights>(MakeWeightMover(device), HomeOf(policy),
+                                                    std::move(source));
+  if (!device.is_cpu()) weights->CountIn(options.device_weights);
+  return {device, std::move(weights), moves};
 }
 
 // The sources in the order of PlannedModel::components; each keeps the checkpoint.
@@ -152,6 +152,24 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
   return description;
 }
 
+// Measures a part of the loading from construction to End().
+class LoadingPart {
+ public:
+  explicit LoadingPart(Span* span) : span_(span), start_(span == nullptr ? 0 : span->Seconds()) {}
+
+  void End(std::string_view name, std::optional<int64_t> bytes = std::nullopt) {
+    if (span_ == nullptr) return;
+    SpanPart part{std::string(name), start_, span_->Seconds() - start_, std::nullopt, std::nullopt};
+    if (bytes.has_value()) part.bytes = static_cast<uint64_t>(*bytes);
+    span_->AddPart(std::move(part));
+    start_ = span_->Seconds();
+  }
+
+ private:
+  Span* const span_;
+  double start_;
+};
+
 // Each Load function names file and tensor of what is wrong; this adds the component and moves
 // the result.
 template <typename Loaded, typename Part>
@@ -171,6 +189,7 @@ std::string DTypeLabel(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options) {
+  LoadingPart part(options.span);
   absl::StatusOr<std::unique_ptr<Checkpoint>> opened = Checkpoint::Open(spec.path);
   if (!opened.ok()) return opened.status();
   const std::shared_ptr<const Checkpoint> kept = *std::move(opened);
@@ -194,6 +213,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   const absl::StatusOr<OpenedLoras> loras = OpenedLoras::Open(spec.loras, checkpoint, roles);
   if (!loras.ok()) return loras.status();
   pipeline.planned.loras = loras->Plan();
+  part.End("checkpoint");
 
   if (!checkpoint.tokenizer_path().empty()) {
     if (absl::Status status =
@@ -201,6 +221,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
         !status.ok()) {
       return status;
     }
+    part.End("tokenizer");
   }
   PlanLimits limits{options.device_memory_bytes, {}};
   const bool host_is_device = options.device.is_cpu();
@@ -215,7 +236,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   const std::vector<std::shared_ptr<const WeightSource>> sources = SourcesOf(kept);
   std::vector<Place> places;
   for (size_t i = 0; i < policies.size(); ++i) {
-    places.push_back(MakePlace(policies[i], options.device, sources[i]));
+    places.push_back(MakePlace(policies[i], options, sources[i]));
   }
 
   if (absl::Status status = Take(
@@ -227,6 +248,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     return status;
   }
   pipeline.text_encoder_weights = places.front().weights;
+  part.End(NameOf(ModelComponent::kTextEncoder), pipeline.text_encoder->WeightBytes());
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     const Place& place = places[i + 1];
     Expert& expert = pipeline.experts.emplace_back();
@@ -245,8 +267,10 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
         !status.ok()) {
       return status;
     }
+    part.End(NameOf(expert.component), expert.transformer->WeightBytes());
   }
   loras->AddTo(pipeline.experts, options.stop);
+  if (!spec.loras.empty()) part.End("loras");
   if (absl::Status status = Take("vae",
                                  LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
                                             {places.back().device, options.vae_precision,
@@ -256,6 +280,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     return status;
   }
   pipeline.vae_weights = places.back().weights;
+  part.End(NameOf(ModelComponent::kVae), pipeline.vae->WeightBytes());
 
   for (const Place& place : places) {
     model->weights.push_back(place.moves ? place.weights : nullptr);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
 #include "engine/api/h264.h"
+#include "engine/api/recorder.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/device/device_graph.h"
 #include "engine/pipeline/pipeline_model.h"
@@ -48,6 +49,11 @@ struct LoadOptions {
   // Records forwards of small videos; null: every forward launches its kernels.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
   H264Options h264;
+  // Counts what weights hold of a GPU's memory; null: nobody asks.
+  std::shared_ptr<HeldBytes> device_weights = nullptr;
+  // Gets each component as a part, with its bytes, and "checkpoint", "tokenizer" and "loras"; null:
+  // nobody wants to know.
+  Span* span = nullptr;
 };
 
 // Loads all components. Errors name the file and the tensor; nothing stays in memory then. Call it

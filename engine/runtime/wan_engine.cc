@@ -110,8 +110,10 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Find(std::string_view na
 }
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> WanEngine::Load(const ModelSpec& spec,
-                                                             const std::stop_token& stop) {
+                                                             const std::stop_token& stop,
+                                                             Span& span) {
   LoadOptions options = load_options_;
+  options.span = &span;
   options.stop = stop;
   options.device_memory_bytes = MemoryFor(spec.name);
   options.host_memory_bytes = memory_.host();
@@ -134,13 +136,13 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   if (absl::Status status = EnterDevice(); !status.ok()) return status;
   const StopTimer timer(stop);
   Span span = recorder.StartSpan(StageKind::kModelInitialization);
-  absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop);
+  absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop, span);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
     // Other models' weights may take the room; move them away and try again.
     const absl::Status room = ParkOthers(nullptr, /*needed_bytes=*/limits_.device_memory_bytes,
                                          /*host_bytes=*/0, stop);
     if (room.ok()) {
-      loaded = Load(spec, stop);
+      loaded = Load(spec, stop, span);
     } else {
       loaded = room;
     }

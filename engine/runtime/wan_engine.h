@@ -64,7 +64,7 @@ class WanEngine final : public Engine {
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
-                                                    const std::stop_token& stop);
+                                                    const std::stop_token& stop, Span& span);
   // Returns what all models together may hold of the device now: the limit of the start, or less if
   // other processes have taken some since; 0 if there is no limit.
   uint64_t DeviceMemory() const;

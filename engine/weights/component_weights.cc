@@ -42,6 +42,7 @@ ComponentWeights::ComponentWeights(std::unique_ptr<WeightMover> mover, Home home
 }
 
 ComponentWeights::~ComponentWeights() {
+  Hold(-device_bytes_);
   const absl::MutexLock lock(&mutex_);
   EndFeed();
   // A stopped job leaves copies for which no computation waits.
@@ -61,7 +62,7 @@ void ComponentWeights::Add(const at::Tensor& tensor) {
   group.tensors.push_back({tensor.storage(), group.bytes});
   const int64_t bytes = Aligned(static_cast<int64_t>(tensor.storage().nbytes()));
   group.bytes += bytes;
-  if (state_ == State::kUp) device_bytes_ += bytes;
+  if (state_ == State::kUp) Hold(bytes);
 }
 
 void ComponentWeights::Name(std::string_view name, const at::Tensor& view) {
@@ -102,7 +103,7 @@ void ComponentWeights::BringUp(const std::stop_token& stop) {
   try {
     std::vector<at::Tensor> memory;
     for (const Group& group : groups_) memory.push_back(mover_->AllocateDevice(group.bytes));
-    for (const at::Tensor& block : memory) device_bytes_ += static_cast<int64_t>(block.nbytes());
+    for (const at::Tensor& block : memory) Hold(static_cast<int64_t>(block.nbytes()));
     const WeightMover::Mark after = mover_->MarkCompute();
     std::vector<size_t> copied;
     std::vector<size_t> unread;
@@ -131,7 +132,7 @@ void ComponentWeights::Stream(const std::stop_token& stop) {
     for (size_t i = 1; i < groups_.size(); ++i) largest = std::max(largest, groups_[i].bytes);
     groups_[0].device = mover_->AllocateDevice(groups_[0].bytes);
     for (Slot& slot : slots_) slot.memory = mover_->AllocateDevice(largest);
-    device_bytes_ += groups_[0].bytes + 2 * largest;
+    Hold(groups_[0].bytes + 2 * largest);
     Fetch(groups_[0], groups_[0].device, mover_->MarkCompute());
   } catch (...) {
     Release();
@@ -202,7 +203,7 @@ void ComponentWeights::Release() {
     group.device.reset();
   }
   slots_ = {};
-  device_bytes_ = 0;
+  Hold(-device_bytes_);
   state_ = State::kParked;
 }
 

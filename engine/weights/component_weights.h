@@ -20,11 +20,13 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/api/held_bytes.h"
 #include "engine/checkpoint/weight_source.h"
 #include "engine/device/work_gate.h"
 #include "engine/weights/weight_feed.h"
@@ -74,6 +76,13 @@ class ComponentWeights {
   WeightMover& mover() { return *mover_; }
   Home home() const { return home_; }
   const std::shared_ptr<const WeightSource>& source() const { return source_; }
+
+  // Counts the device memory held, now and from now on, in `held`, too; null: nowhere else. Call it
+  // at most once, before other threads use the object.
+  void CountIn(std::shared_ptr<HeldBytes> held) {
+    held_ = std::move(held);
+    if (held_ != nullptr) held_->Add(device_bytes_);
+  }
 
   // --- Building. Called by the component's loader.
 
@@ -169,6 +178,11 @@ class ComponentWeights {
   };
   enum class State { kUp, kStreaming, kParked };
 
+  // The device memory held changes by so many bytes.
+  void Hold(int64_t bytes) {
+    device_bytes_ += bytes;
+    if (held_ != nullptr) held_->Add(bytes);
+  }
   void CloseGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CopyToHost(Group& group, const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Brings the groups, which are bound, from host memory.
@@ -207,6 +221,7 @@ class ComponentWeights {
   const std::unique_ptr<WeightMover> mover_;
   std::atomic<int64_t> host_bytes_ = 0;
   std::atomic<int64_t> device_bytes_ = 0;
+  std::shared_ptr<HeldBytes> held_;
   std::atomic<uint64_t> placement_ = 0;
   const Home home_;
   const std::shared_ptr<const WeightSource> source_;

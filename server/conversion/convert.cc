@@ -207,6 +207,15 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
                                             gpu.throttle_reasons.end());
   Set(report, &Report::set_throttled_seconds, gpu.throttled_seconds);
   Set(report, &Report::set_gpu_processes, gpu.processes);
+  Set(report, &Report::set_gpu_weights_peak_bytes, usage.gpu_weights_peak_bytes);
+  for (const SpanPart& part : record.parts) {
+    wan::v1::StagePart& added = *report.add_parts();
+    added.set_name(part.name);
+    added.set_start_seconds(part.start_seconds);
+    added.set_seconds(part.seconds);
+    Set(added, &wan::v1::StagePart::set_bytes, part.bytes);
+    Set(added, &wan::v1::StagePart::set_flops, part.flops);
+  }
   if (record.step) report.set_expert(std::string(NameOf(record.step->expert)));
   if (!record.status.ok()) {
     const absl::string_view message = record.status.message();

@@ -15,6 +15,7 @@
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/public_text.h"
+#include "server/conversion/report.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/job_savepoints.h"
 #include "server/jobs/receipts.h"
@@ -28,12 +29,15 @@ constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 // without.
 class AttemptObserver final : public GenerationObserver {
  public:
-  AttemptObserver(EventLog& log, EventSink& events, const wan::v1::Job& job)
-      : log_(log), events_(events), job_(job) {}
+  AttemptObserver(EventLog& log, EventSink& events, const Attempt& attempt)
+      : log_(log), events_(events), job_(attempt.job), report_(*attempt.report) {}
 
   void OnOmission(const Omission& omission) override { omissions_.push_back(omission); }
 
-  void OnResumed(int steps_done) override { events_.Resume(steps_done, job_.request().steps()); }
+  void OnResumed(int steps_done) override {
+    events_.Resume(steps_done, job_.request().steps());
+    report_.Resume(steps_done);
+  }
 
   // Read it after the engine has returned.
   const std::vector<Omission>& omissions() const { return omissions_; }
@@ -50,6 +54,7 @@ class AttemptObserver final : public GenerationObserver {
   EventLog& log_;
   EventSink& events_;
   const wan::v1::Job& job_;
+  ReportSink& report_;
   std::vector<Omission> omissions_;
 };
 
@@ -151,10 +156,28 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   Recorder recorder(parts_.clock, parts_.engine.Monitor(), std::move(sinks));
 
   recorder.RecordPast(StageKind::kQueueWait, attempt.queued_since, attempt.waited);
+  DescribeSurroundings(model, *attempt.report);
+  const std::unique_ptr<DeviceTimeline> timeline = parts_.engine.Monitor().StartTimeline();
   Span total = recorder.StartSpan(StageKind::kTotalExecution);
   absl::StatusOr<std::vector<wan::v1::Artifact>> result = Execute(attempt, events, recorder);
   total.Finish(result.status()).IgnoreError();
+  if (timeline != nullptr) {
+    const std::vector<TimelinePoint> points = timeline->Points();
+    attempt.report->Annotate(
+        [&](wan::v1::JobReport& report) { *report.mutable_timeline() = ToProto(points); });
+  }
   return result;
+}
+
+void JobRunner::DescribeSurroundings(const std::string& model, ReportSink& sink) const {
+  wan::v1::SystemDescription system = ToProto(parts_.engine.Device().system);
+  system.set_server_version(parts_.server_version);
+  system.set_server_revision(parts_.server_revision);
+  const std::optional<wan::v1::StageReport> load = parts_.models.LoadReport(model);
+  sink.Annotate([&](wan::v1::JobReport& report) {
+    *report.mutable_system() = std::move(system);
+    if (load.has_value()) *report.mutable_model_load() = *load;
+  });
 }
 
 absl::Status JobRunner::Public(const wan::v1::Job& job, const absl::Status& status) const {
@@ -191,6 +214,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
     if (!stored.ok()) return stored.status();
     image = std::make_shared<const std::string>(*std::move(stored));
   }
+  const size_t image_bytes = image == nullptr ? 0 : image->size();
   GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
   // The stored request has the size that the first plan resolved; do not resolve it again.
   request.size_is_exact = true;
@@ -213,10 +237,14 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
     row.clear_omissions();
   });
   const ModelDescription model = DescriptionOf(job);
+  attempt.report->Annotate([&](wan::v1::JobReport& report) {
+    *report.mutable_plan() = ReportOf(*plan, model);
+    if (image_bytes > 0) report.set_image_bytes(image_bytes);
+  });
   JobChange read_from{.job = job.name()};
   read_from.files = JobFilesOf(model.files);
   parts_.log.Append(std::move(read_from));
-  AttemptObserver observer(parts_.log, events, job);
+  AttemptObserver observer(parts_.log, events, attempt);
   JobSavepoints savepoints({.store = parts_.savepoints,
                             .clock = parts_.clock,
                             .job = job.name(),

@@ -13,6 +13,7 @@
 #include "engine/api/engine.h"
 #include "server/jobs/job_sinks.h"
 #include "server/jobs/job_table.h"
+#include "server/jobs/model_registry.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/artifact_store.h"
@@ -31,6 +32,7 @@ class JobRunner {
     Engine& engine;
     JobStore& store;
     JobTable& table;
+    const ModelRegistry& models;
     EventLog& log;
     const ArtifactStore& artifacts;
     const SavepointStore& savepoints;
@@ -45,6 +47,7 @@ class JobRunner {
     // Least time between two savepoints of a job; zero: one after every step.
     absl::Duration savepoint_interval;
     std::string server_version;
+    std::string server_revision;
     std::string data_dir;
     // By how much the priority of a job that takes over must be higher; 0: none does.
     int preempt_priority_gap = 0;
@@ -67,6 +70,8 @@ class JobRunner {
   absl::Status StorageProblem(const Attempt& attempt);
   // Calls Execute inside the span Total_Execution, after Queue_Wait.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Measure(const Attempt& attempt);
+  // Writes to the report where the attempt runs, and how its model was loaded.
+  void DescribeSurroundings(const std::string& model, ReportSink& sink) const;
   // Returns what the job's owner gets to know of an error: names of files without their folders. If
   // there is more to it, the listeners are told of the whole.
   absl::Status Public(const wan::v1::Job& job, const absl::Status& status) const;

@@ -70,6 +70,8 @@ struct JobServiceOptions {
   };
   // The version that each job records in its provenance.
   std::string server_version;
+  // The commit from which it was built, for reports; empty if that is unknown.
+  std::string server_revision;
   // They must outlive the service.
   std::vector<StateListener*> listeners;
   // Must outlive the service. Call QuotasChanged when they may be others than before.

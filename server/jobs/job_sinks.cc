@@ -80,12 +80,33 @@ void EventSink::FinishStage(const SpanRecord& record) {
 
 ReportSink::ReportSink(wan::v1::JobReport header) : header_(std::move(header)) {}
 
-wan::v1::JobReport ReportSink::Snapshot() const {
-  wan::v1::JobReport report = header_;
+void SpanReportSink::OnSpanEnd(const SpanRecord& record) {
+  if (record.stage.kind == kind_ && record.status.ok()) report_ = ToProto(record);
+}
+
+void ReportSink::Annotate(const std::function<void(wan::v1::JobReport& header)>& change) {
   absl::MutexLock lock(&mutex_);
+  change(header_);
+}
+
+void ReportSink::Resume(int steps_done) {
+  absl::MutexLock lock(&mutex_);
+  const bool has_steps = std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    return slot.stage.kind == StageKind::kStepInference;
+  });
+  if (!has_steps) header_.set_resumed_steps(steps_done);
+}
+
+wan::v1::JobReport ReportSink::Snapshot(const wan::v1::Job& job) const {
+  absl::MutexLock lock(&mutex_);
+  wan::v1::JobReport report = header_;
   for (const Slot& slot : slots_) {
     if (slot.report.has_value()) *report.add_stages() = *slot.report;
   }
+  report.set_state(job.state());
+  *report.mutable_request() = job.request();
+  report.set_image_sha256(job.image_sha256());
+  if (job.has_provenance()) *report.mutable_provenance() = job.provenance();
   return report;
 }
 

@@ -51,14 +51,35 @@ class EventSink final : public TelemetrySink {
   std::vector<StagePlan> remaining_;
 };
 
-// Collects the report's table of stages. Snapshot may be called from any thread at any time.
+// Keeps the report of the last span of a kind that ended well.
+class SpanReportSink final : public TelemetrySink {
+ public:
+  explicit SpanReportSink(StageKind kind) : kind_(kind) {}
+  const std::optional<wan::v1::StageReport>& report() const { return report_; }
+
+  void OnSpanEnd(const SpanRecord& record) override;
+
+ private:
+  const StageKind kind_;
+  std::optional<wan::v1::StageReport> report_;
+};
+
+// Collects the report: its table of stages, and what the attempt adds. Thread-safe, at any time.
 class ReportSink final : public TelemetrySink {
  public:
   // `header` is the report without its stages.
   explicit ReportSink(wan::v1::JobReport header);
 
-  // Returns the header with every stage that has ended, ordered by start.
-  wan::v1::JobReport Snapshot() const;
+  // Lets `change` write to the report's header.
+  void Annotate(const std::function<void(wan::v1::JobReport& header)>& change);
+
+  // The attempt goes on behind this many steps. Only what earlier attempts did is told, not that
+  // this one repeats a step of its own.
+  void Resume(int steps_done);
+
+  // Returns the header with every stage that has ended, ordered by start, and what the report says
+  // of the job itself: its state, request, image and provenance.
+  wan::v1::JobReport Snapshot(const wan::v1::Job& job) const;
 
   void OnSpanStart(const SpanStart& start) override;
   void OnSpanEnd(const SpanRecord& record) override;
@@ -70,8 +91,8 @@ class ReportSink final : public TelemetrySink {
     std::optional<wan::v1::StageReport> report;  // nothing while the stage runs
   };
 
-  const wan::v1::JobReport header_;
   mutable absl::Mutex mutex_;
+  wan::v1::JobReport header_ ABSL_GUARDED_BY(mutex_);
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
 };
 

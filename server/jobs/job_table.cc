@@ -319,7 +319,7 @@ std::optional<wan::v1::JobReport> JobTable::FindReport(const std::string& job) c
   const Lock lock(*this);
   const LiveJob* const live = FindLive(job);
   if (live == nullptr || live->report == nullptr) return std::nullopt;
-  return live->report->Snapshot();
+  return live->report->Snapshot(live->stored.job);
 }
 
 JobStats JobTable::Stats() const {
@@ -507,7 +507,7 @@ void JobTable::Requeue(LiveJob& live, RequeueCause cause, std::string_view reaso
   JobChange change{job.name(), job, {}, std::nullopt};
   change.events.push_back(std::move(requeued));
   change.events.push_back(std::move(queued));
-  if (live.report != nullptr) change.report = live.report->Snapshot();
+  if (live.report != nullptr) change.report = live.report->Snapshot(job);
   parts_.log.Append(std::move(change));
 }
 
@@ -538,7 +538,7 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
   parts_.models.RemoveJob(job.request().model());
   JobChange change{name, job, {}, std::nullopt};
   change.events.push_back(std::move(event));
-  if (live.report != nullptr) change.report = live.report->Snapshot();
+  if (live.report != nullptr) change.report = live.report->Snapshot(job);
   parts_.log.Append(std::move(change), [this, name] {
     {
       const Lock lock(*this);

@@ -13,6 +13,7 @@
 #include "server/conversion/names.h"
 #include "server/conversion/page_token.h"
 #include "server/jobs/engine_call.h"
+#include "server/jobs/job_sinks.h"
 
 namespace wan::server {
 namespace {
@@ -244,12 +245,18 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& asked) {
   std::vector<TelemetrySink*> views;
   views.reserve(sinks.size());
   for (const auto& sink : sinks) views.push_back(sink.get());
+  SpanReportSink initialization(StageKind::kModelInitialization);
+  views.push_back(&initialization);
   Recorder recorder(clock_, engine_.Monitor(), std::move(views));
   // A load goes on when its caller is gone: others may wait for it, and a client with a short
   // timeout could never load a large model otherwise.
   const std::stop_token stop = stopping_.get_token();
   absl::Status loaded = CallEngine([&] { return engine_.LoadModel(spec, recorder, stop); });
   if (!loaded.ok()) return OrStopping(loaded);
+  {
+    absl::MutexLock lock(&mutex_);
+    entries_[spec.name].load_report = initialization.report();
+  }
   if (!options_.warm_up_on_load) return loaded;
   absl::Status warm =
       CallEngine([&] { return engine_.Warmup(spec.name, options_.warm_up_shapes, stop); });
@@ -517,6 +524,12 @@ std::optional<absl::Duration> ModelRegistry::LoadTime(std::string_view name) con
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(BareModelName(name));
   return found == entries_.end() ? std::nullopt : found->second.load_time;
+}
+
+std::optional<wan::v1::StageReport> ModelRegistry::LoadReport(std::string_view name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(BareModelName(name));
+  return found == entries_.end() ? std::nullopt : found->second.load_report;
 }
 
 bool ModelRegistry::IsReady(std::string_view name) const {

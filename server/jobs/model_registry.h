@@ -131,6 +131,8 @@ class ModelRegistry {
 
   // How long the model's last load, warm-up included, took; nothing before the first.
   std::optional<absl::Duration> LoadTime(std::string_view name) const;
+  // Returns the Model_Initialization of the last load that went well in this process.
+  std::optional<wan::v1::StageReport> LoadReport(std::string_view name) const;
 
   // Counts a new job for the model, which cannot be unloaded until RemoveJob. Returns an error and
   // counts nothing unless the model is READY: INVALID_ARGUMENT (a violation of `model` that lists
@@ -152,8 +154,9 @@ class ModelRegistry {
     std::vector<Done> load_waiters;
     // Oldest first.
     std::vector<wan::v1::ModelOperation> operations;
-    std::optional<absl::Duration> load_time;  // of the last load that went well
-    std::string load_operation;               // the name of the operation that loads the model now
+    std::optional<absl::Duration> load_time;          // of the last load that went well
+    std::optional<wan::v1::StageReport> load_report;  // of the same
+    std::string load_operation;  // the name of the operation that loads the model now
   };
   // Nullopt: the executor must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;

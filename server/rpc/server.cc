@@ -209,6 +209,7 @@ absl::Status Server::Parts::OpenJobs() {
   options.warm_up_on_load = config.warm_up;
   options.warm_up_shapes = config.warm_up_shapes;
   options.server_version = WAN_VERSION;
+  options.server_revision = WAN_REVISION;
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
   if (!config.model_roots.empty()) {
     options.model_roots = ModelRoots(config.model_roots);

@@ -448,6 +448,11 @@ std::vector<ModelDescription> FakeEngine::Models() const {
   return models;
 }
 
-DeviceDescription FakeEngine::Device() const { return {"cpu", "Fake CPU", "fp32"}; }
+DeviceDescription FakeEngine::Device() const {
+  DeviceDescription device{"cpu", "Fake CPU", "fp32"};
+  device.system.cpu_name = "Fake CPU";
+  device.system.cpu_cores = 4;
+  return device;
+}
 
 }  // namespace wan::fakes

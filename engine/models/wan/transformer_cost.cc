@@ -147,6 +147,30 @@ BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens
   return {rows * dim * per_row, rows * dim * rest_per_row};
 }
 
+std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
+                                                    int64_t batch, int64_t element_bytes) {
+  const auto dim = static_cast<double>(config.dim);
+  const auto ffn = static_cast<double>(config.ffn_dim);
+  const auto text = static_cast<double>(config.text_len);
+  const auto rows = static_cast<double>(batch * tokens);
+  const auto element = static_cast<double>(element_bytes);
+  const double narrow = rows * dim * element;  // one tensor of activations
+  const double residual = rows * dim * static_cast<double>(kFp32);
+  return {
+      // Three norms with modulation read the residual stream, and three sums write it again; the
+      // queries and keys are normed and rotated.
+      {"elementwise", 0, 3 * (residual + narrow) + 3 * (2 * residual + narrow) + 4 * narrow},
+      // Queries, keys and values in one product, the output, and query and output of the attention
+      // to the text, whose keys and values are computed once for a job.
+      {"projections", 12 * rows * dim * dim, 6 * dim * dim * element + 10 * narrow},
+      {"self_attention", 4 * static_cast<double>(tokens) * rows * dim, 4 * narrow},
+      {"cross_attention", 4 * text * rows * dim,
+       2 * narrow + 2 * static_cast<double>(batch) * text * dim * element},
+      {"feed_forward", 4 * rows * dim * ffn,
+       2 * dim * ffn * element + 2 * narrow + 2 * rows * ffn * element},
+  };
+}
+
 double AttentionFlops(const TransformerConfig& config, int64_t queries, int64_t keys) {
   return 4 * static_cast<double>(queries) * static_cast<double>(keys) *
          static_cast<double>(config.dim);

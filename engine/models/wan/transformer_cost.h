@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "engine/api/operator_work.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/costs/weight_groups.h"
 
@@ -46,6 +48,11 @@ struct BlockFlops {
   double rest = 0;  // cross-attention and feed-forward layers
 };
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch);
+
+// Returns the work of one block by kinds of operators, for `batch` videos of `tokens` tokens each,
+// in the order in which a block runs them first. Its operations add up to TransformerBlockFlops.
+std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
+                                                    int64_t batch, int64_t element_bytes);
 
 // How much self-attention is one kernel, which cannot be stopped, in floating-point operations. Up
 // to `whole` a call stays in one piece; beyond, its queries are divided into parts of about `part`.

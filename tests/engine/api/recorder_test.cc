@@ -59,6 +59,17 @@ class RecorderTest : public testing::Test {
   Recorder recorder_{clock_, monitor_, {&first_, &second_}};
 };
 
+TEST_F(RecorderTest, ASpanHasItsParts) {
+  Span span = recorder_.StartSpan(StageKind::kT5Encoding);
+  clock_.nanos += 500'000'000;
+  EXPECT_DOUBLE_EQ(span.Seconds(), 0.5);
+  span.AddPart({.name = "a", .start_seconds = 0.25, .seconds = 0.125, .bytes = 3});
+  EXPECT_TRUE(span.Finish().ok());
+  ASSERT_EQ(second_.records[0].parts.size(), 1u);
+  EXPECT_EQ(second_.records[0].parts[0].name, "a");
+  EXPECT_EQ(second_.records[0].parts[0].bytes, 3u);
+}
+
 TEST_F(RecorderTest, SpanMeasuresTimeAndUsageForEverySink) {
   clock_.nanos = 5'000'000'000;
   Span span = recorder_.StartSpan(StageKind::kT5Encoding);

@@ -19,7 +19,7 @@ class FakeAllocator final : public AllocatorProbe {
     now_ = bytes;
     peak_ = std::max(peak_, bytes);
   }
-  AllocatorBytes Read() override { return {now_, peak_, 2 * peak_}; }
+  AllocatorBytes Read() override { return {now_, peak_, 2 * peak_, peak_ / 2}; }
   AllocatorBytes ReadAndResetPeak() override {
     const AllocatorBytes bytes = Read();
     peak_ = now_;
@@ -97,6 +97,8 @@ TEST(MachineMonitorTest, NestedStretchesEachHaveTheirOwnPeak) {
   EXPECT_EQ(outer_usage.gpu_memory_peak_bytes, 90u);
   EXPECT_EQ(inner_usage.gpu_memory_reserved_peak_bytes, 100u);
   EXPECT_EQ(outer_usage.gpu_memory_reserved_peak_bytes, 180u);
+  EXPECT_EQ(inner_usage.gpu_weights_peak_bytes, 25u);
+  EXPECT_EQ(outer_usage.gpu_weights_peak_bytes, 45u);
 }
 
 TEST(MachineMonitorTest, SmActivityIsTheStretchsOwn) {

@@ -67,6 +67,22 @@ class ConstantFlow final : public VideoTransformer {
   TransformerConfig config_;
 };
 
+// Keeps the parts of each Step_N_Inference.
+class PartSink final : public TelemetrySink {
+ public:
+  void OnSpanEnd(const SpanRecord& record) override {
+    if (record.stage.kind == StageKind::kStepInference) steps.push_back(record);
+  }
+
+  std::vector<std::string> Names(size_t step) const {
+    std::vector<std::string> names;
+    for (const SpanPart& part : steps[step].parts) names.push_back(part.name);
+    return names;
+  }
+
+  std::vector<SpanRecord> steps;
+};
+
 class DenoiseLoopTest : public testing::Test {
  protected:
   DenoiseLoopTest() {
@@ -85,7 +101,7 @@ class DenoiseLoopTest : public testing::Test {
       return plan_.steps[step].expert == ExpertRole::kLowNoise ? &low_ : &transformer_;
     };
     auto solver = MakeFlowSolver("euler", static_cast<int>(plan_.steps.size()), 1.0);
-    Recorder recorder(clock_, monitor_, {});
+    Recorder recorder(clock_, monitor_, {&parts_});
     return DenoiseLoop(inputs, {.latents = at::ones({2, 3, 2, 2})}, expert_for, **solver, recorder,
                        stop, [&](const DenoiseState& state) {
                          flows_.push_back(*state.flow.const_data_ptr<float>());
@@ -102,9 +118,38 @@ class DenoiseLoopTest : public testing::Test {
   absl::Status expert_status_;
   absl::Status on_step_;
   std::vector<float> flows_;
+  PartSink parts_;
   fakes::FakeClock clock_;
   fakes::FakeDeviceMonitor monitor_;
 };
+
+TEST_F(DenoiseLoopTest, AStepConsistsOfItsForwardsAndTheSolver) {
+  plan_.forward_flops = 100;
+  ASSERT_TRUE(Run().ok());
+  ASSERT_EQ(parts_.steps.size(), 2u);
+  EXPECT_THAT(parts_.Names(0), ElementsAre("text_projection", "forward_conditional",
+                                           "forward_unconditional", "solver"));
+  EXPECT_THAT(parts_.Names(1),
+              ElementsAre("forward_conditional", "forward_unconditional", "solver"));
+  double end = 0;
+  for (const SpanPart& part : parts_.steps[1].parts) {
+    EXPECT_NEAR(part.start_seconds, end, 1e-9) << part.name << " follows the part before it";
+    EXPECT_GE(part.seconds, 0);
+    end = part.start_seconds + part.seconds;
+  }
+  EXPECT_EQ(parts_.steps[1].parts[0].flops, 100);
+  EXPECT_EQ(parts_.steps[1].parts[2].flops, std::nullopt);
+}
+
+TEST_F(DenoiseLoopTest, OneBatchIsOnePart) {
+  plan_.forward_flops = 100;
+  plan_.batched_guidance = true;
+  plan_.steps[1].guidance_scale = 1;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(parts_.Names(0), ElementsAre("text_projection", "forward", "solver"));
+  EXPECT_EQ(parts_.steps[0].parts[1].flops, 200) << "both texts";
+  EXPECT_THAT(parts_.Names(1), ElementsAre("text_projection", "forward_conditional", "solver"));
+}
 
 TEST_F(DenoiseLoopTest, GuidesAwayFromTheNegativePrompt) {
   // 1 + 3 * (5 - 1) = 13 at each step; Euler adds it over the whole way from sigma 1 to 0.

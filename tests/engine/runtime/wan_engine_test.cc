@@ -32,12 +32,14 @@ class StageSink final : public TelemetrySink {
  public:
   void OnSpanEnd(const SpanRecord& record) override {
     stages.push_back(NameOf(record.stage));
+    if (record.stage.kind == StageKind::kModelInitialization) loading = record;
     if (record.step != nullptr) experts.emplace_back(NameOf(record.step->expert));
   }
   void OnSample(const Sample& sample) override { samples.push_back(sample); }
   std::vector<std::string> stages;
   std::vector<std::string> experts;  // of the spans of steps
   std::vector<Sample> samples;
+  SpanRecord loading{.stage = StageKind::kModelInitialization};
 };
 
 class PreviewObserver final : public GenerationObserver {
@@ -97,6 +99,46 @@ class WanEngineTest : public testing::Test {
   std::unique_ptr<Recorder> recorder_;
   std::filesystem::path folder_;
 };
+
+TEST_F(WanEngineTest, LoadingConsistsOfItsComponents) {
+  Load();
+  const std::vector<SpanPart>& parts = sink_.loading.parts;
+  std::vector<std::string> names;
+  double end = 0;
+  for (const SpanPart& part : parts) {
+    names.push_back(part.name);
+    EXPECT_GE(part.start_seconds, end);
+    end = part.start_seconds + part.seconds;
+  }
+  EXPECT_THAT(names, ElementsAre("checkpoint", "tokenizer", "text_encoder", "transformer", "vae"));
+  EXPECT_LE(end, sink_.loading.seconds);
+  const ModelDescription model = engine_->Models()[0];
+  EXPECT_EQ(parts[0].bytes, std::nullopt);
+  for (size_t i = 0; i < model.components.size(); ++i) {
+    EXPECT_EQ(parts[i + 2].bytes, model.components[i].bytes) << parts[i + 2].name;
+  }
+}
+
+TEST_F(WanEngineTest, APlanSaysWhatItsStagesAreMadeOf) {
+  Load();
+  const auto plan = engine_->Plan(SmallRequest());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GT(plan->blocks, 0);
+  double flops = 0;
+  for (const OperatorWork& work : plan->block_operators) {
+    flops += work.flops;
+    EXPECT_GT(work.bytes, 0) << work.name;
+  }
+  // The rest is the embedding of the patches and the head.
+  EXPECT_LT(plan->blocks * flops, plan->forward_flops);
+  EXPECT_GT(plan->blocks * flops, 0.8 * plan->forward_flops);
+  EXPECT_GT(plan->device_memory_bytes, 0u);
+  for (const StagePlan& stage : plan->stages) {
+    EXPECT_LE(stage.workspace_bytes, stage.activation_bytes);
+  }
+  EXPECT_GT(engine_->Device().system.cpu_cores, 0);
+  EXPECT_NE(engine_->Device().system.libtorch_version, "");
+}
 
 TEST_F(WanEngineTest, DescribesWhatItLoaded) {
   Load();

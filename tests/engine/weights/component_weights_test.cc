@@ -101,6 +101,25 @@ TEST(ComponentWeightsTest, ComeBackFromHostMemory) {
   EXPECT_EQ(weights.late->copied, 3 * 4096);
 }
 
+TEST(ComponentWeightsTest, TheirDeviceMemoryCountsWithThatOfOthers) {
+  const auto held = std::make_shared<HeldBytes>();
+  {
+    Weights weights(Home::kDevice);
+    Weights others(Home::kHost);
+    weights.component->CountIn(held);
+    others.component->CountIn(held);
+    EXPECT_EQ(held->TakePeak(), 4096u);
+    others.component->Stream();
+    weights.component->Park();
+    EXPECT_EQ(held->TakePeak(), 4096u + 3 * 1024) << "the most at a time";
+    EXPECT_EQ(held->TakePeak(), 3 * 1024u);
+    others.component->Park();
+    weights.component->BringUp();
+  }
+  EXPECT_EQ(held->TakePeak(), 4096u);
+  EXPECT_EQ(held->TakePeak(), 0u) << "they are gone";
+}
+
 TEST(ComponentWeightsTest, LoadedForHostMemoryNeverHaveTwoGroupsOnTheDevice) {
   Weights weights(Home::kHost);
   EXPECT_FALSE(weights.component->IsUp());

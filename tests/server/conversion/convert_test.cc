@@ -185,6 +185,9 @@ TEST(ConvertTest, StageReportHasEachFigureOfTheGpu) {
   EXPECT_FALSE(ToProto(record).has_energy_joules());
   EXPECT_FALSE(ToProto(record).has_throttled_seconds());
   record.usage.gpu_memory_reserved_peak_bytes = 1;
+  record.usage.gpu_weights_peak_bytes = 14;
+  record.parts = {{.name = "forward", .start_seconds = 1, .seconds = 2, .flops = 3},
+                  {.name = "vae", .start_seconds = 4, .seconds = 5, .bytes = 6}};
   record.usage.gpu = {.sm_occupancy_percent = 2,
                       .tensor_activity_percent = 3,
                       .dram_bandwidth_percent = 4,
@@ -206,7 +209,9 @@ TEST(ConvertTest, StageReportHasEachFigureOfTheGpu) {
             "sm_clock_mhz: 8 sm_clock_min_mhz: 9 memory_clock_mhz: 10 "
             "temperature_peak_celsius: 11 throttle_reasons: \"power cap\" "
             "throttle_reasons: \"temperature\" throttled_seconds: 12 gpu_processes: 13 "
-            "gpu_memory_reserved_peak_bytes: 1");
+            "gpu_memory_reserved_peak_bytes: 1 gpu_weights_peak_bytes: 14 "
+            "parts { name: \"forward\" start_seconds: 1 seconds: 2 flops: 3 } "
+            "parts { name: \"vae\" start_seconds: 4 seconds: 5 bytes: 6 }");
 }
 
 TEST(ConvertTest, TimesGoThereAndBack) {

@@ -137,6 +137,17 @@ TEST_P(TransformerCostTest, WalksHoldWhatIsAllocated) {
 INSTANTIATE_TEST_SUITE_P(Shapes, TransformerCostTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(BlockOperatorsTest, AddUpToTheBlock) {
+  const TransformerConfig config{.dim = 3072, .ffn_dim = 14336, .text_len = 512};
+  const BlockFlops block = TransformerBlockFlops(config, 27280, 2);
+  double flops = 0;
+  for (const OperatorWork& work : TransformerBlockOperators(config, 27280, 2, 2)) {
+    flops += work.flops;
+    EXPECT_GT(work.bytes, 2 * 27280 * 3072) << work.name;
+  }
+  EXPECT_NEAR(flops / (block.self_attention + block.rest), 1, 1e-12);
+}
+
 TEST(AttentionPartsTest, OnlyLongVideosAreDividedIntoWholeTiles) {
   const TransformerConfig a14b = FindSyntheticModel("t2v-a14b").value().transformer;
   for (const int64_t tokens : {int64_t{256}, int64_t{75'600}, int64_t{98'000}}) {

@@ -1,0 +1,28 @@
+// Bytes that many objects hold together, and the most of them at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace wan {
+
+// Thread-safe; never blocks.
+class HeldBytes {
+ public:
+  // Adds bytes, or takes them back if negative.
+  void Add(int64_t bytes) {
+    const int64_t now = now_.fetch_add(bytes) + bytes;
+    int64_t peak = peak_.load();
+    while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+    }
+  }
+
+  // Returns the most since the last call, and begins again with what is held now.
+  uint64_t TakePeak() { return static_cast<uint64_t>(peak_.exchange(now_.load())); }
+
+ private:
+  std::atomic<int64_t> now_{0};
+  std::atomic<int64_t> peak_{0};
+};
+
+}  // namespace wan

@@ -1,0 +1,27 @@
+// A moment in a device's work, to measure the time between two of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+
+#include <chrono>
+#include <optional>
+
+namespace wan {
+
+// On a GPU, a mark behind what is queued on the calling thread's stream at construction; taking it
+// costs some microseconds and does not wait. On a CPU, now.
+class DeviceMoment {
+ public:
+  explicit DeviceMoment(at::Device device);
+
+  // Returns the seconds between the two. On a GPU both must have passed: the caller has waited for
+  // the device since.
+  double SecondsUntil(const DeviceMoment& later) const;
+
+ private:
+  std::optional<c10::Event> event_;
+  std::chrono::steady_clock::time_point time_;
+};
+
+}  // namespace wan

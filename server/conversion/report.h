@@ -1,0 +1,25 @@
+// The parts of a job's report that are no stages.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/api/device_monitor.h"
+#include "engine/api/engine.h"
+#include "engine/api/generation.h"
+#include "engine/api/system_facts.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "wan/v1/telemetry.pb.h"
+
+namespace wan::server {
+
+// Leaves server_version and server_revision unset.
+wan::v1::SystemDescription ToProto(const SystemFacts& facts);
+
+// `model` is the model of the plan.
+wan::v1::PlanReport ReportOf(const GenerationPlan& plan, const ModelDescription& model);
+
+google::protobuf::RepeatedPtrField<wan::v1::DeviceSample> ToProto(
+    std::span<const TimelinePoint> timeline);
+
+}  // namespace wan::server

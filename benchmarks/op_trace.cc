@@ -27,7 +27,6 @@ struct Call {
 namespace {
 
 using op_trace::Call;
-using op_trace::Moment;
 
 std::string Describe(const at::RecordFunction& function) {
   std::vector<std::string> shapes;

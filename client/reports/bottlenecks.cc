@@ -1,0 +1,353 @@
+#include "client/reports/bottlenecks.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/reports/document.h"
+#include "client/reports/step_changes.h"
+
+namespace wan::client::reports {
+namespace {
+
+using wan::v1::JobReport;
+
+// Smaller ones are noise.
+constexpr double kLeastShare = 0.005;
+constexpr double kLeastSeconds = 0.01;
+
+bool OnGpu(const JobReport& report) { return absl::StartsWith(report.device(), "cuda"); }
+
+double SumOfParts(const JobReport& report, std::string_view prefix) {
+  double sum = 0;
+  for (const StageReport* step : FindStages(report, StageKind::kInference)) {
+    for (const wan::v1::StagePart& part : step->parts()) {
+      if (absl::StartsWith(part.name(), absl::string_view(prefix.data(), prefix.size()))) {
+        sum += part.seconds();
+      }
+    }
+  }
+  return sum;
+}
+
+double ShareSeconds(const JobReport& report, StageKind kind) {
+  for (const TimeShare& share : TimeBudget(report)) {
+    if (share.kind == kind) return share.seconds;
+  }
+  return 0;
+}
+
+std::vector<std::string> NotResident(const JobReport& report, bool transformer) {
+  std::vector<std::string> names;
+  for (const wan::v1::ComponentPlan& component : report.plan().components()) {
+    if (absl::StartsWith(component.name(), "transformer") != transformer) continue;
+    if (component.residency() != "resident") names.push_back(component.name());
+  }
+  return names;
+}
+
+const wan::v1::ComponentPlan* ComponentOf(const JobReport& report, std::string_view name) {
+  for (const wan::v1::ComponentPlan& component : report.plan().components()) {
+    if (component.name() == name) return &component;
+  }
+  return nullptr;
+}
+
+class Search {
+ public:
+  Search(const JobReport& report, const Ceilings* ceilings)
+      : report_(report), ceilings_(ceilings), total_(TotalSeconds(report)) {}
+
+  std::vector<Bottleneck> Find() {
+    Guidance();
+    AboveFloor();
+    Levels();
+    FirstStep();
+    Loading();
+    Texts();
+    Decoding();
+    Launches();
+    File();
+    OtherProcesses();
+    Gaps();
+    return std::move(found_);
+  }
+
+ private:
+  void Add(Bottleneck bottleneck) {
+    const double weight = bottleneck.saves.value_or(bottleneck.seconds);
+    if (weight < kLeastSeconds || weight < kLeastShare * total_) return;
+    found_.push_back(std::move(bottleneck));
+  }
+
+  void Guidance() {
+    if (!report_.plan().guided()) return;
+    double second = SumOfParts(report_, "forward_unconditional");
+    std::string basis = "measured: the sum of the second forwards";
+    if (second <= 0) {
+      // Both forwards are one pass with two texts.
+      second = report_.plan().batched_guidance() ? SumOfParts(report_, "forward") / 2
+                                                 : ShareSeconds(report_, StageKind::kInference) / 2;
+      basis = "estimated: half of the forwards, which compute two texts with equal FLOPs";
+    }
+    Add({"Step_*_Inference, the forward without the prompt", second,
+         "Guidance computes each step twice, with and without the prompt. One batch of both has "
+         "the same FLOPs as two "
+         "passes.",
+         "Weights that were distilled for guidance 1 (--guidance 1, a few-step LoRA) need one "
+         "forward a step; with other "
+         "weights the video changes.",
+         second, std::move(basis), "guidance_scale", std::nullopt});
+  }
+
+  void AboveFloor() {
+    if (ceilings_ == nullptr) return;
+    double forwards = SumOfParts(report_, "forward"), flops = 0;
+    for (const StageReport* step : FindStages(report_, StageKind::kInference)) {
+      for (const wan::v1::StagePart& part : step->parts()) {
+        if (absl::StartsWith(part.name(), "forward")) flops += part.flops();
+      }
+    }
+    const std::optional<double> floor =
+        ForwardFloor(*ceilings_, report_.plan(), report_.dtype(), flops);
+    if (!floor || forwards <= *floor) return;
+    Add({"Step_*_Inference, the forwards", forwards,
+         absl::StrFormat(
+             "The forwards' products and attention would take %.2f s at the rates that this card "
+             "was measured "
+             "to give; norms, modulation, rotary embeddings and slower kernels take the rest.",
+             *floor),
+         "There is nothing to set: it is what a faster engine could gain at this precision.",
+         forwards - *floor, "measured time less FLOPs over the card's ceilings", "", std::nullopt});
+  }
+
+  void Levels() {
+    const StepHistory history = StepHistoryOf(report_);
+    double extra = 0, slow = 0;
+    const StepChange* worst = nullptr;
+    if (history.levels.levels.size() < 2) return;
+    double best = history.levels.levels.front().seconds;
+    for (const StepLevel& level : history.levels.levels) best = std::min(best, level.seconds);
+    for (const StepChange& change : history.changes) {
+      // Experts and forwards of the request differ by right; comparing their levels would blame the
+      // machine.
+      if (!change.from_outside) return;
+      if (change.seconds_after > change.seconds_before &&
+          (worst == nullptr || change.extra_seconds > worst->extra_seconds)) {
+        worst = &change;
+      }
+    }
+    for (const StepLevel& level : history.levels.levels) {
+      if (level.seconds <= best * (1 + kLevelDifference)) continue;
+      const int steps = level.last - level.first + 1;
+      extra += (level.seconds - best) * steps;
+      slow += level.seconds * steps;
+    }
+    const std::vector<std::string>& sentences =
+        worst != nullptr ? worst->explanation : history.changes.front().explanation;
+    Add({"Step_*_Inference, steps at another level", slow, absl::StrJoin(sentences, " "),
+         "Keep the GPU to one process, and see that power limit and cooling let its clocks stay.",
+         extra, "measured: what these steps took more than those of the fastest level", "",
+         std::nullopt});
+  }
+
+  void FirstStep() {
+    const std::vector<const StageReport*> steps = FindStages(report_, StageKind::kInference);
+    const StepHistory history = StepHistoryOf(report_);
+    if (steps.size() < 3 || history.levels.levels.empty()) return;
+    const double regular = history.levels.levels.front().seconds;
+    const double first = steps.front()->seconds();
+    if (first < regular * (1 + kLevelDifference)) return;
+    Add({steps.front()->stage(), first,
+         "The first step of a shape picks kernels and takes memory from the driver.",
+         absl::StrCat(
+             "A warm-up at this shape before the job: warm_up_shapes, or 'wanctl models warmup ",
+             report_.model(), "'."),
+         first - regular, "measured: the first step less a regular one", "warm_up", std::nullopt});
+  }
+
+  void Loading() {
+    const double seconds = ShareSeconds(report_, StageKind::kLoading);
+    const std::vector<std::string> names = NotResident(report_, true);
+    std::string cause = "Weights had to be brought to where the step computes.";
+    if (!names.empty()) {
+      cause = absl::StrCat(absl::StrJoin(names, " and "), " did not stay on the GPU.");
+    }
+    Add({"Step_*_Loading", seconds, cause,
+         "residency_policies: transformer=resident, if the card has the memory; otherwise host, "
+         "whose copies run beside "
+         "the steps.",
+         seconds, "measured: the time in which a step waited for weights", "residency",
+         std::nullopt});
+  }
+
+  void Texts() {
+    const double seconds = ShareSeconds(report_, StageKind::kText);
+    const wan::v1::ComponentPlan* encoder = ComponentOf(report_, "text_encoder");
+    if (!OnGpu(report_) || encoder == nullptr || encoder->residency() == "resident") return;
+    Add({"T5_Encoding", seconds,
+         absl::StrCat("The text encoder's weights are not on the GPU (", encoder->residency(),
+                      ")."),
+         absl::StrFormat(
+             "residency_policies: text_encoder=resident, which takes %.1f GiB of the GPU.",
+             static_cast<double>(encoder->weight_bytes()) / kGibibyte),
+         seconds, "at most the whole stage: a resident encoder takes hundredths of a second",
+         "residency", std::nullopt});
+  }
+
+  void Decoding() {
+    const double seconds = ShareSeconds(report_, StageKind::kDecoding);
+    const std::string precision = VaePrecision(report_);
+    if (OnGpu(report_) && (precision == "fp32" || precision == "tf32")) {
+      std::optional<double> saves;
+      std::string basis = "not estimated: there are no ceilings of this card";
+      if (ceilings_ != nullptr && ceilings_->products.contains(precision) &&
+          ceilings_->products.contains("fp16")) {
+        saves = seconds * (1 - ceilings_->products.at(precision) / ceilings_->products.at("fp16"));
+        basis = absl::StrCat("estimated: the decoding at the ratio of this card's products in ",
+                             precision, " and fp16");
+      }
+      Add({"VAE_Decoding", seconds, absl::StrCat("The frames are decoded in ", precision, "."),
+           "vae_precision: fp16.", saves, std::move(basis), "vae_precision", std::nullopt});
+    }
+    const int tiles = report_.plan().decode_tile_rows() * report_.plan().decode_tile_columns();
+    if (tiles > 1) {
+      Add({"VAE_Decoding", seconds,
+           absl::StrFormat("Frames are decoded in %d tiles, whose overlaps are computed twice.",
+                           tiles),
+           "More free memory for the decoding: other components' weights off the card, or a higher "
+           "device_memory_limit.",
+           std::nullopt, "not estimated", "decode_tiles", std::nullopt});
+    }
+  }
+
+  void Launches() {
+    const std::vector<const StageReport*> steps = FindStages(report_, StageKind::kInference);
+    const std::optional<double> active = WeightedMean(steps, SmActivity);
+    const double seconds = ShareSeconds(report_, StageKind::kInference);
+    if (!OnGpu(report_) || !active || *active > 80) return;
+    Add({"Step_*_Inference", seconds,
+         absl::StrFormat("The SMs were active in %.0f %% of the time: the GPU waited for launches "
+                         "or for copies.",
+                         *active),
+         report_.plan().record_forwards()
+             ? "There is nothing to set: forwards are recorded already."
+             : "record_forwards: true, for videos that are so small that launches count.",
+         seconds * (1 - *active / 100), "measured: the time in which no SM was active",
+         "record_forwards", std::nullopt});
+  }
+
+  void File() {
+    const double seconds = ShareSeconds(report_, StageKind::kVideo);
+    Add({"Video_Encoding", seconds,
+         "The file is finished after its last frame was decoded: the processors encode more slowly "
+         "than the frames come.",
+         "h264_preset: ultrafast, or more processors for the server.", seconds,
+         "at most: the time after the last frame", "h264_preset", std::nullopt});
+  }
+
+  void OtherProcesses() {
+    if (OnGpu(report_)) return;
+    double lost = 0, seconds = 0;
+    for (const StageReport* step : FindStages(report_, StageKind::kInference)) {
+      if (!step->has_cpu_percent() || !step->has_process_cpu_percent()) continue;
+      const double others = std::max(0.0, step->cpu_percent() - step->process_cpu_percent());
+      seconds += step->seconds();
+      if (step->cpu_percent() > 90) lost += step->seconds() * others / step->cpu_percent();
+    }
+    Add({"Step_*_Inference", seconds,
+         "Other processes used the processors while all of them were busy.",
+         "Run the server on a machine, or in a container, whose processors it has for itself.",
+         lost, "estimated: the steps' time at the share that the others had of the processors", "",
+         std::nullopt});
+  }
+
+  void Gaps() {
+    const double seconds = ShareSeconds(report_, StageKind::kOther);
+    Add({"Between the stages", seconds,
+         "Time of the job that no stage covers: planning, noise, writing and hashing the files.",
+         "A faster disk for the data folder, if the files are large.", std::nullopt,
+         "not estimated", "", std::nullopt});
+  }
+
+  const JobReport& report_;
+  const Ceilings* const ceilings_;
+  const double total_;
+  std::vector<Bottleneck> found_;
+};
+
+std::string YesNo(bool value) { return value ? "yes" : "no"; }
+
+// Every setting by its name.
+std::map<std::string, std::string> SettingsOf(const JobReport& report) {
+  std::map<std::string, std::string> settings;
+  const wan::v1::GenerationRequest& request = report.request();
+  if (report.has_request()) {
+    settings["size"] = Resolution(report);
+    settings["frames"] = absl::StrCat(request.num_frames());
+    settings["steps"] = absl::StrCat(request.steps());
+    settings["guidance_scale"] = absl::StrJoin(request.guidance_scale(), ",");
+    settings["solver"] = wan::v1::Solver_Name(request.solver()).substr(sizeof("SOLVER_") - 1);
+    settings["seed"] = absl::StrCat(request.seed());
+    settings["vae_precision"] = VaePrecision(report);
+    settings["loras"] = absl::StrJoin(
+        request.loras(), ",",
+        [](std::string* out, const wan::v1::LoraScale& lora) { out->append(lora.name()); });
+  }
+  settings["dtype"] = report.dtype();
+  settings["device"] =
+      report.system().gpu().name().empty() ? report.device() : report.system().gpu().name();
+  if (report.has_plan()) {
+    const wan::v1::PlanReport& plan = report.plan();
+    settings["batched_guidance"] = YesNo(plan.batched_guidance());
+    settings["record_forwards"] = YesNo(plan.record_forwards());
+    settings["decode_tiles"] =
+        absl::StrCat(plan.decode_tile_rows(), "x", plan.decode_tile_columns());
+    settings["residency"] =
+        absl::StrJoin(plan.components(), ", ", [](std::string* out, const auto& component) {
+          absl::StrAppend(out, component.name(), "=", component.residency());
+        });
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
+                                        const std::vector<Run>& others) {
+  std::vector<Bottleneck> found = Search(run.report, ceilings).Find();
+  for (const Run& other : others) {
+    if (other.name != run.name || other.variant == run.variant) continue;
+    const std::vector<Difference> differences = DifferencesOf(run.report, other.report);
+    if (differences.size() != 1) continue;
+    for (Bottleneck& bottleneck : found) {
+      if (!bottleneck.setting.empty() && bottleneck.setting == differences[0].setting) {
+        bottleneck.measured = TotalSeconds(run.report) - TotalSeconds(other.report);
+      }
+    }
+  }
+  const auto weight = [](const Bottleneck& bottleneck) {
+    return bottleneck.measured.value_or(bottleneck.saves.value_or(-1));
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Bottleneck& a, const Bottleneck& b) { return weight(a) > weight(b); });
+  return found;
+}
+
+std::vector<Difference> DifferencesOf(const JobReport& before, const JobReport& after) {
+  const std::map<std::string, std::string> old = SettingsOf(before);
+  std::vector<Difference> differences;
+  for (const auto& [setting, value] : SettingsOf(after)) {
+    const auto found = old.find(setting);
+    if (found != old.end() && found->second != value) {
+      differences.push_back({setting, found->second, value});
+    }
+  }
+  return differences;
+}
+
+}  // namespace wan::client::reports

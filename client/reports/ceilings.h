@@ -1,0 +1,54 @@
+// The rates that a card was measured to give, as `wan_bench ceilings --output FILE` writes them,
+// and the least time that planned work can take at these rates.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "wan/v1/telemetry.pb.h"
+
+namespace wan::client::reports {
+
+struct Ceilings {
+  // "NVIDIA H200", or the processor's name.
+  std::string device;
+  // UTC, RFC 3339.
+  std::string measured_at;
+  // Floating-point operations a second by precision: "bf16", "fp16", "tf32", "fp32".
+  std::map<std::string, double> products;
+  std::map<std::string, double> attention;
+  // Bytes a second of the device's memory, reading and writing counted; 0 if not measured.
+  double memory = 0;
+};
+
+// INVALID_ARGUMENT with what is wrong. `name` is what the message calls the text.
+absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string& name);
+
+// NOT_FOUND if the file cannot be read, otherwise as ParseCeilings.
+absl::StatusOr<Ceilings> ReadCeilings(const std::string& path);
+
+// Whether they were measured on the device of the report.
+bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report);
+
+// The least seconds of one class of operators: its FLOPs at the rate of products or attention, or
+// its bytes at that of the memory, whichever takes longer. Absent if a rate is not known or nothing
+// is counted.
+std::optional<double> FloorSeconds(const Ceilings& ceilings,
+                                   const wan::v1::OperatorClass& operators,
+                                   const std::string& precision);
+
+// The least seconds of a forward with so many FLOPs, whose blocks are `plan`'s.
+std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::PlanReport& plan,
+                                   const std::string& precision, double flops);
+
+// The least seconds of a stage of products alone: a decoding.
+std::optional<double> ProductFloor(const Ceilings& ceilings, const std::string& precision,
+                                   double flops);
+
+// The precision in which the autoencoder computed: "fp16"; empty if it is not known.
+std::string VaePrecision(const wan::v1::JobReport& report);
+
+}  // namespace wan::client::reports

@@ -1,0 +1,37 @@
+#include "client/reports/document.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+
+namespace wan::client::reports {
+
+void DropEmptyColumns(Table& table) {
+  if (table.rows.empty()) return;
+  for (size_t column = table.columns.size(); column-- > 0;) {
+    const bool empty = std::all_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+      return std::holds_alternative<std::monostate>(row[column]);
+    });
+    if (!empty) continue;
+    table.columns.erase(table.columns.begin() + static_cast<ptrdiff_t>(column));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<ptrdiff_t>(column));
+  }
+}
+
+std::string CellText(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* number = std::get_if<Number>(&cell)) {
+    std::string text = absl::StrFormat("%.*f", number->digits, number->value);
+    // A negative value that rounds to 0 has no sign.
+    const bool zero = text.find_first_of("123456789") == std::string::npos;
+    return zero && text.starts_with("-") ? text.substr(1) : text;
+  }
+  return "-";
+}
+
+Cell TextCell(std::string text) {
+  if (text.empty()) return {};
+  return text;
+}
+
+}  // namespace wan::client::reports

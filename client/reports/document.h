@@ -1,0 +1,91 @@
+// A report before it has a format: a tree of sections that hold tables, facts, texts and charts.
+// What builds a section knows no format, and a renderer (render.h) knows nothing of jobs. All of it
+// is plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/reports/chart.h"
+
+namespace wan::client::reports {
+
+// A figure with the digits that a person is shown; JSON has it whole.
+struct Number {
+  double value = 0;
+  int digits = 2;
+};
+
+// monostate: nothing was measured. It is shown as '-', never as 0.
+using Cell = std::variant<std::monostate, std::string, Number>;
+
+struct Column {
+  std::string title;
+  // The name of the column in JSON, in snake case with its unit: "time_seconds".
+  std::string key;
+};
+
+// Each row has one cell for each column.
+struct Table {
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+  // Printed below the table; empty: nothing.
+  std::string note;
+};
+
+// "Name: value unit", a line each.
+struct Fact {
+  std::string name;
+  std::string key;
+  Cell value;
+  std::string unit;
+};
+struct Facts {
+  std::vector<Fact> facts;
+};
+
+struct Paragraph {
+  std::string text;
+};
+
+struct List {
+  std::vector<std::string> items;
+  // Whether the items are ranked: 1., 2., ...
+  bool ordered = false;
+};
+
+using Block = std::variant<Paragraph, Facts, List, Table, Chart>;
+
+struct Section {
+  std::string title;
+  // The name of the section in JSON and the anchor in HTML: "stage_breakdown".
+  std::string key;
+  std::vector<Block> blocks;
+  std::vector<Section> sections;
+};
+
+// The root of the tree. Its sections are the reports.
+using Document = Section;
+
+// Removes the columns in which no row has a value. A table without rows stays as it is.
+void DropEmptyColumns(Table& table);
+
+// Returns what a person reads: "12.87", "-" for a cell without a value.
+std::string CellText(const Cell& cell);
+
+// Returns a cell with the value, or an empty cell; `optional` is a std::optional of a number.
+template <typename Optional>
+Cell CellOf(const Optional& optional, int digits = 2, double scale = 1) {
+  if (!optional) return {};
+  return Number{static_cast<double>(*optional) * scale, digits};
+}
+
+// Returns an empty cell for an empty text.
+Cell TextCell(std::string text);
+
+inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+
+}  // namespace wan::client::reports

@@ -1,0 +1,334 @@
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/reports/bottlenecks.h"
+#include "client/reports/sections.h"
+#include "client/reports/step_changes.h"
+
+namespace wan::client::reports {
+namespace {
+
+using wan::v1::JobReport;
+
+std::string DifferenceText(const Run& run) {
+  if (!run.difference) return "not compared";
+  if (run.difference->identical) return "same bits";
+  if (run.difference->relative) {
+    return absl::StrFormat("latents differ by %.2g (relative)", *run.difference->relative);
+  }
+  return "other bits";
+}
+
+// The run of the case that others are compared with; null if there is none.
+const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
+  for (const Run* run : Representatives(runs)) {
+    if (run->name == name && run->variant.empty()) return run;
+  }
+  return nullptr;
+}
+
+// Of the runs of one case and variant the one whose time is the median.
+std::vector<const Run*> Variants(const std::vector<Run>& runs) {
+  std::vector<const Run*> chosen;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Run& run : runs) {
+    if (run.variant.empty() || !seen.insert({run.name, run.variant}).second) continue;
+    std::vector<const Run*> same;
+    for (const Run& other : runs) {
+      if (other.name == run.name && other.variant == run.variant) same.push_back(&other);
+    }
+    std::stable_sort(same.begin(), same.end(), [](const Run* a, const Run* b) {
+      return TotalSeconds(a->report) < TotalSeconds(b->report);
+    });
+    chosen.push_back(same[(same.size() - 1) / 2]);
+  }
+  return chosen;
+}
+
+Section BeforeAndAfter(const std::vector<Run>& runs) {
+  Section section{"Before and After of Each Option", "before_after", {}, {}};
+  Table table;
+  table.columns = {{"Case", "case"},
+                   {"Option", "option"},
+                   {"Before: setting", "before_setting"},
+                   {"After: setting", "after_setting"},
+                   {"Before (s)", "before_seconds"},
+                   {"After (s)", "after_seconds"},
+                   {"Saved (s)", "saved_seconds"},
+                   {"Factor", "factor"},
+                   {"Before: peak (GiB)", "before_peak_gib"},
+                   {"After: peak (GiB)", "after_peak_gib"},
+                   {"Result, same seed", "result"}};
+  BarChart bars;
+  bars.unit = "seconds";
+  for (const Run* before : Variants(runs)) {
+    const Run* after = BaseOf(runs, before->name);
+    if (after == nullptr) continue;
+    std::vector<std::string> old_settings, new_settings;
+    for (const Difference& difference : DifferencesOf(before->report, after->report)) {
+      old_settings.push_back(absl::StrCat(difference.setting, " ", difference.before));
+      new_settings.push_back(absl::StrCat(difference.setting, " ", difference.after));
+    }
+    const double slow = TotalSeconds(before->report), fast = TotalSeconds(after->report);
+    Cell factor;
+    if (fast > 0) factor = Number{slow / fast, 2};
+    table.rows.push_back(
+        {before->name, before->variant,
+         old_settings.empty() ? "no setting differs" : absl::StrJoin(old_settings, "; "),
+         TextCell(absl::StrJoin(new_settings, "; ")), Number{slow, 2}, Number{fast, 2},
+         Number{slow - fast, 2}, factor, CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
+         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), DifferenceText(*before)});
+    for (const Run* run : {before, after}) {
+      BarChart::Bar bar{FullName(*run), {}};
+      for (const TimeShare& share : TimeBudget(run->report)) {
+        bar.parts.push_back({share.name, share.seconds});
+      }
+      bars.bars.push_back(std::move(bar));
+    }
+  }
+  if (table.rows.empty()) {
+    section.blocks.push_back(
+        Paragraph{"No run has a counterpart with another setting. 'wanctl bench ... --mode both' "
+                  "runs each case with upstream's "
+                  "settings too, and --compare NAME=HOST:PORT on a server whose settings differ."});
+    return section;
+  }
+  DropEmptyColumns(table);
+  table.note =
+      "Both runs have the same request and seed but for the settings that are named. After is the "
+      "case as it stands. "
+      "Each time is the median of its runs.";
+  section.blocks.push_back(std::move(table));
+  section.blocks.push_back(Chart{"Seconds before and after", "before_after", std::move(bars)});
+  return section;
+}
+
+// What a measured pair that differs by this setting alone saved; absent without such a pair.
+std::optional<double> MeasuredSaving(const std::vector<Run>& runs, const std::string& setting,
+                                     const std::string& name) {
+  for (const Run* before : Variants(runs)) {
+    const Run* after = BaseOf(runs, before->name);
+    if (after == nullptr || before->name != name) continue;
+    const std::vector<Difference> differences = DifferencesOf(before->report, after->report);
+    if (differences.size() == 1 && differences[0].setting == setting) {
+      return TotalSeconds(before->report) - TotalSeconds(after->report);
+    }
+  }
+  return std::nullopt;
+}
+
+Section Map(const Run& run, const std::vector<Run>& runs, const Ceilings* ceilings) {
+  const JobReport& report = run.report;
+  const wan::v1::PlanReport& plan = report.plan();
+  Table table;
+  table.columns = {{"Option", "option"},
+                   {"Here", "here"},
+                   {"In this run", "setting"},
+                   {"Measured saving (s)", "measured_seconds"},
+                   {"What it can give", "limit"}};
+  const auto add = [&](const std::string& option, const std::string& here, std::string setting,
+                       const std::string& difference, std::string limit) {
+    table.rows.push_back({option, here, TextCell(std::move(setting)),
+                          CellOf(MeasuredSaving(runs, difference, run.name), 2), std::move(limit)});
+  };
+  double weights = 0;
+  for (const wan::v1::ComponentPlan& component : plan.components()) {
+    if (absl::StartsWith(component.name(), "transformer")) {
+      weights = std::max(weights, static_cast<double>(component.weight_bytes()));
+    }
+  }
+  const int steps = report.request().steps();
+  std::string batch =
+      "Both texts have the same FLOPs in one batch as in two passes; only the weights are read "
+      "once instead of twice.";
+  if (ceilings != nullptr && ceilings->memory > 0 && weights > 0 && steps > 0) {
+    absl::StrAppendFormat(&batch, " That is at most %.3f s of this job.",
+                          weights / ceilings->memory * steps);
+  }
+  add("Batched guidance", "planned for each job by memory",
+      !plan.guided() ? "no guidance" : (plan.batched_guidance() ? "one batch" : "two forwards"),
+      "batched_guidance", std::move(batch));
+  add("TF32", "vae_precision: tf32; the transformer computes in bf16, which TF32 does not touch",
+      absl::StrCat("transformer ", report.dtype(), ", autoencoder ", VaePrecision(report)),
+      "vae_precision",
+      "It speeds up products whose inputs are fp32, and there are none in a bf16 forward.");
+  add("Compiling, graphs", "record_forwards",
+      plan.record_forwards() ? "recorded graphs" : "launched one by one", "record_forwards",
+      "It saves the time in which the GPU waits for launches; a forward of seconds has next to "
+      "none.");
+  std::vector<std::string> residency;
+  for (const wan::v1::ComponentPlan& component : plan.components()) {
+    residency.push_back(absl::StrCat(component.name(), "=", component.residency()));
+  }
+  add("No offloading, text encoder on the CPU", "residency_policies",
+      absl::StrJoin(residency, ", "), "residency",
+      "At most the seconds of T5_Encoding and Step_*_Loading.");
+  const StepHistory history = StepHistoryOf(report);
+  std::string warm;
+  if (history.seconds.size() > 2 && !history.levels.levels.empty()) {
+    warm = absl::StrFormat("The first step took %.2f s, a regular one %.2f s.",
+                           history.seconds.front(), history.levels.levels.front().seconds);
+  }
+  add("Warm-up", "warm_up, warm_up_shapes", "", "warm_up", warm);
+  add("Precision", "dtype, vae_precision", absl::StrCat(report.dtype(), ", ", VaePrecision(report)),
+      "dtype", "A precision changes the bits; the result's difference stands in the table above.");
+  DropEmptyColumns(table);
+  return {
+      absl::StrCat("Options of the Optimization Map, ", run.name), "map", {std::move(table)}, {}};
+}
+
+// A card that the hardware matrix plans for: its memory and the data sheet's dense bf16 rate with
+// fp32 sums.
+struct Card {
+  const char* name;
+  double gibibytes;
+  double bf16_flops;
+};
+constexpr Card kCards[] = {{"H200 141 GB", 140.4, 989e12},  {"H100 80 GB", 79.6, 989e12},
+                           {"A100 80 GB", 79.3, 312e12},    {"A100 40 GB", 39.4, 312e12},
+                           {"L40S 48 GB", 44.4, 362e12},    {"RTX A6000 48 GB", 47.5, 155e12},
+                           {"RTX 4090 24 GB", 23.5, 165e12}};
+
+struct Need {
+  // Everything resident; one component at a time; blocks streamed. In bytes.
+  double resident = 0;
+  double alternating = 0;
+  double streamed = 0;
+  double flops = 0;
+};
+
+// From the plan's weights and activations; nothing if the plan has no memory.
+std::optional<Need> NeedOf(const JobReport& report) {
+  Need need;
+  double weights = 0, work = 0;
+  for (const wan::v1::ComponentPlan& component : report.plan().components()) {
+    weights += static_cast<double>(component.weight_bytes());
+  }
+  bool planned = false;
+  for (const wan::v1::StagePlan& stage : report.plan().stages()) {
+    need.flops += stage.flops();
+    if (!stage.has_activation_bytes()) continue;
+    planned = true;
+    const double own = static_cast<double>(stage.activation_bytes()) +
+                       static_cast<double>(stage.workspace_bytes());
+    work = std::max(work, own);
+    double component_bytes = 0;
+    const StageKind kind = ParseStage(stage.stage()).kind;
+    for (const wan::v1::ComponentPlan& component : report.plan().components()) {
+      const bool transformer = absl::StartsWith(component.name(), "transformer");
+      const bool used = kind == StageKind::kInference ? transformer
+                        : kind == StageKind::kText    ? component.name() == "text_encoder"
+                                                      : component.name() == "vae";
+      if (used) {
+        component_bytes = std::max(component_bytes, static_cast<double>(component.weight_bytes()));
+      }
+    }
+    need.alternating = std::max(need.alternating, own + component_bytes);
+    need.streamed = std::max(need.streamed, own);
+  }
+  if (!planned || weights <= 0) return std::nullopt;
+  need.resident = weights + work;
+  return need;
+}
+
+Section HardwareMatrix(const std::vector<Run>& runs) {
+  Section section{"Hardware Configuration Matrix", "hardware", {}, {}};
+  Table measured;
+  measured.columns = {{"Measured on", "gpu"},     {"Memory (GiB)", "memory_gib"},
+                      {"Driver", "driver"},       {"Case", "case"},
+                      {"Size", "size"},           {"Frames", "frames"},
+                      {"Steps", "steps"},         {"Offload", "offload"},
+                      {"Precision", "precision"}, {"s/step", "step_seconds"},
+                      {"Time (s)", "seconds"},    {"Peak (GiB)", "peak_gib"}};
+  for (const Run* run : Representatives(runs)) {
+    const JobReport& report = run->report;
+    const wan::v1::GpuDescription& gpu = report.system().gpu();
+    const StepHistory history = StepHistoryOf(report);
+    double mean = 0;
+    for (const double seconds : history.seconds) {
+      mean += seconds / static_cast<double>(history.seconds.size());
+    }
+    std::string device = gpu.name().empty() ? report.system().cpu_name() : gpu.name();
+    if (device.empty()) device = report.device();
+    const std::optional<double> memory =
+        gpu.has_memory_total_bytes()
+            ? std::optional<double>(gpu.memory_total_bytes())
+            : (report.system().has_memory_total_bytes()
+                   ? std::optional<double>(report.system().memory_total_bytes())
+                   : std::nullopt);
+    measured.rows.push_back(
+        {device, CellOf(memory, 1, 1 / kGibibyte), TextCell(gpu.driver_version()), FullName(*run),
+         TextCell(Resolution(report)),
+         Number{static_cast<double>(report.request().num_frames()), 0},
+         Number{static_cast<double>(report.request().steps()), 0}, TextCell(Offload(report)),
+         TextCell(report.dtype()), Number{mean, 2}, Number{TotalSeconds(report), 2},
+         CellOf(PeakBytes(report), 2, 1 / kGibibyte)});
+  }
+  DropEmptyColumns(measured);
+  section.sections.push_back({"Measured", "measured", {std::move(measured)}, {}});
+
+  Table planned;
+  planned.columns = {{"Planned for", "gpu"},
+                     {"Memory (GiB)", "memory_gib"},
+                     {"Case", "case"},
+                     {"Weights", "weights"},
+                     {"Needs at least (GiB)", "need_gib"},
+                     {"No faster than (s)", "floor_seconds"}};
+  for (const Run* run : Representatives(runs)) {
+    const std::optional<Need> need = NeedOf(run->report);
+    if (!need) continue;
+    for (const Card& card : kCards) {
+      const double bytes = card.gibibytes * kGibibyte;
+      std::string weights = "does not fit at this size";
+      double least = need->streamed;
+      if (need->resident <= bytes) {
+        weights = "all resident";
+        least = need->resident;
+      } else if (need->alternating <= bytes) {
+        weights = "one component at a time";
+        least = need->alternating;
+      } else if (need->streamed * 1.1 <= bytes) {
+        weights = "blocks streamed from the host";
+      }
+      Cell floor;
+      if (need->flops > 0) floor = Number{need->flops / card.bf16_flops, 2};
+      planned.rows.push_back({std::string(card.name), Number{card.gibibytes, 1}, run->name,
+                              std::move(weights), Number{least / kGibibyte, 2}, floor});
+    }
+  }
+  Section plan{"Planned, Not Measured", "planned", {}, {}};
+  if (planned.rows.empty()) {
+    plan.blocks.push_back(
+        Paragraph{"The plans of these jobs have no memory (they ran on a CPU, or were made before "
+                  "reports had plans), so nothing is "
+                  "planned for other cards. 'wan_inspect plan' plans a request for a card that is "
+                  "not there."});
+  } else {
+    planned.note =
+        "From this job's plan: its weights and activations, and its FLOPs at the card's dense bf16 "
+        "rate of the data "
+        "sheet. No card can be faster than that with these FLOPs; how much slower it is, only a "
+        "run tells.";
+    plan.blocks.push_back(std::move(planned));
+  }
+  section.sections.push_back(std::move(plan));
+  return section;
+}
+
+}  // namespace
+
+Section OptionsReport(const std::vector<Run>& runs, const Ceilings* ceilings) {
+  Section section{"Options Before and After, and Hardware", "options", {}, {}};
+  section.sections.push_back(BeforeAndAfter(runs));
+  if (const std::vector<const Run*> cases = Representatives(runs); !cases.empty()) {
+    section.sections.push_back(Map(*cases.front(), runs, ceilings));
+  }
+  section.sections.push_back(HardwareMatrix(runs));
+  return section;
+}
+
+}  // namespace wan::client::reports

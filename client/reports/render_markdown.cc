@@ -1,0 +1,94 @@
+#include <string>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/reports/render.h"
+
+namespace wan::client::reports {
+namespace {
+
+// Text that Markdown would take for marks or HTML, and line ends, which would end a table's row.
+std::string Escaped(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\\", "\\\\"},
+                                    {"|", "\\|"},
+                                    {"<", "&lt;"},
+                                    {">", "&gt;"},
+                                    {"*", "\\*"},
+                                    {"_", "\\_"},
+                                    {"`", "\\`"},
+                                    {"\n", " "},
+                                    {"\r", " "}});
+}
+
+class Writer {
+ public:
+  explicit Writer(const std::function<std::string(const Chart&)>& chart_path)
+      : chart_path_(chart_path) {}
+
+  std::string out;
+
+  void operator()(const Paragraph& paragraph) {
+    absl::StrAppend(&out, Escaped(paragraph.text), "\n\n");
+  }
+  void operator()(const Facts& facts) {
+    for (const Fact& fact : facts.facts) {
+      const bool measured = !std::holds_alternative<std::monostate>(fact.value);
+      absl::StrAppend(&out, "- **", Escaped(fact.name), "**: ", Escaped(CellText(fact.value)),
+                      measured && !fact.unit.empty() ? " " : "", measured ? fact.unit : "", "\n");
+    }
+    out += "\n";
+  }
+  void operator()(const List& list) {
+    for (size_t i = 0; i < list.items.size(); ++i) {
+      absl::StrAppend(&out, list.ordered ? absl::StrCat(i + 1, ". ") : "- ", Escaped(list.items[i]),
+                      "\n");
+    }
+    out += "\n";
+  }
+  void operator()(const Table& table) {
+    out += "|";
+    for (const Column& column : table.columns)
+      absl::StrAppend(&out, " ", Escaped(column.title), " |");
+    out += "\n|";
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      bool right = false;
+      for (const auto& row : table.rows) right = right || std::holds_alternative<Number>(row[c]);
+      out += right ? " ---: |" : " :--- |";
+    }
+    out += "\n";
+    for (const auto& row : table.rows) {
+      out += "|";
+      for (const Cell& cell : row) absl::StrAppend(&out, " ", Escaped(CellText(cell)), " |");
+      out += "\n";
+    }
+    out += "\n";
+    if (!table.note.empty()) absl::StrAppend(&out, Escaped(table.note), "\n\n");
+  }
+  void operator()(const Chart& chart) {
+    if (!chart_path_) return;
+    absl::StrAppend(&out, "![", Escaped(chart.title), "](", chart_path_(chart), ")\n\n");
+  }
+
+  void Add(const Section& section, int depth) {
+    absl::StrAppend(&out, std::string(static_cast<size_t>(std::min(depth + 1, 6)), '#'), " ",
+                    Escaped(section.title), "\n\n");
+    for (const Block& block : section.blocks) std::visit(*this, block);
+    for (const Section& child : section.sections) Add(child, depth + 1);
+  }
+
+ private:
+  const std::function<std::string(const Chart&)>& chart_path_;
+};
+
+}  // namespace
+
+std::string RenderMarkdown(const Document& document,
+                           const std::function<std::string(const Chart&)>& chart_path) {
+  Writer writer(chart_path);
+  writer.Add(document, 0);
+  while (writer.out.ends_with("\n\n")) writer.out.pop_back();
+  return std::move(writer.out);
+}
+
+}  // namespace wan::client::reports

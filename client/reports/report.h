@@ -1,0 +1,24 @@
+// Makes a document of measured jobs: the only header that programs need besides run.h, ceilings.h
+// and render.h.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "client/reports/ceilings.h"
+#include "client/reports/document.h"
+#include "client/reports/run.h"
+
+namespace wan::client::reports {
+
+enum class ReportPart { kBenchmark, kPerformance, kBottlenecks, kOptions };
+
+// All parts if `parts` is empty. `ceilings` counts only for jobs of the same device.
+Document BuildReport(const std::vector<Run>& runs, const std::optional<Ceilings>& ceilings,
+                     const std::set<ReportPart>& parts = {});
+
+// For a terminal: the stages of a job; of several jobs one table of all, then the stages of each.
+Document BuildTables(const std::vector<Run>& runs);
+
+}  // namespace wan::client::reports

@@ -1,0 +1,136 @@
+#include "client/reports/bottlenecks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/client/reports/synthetic_report.h"
+
+namespace wan::client::reports {
+namespace {
+
+using ::testing::HasSubstr;
+
+Ceilings TestCeilings() {
+  const absl::StatusOr<Ceilings> ceilings = ParseCeilings(kCeilingsJson, "test");
+  EXPECT_TRUE(ceilings.ok()) << ceilings.status();
+  return *ceilings;
+}
+
+MeasuredRun RunWith(wan::v1::JobReport report, const std::string& variant = "") {
+  return {"case", variant, 1, std::move(report), std::nullopt};
+}
+
+const Bottleneck* Find(const std::vector<Bottleneck>& found, const std::string& location) {
+  for (const Bottleneck& one : found) {
+    if (one.location.starts_with(location)) return &one;
+  }
+  return nullptr;
+}
+
+TEST(CeilingsTest, FloorOfAForward) {
+  const Ceilings ceilings = TestCeilings();
+  const wan::v1::PlanReport plan = GpuReport().plan();
+  // A block: 20 TFLOP at 500 and 30 at 600 TFLOP/s; ten blocks have 500.01 TFLOP.
+  const double block = 20.0 / 500 + 30.0 / 600;
+  EXPECT_NEAR(*ForwardFloor(ceilings, plan, "bf16", 500.01e12), 10 * block, 1e-9);
+  EXPECT_EQ(ForwardFloor(ceilings, plan, "fp32", 500e12), std::nullopt);
+  EXPECT_NEAR(*FloorSeconds(ceilings, plan.block_operators(2), "bf16"), 5e9 / 4e12, 1e-12);
+  EXPECT_TRUE(AreOf(ceilings, GpuReport()));
+  EXPECT_FALSE(AreOf(ceilings, wan::v1::JobReport()));
+}
+
+TEST(CeilingsTest, RefusesOtherFiles) {
+  EXPECT_THAT(std::string(ParseCeilings("{}", "c.json").status().message()),
+              HasSubstr("c.json has no ceilings: its format is not wanserve-ceilings"));
+  EXPECT_THAT(std::string(ParseCeilings("[", "c.json").status().message()),
+              HasSubstr("not a JSON object"));
+  EXPECT_THAT(
+      std::string(ParseCeilings(R"({"format": "wanserve-ceilings", "version": 1})", "c.json")
+                      .status()
+                      .message()),
+      HasSubstr("its field device is missing"));
+  EXPECT_TRUE(absl::IsNotFound(ReadCeilings("/nowhere/c.json").status()));
+}
+
+TEST(BottlenecksTest, RankedBySecondsThatTheyWouldSave) {
+  const Ceilings ceilings = TestCeilings();
+  const std::vector<Bottleneck> found = FindBottlenecks(RunWith(GpuReport()), &ceilings, {});
+  ASSERT_GE(found.size(), 3u);
+  EXPECT_THAT(found[0].location, HasSubstr("the forward without the prompt"));
+  EXPECT_NEAR(*found[0].saves, 4 * 1.4, 1e-9);
+  // Eight forwards of 1.4 s, which could take 0.9 s each.
+  const Bottleneck* floor = Find(found, "Step_*_Inference, the forwards");
+  ASSERT_NE(floor, nullptr);
+  EXPECT_NEAR(*floor->saves, 8 * (1.4 - 0.9), 0.001);
+  const Bottleneck* file = Find(found, "Video_Encoding");
+  ASSERT_NE(file, nullptr);
+  EXPECT_NEAR(*file->saves, 1, 1e-6);
+  for (size_t i = 1; i < found.size(); ++i) {
+    EXPECT_GE(found[i - 1].saves.value_or(-1), found[i].saves.value_or(-1));
+  }
+}
+
+TEST(BottlenecksTest, NothingIsClaimedOfTheFloorWithoutCeilings) {
+  const std::vector<Bottleneck> found = FindBottlenecks(RunWith(GpuReport()), nullptr, {});
+  EXPECT_EQ(Find(found, "Step_*_Inference, the forwards"), nullptr);
+}
+
+TEST(BottlenecksTest, OffloadedTextEncoderAndLoadings) {
+  wan::v1::JobReport report = GpuReport();
+  report.mutable_plan()->mutable_components(0)->set_residency("cpu");
+  report.mutable_plan()->mutable_components(1)->set_residency("host");
+  for (auto& stage : *report.mutable_stages()) {
+    if (stage.stage() == "Step_2_Loading") {
+      // Before the step, whose time would hide it otherwise.
+      stage.set_seconds(0.3);
+      stage.mutable_start_time()->set_seconds(1767225601);
+      stage.mutable_start_time()->set_nanos(600000000);
+    }
+  }
+  const std::vector<Bottleneck> found = FindBottlenecks(RunWith(report), nullptr, {});
+  const Bottleneck* text = Find(found, "T5_Encoding");
+  ASSERT_NE(text, nullptr);
+  EXPECT_THAT(text->remedy, HasSubstr("text_encoder=resident, which takes 10.0 GiB"));
+  const Bottleneck* loading = Find(found, "Step_*_Loading");
+  ASSERT_NE(loading, nullptr);
+  EXPECT_NEAR(*loading->saves, 0.3, 1e-6);
+  EXPECT_THAT(loading->cause, HasSubstr("transformer did not stay on the GPU"));
+}
+
+TEST(BottlenecksTest, AMeasuredPairReplacesTheEstimate) {
+  wan::v1::JobReport slow = GpuReport();
+  slow.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_TF32);
+  slow.mutable_stages(0)->set_seconds(23);
+  const std::vector<MeasuredRun> runs = {RunWith(slow), RunWith(GpuReport(), "fp16")};
+  const Ceilings ceilings = TestCeilings();
+  const std::vector<Bottleneck> found = FindBottlenecks(runs[0], &ceilings, runs);
+  const Bottleneck* decoding = Find(found, "VAE_Decoding");
+  ASSERT_NE(decoding, nullptr);
+  EXPECT_NEAR(*decoding->saves, 2, 1e-6) << "half of 4 s: TF32 has half the rate";
+  EXPECT_NEAR(*decoding->measured, 3, 1e-6);
+}
+
+TEST(BottlenecksTest, SlowStretchesCostWhatTheyTookMore) {
+  wan::v1::JobReport report;
+  report.set_device("cuda:0");
+  for (int i = 0; i < 20; ++i) {
+    AddStage(report, absl::StrCat("Step_", i, "_Inference"), 2.0 * i, i < 10 ? 1 : 2);
+  }
+  const std::vector<Bottleneck> found = FindBottlenecks(RunWith(report), nullptr, {});
+  const Bottleneck* level = Find(found, "Step_*_Inference, steps at another level");
+  ASSERT_NE(level, nullptr);
+  EXPECT_NEAR(*level->saves, 10, 1e-9);
+}
+
+TEST(BottlenecksTest, SettingsThatDiffer) {
+  wan::v1::JobReport other = GpuReport();
+  other.mutable_plan()->set_batched_guidance(true);
+  const std::vector<Difference> differences = DifferencesOf(GpuReport(), other);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].setting, "batched_guidance");
+  EXPECT_EQ(differences[0].before, "no");
+  EXPECT_EQ(differences[0].after, "yes");
+}
+
+}  // namespace
+}  // namespace wan::client::reports

@@ -1,0 +1,102 @@
+#include "client/reports/render.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/reports/report.h"
+#include "client/reports/svg.h"
+#include "tests/client/reports/synthetic_report.h"
+
+namespace wan::client::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Document Small() {
+  Table table;
+  table.columns = {{"Name", "name"}, {"Time (s)", "seconds"}, {"Nothing", "nothing"}};
+  table.rows = {{"a|b", Number{1.5, 2}, Cell()}, {"<i>", Cell(), Cell()}};
+  table.note = "A note.";
+  Facts facts{{{"Peak", "peak_gib", Number{2, 1}, "GiB"}, {"Absent", "absent", Cell(), "s"}}};
+  return {"Title", "root", {}, {{"First", "first", {facts, table, List{{"one"}, true}}, {}}}};
+}
+
+TEST(DocumentTest, EmptyColumnsGo) {
+  Table table = std::get<Table>(Small().sections[0].blocks[1]);
+  DropEmptyColumns(table);
+  EXPECT_EQ(table.columns.size(), 2u);
+  EXPECT_EQ(table.rows[0].size(), 2u);
+  EXPECT_EQ(CellText(Cell()), "-");
+  EXPECT_EQ(CellText(Number{-0.001, 2}), "0.00");
+}
+
+TEST(RenderTest, Text) {
+  const std::string text = RenderText(Small());
+  EXPECT_THAT(text, HasSubstr("Name  Time (s)  Nothing\n-----------------------\n"
+                              "a|b       1.50  -\n<i>          -  -\nA note.\n"));
+  EXPECT_THAT(text, HasSubstr("Peak:   2.0 GiB\nAbsent: -\n"));
+  Document evil{"\x1b[31mred\xC2\x9B", "x", {}, {}};
+  EXPECT_THAT(RenderText(evil), HasSubstr("\n?[31mred?\n"));
+}
+
+TEST(RenderTest, Markdown) {
+  const std::string text = RenderMarkdown(Small());
+  EXPECT_THAT(text, HasSubstr("## First\n"));
+  EXPECT_THAT(text, HasSubstr("| Name | Time (s) | Nothing |\n| :--- | ---: | :--- |\n"
+                              "| a\\|b | 1.50 | - |\n| &lt;i&gt; | - | - |\n"));
+}
+
+TEST(RenderTest, Json) {
+  const std::string text = RenderJson(Small(), {});
+  EXPECT_THAT(text, HasSubstr("\"seconds\": 1.5"));
+  EXPECT_THAT(text, HasSubstr("\"peak_gib\": 2.0"));
+  EXPECT_THAT(text, Not(HasSubstr("nothing")));
+}
+
+TEST(RenderTest, RunsComeBackFromJson) {
+  MeasuredRun run{"case", "original", 2, GpuReport(), ResultDifference{false, 0.25}};
+  const std::string text = RenderJson(Small(), {run});
+  const absl::StatusOr<std::vector<MeasuredRun>> read = ParseRuns(text, "r.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ(FullName(read->front()), "case (original, run 2)");
+  EXPECT_EQ(read->front().difference->relative, 0.25);
+  EXPECT_EQ(read->front().report.SerializeAsString(), run.report.SerializeAsString());
+  EXPECT_THAT(std::string(ParseRuns("{}", "r.json").status().message()),
+              HasSubstr("r.json has no runs: it is not a JSON object with a list 'runs'"));
+  EXPECT_THAT(std::string(ParseRuns(R"({"runs": [{"name": 1}]})", "r.json").status().message()),
+              HasSubstr("run 1 lacks a field"));
+}
+
+TEST(RenderTest, HtmlLoadsNothing) {
+  const absl::StatusOr<Ceilings> ceilings = ParseCeilings(kCeilingsJson, "test");
+  std::vector<MeasuredRun> runs = {RunOf(GpuReport())};
+  runs[0].name = "<script>alert(1)</script>";
+  const std::string html = RenderHtml(BuildReport(runs, *ceilings));
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, HasSubstr("&lt;script&gt;"));
+  for (const char* loads : {"src=", "url(", "@import", "<link", "https://"}) {
+    EXPECT_THAT(html, Not(HasSubstr(loads)));
+  }
+  EXPECT_THAT(html, HasSubstr("prefers-color-scheme:dark"));
+  EXPECT_THAT(html, HasSubstr("@media print"));
+  for (const char* chart :
+       {"Stages over time", "Seconds of each step", "Roofline", "GPU memory at"}) {
+    EXPECT_THAT(html, HasSubstr(std::string("aria-label=\"") + chart));
+  }
+}
+
+TEST(SvgTest, ChartsWithoutDataAreDrawn) {
+  for (const auto& data :
+       {decltype(Chart::data)(TimelineChart()), decltype(Chart::data)(StepChart()),
+        decltype(Chart::data)(BarChart()), decltype(Chart::data)(RooflineChart())}) {
+    const std::string svg = SvgFile({"Empty", "empty", data});
+    EXPECT_THAT(svg, HasSubstr("</svg>"));
+    EXPECT_THAT(svg, Not(HasSubstr("nan")));
+    EXPECT_THAT(svg, Not(HasSubstr("inf")));
+  }
+}
+
+}  // namespace
+}  // namespace wan::client::reports

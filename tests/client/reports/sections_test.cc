@@ -1,0 +1,188 @@
+#include "client/reports/sections.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "client/reports/render.h"
+#include "client/reports/report.h"
+#include "tests/client/reports/synthetic_report.h"
+
+namespace wan::client::reports {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+MeasuredRun Named(const std::string& name, wan::v1::JobReport report,
+                  const std::string& variant = "") {
+  return {name, variant, 1, std::move(report), std::nullopt};
+}
+
+// As it stands in a document.
+std::string Text(const Section& section) {
+  return RenderText(Document{"Document", "document", {}, {section}});
+}
+
+Ceilings TestCeilings() { return *ParseCeilings(kCeilingsJson, "test"); }
+
+TEST(StageTableTest, FoldsWhatIsZeroAndLeavesOutWhatNothingMeasured) {
+  const Table table = StageTable(GpuReport());
+  std::vector<std::string> titles, stages;
+  for (const Column& column : table.columns) titles.push_back(column.title);
+  for (const auto& row : table.rows) stages.push_back(CellText(row[0]));
+  EXPECT_THAT(titles, ::testing::ElementsAre("Stage", "Time (s)", "GPU Mem (GiB)", "SM Act (%)",
+                                             "Comp Load"));
+  EXPECT_EQ(stages.front(), "Model_Initialization *");
+  EXPECT_EQ(stages.back(), "Total_Execution");
+  EXPECT_THAT(stages, Not(::testing::Contains("Step_0_Loading")));
+  EXPECT_THAT(table.note, HasSubstr("no part of Total_Execution"));
+  EXPECT_THAT(table.note, HasSubstr("4 loadings took less than 5 ms each, 0.002 s together"));
+}
+
+TEST(BenchmarkReportTest, HasTheSeedsSections) {
+  const std::string text = Text(BenchmarkReport({Named("preview", GpuReport())}, nullptr));
+  EXPECT_THAT(text, HasSubstr("Case: preview"));
+  EXPECT_THAT(text, HasSubstr("[Stage Breakdown]"));
+  EXPECT_THAT(text, HasSubstr("[Inference Statistics]"));
+  EXPECT_THAT(text, HasSubstr("[Model Component Memory Profile]"));
+  EXPECT_THAT(text, HasSubstr("[Performance Analysis]"));
+  EXPECT_THAT(text, HasSubstr("[Resource Usage Overview]"));
+  EXPECT_THAT(text, HasSubstr("Total Compute Load: 1600"));
+  // The limit is that of the card in the machine.
+  EXPECT_THAT(text, AllOf(HasSubstr("Peak GPU memory reached 36.00 GiB, 90.0 % of the 40.0 GiB of"),
+                          HasSubstr("NVIDIA Test.")));
+  EXPECT_THAT(text, Not(HasSubstr("48GB")));
+}
+
+TEST(BenchmarkReportTest, ActivationsAreMeasured) {
+  const std::vector<ComponentMemory> memories = ComponentMemories(GpuReport());
+  ASSERT_EQ(memories.size(), 3u);
+  EXPECT_EQ(memories[1].component, "DiT Transformer");
+  EXPECT_DOUBLE_EQ(*memories[1].peak, 36.0 * kGiB);
+  EXPECT_DOUBLE_EQ(*memories[1].weights, 30.0 * kGiB);
+  EXPECT_DOUBLE_EQ(*memories[1].activations, 6.0 * kGiB);
+  EXPECT_DOUBLE_EQ(*memories[1].planned, 38.0 * kGiB);
+  EXPECT_EQ(memories[2].activations, std::nullopt) << "nothing tells the decoder's weights";
+}
+
+TEST(BenchmarkReportTest, SeveralJobsAreOneTable) {
+  wan::v1::JobReport cold = GpuReport();
+  cold.mutable_stages(0)->set_seconds(30);
+  MeasuredRun second = Named("a", cold);
+  second.number = 2;
+  const std::vector<MeasuredRun> runs = {Named("a", GpuReport()), second, Named("b", GpuReport())};
+  EXPECT_EQ(SummaryTable(runs).rows.size(), 3u);
+  const std::vector<const MeasuredRun*> cases = Representatives(runs);
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(TotalSeconds(cases[0]->report), 20) << "the lower median of two";
+  EXPECT_THAT(Text(BenchmarkReport(runs, nullptr)), HasSubstr("Std. dev. (s)"));
+}
+
+TEST(BenchmarkReportTest, SaysWhatNobodySaid) {
+  wan::v1::JobReport report;
+  report.set_device("cuda:0");
+  std::ifstream file(WAN_SERIES_DIR "/03_Max_Quality_704p.txt");
+  double start = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream fields(line);
+    int step = 0;
+    double seconds = 0, memory = 0, cpu = 0, system = 0, sm = 0;
+    fields >> step >> seconds >> memory >> cpu >> system >> sm;
+    auto& stage = AddStage(report, absl::StrCat("Step_", step, "_Inference"), start, seconds);
+    stage.set_sm_activity_percent(sm);
+    stage.set_cpu_percent(cpu);
+    start += seconds;
+  }
+  const std::string text = RenderMarkdown(BenchmarkReport({Named("03", report)}, nullptr));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "Steps 13 to 45 took 15.05 s each instead of 6.89 s (+118 %); it began within step 12."));
+  EXPECT_THAT(text, HasSubstr("SM activity was full before and after"));
+  EXPECT_THAT(text, HasSubstr("no samples of clocks and their limits and other processes"));
+}
+
+TEST(PerformanceAnalysisTest, HasTheSeedsSections) {
+  const std::string text = Text(PerformanceAnalysis({Named("preview", GpuReport())}, nullptr));
+  for (const char* title :
+       {"[System Context]", "[Executive Summary]", "[Detailed Pipeline Latency]",
+        "[Memory Telemetry]", "[Recommendations]", "[Execution Trace Analysis]", "Legend: SM %"}) {
+    EXPECT_THAT(text, HasSubstr(title));
+  }
+  EXPECT_THAT(text, HasSubstr("NVIDIA Test (40.0 GiB)"));
+  // 100 frames in 20 s, and in the 16 s of steps and decoding.
+  EXPECT_THAT(text, HasSubstr("5.00 frames/s (4.51 MPx/s) over Total_Execution"));
+  EXPECT_THAT(text, HasSubstr("6.25 frames/s over the steps and the decoding alone"));
+  EXPECT_THAT(text, HasSubstr("- First Step"));
+  EXPECT_THAT(text, Not(HasSubstr("0.0%")));
+}
+
+TEST(BottleneckAnalysisTest, WithCeilings) {
+  const Ceilings ceilings = TestCeilings();
+  const Section section = BottleneckAnalysis({Named("preview", GpuReport())}, &ceilings);
+  const std::string text = Text(section);
+  EXPECT_THAT(text, HasSubstr("forward_unconditional"));
+  EXPECT_THAT(text, HasSubstr("NVIDIA Test, 2026-01-01T00:00:00Z"));
+  // A forward of 1.4 s, which cannot take less than 0.9 s.
+  EXPECT_THAT(
+      text,
+      HasSubstr("one forward   500.000         1.400   357.14         0.900              1.56"));
+  const std::vector<const Chart*> charts = ChartsOf(section);
+  ASSERT_EQ(charts.size(), 1u);
+  EXPECT_EQ(charts[0]->key, "roofline");
+}
+
+TEST(BottleneckAnalysisTest, WithoutCeilingsSaysHowToGetThem) {
+  const std::string text = Text(BottleneckAnalysis({Named("preview", GpuReport())}, nullptr));
+  EXPECT_THAT(text, HasSubstr("'wan_bench ceilings --output FILE'"));
+  EXPECT_THAT(text, Not(HasSubstr("At least")));
+}
+
+TEST(OptionsReportTest, PairsAndCards) {
+  wan::v1::JobReport slow = GpuReport();
+  slow.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_FP32);
+  slow.mutable_stages(0)->set_seconds(50);
+  MeasuredRun before = Named("preview", slow, "original");
+  before.difference = ResultDifference{true, 0.0};
+  const std::string text = Text(OptionsReport({Named("preview", GpuReport()), before}, nullptr));
+  EXPECT_THAT(text, HasSubstr("vae_precision fp32"));
+  EXPECT_THAT(text, HasSubstr("same bits"));
+  EXPECT_THAT(text, HasSubstr("50.00      20.00      30.00    2.50"));
+  // 30 GiB of weights and 8 of work fit on 80 GB at once, on 40 GB no longer.
+  EXPECT_THAT(text, HasSubstr("all resident"));
+  EXPECT_THAT(text, HasSubstr("one component at a time"));
+  EXPECT_THAT(text, HasSubstr("Planned, Not Measured"));
+  // 4 x 1 PFLOP at 989 TFLOP/s.
+  EXPECT_THAT(text, HasSubstr("4.04"));
+}
+
+TEST(OptionsReportTest, WithoutPairsSaysHowToGetThem) {
+  const std::string text = Text(OptionsReport({Named("preview", GpuReport())}, nullptr));
+  EXPECT_THAT(text, HasSubstr("--mode both"));
+}
+
+TEST(ReportTest, PartsAndCeilingsOfAnotherCard) {
+  Ceilings other = TestCeilings();
+  other.device = "NVIDIA Other";
+  const Document document =
+      BuildReport({Named("a", GpuReport())}, other, {ReportPart::kBottlenecks});
+  ASSERT_EQ(document.sections.size(), 1u);
+  EXPECT_EQ(document.sections[0].key, "bottleneck_analysis");
+  EXPECT_THAT(Text(document),
+              HasSubstr("measured on NVIDIA Other, which none of these jobs ran on"));
+}
+
+TEST(ReportTest, AnEmptyReportIsAReport) {
+  const Document document = BuildReport({Named("jobs/x", wan::v1::JobReport())}, std::nullopt);
+  EXPECT_EQ(document.sections.size(), 4u);
+  EXPECT_FALSE(Text(document).empty());
+  EXPECT_FALSE(RenderHtml(document).empty());
+}
+
+}  // namespace
+}  // namespace wan::client::reports

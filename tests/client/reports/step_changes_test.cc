@@ -1,0 +1,105 @@
+#include "client/reports/step_changes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_join.h"
+#include "tests/client/reports/synthetic_report.h"
+
+namespace wan::client::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Ten steps of 1 s, then ten of 2 s.
+wan::v1::JobReport Slower() {
+  wan::v1::JobReport report;
+  for (int i = 0; i < 20; ++i) {
+    auto& step = AddStage(report, absl::StrCat("Step_", i, "_Inference"), 2.0 * i, i < 10 ? 1 : 2);
+    step.set_expert("only");
+    step.set_sm_activity_percent(100);
+    step.set_sm_clock_mhz(1700);
+    step.set_gpu_processes(1);
+    step.add_throttle_reasons("power cap");
+  }
+  return report;
+}
+
+std::string Explain(const wan::v1::JobReport& report) {
+  const StepHistory history = StepHistoryOf(report);
+  EXPECT_EQ(history.changes.size(), 1u);
+  return history.changes.empty() ? "" : absl::StrJoin(history.changes[0].explanation, " ");
+}
+
+TEST(StepChangesTest, SaysWhatChangedAndWhatItCost) {
+  const StepHistory history = StepHistoryOf(Slower());
+  ASSERT_EQ(history.changes.size(), 1u);
+  EXPECT_EQ(history.changes[0].step, 10);
+  EXPECT_EQ(history.changes[0].last, 19);
+  EXPECT_DOUBLE_EQ(history.changes[0].extra_seconds, 10);
+  EXPECT_EQ(history.changes[0].explanation[0],
+            "Steps 10 to 19 took 2.00 s each instead of 1.00 s (+100 %).");
+}
+
+TEST(StepChangesTest, ClocksAndTheirReason) {
+  wan::v1::JobReport report = Slower();
+  for (int i = 10; i < 20; ++i) {
+    report.mutable_stages(i)->set_sm_clock_mhz(850);
+    report.mutable_stages(i)->add_throttle_reasons("temperature");
+  }
+  EXPECT_THAT(Explain(report), HasSubstr("The SM clock went from 1700 to 850 MHz (-50 %)."));
+  EXPECT_THAT(Explain(report),
+              HasSubstr("The driver held the clocks down from there on: temperature."));
+}
+
+TEST(StepChangesTest, AReasonThatHeldBeforeExplainsNothing) {
+  EXPECT_THAT(Explain(Slower()), Not(HasSubstr("power cap")));
+}
+
+TEST(StepChangesTest, AnotherProcessOnTheCard) {
+  wan::v1::JobReport report = Slower();
+  for (int i = 0; i < 20; ++i) {
+    auto& step = *report.mutable_stages(i);
+    step.set_gpu_memory_reserved_peak_bytes(20 * kGiB);
+    step.set_gpu_memory_used_bytes((i < 10 ? 21 : 33) * kGiB);
+    if (i >= 10) step.set_gpu_processes(2);
+  }
+  EXPECT_THAT(Explain(report), HasSubstr("2 processes used the GPU instead of 1."));
+  EXPECT_THAT(Explain(report), HasSubstr("Other users of the GPU held 12.0 GiB more."));
+}
+
+TEST(StepChangesTest, OtherProcessesOnTheProcessors) {
+  wan::v1::JobReport report = Slower();
+  for (int i = 0; i < 20; ++i) {
+    report.mutable_stages(i)->set_cpu_percent(i < 10 ? 60 : 100);
+    report.mutable_stages(i)->set_process_cpu_percent(i < 10 ? 55 : 50);
+  }
+  EXPECT_THAT(Explain(report),
+              HasSubstr("Other processes used 50 % of the machine's processors instead of 5 %."));
+}
+
+TEST(StepChangesTest, TheOtherExpertIsNobodysFault) {
+  wan::v1::JobReport report = Slower();
+  for (int i = 0; i < 20; ++i) report.mutable_stages(i)->set_expert(i < 10 ? "high" : "low");
+  const StepHistory history = StepHistoryOf(report);
+  ASSERT_EQ(history.changes.size(), 1u);
+  EXPECT_FALSE(history.changes[0].from_outside);
+  EXPECT_EQ(history.changes[0].extra_seconds, 0);
+  EXPECT_THAT(Explain(report), HasSubstr("The expert 'low' computes from there on."));
+}
+
+TEST(StepChangesTest, SaysWhenNothingExplainsIt) {
+  EXPECT_THAT(Explain(Slower()), HasSubstr("SM activity was full before and after"));
+  EXPECT_THAT(Explain(Slower()), HasSubstr("stayed as they were"));
+  wan::v1::JobReport report = Slower();
+  for (auto& step : *report.mutable_stages()) {
+    step.clear_sm_clock_mhz();
+    step.clear_gpu_processes();
+  }
+  EXPECT_THAT(Explain(report),
+              HasSubstr("no samples of clocks and their limits and other processes on the GPU"));
+}
+
+}  // namespace
+}  // namespace wan::client::reports

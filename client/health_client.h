@@ -16,9 +16,11 @@ class HealthClient {
   // `connection` must outlive this object.
   explicit HealthClient(const Connection& connection);
 
-  // Returns the status of the whole server by its name in the protocol: "SERVING", "NOT_SERVING"
-  // (it loads, drains, or cannot run jobs) or "UNKNOWN".
-  absl::StatusOr<std::string> Check(const std::stop_token& stop = {}) const;
+  // Returns the status of a service by its name in the protocol: "SERVING", "NOT_SERVING" or
+  // "UNKNOWN". An empty service is the whole server, which is NOT_SERVING while it loads, drains,
+  // or cannot run jobs. NOT_FOUND for a service that the server does not know.
+  absl::StatusOr<std::string> Check(const std::string& service = "",
+                                    const std::stop_token& stop = {}) const;
 
  private:
   const Connection& connection_;

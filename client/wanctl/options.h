@@ -111,7 +111,10 @@ struct TopCommand {
   // Between two looks at the server.
   absl::Duration interval = absl::Seconds(1);
 };
-struct HealthCommand {};
+struct HealthCommand {
+  // Of grpc.health.v1; empty: the whole server.
+  std::string service;
+};
 struct UsageCommand {
   // Empty: the caller.
   std::string principal;

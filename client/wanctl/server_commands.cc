@@ -71,9 +71,9 @@ ExitCode Run(Session& session, const InfoCommand&) {
   return kExitDone;
 }
 
-ExitCode Run(Session& session, const HealthCommand&) {
+ExitCode Run(Session& session, const HealthCommand& command) {
   const absl::StatusOr<std::string> health =
-      HealthClient(session.connection()).Check(session.stop());
+      HealthClient(session.connection()).Check(command.service, session.stop());
   if (!health.ok()) return session.Fail(health.status());
   google::protobuf::Struct answer;
   (*answer.mutable_fields())["status"].set_string_value(*health);

@@ -91,11 +91,15 @@ void RegisterServerCommands(CommandRegistry& registry) {
                            "Time between two looks at the server (default: 1)", ParseSeconds,
                            top.command.interval);
 
-  registry.Add<HealthCommand>({"health", "Say whether the server is ready for jobs", kHealthFooter},
-                              [&global = registry.global()](HealthCommand&) {
-                                if (global.timeout == absl::InfiniteDuration())
-                                  global.timeout = absl::Seconds(5);
-                              });
+  const auto health = registry.Add<HealthCommand>(
+      {"health", "Say whether the server is ready for jobs", kHealthFooter},
+      [&global = registry.global()](HealthCommand&) {
+        if (global.timeout == absl::InfiniteDuration()) global.timeout = absl::Seconds(5);
+      });
+  AddValue<std::string>(health.app, "--service", "NAME",
+                        "Ask about one service instead of the whole server; 'liveness': whether "
+                        "the running job makes progress",
+                        ParseNotEmpty, health.command.service);
 
   const auto usage =
       registry.Add<UsageCommand>({"usage", "Show what you use and may use of the server"});

@@ -151,7 +151,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   const wan::v1::GenerationRequest& asked = attempt.job.request();
   const auto extra = MakeSinks(
       parts_.sinks, {model, name, number, {asked.width(), asked.height(), asked.num_frames()}});
-  std::vector<TelemetrySink*> sinks = {&events, attempt.report.get()};
+  ProgressSink progress(name, model, parts_.estimator, parts_.progress);
+  std::vector<TelemetrySink*> sinks = {&events, attempt.report.get(), &progress};
   for (const auto& sink : extra) sinks.push_back(sink.get());
   Recorder recorder(parts_.clock, parts_.engine.Monitor(), std::move(sinks));
 
@@ -159,7 +160,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
   DescribeSurroundings(model, *attempt.report);
   const std::unique_ptr<DeviceTimeline> timeline = parts_.engine.Monitor().StartTimeline();
   Span total = recorder.StartSpan(StageKind::kTotalExecution);
-  absl::StatusOr<std::vector<wan::v1::Artifact>> result = Execute(attempt, events, recorder);
+  absl::StatusOr<std::vector<wan::v1::Artifact>> result =
+      Execute(attempt, events, progress, recorder);
   total.Finish(result.status()).IgnoreError();
   if (timeline != nullptr) {
     const std::vector<TimelinePoint> points = timeline->Points();
@@ -206,6 +208,7 @@ ModelDescription JobRunner::DescriptionOf(const wan::v1::Job& job) const {
 
 absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt& attempt,
                                                                   EventSink& events,
+                                                                  ProgressSink& progress,
                                                                   Recorder& recorder) {
   const wan::v1::Job& job = attempt.job;
   std::shared_ptr<const std::string> image;
@@ -226,6 +229,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
     if (!stage.flops.has_value()) continue;
     recorder.Record({"planned_flops", *stage.flops, {{"stage", NameOf(stage.stage)}}});
   }
+  progress.SetPlan(plan->stages);
 
   const absl::StatusOr<std::vector<OutputFile>> outputs =
       parts_.artifacts.Stage(job.name(), job.attempt(), plan->request.outputs);

@@ -14,6 +14,7 @@
 #include "server/jobs/job_sinks.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/model_registry.h"
+#include "server/jobs/progress_watch.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/artifact_store.h"
@@ -51,6 +52,7 @@ class JobRunner {
     std::string data_dir;
     // By how much the priority of a job that takes over must be higher; 0: none does.
     int preempt_priority_gap = 0;
+    ProgressWatch& progress;
   };
   explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
 
@@ -79,6 +81,7 @@ class JobRunner {
   ModelDescription DescriptionOf(const wan::v1::Job& job) const;
   // Plans, generates and publishes the artifacts.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Execute(const Attempt& attempt, EventSink& events,
+                                                         ProgressSink& progress,
                                                          Recorder& recorder);
 
   const Parts parts_;

@@ -91,6 +91,8 @@ ModelRegistry& JobService::models() { return parts_->models; }
 
 WebhookOutbox& JobService::webhooks() { return parts_->store; }
 
+absl::Status JobService::CheckProgress() const { return parts_->progress.Check(); }
+
 JobStats JobService::Stats() const {
   JobStats stats = parts_->table.Stats();
   stats.storage_writable = parts_->storage.status().ok();

@@ -190,6 +190,8 @@ class JobService {
   JobStats Stats() const;
   // Asks the store and the file system.
   StorageStats StorageNow() const;
+  // Whether the running job goes on: see ProgressWatch::Check.
+  absl::Status CheckProgress() const;
   // What the principal uses and how much it may; an empty one is everybody, on a server that does
   // not authenticate its callers. A principal that has never used anything uses nothing.
   absl::StatusOr<wan::v1::Usage> UsageOf(const std::string& principal) const;

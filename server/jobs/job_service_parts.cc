@@ -63,6 +63,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
                                        ReportIfStorage(problem);
                                        Tell(problem);
                                      })),
+      progress(clock),
       timer(clock),
       models(engine, executor, clock,
              {options.warm_up_on_load, options.warm_up_shapes, options.sinks, listeners,
@@ -75,7 +76,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
               options.sinks,
               [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
               listeners, options.savepoint_interval, options.server_version,
-              options.server_revision, options.data_dir.string(), options.preempt_priority_gap}),
+              options.server_revision, options.data_dir.string(), options.preempt_priority_gap,
+              progress}),
       ended_jobs({store, *log, table, artifacts, clock,
                   [this](const absl::Status& problem) { storage.Report(problem); },
                   [this](const absl::Status& problem) { Tell(problem); }}),

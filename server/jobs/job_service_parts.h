@@ -21,6 +21,7 @@
 #include "server/jobs/job_service.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/model_registry.h"
+#include "server/jobs/progress_watch.h"
 #include "server/jobs/queue_estimates.h"
 #include "server/jobs/request_identity.h"
 #include "server/jobs/storage_watch.h"
@@ -90,6 +91,7 @@ struct JobService::Parts {
   StorageWatch storage;
   std::unique_ptr<EventLog> log;
   TimeEstimator estimator;
+  ProgressWatch progress;
   DeadlineTimer timer;
   Executor executor;
   ModelRegistry models;

@@ -32,6 +32,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr char kPath[] = "/metrics";
+constexpr char kAlivePath[] = "/livez";
+constexpr char kReadyPath[] = "/readyz";
 constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 // How long the server waits before it accepts again, after it had no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
@@ -50,12 +52,14 @@ template <typename Stream>
 class Connection final : public Closable, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   // `tls` is null for plain text.
-  Connection(const prometheus::Collectable& metrics, const MetricsServerLimits& limits,
-             std::shared_ptr<asio::ssl::context> tls, tcp::socket socket)
+  Connection(const prometheus::Collectable& metrics, const HealthPages& health,
+             const MetricsServerLimits& limits, std::shared_ptr<asio::ssl::context> tls,
+             tcp::socket socket)
       : tls_(std::move(tls)),
         stream_(MakeStream<Stream>(std::move(socket), tls_.get())),
         buffer_(2 * limits.header_bytes),
         metrics_(metrics),
+        health_(health),
         limits_(limits) {
     parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
     // A body of any announced size is answered (405) and never read. (No limit at all would refuse
@@ -116,17 +120,29 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
       response_.result(http::status::method_not_allowed);
       response_.set(http::field::allow, "GET, HEAD");
       response_.body() = absl::StrCat("this server answers only GET and HEAD of ", kPath, "\n");
-    } else if (const beast::string_view target = request.target();
-               target.substr(0, target.find('?')) != kPath) {
-      response_.result(http::status::not_found);
-      response_.body() = absl::StrCat("this server serves only ", kPath, "\n");
     } else {
-      response_.result(http::status::ok);
-      response_.set(http::field::content_type, kContentType);
-      response_.body() = prometheus::TextSerializer().Serialize(metrics_.Collect());
+      const beast::string_view target = request.target();
+      const beast::string_view path = target.substr(0, target.find('?'));
+      if (path == kPath) {
+        response_.result(http::status::ok);
+        response_.set(http::field::content_type, kContentType);
+        response_.body() = prometheus::TextSerializer().Serialize(metrics_.Collect());
+      } else if (path == kAlivePath && health_.alive) {
+        FillHealth(health_.alive());
+      } else if (path == kReadyPath && health_.ready) {
+        FillHealth(health_.ready());
+      } else {
+        response_.result(http::status::not_found);
+        response_.body() = absl::StrCat("this server serves only ", kPath, "\n");
+      }
     }
     response_.prepare_payload();
     if (head) response_.body().clear();
+  }
+
+  void FillHealth(const absl::Status& status) {
+    response_.result(status.ok() ? http::status::ok : http::status::service_unavailable);
+    response_.body() = status.ok() ? "ok\n" : absl::StrCat(status.message(), "\n");
   }
 
   const std::shared_ptr<asio::ssl::context> tls_;  // null without TLS
@@ -135,6 +151,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
   const prometheus::Collectable& metrics_;
+  const HealthPages& health_;
   const MetricsServerLimits& limits_;
 };
 
@@ -160,16 +177,16 @@ error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
 
 struct MetricsServer::Parts {
   Parts(std::shared_ptr<const prometheus::Collectable> collectable,
-        const MetricsServerLimits& server_limits, TlsFiles* tls_files)
-      : metrics(std::move(collectable)), limits(server_limits) {
+        const MetricsServerLimits& server_limits, TlsFiles* tls_files, HealthPages health_pages)
+      : metrics(std::move(collectable)), health(std::move(health_pages)), limits(server_limits) {
     if (tls_files != nullptr) tls.emplace(*tls_files);
   }
 
   // Begins a connection over a stream of one kind.
   template <typename Stream>
   void Begin(tcp::socket socket, std::shared_ptr<asio::ssl::context> context) {
-    auto connection = std::make_shared<Connection<Stream>>(*metrics, limits, std::move(context),
-                                                           std::move(socket));
+    auto connection = std::make_shared<Connection<Stream>>(*metrics, health, limits,
+                                                           std::move(context), std::move(socket));
     connections.push_back(connection);
     connection->Start();
   }
@@ -205,6 +222,7 @@ struct MetricsServer::Parts {
   }
 
   const std::shared_ptr<const prometheus::Collectable> metrics;
+  const HealthPages health;
   const MetricsServerLimits limits;
   std::optional<TlsContexts> tls;                  // nothing: plain text
   std::list<std::weak_ptr<Closable>> connections;  // the oldest first
@@ -218,8 +236,8 @@ struct MetricsServer::Parts {
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
-    const MetricsServerLimits& limits, TlsFiles* tls) {
-  auto parts = std::make_unique<Parts>(std::move(metrics), limits, tls);
+    const MetricsServerLimits& limits, TlsFiles* tls, HealthPages health) {
+  auto parts = std::make_unique<Parts>(std::move(metrics), limits, tls, std::move(health));
   if (const error_code error = Listen(parts->acceptor, address)) {
     return absl::UnavailableError(absl::StrCat(
         "metrics_listen: cannot listen on ", ToString(address),

@@ -1,10 +1,12 @@
-// The HTTP server that answers GET /metrics for Prometheus.
+// The HTTP server that answers GET /metrics for Prometheus, and the probes of a platform.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/config/host_port.h"
 
@@ -30,6 +32,14 @@ struct MetricsServerLimits {
   std::chrono::milliseconds answer_time{10'000};
 };
 
+// What the probes of a platform ask, such as Kubernetes', which cannot speak gRPC with TLS. Each
+// function returns OK, which is answered with 200, or the reason, which is answered with 503 and
+// its message. They are called on the server's thread and must be quick.
+struct HealthPages {
+  std::function<absl::Status()> alive;  // GET /livez: not OK if only a restart helps
+  std::function<absl::Status()> ready;  // GET /readyz: not OK if no job would be accepted now
+};
+
 // One thread of its own answers all connections, and none of them blocks another. Boost.Beast reads
 // and writes HTTP; docs/building.md says which other libraries were considered.
 class MetricsServer {
@@ -38,9 +48,10 @@ class MetricsServer {
   // to this machine. Calls metrics->Collect() for each scrape, on the server's thread.
   // With `tls`, which must outlive the server, connections speak TLS with what the files hold when
   // they begin; the limit of the header's time includes the handshake.
+  // Without `health` its pages do not exist.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
-      const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr);
+      const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr, HealthPages health = {});
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
   // Waits for a running Collect() and closes every connection.

@@ -6,6 +6,7 @@
 #include <grpcpp/version_info.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -44,6 +45,13 @@ namespace wan::server {
 namespace {
 
 constexpr int kWorkers = 4;
+// The health of the process, beside that of the services: whoever starts it again asks this.
+constexpr char kLiveness[] = "liveness";
+constexpr char kStuck[] =
+    "the running job makes no progress, and only a restart helps; the log says more";
+constexpr char kNotReady[] =
+    "not serving: models are being loaded or none is ready, the server stops or drains, or its "
+    "device, its disk or its connections cannot be used; the log says which";
 // How often the log says that the server serves everybody.
 constexpr absl::Duration kWarnAgain = absl::Hours(1);
 
@@ -133,6 +141,8 @@ struct Server::Parts {
   absl::Status OpenJobs();
   absl::Status TakePorts();
   absl::Status TakeHttpPort();
+  void OpenHealth();
+  absl::Status CheckAlive();
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
   void ServeHttp();
@@ -154,6 +164,7 @@ struct Server::Parts {
   Metrics metrics;
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<Quotas> quotas = std::make_unique<Quotas>();
+  std::atomic<bool> alive = true;  // what CheckAlive said last
   HealthStatuses health_statuses;  // told by the models, also while the jobs go
   std::unique_ptr<CurlTransport> webhook_transport;
   std::unique_ptr<WebhookDelivery> webhooks;  // null: there are none
@@ -342,8 +353,16 @@ WireStats Server::Parts::WireNow() {
 }
 
 absl::Status Server::Parts::ListenForScrapes() {
-  absl::StatusOr<std::unique_ptr<MetricsServer>> started =
-      MetricsServer::Start(config.metrics_listen, metrics.collectable(), {}, tls.get());
+  absl::StatusOr<std::unique_ptr<MetricsServer>> started = MetricsServer::Start(
+      config.metrics_listen, metrics.collectable(), {}, tls.get(),
+      {[this] {
+         // Without the job's name, because anybody may ask here.
+         return CheckAlive().ok() ? absl::OkStatus() : absl::UnavailableError(kStuck);
+       },
+       [this] {
+         return health_statuses.Get("").value_or(false) ? absl::OkStatus()
+                                                        : absl::UnavailableError(kNotReady);
+       }});
   if (!started.ok()) return started.status();
   metrics_server = *std::move(started);
   return absl::OkStatus();
@@ -389,9 +408,21 @@ absl::Status Server::Parts::StartPort(GrpcPort& started, const ServerFacts& fact
       });
 }
 
-absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
-  // Health is known before the first caller can ask.
+absl::Status Server::Parts::CheckAlive() {
+  const absl::Status progress = jobs->CheckProgress();
+  if (alive.exchange(progress.ok()) != progress.ok()) {
+    if (progress.ok()) {
+      logger.Log(LogLevel::kInfo, "the job makes progress again");
+    } else {
+      activity.OnProblem(progress);
+    }
+  }
+  return progress;
+}
+
+void Server::Parts::OpenHealth() {
   health_statuses.AskAbout([this](const std::string& service) -> std::optional<bool> {
+    if (service == kLiveness) return CheckAlive().ok();
     const std::optional<std::string_view> model = ModelOfHealthName(service);
     if (!model.has_value()) return std::nullopt;
     const std::optional<wan::v1::ModelState> state = jobs->models().StateOf(*model);
@@ -403,6 +434,9 @@ absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
   health.Start([this](bool serving) {
     for (const char* const name : kServiceNames) health_statuses.Set(name, serving);
   });
+}
+
+absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
   if (absl::Status status = StartPort(*port, facts, /*admin=*/false); !status.ok()) return status;
   if (admin_port == nullptr) return absl::OkStatus();
   return StartPort(*admin_port, facts, /*admin=*/true);
@@ -457,6 +491,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
   if (absl::Status status = started.TakePorts(); !status.ok()) return status;
   if (absl::Status status = started.TakeHttpPort(); !status.ok()) return status;
+  // Health is known before the first caller can ask.
+  started.OpenHealth();
   if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
   if (absl::Status status = started.ListenForCalls(FactsOf(clock, std::move(libraries)));
       !status.ok()) {
@@ -482,6 +518,8 @@ std::optional<HostPort> Server::http_address() const {
   return parts_->http->address();
 }
 HostPort Server::metrics_address() const { return parts_->metrics_server->address(); }
+
+absl::Status Server::CheckAlive() { return parts_->CheckAlive(); }
 
 void Server::Stop() {
   std::call_once(parts_->stopped, [this] {

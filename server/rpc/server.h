@@ -47,6 +47,10 @@ class Server {
   std::optional<HostPort> http_address() const;
   HostPort metrics_address() const;
 
+  // Returns OK unless the running job makes no progress (server/jobs/progress_watch.h), which only
+  // a restart ends. The log is told of every change.
+  absl::Status CheckAlive();
+
   // Health says NOT_SERVING, new jobs are refused, the running one ends as the config's
   // shutdown_mode says, watchers are told, connections are closed. Idempotent; later callers wait
   // for the first.

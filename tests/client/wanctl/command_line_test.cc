@@ -274,7 +274,8 @@ TEST(CommandLineTest, DrainMayGiveTheRunningJobNoTime) {
 }
 
 TEST(CommandLineTest, Health) {
-  Parsed<HealthCommand>({"health"});
+  EXPECT_EQ(Parsed<HealthCommand>({"health"}).service, "");
+  EXPECT_EQ(Parsed<HealthCommand>({"health", "--service", "liveness"}).service, "liveness");
   EXPECT_EQ(ParsedGlobal({"health"}).timeout, absl::Seconds(5)) << "a check must end";
   EXPECT_EQ(ParsedGlobal({"health", "--timeout", "1"}).timeout, absl::Seconds(1));
 }

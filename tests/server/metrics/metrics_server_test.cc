@@ -5,6 +5,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <atomic>
 #include <list>
 
 #include "tests/support/http_get.h"
@@ -42,6 +43,31 @@ TEST(MetricsServerTest, PortZeroTakesAFreePortAndServesTheText) {
   ASSERT_TRUE(text.ok()) << text.status() << "\n" << answer->body;
   EXPECT_EQ(text->Value("wan_answer"), 42);
   EXPECT_EQ(support::HttpGet("127.0.0.1", (*server)->address().port, "/other")->status, 404);
+}
+
+TEST(MetricsServerTest, ProbesAreAnsweredWithTheReason) {
+  std::atomic<bool> stuck = false;
+  const auto server = MetricsServer::Start(
+      {"127.0.0.1", 0}, std::make_shared<OneGauge>(), {}, nullptr,
+      {[&] { return stuck ? absl::DeadlineExceededError("no progress") : absl::OkStatus(); },
+       [] { return absl::UnavailableError("no model is ready"); }});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->address().port;
+  const auto alive = support::HttpGet("127.0.0.1", port, "/livez");
+  ASSERT_TRUE(alive.ok()) << alive.status();
+  EXPECT_EQ(alive->status, 200);
+  EXPECT_EQ(alive->body, "ok\n");
+  stuck = true;
+  EXPECT_EQ(support::HttpGet("127.0.0.1", port, "/livez")->status, 503);
+  const auto ready = support::HttpGet("127.0.0.1", port, "/readyz?verbose");
+  EXPECT_EQ(ready->status, 503);
+  EXPECT_EQ(ready->body, "no model is ready\n");
+}
+
+TEST(MetricsServerTest, WithoutHealthThereAreNoProbes) {
+  const auto server = MetricsServer::Start({"127.0.0.1", 0}, std::make_shared<OneGauge>());
+  ASSERT_TRUE(server.ok());
+  EXPECT_EQ(support::HttpGet("127.0.0.1", (*server)->address().port, "/livez")->status, 404);
 }
 
 TEST(MetricsServerTest, AnAddressThatCannotBeHadIsAnErrorThatNamesIt) {

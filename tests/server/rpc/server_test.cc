@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "server/jobs/progress_watch.h"
 #include "tests/server/rpc/reflection.h"
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/http_get.h"
@@ -53,6 +54,32 @@ TEST_F(WholeServerTest, HealthFollowsTheModels) {
   for (const char* const service : kServices) EXPECT_FALSE(IsServing(service)) << service;
   engine_.Release(kLoading);
   for (const char* const service : kServices) AwaitHealth(true, service);
+}
+
+TEST_F(WholeServerTest, AJobWithoutProgressEndsTheLiveness) {
+  StartServing();
+  engine_.TakeTime("Step_Inference", absl::Seconds(2));
+  AwaitEnd(MustCreate().name());  // from now on a step can be estimated
+  engine_.TakeTime("Step_Inference", absl::ZeroDuration());
+  engine_.Hold("Step_1_Inference");
+  const std::string job = MustCreate().name();
+  engine_.AwaitHeld("Step_1_Inference");
+  const auto livez = [this] {
+    const auto answer = support::HttpGet("127.0.0.1", server_->metrics_address().port, "/livez");
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? answer->status : 0;
+  };
+  EXPECT_TRUE(IsServing("liveness"));
+  EXPECT_EQ(livez(), 200);
+  clock_.Advance(ProgressWatch::kLeast + absl::Seconds(1));
+  EXPECT_FALSE(IsServing("liveness"));
+  EXPECT_EQ(livez(), 503);
+  EXPECT_TRUE(IsServing()) << "readiness is another question";
+  EXPECT_THAT(Log(), HasSubstr("Step_1_Inference of " + job + " makes no progress"));
+  engine_.Release("Step_1_Inference");
+  AwaitEnd(job);
+  EXPECT_TRUE(IsServing("liveness"));
+  EXPECT_EQ(support::HttpGet("127.0.0.1", server_->metrics_address().port, "/readyz")->status, 200);
 }
 
 TEST_F(WholeServerTest, AnUnknownServiceHasNoHealth) {

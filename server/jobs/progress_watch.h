@@ -1,0 +1,79 @@
+// Notices a running job that makes no progress: the server's liveness.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "engine/api/generation.h"
+#include "engine/api/recorder.h"
+#include "server/jobs/time_estimator.h"
+
+namespace wan::server {
+
+// Knows the stages that run now and how long each may take. A stage is stuck once it has taken
+// both longer than kLeast and more than kTimes as long as its estimate. Stages that cannot be
+// estimated are never stuck: a load from a slow disk, or the first step of a model that this
+// process has not seen, may take hours and still be sound. Thread-safe.
+class ProgressWatch {
+ public:
+  static constexpr absl::Duration kLeast = absl::Minutes(15);
+  static constexpr double kTimes = 10;
+
+  // `clock` must outlive the watch.
+  explicit ProgressWatch(Clock& clock) : clock_(clock) {}
+
+  // A stage of `job` ("jobs/ID") begins, which should take `expected`.
+  void Begin(const std::string& job, const Stage& stage, absl::Duration expected);
+  // The stage has ended. Does nothing for a stage that did not begin.
+  void End(const std::string& job, const Stage& stage);
+  // The attempt has ended, and with it all of its stages.
+  void EndJob(const std::string& job);
+
+  // Returns OK, or DEADLINE_EXCEEDED with a message that names job, stage and both durations.
+  absl::Status Check() const;
+
+ private:
+  struct Running {
+    std::string job;
+    Stage stage;
+    int64_t begin_nanos;
+    absl::Duration expected;
+  };
+
+  Clock& clock_;
+  mutable absl::Mutex mutex_;
+  std::vector<Running> running_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Tells a watch of the stages of one attempt. Not thread-safe; a Recorder calls its sinks one at a
+// time.
+class ProgressSink final : public TelemetrySink {
+ public:
+  // `watch` and `estimator` must outlive the sink.
+  ProgressSink(std::string job, std::string model, const TimeEstimator& estimator,
+               ProgressWatch& watch);
+  // The attempt has ended.
+  ~ProgressSink() override;
+
+  // Sets the attempt's stages. Stages that begin before this call, or whose operations the plan
+  // does not count, are not watched.
+  void SetPlan(std::vector<StagePlan> stages) { stages_ = std::move(stages); }
+
+  void OnSpanStart(const SpanStart& start) override;
+  void OnSpanEnd(const SpanRecord& record) override;
+
+ private:
+  const std::string job_;
+  const std::string model_;
+  const TimeEstimator& estimator_;
+  ProgressWatch& watch_;
+  std::vector<StagePlan> stages_;
+};
+
+}  // namespace wan::server

@@ -26,6 +26,7 @@
 #include "server/config/idle_threads.h"
 #include "server/config/large_blocks.h"
 #include "server/config/repair_command.h"
+#include "server/config/service_manager.h"
 #include "server/config/token_command.h"
 #include "server/config/yaml_config.h"
 #include "server/logging/logger.h"
@@ -58,6 +59,21 @@ int AwaitSignal(const sigset_t& signals) {
   int signal = 0;
   sigwait(&signals, &signal);
   return signal;
+}
+
+// The same; meanwhile tells the service manager's watchdog, if there is one, that the server is
+// alive, for as long as it is.
+int AwaitSignalAlive(const sigset_t& signals, Server& server) {
+  const std::optional<std::chrono::microseconds> interval = WatchdogInterval();
+  if (!interval.has_value()) return AwaitSignal(signals);
+  timespec wait{};
+  wait.tv_sec = static_cast<time_t>(interval->count() / 1'000'000);
+  wait.tv_nsec = static_cast<long>(interval->count() % 1'000'000 * 1'000);
+  for (;;) {
+    if (server.CheckAlive().ok()) TellAlive();
+    const int signal = sigtimedwait(&signals, nullptr, &wait);
+    if (signal > 0) return signal;
+  }
 }
 
 // Ends a process whose device is lost, after `grace` or a signal to stop. Objects on the device are
@@ -127,8 +143,10 @@ int Serve(const ServerConfig& config) {
               {"device", config.device},
               {"dtype", config.dtype}});
   PrintListening(**server);
+  TellReady("gRPC on " + ToString((*server)->grpc_address()));
 
-  const int signal = AwaitSignal(stop_signals);
+  const int signal = AwaitSignalAlive(stop_signals, **server);
+  TellStopping();
   if (device_lost) {
     EndWithoutDevice(stop_signals, config.device_lost_grace_seconds, **server, logger);
   }

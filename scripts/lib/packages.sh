@@ -5,7 +5,7 @@ BUILD_PACKAGES=(
   build-essential ca-certificates ccache cmake mold ninja-build pkg-config python3 python3-pip unzip
   grpc-proto libabsl-dev libc-ares-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libre2-dev
   libssl-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev
-  libboost-dev libcli11-dev libcpp-httplib-dev libcurl4-openssl-dev libicu-dev libsqlite3-dev libsqlitecpp-dev libyaml-cpp-dev
+  libboost-dev libcli11-dev libcpp-httplib-dev libcurl4-openssl-dev libicu-dev libsqlite3-dev libsqlitecpp-dev libsystemd-dev libyaml-cpp-dev
   nlohmann-json3-dev prometheus-cpp-dev
   libavcodec-dev libavformat-dev libavutil-dev libjpeg-dev libpng-dev
   libswscale-dev
@@ -17,10 +17,16 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(curl ffmpeg fish mypy python3-grpcio python3-protobuf python3-setuptools python3-wheel zsh)
 
 # What scripts/check uses besides. One version everywhere: two versions format differently.
-CHECK_PACKAGES=(clang-format-14 clang-tidy-14 shellcheck)
+CHECK_PACKAGES=(clang-format-14 clang-tidy-14 python3-jsonschema python3-yaml shellcheck yamllint)
 
 # What scripts/prove uses besides.
 PROVE_PACKAGES=(libfaketime python3 python3-grpcio python3-protobuf)
+
+# What scripts/package uses besides.
+PACKAGE_PACKAGES=(dpkg-dev file zstd)
+
+# What scripts/check_image uses besides.
+IMAGE_PACKAGES=(buildah mmdebstrap)
 
 # install_packages NAME...: installs those that are missing; asks for root only then.
 install_packages() {

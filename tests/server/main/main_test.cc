@@ -4,6 +4,9 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -99,6 +102,50 @@ TEST_F(MainTest, IdleThreadsSleepUnlessTheOperatorSaysOtherwise) {
   const auto server = start();
   EXPECT_EQ(VariableOf(*server, "OMP_WAIT_POLICY"), "unset");
   EXPECT_EQ(VariableOf(*server, "GOMP_SPINCOUNT"), "1000");
+}
+
+// The socket of a service manager.
+class Notifications {
+ public:
+  explicit Notifications(const std::string& path) : fd_(socket(AF_UNIX, SOCK_DGRAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  }
+  ~Notifications() { close(fd_); }
+
+  // Waits for the next message.
+  std::string Next() {
+    char text[512];
+    const ssize_t size = recv(fd_, text, sizeof(text), 0);
+    return size < 0 ? "" : std::string(text, static_cast<size_t>(size));
+  }
+
+ private:
+  const int fd_;
+};
+
+TEST_F(MainTest, TellsTheServiceManagerThatItIsReadyAndStops) {
+  Notifications notifications(folder_.File("n"));
+  const Variable socket("NOTIFY_SOCKET", folder_.File("n").c_str());
+  Process server(Command({"--model", "m=synthetic:ti2v-5b"}), folder_.File("log"));
+  const std::string address = AddressOf(server.ReadLine());
+  EXPECT_EQ(notifications.Next(), "READY=1\nSTATUS=gRPC on " + address);
+  server.Signal(SIGTERM);
+  EXPECT_EQ(notifications.Next(), "STOPPING=1");
+  EXPECT_EQ(server.Wait(), 0) << Log();
+}
+
+TEST_F(MainTest, TellsTheWatchdogThatItIsAlive) {
+  Notifications notifications(folder_.File("n"));
+  const Variable socket("NOTIFY_SOCKET", folder_.File("n").c_str());
+  const Variable watchdog("WATCHDOG_USEC", "30000");
+  Process server(Command({"--model", "m=synthetic:ti2v-5b"}), folder_.File("log"));
+  EXPECT_THAT(notifications.Next(), StartsWith("READY=1"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(notifications.Next(), "WATCHDOG=1");
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << Log();
 }
 
 TEST_F(MainTest, OneLineOnStdoutAndExitZeroAtEitherSignal) {

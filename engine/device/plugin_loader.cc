@@ -23,9 +23,10 @@ std::vector<std::string> Candidates() {
   std::vector<std::string> candidates;
   // Tests lie one folder deeper than the programs.
   for (std::filesystem::path folder = program.parent_path();
-       !error && candidates.size() < 4 && folder.has_relative_path();
+       !error && candidates.size() < 8 && folder.has_relative_path();
        folder = folder.parent_path()) {
-    candidates.push_back(folder / "lib" / kLibrary);
+    candidates.push_back(folder / "lib" / kLibrary);               // a build
+    candidates.push_back(folder / "lib" / "wanserve" / kLibrary);  // an installation
   }
   candidates.push_back(kLibrary);
   return candidates;

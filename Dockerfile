@@ -19,7 +19,7 @@ WORKDIR ${SOURCE}
 # What changes seldom comes first: a change of a source does not fetch LibTorch again.
 COPY scripts/ scripts/
 RUN scripts/setup --build-only
-COPY CMakeLists.txt README.md ./
+COPY CMakeLists.txt README.md LICENSE NOTICE ./
 COPY cmake/ cmake/
 COPY deploy/ deploy/
 COPY proto/ proto/

@@ -55,7 +55,8 @@ class StageMeterTest : public ::testing::Test {
 // The wait in the queue is no part of the attempt, the encoder works beside the decoder, and LoRAs
 // are merged within the loading: what was counted twice adds up to the whole now.
 TEST_F(StageMeterTest, TheStagesAddUpToTheWhole) {
-  recorder_.RecordPast(StageKind::kQueueWait, clock_.Now() - absl::Seconds(1000));
+  recorder_.RecordPast(StageKind::kQueueWait, clock_.Now() - absl::Seconds(1000),
+                       absl::Seconds(1000));
   Span total = recorder_.StartSpan(StageKind::kTotalExecution);
   Pass(1);
   Span loading = recorder_.StartSpan({StageKind::kStepLoading, 0}, Step(0));

@@ -57,6 +57,8 @@ class Connection {
   ~Connection();
 
   const std::string& server() const { return options_.server; }
+  // For a second connection to another server of the same user.
+  const ConnectionOptions& options() const { return options_; }
 
   // Makes one call, for the clients on top of this class: prepares its context, cancels it when
   // `stop` is requested, and turns its outcome into a status. `call` runs in the caller's thread,

@@ -79,6 +79,7 @@ class Parser {
     app_.get_formatter()->column_width(34);
     RegisterRequestCommands(registry_);
     RegisterJobCommands(registry_);
+    RegisterReportCommands(registry_);
     RegisterServerCommands(registry_);
     AddCompletion();
     AddHelp();

@@ -132,8 +132,10 @@ void AddPreviewDir(CLI::App& app, std::string& folder);
 
 // request_flags.cc: generate, submit, quote.
 void RegisterRequestCommands(CommandRegistry& registry);
-// job_flags.cc: watch, get, list, cancel, delete, download, report, receipt, replay.
+// job_flags.cc: watch, get, list, cancel, delete, download, receipt, replay.
 void RegisterJobCommands(CommandRegistry& registry);
+// report_flags.cc: report, bench.
+void RegisterReportCommands(CommandRegistry& registry);
 // server_flags.cc: models, devices, info, top, health, usage, drain.
 void RegisterServerCommands(CommandRegistry& registry);
 

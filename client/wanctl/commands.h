@@ -20,8 +20,11 @@ ExitCode Run(Session& session, const ListCommand& command);
 ExitCode Run(Session& session, const CancelCommand& command);
 ExitCode Run(Session& session, const DeleteCommand& command);
 ExitCode Run(Session& session, const DownloadCommand& command);
-ExitCode Run(Session& session, const ReportCommand& command);
 ExitCode Run(Session& session, const ReceiptCommand& command);
+
+// report_command.cc, bench_command.cc
+ExitCode Run(Session& session, const ReportCommand& command);
+ExitCode Run(Session& session, const BenchCommand& command);
 
 // server_commands.cc
 ExitCode Run(Session& session, const ListModelsCommand& command);

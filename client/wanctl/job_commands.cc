@@ -104,14 +104,6 @@ ExitCode Run(Session& session, const DownloadCommand& command) {
   return FetchOutputs(session, display, job->name(), job->artifacts(), outputs, kExitRejected);
 }
 
-ExitCode Run(Session& session, const ReportCommand& command) {
-  const absl::StatusOr<wan::v1::JobReport> report =
-      session.Videos().GetReport(command.job, session.stop());
-  if (!report.ok()) return session.Fail(report.status());
-  session.Show(*report, ReportTable(*report));
-  return kExitDone;
-}
-
 ExitCode Run(Session& session, const ReceiptCommand& command) {
   const absl::StatusOr<wan::v1::Receipt> receipt =
       session.Videos().GetReceipt(command.job, session.stop());

@@ -66,8 +66,6 @@ void RegisterJobCommands(CommandRegistry& registry) {
              "File to write, .mp4, .mkv or .safetensors (default: all of the job's files, named "
              "after the prompt and the job); repeatable");
 
-  AddJobCommand<ReportCommand>(
-      registry, {"report", "Show where a job's time and memory went, stage by stage"});
   AddJobCommand<ReceiptCommand>(
       registry,
       {"receipt", "Show what a job's video was made from: request, server, files and digests"});

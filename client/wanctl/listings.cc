@@ -253,34 +253,6 @@ std::string ReceiptText(const wan::v1::Receipt& receipt) {
   return lines.Take();
 }
 
-std::string ReportTable(const wan::v1::JobReport& report) {
-  std::vector<std::vector<std::string>> rows;
-  rows.reserve(report.stages_size());
-  for (const wan::v1::StageReport& stage : report.stages()) {
-    rows.push_back(
-        {Printable(stage.stage()), Figure(true, stage.seconds(), 3),
-         Gibibytes(stage.has_gpu_memory_peak_bytes(), stage.gpu_memory_peak_bytes()),
-         Figure(stage.has_cpu_percent(), stage.cpu_percent(), 1),
-         Figure(stage.has_process_cpu_percent(), stage.process_cpu_percent(), 1),
-         Gibibytes(stage.has_system_memory_used_bytes(), stage.system_memory_used_bytes()),
-         Figure(stage.has_sm_activity_percent(), stage.sm_activity_percent(), 1),
-         Figure(stage.has_load(), stage.load(), 0)});
-  }
-  // Total_Execution starts first, but a sum stands below its parts.
-  std::stable_partition(rows.begin(), rows.end(), [](const std::vector<std::string>& row) {
-    return row[0] != "Total_Execution";
-  });
-  return FormatTable({{"Stage"},
-                      {"Time (s)", Align::kRight},
-                      {"GPU Mem (GiB)", Align::kRight},
-                      {"CPU %", Align::kRight},
-                      {"Own CPU %", Align::kRight},
-                      {"Sys Mem (GiB)", Align::kRight},
-                      {"SM %", Align::kRight},
-                      {"Load", Align::kRight}},
-                     rows);
-}
-
 std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) {
   std::vector<std::vector<std::string>> rows;
   std::string errors;

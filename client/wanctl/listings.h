@@ -25,10 +25,6 @@ std::string JobText(const wan::v1::Job& job);
 // the model, and the artifacts.
 std::string ReceiptText(const wan::v1::Receipt& receipt);
 
-// One line for each stage, with the benchmark's columns, and the total last. A value that was not
-// measured is '-'.
-std::string ReportTable(const wan::v1::JobReport& report);
-
 // One line for each model, then the error of each model that failed.
 std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours = false);
 

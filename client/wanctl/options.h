@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/reports/report.h"
 #include "client/wanctl/values.h"
 #include "wan/v1/administration.pb.h"
 #include "wan/v1/generation.pb.h"
@@ -82,8 +85,45 @@ struct DownloadCommand {
   // Empty: every artifact, in files that are named after the prompt and the job.
   std::vector<OutputFile> outputs;
 };
+// What becomes of measured jobs.
+struct ReportFlags {
+  // Unset: as the ending of `output` says, otherwise tables.
+  std::optional<ReportFormat> format;
+  // The file to write; empty: stdout.
+  std::string output;
+  // What `wan_bench ceilings` wrote; empty: none.
+  std::string ceilings;
+  // Empty: all four.
+  std::set<reports::ReportPart> parts;
+};
 struct ReportCommand {
-  std::string job;
+  // In the order of the tables' rows.
+  std::vector<std::string> jobs;
+  // Files of `bench`, or of this command's JSON, whose runs are reported besides.
+  std::vector<std::string> from;
+  ReportFlags flags;
+};
+// The settings with which `bench` runs a case.
+enum class BenchMode { kOptimized, kOriginal, kBoth };
+struct BenchCommand {
+  // "demo", "seeds", or a YAML file.
+  std::string cases;
+  // The folder for the reports.
+  std::string output;
+  BenchMode mode = BenchMode::kOptimized;
+  int32_t num_runs = 1;
+  // Runs of each case and setting that are not reported.
+  int32_t warm_up = 0;
+  // Names of the cases to run; empty: all.
+  std::vector<std::string> only;
+  // Replaces the cases' own model.
+  std::string model;
+  // Where `original` runs; empty: on the same server.
+  std::string original_server;
+  // Names of options, and servers whose settings differ by them.
+  std::vector<std::pair<std::string, std::string>> compare;
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::string ceilings;
 };
 struct ReceiptCommand {
   std::string job;
@@ -126,7 +166,7 @@ struct DrainCommand {
 using Command =
     std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
                  ListCommand, CancelCommand, DeleteCommand, DownloadCommand, ReportCommand,
-                 ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
+                 BenchCommand, ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
                  UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, TopCommand,
                  HealthCommand, UsageCommand, DrainCommand>;
 

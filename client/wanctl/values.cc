@@ -240,6 +240,23 @@ absl::StatusOr<std::string> ParseServer(std::string_view text) {
   return std::string(text);
 }
 
+absl::StatusOr<ReportFormat> ParseReportFormat(std::string_view text) {
+  static constexpr Choice<ReportFormat> kChoices[] = {{"table", ReportFormat::kTable},
+                                                      {"text", ReportFormat::kText},
+                                                      {"markdown", ReportFormat::kMarkdown},
+                                                      {"json", ReportFormat::kJson},
+                                                      {"html", ReportFormat::kHtml}};
+  return Choose<ReportFormat>(text, kChoices);
+}
+
+absl::StatusOr<std::pair<std::string, std::string>> ParseNamedServer(std::string_view text) {
+  absl::StatusOr<std::pair<std::string, std::string>> named = ParseLabel(text);
+  if (!named.ok()) return Expected("NAME=HOST:PORT", text);
+  absl::StatusOr<std::string> server = ParseServer(named->second);
+  if (!server.ok()) return Expected("NAME=HOST:PORT", text);
+  return std::pair(named->first, *std::move(server));
+}
+
 absl::StatusOr<bool> ParseJsonOrTable(std::string_view text) {
   return Choose<bool>(text, kFormats);
 }

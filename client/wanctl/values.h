@@ -62,8 +62,13 @@ absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
 // "jobs/ID" or "ID"; returns "jobs/ID".
 absl::StatusOr<std::string> ParseJobName(std::string_view text);
+// "NAME=HOST:PORT"; the name and the server.
+absl::StatusOr<std::pair<std::string, std::string>> ParseNamedServer(std::string_view text);
 // "HOST:PORT", "[IPV6]:PORT".
 absl::StatusOr<std::string> ParseServer(std::string_view text);
+enum class ReportFormat { kTable, kText, kMarkdown, kJson, kHtml };
+// "table", "text", "markdown", "json", "html".
+absl::StatusOr<ReportFormat> ParseReportFormat(std::string_view text);
 // "json" is true, "table" is false.
 absl::StatusOr<bool> ParseJsonOrTable(std::string_view text);
 // Any text but the empty one.

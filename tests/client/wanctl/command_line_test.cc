@@ -194,7 +194,22 @@ TEST(CommandLineTest, JobCommands) {
       Parsed<ListCommand>({"list", "--filter", "model = m", "--order-by", "priority desc"});
   EXPECT_EQ(filtered.filter, "model = m");
   EXPECT_EQ(filtered.order_by, "priority desc");
-  EXPECT_EQ(Parsed<ReportCommand>({"report", "a1"}).job, "jobs/a1");
+  const auto report = Parsed<ReportCommand>(
+      {"report", "a1", "jobs/b2", "--format", "html", "--part", "options", "--output", "r.md"});
+  EXPECT_EQ(report.jobs, (std::vector<std::string>{"jobs/a1", "jobs/b2"}));
+  EXPECT_EQ(report.flags.format, ReportFormat::kHtml);
+  EXPECT_EQ(report.flags.parts, std::set<reports::ReportPart>{reports::ReportPart::kOptions});
+  EXPECT_EQ(report.flags.output, "r.md");
+  EXPECT_TRUE(Parsed<ReportCommand>({"report", "--from", "a.json"}).jobs.empty());
+  const auto bench = Parsed<BenchCommand>({"bench", "demo", "--output", "d", "--mode", "both",
+                                           "--num-runs", "3", "--warm-up", "1", "--compare",
+                                           "T5 on the CPU=h:1", "--label", "a=b"});
+  EXPECT_EQ(bench.cases, "demo");
+  EXPECT_EQ(bench.mode, BenchMode::kBoth);
+  EXPECT_EQ(bench.num_runs, 3);
+  EXPECT_EQ(bench.warm_up, 1);
+  EXPECT_EQ(bench.compare,
+            (std::vector<std::pair<std::string, std::string>>{{"T5 on the CPU", "h:1"}}));
   EXPECT_EQ(Parsed<ReceiptCommand>({"receipt", "a1"}).job, "jobs/a1");
   const auto replay = Parsed<ReplayCommand>({"replay", "a1", "--image", "cat.png"});
   EXPECT_EQ(replay.job, "jobs/a1");

@@ -17,31 +17,6 @@ Message FromText(const std::string& text) {
   return message;
 }
 
-TEST(ListingsTest, ReportTable) {
-  const auto report = FromText<wan::v1::JobReport>(R"(
-      job: "jobs/a1"
-      stages { stage: "Total_Execution" seconds: 142.2567 }
-      stages { stage: "Model_Initialization" seconds: 43.78 gpu_memory_peak_bytes: 2823961477
-               cpu_percent: 7 process_cpu_percent: 6.25 system_memory_used_bytes: 121397251440 sm_activity_percent: 0.1
-               load: 4.378 }
-      stages { stage: "TI2V_Preprocess" seconds: 0.0004 cpu_percent: 0 }
-      stages { stage: "Step_0_Inference" seconds: 7.1 gpu_memory_peak_bytes: 33414845768
-               gpu_memory_used_bytes: 1 sm_activity_percent: 100 load: 710 }
-)");
-  EXPECT_EQ(
-      ReportTable(report),
-      "Stage                 Time (s)  GPU Mem (GiB)  CPU %  Own CPU %  Sys Mem (GiB)   SM %  "
-      "Load\n"
-      "Model_Initialization    43.780           2.63    7.0        6.2         113.06    0.1  "
-      "   4\n"
-      "TI2V_Preprocess          0.000              -    0.0          -              -      -  "
-      "   -\n"
-      "Step_0_Inference         7.100          31.12      -          -              -  100.0  "
-      " 710\n"
-      "Total_Execution        142.257              -      -          -              -      -  "
-      "   -\n");
-}
-
 TEST(ListingsTest, JobTable) {
   const auto response = FromText<wan::v1::ListJobsResponse>(R"(
       jobs { name: "jobs/a1" state: JOB_STATE_RUNNING create_time { seconds: 1767225600 }

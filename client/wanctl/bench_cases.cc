@@ -1,0 +1,188 @@
+#include "client/wanctl/bench_cases.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "client/wanctl/values.h"
+
+namespace wan::client {
+namespace {
+
+constexpr int64_t kSeed = 42;
+
+using Request = wan::v1::GenerationRequest;
+// Keeps a value, or says what it should have been.
+using Setter = std::function<absl::Status(const std::string&, Request&)>;
+
+template <typename T, typename Store>
+Setter Set(absl::StatusOr<T> (*parse)(std::string_view), Store store) {
+  return [parse, store](const std::string& text, Request& request) {
+    absl::StatusOr<T> value = parse(text);
+    if (!value.ok()) return value.status();
+    store(*std::move(value), request);
+    return absl::OkStatus();
+  };
+}
+
+const std::map<std::string, Setter>& Setters() {
+  static const auto* const setters = new std::map<std::string, Setter>{
+      {"model",
+       Set<std::string>(ParseNotEmpty, [](std::string value, Request& r) { r.set_model(value); })},
+      {"prompt",
+       Set<std::string>(ParseNotEmpty, [](std::string value, Request& r) { r.set_prompt(value); })},
+      {"negative_prompt",
+       Set<std::string>(ParseText,
+                        [](std::string value, Request& r) { r.set_negative_prompt(value); })},
+      {"size", Set<wan::v1::Shape>(ParseSize,
+                                   [](const wan::v1::Shape& value, Request& r) {
+                                     r.set_width(value.width());
+                                     r.set_height(value.height());
+                                   })},
+      {"frames",
+       Set<int32_t>(ParseInt32, [](int32_t value, Request& r) { r.set_num_frames(value); })},
+      {"fps", Set<int32_t>(ParseInt32, [](int32_t value, Request& r) { r.set_fps(value); })},
+      {"steps", Set<int32_t>(ParseInt32, [](int32_t value, Request& r) { r.set_steps(value); })},
+      {"guidance", Set<std::vector<double>>(ParseGuidance,
+                                            [](const std::vector<double>& values, Request& r) {
+                                              r.mutable_guidance_scale()->Assign(values.begin(),
+                                                                                 values.end());
+                                            })},
+      {"shift", Set<double>(ParseNumber, [](double value, Request& r) { r.set_shift(value); })},
+      {"solver", Set<wan::v1::Solver>(
+                     ParseSolver, [](wan::v1::Solver value, Request& r) { r.set_solver(value); })},
+      {"vae_precision", Set<wan::v1::VaePrecision>(ParseVaePrecision,
+                                                   [](wan::v1::VaePrecision value, Request& r) {
+                                                     r.set_vae_precision(value);
+                                                   })},
+      {"seed", Set<int64_t>(ParseInt64, [](int64_t value, Request& r) { r.set_seed(value); })}};
+  return *setters;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& source) : source_(source) {}
+
+  absl::StatusOr<std::vector<BenchCase>> Read(const YAML::Node& root) {
+    if (!root.IsMap()) return Wrong("", "must have a list 'cases'");
+    for (const auto& entry : root) {
+      const std::string key = entry.first.as<std::string>();
+      if (key != "cases" && key != "defaults") {
+        return Wrong("",
+                     absl::StrCat("has the key '", key, "'; it may have 'defaults' and 'cases'"));
+      }
+    }
+    if (!root["cases"] || !root["cases"].IsSequence() || root["cases"].size() == 0) {
+      return Wrong("", "must have a list 'cases' with at least one case");
+    }
+    BenchCase defaults;
+    defaults.request.set_seed(kSeed);
+    if (root["defaults"]) {
+      if (!root["defaults"].IsMap()) return Wrong("defaults", "must be a map of keys and values");
+      for (const auto& entry : root["defaults"]) {
+        const absl::Status status =
+            Apply("defaults", entry.first.as<std::string>(), entry.second, defaults.request);
+        if (!status.ok()) return status;
+      }
+    }
+    std::vector<BenchCase> cases;
+    std::set<std::string> names;
+    for (const YAML::Node& node : root["cases"]) {
+      absl::StatusOr<BenchCase> read = ReadCase(node, defaults, cases.size() + 1);
+      if (!read.ok()) return read.status();
+      if (!names.insert(read->name).second) {
+        return Wrong(read->name, "is there twice; every case needs a name of its own");
+      }
+      cases.push_back(*std::move(read));
+    }
+    return cases;
+  }
+
+ private:
+  absl::StatusOr<BenchCase> ReadCase(const YAML::Node& node, const BenchCase& defaults,
+                                     size_t number) {
+    const std::string place = absl::StrCat("case ", number);
+    if (!node.IsMap()) return Wrong(place, "must be a map of keys and values");
+    BenchCase read = defaults;
+    if (!node["name"] || !node["name"].IsScalar() || node["name"].as<std::string>().empty()) {
+      return Wrong(place, "has no name");
+    }
+    read.name = node["name"].as<std::string>();
+    for (const auto& entry : node) {
+      const std::string key = entry.first.as<std::string>();
+      if (key == "name" || key == "original" || key == "options") continue;
+      if (key == "image") {
+        read.image_path = entry.second.as<std::string>();
+        continue;
+      }
+      const absl::Status status = Apply(read.name, key, entry.second, read.request);
+      if (!status.ok()) return status;
+    }
+    if (read.request.prompt().empty()) return Wrong(read.name, "has no prompt");
+    if (read.request.model().empty()) return Wrong(read.name, "has no model");
+    read.original = read.request;
+    if (node["original"]) {
+      const absl::Status status = ApplyAll(read.name, node["original"], read.original);
+      if (!status.ok()) return status;
+    }
+    if (node["options"] && !node["options"].IsMap()) {
+      return Wrong(read.name, "must have a map as 'options': names, and what each one changes");
+    }
+    for (const auto& entry : node["options"]) {
+      BenchVariant option{entry.first.as<std::string>(), read.request};
+      const absl::Status status = ApplyAll(read.name, entry.second, option.request);
+      if (!status.ok()) return status;
+      read.options.push_back(std::move(option));
+    }
+    return read;
+  }
+
+  absl::Status ApplyAll(const std::string& name, const YAML::Node& node, Request& request) {
+    if (!node.IsMap())
+      return Wrong(name, "must have a map of keys and values in 'original' and in each option");
+    for (const auto& entry : node) {
+      const absl::Status status = Apply(name, entry.first.as<std::string>(), entry.second, request);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Apply(const std::string& name, const std::string& key, const YAML::Node& value,
+                     Request& request) {
+    const auto found = Setters().find(key);
+    if (found == Setters().end()) {
+      std::string keys;
+      for (const auto& [known, setter] : Setters())
+        absl::StrAppend(&keys, keys.empty() ? "" : ", ", known);
+      return Wrong(name, absl::StrCat("has the key '", key,
+                                      "'; the keys are name, image, original, options, ", keys));
+    }
+    if (!value.IsScalar()) return Wrong(name, absl::StrCat(key, " must be a single value"));
+    const absl::Status status = found->second(value.as<std::string>(), request);
+    if (status.ok()) return status;
+    return Wrong(name, absl::StrCat(key, " ", std::string(status.message())));
+  }
+
+  absl::Status Wrong(const std::string& place, const std::string& what) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source_, ": ", place.empty() ? "" : absl::StrCat(place, ": "), what));
+  }
+
+  const std::string& source_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
+                                                       const std::string& source) {
+  try {
+    return Reader(source).Read(YAML::Load(yaml));
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(source, " is no YAML of cases: ", error.what()));
+  }
+}
+
+}  // namespace wan::client

@@ -1,0 +1,51 @@
+// The cases of `wanctl bench`: requests with names, read from YAML.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::client {
+
+// A request under a name, besides the case's own: upstream's settings, or one option changed.
+struct BenchVariant {
+  std::string name;
+  wan::v1::GenerationRequest request;
+};
+
+struct BenchCase {
+  std::string name;
+  wan::v1::GenerationRequest request;
+  // The file of the first frame; empty: none.
+  std::string image_path;
+  // What `--mode original` and `both` run; the same request if the case has no `original`.
+  wan::v1::GenerationRequest original;
+  // Each entry of `options`.
+  std::vector<BenchVariant> options;
+};
+
+// Reads
+//
+//   defaults: {model: ti2v-5b, seed: 42}           # for every case; optional
+//   cases:
+//     - name: preview
+//       prompt: A red cat runs on the beach.
+//       size: 1280x704
+//       frames: 121
+//       original: {vae_precision: fp32}             # optional
+//       options: {"VAE in TF32": {vae_precision: tf32}}  # optional
+//
+// The other keys are those of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
+// solver, vae_precision and seed. A case without a seed has 42, so that its runs can be
+// compared. INVALID_ARGUMENT names the case, the key and the value, and says what would be right.
+// `source` is what the message calls the text.
+absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
+                                                       const std::string& source);
+
+// bench_defaults.cc: the YAML of "demo" and "seeds"; null for another name.
+const char* DefaultBenchCases(const std::string& name);
+
+}  // namespace wan::client

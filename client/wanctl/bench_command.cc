@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/error.h"
+#include "client/reports/render.h"
+#include "client/reports/report.h"
+#include "client/reports/sections.h"
+#include "client/wanctl/bench_cases.h"
+#include "client/wanctl/commands.h"
+#include "client/wanctl/latents.h"
+#include "client/wanctl/report_files.h"
+#include "client/wanctl/request.h"
+#include "client/wanctl/text.h"
+
+namespace wan::client {
+namespace {
+
+using wan::v1::GenerationRequest;
+
+absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
+  std::string yaml;
+  if (const char* const known = DefaultBenchCases(command.cases)) {
+    yaml = known;
+  } else {
+    absl::StatusOr<std::string> read = ReadFile(command.cases);
+    if (!read.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("CASES is '", command.cases,
+                       "', which is neither demo nor seeds nor a file that can be read"));
+    }
+    yaml = *std::move(read);
+  }
+  absl::StatusOr<std::vector<BenchCase>> cases = ParseBenchCases(yaml, command.cases);
+  if (!cases.ok() || command.only.empty()) return cases;
+  for (const std::string& name : command.only) {
+    if (std::none_of(cases->begin(), cases->end(),
+                     [&](const BenchCase& one) { return one.name == name; })) {
+      std::vector<std::string> names;
+      for (const BenchCase& one : *cases) names.push_back(one.name);
+      return absl::InvalidArgumentError(
+          absl::StrCat("--only names '", name, "'; the cases are ", absl::StrJoin(names, ", ")));
+    }
+  }
+  std::erase_if(*cases, [&](const BenchCase& one) {
+    return std::find(command.only.begin(), command.only.end(), one.name) == command.only.end();
+  });
+  return cases;
+}
+
+// One request that is run on one server.
+struct Variant {
+  // Empty: the case as it stands.
+  std::string name;
+  GenerationRequest request;
+  const VideoClient* videos = nullptr;
+};
+
+// Runs cases one after the other and keeps what they gave.
+class Bench {
+ public:
+  Bench(Session& session, const BenchCommand& command)
+      : session_(session), command_(command), videos_(session.Videos()) {}
+
+  // Connects to the further servers.
+  void Connect() {
+    if (!command_.original_server.empty()) original_ = Open(command_.original_server);
+    for (const auto& [name, server] : command_.compare) {
+      options_.emplace_back(name, Open(server));
+    }
+  }
+
+  // False if somebody stopped it.
+  bool RunCase(const BenchCase& one) {
+    std::string first_latents;
+    for (const Variant& variant : VariantsOf(one)) {
+      for (int run = 1 - command_.warm_up; run <= command_.num_runs; ++run) {
+        const std::string name = absl::StrCat(
+            one.name, variant.name.empty() ? "" : absl::StrCat(" (", variant.name, ")"),
+            run < 1 ? ", warm-up" : absl::StrCat(", run ", run, " of ", command_.num_runs));
+        const absl::Status status = RunOnce(one, variant, run, name, first_latents);
+        if (session_.stop().stop_requested()) return false;
+        if (!status.ok()) {
+          failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
+          session_.Say(failures_.back());
+          // Its further runs would fail as well.
+          break;
+        }
+      }
+    }
+    return true;
+  }
+
+  const std::vector<reports::Run>& runs() const { return runs_; }
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  struct Server {
+    std::unique_ptr<Connection> connection;
+    std::unique_ptr<VideoClient> videos;
+  };
+
+  Server Open(const std::string& address) {
+    ConnectionOptions options = session_.connection().options();
+    options.server = address;
+    Server server;
+    server.connection = std::make_unique<Connection>(std::move(options));
+    server.videos = std::make_unique<VideoClient>(*server.connection);
+    return server;
+  }
+
+  std::vector<Variant> VariantsOf(const BenchCase& one) const {
+    std::vector<Variant> variants;
+    if (command_.mode != BenchMode::kOriginal) {
+      variants.push_back({"", one.request, &videos_});
+      for (const BenchVariant& option : one.options) {
+        variants.push_back({option.name, option.request, &videos_});
+      }
+      for (const auto& [name, server] : options_) {
+        variants.push_back({name, one.request, server.videos.get()});
+      }
+    }
+    if (command_.mode != BenchMode::kOptimized) {
+      variants.push_back({"original", one.original,
+                          original_.videos != nullptr ? original_.videos.get() : &videos_});
+    }
+    return variants;
+  }
+
+  // `run` below 1 is a warm-up. `first_latents` are those of the case's first run.
+  absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run,
+                       const std::string& name, std::string& first_latents) {
+    RequestFlags flags{variant.request, one.image_path, std::nullopt};
+    if (!command_.model.empty()) flags.request.set_model(command_.model);
+    auto& labels = *flags.request.mutable_labels();
+    for (const auto& [key, value] : command_.labels) labels[key] = value;
+    labels[reports::kCaseLabel] = one.name;
+    if (!variant.name.empty()) labels[reports::kVariantLabel] = variant.name;
+    labels[reports::kRunLabel] = absl::StrCat(std::max(run, 0));
+    flags.request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+    flags.request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+    absl::StatusOr<GenerationRequest> request = CompleteRequest(flags, session_.Now());
+    if (!request.ok()) return request.status();
+
+    absl::StatusOr<wan::v1::Job> job =
+        session_.OnceLoaded([&] { return variant.videos->CreateJob(*request, session_.stop()); });
+    if (!job.ok()) return job.status();
+    const absl::StatusOr<wan::v1::Event> end = variant.videos->WatchJob(
+        job->name(), 0, [](const wan::v1::Event&) {}, session_.stop());
+    if (!end.ok()) {
+      // Whoever stops the benchmark does not want its job either.
+      if (session_.stop().stop_requested())
+        variant.videos->CancelJob(job->name()).status().IgnoreError();
+      return end.status();
+    }
+    if (end->has_failed()) return FromProto(end->failed().status());
+    if (end->has_cancelled()) {
+      return absl::CancelledError(
+          absl::StrCat("it was cancelled: ", Printable(end->cancelled().reason())));
+    }
+    session_.Say(absl::StrFormat("%s: %.2f s", name, end->completed().seconds()));
+    if (run < 1) return absl::OkStatus();
+    absl::StatusOr<wan::v1::JobReport> report =
+        variant.videos->GetReport(job->name(), session_.stop());
+    if (!report.ok()) return report.status();
+    reports::Run measured = reports::RunOf(*std::move(report));
+    measured.name = one.name;
+    measured.variant = variant.name;
+    measured.number = run;
+    if (run == 1) {
+      const absl::Status compared =
+          Compare(*variant.videos, *end, variant.name, first_latents, measured);
+      if (!compared.ok()) return compared;
+    }
+    runs_.push_back(std::move(measured));
+    return absl::OkStatus();
+  }
+
+  // The case's own latents are kept, the others' compared with them.
+  absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
+                       const std::string& variant, std::string& first_latents,
+                       reports::Run& measured) {
+    for (const wan::v1::Artifact& artifact : end.completed().artifacts()) {
+      if (artifact.kind() != wan::v1::OUTPUT_KIND_LATENTS) continue;
+      std::string latents;
+      const absl::Status read = videos.ReadArtifact(
+          artifact.name(), 0,
+          [&](const wan::v1::DownloadArtifactResponse& chunk) {
+            latents += chunk.data();
+            return absl::OkStatus();
+          },
+          session_.stop());
+      if (!read.ok()) return read;
+      if (variant.empty()) {
+        first_latents = std::move(latents);
+        return absl::OkStatus();
+      }
+      if (first_latents.empty()) return absl::OkStatus();
+      const absl::StatusOr<reports::ResultDifference> difference =
+          CompareLatents(first_latents, latents);
+      // Another size of the video is a difference that settings show.
+      if (difference.ok()) measured.difference = *difference;
+    }
+    return absl::OkStatus();
+  }
+
+  Session& session_;
+  const BenchCommand& command_;
+  const VideoClient videos_;
+  Server original_;
+  std::vector<std::pair<std::string, Server>> options_;
+  std::vector<reports::Run> runs_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+ExitCode Run(Session& session, const BenchCommand& command) {
+  const absl::StatusOr<std::vector<BenchCase>> cases = CasesOf(command);
+  if (!cases.ok()) return session.RefuseUsage(cases.status());
+  const absl::StatusOr<std::optional<reports::Ceilings>> ceilings = CeilingsOf(command.ceilings);
+  if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
+  // A folder that cannot be written is no news for the end of an hour.
+  if (const absl::Status empty =
+          WriteReports(command.output, {"Wan2.2 reports", "reports", {}, {}}, {});
+      !empty.ok()) {
+    return session.RefuseUsage(empty);
+  }
+  Bench bench(session, command);
+  bench.Connect();
+  bool stopped = false;
+  for (const BenchCase& one : *cases) {
+    if (!bench.RunCase(one)) {
+      stopped = true;
+      break;
+    }
+  }
+  reports::Document document = reports::BuildReport(bench.runs(), *ceilings);
+  if (!bench.failures().empty()) {
+    document.blocks.push_back(reports::Paragraph{"These did not run:"});
+    document.blocks.push_back(reports::List{bench.failures()});
+  }
+  const absl::Status written = WriteReports(command.output, document, bench.runs());
+  if (!written.ok()) return session.RefuseUsage(written);
+  if (!bench.runs().empty()) {
+    session.console().out << reports::RenderText(
+                                 {"", "", {reports::SummaryTable(bench.runs())}, {}})
+                          << std::flush;
+  }
+  session.console().out << command.output << "/report.html\n" << std::flush;
+  if (stopped) {
+    session.Say("interrupted");
+    return kExitCancelled;
+  }
+  return bench.failures().empty() ? kExitDone : kExitFailed;
+}
+
+}  // namespace wan::client

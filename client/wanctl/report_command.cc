@@ -1,0 +1,53 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/reports/render.h"
+#include "client/reports/report.h"
+#include "client/video_client.h"
+#include "client/wanctl/commands.h"
+#include "client/wanctl/report_files.h"
+
+namespace wan::client {
+
+ExitCode Run(Session& session, const ReportCommand& command) {
+  // Files that the command line names come first, before any call.
+  const absl::StatusOr<std::optional<reports::Ceilings>> ceilings =
+      CeilingsOf(command.flags.ceilings);
+  if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
+  std::vector<reports::Run> runs;
+  for (const std::string& path : command.from) {
+    const absl::StatusOr<std::string> text = ReadFile(path);
+    if (!text.ok()) return session.RefuseUsage(text.status());
+    absl::StatusOr<std::vector<reports::Run>> read = reports::ParseRuns(*text, path);
+    if (!read.ok()) return session.RefuseUsage(read.status());
+    runs.insert(runs.end(), std::make_move_iterator(read->begin()),
+                std::make_move_iterator(read->end()));
+  }
+  for (const std::string& job : command.jobs) {
+    const absl::StatusOr<wan::v1::JobReport> report =
+        session.Videos().GetReport(job, session.stop());
+    if (!report.ok()) return session.Fail(report.status());
+    if (session.json()) session.Show(*report, "");
+    runs.push_back(reports::RunOf(*report));
+  }
+  // With --json the messages are the result; a file is written besides if one was named.
+  if (session.json() && command.flags.output.empty()) return kExitDone;
+  const ReportFormat format = command.flags.format.value_or(
+      FormatOfPath(command.flags.output).value_or(ReportFormat::kTable));
+  const reports::Document document =
+      format == ReportFormat::kTable && command.flags.parts.empty()
+          ? reports::BuildTables(runs)
+          : reports::BuildReport(runs, *ceilings, command.flags.parts);
+  const std::string text = Rendered(document, runs, format);
+  if (command.flags.output.empty()) {
+    session.console().out << text << std::flush;
+    return kExitDone;
+  }
+  const absl::Status written = WriteFile(command.flags.output, text);
+  return written.ok() ? kExitDone : session.RefuseUsage(written);
+}
+
+}  // namespace wan::client

@@ -1,0 +1,107 @@
+#include "client/wanctl/report_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/reports/render.h"
+#include "client/reports/svg.h"
+
+namespace wan::client {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat(path, " cannot be read, or is empty"));
+  }
+  return text.str();
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  const std::string part = path + ".part";
+  {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    file << text;
+    if (!file.flush()) return absl::InvalidArgumentError(absl::StrCat(path, " cannot be written"));
+  }
+  std::error_code error;
+  fs::rename(part, path, error);
+  if (error) {
+    std::error_code ignored;
+    fs::remove(part, ignored);
+    return absl::InvalidArgumentError(absl::StrCat(path, " cannot be written: ", error.message()));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<ReportFormat> FormatOfPath(const std::string& path) {
+  const std::string ending = absl::AsciiStrToLower(fs::path(path).extension().string());
+  if (ending == ".md") return ReportFormat::kMarkdown;
+  if (ending == ".html") return ReportFormat::kHtml;
+  if (ending == ".json") return ReportFormat::kJson;
+  if (ending == ".txt") return ReportFormat::kText;
+  return std::nullopt;
+}
+
+std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
+                     ReportFormat format) {
+  switch (format) {
+    case ReportFormat::kMarkdown:
+      return reports::RenderMarkdown(document);
+    case ReportFormat::kJson:
+      return reports::RenderJson(document, runs);
+    case ReportFormat::kHtml:
+      return reports::RenderHtml(document);
+    case ReportFormat::kTable:
+    case ReportFormat::kText:
+      break;
+  }
+  return reports::RenderText(document);
+}
+
+absl::Status WriteReports(const std::string& folder, const reports::Document& document,
+                          const std::vector<reports::Run>& runs) {
+  std::error_code error;
+  fs::create_directories(fs::path(folder) / "plots", error);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, " cannot be created: ", error.message()));
+  }
+  std::map<const reports::Chart*, std::string> paths;
+  int number = 0;
+  for (const reports::Chart* chart : reports::ChartsOf(document)) {
+    const std::string path = absl::StrFormat("plots/%02d_%s.svg", ++number, chart->key);
+    paths[chart] = path;
+    const absl::Status written = WriteFile(fs::path(folder) / path, reports::SvgFile(*chart));
+    if (!written.ok()) return written;
+  }
+  const std::pair<const char*, std::string> files[] = {
+      {"report.json", reports::RenderJson(document, runs)},
+      {"report.md", reports::RenderMarkdown(
+                        document, [&](const reports::Chart& chart) { return paths.at(&chart); })},
+      {"report.html", reports::RenderHtml(document)}};
+  for (const auto& [name, text] : files) {
+    const absl::Status written = WriteFile(fs::path(folder) / name, text);
+    if (!written.ok()) return written;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<reports::Ceilings>> CeilingsOf(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  absl::StatusOr<reports::Ceilings> ceilings = reports::ReadCeilings(path);
+  if (!ceilings.ok()) return ceilings.status();
+  return *std::move(ceilings);
+}
+
+}  // namespace wan::client

@@ -1,0 +1,36 @@
+// Files of reports: what is read for them, and how they are written.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/reports/report.h"
+#include "client/wanctl/values.h"
+
+namespace wan::client {
+
+// NOT_FOUND if it cannot be read.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// The file appears whole under its name or not at all. INVALID_ARGUMENT if it cannot be written.
+absl::Status WriteFile(const std::string& path, const std::string& text);
+
+// ".md", ".html", ".json", ".txt" in lower or upper case; nothing for another ending.
+std::optional<ReportFormat> FormatOfPath(const std::string& path);
+
+// One document in one format. Markdown has no pictures, since they would be files of their own.
+std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
+                     ReportFormat format);
+
+// Writes report.json, report.md, report.html and plots/NAME.svg, which report.md shows. The folder
+// is created if needed. INVALID_ARGUMENT if something cannot be written.
+absl::Status WriteReports(const std::string& folder, const reports::Document& document,
+                          const std::vector<reports::Run>& runs);
+
+// Ceilings of a file; nothing for an empty name. An error names the file.
+absl::StatusOr<std::optional<reports::Ceilings>> CeilingsOf(const std::string& path);
+
+}  // namespace wan::client

@@ -1,0 +1,126 @@
+// The commands that measure, and those that say what was measured.
+#include <string>
+#include <utility>
+
+#include "client/wanctl/command_registry.h"
+
+namespace wan::client {
+namespace {
+
+constexpr char kReportFooter[] =
+    R"(Formats: table (a line for each stage), text, markdown, json, html (one file with charts, which loads
+nothing). Without --format the ending of --output decides (.txt, .md, .json, .html), otherwise it is table.
+
+Examples:
+  wanctl report 4f1c9a52d07be6831a2c
+  wanctl report 4f1c9a52d07be6831a2c 88d1c07be6831a2c4f1c --format markdown
+  wanctl report 4f1c9a52d07be6831a2c --output report.html --ceilings h200.json
+  wanctl report --from bench/report.json --part bottlenecks --format text)";
+
+constexpr char kBenchFooter[] =
+    R"(CASES is 'demo' (the demo model on a CPU), 'seeds' (TI2V-5B and A14B at the sizes of published reports),
+or a YAML file; docs/reports.md has its form. DIR gets report.json, report.md, report.html and the plots.
+The exit code is 0 only if every case ran.
+
+Examples:
+  wanctl bench demo --output bench --mode both
+  wanctl bench seeds --only 01_Speed_Preview_704p --num-runs 3 --warm-up 1 --output bench
+  wanctl bench cases.yaml --compare 'text encoder on the CPU=localhost:50052' --output bench)";
+
+absl::StatusOr<reports::ReportPart> ParsePart(std::string_view text) {
+  if (text == "benchmark") return reports::ReportPart::kBenchmark;
+  if (text == "performance") return reports::ReportPart::kPerformance;
+  if (text == "bottlenecks") return reports::ReportPart::kBottlenecks;
+  if (text == "options") return reports::ReportPart::kOptions;
+  return absl::InvalidArgumentError(
+      "expects one of benchmark, performance, bottlenecks, options, not '" + std::string(text) +
+      "'");
+}
+
+absl::StatusOr<BenchMode> ParseMode(std::string_view text) {
+  if (text == "optimized") return BenchMode::kOptimized;
+  if (text == "original") return BenchMode::kOriginal;
+  if (text == "both") return BenchMode::kBoth;
+  return absl::InvalidArgumentError("expects one of original, optimized, both, not '" +
+                                    std::string(text) + "'");
+}
+
+constexpr char kCeilingsHelp[] =
+    "What 'wan_bench ceilings' wrote on the same card, for the bottleneck analysis";
+
+void AddReport(CommandRegistry& registry) {
+  CommandHelp help{"report",
+                   "Show where time and memory of jobs went, and what would save how much",
+                   kReportFooter};
+  help.own_format = true;
+  const auto added = registry.Add<ReportCommand>(help, [](ReportCommand& command) {
+    if (command.jobs.empty() && command.from.empty()) throw CLI::RequiredError("JOB");
+  });
+  ReportCommand& report = added.command;
+  Several(AddValue<std::string>(added.app, "JOB", "", "jobs/ID, or ID alone", ParseJobName,
+                                [&](std::string job) { report.jobs.push_back(std::move(job)); }));
+  AddValue<ReportFormat>(added.app, "--format", "table|text|markdown|json|html",
+                         "How it is printed (default: table)", ParseReportFormat,
+                         [&](ReportFormat format) { report.flags.format = format; });
+  AddValue<std::string>(added.app, "--output", "FILE", "File to write instead of stdout",
+                        ParseNotEmpty, report.flags.output);
+  Repeatable(AddValue<reports::ReportPart>(
+      added.app, "--part", "benchmark|performance|bottlenecks|options",
+      "Only this report of the four; repeatable", ParsePart,
+      [&](reports::ReportPart part) { report.flags.parts.insert(part); }));
+  AddValue<std::string>(added.app, "--ceilings", "FILE", kCeilingsHelp, ParseNotEmpty,
+                        report.flags.ceilings);
+  Repeatable(AddValue<std::string>(
+      added.app, "--from", "FILE", "A report.json whose runs are reported besides; repeatable",
+      ParseNotEmpty, [&](std::string file) { report.from.push_back(std::move(file)); }));
+}
+
+void AddBench(CommandRegistry& registry) {
+  const auto added = registry.Add<BenchCommand>(
+      {"bench", "Run cases one after the other, and write the four reports of them", kBenchFooter});
+  BenchCommand& bench = added.command;
+  AddValue<std::string>(added.app, "CASES", "", "demo, seeds, or a YAML file", ParseNotEmpty,
+                        bench.cases)
+      ->required();
+  AddValue<std::string>(added.app, "--output", "DIR",
+                        "Folder for the reports; it is created if needed", ParseNotEmpty,
+                        bench.output)
+      ->required();
+  AddValue<BenchMode>(added.app, "--mode", "original|optimized|both",
+                      "Upstream's settings, the cases' own (default), or each case with both",
+                      ParseMode, bench.mode);
+  AddValue<int32_t>(added.app, "--num-runs", "N", "Runs of each case (default: 1)", ParseCount,
+                    bench.num_runs);
+  AddValue<int32_t>(added.app, "--warm-up", "N", "Runs before them that do not count (default: 0)",
+                    ParseCount, bench.warm_up);
+  Repeatable(AddValue<std::string>(
+      added.app, "--only", "CASE", "Run only this case; repeatable", ParseNotEmpty,
+      [&](std::string name) { bench.only.push_back(std::move(name)); }));
+  AddValue<std::string>(added.app, "--model", "NAME", "Model instead of the cases' own",
+                        ParseNotEmpty, bench.model);
+  AddValue<std::string>(added.app, "--original-server", "HOST:PORT",
+                        "Server with upstream's settings (default: the same server)", ParseServer,
+                        bench.original_server);
+  Repeatable(AddValue<std::pair<std::string, std::string>>(
+      added.app, "--compare", "NAME=HOST:PORT",
+      "Run each case on this server too, whose settings differ by the option NAME; repeatable",
+      ParseNamedServer, [&](std::pair<std::string, std::string> option) {
+        bench.compare.push_back(std::move(option));
+      }));
+  Repeatable(AddValue<std::pair<std::string, std::string>>(
+      added.app, "--label", "KEY=VALUE", "Label of the jobs; repeatable", ParseLabel,
+      [&](std::pair<std::string, std::string> label) {
+        bench.labels.push_back(std::move(label));
+      }));
+  AddValue<std::string>(added.app, "--ceilings", "FILE", kCeilingsHelp, ParseNotEmpty,
+                        bench.ceilings);
+}
+
+}  // namespace
+
+void RegisterReportCommands(CommandRegistry& registry) {
+  AddReport(registry);
+  AddBench(registry);
+}
+
+}  // namespace wan::client

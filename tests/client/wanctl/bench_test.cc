@@ -1,0 +1,225 @@
+// wanctl bench and report: whole command lines, the cases' YAML, and latents.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/wanctl/bench_cases.h"
+#include "client/wanctl/latents.h"
+#include "tests/client/wanctl/wanctl_fixture.h"
+
+namespace wan::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Content(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Latents(const std::vector<float>& values) {
+  const std::string header = "{\"latents\":{\"dtype\":\"F32\",\"shape\":[" +
+                             std::to_string(values.size()) + "],\"data_offsets\":[0," +
+                             std::to_string(values.size() * 4) + "]}}";
+  const uint64_t size = header.size();
+  std::string file(reinterpret_cast<const char*>(&size), sizeof(size));
+  file += header;
+  file.append(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  return file;
+}
+
+TEST(LatentsTest, SameBitsAndDifferences) {
+  const std::string a = Latents({3, 4});
+  EXPECT_TRUE(CompareLatents(a, a)->identical);
+  const auto other = CompareLatents(a, Latents({3, 4.5}));
+  ASSERT_TRUE(other.ok());
+  EXPECT_FALSE(other->identical);
+  EXPECT_NEAR(*other->relative, 0.1, 1e-7);
+  EXPECT_THAT(std::string(CompareLatents(a, Latents({1})).status().message()),
+              HasSubstr("the shapes [2] and [1]"));
+  EXPECT_FALSE(CompareLatents(a, "short").ok());
+  EXPECT_FALSE(CompareLatents(a, a.substr(0, a.size() - 1)).ok());
+}
+
+TEST(BenchCasesTest, DefaultsAreRead) {
+  for (const char* name : {"demo", "seeds"}) {
+    const auto cases = ParseBenchCases(DefaultBenchCases(name), name);
+    ASSERT_TRUE(cases.ok()) << cases.status();
+    std::set<std::string> names;
+    for (const BenchCase& one : *cases) {
+      names.insert(one.name);
+      EXPECT_EQ(one.request.seed(), 42) << one.name;
+      EXPECT_EQ(one.request.num_frames() % 4, 1) << one.name;
+    }
+    EXPECT_EQ(names.size(), cases->size());
+  }
+  EXPECT_EQ(DefaultBenchCases("other"), nullptr);
+}
+
+TEST(BenchCasesTest, KeysAndVariants) {
+  const auto cases = ParseBenchCases(R"(
+defaults: {model: m, steps: 4}
+cases:
+  - name: a
+    prompt: A cat.
+    size: 64x32
+    original: {vae_precision: fp32, guidance: "1,2"}
+    options: {few: {steps: 2}}
+)",
+                                     "c.yaml");
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  const BenchCase& one = cases->front();
+  EXPECT_EQ(one.request.model(), "m");
+  EXPECT_EQ(one.request.width(), 64);
+  EXPECT_FALSE(one.request.has_vae_precision());
+  EXPECT_EQ(one.original.vae_precision(), wan::v1::VAE_PRECISION_FP32);
+  EXPECT_EQ(one.original.guidance_scale_size(), 2);
+  EXPECT_EQ(one.options[0].name, "few");
+  EXPECT_EQ(one.options[0].request.steps(), 2);
+}
+
+TEST(BenchCasesTest, SaysWhatIsWrong) {
+  const struct {
+    const char* yaml;
+    const char* message;
+  } kWrong[] = {
+      {"[", "c.yaml is no YAML of cases"},
+      {"a: 1", "c.yaml: has the key 'a'; it may have 'defaults' and 'cases'"},
+      {"cases: []", "must have a list 'cases' with at least one case"},
+      {"cases: [{prompt: p}]", "c.yaml: case 1: has no name"},
+      {"cases: [{name: a, model: m}]", "c.yaml: a: has no prompt"},
+      {"cases: [{name: a, prompt: p}]", "c.yaml: a: has no model"},
+      {"cases: [{name: a, prompt: p, model: m, sizes: 1}]",
+       "c.yaml: a: has the key 'sizes'; the keys are"},
+      {"cases: [{name: a, prompt: p, model: m, size: 12}]", "c.yaml: a: size expects"},
+      {"cases: [{name: a, prompt: p, model: m, steps: [1]}]", "steps must be a single value"},
+      {"cases: [{name: a, prompt: p, model: m}, {name: a, prompt: p, model: m}]",
+       "c.yaml: a: is there twice"},
+  };
+  for (const auto& wrong : kWrong) {
+    const auto cases = ParseBenchCases(wrong.yaml, "c.yaml");
+    ASSERT_FALSE(cases.ok()) << wrong.yaml;
+    EXPECT_THAT(std::string(cases.status().message()), HasSubstr(wrong.message));
+  }
+}
+
+class BenchTest : public WanctlTest {
+ protected:
+  BenchTest() {
+    std::ofstream(cases_) << "defaults: {model: m, prompt: p, steps: 1}\n"
+                             "cases:\n"
+                             "  - {name: first, original: {vae_precision: fp32}}\n"
+                             "  - {name: second, steps: 2}\n";
+    server_.scripts.create_job = [this](const wan::v1::CreateJobRequest& request,
+                                        wan::v1::Job* job) {
+      requests_.push_back(request.request());
+      job->set_name("jobs/" + std::to_string(requests_.size()));
+      return grpc::Status::OK;
+    };
+    const wan::v1::Artifact artifact =
+        Serve(wan::v1::OUTPUT_KIND_LATENTS, "latents.safetensors", Latents({3, 4}));
+    server_.scripts.watch_job = [this, artifact](const wan::v1::WatchJobRequest&) {
+      if (requests_.back().steps() == fails_) {
+        wan::v1::Event failed;
+        failed.set_sequence(1);
+        failed.mutable_failed()->mutable_status()->set_code(13);
+        failed.mutable_failed()->mutable_status()->set_message("no luck");
+        return fakes::Stream<wan::v1::Event>{.messages = {failed}};
+      }
+      return fakes::Stream<wan::v1::Event>{.messages = {CompletedWith(1, {artifact})}};
+    };
+    server_.scripts.get_report = [this](const wan::v1::GetReportRequest& request,
+                                        wan::v1::JobReport* report) {
+      report->set_job(request.job());
+      const size_t index = std::stoul(request.job().substr(5)) - 1;
+      *report->mutable_request() = requests_[index];
+      auto* total = report->add_stages();
+      total->set_stage("Total_Execution");
+      total->set_seconds(10);
+      return grpc::Status::OK;
+    };
+  }
+
+  std::string Folder() const { return (folder_ / "out").string(); }
+
+  const std::string cases_ = (folder_ / "cases.yaml").string();
+  std::vector<wan::v1::GenerationRequest> requests_;
+  // A job of so many steps fails.
+  int fails_ = -1;
+};
+
+TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
+  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--mode", "both", "--num-runs", "2",
+                 "--warm-up", "1", "--label", "team=video"}),
+            0)
+      << err_;
+  // Two cases, twice each, three times.
+  ASSERT_EQ(requests_.size(), 12u);
+  EXPECT_EQ(requests_[1].labels().at("bench_case"), "first");
+  EXPECT_EQ(requests_[1].labels().at("team"), "video");
+  EXPECT_EQ(requests_[4].labels().at("bench_variant"), "original");
+  EXPECT_EQ(requests_[4].vae_precision(), wan::v1::VAE_PRECISION_FP32);
+  EXPECT_THAT(out_, HasSubstr("first (original, run 2)"));
+  EXPECT_THAT(err_, HasSubstr("first, warm-up"));
+  const std::filesystem::path folder = Folder();
+  EXPECT_THAT(Content(folder / "report.md"),
+              HasSubstr("| first | original | vae\\_precision FP32"));
+  EXPECT_THAT(Content(folder / "report.md"), HasSubstr("same bits"));
+  EXPECT_THAT(Content(folder / "report.md"), HasSubstr("(plots/"));
+  EXPECT_THAT(Content(folder / "report.html"), HasSubstr("<svg"));
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "plots"));
+
+  // The file is enough for every other format.
+  ASSERT_EQ(RunAt({"report", "--from", (folder / "report.json").string(), "--format", "markdown",
+                   "--part", "options"}),
+            0)
+      << err_;
+  EXPECT_THAT(out_, HasSubstr("same bits"));
+  EXPECT_THAT(out_, Not(HasSubstr("Stage Breakdown")));
+}
+
+TEST_F(BenchTest, ACaseThatFailsIsNamedAndTheOthersRun) {
+  fails_ = 1;
+  EXPECT_EQ(Run({"bench", cases_, "--output", Folder(), "--num-runs", "2"}), 4);
+  EXPECT_EQ(requests_.size(), 3u) << "the failed case is not run again";
+  EXPECT_THAT(Content(std::filesystem::path(Folder()) / "report.md"), HasSubstr("no luck"));
+  EXPECT_THAT(out_, HasSubstr("second"));
+}
+
+TEST_F(BenchTest, OnlyAndWrongNames) {
+  EXPECT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "second"}), 0);
+  ASSERT_EQ(requests_.size(), 1u);
+  EXPECT_EQ(requests_[0].steps(), 2);
+  EXPECT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "third"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--only names 'third'; the cases are first, second"));
+  EXPECT_EQ(Run({"bench", "nowhere.yaml", "--output", Folder()}), 2);
+  EXPECT_THAT(err_, HasSubstr("neither demo nor seeds nor a file"));
+  EXPECT_EQ(Run({"bench", cases_, "--output", cases_ + "/x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("cannot be created"));
+  EXPECT_EQ(requests_.size(), 1u) << "no job before the command line is right";
+}
+
+TEST_F(BenchTest, ReportTakesSeveralJobsAndWritesFiles) {
+  requests_.resize(2);
+  ASSERT_EQ(Run({"report", "1", "2"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("jobs/1  "));
+  EXPECT_THAT(out_, HasSubstr("jobs/2  "));
+  const std::string html = (folder_ / "r.html").string();
+  ASSERT_EQ(Run({"report", "1", "--output", html}), 0) << err_;
+  EXPECT_THAT(Content(html), HasSubstr("<!doctype html>"));
+  EXPECT_EQ(out_, "");
+  EXPECT_EQ(Run({"report", "1", "--output", (folder_ / "no" / "r.html").string()}), 2);
+  EXPECT_EQ(Run({"report", "1", "--ceilings", cases_}), 2);
+  EXPECT_THAT(err_, HasSubstr("has no ceilings"));
+}
+
+}  // namespace
+}  // namespace wan::client

@@ -1,0 +1,61 @@
+// wanctl's reports of real jobs: what the server stores is enough for all four.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/test_server.h"
+
+namespace wan::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class ReportTest : public testing::Test {
+ protected:
+  ProcessResult Wanctl(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {std::string(WAN_BINARY_DIR) + "/wanctl", "--server", server_.grpc_address()});
+    return RunProcess(arguments);
+  }
+
+  TemporaryFolder folder_;
+  TestServer server_{{.data_dir = folder_.path()}};
+};
+
+TEST_F(ReportTest, BenchAndReport) {
+  const std::string cases = folder_.File("cases.yaml");
+  std::ofstream(cases) << "defaults: {model: tiny, prompt: A cat., size: 64x32, frames: 5}\n"
+                          "cases:\n"
+                          "  - {name: two, steps: 2, options: {one forward: {guidance: 1}}}\n"
+                          "  - {name: three, steps: 3}\n";
+  const std::string out = folder_.File("bench");
+  const ProcessResult bench = Wanctl({"bench", cases, "--output", out, "--mode", "both"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  EXPECT_THAT(bench.out, HasSubstr("three"));
+  const std::string markdown = ReadWholeFile(out + "/report.md");
+  for (const char* title : {"# Wan2.2 Benchmark Report", "# Wan2.2 Performance Analysis Report",
+                            "# Performance Bottleneck Analysis", "# Options Before and After"}) {
+    EXPECT_THAT(markdown, HasSubstr(title));
+  }
+  // The same request again has the same latents, and another guidance has not.
+  EXPECT_THAT(markdown, HasSubstr("same bits"));
+  EXPECT_THAT(markdown, HasSubstr("latents differ by"));
+  EXPECT_THAT(markdown, HasSubstr("| Total\\_Execution |"));
+  EXPECT_THAT(ReadWholeFile(out + "/report.html"), HasSubstr("</svg>"));
+
+  const wan::v1::Job job = server_.Await(server_.Submit(TinyRequest(2)).name());
+  const ProcessResult table = Wanctl({"report", job.name()});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("Step_1_Inference"));
+  EXPECT_THAT(table.out, Not(HasSubstr("GPU Mem"))) << "there is no GPU";
+  const ProcessResult text = Wanctl({"report", job.name(), "--format", "text"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("[Execution Trace Analysis]"));
+}
+
+}  // namespace
+}  // namespace wan::e2e

@@ -30,7 +30,8 @@ details>summary{cursor:pointer;color:var(--dim);font-size:13px;margin:8px 0}
 @media print{:root{--ink:#000;--dim:#444;--line:#bbb;--paper:#fff;--band:#f2f2f2;--link:#000;color-scheme:light}
 body{max-width:none;padding:0;font-size:10pt}nav{display:none}.table{overflow:visible}
 table{font-size:7.5pt}th,td{padding:1pt 4pt}h2{break-before:page}h2:first-of-type{break-before:auto}
-figure,tr,dl{break-inside:avoid}h2,h3,h4{break-after:avoid}details:not([open])>*{display:revert}}
+figure,tr,dl{break-inside:avoid}h2,h3,h4{break-after:avoid}details:not([open])>*{display:revert}
+details::details-content{content-visibility:visible;block-size:auto}}
 )";
 
 // A table of more rows than this is folded on a screen; it opens on a click and in print.

@@ -79,7 +79,7 @@ cases:
   const BenchCase& one = cases->front();
   EXPECT_EQ(one.request.model(), "m");
   EXPECT_EQ(one.request.width(), 64);
-  EXPECT_FALSE(one.request.has_vae_precision());
+  EXPECT_EQ(one.request.vae_precision(), wan::v1::VAE_PRECISION_UNSPECIFIED);
   EXPECT_EQ(one.original.vae_precision(), wan::v1::VAE_PRECISION_FP32);
   EXPECT_EQ(one.original.guidance_scale_size(), 2);
   EXPECT_EQ(one.options[0].name, "few");
@@ -171,7 +171,7 @@ TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
   EXPECT_THAT(err_, HasSubstr("first, warm-up"));
   const std::filesystem::path folder = Folder();
   EXPECT_THAT(Content(folder / "report.md"),
-              HasSubstr("| first | original | vae\\_precision FP32"));
+              HasSubstr("| first | original | vae\\_precision fp32"));
   EXPECT_THAT(Content(folder / "report.md"), HasSubstr("same bits"));
   EXPECT_THAT(Content(folder / "report.md"), HasSubstr("(plots/"));
   EXPECT_THAT(Content(folder / "report.html"), HasSubstr("<svg"));

@@ -201,9 +201,9 @@ TEST(CommandLineTest, JobCommands) {
   EXPECT_EQ(report.flags.parts, std::set<reports::ReportPart>{reports::ReportPart::kOptions});
   EXPECT_EQ(report.flags.output, "r.md");
   EXPECT_TRUE(Parsed<ReportCommand>({"report", "--from", "a.json"}).jobs.empty());
-  const auto bench = Parsed<BenchCommand>({"bench", "demo", "--output", "d", "--mode", "both",
-                                           "--num-runs", "3", "--warm-up", "1", "--compare",
-                                           "T5 on the CPU=h:1", "--label", "a=b"});
+  const auto bench =
+      Parsed<BenchCommand>({"bench", "demo", "--output", "d", "--mode", "both", "--num-runs", "3",
+                            "--warm-up", "1", "--compare", "T5 on the CPU=h:1", "--label", "a=b"});
   EXPECT_EQ(bench.cases, "demo");
   EXPECT_EQ(bench.mode, BenchMode::kBoth);
   EXPECT_EQ(bench.num_runs, 3);

@@ -126,6 +126,11 @@ void FakeEngine::Hold(std::string_view stage) {
   held_.emplace(stage);
 }
 
+void FakeEngine::HearNoStop() {
+  absl::MutexLock lock(&mutex_);
+  hears_no_stop_ = true;
+}
+
 void FakeEngine::AwaitHeld(std::string_view stage) {
   absl::MutexLock lock(&mutex_);
   const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -424,7 +429,7 @@ absl::Status FakeEngine::Act(std::string_view stage, std::string_view kind,
     if (held_.contains(stage)) {
       standing_.emplace(stage);
       const auto go = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return !held_.contains(stage) || stop.stop_requested();
+        return !held_.contains(stage) || (stop.stop_requested() && !hears_no_stop_);
       };
       mutex_.Await(absl::Condition(&go));
       standing_.erase(standing_.find(stage));

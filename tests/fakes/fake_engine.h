@@ -46,9 +46,11 @@ class FakeEngine final : public Engine {
   // With a clock, TakeTime moves it.
   explicit FakeEngine(FakeClock* clock = nullptr);
 
-  // The engine stops inside every later span of `stage` until Release, or, in Generate, until it
-  // is asked to stop. Also "Warmup" and "Plan", which are calls without a span.
+  // The engine stops inside every later span of `stage` until Release, or until it is asked
+  // to stop. Also "Warmup" and "Plan", which are calls without a span.
   void Hold(std::string_view stage);
+  // From now on the engine hears no request to stop while it is held.
+  void HearNoStop();
   // Waits until the engine stands in `stage`.
   void AwaitHeld(std::string_view stage);
   // Lets go on, and holds at `stage` no more.
@@ -114,6 +116,7 @@ class FakeEngine final : public Engine {
   FakeDeviceMonitor monitor_;
   mutable absl::Mutex mutex_;
   std::set<std::string, std::less<>> held_ ABSL_GUARDED_BY(mutex_);
+  bool hears_no_stop_ ABSL_GUARDED_BY(mutex_) = false;
   mutable std::multiset<std::string, std::less<>> standing_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, absl::Status, std::less<>> failures_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);

@@ -169,9 +169,9 @@ TEST_F(MainTest, OneLineOnStdoutAndExitZeroAtEitherSignal) {
 
 TEST_F(MainTest, ASecondSignalEndsItAtOnce) {
   // The model's loading never ends, and a stop waits for it.
-  ASSERT_EQ(setenv("WAN_FAKE_HOLD", "Model_Initialization", 1), 0);
+  const Variable hold("WAN_FAKE_HOLD", "Model_Initialization");
+  const Variable deaf("WAN_FAKE_DEAF", "1");
   Process server(Command({"--model", "m=synthetic:ti2v-5b"}), folder_.File("log"));
-  ASSERT_EQ(unsetenv("WAN_FAKE_HOLD"), 0);
   ASSERT_THAT(server.ReadLine(), HasSubstr("listening"));
   server.Signal(SIGTERM);
   while (Log().find("\"stopping\"") == std::string::npos) {

@@ -226,18 +226,27 @@ TEST_F(FileDigestsTest, LeaveThePageCacheAsItWas) {
     std::ofstream(path, std::ios::binary) << std::string(size_t{3} << 20, name.front());
     return ModelFile{name, path, FileVersion::Of(path).value()};
   };
-  const ModelFile cold = write("cold");
-  const ModelFile warm = write("warm");
-  {
-    const Descriptor file(::open(cold.path.c_str(), O_RDWR | O_CLOEXEC));
+  const auto forget = [](const ModelFile& written) {
+    const Descriptor file(::open(written.path.c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_EQ(::fsync(file.get()), 0);
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
-  }
+  };
+  const ModelFile cold = write("cold");
+  const ModelFile warm = write("warm");
+  forget(cold);
   if (IsCached(cold.path) != false || IsCached(warm.path) != true) {
     GTEST_SKIP() << "this file system does not tell what is in the page cache";
   }
-  ASSERT_TRUE(Digest(cold).has_value() && Digest(warm).has_value());
-  EXPECT_EQ(IsCached(cold.path), false);
+  // A kernel with much else to do may keep pages that it was told to forget.
+  bool forgotten = false;
+  for (int attempt = 0; attempt < 5 && !forgotten; ++attempt) {
+    const ModelFile copy = write("cold" + std::to_string(attempt));
+    forget(copy);
+    ASSERT_TRUE(Digest(copy).has_value());
+    forgotten = IsCached(copy.path) == false;
+  }
+  EXPECT_TRUE(forgotten);
+  ASSERT_TRUE(Digest(warm).has_value());
   EXPECT_EQ(IsCached(warm.path), true);
 }
 

@@ -150,7 +150,10 @@ class Search {
     const std::vector<std::string>& sentences =
         worst != nullptr ? worst->explanation : history.changes.front().explanation;
     Add({"Step_*_Inference, steps at another level", slow, absl::StrJoin(sentences, " "),
-         "Keep the GPU to one process, and see that power limit and cooling let its clocks stay.",
+         absl::StartsWith(report_.device(), "cpu")
+             ? "Give the server processors that other processes do not use."
+             : "Keep the GPU to one process, and see that power limit and cooling let its clocks "
+               "stay.",
          extra, "measured: what these steps took more than those of the fastest level", "",
          std::nullopt});
   }

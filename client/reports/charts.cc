@@ -191,9 +191,11 @@ std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
     std::vector<std::string> notes;
     for (const wan::v1::ComponentPlan& component : report.plan().components()) {
       if (!absl::StartsWith(component.name(), kind.component)) continue;
-      notes.push_back(absl::StrFormat("%s: %.2f GiB %s, %s", component.name(),
-                                      static_cast<double>(component.weight_bytes()) / kGibibyte,
-                                      component.dtype(), component.residency()));
+      const double gibibytes = static_cast<double>(component.weight_bytes()) / kGibibyte;
+      notes.push_back(absl::StrCat(component.name(), ": ",
+                                   gibibytes < 0.1 ? absl::StrFormat("%.1f MiB", gibibytes * 1024)
+                                                   : absl::StrFormat("%.2f GiB", gibibytes),
+                                   " ", component.dtype(), ", ", component.residency()));
     }
     for (const std::string& note : notes) {
       absl::StrAppend(&memory.note, memory.note.empty() ? "" : "; ", note);

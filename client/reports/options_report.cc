@@ -49,6 +49,17 @@ std::vector<const Run*> Variants(const std::vector<Run>& runs) {
   return chosen;
 }
 
+struct Pair {
+  const Run* before;
+  const Run* after;
+};
+
+// Upstream's settings come before the case, and every other option after it.
+Pair Ordered(const Run& base, const Run& variant) {
+  if (variant.variant == kOriginalVariant) return {&variant, &base};
+  return {&base, &variant};
+}
+
 Section BeforeAndAfter(const std::vector<Run>& runs) {
   Section section{"Before and After of Each Option", "before_after", {}, {}};
   Table table;
@@ -65,9 +76,11 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
                    {"Result, same seed", "result"}};
   BarChart bars;
   bars.unit = "seconds";
-  for (const Run* before : Variants(runs)) {
-    const Run* after = BaseOf(runs, before->name);
-    if (after == nullptr) continue;
+  for (const Run* variant : Variants(runs)) {
+    const Run* base = BaseOf(runs, variant->name);
+    if (base == nullptr) continue;
+    const Pair pair = Ordered(*base, *variant);
+    const Run *before = pair.before, *after = pair.after;
     std::vector<std::string> old_settings, new_settings;
     for (const Difference& difference : DifferencesOf(before->report, after->report)) {
       old_settings.push_back(absl::StrCat(difference.setting, " ", difference.before));
@@ -77,11 +90,11 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
     Cell factor;
     if (fast > 0) factor = Number{slow / fast, 2};
     table.rows.push_back(
-        {before->name, before->variant,
+        {base->name, variant->variant,
          old_settings.empty() ? "no setting differs" : absl::StrJoin(old_settings, "; "),
          TextCell(absl::StrJoin(new_settings, "; ")), Number{slow, 2}, Number{fast, 2},
          Number{slow - fast, 2}, factor, CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
-         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), DifferenceText(*before)});
+         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), DifferenceText(*variant)});
     for (const Run* run : {before, after}) {
       BarChart::Bar bar{FullName(*run), {}};
       for (const TimeShare& share : TimeBudget(run->report)) {
@@ -99,9 +112,9 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
   }
   DropEmptyColumns(table);
   table.note =
-      "Both runs have the same request and seed but for the settings that are named. After is the "
-      "case as it stands. "
-      "Each time is the median of its runs.";
+      "Both runs have the same request and seed but for the settings that are named. 'original' "
+      "comes before the case as it stands, every other option after it. Each time is the median "
+      "of its runs.";
   section.blocks.push_back(std::move(table));
   section.blocks.push_back(Chart{"Seconds before and after", "before_after", std::move(bars)});
   return section;
@@ -110,12 +123,14 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
 // What a measured pair that differs by this setting alone saved; absent without such a pair.
 std::optional<double> MeasuredSaving(const std::vector<Run>& runs, const std::string& setting,
                                      const std::string& name) {
-  for (const Run* before : Variants(runs)) {
-    const Run* after = BaseOf(runs, before->name);
-    if (after == nullptr || before->name != name) continue;
-    const std::vector<Difference> differences = DifferencesOf(before->report, after->report);
+  for (const Run* variant : Variants(runs)) {
+    const Run* base = BaseOf(runs, variant->name);
+    if (base == nullptr || variant->name != name) continue;
+    const Pair pair = Ordered(*base, *variant);
+    const std::vector<Difference> differences =
+        DifferencesOf(pair.before->report, pair.after->report);
     if (differences.size() == 1 && differences[0].setting == setting) {
-      return TotalSeconds(before->report) - TotalSeconds(after->report);
+      return TotalSeconds(pair.before->report) - TotalSeconds(pair.after->report);
     }
   }
   return std::nullopt;
@@ -152,10 +167,18 @@ Section Map(const Run& run, const std::vector<Run>& runs, const Ceilings* ceilin
   add("Batched guidance", "planned for each job by memory",
       !plan.guided() ? "no guidance" : (plan.batched_guidance() ? "one batch" : "two forwards"),
       "batched_guidance", std::move(batch));
-  add("TF32", "vae_precision: tf32; the transformer computes in bf16, which TF32 does not touch",
-      absl::StrCat("transformer ", report.dtype(), ", autoencoder ", VaePrecision(report)),
-      "vae_precision",
-      "It speeds up products whose inputs are fp32, and there are none in a bf16 forward.");
+  const bool fp32 = report.dtype() == "fp32";
+  std::string precisions = absl::StrCat("transformer ", report.dtype());
+  if (!VaePrecision(report).empty()) {
+    absl::StrAppend(&precisions, ", autoencoder ", VaePrecision(report));
+  }
+  add("TF32",
+      fp32 ? "vae_precision: tf32"
+           : "vae_precision: tf32; the transformer computes in bf16, which TF32 does not touch",
+      precisions, "vae_precision",
+      fp32 ? "It speeds up products whose inputs are fp32 on a GPU with tensor cores; a CPU has "
+             "none."
+           : "It speeds up products whose inputs are fp32, and there are none in a bf16 forward.");
   add("Compiling, graphs", "record_forwards",
       plan.record_forwards() ? "recorded graphs" : "launched one by one", "record_forwards",
       "It saves the time in which the GPU waits for launches; a forward of seconds has next to "
@@ -174,8 +197,8 @@ Section Map(const Run& run, const std::vector<Run>& runs, const Ceilings* ceilin
                            history.seconds.front(), history.levels.levels.front().seconds);
   }
   add("Warm-up", "warm_up, warm_up_shapes", "", "warm_up", warm);
-  add("Precision", "dtype, vae_precision", absl::StrCat(report.dtype(), ", ", VaePrecision(report)),
-      "dtype", "A precision changes the bits; the result's difference stands in the table above.");
+  add("Precision", "dtype, vae_precision", precisions, "dtype",
+      "A precision changes the bits; the result's difference stands in the table above.");
   DropEmptyColumns(table);
   return {
       absl::StrCat("Options of the Optimization Map, ", run.name), "map", {std::move(table)}, {}};
@@ -295,7 +318,10 @@ Section HardwareMatrix(const std::vector<Run>& runs) {
         weights = "blocks streamed from the host";
       }
       Cell floor;
-      if (need->flops > 0) floor = Number{need->flops / card.bf16_flops, 2};
+      if (need->flops > 0) {
+        const double seconds = need->flops / card.bf16_flops;
+        floor = Number{seconds, seconds < 1 ? 5 : 2};
+      }
       planned.rows.push_back({std::string(card.name), Number{card.gibibytes, 1}, run->name,
                               std::move(weights), Number{least / kGibibyte, 2}, floor});
     }

@@ -323,10 +323,16 @@ Section Trace(const JobReport& report) {
     table.rows.push_back(TraceRow(*total, "Total_Execution", history));
   }
   DropEmptyColumns(table);
-  table.note =
-      "Legend: SM % = SM activity, the mean of samples | Load = seconds x SM % | memory is the "
-      "engine's "
-      "allocator in GiB | a value that was not measured is '-'.";
+  const auto shows = [&table](std::string_view key) {
+    return std::any_of(table.columns.begin(), table.columns.end(),
+                       [key](const Column& column) { return column.key == key; });
+  };
+  std::vector<std::string> legend;
+  if (shows("sm_percent")) legend.emplace_back("SM % = SM activity, the mean of samples");
+  if (shows("load")) legend.emplace_back("Load = seconds x SM %");
+  if (shows("memory_peak_gib")) legend.emplace_back("memory is the engine's allocator in GiB");
+  legend.emplace_back("a value that was not measured is '-'");
+  table.note = absl::StrCat("Legend: ", absl::StrJoin(legend, " | "), ".");
   if (folded > 0) {
     absl::StrAppendFormat(&table.note, " %d loadings under 5 ms have no row.", folded);
   }

@@ -39,6 +39,8 @@ Run RunOf(wan::v1::JobReport report);
 inline constexpr char kCaseLabel[] = "bench_case";
 inline constexpr char kVariantLabel[] = "bench_variant";
 inline constexpr char kRunLabel[] = "bench_run";
+// The variant with upstream's settings.
+inline constexpr char kOriginalVariant[] = "original";
 
 // Returns the name with its variant and, if there are several runs, its number: "preview (original,
 // run 2)".

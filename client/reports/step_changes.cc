@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -65,8 +66,8 @@ constexpr double kNotable = 0.04;
 
 class Explainer {
  public:
-  Explainer(const Steps& before, const Steps& after, StepChange& change)
-      : before_(before), after_(after), change_(change) {}
+  Explainer(const Steps& before, const Steps& after, bool on_cpu, StepChange& change)
+      : before_(before), after_(after), on_cpu_(on_cpu), change_(change) {}
 
   void Explain() {
     if (FromTheJob()) return;
@@ -170,14 +171,15 @@ class Explainer {
     }
   }
 
+  // What other processes use of the machine's processors.
+  static std::optional<double> OthersPercent(const StageReport& stage) {
+    if (!stage.has_cpu_percent() || !stage.has_process_cpu_percent()) return std::nullopt;
+    return stage.cpu_percent() - stage.process_cpu_percent();
+  }
+
   void Processors() {
-    const StageFigure others = [](const StageReport& stage) {
-      if (!stage.has_cpu_percent() || !stage.has_process_cpu_percent()) {
-        return std::optional<double>();
-      }
-      return std::optional<double>(stage.cpu_percent() - stage.process_cpu_percent());
-    };
-    const std::optional<double> before = Typical(before_, others), after = Typical(after_, others);
+    const std::optional<double> before = Typical(before_, OthersPercent),
+                                after = Typical(after_, OthersPercent);
     if (!before || !after) return;
     const bool slower = change_.seconds_after > change_.seconds_before;
     if (slower ? *after - *before < 10 : *before - *after < 10) return;
@@ -186,7 +188,26 @@ class Explainer {
         *before));
   }
 
+  void UnexplainedOnCpu() {
+    const std::optional<double> before = Typical(before_, OthersPercent),
+                                after = Typical(after_, OthersPercent);
+    if (!before || !after) {
+      change_.explanation.emplace_back(
+          "The report has no samples of the processors' use, which would tell.");
+      return;
+    }
+    change_.explanation.push_back(
+        absl::StrFormat("Other processes used %.0f %% of the machine's processors before and %.0f "
+                        "%% after, which does not explain it; their clocks, and what others move "
+                        "through memory and caches, are not sampled.",
+                        *before, *after));
+  }
+
   void Unexplained() {
+    if (on_cpu_) {
+      UnexplainedOnCpu();
+      return;
+    }
     const std::optional<double> before = Typical(before_, SmActivity),
                                 after = Typical(after_, SmActivity);
     if (before && after && *before > 90 && *after > 90) {
@@ -223,6 +244,7 @@ class Explainer {
 
   const Steps& before_;
   const Steps& after_;
+  const bool on_cpu_;
   StepChange& change_;
   int causes_ = 0;
 };
@@ -251,7 +273,8 @@ StepHistory StepHistoryOf(const wan::v1::JobReport& report) {
         at.within ? absl::StrFormat("; it began within step %d", history.numbers[*at.within])
                   : std::string()));
     const Steps steps_before = StepsOf(steps, before), steps_after = StepsOf(steps, after);
-    Explainer(steps_before, steps_after, change).Explain();
+    Explainer(steps_before, steps_after, absl::StartsWith(report.device(), "cpu"), change)
+        .Explain();
     if (change.from_outside) {
       for (const StageReport* step : steps_after) {
         change.extra_seconds += step->seconds() - before.seconds;

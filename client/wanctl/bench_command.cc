@@ -129,7 +129,7 @@ class Bench {
       }
     }
     if (command_.mode != BenchMode::kOptimized) {
-      variants.push_back({"original", one.original,
+      variants.push_back({reports::kOriginalVariant, one.original,
                           original_.videos != nullptr ? original_.videos.get() : &videos_});
     }
     return variants;

@@ -161,6 +161,15 @@ TEST(OptionsReportTest, PairsAndCards) {
   EXPECT_THAT(text, HasSubstr("4.04"));
 }
 
+TEST(OptionsReportTest, AnOptionOtherThanUpstreamsComesAfterTheCase) {
+  wan::v1::JobReport faster = GpuReport();
+  faster.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_BF16);
+  faster.mutable_stages(0)->set_seconds(10);
+  const std::string text = Text(
+      OptionsReport({Named("preview", GpuReport()), Named("preview", faster, "bf16")}, nullptr));
+  EXPECT_THAT(text, HasSubstr("20.00      10.00      10.00    2.00"));
+}
+
 TEST(OptionsReportTest, WithoutPairsSaysHowToGetThem) {
   const std::string text = Text(OptionsReport({Named("preview", GpuReport())}, nullptr));
   EXPECT_THAT(text, HasSubstr("--mode both"));

@@ -101,5 +101,22 @@ TEST(StepChangesTest, SaysWhenNothingExplainsIt) {
               HasSubstr("no samples of clocks and their limits and other processes on the GPU"));
 }
 
+TEST(StepChangesTest, OnACpuNothingIsSaidOfAGpu) {
+  wan::v1::JobReport report = Slower();
+  report.set_device("cpu");
+  for (auto& step : *report.mutable_stages()) {
+    step.clear_sm_clock_mhz();
+    step.clear_gpu_processes();
+    step.clear_sm_activity_percent();
+  }
+  EXPECT_THAT(Explain(report), HasSubstr("no samples of the processors' use"));
+  for (auto& step : *report.mutable_stages()) {
+    step.set_cpu_percent(100);
+    step.set_process_cpu_percent(50);
+  }
+  EXPECT_THAT(Explain(report), HasSubstr("50 % of the machine's processors before and 50 % after"));
+  EXPECT_THAT(Explain(report), testing::Not(HasSubstr("GPU")));
+}
+
 }  // namespace
 }  // namespace wan::client::reports

@@ -280,7 +280,8 @@ TEST(FitHostMemoryTest, ACpuNeedsRoomForTheLargestComponent) {
   EXPECT_TRUE(FitHostMemory(model, {largest, true}, policies).ok());
 }
 
-// Measured on an H200's host by wan_bench encoder --memory, 90 frames: kind, pixels, processors, MiB.
+// Measured on an H200's host by wan_bench encoder --memory, 90 frames: kind, pixels, processors,
+// MiB.
 TEST(WriterBytesTest, CoversWhatWasMeasured) {
   struct Measured {
     int64_t pixels;

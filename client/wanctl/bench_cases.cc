@@ -83,7 +83,7 @@ class Reader {
     if (root["defaults"]) {
       if (!root["defaults"].IsMap()) return Wrong("defaults", "must be a map of keys and values");
       for (const auto& entry : root["defaults"]) {
-        const absl::Status status =
+        absl::Status status =
             Apply("defaults", entry.first.as<std::string>(), entry.second, defaults.request);
         if (!status.ok()) return status;
       }
@@ -118,14 +118,14 @@ class Reader {
         read.image_path = entry.second.as<std::string>();
         continue;
       }
-      const absl::Status status = Apply(read.name, key, entry.second, read.request);
+      absl::Status status = Apply(read.name, key, entry.second, read.request);
       if (!status.ok()) return status;
     }
     if (read.request.prompt().empty()) return Wrong(read.name, "has no prompt");
     if (read.request.model().empty()) return Wrong(read.name, "has no model");
     read.original = read.request;
     if (node["original"]) {
-      const absl::Status status = ApplyAll(read.name, node["original"], read.original);
+      absl::Status status = ApplyAll(read.name, node["original"], read.original);
       if (!status.ok()) return status;
     }
     if (node["options"] && !node["options"].IsMap()) {
@@ -133,7 +133,7 @@ class Reader {
     }
     for (const auto& entry : node["options"]) {
       BenchVariant option{entry.first.as<std::string>(), read.request};
-      const absl::Status status = ApplyAll(read.name, entry.second, option.request);
+      absl::Status status = ApplyAll(read.name, entry.second, option.request);
       if (!status.ok()) return status;
       read.options.push_back(std::move(option));
     }
@@ -144,7 +144,7 @@ class Reader {
     if (!node.IsMap())
       return Wrong(name, "must have a map of keys and values in 'original' and in each option");
     for (const auto& entry : node) {
-      const absl::Status status = Apply(name, entry.first.as<std::string>(), entry.second, request);
+      absl::Status status = Apply(name, entry.first.as<std::string>(), entry.second, request);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -161,7 +161,7 @@ class Reader {
                                       "'; the keys are name, image, original, options, ", keys));
     }
     if (!value.IsScalar()) return Wrong(name, absl::StrCat(key, " must be a single value"));
-    const absl::Status status = found->second(value.as<std::string>(), request);
+    absl::Status status = found->second(value.as<std::string>(), request);
     if (status.ok()) return status;
     return Wrong(name, absl::StrCat(key, " ", std::string(status.message())));
   }

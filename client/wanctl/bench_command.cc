@@ -176,8 +176,7 @@ class Bench {
     measured.variant = variant.name;
     measured.number = run;
     if (run == 1) {
-      const absl::Status compared =
-          Compare(*variant.videos, *end, variant.name, first_latents, measured);
+      absl::Status compared = Compare(*variant.videos, *end, variant.name, first_latents, measured);
       if (!compared.ok()) return compared;
     }
     runs_.push_back(std::move(measured));
@@ -191,7 +190,7 @@ class Bench {
     for (const wan::v1::Artifact& artifact : end.completed().artifacts()) {
       if (artifact.kind() != wan::v1::OUTPUT_KIND_LATENTS) continue;
       std::string latents;
-      const absl::Status read = videos.ReadArtifact(
+      absl::Status read = videos.ReadArtifact(
           artifact.name(), 0,
           [&](const wan::v1::DownloadArtifactResponse& chunk) {
             latents += chunk.data();

@@ -18,7 +18,7 @@ struct Tensor {
 };
 
 absl::StatusOr<Tensor> ReadTensor(std::string_view file) {
-  const absl::Status wrong = absl::InvalidArgumentError(
+  absl::Status wrong = absl::InvalidArgumentError(
       "the latents are no safetensors file with one fp32 tensor 'latents'");
   uint64_t header_size = 0;
   if (file.size() < sizeof(header_size)) return wrong;

@@ -82,7 +82,7 @@ absl::Status WriteReports(const std::string& folder, const reports::Document& do
   for (const reports::Chart* chart : reports::ChartsOf(document)) {
     const std::string path = absl::StrFormat("plots/%02d_%s.svg", ++number, chart->key);
     paths[chart] = path;
-    const absl::Status written = WriteFile(fs::path(folder) / path, reports::SvgFile(*chart));
+    absl::Status written = WriteFile(fs::path(folder) / path, reports::SvgFile(*chart));
     if (!written.ok()) return written;
   }
   const std::pair<const char*, std::string> files[] = {
@@ -91,7 +91,7 @@ absl::Status WriteReports(const std::string& folder, const reports::Document& do
                         document, [&](const reports::Chart& chart) { return paths.at(&chart); })},
       {"report.html", reports::RenderHtml(document)}};
   for (const auto& [name, text] : files) {
-    const absl::Status written = WriteFile(fs::path(folder) / name, text);
+    absl::Status written = WriteFile(fs::path(folder) / name, text);
     if (!written.ok()) return written;
   }
   return absl::OkStatus();

@@ -156,11 +156,17 @@ class Ideal {
   double cosine_, sine_;
 };
 
+// Whether the ideal shape covers the middle of a window's pixel.
+bool CoversPixel(const Ideal& ideal, const Window& window, int at) {
+  const int row = at / window.width;
+  const int column = at % window.width;
+  return ideal.Covers(window.left + column + 0.5, window.top + row + 0.5);
+}
+
 double BandOverlap(const Window& window, const Edges& edges, const Ideal& ideal) {
   int both = edges.beyond, either = edges.beyond;
   for (const int at : edges.band) {
-    const bool covered =
-        ideal.Covers(window.left + at % window.width + 0.5, window.top + at / window.width + 0.5);
+    const bool covered = CoversPixel(ideal, window, at);
     both += covered && window.inside[at];
     either += covered || window.inside[at];
   }
@@ -170,8 +176,7 @@ double BandOverlap(const Window& window, const Edges& edges, const Ideal& ideal)
 double WholeOverlap(const Window& window, const Ideal& ideal) {
   int both = 0, either = 0;
   for (int at = 0; at < window.width * window.height; ++at) {
-    const bool covered =
-        ideal.Covers(window.left + at % window.width + 0.5, window.top + at / window.width + 0.5);
+    const bool covered = CoversPixel(ideal, window, at);
     both += covered && window.inside[at];
     either += covered || window.inside[at];
   }

@@ -87,7 +87,7 @@ absl::Status ThreadGroup::Exchange(int rank, std::span<const at::Tensor> send,
       from = sent_[peer].at(own);
     }
     if (from.sizes() != receive[peer].sizes()) {
-      const absl::Status status =
+      absl::Status status =
           absl::InternalError(absl::StrCat("rank ", peer, " sends ", from.numel(), " values, rank ",
                                            rank, " expects ", receive[peer].numel()));
       Fail(status);
@@ -96,7 +96,7 @@ absl::Status ThreadGroup::Exchange(int rank, std::span<const at::Tensor> send,
     receive[peer].copy_(from);
   }
   // Until everybody has copied, nobody may change what was sent.
-  const absl::Status status = AwaitAll();
+  absl::Status status = AwaitAll();
   absl::MutexLock lock(&mutex_);
   sent_[own].clear();
   return status;

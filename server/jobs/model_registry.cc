@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
@@ -14,12 +13,12 @@
 #include "server/conversion/page_token.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/job_sinks.h"
+#include "server/jobs/model_spec.h"
 
 namespace wan::server {
 namespace {
 
 constexpr absl::Duration kLoadingRetryDelay = absl::Seconds(5);
-constexpr size_t kMaxNameLength = 63;
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
 // gRPC's clients take 4 MiB by default.
@@ -27,47 +26,6 @@ constexpr size_t kMaxPageBytes = size_t{3} << 20;
 constexpr char kListed[] = "ListModels";
 // Of those that have ended.
 constexpr int kKeptOperations = 8;
-
-void CheckName(const std::string& field, const std::string& name,
-               std::vector<FieldViolation>& violations) {
-  const bool named = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
-  });
-  if (named && !name.empty() && name.size() <= kMaxNameLength) return;
-  violations.push_back({field, absl::StrCat("'", name.substr(0, kMaxNameLength),
-                                            "' is not a valid name; must be 1 to ", kMaxNameLength,
-                                            " letters, digits, '.', '_' and '-'")});
-}
-
-void CheckPath(const std::string& field, const std::string& path, const char* right,
-               std::vector<FieldViolation>& violations) {
-  if (path.empty()) {
-    violations.push_back({field, absl::StrCat("must be ", right)});
-  } else if (path.size() > kMaxPathBytes) {
-    violations.push_back(
-        {field, absl::StrCat("has ", path.size(), " bytes; must have at most ", kMaxPathBytes)});
-  } else if (path.find('\0') != std::string::npos) {
-    violations.push_back({field, "has a NUL character; must be a path, which has none"});
-  }
-}
-
-absl::Status CheckSpec(const ModelSpec& spec) {
-  if (spec.loras.size() > kMaxLorasOfModel) {
-    return InvalidFields(
-        {{"loras", absl::StrCat("has ", spec.loras.size(), " entries; must have at most ",
-                                kMaxLorasOfModel)}});
-  }
-  std::vector<FieldViolation> violations;
-  CheckName("name", spec.name, violations);
-  CheckPath("path", spec.path, "a checkpoint's folder or 'synthetic:FAMILY'", violations);
-  for (size_t i = 0; i < spec.loras.size(); ++i) {
-    const std::string field = absl::StrCat("loras[", i, "]");
-    CheckName(field + ".name", spec.loras[i].name, violations);
-    CheckPath(field + ".path", spec.loras[i].path, "a safetensors file or a folder that PEFT wrote",
-              violations);
-  }
-  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
-}
 
 std::string NamesOf(const std::vector<LoraSource>& loras) {
   if (loras.empty()) return "no LoRAs";

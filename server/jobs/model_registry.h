@@ -31,10 +31,6 @@ namespace wan::server {
 // Most shapes of one WarmupModel call: each may take as long as a job.
 inline constexpr size_t kMaxWarmupShapes = 16;
 
-// Most LoRAs of one model, counting the file of each expert, and most bytes of a path.
-inline constexpr size_t kMaxLorasOfModel = 64;
-inline constexpr size_t kMaxPathBytes = 4096;
-
 // Most models that are remembered though they are neither configured nor loaded: those whose
 // loading failed, and those that were unloaded. Of more the oldest are forgotten.
 inline constexpr size_t kMaxIdleModels = 32;

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/jobs/model_spec.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {

@@ -1,0 +1,20 @@
+// What an operator or administrator may ask to be loaded.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "engine/api/engine.h"
+
+namespace wan::server {
+
+// Most LoRAs of one model, counting the file of each expert, and most bytes of a path.
+inline constexpr size_t kMaxLorasOfModel = 64;
+inline constexpr size_t kMaxPathBytes = 4096;
+
+// Looks at the form alone, and at no file. INVALID_ARGUMENT with a violation for each field that is
+// wrong: a name must be 1 to 63 letters, digits, '.', '_' and '-', a path must have 1 to
+// kMaxPathBytes bytes and no NUL.
+absl::Status CheckSpec(const ModelSpec& spec);
+
+}  // namespace wan::server

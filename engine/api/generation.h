@@ -52,6 +52,8 @@ struct VideoShape {
   int height = 0;
   int num_frames = 0;
 
+  // clang-tidy takes the 0 that a comparison with the result has for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const VideoShape&, const VideoShape&) = default;
 };
 

@@ -37,6 +37,8 @@ struct Stage {
   StageKind kind;
   int step;  // from 0; always 0 except with kStepLoading and kStepInference
 
+  // clang-tidy takes the 0 that a comparison with the result has for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend constexpr auto operator<=>(const Stage&, const Stage&) = default;
 };
 

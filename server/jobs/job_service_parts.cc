@@ -99,7 +99,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
           [this](const std::string& job) { EndJob(job, StopCause::kCallerGone, kCallerWentAway); }),
       drainer({table, models, *log, clock, listeners}) {
   const DeviceDescription device = engine.Device();
-  queue_estimates.Start({&engine, &store, &table, &estimator, &executor,
+  queue_estimates.Start({&engine, &store, &table, &estimator, &executor, &clock,
                          options.data_dir / kRatesFile,
                          absl::StrCat(device.device, " ", device.name, " ", device.dtype)});
 }
@@ -110,6 +110,7 @@ JobService::Parts::~Parts() {
   callers.Stop();
   drainer.Join();
   log.reset();
+  queue_estimates.Keep();
 }
 
 void JobService::Parts::LoseDevice(DeviceLoss cause, const absl::Status& problem) {

@@ -19,6 +19,7 @@ namespace {
 
 // Most jobs that are taken from the table at once.
 constexpr size_t kJobsAtOnce = 64;
+constexpr absl::Duration kKeepEvery = absl::Minutes(1);
 
 // Jobs with the same key have the same work: it depends on neither text nor seed.
 std::string WorkKeyOf(const wan::v1::Job& job) {
@@ -81,9 +82,19 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
 
 void QueueEstimates::OnJobEndStored() {
   if (parts_.estimator == nullptr) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (parts_.clock->Steady().Now() - written_at_ < kKeepEvery) return;
+  }
+  Keep();
+}
+
+void QueueEstimates::Keep() {
+  if (parts_.estimator == nullptr) return;
   const std::string rates = parts_.estimator->Learned();
   absl::MutexLock lock(&mutex_);
   if (rates == written_) return;
+  written_at_ = parts_.clock->Steady().Now();
   if (ReplaceFile(parts_.file, absl::StrCat(parts_.device, "\n"), rates).ok()) written_ = rates;
 }
 

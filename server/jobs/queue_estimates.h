@@ -8,6 +8,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/jobs/executor.h"
 #include "server/jobs/job_table.h"
@@ -27,6 +29,7 @@ class QueueEstimates final : public StateListener {
     JobTable* table = nullptr;
     TimeEstimator* estimator = nullptr;
     Executor* executor = nullptr;
+    Clock* clock = nullptr;
     // The file, and what it must begin with: another device or dtype has other rates. A file that
     // is missing, damaged or another device's is no error.
     std::filesystem::path file;
@@ -37,9 +40,12 @@ class QueueEstimates final : public StateListener {
 
   // Has the executor plan the model's jobs whose work is not known.
   void OnModelState(const wan::v1::Model& model) override;
-  // Writes the file if something was learned since. Without it the next process would learn again,
-  // so that a disk that refuses it is no problem of its own.
+  // Writes the file if something was learned since, once a minute at most: each job teaches
+  // something, and a file that is made durable takes the disk's time from the jobs' own rows.
   void OnJobEndStored() override;
+  // Writes what was learned since the file was written. Without it the next process would learn
+  // again, so that a disk that refuses it is no problem of its own.
+  void Keep();
 
  private:
   void PlanJobsOf(const std::string& model) const;
@@ -47,6 +53,7 @@ class QueueEstimates final : public StateListener {
   Parts parts_;
   absl::Mutex mutex_;
   std::string written_ ABSL_GUARDED_BY(mutex_);
+  absl::Time written_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of the steady clock
 };
 
 }  // namespace wan::server

@@ -17,9 +17,6 @@ constexpr absl::Duration kInterval = absl::Minutes(1);
 constexpr int64_t kMostOfARound = 1000;
 constexpr int kJobsAtOnce = 64;
 
-constexpr absl::Duration kJump = absl::Minutes(10);
-constexpr absl::Duration kDoubt = absl::Hours(24);
-
 int64_t Count(const RetentionRound& round) {
   int64_t jobs = 0;
   for (const RetentionRound::Removed& removed : round.removed) jobs += removed.jobs;
@@ -33,23 +30,6 @@ int64_t BytesOf(const EndedJob& job, bool files) {
 }
 
 }  // namespace
-
-WallClockGuard::WallClockGuard(Clock& clock) : clock_(clock), trusted_(Offset()), seen_(trusted_) {}
-
-absl::Duration WallClockGuard::Offset() const {
-  return clock_.Now() - absl::UnixEpoch() - absl::Nanoseconds(clock_.MonotonicNanos());
-}
-
-bool WallClockGuard::AgesHold() {
-  const absl::Duration offset = Offset();
-  const int64_t now = clock_.MonotonicNanos();
-  if (offset > seen_ + kJump) believed_at_nanos_ = now + absl::ToInt64Nanoseconds(kDoubt);
-  seen_ = offset;
-  // Earlier than it was believed to be, nothing looks older than it is.
-  if (offset > trusted_ + kJump && now < believed_at_nanos_) return false;
-  trusted_ = offset;
-  return true;
-}
 
 Retention::Retention(const RetentionPolicy& policy, Parts parts)
     : policy_(policy), parts_(std::move(parts)), guard_(parts_.clock) {}

@@ -11,30 +11,11 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/clock.h"
 #include "server/retention/retention_policy.h"
+#include "server/retention/wall_clock_guard.h"
 #include "server/store/job_store.h"
 #include "server/watch/listener.h"
 
 namespace wan::server {
-
-// Tells how far an age that the wall clock gives can be believed. For one thread.
-class WallClockGuard {
- public:
-  explicit WallClockGuard(Clock& clock);
-
-  // Returns whether ages may remove anything now. After the wall clock has jumped forward by more
-  // than ten minutes, everything looks older than it is: for a day of the clock that never jumps,
-  // or until the wall clock is back, they may not.
-  bool AgesHold();
-
- private:
-  // The wall clock minus the clock that never jumps.
-  absl::Duration Offset() const;
-
-  Clock& clock_;
-  absl::Duration trusted_;         // the offset that is believed
-  absl::Duration seen_;            // the one of the latest call
-  int64_t believed_at_nanos_ = 0;  // of the clock that never jumps; a jump is believed from then on
-};
 
 // Thread-safe. Has one thread of its own, which begins a round at once and then one a minute on the
 // injected clock. A round removes one job at a time and holds no lock between two of them.

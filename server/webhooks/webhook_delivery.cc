@@ -31,7 +31,8 @@ WebhookDelivery::WebhookDelivery(WebhookOptions options, WebhookTransport& trans
     : options_(std::move(options)),
       transport_(transport),
       clock_(clock),
-      listeners_(std::move(listeners)) {}
+      listeners_(std::move(listeners)),
+      guard_(clock) {}
 
 WebhookDelivery::~WebhookDelivery() { Stop(); }
 
@@ -103,18 +104,22 @@ void WebhookDelivery::Attempt(const PendingWebhook& webhook) {
       outcome.problem = absl::StrCat("the answer has the status ", status);
     }
   }
-  const bool old = clock_.Now() - ToTime(webhook.job.end_time()) > options_.most_age;
   if (outcome.problem.empty()) {
     outcome.kind = WebhookOutcome::Kind::kDelivered;
   } else {
-    outcome.kind =
-        old || status == kGone ? WebhookOutcome::Kind::kGivenUp : WebhookOutcome::Kind::kRetried;
+    outcome.kind = status == kGone || IsTooOld(webhook) ? WebhookOutcome::Kind::kGivenUp
+                                                        : WebhookOutcome::Kind::kRetried;
   }
   if (outcome.kind != WebhookOutcome::Kind::kRetried) {
     // If that fails, it is sent once more, which its receiver is told to expect.
     outbox_->RemoveWebhook(webhook.number).IgnoreError();
   }
   for (StateListener* const listener : listeners_) listener->OnWebhook(outcome);
+}
+
+bool WebhookDelivery::IsTooOld(const PendingWebhook& webhook) {
+  absl::MutexLock lock(&mutex_);
+  return guard_.AgesHold() && clock_.Now() - ToTime(webhook.job.end_time()) > options_.most_age;
 }
 
 absl::Duration WebhookDelivery::DelayAfter(int attempts) const {

@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
+#include "server/retention/wall_clock_guard.h"
 #include "server/store/webhook_outbox.h"
 #include "server/watch/listener.h"
 #include "server/webhooks/webhook_rules.h"
@@ -27,7 +28,8 @@ struct WebhookOptions {
   // is made up to a quarter longer at random, so that reports do not come back all at once.
   absl::Duration first_delay = absl::Seconds(2);
   absl::Duration most_delay = absl::Hours(1);
-  // A report of a job that ended longer ago is given up when an attempt fails.
+  // A report of a job that ended longer ago is given up when an attempt fails, unless the wall
+  // clock has jumped and ages cannot be believed (WallClockGuard).
   absl::Duration most_age = absl::Hours(24);
 };
 
@@ -53,6 +55,7 @@ class WebhookDelivery final : public StateListener {
  private:
   void Loop();
   void Attempt(const PendingWebhook& webhook);
+  bool IsTooOld(const PendingWebhook& webhook);
   absl::Duration DelayAfter(int attempts) const;
   // What DelayAfter never exceeds.
   absl::Duration LongestDelay() const;
@@ -66,6 +69,7 @@ class WebhookDelivery final : public StateListener {
   WebhookOutbox* outbox_ = nullptr;
   std::stop_source stopping_;
   absl::Mutex mutex_;
+  WallClockGuard guard_ ABSL_GUARDED_BY(mutex_);
   int64_t wakes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

@@ -221,6 +221,21 @@ TEST_F(WebhookDeliveryTest, GivesUpAfterItsAge) {
   EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
 }
 
+TEST_F(WebhookDeliveryTest, AWallClockThatIsSetForwardGivesNothingUp) {
+  for (int i = 0; i < 3; ++i) transport_.Answer(503);
+  Start();
+  EndJob("a");
+  EXPECT_EQ(outcomes_.Await(1)[0].kind, Kind::kRetried);
+  clock_.AwaitWaiters(static_cast<size_t>(options_.parallel));
+  clock_.Jump(absl::Hours(72));
+  clock_.Advance(options_.first_delay * 1.25);
+  ASSERT_EQ(outcomes_.Await(2)[1].kind, Kind::kRetried) << "the job only looks old";
+  // A day later the new time is believed.
+  clock_.AwaitWaiters(static_cast<size_t>(options_.parallel));
+  clock_.Advance(absl::Hours(24));
+  EXPECT_EQ(outcomes_.Await(3)[2].kind, Kind::kGivenUp);
+}
+
 TEST_F(WebhookDeliveryTest, AReceiverThatIsGoneIsGivenUpAtOnce) {
   transport_.Answer(410);
   Start();

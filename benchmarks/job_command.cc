@@ -102,7 +102,7 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   if (!checkpoint.ok()) return checkpoint.status();
   const TransformerConfig config = (*checkpoint)->transformer_config();
   EngineOptions options;
-  options.device = settings.device;
+  options.devices = {settings.device};
   const absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
   if (!engine.ok()) return engine.status();
   Recorder unheard(SystemClock(), (*engine)->Monitor(), {});

@@ -165,7 +165,7 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
   if (keys.empty()) return true;
 
   EngineOptions options;
-  options.device = settings.device;
+  options.devices = {settings.device};
   absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
   if (!residency.ok()) return residency.status();
   options.residency = *std::move(residency);

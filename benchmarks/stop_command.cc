@@ -175,7 +175,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const StopSettings& settings, cons
 
 absl::StatusOr<bool> Run(const StopSettings& settings, Session& session) {
   EngineOptions options;
-  options.device = settings.device;
+  options.devices = {settings.device};
   absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
   if (!residency.ok()) return residency.status();
   options.residency = *std::move(residency);

@@ -18,7 +18,9 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine_factory.h"
 #include "server/config/command_line.h"
@@ -124,7 +126,12 @@ int Serve(const ServerConfig& config) {
   static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());
   RouteLibraryLogs(logger, SystemClock());
 
-  auto engine = MakeWanEngine({config.device, config.dtype, config.cpu_threads,
+  const std::vector<DeviceGroup> groups = GroupsOf(config);
+  if (groups.size() > 1) {
+    return CouldNotStart(logger, absl::InvalidArgumentError(
+                                     "several device groups are not supported yet; name one"));
+  }
+  auto engine = MakeWanEngine({groups.front().devices, config.dtype, config.cpu_threads,
                                config.residency_policies, config.device_memory_limit, config.gpm,
                                ParseVaePrecision(config.vae_precision), config.record_forwards,
                                H264Options{config.h264_preset, config.h264_crf}});
@@ -140,7 +147,7 @@ int Serve(const ServerConfig& config) {
              {{"grpc", ToString((*server)->grpc_address())},
               {"metrics", ToString((*server)->metrics_address())},
               {"data_dir", config.data_dir},
-              {"device", config.device},
+              {"device", absl::StrJoin(config.devices, " ")},
               {"dtype", config.dtype}});
   PrintListening(**server);
   TellReady("gRPC on " + ToString((*server)->grpc_address()));

@@ -16,9 +16,11 @@
 namespace wan {
 
 struct EngineOptions {
-  std::string device = "cpu";  // "cpu" or "cuda:N"
-  std::string dtype;           // "fp32" or "bf16"; empty: fp32 on the CPU, bf16 on a GPU
-  int cpu_threads = 0;         // threads that compute one operator on the CPU; 0: one per core
+  // The devices of the group, one rank each: {"cuda:0", "cuda:1"}; {"cpu"}. All GPUs, each once, or
+  // all "cpu", whose ranks are threads.
+  std::vector<std::string> devices = {"cpu"};
+  std::string dtype;    // "fp32" or "bf16"; empty: fp32 on the CPU, bf16 on a GPU
+  int cpu_threads = 0;  // threads that compute one operator on the CPU; 0: one per core
   // Where weights live. A component that is not named here has the policy kAuto.
   std::vector<ComponentResidency> residency;
   // The most device memory, in bytes, that the process uses, as if the card were smaller. 0: all

@@ -123,7 +123,7 @@ uint64_t PresentMemory(c10::DeviceIndex device) {
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options, int gpu,
                                                        at::ScalarType dtype) {
-  const std::string& name = options.device;
+  const std::string& name = options.devices.front();
   if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
   if (absl::Status status = CheckGpuExists(gpu, CudaDeviceCount()); !status.ok()) return status;
   if (absl::Status status = CheckGpuIsCompiledFor(gpu); !status.ok()) return status;
@@ -160,7 +160,13 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
-  const absl::StatusOr<std::optional<int>> gpu = ParseDeviceName(options.device);
+  if (options.devices.size() != 1) {
+    return absl::InvalidArgumentError(options.devices.empty()
+                                          ? "a group has no device"
+                                          : "a group of several devices is not supported yet");
+  }
+  const std::string& device = options.devices.front();
+  const absl::StatusOr<std::optional<int>> gpu = ParseDeviceName(device);
   if (!gpu.ok()) return gpu.status();
   const absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, gpu->has_value());
   if (!dtype.ok()) return dtype.status();
@@ -176,7 +182,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& optio
     return MakeCpuEngine(options, *dtype);
   } catch (const std::exception& error) {
     return absl::UnavailableError(
-        absl::StrCat("device ", options.device, " could not be initialised: ", error.what()));
+        absl::StrCat("device ", device, " could not be initialised: ", error.what()));
   }
 }
 

@@ -66,7 +66,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   std::map<std::string_view, std::vector<std::string>> given;
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
-    const bool many = setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList;
+    const bool many = IsMany(setting.form);
     // What is true or false is true when it stands alone: --insecure.
     const bool truth = setting.placeholder == kTruth;
     CLI::Option* const option =

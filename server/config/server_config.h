@@ -10,6 +10,7 @@
 #include "engine/api/engine.h"
 #include "engine/api/h264.h"
 #include "engine/api/residency.h"
+#include "server/config/device_groups.h"
 #include "server/config/host_port.h"
 #include "server/config/model_lora.h"
 #include "server/logging/logger.h"
@@ -83,8 +84,11 @@ struct ServerConfig {
   std::vector<ModelSpec> models;
   // The LoRAs of these models, as they were read. Complete (settings.h) copies them into `models`.
   std::vector<ModelLora> loras;
-  // "cpu" or "cuda:N".
-  std::string device = "cpu";
+  // The devices of each group, "cpu", "cuda:0" or "cuda:0,1". Complete sets what is missing:
+  // those of `groups`, or the CPU.
+  std::vector<std::string> devices;
+  // The groups with the models that each may have; empty: every group may have every model.
+  std::vector<DeviceGroup> groups;
   // "fp32" or "bf16". If empty, Complete sets what suits the device.
   std::string dtype;
   // The name of a VaePrecision. If empty, Complete sets the default beside `dtype`.
@@ -134,5 +138,8 @@ struct ServerConfig {
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kJson;
 };
+
+// Returns the device groups of these settings, at least one.
+std::vector<DeviceGroup> GroupsOf(const ServerConfig& config);
 
 }  // namespace wan::server

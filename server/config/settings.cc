@@ -31,13 +31,48 @@ size_t EditDistance(std::string_view from, std::string_view to) {
   return row[to.size()];
 }
 
-absl::Status CheckDevice(const std::string& device) {
-  constexpr std::string_view kCuda = "cuda:";
-  const std::string_view text = device;
-  const bool cuda = text.substr(0, kCuda.size()) == kCuda &&
-                    Parsed<unsigned>(text.substr(kCuda.size())).has_value();
-  return cuda || device == "cpu" ? absl::OkStatus()
-                                 : MustBe(device, "cpu or cuda:N, with N from 0");
+absl::StatusOr<std::vector<DeviceGroup>> ReadGroups(const SettingValues& values) {
+  std::vector<DeviceGroup> groups;
+  for (const std::string& value : values) {
+    absl::StatusOr<DeviceGroup> group = ParseDeviceGroup(value);
+    if (!group.ok()) return group.status();
+    groups.push_back(*std::move(group));
+  }
+  if (absl::Status status = CheckDeviceGroups(groups); !status.ok()) return status;
+  return groups;
+}
+
+absl::Status SetDevices(const SettingValues& values, ServerConfig& config) {
+  const absl::StatusOr<std::vector<DeviceGroup>> groups = ReadGroups(values);
+  if (!groups.ok()) return groups.status();
+  if (groups->empty()) return absl::InvalidArgumentError("is an empty list; it must name a device");
+  config.devices.clear();
+  for (const DeviceGroup& group : *groups) {
+    if (!group.models.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "is '", ToString(group), "'; write a group with its models into groups (--group)"));
+    }
+    config.devices.push_back(ToString(group));
+  }
+  return absl::OkStatus();
+}
+
+SettingValues GetDevices(const ServerConfig& config) {
+  SettingValues values;
+  for (const DeviceGroup& group : GroupsOf(config)) values.push_back(DevicesText(group));
+  return values;
+}
+
+absl::Status SetGroups(const SettingValues& values, ServerConfig& config) {
+  absl::StatusOr<std::vector<DeviceGroup>> groups = ReadGroups(values);
+  if (groups.ok()) config.groups = *std::move(groups);
+  return groups.status();
+}
+
+SettingValues GetGroups(const ServerConfig& config) {
+  SettingValues values;
+  for (const DeviceGroup& group : config.groups) values.push_back(ToString(group));
+  return values;
 }
 
 absl::Status CheckDtype(const std::string& dtype) {
@@ -171,6 +206,43 @@ absl::Status CheckAccess(const ServerConfig& config) {
         ", which other machines may reach, and nothing says who may call: set auth_tokens "
         "(--auth-tokens FILE) or tls_client_ca, listen on 127.0.0.1, or give --insecure to serve "
         "everybody"));
+  }
+  return absl::OkStatus();
+}
+
+// Fills in the devices where only `groups` names them, or nothing does, and compares the two.
+absl::Status CompleteGroups(ServerConfig& config) {
+  const SettingValues devices = GetDevices(config);
+  if (config.devices.empty()) config.devices = devices;
+  if (devices != config.devices) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device is ", absl::StrJoin(config.devices, " "), " and groups has ",
+        absl::StrJoin(devices, " "), "; set one of the two, or both to the same devices"));
+  }
+  const std::vector<DeviceGroup> groups = GroupsOf(config);
+  const auto has_place = [&](std::string_view model) {
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (MayHave(groups, i, model)) return true;
+    }
+    return false;
+  };
+  std::set<std::string> models;
+  for (const ModelSpec& model : config.models) {
+    models.insert(model.name);
+    if (has_place(model.name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("models has '", model.name,
+                     "', which no list of groups names; add it to one, or have a group without a "
+                     "list"));
+  }
+  // Without any the server takes the demo model, which this cannot know.
+  if (config.models.empty()) return absl::OkStatus();
+  for (const DeviceGroup& group : groups) {
+    for (const std::string& model : group.models) {
+      if (models.contains(model)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("groups names the model '", model, "', which models does not have"));
+    }
   }
   return absl::OkStatus();
 }
@@ -313,7 +385,13 @@ std::vector<Setting> MakeSettings() {
        "LoRAs that requests may use: a safetensors file or a folder that PEFT wrote; @high or "
        "@low chooses one of two experts",
        Setting::Form::kMap, SetLoras, GetLoras},
-      TextSetting("device", "cpu|cuda:N", "device that runs the models", &C::device, CheckDevice),
+      {"device", "cpu|cuda:N[,N]",
+       "devices of a group, which make one video together; each further --device is another "
+       "group, which makes a video of its own at the same time",
+       Setting::Form::kTexts, SetDevices, GetDevices},
+      {"groups", "DEVICE[=MODEL,MODEL]",
+       "the same with the models that a group may have; unset: every group may have every model",
+       Setting::Form::kGroups, SetGroups, GetGroups},
       TextSetting("dtype", "fp32|bf16",
                   "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &C::dtype,
                   CheckDtype),
@@ -405,6 +483,10 @@ std::vector<Setting> MakeSettings() {
 
 }  // namespace
 
+bool IsMany(Setting::Form form) {
+  return form != Setting::Form::kText && form != Setting::Form::kNumber;
+}
+
 const std::vector<Setting>& Settings() {
   static const auto* const settings = new std::vector<Setting>(MakeSettings());
   return *settings;
@@ -432,15 +514,29 @@ const Setting* NearestSetting(std::string_view key) {
 std::string FlagOf(const Setting& setting) {
   // A flag is repeated for each entry of a list, so its name is the singular.
   std::string name(setting.key);
-  if (setting.form == Setting::Form::kMap || setting.form == Setting::Form::kList) {
+  if (IsMany(setting.form) && setting.form != Setting::Form::kTexts) {
     name = name.ends_with("ies") ? name.substr(0, name.size() - 3) + "y"
                                  : name.substr(0, name.size() - 1);
   }
   return "--" + absl::StrReplaceAll(name, {{"_", "-"}});
 }
 
+std::vector<DeviceGroup> GroupsOf(const ServerConfig& config) {
+  if (!config.groups.empty()) return config.groups;
+  std::vector<DeviceGroup> groups;
+  for (const std::string& text : config.devices) {
+    absl::StatusOr<DeviceGroup> group = ParseDeviceGroup(text);
+    if (group.ok()) groups.push_back(*std::move(group));
+  }
+  if (groups.empty()) groups.push_back({{"cpu"}});
+  return groups;
+}
+
 absl::Status Complete(ServerConfig& config) {
-  if (config.dtype.empty()) config.dtype = config.device == "cpu" ? "fp32" : "bf16";
+  if (absl::Status status = CompleteGroups(config); !status.ok()) return status;
+  if (config.dtype.empty()) {
+    config.dtype = config.devices.front().starts_with("cpu") ? "fp32" : "bf16";
+  }
   if (config.vae_precision.empty()) {
     config.vae_precision = std::string(NameOf(DefaultVaePrecision(config.dtype)));
   }

@@ -17,21 +17,26 @@ struct Setting {
   enum class Form {
     kText,    // a scalar
     kNumber,  // a scalar without quotes: a number, true or false
+    kTexts,   // a scalar, or a sequence of scalars where there are several
     kList,    // a sequence of scalars
     kMap,     // a mapping of scalars; each entry is the value "KEY=VALUE"
+    kGroups,  // a sequence of device groups; each is the value "DEVICE=MODEL,MODEL"
   };
 
   std::string_view key;          // "queue_capacity"
   std::string_view placeholder;  // stands for the value in help texts: "N"
   std::string_view help;         // one line for --help
   Form form;
-  // Sets the member from values as text: any number of them if the form is kList or kMap, else
+  // Sets the member from values as text: any number of them if IsMany(form), else
   // exactly one. The message of INVALID_ARGUMENT continues a sentence that begins with the
   // setting's key or flag: "is 'x'; it must be ...".
   std::function<absl::Status(const std::vector<std::string>& values, ServerConfig& config)> set;
   // Returns the values with which `set` would give the member its present value.
   std::function<std::vector<std::string>(const ServerConfig& config)> get;
 };
+
+// Whether a setting of this form has any number of values, and its flag may be repeated.
+bool IsMany(Setting::Form form);
 
 // Every setting, in the order of --help and docs/operations.md.
 const std::vector<Setting>& Settings();
@@ -49,7 +54,8 @@ std::string FlagOf(const Setting& setting);
 
 // Call once after all settings are read. Fills in what depends on other settings (dtype, each
 // model's LoRAs) and checks what no single setting can tell. INVALID_ARGUMENT if data_dir is not
-// set, if listen and metrics_listen are the same address, if a LoRA belongs to no model, if a file
+// set, if `device` and `groups` disagree, if a model and a group do not fit, if listen and
+// metrics_listen are the same address, if a LoRA belongs to no model, if a file
 // of TLS or the secret of webhooks is missing, or if other machines may reach an address of gRPC or
 // HTTP on which nobody is authenticated and `insecure` is not set.
 absl::Status Complete(ServerConfig& config);

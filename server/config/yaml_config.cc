@@ -30,6 +30,7 @@ std::string UnknownKey(std::string_view key) {
 
 // How a file writes the setting's value, or one entry of its list or mapping.
 std::string EntryOf(const Setting& setting) {
+  if (setting.form == Setting::Form::kGroups) return "{device: DEVICE, models: [MODEL]}";
   const std::string placeholder(setting.placeholder);
   return setting.form == Setting::Form::kMap ? absl::StrReplaceAll(placeholder, {{"=", ": "}})
                                              : placeholder;
@@ -136,12 +137,16 @@ class Reader {
   // The setting's values as text; nullopt, with the problem noted, if they have the wrong form.
   std::optional<Values> ValuesOf(const Setting& setting, const YAML::Node& where,
                                  const YAML::Node& node) {
-    const std::string form = setting.form == Setting::Form::kMap    ? "a mapping of "
-                             : setting.form == Setting::Form::kList ? "a list of "
-                                                                    : "one value, ";
-    const bool fits = setting.form == Setting::Form::kMap    ? node.IsMap()
-                      : setting.form == Setting::Form::kList ? node.IsSequence()
-                                                             : node.IsScalar();
+    using Form = Setting::Form;
+    const bool list = setting.form == Form::kList || setting.form == Form::kGroups;
+    const std::string form = setting.form == Form::kMap     ? "a mapping of "
+                             : list                         ? "a list of "
+                             : setting.form == Form::kTexts ? "one value or a list of "
+                                                            : "one value, ";
+    const bool fits = setting.form == Form::kMap     ? node.IsMap()
+                      : list                         ? node.IsSequence()
+                      : setting.form == Form::kTexts ? node.IsScalar() || node.IsSequence()
+                                                     : node.IsScalar();
     if (!fits) {
       Problem(where, setting.key,
               absl::StrCat("is ", KindOf(node), "; it must be ", form, EntryOf(setting)));
@@ -158,6 +163,12 @@ class Reader {
     }
     Values values;
     for (const auto& item : node) {
+      if (setting.form == Form::kGroups) {
+        const std::optional<std::string> group = GroupOf(setting, item);
+        if (!group.has_value()) return std::nullopt;
+        values.push_back(*group);
+        continue;
+      }
       const bool pair = setting.form == Setting::Form::kMap;
       const YAML::Node value = pair ? item.second : static_cast<const YAML::Node&>(item);
       if (!value.IsScalar() || (pair && !item.first.IsScalar())) {
@@ -170,6 +181,40 @@ class Reader {
                             : value.Scalar());
     }
     return values;
+  }
+
+  // A device group as `groups` writes it, as its value.
+  std::optional<std::string> GroupOf(const Setting& setting, const YAML::Node& node) {
+    const auto refuse = [&](std::string_view what) {
+      Problem(node, setting.key,
+              absl::StrCat(std::string(what), "; every entry must be ", EntryOf(setting)));
+      return std::nullopt;
+    };
+    if (!node.IsMap()) return refuse(absl::StrCat("has an entry that is ", KindOf(node)));
+    std::set<std::string> seen;
+    for (const auto& entry : node) {
+      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : KindOf(entry.first);
+      if (key != "device" && key != "models") {
+        return refuse(absl::StrCat("has an entry with '", key, "'"));
+      }
+      if (!seen.insert(key).second) {
+        return refuse(absl::StrCat("has an entry with '", key, "' twice"));
+      }
+    }
+    const YAML::Node device = node["device"];
+    if (!device || !device.IsScalar()) return refuse("has an entry without a device");
+    const YAML::Node models = node["models"];
+    if (!models) return device.Scalar();
+    if (!models.IsSequence()) return refuse("has an entry whose models are no list");
+    Values names;
+    for (const auto& model : models) {
+      if (!model.IsScalar() || model.Scalar().empty()) {
+        return refuse("has an entry whose models are not all names");
+      }
+      names.push_back(model.Scalar());
+    }
+    if (names.empty()) return refuse("has an entry with an empty list of models");
+    return absl::StrCat(device.Scalar(), "=", absl::StrJoin(names, ","));
   }
 
   const std::string source_;
@@ -210,6 +255,27 @@ std::string ToYaml(const ServerConfig& config) {
         break;
       case Setting::Form::kNumber:
         out << values.front();
+        break;
+      case Setting::Form::kTexts:
+        if (values.size() == 1) {
+          out << YAML::DoubleQuoted << values.front();
+          break;
+        }
+        out << YAML::Flow << YAML::BeginSeq;
+        for (const std::string& value : values) out << YAML::DoubleQuoted << value;
+        out << YAML::EndSeq;
+        break;
+      case Setting::Form::kGroups:
+        out << YAML::BeginSeq;
+        for (const DeviceGroup& group : config.groups) {
+          out << YAML::Flow << YAML::BeginMap << YAML::Key << "device" << YAML::Value
+              << YAML::DoubleQuoted << DevicesText(group);
+          if (!group.models.empty()) {
+            out << YAML::Key << "models" << YAML::Value << YAML::Flow << group.models;
+          }
+          out << YAML::EndMap;
+        }
+        out << YAML::EndSeq;
         break;
       case Setting::Form::kList:
         out << YAML::Flow << YAML::BeginSeq;

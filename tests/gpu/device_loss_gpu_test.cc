@@ -63,7 +63,7 @@ TEST(DeviceLossGpuTest, AnErrorThatDoesNotLastLosesNothing) {
 
 TEST(DeviceLossGpuTest, ATrapLosesTheDeviceForEveryLaterCall) {
   EngineOptions options;
-  options.device = "cuda:0";
+  options.devices = {"cuda:0"};
   const auto engine = MakeWanEngine(options);
   ASSERT_TRUE(engine.ok()) << engine.status();
   const auto compute = [] {

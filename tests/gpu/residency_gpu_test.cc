@@ -178,7 +178,7 @@ class ResidencyGpuTest : public testing::Test {
   std::unique_ptr<Engine> MakeEngine(Policy policy, const std::string& checkpoint,
                                      const std::string& dtype = "bf16") {
     EngineOptions options;
-    options.device = "cuda:0";
+    options.devices = {"cuda:0"};
     options.dtype = dtype;
     options.residency = Everywhere(policy);
     absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);

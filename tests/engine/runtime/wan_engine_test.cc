@@ -497,14 +497,14 @@ TEST_F(WanEngineTest, TextsAndImagesAreReadBeforeTheJobIsAccepted) {
 }
 
 TEST(EngineFactoryTest, NamesWhatIsWrong) {
-  EXPECT_THAT(std::string(MakeWanEngine({.device = "tpu"}).status().message()),
+  EXPECT_THAT(std::string(MakeWanEngine({.devices = {"tpu"}}).status().message()),
               HasSubstr("'tpu'; must be cpu or cuda:N"));
-  EXPECT_THAT(std::string(MakeWanEngine({.device = "cuda:x"}).status().message()),
+  EXPECT_THAT(std::string(MakeWanEngine({.devices = {"cuda:x"}}).status().message()),
               HasSubstr("'cuda:x'; must be cpu or cuda:N"));
   EXPECT_THAT(std::string(MakeWanEngine({.dtype = "int4"}).status().message()),
               HasSubstr("'int4'; must be fp32 or bf16"));
   // No driver or no such GPU; tests/engine/device/device_name_test.cc has the range.
-  EXPECT_EQ(MakeWanEngine({.device = "cuda:99"}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(MakeWanEngine({.devices = {"cuda:99"}}).status().code(), absl::StatusCode::kUnavailable);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace wan::server {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<CommandLine> Parse(std::vector<const char*> flags) {
@@ -157,7 +158,9 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "--lora",
                                           "m/style@high=/l",
                                           "--device",
-                                          "cuda:3",
+                                          "cuda:3,4",
+                                          "--group",
+                                          "cuda:3,4=m",
                                           "--dtype",
                                           "fp32",
                                           "--vae-precision",
@@ -234,6 +237,44 @@ TEST(CommandLineTest, PrintedConfigIsWhatHolds) {
   EXPECT_THAT(ToYaml(command->config),
               AllOf(HasSubstr("queue_capacity: 9\n"), HasSubstr("data_dir: \"/from/file\"\n"),
                     HasSubstr("dtype: \"bf16\"\n")));
+}
+
+TEST(CommandLineTest, EveryFurtherDeviceIsAGroup) {
+  const auto one = Parse({"--data-dir", "d", "--device", "cuda:0,1"});
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_EQ(GroupsOf(one->config).size(), 1u);
+  EXPECT_THAT(GroupsOf(one->config)[0].devices, ElementsAre("cuda:0", "cuda:1"));
+  const auto two = Parse({"--data-dir", "d", "--device", "cuda:0", "--device", "cuda:1"});
+  ASSERT_TRUE(two.ok()) << two.status();
+  ASSERT_EQ(GroupsOf(two->config).size(), 2u);
+  EXPECT_THAT(GroupsOf(two->config)[1].devices, ElementsAre("cuda:1"));
+  EXPECT_EQ(two->config.dtype, "bf16");
+  // Ranks and groups of the CPU, which tests have.
+  const auto cpu = Parse({"--data-dir", "d", "--device", "cpu,cpu", "--device", "cpu"});
+  ASSERT_TRUE(cpu.ok()) << cpu.status();
+  EXPECT_THAT(GroupsOf(cpu->config)[0].devices, ElementsAre("cpu", "cpu"));
+  EXPECT_EQ(cpu->config.dtype, "fp32");
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--device", "cuda:0", "--device", "cuda:0"}),
+              HasSubstr("--device names cuda:0 in two groups; a GPU belongs to one group"));
+}
+
+TEST(CommandLineTest, GroupsHaveTheirModels) {
+  const auto command = Parse({"--data-dir", "d", "--model", "a=/a", "b=/b", "c=/c", "--group",
+                              "cuda:0=a,b", "--group", "cuda:1=b", "--group", "cuda:2"});
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_THAT(command->config.devices, ElementsAre("cuda:0", "cuda:1", "cuda:2"));
+  const std::vector<DeviceGroup> groups = GroupsOf(command->config);
+  std::string places;
+  for (const char* const model : {"a", "b", "c"}) {
+    for (size_t i = 0; i < groups.size(); ++i) places += MayHave(groups, i, model) ? 'x' : '.';
+  }
+  EXPECT_EQ(places, "x..xx...x");
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--model", "a=/a", "--group", "cpu=b"}),
+              HasSubstr("models has 'a', which no list of groups names"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--model", "a=/a", "--group", "cpu=a,x"}),
+              HasSubstr("groups names the model 'x', which models does not have"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--device", "cuda:0", "--group", "cuda:1"}),
+              HasSubstr("device is cuda:0 and groups has cuda:1; set one of the two"));
 }
 
 TEST(CommandLineTest, OtherMachinesNeedAuthenticationOrInsecure) {

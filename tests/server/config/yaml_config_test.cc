@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 std::string ErrorOf(std::string_view text) {
@@ -54,7 +55,11 @@ models:
 loras:
   ti2v-5b/style: /loras/style.safetensors
   small/light@low: /loras/light
-device: cuda:1
+device: [cuda:1, "cuda:2,cuda:3"]
+groups:
+  - device: cuda:1
+    models: [ti2v-5b, small]
+  - {device: "cuda:2,3"}
 dtype: fp32
 vae_precision: bf16
 record_forwards: false
@@ -118,7 +123,11 @@ TEST(YamlConfigTest, ReadsEverySetting) {
             (LoraSource{"style", std::nullopt, "/loras/style.safetensors"}));
   EXPECT_EQ(config.loras[1].model, "small");
   EXPECT_EQ(config.loras[1].source, (LoraSource{"light", ExpertRole::kLowNoise, "/loras/light"}));
-  EXPECT_EQ(config.device, "cuda:1");
+  EXPECT_THAT(config.devices, ElementsAre("cuda:1", "cuda:2,3"));
+  ASSERT_EQ(config.groups.size(), 2u);
+  EXPECT_THAT(config.groups[0].models, ElementsAre("ti2v-5b", "small"));
+  EXPECT_THAT(config.groups[1].devices, ElementsAre("cuda:2", "cuda:3"));
+  EXPECT_THAT(config.groups[1].models, IsEmpty());
   EXPECT_EQ(config.dtype, "fp32");
   EXPECT_EQ(config.cpu_threads, 3);
   EXPECT_FALSE(config.gpm);
@@ -213,6 +222,24 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"device: cuda", "must be cpu or cuda:N"},
       {"device: cuda:-1", "must be cpu or cuda:N"},
       {"device: cuda:0x", "must be cpu or cuda:N"},
+      {"device: cuda:0,", "device is 'cuda:0,'; it must be cpu or cuda:N"},
+      {"device: cuda:0,x", "device is 'cuda:0,x'; it must be cpu or cuda:N"},
+      {"device: \"0,1\"", "device is '0,1'; it must be cpu or cuda:N"},
+      {"device: cuda:0,0", "device names cuda:0 twice in 'cuda:0,0'; a group has each GPU once"},
+      {"device: cuda:0,cpu", "all devices of a group must be GPUs, or all must be cpu"},
+      {"device: [cuda:0, cpu]", "device names cuda:0 and cpu; all groups must have GPUs"},
+      {"device: [cuda:0, cuda:1,cuda:0]", "device names cuda:0 in two groups"},
+      {"device: []", "device is an empty list; it must name a device"},
+      {"device: {a: b}", "device is a mapping; it must be one value or a list of cpu|cuda:N"},
+      {"device: cpu=m", "write a group with its models into groups"},
+      {"groups: cpu", "groups is 'cpu'; it must be a list of {device: DEVICE, models: [MODEL]}"},
+      {"groups: [cpu]", "groups has an entry that is 'cpu'; every entry must be {device: DEVICE"},
+      {"groups: [{models: [a]}]", "groups has an entry without a device"},
+      {"groups: [{device: cpu, model: a}]", "groups has an entry with 'model'"},
+      {"groups: [{device: cpu, models: a}]", "groups has an entry whose models are no list"},
+      {"groups: [{device: cpu, models: []}]", "groups has an entry with an empty list of models"},
+      {"groups: [{device: cpu, models: [a, a]}]", "groups names the model 'a' twice"},
+      {"groups: [{device: cuda:1}, {device: cuda:1}]", "groups names cuda:1 in two groups"},
       {"dtype: fp16", "wan.yaml:1: dtype is 'fp16'; it must be fp32 or bf16"},
       {"cpu_threads: -1", "cpu_threads is '-1'; it must be a whole number from 0 to 4096"},
       {"device_memory_limit: -1", "device_memory_limit is '-1'; it must be a number of bytes"},

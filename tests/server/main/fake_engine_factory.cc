@@ -12,8 +12,8 @@ namespace wan {
 // WAN_FAKE_LOSE_DEVICE names one at which its device is lost; WAN_FAKE_OUTPUT_BYTES is the least
 // size of an artifact.
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
-  if (options.device != "cpu") {
-    return absl::UnavailableError("device '" + options.device + "': there is none");
+  for (const std::string& device : options.devices) {
+    if (device != "cpu") return absl::UnavailableError("device '" + device + "': there is none");
   }
   auto engine = std::make_unique<fakes::FakeEngine>();
   if (const char* const stage = std::getenv("WAN_FAKE_HOLD")) engine->Hold(stage);

@@ -37,7 +37,7 @@ bool IsCallOf(const OpTime& call, const std::string& op) {
 // What is not one of them, as views and the modulation's sums, is counted into `others`.
 class BlockTimes {
  public:
-  explicit BlockTimes(const std::vector<BlockOperator>& operators)
+  explicit BlockTimes(const std::vector<TracedOperator>& operators)
       : operators_(operators), seconds_(operators.size()) {}
 
   void Add(const std::vector<OpTime>& calls) {
@@ -71,7 +71,7 @@ class BlockTimes {
   double others() const { return others_ / forwards_; }
 
  private:
-  const std::vector<BlockOperator>& operators_;
+  const std::vector<TracedOperator>& operators_;
   std::vector<std::vector<double>> seconds_;
   double others_ = 0;
   int forwards_ = 0;
@@ -79,7 +79,7 @@ class BlockTimes {
 
 // Each operator's row, and one of all together: a block, and what is above its ceilings in a
 // forward.
-absl::Status AddRows(const std::string& name, const std::vector<BlockOperator>& operators,
+absl::Status AddRows(const std::string& name, const std::vector<TracedOperator>& operators,
                      const BlockTimes& times, int64_t blocks, const CardState& card,
                      Session& session) {
   const auto in_forward = [&](double seconds) {
@@ -127,8 +127,8 @@ absl::StatusOr<bool> Run(const BlockSettings& settings, Session& session) {
   const auto text = benched->PrepareTexts(1, 128);
   if (!text.ok()) return text.status();
   const TransformerConfig& config = benched->transformer->config();
-  const std::vector<BlockOperator> operators =
-      BlockOperators(config, benched->tokens, settings.dtype);
+  const std::vector<TracedOperator> operators =
+      TracedOperators(config, benched->tokens, settings.dtype);
   BlockTimes times(operators);
   std::unique_ptr<CardWatch> watch;
   // The first forward finds kernels and lets clocks settle.

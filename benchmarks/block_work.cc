@@ -1,58 +1,60 @@
 #include "benchmarks/block_work.h"
 
+#include "engine/models/wan/transformer_cost.h"
+
 namespace wan {
 namespace {
 
-constexpr double kFp32 = 4;
+struct Trace {
+  BlockStep step;
+  const char* name;
+  const char* traced_as;
+};
+
+constexpr char kLinear[] = "aten::addmm";
+constexpr char kNorm[] = "wan::rms_norm_rope";
+constexpr char kAttention[] = "wan::attention";
+constexpr char kResidual[] = "wan::gate_residual_norm";
+
+constexpr Trace kTraces[] = {
+    {BlockStep::kQueriesKeysValues, "queries, keys, values", kLinear},
+    {BlockStep::kQueryKeyNorm, "norm and rotary embedding of queries and keys", kNorm},
+    {BlockStep::kSelfAttention, "self-attention", kAttention},
+    {BlockStep::kAttentionOutput, "output of the self-attention", kLinear},
+    {BlockStep::kAttentionResidual, "gate, residual, norm before the text", kResidual},
+    {BlockStep::kTextQueries, "queries of the text", kLinear},
+    {BlockStep::kTextQueryNorm, "norm of the text's queries", kNorm},
+    {BlockStep::kTextAttention, "attention to the text", kAttention},
+    {BlockStep::kTextOutput, "output of the text's attention", kLinear},
+    {BlockStep::kTextResidual, "residual, norm before the feed-forward", kResidual},
+    {BlockStep::kFeedForwardIn, "feed-forward in, with GELU", "aten::_addmm_activation"},
+    {BlockStep::kFeedForwardOut, "feed-forward out", kLinear},
+    {BlockStep::kFeedForwardResidual, "gate, residual, norm before the next block", kResidual},
+};
 
 }  // namespace
 
-std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64_t tokens,
-                                          const std::string& precision) {
-  const double element = precision == "fp32" ? 4 : 2;
-  const auto rows = static_cast<double>(tokens);
-  const auto dim = static_cast<double>(config.dim);
-  const auto ffn = static_cast<double>(config.ffn_dim);
-  const auto text = static_cast<double>(config.text_len);
-  const auto product = [&](const char* name, double in, double out, const char* traced) {
-    return BlockOperator{name,
-                         traced,
-                         {.product_flop = 2 * rows * in * out,
-                          .bytes = element * (rows * in + in * out + rows * out),
-                          .precision = precision},
-                         true};
-  };
-  const auto attention = [&](const char* name, double keys) {
-    return BlockOperator{name,
-                         "wan::attention",
-                         {.attention_flop = 4 * rows * keys * dim,
-                          .bytes = element * dim * (2 * rows + 2 * keys),
-                          .precision = precision}};
-  };
-  const auto bytes = [&](const char* name, const char* traced, double amount) {
-    return BlockOperator{name, traced, {.bytes = amount, .precision = precision}};
-  };
-  // Reads what the product gave and the residual stream, writes that and the next input.
-  const double residual = rows * dim * (2 * element + 2 * kFp32);
-  const char* const kLinear = "aten::addmm";
-  const char* const kNorm = "wan::rms_norm_rope";
-  const char* const kResidual = "wan::gate_residual_norm";
-  return {
-      product("queries, keys, values", dim, 3 * dim, kLinear),
-      bytes("norm and rotary embedding of queries and keys", kNorm, 4 * element * rows * dim),
-      attention("self-attention", rows),
-      product("output of the self-attention", dim, dim, kLinear),
-      bytes("gate, residual, norm before the text", kResidual, residual),
-      product("queries of the text", dim, dim, kLinear),
-      bytes("norm of the text's queries", kNorm, 2 * element * rows * dim),
-      attention("attention to the text", text),
-      product("output of the text's attention", dim, dim, kLinear),
-      bytes("residual, norm before the feed-forward", kResidual, residual),
-      product("feed-forward in, with GELU", dim, ffn,
-              precision == "fp32" ? kLinear : "aten::_addmm_activation"),
-      product("feed-forward out", ffn, dim, kLinear),
-      bytes("gate, residual, norm before the next block", kResidual, residual),
-  };
+std::vector<TracedOperator> TracedOperators(const TransformerConfig& config, int64_t tokens,
+                                            const std::string& precision) {
+  const bool is_fp32 = precision == "fp32";
+  const std::vector<BlockOperator> operators =
+      BlockOperators(config, tokens, /*batch=*/1, is_fp32 ? 4 : 2);
+  std::vector<TracedOperator> traced;
+  for (const Trace& trace : kTraces) {
+    const BlockOperator& op = operators[static_cast<size_t>(trace.step)];
+    const bool is_attention = op.operator_class.ends_with("attention");
+    TracedOperator& added = traced.emplace_back();
+    added.name = trace.name;
+    // In fp32 the product and the GELU are two calls.
+    added.traced_as =
+        trace.step == BlockStep::kFeedForwardIn && is_fp32 ? kLinear : trace.traced_as;
+    added.work = {.product_flop = is_attention ? 0 : op.flops,
+                  .attention_flop = is_attention ? op.flops : 0,
+                  .bytes = op.bytes,
+                  .precision = precision};
+    added.is_product = !is_attention && op.flops > 0;
+  }
+  return traced;
 }
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// The operators of one transformer block in the order in which they run, with what each has to do.
+// The operators of one transformer block as a trace names them, with what each has to do.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace wan {
 
-struct BlockOperator {
+struct TracedOperator {
   std::string name;
   // The operator's name in a trace (op_trace.h), without shapes.
   std::string traced_as;
@@ -18,9 +18,9 @@ struct BlockOperator {
   bool is_product = false;  // a matrix product, whose ceiling is that of products
 };
 
-// Of WanTransformer's block (engine/models/wan/transformer.cc) for one video of `tokens` tokens. It
-// begins with the product for queries, keys and values, and ends with the norm for the next block.
-std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64_t tokens,
-                                          const std::string& precision);
+// The BlockOperators of transformer_cost.h for one video of `tokens` tokens, in their order,
+// without the wait for weights.
+std::vector<TracedOperator> TracedOperators(const TransformerConfig& config, int64_t tokens,
+                                            const std::string& precision);
 
 }  // namespace wan

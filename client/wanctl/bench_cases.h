@@ -39,9 +39,9 @@ struct BenchCase {
 //       options: {"VAE in TF32": {vae_precision: tf32}}  # optional
 //
 // The other keys are those of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
-// solver, vae_precision and seed. A case without a seed has 42, so that its runs can be
-// compared. INVALID_ARGUMENT names the case, the key and the value, and says what would be right.
-// `source` is what the message calls the text.
+// solver, vae_precision, seed, and profile (true or false). A case without a seed has 42, so that
+// its runs can be compared. INVALID_ARGUMENT names the case, the key and the value, and says what
+// would be right. `source` is what the message calls the text.
 absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
                                                        const std::string& source);
 

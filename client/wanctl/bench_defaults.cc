@@ -5,7 +5,7 @@ namespace {
 
 // For scripts/demo's server: seconds on a CPU.
 constexpr char kDemo[] = R"(
-defaults: {model: demo, guidance: 5}
+defaults: {model: demo, guidance: 5, profile: true}
 cases:
   - name: 01_Preview_128
     prompt: a red circle moves left to right over a dark blue background
@@ -27,6 +27,7 @@ cases:
 constexpr char kSeeds[] = R"(
 defaults:
   model: ti2v-5b
+  profile: true
   prompt: >-
     Two anthropomorphic cats in comfy boxing gear and bright gloves fight intensely on a spotlighted stage.
 cases:

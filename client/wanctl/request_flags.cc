@@ -90,6 +90,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
       }));
   AddValue<int32_t>(app, "--preview-interval", "N", "Make a preview after every N steps",
                     ParseInt32, [&](int32_t value) { request.set_preview_interval(value); });
+  app.add_flag_callback(
+      "--profile", [&] { request.set_profile(true); },
+      "Measure the operators of one transformer block; 'wanctl report' shows them");
 }
 
 // Asks for an artifact once, however many files are made from it.

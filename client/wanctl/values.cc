@@ -88,6 +88,8 @@ constexpr Choice<wan::v1::JobState> kStates[] = {
     {"cancelled", wan::v1::JOB_STATE_CANCELLED},
 };
 
+constexpr Choice<bool> kTruths[] = {{"true", true}, {"false", false}};
+
 constexpr Choice<bool> kFormats[] = {{"json", true}, {"table", false}};
 
 }  // namespace
@@ -256,6 +258,8 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseNamedServer(std::string
   if (!server.ok()) return Expected("NAME=HOST:PORT", text);
   return std::pair(named->first, *std::move(server));
 }
+
+absl::StatusOr<bool> ParseBool(std::string_view text) { return Choose<bool>(text, kTruths); }
 
 absl::StatusOr<bool> ParseJsonOrTable(std::string_view text) {
   return Choose<bool>(text, kFormats);

@@ -69,6 +69,8 @@ absl::StatusOr<std::string> ParseServer(std::string_view text);
 enum class ReportFormat { kTable, kText, kMarkdown, kJson, kHtml };
 // "table", "text", "markdown", "json", "html".
 absl::StatusOr<ReportFormat> ParseReportFormat(std::string_view text);
+// "true", "false".
+absl::StatusOr<bool> ParseBool(std::string_view text);
 // "json" is true, "table" is false.
 absl::StatusOr<bool> ParseJsonOrTable(std::string_view text);
 // Any text but the empty one.

@@ -44,6 +44,9 @@ struct GenerationRequest {
   std::optional<int> h264_crf;                // of the MP4 file; unset: the engine's
   int preview_interval = 0;                   // steps between previews; 0: no previews
   std::vector<LoraScale> loras;               // registered with the model; merged in this order
+  // Whether one step measures the operators of one transformer block (SpanRecord::block_profile).
+  // It changes no bit of the results.
+  bool profile = false;
 };
 
 // The size of a video in pixels and frames.

@@ -16,6 +16,7 @@
 #include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "engine/api/model_parts.h"
+#include "engine/api/operator_work.h"
 #include "engine/api/stage.h"
 
 namespace wan {
@@ -53,6 +54,8 @@ struct SpanRecord {
   std::shared_ptr<const StepFacts> step;
   absl::Status status;          // the result with which it was closed
   std::vector<SpanPart> parts;  // in the order in which they started
+  // Null but in the step of a job that profiles a block.
+  std::shared_ptr<const BlockProfile> block_profile;
 };
 
 // One value at one moment, for example the bytes of a model's component.
@@ -118,6 +121,9 @@ class Span {
   // that will call that.
   double Seconds() const;
   void AddPart(SpanPart part) { record_.parts.push_back(std::move(part)); }
+  void SetBlockProfile(std::shared_ptr<const BlockProfile> profile) {
+    record_.block_profile = std::move(profile);
+  }
 
  private:
   friend class Recorder;

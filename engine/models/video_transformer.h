@@ -19,6 +19,7 @@
 #include "engine/checkpoint/model_config.h"
 #include "engine/device/work_gate.h"
 #include "engine/group/communicator.h"
+#include "engine/models/block_marks.h"
 
 namespace wan {
 
@@ -69,6 +70,11 @@ class VideoTransformer {
 
   // Returns the device memory of the weights, in bytes.
   virtual int64_t WeightBytes() const = 0;
+
+  // Lets the next Forward() mark the operators of its middle block in `marks`, which must live
+  // until it has returned. That forward is computed even if it is recorded, and has the same bits.
+  // A transformer that cannot do so, as one that consists of several ranks, leaves `marks` empty.
+  virtual void MarkBlock(BlockMarks* /*marks*/) {}
 
   // Lets later forwards of small videos be recorded and replayed, with the same bits. False, as at
   // first, also frees the memory of those that are recorded, for LibTorch's allocator.

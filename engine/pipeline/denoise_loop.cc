@@ -60,6 +60,23 @@ class StepParts {
   std::vector<Ended> ends_;
 };
 
+// The step in which a block is profiled: the first one that finds its expert warm, otherwise the
+// last; -1 if the job profiles none.
+int ProfiledStep(const GenerationPlan& plan, int start) {
+  if (!plan.request.profile) return -1;
+  const int total = static_cast<int>(plan.steps.size());
+  for (int step = start + 1; step < total; ++step) {
+    if (plan.steps[step].expert == plan.steps[step - 1].expert) return step;
+  }
+  return total - 1;
+}
+
+// The name of the forward's part of a step.
+const char* ForwardName(int64_t batch, bool is_first) {
+  if (batch > 1) return "forward";
+  return is_first ? "forward_conditional" : "forward_unconditional";
+}
+
 // The flow of one step: uncond + guidance_scale * (cond - uncond). With a scale of exactly 1 that
 // is cond but for the rounding, and uncond is not computed; upstream computes both.
 class GuidedFlow {
@@ -86,27 +103,30 @@ class GuidedFlow {
     return status;
   }
 
+  // The first forward marks a block in `marks`, unless these are null.
   absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step,
-                                     StepParts& parts) {
+                                     StepParts& parts, BlockMarks* marks) {
+    if (marks != nullptr) expert_->MarkBlock(marks);
     at::Tensor input = latents;
     if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
     std::vector<at::Tensor> flows;  // of the prompt, then of the negative prompt
     for (const std::shared_ptr<const TextConditioning>& text : texts_) {
       const int64_t batch = text->batch();
+      const char* const name = ForwardName(batch, flows.empty());
       absl::StatusOr<at::Tensor> flow =
           expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
                            Timestep(step.timestep, batch), *text, gate_);
       if (!flow.ok()) return flow.status();
       // An expert may compute on another device.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
-      parts.End(batch > 1           ? "forward"
-                : flows.size() == 1 ? "forward_conditional"
-                                    : "forward_unconditional",
-                static_cast<double>(batch) * inputs_.plan.forward_flops);
+      parts.End(name, static_cast<double>(batch) * inputs_.plan.forward_flops);
     }
     if (!guided_) return flows.front();
     return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;
   }
+
+  // The name of this step's first forward.
+  const char* first_forward() const { return ForwardName(texts_.front()->batch(), true); }
 
  private:
   absl::Status Project(std::span<const at::Tensor> texts) {
@@ -157,6 +177,7 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
   keep_first_frame(latents);
 
   const int total = static_cast<int>(plan.steps.size());
+  const int profiled = ProfiledStep(plan, start.steps_done);
   for (int step = start.steps_done; step < total; ++step) {
     if (gate.RequestedStop()) return StoppedStatus(step, plan.steps.size());
     const StepPlan& planned = plan.steps[step];
@@ -174,13 +195,16 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     if (absl::Status status = guided_flow.Use(**expert, planned, parts); !status.ok()) {
       return span.Finish(status);
     }
-    absl::StatusOr<at::Tensor> flow = guided_flow.Compute(latents, planned, parts);
+    BlockMarks marks;
+    absl::StatusOr<at::Tensor> flow =
+        guided_flow.Compute(latents, planned, parts, step == profiled ? &marks : nullptr);
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);
     parts.End("solver");
     WaitForDevice(next.device());
     parts.AddTo(span);
+    span.SetBlockProfile(marks.Profile(guided_flow.first_forward()));
     span.Finish().IgnoreError();
 
     const DenoiseState state{step + 1, next, *flow, solver.schedule().sigmas[step], latents};

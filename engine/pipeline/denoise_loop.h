@@ -49,7 +49,8 @@ using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 // expert projects the texts when it computes its first step. The parts of Step_N_Inference are
 // "text_projection" (in such a step), "forward" of both texts in one batch or "forward_conditional"
 // and "forward_unconditional", and "solver", which is all that comes after them. A step with a
-// guidance scale of exactly 1 runs the forward of the prompt alone. Returns CANCELLED after a stop
+// guidance scale of exactly 1 runs the forward of the prompt alone. If the request has `profile`,
+// the first step that finds its expert warm has a block_profile. Returns CANCELLED after a stop
 // request; every forward passes `gate`.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,

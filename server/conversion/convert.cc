@@ -75,6 +75,25 @@ wan::v1::Lora ToProto(const LoraDescription& description) {
   return lora;
 }
 
+wan::v1::BlockProfile ToProto(const BlockProfile& profile) {
+  wan::v1::BlockProfile message;
+  message.set_part(profile.part);
+  message.set_block(profile.block);
+  message.set_texts(profile.texts);
+  double seconds = 0;
+  for (const TimedOperator& timed : profile.operators) {
+    seconds += timed.seconds;
+    wan::v1::BlockOperator& added = *message.add_operators();
+    added.set_name(std::string(timed.work.name));
+    added.set_operator_class(std::string(timed.work.operator_class));
+    added.set_seconds(timed.seconds);
+    if (timed.work.flops > 0) added.set_flops(timed.work.flops);
+    if (timed.work.bytes > 0) added.set_bytes(timed.work.bytes);
+  }
+  message.set_seconds(seconds);
+  return message;
+}
+
 }  // namespace
 
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
@@ -104,6 +123,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
     }
   }
   result.preview_interval = request.preview_interval();
+  result.profile = request.profile();
   for (const VaePrecisionName& name : kVaePrecisionNames) {
     if (name.proto == request.vae_precision()) result.vae_precision = name.precision;
   }
@@ -134,6 +154,7 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   if (request.seed) result.set_seed(*request.seed);
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
   result.set_preview_interval(request.preview_interval);
+  result.set_profile(request.profile);
   for (const VaePrecisionName& name : kVaePrecisionNames) {
     if (name.precision == request.vae_precision) result.set_vae_precision(name.proto);
   }
@@ -216,6 +237,7 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
     Set(added, &wan::v1::StagePart::set_bytes, part.bytes);
     Set(added, &wan::v1::StagePart::set_flops, part.flops);
   }
+  if (record.block_profile) *report.mutable_block_profile() = ToProto(*record.block_profile);
   if (record.step) report.set_expert(std::string(NameOf(record.step->expert)));
   if (!record.status.ok()) {
     const absl::string_view message = record.status.message();

@@ -20,6 +20,7 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   request.clear_deadline();
   request.clear_outputs();
   request.clear_preview_interval();
+  request.clear_profile();
   request.clear_fps();
   wan::v1::Provenance makers = provenance;
   makers.clear_decode_tile_rows();

@@ -15,14 +15,14 @@ TEST(BlockWorkTest, TheOperatorsAreTheBlocksFlops) {
   for (const char* name : {"ti2v-5b", "t2v-a14b"}) {
     const TransformerConfig config = Model(name).transformer;
     double flop = 0;
-    for (const BlockOperator& op : BlockOperators(config, 27280, "bf16")) flop += op.work.flop();
+    for (const TracedOperator& op : TracedOperators(config, 27280, "bf16")) flop += op.work.flop();
     const BlockFlops expected = TransformerBlockFlops(config, 27280, 1);
     EXPECT_NEAR(flop / (expected.self_attention + expected.rest), 1, 1e-12);
   }
 }
 
 TEST(BlockWorkTest, EveryOperatorMovesBytes) {
-  for (const BlockOperator& op : BlockOperators(Model("ti2v-5b").transformer, 100, "fp32")) {
+  for (const TracedOperator& op : TracedOperators(Model("ti2v-5b").transformer, 100, "fp32")) {
     EXPECT_GT(op.work.bytes, 0) << op.name;
     EXPECT_EQ(op.is_product, op.work.product_flop > 0) << op.name;
   }

@@ -97,6 +97,10 @@ at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::Sc
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
 
+void End(BlockStep step, BlockMarks* marks) {
+  if (marks != nullptr) marks->End(static_cast<size_t>(step));
+}
+
 class WanTransformer final : public RankTransformer {
  public:
   WanTransformer(const TransformerConfig& config, const AttentionLimits& attention_limits,
@@ -122,6 +126,8 @@ class WanTransformer final : public RankTransformer {
 
   void ShareTokens(Communicator* peers) override { peers_ = peers; }
 
+  void MarkBlock(BlockMarks* marks) override { marks_ = marks; }
+
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
       std::span<const at::Tensor> contexts, const WorkGate& gate) override;
 
@@ -141,24 +147,27 @@ class WanTransformer final : public RankTransformer {
   const at::Tensor& IndexOf(TimestepRows rows, TokenTables& tables) const;
 
   // The forward itself: it queues work on the device and copies nothing to it. It uses the blocks
-  // of `weights` one by one; null: all of them are there.
+  // of `weights` one by one; null: all of them are there. Marks the middle block in `marks`, if
+  // there are any.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
-                                     ComponentWeights* weights, const WorkGate& gate) const;
+                                     ComponentWeights* weights, const WorkGate& gate,
+                                     BlockMarks* marks) const;
 
   // The time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
-  // `rotary` has a row for each of this rank's tokens.
+  // `rotary` has a row for each of this rank's tokens; `marks` is null in blocks that nobody marks.
   absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
                              int64_t batch, const at::Tensor& rotary, Activations& acts,
-                             BlockGate& gate) const;
+                             BlockGate& gate, BlockMarks* marks) const;
   // Of queries, keys and values side by side, [B, n, 3, heads, head_dim]. Passes the gate between
   // its parts, if it has more than one.
   absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
-                      Activations& acts) const;
-  void FeedForward(const TransformerBlockWeights& block, Activations& acts) const;
+                      Activations& acts, BlockMarks* marks) const;
+  void FeedForward(const TransformerBlockWeights& block, Activations& acts,
+                   BlockMarks* marks) const;
 
   const TransformerConfig config_;
   const AttentionLimits attention_limits_;
@@ -169,6 +178,7 @@ class WanTransformer final : public RankTransformer {
   const std::unique_ptr<ForwardGraphs> graphs_;  // null: nothing can be recorded
   bool records_ = false;
   Communicator* peers_ = nullptr;  // null: this rank computes forwards alone
+  BlockMarks* marks_ = nullptr;    // of the next forward
 
   // The tables that the latest prepared texts share, as long as these live.
   std::weak_ptr<TokenTables> tables_;
@@ -228,6 +238,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
                                                    const at::Tensor& timestep,
                                                    const TextConditioning& text,
                                                    const WorkGate& gate) {
+  BlockMarks* const marks = std::exchange(marks_, nullptr);
   if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
   const auto* const conditioning = dynamic_cast<const WanTextConditioning*>(&text);
   if (conditioning == nullptr || conditioning->owner() != this) {
@@ -258,8 +269,9 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   inputs.rotary = RotaryOf(grid, conditioning->tables());
 
   const double flops = TransformerForwardFlops(config_, tokens, batch);
-  if (!records_ || peers_ != nullptr || flops > kMostGraphedFlops || !weights_.memory->IsUp()) {
-    return Compute(shape, inputs, weights_.memory.get(), gate);
+  if (!records_ || peers_ != nullptr || flops > kMostGraphedFlops || !weights_.memory->IsUp() ||
+      marks != nullptr) {
+    return Compute(shape, inputs, weights_.memory.get(), gate, marks);
   }
   // What a graph reads must have arrived and been patched before the graph begins.
   weights_.memory->UseAll();
@@ -267,7 +279,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       {shape, conditioning->id(), weights_.memory->Placement(),
        static_cast<int64_t>(ForwardBytes(config_, tokens, batch, at::elementSize(dtype_)))},
       inputs, [&](const ForwardInputs& recorded) {
-        return Compute(shape, recorded, /*weights=*/nullptr, /*gate=*/{}).value();
+        return Compute(shape, recorded, /*weights=*/nullptr, /*gate=*/{}, /*marks=*/nullptr)
+            .value();
       });
   if (absl::Status status = gate.Pass(flops); !status.ok()) return status;
   return flow;
@@ -275,8 +288,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
 
 absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
                                                    const ForwardInputs& inputs,
-                                                   ComponentWeights* weights,
-                                                   const WorkGate& gate) const {
+                                                   ComponentWeights* weights, const WorkGate& gate,
+                                                   BlockMarks* marks) const {
   const auto& [batch, grid, timestep_rows] = shape;
   const int64_t tokens = grid[0] * grid[1] * grid[2];
   const SharedTokens shared(peers_, tokens, config_.num_heads);
@@ -321,25 +334,36 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     const TransformerBlockWeights& block = weights_.blocks[i];
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
+    // The last block has no next one, and the first may wait for what the embeddings need.
+    BlockMarks* const block_marks = i == (count - 1) / 2 ? marks : nullptr;
+    if (block_marks != nullptr) {
+      block_marks->Begin(device_, static_cast<int>(i), static_cast<int>(batch),
+                         BlockOperators(config_, tokens, batch, at::elementSize(dtype_)));
+    }
 
-    if (absl::Status status = SelfAttention(block, shared, batch, rotary, acts, block_gate);
+    if (absl::Status status =
+            SelfAttention(block, shared, batch, rotary, acts, block_gate, block_marks);
         !status.ok()) {
       return status;
     }
     if (absl::Status status = block_gate.AfterSelfAttention(); !status.ok()) return status;
     GateResidualNorm(acts.narrow, attention.gate, acts.residual, block.cross_norm_scale,
                      block.cross_norm_shift, index, config_.eps, acts.narrow);
-    CrossAttention(block, inputs.text.select(0, static_cast<int64_t>(i)), acts);
+    End(BlockStep::kAttentionResidual, block_marks);
+    CrossAttention(block, inputs.text.select(0, static_cast<int64_t>(i)), acts, block_marks);
     GateResidualNorm(acts.narrow, /*gate=*/{}, acts.residual, feed_forward.factor,
                      feed_forward.shift, index, config_.eps, acts.narrow);
-    FeedForward(block, acts);
+    End(BlockStep::kTextResidual, block_marks);
+    FeedForward(block, acts, block_marks);
     if (absl::Status status = block_gate.AfterFeedForward(); !status.ok()) return status;
     if (i + 1 == count) break;
     use_block(i + 1);
+    End(BlockStep::kNextWeights, block_marks);
     table = modulation_of(i + 1);
     const Modulation next = ModulationAt(table, 0);
     GateResidualNorm(acts.narrow, feed_forward.gate, acts.residual, next.factor, next.shift, index,
                      config_.eps, acts.narrow);
+    End(BlockStep::kFeedForwardResidual, block_marks);
   }
 
   // The head is fp32, and what it adds to its own vectors is the embedding, not the projection.
@@ -382,12 +406,14 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGat
 absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block,
                                            const SharedTokens& shared, int64_t batch,
                                            const at::Tensor& rotary, Activations& acts,
-                                           BlockGate& gate) const {
+                                           BlockGate& gate, BlockMarks* marks) const {
   const int64_t rows = acts.narrow.size(0);
   at::Tensor packed = Carve(acts.wide, rows, 3 * config_.dim, dtype_);
   Linear(acts.narrow, block.qkv.weight, block.qkv.bias, packed);
+  End(BlockStep::kQueriesKeysValues, marks);
   at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
   RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
+  End(BlockStep::kQueryKeyNorm, marks);
   const absl::StatusOr<at::Tensor> heads =
       shared.ToHeads(packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}));
   if (!heads.ok()) return heads.status();
@@ -395,28 +421,37 @@ absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block,
   if (!mixed.ok()) return mixed.status();
   const absl::StatusOr<at::Tensor> back = shared.ToTokens(*mixed);
   if (!back.ok()) return back.status();
+  End(BlockStep::kSelfAttention, marks);
   Linear(back->reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
          acts.narrow);
+  End(BlockStep::kAttentionOutput, marks);
   return absl::OkStatus();
 }
 
 void WanTransformer::CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
-                                    Activations& acts) const {
+                                    Activations& acts, BlockMarks* marks) const {
   const int64_t rows = acts.narrow.size(0);
   at::Tensor queries = Carve(acts.wide, rows, config_.dim, dtype_);
   Linear(acts.narrow, block.cross_q.weight, block.cross_q.bias, queries);
+  End(BlockStep::kTextQueries, marks);
   RmsNormRope(queries, block.cross_q_norm, config_.eps, /*rotary=*/{});
+  End(BlockStep::kTextQueryNorm, marks);
   const at::Tensor mixed =
       Attention(queries.view({text.size(0), -1, config_.num_heads, head_dim()}), text.select(2, 0),
                 text.select(2, 1));
+  End(BlockStep::kTextAttention, marks);
   Linear(mixed.reshape({rows, config_.dim}), block.cross_out.weight, block.cross_out.bias,
          acts.narrow);
+  End(BlockStep::kTextOutput, marks);
 }
 
-void WanTransformer::FeedForward(const TransformerBlockWeights& block, Activations& acts) const {
+void WanTransformer::FeedForward(const TransformerBlockWeights& block, Activations& acts,
+                                 BlockMarks* marks) const {
   at::Tensor hidden = Carve(acts.wide, acts.narrow.size(0), config_.ffn_dim, dtype_);
   LinearGelu(acts.narrow, block.ffn_in.weight, block.ffn_in.bias, hidden);
+  End(BlockStep::kFeedForwardIn, marks);
   Linear(hidden, block.ffn_out.weight, block.ffn_out.bias, acts.narrow);
+  End(BlockStep::kFeedForwardOut, marks);
 }
 
 absl::Status WanTransformer::CheckLatents(const at::Tensor& latents) const {

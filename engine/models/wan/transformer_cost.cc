@@ -147,28 +147,63 @@ BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens
   return {rows * dim * per_row, rows * dim * rest_per_row};
 }
 
-std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
-                                                    int64_t batch, int64_t element_bytes) {
+std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64_t tokens,
+                                          int64_t batch, int64_t element_bytes) {
+  constexpr std::string_view kProjections = "projections";
+  constexpr std::string_view kFeedForward = "feed_forward";
+  constexpr std::string_view kElementwise = "elementwise";
   const auto dim = static_cast<double>(config.dim);
   const auto ffn = static_cast<double>(config.ffn_dim);
-  const auto text = static_cast<double>(config.text_len);
   const auto rows = static_cast<double>(batch * tokens);
   const auto element = static_cast<double>(element_bytes);
-  const double narrow = rows * dim * element;  // one tensor of activations
-  const double residual = rows * dim * static_cast<double>(kFp32);
-  return {
-      // Three norms with modulation read the residual stream, and three sums write it again; the
-      // queries and keys are normed and rotated.
-      {"elementwise", 0, 3 * (residual + narrow) + 3 * (2 * residual + narrow) + 4 * narrow},
-      // Queries, keys and values in one product, the output, and query and output of the attention
-      // to the text, whose keys and values are computed once for a job.
-      {"projections", 12 * rows * dim * dim, 6 * dim * dim * element + 10 * narrow},
-      {"self_attention", 4 * static_cast<double>(tokens) * rows * dim, 4 * narrow},
-      {"cross_attention", 4 * text * rows * dim,
-       2 * narrow + 2 * static_cast<double>(batch) * text * dim * element},
-      {"feed_forward", 4 * rows * dim * ffn,
-       2 * dim * ffn * element + 2 * narrow + 2 * rows * ffn * element},
+  const auto product = [&](std::string_view name, std::string_view operator_class, double in,
+                           double out) {
+    return BlockOperator{name, operator_class, 2 * rows * in * out,
+                         element * (rows * in + in * out + rows * out)};
   };
+  // Reads queries, keys and values, and writes what the queries get.
+  const auto attention = [&](std::string_view name, std::string_view operator_class, int64_t keys) {
+    const auto pairs = static_cast<double>(keys) * rows;
+    return BlockOperator{name, operator_class, 4 * pairs * dim,
+                         element * dim * 2 * (rows + static_cast<double>(batch * keys))};
+  };
+  const auto pass = [&](std::string_view name, double bytes) {
+    return BlockOperator{name, kElementwise, 0, bytes};
+  };
+  const double narrow = rows * dim * element;  // one tensor of activations
+  // Reads what a product gave and the residual stream; writes that and the next product's input.
+  const double residual = 2 * narrow + 2 * rows * dim * static_cast<double>(kFp32);
+  return {
+      product("queries_keys_values", kProjections, dim, 3 * dim),
+      pass("query_key_norm_rotary", 4 * narrow),
+      attention("self_attention", "self_attention", tokens),
+      product("attention_output", kProjections, dim, dim),
+      pass("attention_residual_norm", residual),
+      product("text_queries", kProjections, dim, dim),
+      pass("text_query_norm", 2 * narrow),
+      attention("text_attention", "cross_attention", config.text_len),
+      product("text_output", kProjections, dim, dim),
+      pass("text_residual_norm", residual),
+      product("feed_forward_in_gelu", kFeedForward, dim, ffn),
+      product("feed_forward_out", kFeedForward, ffn, dim),
+      {"next_weights", "weights", 0, 0},
+      pass("feed_forward_residual_norm", residual),
+  };
+}
+
+std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
+                                                    int64_t batch, int64_t element_bytes) {
+  std::vector<OperatorWork> classes;
+  for (const BlockOperator& one : BlockOperators(config, tokens, batch, element_bytes)) {
+    if (one.bytes == 0) continue;  // a wait
+    auto found = std::find_if(classes.begin(), classes.end(), [&](const OperatorWork& known) {
+      return known.name == one.operator_class;
+    });
+    if (found == classes.end()) found = classes.insert(classes.end(), {one.operator_class});
+    found->flops += one.flops;
+    found->bytes += one.bytes;
+  }
+  return classes;
 }
 
 double AttentionFlops(const TransformerConfig& config, int64_t queries, int64_t keys) {

@@ -49,8 +49,32 @@ struct BlockFlops {
 };
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
-// Returns the work of one block by kinds of operators, for `batch` videos of `tokens` tokens each,
-// in the order in which a block runs them first. Its operations add up to TransformerBlockFlops.
+// The operators of a block, in the order in which it runs them. The sum of the feed-forward and the
+// residual stream, with the norm for the next block, is the last one; the last block of a forward
+// has none.
+enum class BlockStep : size_t {
+  kQueriesKeysValues,
+  kQueryKeyNorm,
+  kSelfAttention,
+  kAttentionOutput,
+  kAttentionResidual,
+  kTextQueries,
+  kTextQueryNorm,
+  kTextAttention,
+  kTextOutput,
+  kTextResidual,
+  kFeedForwardIn,
+  kFeedForwardOut,
+  kNextWeights,
+  kFeedForwardResidual,
+};
+
+// Returns the work of each BlockStep, for `batch` videos of `tokens` tokens each.
+std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64_t tokens,
+                                          int64_t batch, int64_t element_bytes);
+
+// Returns the sums of the same by class, in the order in which a block runs them first. Their
+// operations add up to TransformerBlockFlops.
 std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
                                                     int64_t batch, int64_t element_bytes);
 

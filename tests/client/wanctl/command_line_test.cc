@@ -109,7 +109,8 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
                                                 "--vae-precision",
                                                 "fp16",
                                                 "--crf",
-                                                "18"});
+                                                "18",
+                                                "--profile"});
   wan::v1::GenerationRequest expected;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
       model: "5b" prompt: "a cat" negative_prompt: "a dog" width: 1280 height: 704
@@ -117,7 +118,7 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
       solver: SOLVER_DPMPP seed: -1 request_id: "r1" priority: -5
       labels { key: "team" value: "film" } labels { key: "take" value: "2" }
       preview_interval: 5 loras { name: "style" } loras { name: "light" scale: -0.5 }
-      vae_precision: VAE_PRECISION_FP16 h264_crf: 18
+      vae_precision: VAE_PRECISION_FP16 h264_crf: 18 profile: true
       outputs: OUTPUT_KIND_LOSSLESS_MKV outputs: OUTPUT_KIND_MP4 outputs: OUTPUT_KIND_LATENTS)",
                                                             &expected));
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(command.flags.request, expected))

@@ -41,6 +41,7 @@ TEST(ReceiptComparisonTest, WhatIsNoPartOfTheVideoMakesNoDifference) {
   now.mutable_artifacts(0)->set_name("jobs/b/artifacts/video.mp4");
   now.mutable_request()->set_request_id("two");
   now.mutable_request()->mutable_deadline()->set_seconds(1);
+  now.mutable_request()->set_profile(true);
   EXPECT_THAT(ArtifactDifferences(Example(), now), IsEmpty());
   EXPECT_THAT(MakerDifferences(Example(), now), IsEmpty());
   EXPECT_EQ(ComparisonText(Example(), now),

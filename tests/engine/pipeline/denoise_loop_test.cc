@@ -48,6 +48,11 @@ class ConstantFlow final : public VideoTransformer {
     batches.push_back(latents.size(0));
     timesteps.push_back(timestep.clone());
     inputs.push_back(latents.select(0, 0).clone());
+    if (BlockMarks* const marks = std::exchange(marks_, nullptr); marks != nullptr) {
+      marks->Begin(at::kCPU, 3, static_cast<int>(text.batch()), {{"first", "a"}, {"second", "b"}});
+      marks->End(0);
+      marks->End(1);
+    }
     std::vector<at::Tensor> flows;
     for (const double value : static_cast<const TextValue&>(text).values) {
       flows.push_back(at::full({2, 3, 2, 2}, value + own_flow, latents.options()));
@@ -56,6 +61,7 @@ class ConstantFlow final : public VideoTransformer {
   }
 
   int64_t WeightBytes() const override { return 0; }
+  void MarkBlock(BlockMarks* marks) override { marks_ = marks; }
 
   std::vector<int64_t> batches;
   std::vector<at::Tensor> timesteps;
@@ -65,6 +71,7 @@ class ConstantFlow final : public VideoTransformer {
 
  private:
   TransformerConfig config_;
+  BlockMarks* marks_ = nullptr;
 };
 
 // Keeps the parts of each Step_N_Inference.
@@ -149,6 +156,54 @@ TEST_F(DenoiseLoopTest, OneBatchIsOnePart) {
   EXPECT_THAT(parts_.Names(0), ElementsAre("text_projection", "forward", "solver"));
   EXPECT_EQ(parts_.steps[0].parts[1].flops, 200) << "both texts";
   EXPECT_THAT(parts_.Names(1), ElementsAre("text_projection", "forward_conditional", "solver"));
+}
+
+// The steps that have a profile.
+std::vector<int> ProfiledSteps(const PartSink& parts) {
+  std::vector<int> steps;
+  for (const SpanRecord& step : parts.steps) {
+    if (step.block_profile != nullptr) steps.push_back(step.stage.step);
+  }
+  return steps;
+}
+
+TEST_F(DenoiseLoopTest, AJobThatAsksForItProfilesABlockOfItsSecondStep) {
+  plan_.steps.push_back({500, ExpertRole::kOnly, 3});
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(ProfiledSteps(parts_), ElementsAre());
+  parts_.steps.clear();
+  plan_.request.profile = true;
+  ASSERT_TRUE(Run().ok());
+  ASSERT_THAT(ProfiledSteps(parts_), ElementsAre(1));
+  const SpanRecord& step = parts_.steps[1];
+  const BlockProfile& profile = *step.block_profile;
+  EXPECT_EQ(profile.part, "forward_conditional");
+  EXPECT_EQ(profile.block, 3);
+  EXPECT_EQ(profile.texts, 1);
+  ASSERT_EQ(profile.operators.size(), 2u);
+  EXPECT_EQ(profile.operators[1].work.name, "second");
+  EXPECT_GE(profile.operators[1].seconds, 0);
+  EXPECT_LE(profile.operators[0].seconds + profile.operators[1].seconds, step.parts[0].seconds);
+}
+
+TEST_F(DenoiseLoopTest, TheProfiledStepFindsItsExpertWarm) {
+  plan_.request.profile = true;
+  plan_.batched_guidance = true;
+  plan_.steps = {{1000, ExpertRole::kHighNoise, 3},
+                 {800, ExpertRole::kLowNoise, 3},
+                 {600, ExpertRole::kLowNoise, 3},
+                 {400, ExpertRole::kLowNoise, 3}};
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(ProfiledSteps(parts_), ElementsAre(2));
+  EXPECT_EQ(parts_.steps[2].block_profile->part, "forward");
+  EXPECT_EQ(parts_.steps[2].block_profile->texts, 2);
+}
+
+TEST_F(DenoiseLoopTest, AJobOfOneStepProfilesThat) {
+  plan_.request.profile = true;
+  plan_.steps.resize(1);
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(ProfiledSteps(parts_), ElementsAre(0));
 }
 
 TEST_F(DenoiseLoopTest, GuidesAwayFromTheNegativePrompt) {

@@ -34,11 +34,13 @@ class StageSink final : public TelemetrySink {
     stages.push_back(NameOf(record.stage));
     if (record.stage.kind == StageKind::kModelInitialization) loading = record;
     if (record.step != nullptr) experts.emplace_back(NameOf(record.step->expert));
+    if (record.block_profile != nullptr) profiles.push_back(record);
   }
   void OnSample(const Sample& sample) override { samples.push_back(sample); }
   std::vector<std::string> stages;
   std::vector<std::string> experts;  // of the spans of steps
   std::vector<Sample> samples;
+  std::vector<SpanRecord> profiles;  // spans that have one
   SpanRecord loading{.stage = StageKind::kModelInitialization};
 };
 
@@ -230,6 +232,37 @@ TEST_F(WanEngineTest, SameSeedSameBytesOtherSeedOtherBytes) {
   const std::string first = latents(3, "a");
   EXPECT_EQ(first, latents(3, "b"));
   EXPECT_NE(first, latents(4, "c"));
+}
+
+TEST_F(WanEngineTest, AProfileChangesNoBit) {
+  Load();
+  const auto latents = [&](bool profile, const char* file) {
+    GenerationRequest request = SmallRequest();
+    request.profile = profile;
+    GenerationObserver observer;
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / file}};
+    EXPECT_TRUE(engine_->Generate(*engine_->Plan(request), outputs, *recorder_, observer, {}).ok());
+    std::ifstream in(outputs[0].path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string plain = latents(false, "a");
+  EXPECT_TRUE(sink_.profiles.empty());
+  EXPECT_EQ(latents(true, "b"), plain);
+  ASSERT_EQ(sink_.profiles.size(), 1u);
+  EXPECT_EQ(NameOf(sink_.profiles[0].stage), "Step_1_Inference");
+  const BlockProfile& profile = *sink_.profiles[0].block_profile;
+  double seconds = 0;
+  double flops = 0;
+  for (const TimedOperator& timed : profile.operators) {
+    seconds += timed.seconds;
+    flops += timed.work.flops;
+  }
+  EXPECT_GT(seconds, 0);
+  EXPECT_LT(seconds, sink_.profiles[0].seconds);
+  double planned = 0;
+  const auto plan = engine_->Plan(SmallRequest());
+  for (const OperatorWork& work : plan->block_operators) planned += work.flops;
+  EXPECT_DOUBLE_EQ(flops, profile.texts * planned) << "the plan has the same operators";
 }
 
 TEST_F(WanEngineTest, PreviewsAreJpegsAtTheAskedSteps) {

@@ -33,6 +33,7 @@ TEST(ConvertTest, FullRequestGoesThereAndBack) {
   request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
   request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
   request.set_preview_interval(2);
+  request.set_profile(true);
   request.add_loras()->set_name("style");
   request.mutable_loras(0)->set_scale(-0.5);
   request.add_loras()->set_name("none");
@@ -212,6 +213,21 @@ TEST(ConvertTest, StageReportHasEachFigureOfTheGpu) {
             "gpu_memory_reserved_peak_bytes: 1 gpu_weights_peak_bytes: 14 "
             "parts { name: \"forward\" start_seconds: 1 seconds: 2 flops: 3 } "
             "parts { name: \"vae\" start_seconds: 4 seconds: 5 bytes: 6 }");
+}
+
+TEST(ConvertTest, StageReportHasTheProfileOfABlock) {
+  SpanRecord record{.stage = {StageKind::kStepInference, 1}};
+  EXPECT_FALSE(ToProto(record).has_block_profile());
+  record.block_profile = std::make_shared<const BlockProfile>(BlockProfile{
+      "forward",
+      15,
+      2,
+      {{{"text_output", "projections", 3, 4}, 0.5}, {{"next_weights", "weights"}, 0.25}}});
+  EXPECT_EQ(ToProto(record).block_profile().ShortDebugString(),
+            "part: \"forward\" block: 15 texts: 2 seconds: 0.75 "
+            "operators { name: \"text_output\" operator_class: \"projections\" seconds: 0.5 "
+            "flops: 3 bytes: 4 } "
+            "operators { name: \"next_weights\" operator_class: \"weights\" seconds: 0.25 }");
 }
 
 TEST(ConvertTest, TimesGoThereAndBack) {

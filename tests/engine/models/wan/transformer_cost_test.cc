@@ -148,6 +148,20 @@ TEST(BlockOperatorsTest, AddUpToTheBlock) {
   EXPECT_NEAR(flops / (block.self_attention + block.rest), 1, 1e-12);
 }
 
+// The profile of a block numbers its operators by BlockStep.
+TEST(BlockOperatorsTest, StandWhereTheirStepIs) {
+  const TransformerConfig config{.dim = 64, .ffn_dim = 256, .text_len = 8};
+  const std::vector<BlockOperator> operators = BlockOperators(config, 100, 1, 2);
+  const auto at = [&](BlockStep step) { return operators.at(static_cast<size_t>(step)); };
+  EXPECT_EQ(at(BlockStep::kQueriesKeysValues).name, "queries_keys_values");
+  EXPECT_EQ(at(BlockStep::kSelfAttention).name, "self_attention");
+  EXPECT_EQ(at(BlockStep::kTextAttention).name, "text_attention");
+  EXPECT_EQ(at(BlockStep::kFeedForwardOut).flops, 2.0 * 100 * 256 * 64);
+  EXPECT_EQ(at(BlockStep::kNextWeights).operator_class, "weights");
+  EXPECT_EQ(at(BlockStep::kFeedForwardResidual).name, "feed_forward_residual_norm");
+  EXPECT_EQ(operators.size(), static_cast<size_t>(BlockStep::kFeedForwardResidual) + 1);
+}
+
 TEST(AttentionPartsTest, OnlyLongVideosAreDividedIntoWholeTiles) {
   const TransformerConfig a14b = FindSyntheticModel("t2v-a14b").value().transformer;
   for (const int64_t tokens : {int64_t{256}, int64_t{75'600}, int64_t{98'000}}) {

@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/models/wan/transformer_cost.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/in_memory_weights.h"
@@ -96,6 +98,93 @@ class TransformerTest : public testing::Test {
 
   const std::unique_ptr<VideoTransformer> transformer_ = Load();
 };
+
+// Of the operators of a profile, by name.
+std::vector<std::string> NamesOf(const BlockProfile& profile) {
+  std::vector<std::string> names;
+  for (const TimedOperator& timed : profile.operators) names.emplace_back(timed.work.name);
+  return names;
+}
+
+TEST_F(TransformerTest, AMarkedForwardHasTheSameBitsAndEveryOperatorOfABlock) {
+  const std::vector<at::Tensor> contexts{Context(9, 2), Context(30, 3)};
+  const auto text = transformer_->PrepareText(contexts).value();
+  const auto forward = [&] {
+    return transformer_->Forward(Latents(2), Timestep(700, 2), *text).value();
+  };
+  const at::Tensor plain = forward();
+  BlockMarks marks;
+  EXPECT_EQ(marks.Profile("forward"), nullptr);
+  transformer_->MarkBlock(&marks);
+  EXPECT_TRUE(at::equal(forward(), plain));
+  const auto profile = marks.Profile("forward");
+  ASSERT_NE(profile, nullptr);
+  EXPECT_EQ(profile->part, "forward");
+  EXPECT_EQ(profile->texts, 2);
+  const TransformerConfig& config = transformer_->config();
+  EXPECT_EQ(profile->block, (config.num_layers - 1) / 2);
+  const std::vector<BlockOperator> expected = BlockOperators(config, kTokens, 2, 4);
+  ASSERT_EQ(profile->operators.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(profile->operators[i].work.name, expected[i].name);
+    EXPECT_EQ(profile->operators[i].work.flops, expected[i].flops);
+    EXPECT_GE(profile->operators[i].seconds, 0);
+  }
+  // Only that forward was marked.
+  forward();
+  EXPECT_EQ(marks.Profile("forward")->operators.size(), expected.size());
+}
+
+// Records by keeping the work, and does it again.
+class RepeatingRecorder final : public DeviceGraphRecorder {
+ public:
+  std::unique_ptr<DeviceGraph> Record(const std::function<void()>& work) override {
+    return std::make_unique<Graph>(work, replayed);
+  }
+  int replayed = 0;
+
+ private:
+  class Graph final : public DeviceGraph {
+   public:
+    Graph(std::function<void()> work, int& replayed)
+        : work_(std::move(work)), replayed_(replayed) {}
+    void Replay() override {
+      ++replayed_;
+      work_();
+    }
+
+   private:
+    const std::function<void()> work_;
+    int& replayed_;
+  };
+};
+
+TEST_F(TransformerTest, AMarkedForwardIsComputedWhereOthersAreReplayed) {
+  const auto recorder = std::make_shared<RepeatingRecorder>();
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  const auto transformer =
+      LoadWanTransformer(checkpoint.transformer(0), checkpoint.transformer_config(0),
+                         {.graphs = recorder})
+          .value();
+  transformer->RecordForwards(true);
+  const auto text = transformer->PrepareText({{Context()}}).value();
+  const auto forward = [&](double t) {
+    return transformer->Forward(Latents(), Timestep(t), *text).value();
+  };
+  forward(900);
+  forward(800);
+  forward(700);
+  const int before = recorder->replayed;
+  EXPECT_EQ(before, 2) << "the second forward is recorded";
+  BlockMarks marks;
+  transformer->MarkBlock(&marks);
+  const at::Tensor marked = forward(600);
+  EXPECT_EQ(recorder->replayed, before);
+  ASSERT_NE(marks.Profile("forward"), nullptr);
+  EXPECT_THAT(NamesOf(*marks.Profile("forward")), testing::Contains("self_attention"));
+  EXPECT_TRUE(at::equal(forward(600), marked));
+  EXPECT_EQ(recorder->replayed, before + 1) << "later ones are replayed again";
+}
 
 TEST_F(TransformerTest, OneTimestepForAllTokensIsAScalar) {
   const at::Tensor scalar = Predict(*transformer_, Latents(), Timestep(700), {Context()});

@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/vae_compare.h"
-#include "benchmarks/vae_work.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/vae.h"
+#include "engine/models/wan/vae_cost.h"
 
 namespace wan {
 namespace {
@@ -76,9 +76,13 @@ absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
     return RunOnce(**vae, input, settings.encode, chunks);
   });
   if (!row.ok()) return row.status();
-  row->work = Work{
-      .product_flop = settings.encode ? VaeEncodeFlop(config, shape) : VaeDecodeFlop(config, shape),
-      .precision = precision};
+  const LatentSize latents{(shape.frames - 1) / config.stride_temporal + 1,
+                           shape.height / config.stride_spatial,
+                           shape.width / config.stride_spatial};
+  // The attention counts among the products: no ceiling of long attention holds for it.
+  row->work = Work{.product_flop = settings.encode ? EncodingFlops(config, latents)
+                                                   : DecodingFlops(config, latents),
+                   .precision = precision};
   if (!chunks.empty()) {
     row->figures = {{"first_chunk_seconds", chunks.front()},
                     {"middle_chunk_seconds", chunks[chunks.size() / 2]}};

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/reports/block_budget.h"
 #include "client/reports/bottlenecks.h"
 #include "client/reports/sections.h"
 
@@ -72,95 +73,6 @@ Section StepBudget(const JobReport& report) {
   return section;
 }
 
-// A cell of a figure for which 0 means that nothing is known.
-Cell Positive(double value, int digits, double scale = 1) {
-  if (value <= 0) return {};
-  return Number{value * scale, digits};
-}
-
-struct Forward {
-  double seconds = 0;
-  double flops = 0;
-};
-
-// The mean of all forwards.
-Forward MeanForward(const JobReport& report) {
-  Forward mean;
-  int count = 0;
-  for (const StageReport* step : FindStages(report, StageKind::kInference)) {
-    for (const wan::v1::StagePart& part : step->parts()) {
-      if (!absl::StartsWith(part.name(), "forward")) continue;
-      mean.seconds += part.seconds();
-      mean.flops += part.flops();
-      ++count;
-    }
-  }
-  if (count > 0) {
-    mean.seconds /= count;
-    mean.flops /= count;
-  }
-  return mean;
-}
-
-// What a forward consists of, by class of operators, with the least time that the ceilings allow
-// each of them.
-Section ForwardBudget(const JobReport& report, const Ceilings* ceilings) {
-  Section section{"Time Budget of a Forward and of a Block", "forward_budget", {}, {}};
-  const wan::v1::PlanReport& plan = report.plan();
-  const Forward forward = MeanForward(report);
-  if (plan.block_operators().empty()) {
-    section.blocks.push_back(Paragraph{"The plan of this job has no operators of a block."});
-    return section;
-  }
-  Table table;
-  table.columns = {{"Operators of a block", "operators"},
-                   {"GFLOP", "gflop"},
-                   {"MB moved at least", "megabytes"},
-                   {"Share of FLOPs (%)", "flops_percent"},
-                   {"Measured (ms)", "milliseconds"},
-                   {"At least (ms)", "floor_milliseconds"},
-                   {"At least, of a forward (s)", "forward_floor_seconds"}};
-  const int blocks = std::max(1, plan.blocks());
-  double flops = 0, bytes = 0, floors = 0;
-  for (const wan::v1::OperatorClass& one : plan.block_operators()) {
-    flops += one.flops();
-    bytes += one.bytes();
-  }
-  bool all_floors = ceilings != nullptr;
-  for (const wan::v1::OperatorClass& one : plan.block_operators()) {
-    const double floor =
-        ceilings == nullptr ? 0 : FloorSeconds(*ceilings, one, report.dtype()).value_or(0);
-    table.rows.push_back({one.name(), Positive(one.flops(), 2, 1e-9),
-                          Positive(one.bytes(), 1, 1e-6),
-                          flops > 0 ? Positive(one.flops() / flops * 100, 1) : Cell(), Cell(),
-                          Positive(floor, 3, 1e3), Positive(floor, 3, blocks)});
-    floors += floor;
-    all_floors = all_floors && floor > 0;
-  }
-  // Forwards differ in their texts; a block of the plan has one.
-  const double texts = flops > 0 && forward.flops > 0
-                           ? std::max(1.0, std::round(forward.flops / (flops * blocks)))
-                           : 1;
-  table.rows.push_back({"one block", Positive(flops, 2, 1e-9), Positive(bytes, 1, 1e-6),
-                        Positive(flops > 0 ? 100 : 0, 1),
-                        Positive(forward.seconds / blocks / texts, 3, 1e3),
-                        all_floors ? Positive(floors, 3, 1e3) : Cell(),
-                        all_floors ? Positive(floors, 3, blocks) : Cell()});
-  table.note = absl::StrFormat("A forward has %d blocks", plan.blocks());
-  if (forward.seconds > 0) {
-    absl::StrAppendFormat(&table.note, " and took %.3f s in the mean%s", forward.seconds,
-                          texts > 1 ? ", for two texts" : "");
-  }
-  absl::StrAppend(
-      &table.note,
-      ". The measured time of a block is the forward's, divided by blocks and texts; what one "
-      "class of "
-      "operators takes of it is not measured in a job. 'wan_bench forward --trace' measures it.");
-  DropEmptyColumns(table);
-  section.blocks.push_back(std::move(table));
-  return section;
-}
-
 Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   Section section{"Work Against the Card's Ceilings", "ceilings", {}, {}};
   Table table;
@@ -194,11 +106,13 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   const std::pair<StageKind, const char*> kOthers[] = {{StageKind::kText, "T5_Encoding"},
                                                        {StageKind::kImage, "VAE_Encoding"},
                                                        {StageKind::kDecoding, "VAE_Decoding"}};
+  bool has_vae = false;
   for (const auto& [kind, name] : kOthers) {
     const StageReport* stage = FindStage(report, kind);
     const wan::v1::StagePlan* plan = PlanOf(report, name);
     if (stage == nullptr || plan == nullptr) continue;
     const std::string precision = kind == StageKind::kText ? report.dtype() : VaePrecision(report);
+    has_vae = has_vae || (kind != StageKind::kText && plan->flops() > 0);
     add(name, plan->flops(), stage->seconds(),
         ceilings == nullptr ? 0 : ProductFloor(*ceilings, precision, plan->flops()).value_or(0));
   }
@@ -209,6 +123,11 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
         "At least: FLOPs at the rates that this device was measured to give, sustained, in the "
         "precision of the work. "
         "Nothing at this precision can be faster with these FLOPs.";
+    if (has_vae) {
+      absl::StrAppend(&table.note,
+                      " Those of the autoencoder are its convolutions as they are defined; kernels "
+                      "that put enlargement and convolution together compute fewer.");
+    }
     if (ceilings == nullptr) table.note.clear();
     DropEmptyColumns(table);
     section.blocks.push_back(std::move(table));
@@ -249,6 +168,7 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   if (forward.seconds > 0 && bytes > 0) {
     roofline.works.push_back({"one forward", flops / bytes, forward.flops / forward.seconds});
   }
+  AddClasses(report, roofline);
   if (!roofline.works.empty()) {
     section.blocks.push_back(Chart{"Roofline: work against this device's measured rates",
                                    "roofline", std::move(roofline)});

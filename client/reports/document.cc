@@ -29,6 +29,11 @@ std::string CellText(const Cell& cell) {
   return "-";
 }
 
+Cell Positive(double value, int digits, double scale) {
+  if (value <= 0) return {};
+  return Number{value * scale, digits};
+}
+
 Cell TextCell(std::string text) {
   if (text.empty()) return {};
   return text;

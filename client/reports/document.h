@@ -83,6 +83,9 @@ Cell CellOf(const Optional& optional, int digits = 2, double scale = 1) {
   return Number{static_cast<double>(*optional) * scale, digits};
 }
 
+// Returns an empty cell for 0 and less, which stand for figures that are not known.
+Cell Positive(double value, int digits, double scale = 1);
+
 // Returns an empty cell for an empty text.
 Cell TextCell(std::string text);
 

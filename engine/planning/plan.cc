@@ -15,7 +15,9 @@
 #include "engine/media/image_resize.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
+#include "engine/models/wan/vae_cost.h"
 #include "engine/planning/plan_memory.h"
+#include "engine/planning/tile_geometry.h"
 #include "engine/schedulers/flow_schedule.h"
 
 namespace wan {
@@ -224,6 +226,24 @@ void SetMemory(const StageMemory& memory, StagePlan& stage) {
   stage.host_bytes = memory.host;
 }
 
+// Of the job's latents.
+LatentSize LatentsOf(const GenerationPlan& plan) {
+  return {plan.latent_shape[1], plan.latent_shape[2], plan.latent_shape[3]};
+}
+
+// What the image is encoded as: a video of one frame, or one that is as long as the result.
+double ImageFlops(const GenerationPlan& plan, const PlannedModel& model) {
+  LatentSize encoded = LatentsOf(plan);
+  if (model.family->image == ImageRole::kFirstFrame) encoded.frames = 1;
+  return EncodingFlops(model.vae, encoded);
+}
+
+// Tiles overlap, so that they are more work than whole frames.
+double DecodingFlopsOf(const GenerationPlan& plan, const PlannedModel& model) {
+  const TileGrid& grid = plan.decode_tiles;
+  return grid.rows * grid.columns * DecodingFlops(model.vae, TileOf(LatentsOf(plan), grid));
+}
+
 std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,
                                   const InspectedRequest& inspected,
                                   const std::optional<ResidencyChoice>& memory) {
@@ -236,7 +256,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   stages.push_back({StageKind::kT5Encoding, text_flops});
   if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
   if (plan.image_to_video) {
-    stages.push_back({StageKind::kVaeEncoding, {}});
+    stages.push_back({StageKind::kVaeEncoding, ImageFlops(plan, model)});
     if (memory.has_value()) SetMemory(memory->vae_encoding, stages.back());
   }
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
@@ -248,7 +268,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
     }
   }
   if (plan.decodes()) {
-    stages.push_back({StageKind::kVaeDecoding, {}});
+    stages.push_back({StageKind::kVaeDecoding, DecodingFlopsOf(plan, model)});
     if (memory.has_value()) SetMemory(memory->decoding, stages.back());
     stages.push_back({StageKind::kVideoEncoding, {}});
   }

@@ -204,7 +204,7 @@ constexpr MetricRow kHostRows[] = {
     {"process_start_time_seconds", kGauge, "seconds", "",
      "Start time of the process since unix epoch in seconds."},
     {"process_threads", kGauge, "", "", "Number of OS threads in the process."},
-    {"wan_build_info", kGauge, "", "device, dtype, grpc, libraries, version",
+    {"wan_build_info", kGauge, "", "device, dtype, grpc, libraries, revision, version",
      "Always 1; the labels show the build, the device and the dtype."},
 };
 

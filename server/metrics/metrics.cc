@@ -104,6 +104,7 @@ Metrics::Metrics(const BuildInfo& build, Clock& clock)
     : families_(std::make_shared<Families>(clock)) {
   families_->build_info
       .Add({{"version", build.version},
+            {"revision", build.revision},
             {"libraries", build.libraries},
             {"device", build.device},
             {"dtype", build.dtype},

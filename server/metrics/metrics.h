@@ -42,6 +42,7 @@ class Metrics final : public StateListener {
   // The labels of wan_build_info.
   struct BuildInfo {
     std::string version;
+    std::string revision;   // the commit; empty if the build does not know it
     std::string device;     // "cuda:0"
     std::string dtype;      // "bf16"
     std::string libraries;  // those that compute, with their versions

@@ -132,9 +132,10 @@ struct Server::Parts {
         activity(server_logger),
         health(NamesOf(server_config.models)),
         device_loss(std::move(on_device_lost)),
-        metrics({WAN_VERSION, server_engine.Device().device, server_engine.Device().dtype,
-                 server_engine.Device().libraries, GRPC_CPP_VERSION_STRING},
-                server_clock) {}
+        metrics(
+            {WAN_VERSION, WAN_REVISION, server_engine.Device().device, server_engine.Device().dtype,
+             server_engine.Device().libraries, GRPC_CPP_VERSION_STRING},
+            server_clock) {}
 
   absl::Status OpenGate();
   absl::Status OpenWebhooks();

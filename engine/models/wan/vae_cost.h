@@ -1,9 +1,8 @@
-// The one description of the autoencoders' cost, from their dimensions alone: groups of weights and
-// memory while they compute. Pure functions without LibTorch. They follow vae_layers.cc,
-// vae_decoder.cc and vae_encoder.cc tensor by tensor, so a change there belongs here, too;
-// tests/engine/models/wan/vae_cost_test.cc compares them with what the code allocates. Sizes are
-// in bytes; `element_bytes` is the size of the compute dtype. No operations are counted, because a
-// plan has none for the autoencoder.
+// The one description of the autoencoders' cost, from their dimensions alone: groups of weights,
+// memory while they compute, floating-point operations. Pure functions without LibTorch. They
+// follow vae_layers.cc, vae_decoder.cc and vae_encoder.cc tensor by tensor, so a change there
+// belongs here, too; tests/engine/models/wan/vae_cost_test.cc compares them with what the code
+// allocates. Sizes are in bytes; `element_bytes` is the size of the compute dtype.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +29,11 @@ uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePreci
                        bool fused);
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
                        bool fused);
+
+// Return the floating-point operations of decoding, or of encoding, a whole video with latents of
+// `size`: every convolution as its definition has it, and the attention in the middle. The kernels
+// of engine/ops/fused_convolution.h compute fewer where a convolution follows an enlargement.
+double DecodingFlops(const VaeConfig& config, const LatentSize& size);
+double EncodingFlops(const VaeConfig& config, const LatentSize& size);
 
 }  // namespace wan

@@ -137,6 +137,72 @@ TEST(BottleneckAnalysisTest, WithCeilings) {
   EXPECT_EQ(charts[0]->key, "roofline");
 }
 
+// A block of 125 ms for two texts, in the second step.
+wan::v1::JobReport ProfiledReport() {
+  wan::v1::JobReport report = GpuReport();
+  for (wan::v1::StageReport& stage : *report.mutable_stages()) {
+    if (stage.stage() != "Step_1_Inference") continue;
+    wan::v1::BlockProfile& profile = *stage.mutable_block_profile();
+    profile.set_part("forward");
+    profile.set_block(4);
+    profile.set_texts(2);
+    profile.set_seconds(0.25);
+    const auto add = [&](const char* name, const char* operator_class, double seconds, double flops,
+                         double bytes) {
+      wan::v1::BlockOperator& one = *profile.add_operators();
+      one.set_name(name);
+      one.set_operator_class(operator_class);
+      one.set_seconds(seconds);
+      if (flops > 0) one.set_flops(flops);
+      if (bytes > 0) one.set_bytes(bytes);
+    };
+    add("self_attention", "self_attention", 0.1, 40e12, 2e9);
+    add("feed_forward_in_gelu", "feed_forward", 0.07, 30e12, 2e9);
+    add("feed_forward_out", "feed_forward", 0.05, 30e12, 2e9);
+    add("next_weights", "weights", 0.02, 0, 0);
+    add("feed_forward_residual_norm", "elementwise", 0.01, 0, 10e9);
+  }
+  return report;
+}
+
+TEST(BottleneckAnalysisTest, AProfileStandsBesideThePlan) {
+  const Ceilings ceilings = TestCeilings();
+  const Section section = BottleneckAnalysis({Named("preview", ProfiledReport())}, &ceilings);
+  // Of one text: 50 ms, 40 % of the block; at least 20 TFLOP at 500 TFLOP/s.
+  const std::string markdown = RenderMarkdown(section);
+  EXPECT_THAT(markdown, HasSubstr("| self\\_attention | 20000.00 | 1000.0 | 40.0 | 50.000 | 40.0 | "
+                                  "40.000 | 1.25 | 0.400 |"));
+  EXPECT_THAT(markdown, HasSubstr("| waiting for streamed weights | - | - | - | 10.000 | 8.0 |"));
+  EXPECT_THAT(markdown, HasSubstr("| one block | 50001.00 | 8000.0 | 100.0 | 125.000 | 100.0 |"));
+  EXPECT_THAT(
+      markdown,
+      HasSubstr("measured in Step\\_1\\_Inference, forward, block 4 of 0 to 9, and divided by "
+                "its two texts."));
+  // Each operator as it ran, for both texts.
+  EXPECT_THAT(markdown,
+              HasSubstr("| feed\\_forward\\_out | feed\\_forward | 50.000 | 20.0 | 30000.00 | "
+                        "600.00 | 2000.0 | 40.00 | 50.000 | 1.00 |"));
+  const std::vector<const Chart*> charts = ChartsOf(section);
+  ASSERT_EQ(charts.size(), 1u);
+  std::vector<std::string> works;
+  for (const auto& work : std::get<RooflineChart>(charts[0]->data).works)
+    works.push_back(work.name);
+  EXPECT_THAT(works, ::testing::ElementsAre("one forward", "self_attention", "feed_forward"));
+  EXPECT_THAT(Text(BottleneckAnalysis({Named("preview", GpuReport())}, &ceilings)),
+              HasSubstr("'wanctl generate --profile'"));
+}
+
+TEST(BottleneckAnalysisTest, TheDecodersFlopsAreComparedWithTheCard) {
+  const Ceilings ceilings = TestCeilings();
+  wan::v1::JobReport report = GpuReport();
+  auto& planned = *report.mutable_plan()->add_stages();
+  planned.set_stage("VAE_Decoding");
+  planned.set_flops(1200e12);
+  // 4 s at fp16; at least 2 s at 600 TFLOP/s.
+  EXPECT_THAT(RenderMarkdown(BottleneckAnalysis({Named("preview", report)}, &ceilings)),
+              HasSubstr("| VAE\\_Decoding | 1200.000 | 4.000 | 300.00 | 2.000 | 2.00 |"));
+}
+
 TEST(BottleneckAnalysisTest, WithoutCeilingsSaysHowToGetThem) {
   const std::string text = Text(BottleneckAnalysis({Named("preview", GpuReport())}, nullptr));
   EXPECT_THAT(text, HasSubstr("'wan_bench ceilings --output FILE'"));

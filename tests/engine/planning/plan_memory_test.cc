@@ -144,6 +144,11 @@ TEST(PlanMemoryTest, TilesAreTheLastResort) {
   const auto tiled = PlanOn(OneExpert(), request, 12 * kGiB);
   ASSERT_TRUE(tiled.ok()) << tiled.status();
   EXPECT_FALSE(tiled->decode_tiles.IsWhole());
+  const auto flops = [](const GenerationPlan& plan) {
+    return plan.stages[plan.stages.size() - 2].flops.value_or(0);
+  };
+  EXPECT_GT(flops(*tiled), 1.05 * flops(*whole)) << "tiles overlap";
+  EXPECT_LT(flops(*tiled), 3 * flops(*whole));
 }
 
 TEST(PlanMemoryTest, ConfiguredPoliciesHold) {

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "engine/models/wan/transformer_cost.h"
+#include "engine/models/wan/vae_cost.h"
 #include "tests/engine/planning/plan_support.h"
 
 namespace wan {
@@ -220,6 +222,40 @@ TEST(PlanTest, StagesFollowTheBenchmarkInOrder) {
 // The count that the performance notes of the project use: 517 TFLOP at 27,280 tokens.
 TEST(PlanTest, ForwardFlopsOfTheRealModel) {
   EXPECT_NEAR(TransformerForwardFlops(RealModel().transformer, 27280) / 1e12, 517, 5);
+}
+
+// Every stage whose time depends on its operations has them, also the autoencoder's.
+TEST(PlanTest, StagesHaveTheirFlops) {
+  GenerationRequest request = TextRequest();
+  request.steps = 1;
+  const auto plan = Plan(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const StagePlan& stage : plan->stages) {
+    const StageKind kind = stage.stage.kind;
+    const bool computes = kind == StageKind::kT5Encoding || kind == StageKind::kStepInference ||
+                          kind == StageKind::kVaeDecoding;
+    EXPECT_EQ(stage.flops.value_or(0) > 0, computes) << NameOf(stage.stage);
+    if (kind == StageKind::kVaeDecoding) {
+      const LatentSize latents{plan->latent_shape[1], plan->latent_shape[2], plan->latent_shape[3]};
+      EXPECT_EQ(*stage.flops, DecodingFlops(RealModel().vae, latents));
+    }
+  }
+}
+
+// TI2V-5B encodes one frame; I2V-A14B a video that is as long as the result.
+TEST(PlanTest, AnImageIsEncodedAsItsModelNeedsIt) {
+  for (const bool whole_video : {false, true}) {
+    const PlannedModel model = whole_video ? RealI2v() : RealModel();
+    const auto plan = PlanOn(model, ImageRequest(), ImageOf(1280, 720));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const LatentSize encoded{whole_video ? plan->latent_shape[1] : 1, plan->latent_shape[2],
+                             plan->latent_shape[3]};
+    const auto stage = std::find_if(
+        plan->stages.begin(), plan->stages.end(),
+        [](const StagePlan& candidate) { return candidate.stage.kind == StageKind::kVaeEncoding; });
+    ASSERT_NE(stage, plan->stages.end());
+    EXPECT_EQ(stage->flops, EncodingFlops(model.vae, encoded));
+  }
 }
 
 TEST(PlanTest, SmallVideosAreGuidedInOneBatch) {

@@ -101,6 +101,15 @@ TEST_F(ProgressWatchTest, AnAttemptThatHasEndedIsNotStuck) {
   EXPECT_TRUE(watch_.Check().ok());
 }
 
+// Its estimate may be that of the steps' rate, and an autoencoder on a CPU is slower by far.
+TEST_F(ProgressWatchTest, ADecodingIsNeverStuck) {
+  estimator_.Observe("m", kStages[1], 1);
+  const auto sink = NewSink();
+  Start(*sink, StageKind::kVaeDecoding);
+  clock_.Advance(absl::Hours(10));
+  EXPECT_TRUE(watch_.Check().ok()) << watch_.Check();
+}
+
 TEST_F(ProgressWatchTest, ALeapOfTheWallClockIsNoTime) {
   estimator_.Observe("m", kStages[1], 1);
   const auto sink = NewSink();

@@ -158,11 +158,12 @@ class MetricsTest : public ::testing::Test {
 
   fakes::FakeClock clock_;
   fakes::FakeDeviceMonitor monitor_;
-  Metrics metrics_{{"1.2.3", "cuda:0", "bf16", "LibTorch 2.11.0", "1.51"}, clock_};
+  Metrics metrics_{{"1.2.3", "abc123", "cuda:0", "bf16", "LibTorch 2.11.0", "1.51"}, clock_};
 };
 
 TEST_F(MetricsTest, BuildInfoIsAlwaysThere) {
   EXPECT_EQ(Scrape().Value("wan_build_info", {{"version", "1.2.3"},
+                                              {"revision", "abc123"},
                                               {"device", "cuda:0"},
                                               {"dtype", "bf16"},
                                               {"libraries", "LibTorch 2.11.0"},

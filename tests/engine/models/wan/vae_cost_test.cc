@@ -134,6 +134,25 @@ TEST(FusedVaeCostTest, TheEstimateIsWhatWasMeasured) {
   }
 }
 
+// docs/performance.md: 2.01 PFLOP for 121 frames of 1280x704, 0.64 for 81 of 1280x720.
+TEST(VaeFlopsTest, PublishedVideosTakeWhatTheDocumentsSay) {
+  EXPECT_NEAR(DecodingFlops(FindSyntheticModel("ti2v-5b").value().vae, {31, 44, 80}) / 1e15, 2.01,
+              0.005);
+  EXPECT_NEAR(DecodingFlops(FindSyntheticModel("t2v-a14b").value().vae, {21, 90, 160}) / 1e15, 0.64,
+              0.005);
+}
+
+// A latent frame behind the first one is four frames of video, all of them alike.
+TEST(VaeFlopsTest, FramesAfterTheFirstCostTheSameEach) {
+  const VaeConfig vae = FindSyntheticModel("t2v-a14b").value().vae;
+  const double one = DecodingFlops(vae, {1, 8, 8});
+  const double five = DecodingFlops(vae, {2, 8, 8});
+  const double nine = DecodingFlops(vae, {3, 8, 8});
+  EXPECT_NEAR(nine - five, five - one, 1e-6 * nine);
+  EXPECT_GT(five - one, 2 * one);
+  EXPECT_GT(EncodingFlops(vae, {2, 8, 8}), EncodingFlops(vae, {1, 8, 8}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, VaeCostTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 

@@ -285,7 +285,7 @@ class Search {
 
 std::string YesNo(bool value) { return value ? "yes" : "no"; }
 
-// Every setting by its name.
+// Every setting that is known, by its name.
 std::map<std::string, std::string> SettingsOf(const JobReport& report) {
   std::map<std::string, std::string> settings;
   const wan::v1::GenerationRequest& request = report.request();
@@ -297,9 +297,20 @@ std::map<std::string, std::string> SettingsOf(const JobReport& report) {
     settings["solver"] = wan::v1::Solver_Name(request.solver()).substr(sizeof("SOLVER_") - 1);
     settings["seed"] = absl::StrCat(request.seed());
     settings["vae_precision"] = VaePrecision(report);
+    if (VaePrecision(report).empty()) settings["vae_precision"] = "default";
     settings["loras"] = absl::StrJoin(
         request.loras(), ",",
         [](std::string* out, const wan::v1::LoraScale& lora) { out->append(lora.name()); });
+    if (request.loras().empty()) settings["loras"] = "none";
+  }
+  if (report.has_system()) {
+    const wan::v1::SystemDescription& system = report.system();
+    settings["server"] =
+        absl::StrCat(system.server_version(), system.server_revision().empty() ? "" : "-",
+                     system.server_revision().substr(0, 12));
+    settings["libtorch"] = system.libtorch_version();
+    settings["driver"] = system.gpu().driver_version();
+    settings["processors"] = absl::StrCat(system.cpu_cores());
   }
   settings["dtype"] = report.dtype();
   settings["device"] =
@@ -315,6 +326,8 @@ std::map<std::string, std::string> SettingsOf(const JobReport& report) {
           absl::StrAppend(out, component.name(), "=", component.residency());
         });
   }
+  // What is not known differs from nothing.
+  std::erase_if(settings, [](const auto& setting) { return setting.second.empty(); });
   return settings;
 }
 

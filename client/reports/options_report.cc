@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -49,6 +50,17 @@ std::vector<const Run*> Variants(const std::vector<Run>& runs) {
   return chosen;
 }
 
+// What the first step took beyond a regular one, as the sentence of a cold start; empty if there
+// was none.
+std::string ColdStart(const Run& run) {
+  const StepHistory history = StepHistoryOf(run.report);
+  if (history.seconds.size() < 3 || history.levels.levels.empty()) return "";
+  const double regular = history.levels.levels.front().seconds;
+  if (history.seconds.front() < 1.2 * regular) return "";
+  return absl::StrFormat(" The first step of %s took %.2f s, a regular one %.2f s.", FullName(run),
+                         history.seconds.front(), regular);
+}
+
 struct Pair {
   const Run* before;
   const Run* after;
@@ -76,6 +88,8 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
                    {"Result, same seed", "result"}};
   BarChart bars;
   bars.unit = "seconds";
+  std::string cold;
+  std::set<const Run*> looked_at;
   for (const Run* variant : Variants(runs)) {
     const Run* base = BaseOf(runs, variant->name);
     if (base == nullptr) continue;
@@ -96,6 +110,7 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
          Number{slow - fast, 2}, factor, CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
          CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), DifferenceText(*variant)});
     for (const Run* run : {before, after}) {
+      if (looked_at.insert(run).second) absl::StrAppend(&cold, ColdStart(*run));
       BarChart::Bar bar{FullName(*run), {}};
       for (const TimeShare& share : TimeBudget(run->report)) {
         bar.parts.push_back({share.name, share.seconds});
@@ -115,6 +130,10 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
       "Both runs have the same request and seed but for the settings that are named. 'original' "
       "comes before the case as it stands, every other option after it. Each time is the median "
       "of its runs.";
+  if (!cold.empty()) {
+    absl::StrAppend(&table.note, cold,
+                    " 'wanctl bench ... --warm-up 1' keeps such starts out of the comparison.");
+  }
   section.blocks.push_back(std::move(table));
   section.blocks.push_back(Chart{"Seconds before and after", "before_after", std::move(bars)});
   return section;
@@ -260,6 +279,28 @@ std::optional<Need> NeedOf(const JobReport& report) {
   return need;
 }
 
+// The card, or the processor of a job without one.
+std::string DeviceName(const JobReport& report) {
+  for (const std::string& name : {report.system().gpu().name(), report.system().cpu_name()}) {
+    if (!name.empty()) return name;
+  }
+  return report.device();
+}
+
+// Each case, and of its variants those that ran on another device or in another precision.
+std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
+  std::vector<const Run*> chosen = Representatives(runs);
+  const auto place = [](const Run& run) {
+    return std::make_tuple(run.name, DeviceName(run.report), run.report.dtype());
+  };
+  std::set<std::tuple<std::string, std::string, std::string>> seen;
+  for (const Run* run : chosen) seen.insert(place(*run));
+  for (const Run* run : Variants(runs)) {
+    if (seen.insert(place(*run)).second) chosen.push_back(run);
+  }
+  return chosen;
+}
+
 Section HardwareMatrix(const std::vector<Run>& runs) {
   Section section{"Hardware Configuration Matrix", "hardware", {}, {}};
   Table measured;
@@ -269,7 +310,7 @@ Section HardwareMatrix(const std::vector<Run>& runs) {
                       {"Steps", "steps"},         {"Offload", "offload"},
                       {"Precision", "precision"}, {"s/step", "step_seconds"},
                       {"Time (s)", "seconds"},    {"Peak (GiB)", "peak_gib"}};
-  for (const Run* run : Representatives(runs)) {
+  for (const Run* run : OnEveryMachine(runs)) {
     const JobReport& report = run->report;
     const wan::v1::GpuDescription& gpu = report.system().gpu();
     const StepHistory history = StepHistoryOf(report);
@@ -277,8 +318,6 @@ Section HardwareMatrix(const std::vector<Run>& runs) {
     for (const double seconds : history.seconds) {
       mean += seconds / static_cast<double>(history.seconds.size());
     }
-    std::string device = gpu.name().empty() ? report.system().cpu_name() : gpu.name();
-    if (device.empty()) device = report.device();
     const std::optional<double> memory =
         gpu.has_memory_total_bytes()
             ? std::optional<double>(gpu.memory_total_bytes())
@@ -286,8 +325,8 @@ Section HardwareMatrix(const std::vector<Run>& runs) {
                    ? std::optional<double>(report.system().memory_total_bytes())
                    : std::nullopt);
     measured.rows.push_back(
-        {device, CellOf(memory, 1, 1 / kGibibyte), TextCell(gpu.driver_version()), FullName(*run),
-         TextCell(Resolution(report)),
+        {DeviceName(report), CellOf(memory, 1, 1 / kGibibyte), TextCell(gpu.driver_version()),
+         FullName(*run), TextCell(Resolution(report)),
          Number{static_cast<double>(report.request().num_frames()), 0},
          Number{static_cast<double>(report.request().steps()), 0}, TextCell(Offload(report)),
          TextCell(report.dtype()), Number{mean, 2}, Number{TotalSeconds(report), 2},

@@ -23,19 +23,23 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:10px 0
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th{text-align:left;background:var(--band);font-weight:600;vertical-align:bottom}
 th,td{padding:4px 10px;border-bottom:1px solid var(--line)}td.n,th.n{text-align:right;white-space:nowrap}
+.wide table{font-size:12px}.wide th,.wide td{padding:3px 7px}.wide th.n{white-space:normal}
+.wide td:not(.n){min-width:9ch}.wide td:not(.n):last-child{min-width:18ch}
 tbody tr:hover{background:var(--band)}
 .note{color:var(--dim);font-size:13px}
 figure{margin:16px 0}figcaption{font-weight:600;font-size:13px;margin-bottom:6px}
 details>summary{cursor:pointer;color:var(--dim);font-size:13px;margin:8px 0}
 @media print{:root{--ink:#000;--dim:#444;--line:#bbb;--paper:#fff;--band:#f2f2f2;--link:#000;color-scheme:light}
 body{max-width:none;padding:0;font-size:10pt}nav{display:none}.table{overflow:visible}
-table{font-size:7.5pt}th,td{padding:1pt 4pt}h2{break-before:page}h2:first-of-type{break-before:auto}
+table,.wide table{font-size:7.5pt}th,td,.wide th,.wide td{padding:1pt 4pt}h2{break-before:page}h2:first-of-type{break-before:auto}
 figure,tr,dl{break-inside:avoid}h2,h3,h4{break-after:avoid}details:not([open])>*{display:revert}
 details::details-content{content-visibility:visible;block-size:auto}}
 )";
 
 // A table of more rows than this is folded on a screen; it opens on a click and in print.
 constexpr size_t kLongTable = 40;
+// One with more columns than this is set smaller, and its headers take several lines.
+constexpr size_t kManyColumns = 9;
 
 class Writer {
  public:
@@ -71,7 +75,8 @@ class Writer {
         numeric[c] = numeric[c] || std::holds_alternative<Number>(row[c]);
       }
     }
-    out += "<div class=\"table\"><table>\n<thead><tr>";
+    absl::StrAppend(&out, "<div class=\"table", table.columns.size() > kManyColumns ? " wide" : "",
+                    "\"><table>\n<thead><tr>");
     for (size_t c = 0; c < table.columns.size(); ++c) {
       absl::StrAppend(&out, numeric[c] ? "<th class=\"n\">" : "<th>",
                       EscapeMarkup(table.columns[c].title), "</th>");

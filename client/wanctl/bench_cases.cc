@@ -134,6 +134,11 @@ class Reader {
     }
     for (const auto& entry : node["options"]) {
       BenchVariant option{entry.first.as<std::string>(), read.request};
+      if (option.name == "original") {
+        return Wrong(read.name,
+                     "has an option 'original'; upstream's settings are the key 'original' of the "
+                     "case, beside 'options'");
+      }
       absl::Status status = ApplyAll(read.name, entry.second, option.request);
       if (!status.ok()) return status;
       read.options.push_back(std::move(option));

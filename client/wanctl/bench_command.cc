@@ -14,6 +14,7 @@
 #include "client/reports/render.h"
 #include "client/reports/report.h"
 #include "client/reports/sections.h"
+#include "client/telemetry_client.h"
 #include "client/wanctl/bench_cases.h"
 #include "client/wanctl/commands.h"
 #include "client/wanctl/latents.h"
@@ -40,7 +41,19 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
     yaml = *std::move(read);
   }
   absl::StatusOr<std::vector<BenchCase>> cases = ParseBenchCases(yaml, command.cases);
-  if (!cases.ok() || command.only.empty()) return cases;
+  if (!cases.ok()) return cases;
+  for (const BenchCase& one : *cases) {
+    for (const BenchVariant& option : one.options) {
+      const bool taken =
+          std::any_of(command.compare.begin(), command.compare.end(),
+                      [&](const auto& server) { return server.first == option.name; });
+      if (!taken) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--compare gives '", option.name, "', which is an option of case '",
+                       one.name, "', too; every option needs a name of its own"));
+    }
+  }
+  if (command.only.empty()) return cases;
   for (const std::string& name : command.only) {
     if (std::none_of(cases->begin(), cases->end(),
                      [&](const BenchCase& one) { return one.name == name; })) {
@@ -70,12 +83,19 @@ class Bench {
   Bench(Session& session, const BenchCommand& command)
       : session_(session), command_(command), videos_(session.Videos()) {}
 
-  // Connects to the further servers.
-  void Connect() {
-    if (!command_.original_server.empty()) original_ = Open(command_.original_server);
+  // Connects to the further servers. One that does not answer is no news for the end of an hour.
+  absl::Status Connect() {
+    if (!command_.original_server.empty()) {
+      original_ = Open(command_.original_server);
+      if (absl::Status status = Ask(original_, "--original-server"); !status.ok()) return status;
+    }
     for (const auto& [name, server] : command_.compare) {
       options_.emplace_back(name, Open(server));
+      const absl::Status status =
+          Ask(options_.back().second, absl::StrCat("--compare '", name, "'"));
+      if (!status.ok()) return status;
     }
+    return absl::OkStatus();
   }
 
   // False if somebody stopped it.
@@ -115,6 +135,15 @@ class Bench {
     server.connection = std::make_unique<Connection>(std::move(options));
     server.videos = std::make_unique<VideoClient>(*server.connection);
     return server;
+  }
+
+  absl::Status Ask(const Server& server, const std::string& flag) const {
+    const absl::Status status =
+        TelemetryClient(*server.connection).GetServerInfo(session_.stop()).status();
+    if (status.ok()) return status;
+    return absl::Status(status.code(),
+                        absl::StrCat("the server of ", flag, ", ", server.connection->server(),
+                                     ", does not answer: ", status.message()));
   }
 
   std::vector<Variant> VariantsOf(const BenchCase& one) const {
@@ -234,7 +263,7 @@ ExitCode Run(Session& session, const BenchCommand& command) {
     return session.RefuseUsage(empty);
   }
   Bench bench(session, command);
-  bench.Connect();
+  if (const absl::Status reached = bench.Connect(); !reached.ok()) return session.Fail(reached);
   bool stopped = false;
   for (const BenchCase& one : *cases) {
     if (!bench.RunCase(one)) {

@@ -1,7 +1,9 @@
 // The commands that measure, and those that say what was measured.
+#include <set>
 #include <string>
 #include <utility>
 
+#include "client/reports/run.h"
 #include "client/wanctl/command_registry.h"
 
 namespace wan::client {
@@ -75,9 +77,31 @@ void AddReport(CommandRegistry& registry) {
       ParseNotEmpty, [&](std::string file) { report.from.push_back(std::move(file)); }));
 }
 
+// Throws CLI::ValidationError if a server would not be asked, or if two options of a case could not
+// be told apart.
+void CheckServers(const BenchCommand& command) {
+  if (!command.original_server.empty() && command.mode == BenchMode::kOptimized) {
+    throw CLI::ValidationError(
+        "--original-server needs --mode original or both, which run upstream's settings");
+  }
+  if (!command.compare.empty() && command.mode == BenchMode::kOriginal) {
+    throw CLI::ValidationError(
+        "--compare needs --mode optimized or both, which run the cases' own settings");
+  }
+  std::set<std::string> names = {reports::kOriginalVariant};
+  for (const auto& [name, server] : command.compare) {
+    if (names.insert(name).second) continue;
+    throw CLI::ValidationError(
+        name == reports::kOriginalVariant
+            ? "--compare cannot name an option 'original': that is --original-server's name"
+            : "--compare gives '" + name + "' twice; every option needs a name of its own");
+  }
+}
+
 void AddBench(CommandRegistry& registry) {
   const auto added = registry.Add<BenchCommand>(
-      {"bench", "Run cases one after the other, and write the four reports of them", kBenchFooter});
+      {"bench", "Run cases one after the other, and write the four reports of them", kBenchFooter},
+      [](BenchCommand& command) { CheckServers(command); });
   BenchCommand& bench = added.command;
   AddValue<std::string>(added.app, "CASES", "", "demo, seeds, or a YAML file", ParseNotEmpty,
                         bench.cases)

@@ -69,6 +69,14 @@ TEST(RenderTest, RunsComeBackFromJson) {
               HasSubstr("run 1 lacks a field"));
 }
 
+TEST(RenderTest, HtmlSetsTablesOfManyColumnsSmaller) {
+  Table table;
+  for (int i = 0; i < 12; ++i) table.columns.push_back({"c", "c"});
+  EXPECT_THAT(RenderHtml(Document{"d", "d", {table}, {}}), HasSubstr("class=\"table wide\""));
+  table.columns.resize(4);
+  EXPECT_THAT(RenderHtml(Document{"d", "d", {table}, {}}), Not(HasSubstr("class=\"table wide\"")));
+}
+
 TEST(RenderTest, HtmlLoadsNothing) {
   const absl::StatusOr<Ceilings> ceilings = ParseCeilings(kCeilingsJson, "test");
   std::vector<MeasuredRun> runs = {RunOf(GpuReport())};

@@ -173,7 +173,9 @@ TEST(BottleneckAnalysisTest, AProfileStandsBesideThePlan) {
   EXPECT_THAT(markdown, HasSubstr("| self\\_attention | 20000.00 | 1000.0 | 40.0 | 50.000 | 40.0 | "
                                   "40.000 | 1.25 | 0.400 |"));
   EXPECT_THAT(markdown, HasSubstr("| waiting for streamed weights | - | - | - | 10.000 | 8.0 |"));
-  EXPECT_THAT(markdown, HasSubstr("| one block | 50001.00 | 8000.0 | 100.0 | 125.000 | 100.0 |"));
+  // At least 40 ms and 50 ms: the passes over memory are not counted.
+  EXPECT_THAT(markdown, HasSubstr("| one block | 50001.00 | 8000.0 | 100.0 | 125.000 | 100.0 | "
+                                  "90.000 | 1.39 | 0.900 |"));
   EXPECT_THAT(
       markdown,
       HasSubstr("measured in Step\\_1\\_Inference, forward, block 4 of 0 to 9, and divided by "
@@ -225,6 +227,25 @@ TEST(OptionsReportTest, PairsAndCards) {
   EXPECT_THAT(text, HasSubstr("Planned, Not Measured"));
   // 4 x 1 PFLOP at 989 TFLOP/s.
   EXPECT_THAT(text, HasSubstr("4.04"));
+}
+
+TEST(OptionsReportTest, AnotherServerIsNamedByWhatDiffers) {
+  wan::v1::JobReport other = GpuReport();
+  other.mutable_system()->mutable_gpu()->set_name("NVIDIA Other");
+  other.mutable_system()->mutable_gpu()->set_driver_version("600.1");
+  other.mutable_system()->set_server_revision("0123456789abcdef");
+  for (wan::v1::StageReport& stage : *other.mutable_stages()) {
+    if (stage.stage() == "Step_0_Inference") stage.set_seconds(6);
+  }
+  const std::string text = RenderMarkdown(
+      OptionsReport({Named("a", GpuReport()), Named("a", other, "other card")}, nullptr));
+  EXPECT_THAT(text, HasSubstr("device NVIDIA Test; server 1.2.3 | device NVIDIA Other; "
+                              "server 1.2.3-0123456789ab"));
+  EXPECT_THAT(text, HasSubstr("The first step of a (other card) took 6.00 s, a regular one 3.00 s. "
+                              "'wanctl bench ... --warm-up 1' keeps"));
+  // Each machine has its row of the matrix.
+  EXPECT_THAT(text, HasSubstr("| NVIDIA Test | 40.0 |"));
+  EXPECT_THAT(text, HasSubstr("| NVIDIA Other | 40.0 | 600.1 | a (other card) |"));
 }
 
 TEST(OptionsReportTest, AnOptionOtherThanUpstreamsComesAfterTheCase) {

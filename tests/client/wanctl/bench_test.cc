@@ -66,7 +66,7 @@ TEST(BenchCasesTest, DefaultsAreRead) {
 
 TEST(BenchCasesTest, KeysAndVariants) {
   const auto cases = ParseBenchCases(R"(
-defaults: {model: m, steps: 4}
+defaults: {model: m, steps: 4, profile: true}
 cases:
   - name: a
     prompt: A cat.
@@ -84,6 +84,7 @@ cases:
   EXPECT_EQ(one.original.guidance_scale_size(), 2);
   EXPECT_EQ(one.options[0].name, "few");
   EXPECT_EQ(one.options[0].request.steps(), 2);
+  EXPECT_TRUE(one.original.profile());
 }
 
 TEST(BenchCasesTest, SaysWhatIsWrong) {
@@ -100,6 +101,10 @@ TEST(BenchCasesTest, SaysWhatIsWrong) {
       {"cases: [{name: a, prompt: p, model: m, sizes: 1}]",
        "c.yaml: a: has the key 'sizes'; the keys are"},
       {"cases: [{name: a, prompt: p, model: m, size: 12}]", "c.yaml: a: size expects"},
+      {"cases: [{name: a, prompt: p, model: m, profile: 1}]",
+       "c.yaml: a: profile expects one of true, false"},
+      {"cases: [{name: a, prompt: p, model: m, options: {original: {steps: 2}}}]",
+       "c.yaml: a: has an option 'original'"},
       {"cases: [{name: a, prompt: p, model: m, steps: [1]}]", "steps must be a single value"},
       {"cases: [{name: a, prompt: p, model: m}, {name: a, prompt: p, model: m}]",
        "c.yaml: a: is there twice"},
@@ -139,6 +144,7 @@ class BenchTest : public WanctlTest {
     server_.scripts.get_report = [this](const wan::v1::GetReportRequest& request,
                                         wan::v1::JobReport* report) {
       report->set_job(request.job());
+      report->set_dtype("fp32");
       const size_t index = std::stoul(request.job().substr(5)) - 1;
       *report->mutable_request() = requests_[index];
       auto* total = report->add_stages();
@@ -171,7 +177,7 @@ TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
   EXPECT_THAT(err_, HasSubstr("first, warm-up"));
   const std::filesystem::path folder = Folder();
   EXPECT_THAT(Content(folder / "report.md"),
-              HasSubstr("| first | original | vae\\_precision fp32"));
+              HasSubstr("| first | original | vae\\_precision fp32 | vae\\_precision default |"));
   EXPECT_THAT(Content(folder / "report.md"), HasSubstr("same bits"));
   EXPECT_THAT(Content(folder / "report.md"), HasSubstr("(plots/"));
   EXPECT_THAT(Content(folder / "report.html"), HasSubstr("<svg"));
@@ -184,6 +190,98 @@ TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
       << err_;
   EXPECT_THAT(out_, HasSubstr("same bits"));
   EXPECT_THAT(out_, Not(HasSubstr("Stage Breakdown")));
+}
+
+// A second server, whose settings differ: jobs take half the time there, and their latents differ.
+class BenchOnTwoServersTest : public BenchTest {
+ protected:
+  BenchOnTwoServersTest() {
+    other_.scripts.get_server_info = [](const auto&, wan::v1::ServerInfo*) {
+      return grpc::Status::OK;
+    };
+    other_.scripts.create_job = [this](const wan::v1::CreateJobRequest& request,
+                                       wan::v1::Job* job) {
+      others_requests_.push_back(request.request());
+      job->set_name("jobs/" + std::to_string(others_requests_.size()));
+      return grpc::Status::OK;
+    };
+    wan::v1::Artifact artifact;
+    artifact.set_name("jobs/1/artifacts/latents.safetensors");
+    artifact.set_kind(wan::v1::OUTPUT_KIND_LATENTS);
+    other_.scripts.watch_job = [this, artifact](const wan::v1::WatchJobRequest&) {
+      return fakes::Stream<wan::v1::Event>{.messages = {CompletedWith(1, {artifact})}};
+    };
+    other_.scripts.download = [](const wan::v1::DownloadArtifactRequest& request) {
+      wan::v1::DownloadArtifactResponse chunk;
+      chunk.set_offset(request.offset());
+      chunk.set_data(Latents({3, 4.5}).substr(request.offset()));
+      return fakes::Stream<wan::v1::DownloadArtifactResponse>{.messages = {chunk}};
+    };
+    other_.scripts.get_report = [this](const wan::v1::GetReportRequest& request,
+                                       wan::v1::JobReport* report) {
+      report->set_job(request.job());
+      *report->mutable_request() = others_requests_[std::stoul(request.job().substr(5)) - 1];
+      report->set_dtype("bf16");
+      auto* total = report->add_stages();
+      total->set_stage("Total_Execution");
+      total->set_seconds(5);
+      return grpc::Status::OK;
+    };
+  }
+
+  fakes::ScriptedServer other_;
+  std::vector<wan::v1::GenerationRequest> others_requests_;
+};
+
+TEST_F(BenchOnTwoServersTest, EachVariantRunsWhereItsSettingsAre) {
+  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "first", "--mode", "both",
+                 "--original-server", other_.address(), "--compare", "bf16=" + other_.address()}),
+            0)
+      << err_;
+  ASSERT_EQ(requests_.size(), 1u) << "the case itself";
+  ASSERT_EQ(others_requests_.size(), 2u);
+  EXPECT_EQ(others_requests_[0].labels().at("bench_variant"), "bf16");
+  EXPECT_EQ(others_requests_[0].vae_precision(), wan::v1::VAE_PRECISION_UNSPECIFIED);
+  EXPECT_EQ(others_requests_[1].labels().at("bench_variant"), "original");
+  EXPECT_EQ(others_requests_[1].vae_precision(), wan::v1::VAE_PRECISION_FP32);
+  EXPECT_EQ(others_requests_[0].seed(), requests_[0].seed());
+  const std::string markdown = Content(std::filesystem::path(Folder()) / "report.md");
+  EXPECT_THAT(markdown,
+              HasSubstr("| first | bf16 | dtype fp32 | dtype bf16 | 10.00 | 5.00 | 5.00 | "
+                        "2.00 | latents differ by 0.1 (relative) |"));
+  EXPECT_THAT(markdown, HasSubstr("| 5.00 | 10.00 | -5.00 | 0.50 |")) << "'original' comes first";
+}
+
+TEST_F(BenchOnTwoServersTest, AServerThatDoesNotAnswerIsToldBeforeTheFirstJob) {
+  other_.scripts.get_server_info = [](const auto&, wan::v1::ServerInfo*) {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
+  };
+  EXPECT_EQ(Run({"bench", cases_, "--output", Folder(), "--compare", "bf16=" + other_.address()}),
+            6);
+  EXPECT_THAT(err_, HasSubstr("the server of --compare 'bf16', " + other_.address() +
+                              ", does not answer: "));
+  EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(BenchTest, ServersThatWouldNotBeAskedAreRefused) {
+  const struct {
+    std::vector<std::string> flags;
+    const char* message;
+  } kWrong[] = {
+      {{"--compare", "x=a:1", "--compare", "x=b:1"}, "--compare gives 'x' twice"},
+      {{"--compare", "original=a:1"}, "--compare cannot name an option 'original'"},
+      {{"--compare", "few=a:1"}, "which is an option of case 'third', too"},
+      {{"--mode", "original", "--compare", "x=a:1"}, "--compare needs --mode optimized or both"},
+      {{"--original-server", "a:1"}, "--original-server needs --mode original or both"},
+  };
+  std::ofstream(cases_, std::ios::app) << "  - {name: third, options: {few: {steps: 3}}}\n";
+  for (const auto& wrong : kWrong) {
+    std::vector<std::string> args = {"bench", cases_, "--output", Folder()};
+    args.insert(args.end(), wrong.flags.begin(), wrong.flags.end());
+    EXPECT_EQ(Run(args), 2) << wrong.message;
+    EXPECT_THAT(err_, HasSubstr(wrong.message));
+  }
+  EXPECT_TRUE(requests_.empty());
 }
 
 TEST_F(BenchTest, ACaseThatFailsIsNamedAndTheOthersRun) {

@@ -58,7 +58,7 @@ TEST_F(CompletionTest, CommandsAndFlags) {
   EXPECT_THAT(Offered({"gen"}), UnorderedElementsAre("generate"));
   EXPECT_THAT(Offered({""}), AllOf(Contains("models"), Contains("--server"), Contains("top")));
   EXPECT_THAT(Offered({"models", "un"}), UnorderedElementsAre("unload"));
-  EXPECT_THAT(Offered({"generate", "--pro"}), UnorderedElementsAre("--prompt"));
+  EXPECT_THAT(Offered({"generate", "--pro"}), UnorderedElementsAre("--prompt", "--profile"));
   EXPECT_THAT(Offered({"--server", "gpu:1", "li"}), UnorderedElementsAre("list"));
   // A value that is called like a command is none.
   EXPECT_THAT(Offered({"generate", "--prompt", "list", "--fra"}), UnorderedElementsAre("--frames"));

@@ -27,9 +27,10 @@ class Communicator {
 
   // Copies send[i] to receive[rank()] of rank i, for every i. Both spans have an entry for each
   // rank, on this rank's device: contiguous tensors, those of a pair with one shape and dtype;
-  // empty ones are allowed. It is queued like a kernel: `receive` is read by what is queued after
-  // it, and `send` may be changed by that. On a CPU it waits for the others. Returns what a rank
-  // failed with.
+  // empty ones are allowed, and send[rank()] may be receive[rank()] itself. It is queued like a
+  // kernel: `receive` is read by what is queued after it, and `send` may be changed by that. The
+  // caller waits for the peers' calls, and on a CPU for their copies; no device waits for a call.
+  // Returns what a rank failed with.
   virtual absl::Status Exchange(std::span<const at::Tensor> send,
                                 std::span<const at::Tensor> receive) = 0;
 };

@@ -1,17 +1,22 @@
 #include "engine/models/group_transformer.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/cat.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/device/torch_errors.h"
 #include "engine/group/rank_threads.h"
 
 namespace wan {
@@ -82,10 +87,13 @@ class GroupTransformer final : public VideoTransformer {
     return {halves, members / halves, batch / halves};
   }
 
-  // The gate of a rank that queues its work alone. The first rank is the caller's.
-  WorkGate GateOf(int rank, const WorkGate& gate) const {
-    return rank == 0 ? gate : WorkGate(members_[rank].device, gate.stop_token());
-  }
+  // Calls `work` on every rank's thread and device, and turns what LibTorch throws there into
+  // statuses. A stop request on `gate` and the failure of a rank both request a stop on the token
+  // that `work` gets. After a failure it waits until no device computes any more.
+  absl::Status RunOnAll(
+      std::string_view doing, const WorkGate& gate,
+      const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
+      const RankThreads::OnFailure& on_failure);
 
   // What the first `count` members from `first` on talk through.
   CommunicatorGroup& CommunicatorsOf(int64_t first, int64_t count);
@@ -101,17 +109,16 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> GroupTransformer::Prepar
   const Division division = Divide(static_cast<int64_t>(contexts.size()));
   auto text =
       std::make_shared<GroupText>(this, static_cast<int64_t>(contexts.size()), members_.size());
-  const auto prepare = [&](int rank) {
-    const c10::InferenceMode inference;  // of the thread, which may be new
-    const c10::DeviceGuard on_device(members_[rank].device);
+  const auto prepare = [&](int rank, const std::stop_token& stop) {
     const auto own = contexts.subspan(static_cast<size_t>(division.HalfOf(rank) * division.videos),
                                       static_cast<size_t>(division.videos));
     absl::StatusOr<std::shared_ptr<const TextConditioning>> part =
-        members_[rank].transformer->PrepareText(own, GateOf(rank, gate));
+        members_[rank].transformer->PrepareText(own, WorkGate(members_[rank].device, stop));
     if (part.ok()) text->parts[rank] = *std::move(part);
     return part.status();
   };
-  if (absl::Status status = threads_.Run(prepare, [](const absl::Status&) {}); !status.ok()) {
+  if (absl::Status status = RunOnAll("preparing texts", gate, prepare, [](const absl::Status&) {});
+      !status.ok()) {
     return status;
   }
   return text;
@@ -145,20 +152,25 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     }
   }
 
+  // Each rank's own copy is queued here, before any forward: queued by the rank's thread it would
+  // wait on the first device for what that has been given to compute meanwhile.
+  std::vector<at::Tensor> inputs;
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    const int64_t half = division.HalfOf(static_cast<int>(rank));
+    inputs.push_back(latents.narrow(0, half * division.videos, division.videos)
+                         .to(members_[rank].device, /*non_blocking=*/true));
+  }
   std::vector<at::Tensor> flows(static_cast<size_t>(division.halves));
-  const auto forward = [&](int rank) {
+  const auto forward = [&](int rank, const std::stop_token& stop) -> absl::Status {
     const int64_t half = division.HalfOf(rank);
     const int64_t place = division.PlaceOf(rank);
     if (place >= sharing) return absl::OkStatus();
     const GroupMember& member = members_[rank];
-    const c10::InferenceMode inference;
-    const c10::DeviceGuard on_device(member.device);
     member.transformer->ShareTokens(
         talks[half] == nullptr ? nullptr : &talks[half]->End(static_cast<int>(place)));
     absl::StatusOr<at::Tensor> flow = member.transformer->Forward(
-        latents.narrow(0, half * division.videos, division.videos),
-        timestep.narrow(0, half * division.videos, division.videos), *prepared->parts[rank],
-        sharing > 1 ? WorkGate(member.device, std::stop_token()) : GateOf(rank, gate));
+        inputs[rank], timestep.narrow(0, half * division.videos, division.videos),
+        *prepared->parts[rank], WorkGate(member.device, sharing > 1 ? std::stop_token() : stop));
     if (flow.ok() && place == 0) flows[half] = *std::move(flow);
     return flow.status();
   };
@@ -167,9 +179,43 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
       if (talk != nullptr) talk->Fail(failure);
     }
   };
-  if (absl::Status status = threads_.Run(forward, end_all); !status.ok()) return status;
+  if (absl::Status status = RunOnAll("computing", gate, forward, end_all); !status.ok()) {
+    return status;
+  }
   for (at::Tensor& flow : flows) flow = flow.to(members_[0].device);
   return flows.size() == 1 ? flows[0] : at::cat(flows);
+}
+
+absl::Status GroupTransformer::RunOnAll(
+    std::string_view doing, const WorkGate& gate,
+    const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
+    const RankThreads::OnFailure& on_failure) {
+  // A rank that fails stops the others, as the caller does.
+  std::stop_source stop;
+  const std::stop_callback on_stop(gate.stop_token(), [&stop] { stop.request_stop(); });
+  const auto run = [&](int rank) {
+    const at::Device device = members_[rank].device;
+    const c10::DeviceGuard on_device(device);
+    // On the rank's own thread, because an error is the device's that this thread has.
+    return CatchTorchErrors(absl::StrCat(std::string(doing), " on ", device.str(), " (rank ", rank,
+                                         " of ", members_.size(), ")"),
+                            [&] { return work(rank, stop.get_token()); });
+  };
+  absl::Status status = threads_.Run(run, [&](const absl::Status& failure) {
+    on_failure(failure);
+    stop.request_stop();
+  });
+  if (status.ok()) return status;
+  // Peers may still copy what this forward's tensors hold, which the caller may free and unmap.
+  for (const GroupMember& member : members_) {
+    if (member.device.is_cpu()) continue;
+    try {
+      at::accelerator::synchronizeDevice(member.device.index());
+    } catch (const c10::Error&) {
+      // The device is lost: nothing runs on it any more, and `status` says so.
+    }
+  }
+  return status;
 }
 
 CommunicatorGroup& GroupTransformer::CommunicatorsOf(int64_t first, int64_t count) {

@@ -33,8 +33,9 @@ using CommunicatorFactory =
 // tokens and the heads among them (RankTransformer::ShareTokens); no more of them
 // take part than there are tokens.
 //
-// If one member throws or returns an error, the forward ends with that on all; a stop is agreed
-// upon. `make_communicators` is called for a half or the whole when that is needed first.
+// If one member throws or returns an error, the call ends on all: it returns that status, or the
+// one of CatchTorchErrors on the member's device, and no device computes for it any more. A stop is
+// agreed upon. `make_communicators` is called for a half or the whole when that is needed first.
 std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupMember> members,
                                                        CommunicatorFactory make_communicators);
 

@@ -30,8 +30,13 @@ absl::StatusOr<at::Tensor> SharedTokens::ToHeads(const at::Tensor& packed) const
   std::vector<at::Tensor> send;
   std::vector<at::Tensor> receive;
   for (size_t rank = 0; rank < tokens_.size(); ++rank) {
-    send.push_back(tokens_first.narrow(3, heads_[rank].first, heads_[rank].count).contiguous());
     receive.push_back(all.narrow(0, tokens_[rank].first, tokens_[rank].count));
+    const at::Tensor part = tokens_first.narrow(3, heads_[rank].first, heads_[rank].count);
+    if (rank == rank_) {
+      send.push_back(receive.back().copy_(part));  // where it belongs already
+    } else {
+      send.push_back(part.contiguous());
+    }
   }
   if (absl::Status status = Exchange(send, receive); !status.ok()) return status;
   return all.transpose(0, 1);
@@ -44,8 +49,10 @@ absl::StatusOr<at::Tensor> SharedTokens::ToTokens(const at::Tensor& mixed) const
   std::vector<at::Tensor> receive;
   for (size_t rank = 0; rank < tokens_.size(); ++rank) {
     send.push_back(tokens_first.narrow(0, tokens_[rank].first, tokens_[rank].count));
-    receive.push_back(at::empty(
-        {OwnTokens().count, mixed.size(0), heads_[rank].count, mixed.size(3)}, mixed.options()));
+    receive.push_back(rank == rank_ ? send.back()
+                                    : at::empty({OwnTokens().count, mixed.size(0),
+                                                 heads_[rank].count, mixed.size(3)},
+                                                mixed.options()));
   }
   if (absl::Status status = Exchange(send, receive); !status.ok()) return status;
   const at::Tensor own = at::empty(

@@ -11,6 +11,8 @@
 namespace wan {
 namespace {
 
+std::vector<c10::Device> Cpus(size_t ranks) { return {ranks, c10::Device(c10::kCPU)}; }
+
 // What rank `from` sends to rank `to`: as many values as the receiver's number and one.
 at::Tensor Message(int from, int to) { return at::full({to + 1}, 10 * from + to, at::kFloat); }
 
@@ -24,7 +26,7 @@ absl::Status ExchangeMessages(Communicator& end, std::vector<at::Tensor>& receiv
 }
 
 TEST(ThreadGroupTest, GivesEveryRankWhatEveryOtherSentToIt) {
-  const auto group = MakeThreadGroup(3);
+  const auto group = MakeThreadGroup(Cpus(3));
   group->Begin({});
   std::vector<std::vector<at::Tensor>> received(3);
   std::vector<absl::Status> statuses(3);
@@ -48,7 +50,7 @@ TEST(ThreadGroupTest, GivesEveryRankWhatEveryOtherSentToIt) {
 }
 
 TEST(ThreadGroupTest, ARankThatFailsLeavesNobodyWaiting) {
-  const auto group = MakeThreadGroup(2);
+  const auto group = MakeThreadGroup(Cpus(2));
   group->Begin({});
   absl::Status waited;
   {
@@ -77,7 +79,7 @@ TEST(ThreadGroupTest, ARankThatFailsLeavesNobodyWaiting) {
 }
 
 TEST(ThreadGroupTest, ShapesThatDoNotFitFailOnAllRanks) {
-  const auto group = MakeThreadGroup(2);
+  const auto group = MakeThreadGroup(Cpus(2));
   group->Begin({});
   absl::Status other;
   absl::Status own;

@@ -13,14 +13,18 @@
 
 namespace wan {
 
-absl::StatusOr<std::shared_ptr<const TextConditioning>> BenchedTransformer::PrepareTexts(
-    int64_t texts, int64_t rows) const {
+std::vector<at::Tensor> BenchedTransformer::RandomTexts(int64_t texts, int64_t rows) const {
   const auto options = at::TensorOptions(latents.device()).dtype(at::kFloat);
   std::vector<at::Tensor> contexts;
   for (int64_t i = 0; i < texts; ++i) {
     contexts.push_back(at::randn({rows, transformer->config().text_dim}, options));
   }
-  return transformer->PrepareText(contexts);
+  return contexts;
+}
+
+absl::StatusOr<std::shared_ptr<const TextConditioning>> BenchedTransformer::PrepareTexts(
+    int64_t texts, int64_t rows) const {
+  return transformer->PrepareText(RandomTexts(texts, rows));
 }
 
 Work BenchedTransformer::ForwardWork(const std::string& precision) const {
@@ -39,6 +43,7 @@ absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const Transform
   const at::Device device = session.device();
   const auto start = std::chrono::steady_clock::now();
   BenchedTransformer benched;
+  benched.device = device;
   benched.weights = std::make_shared<ComponentWeights>(MakeWeightMover(device), wanted.home);
   auto transformer =
       LoadWanTransformer((*checkpoint)->transformer(), (*checkpoint)->transformer_config(),
@@ -52,8 +57,13 @@ absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const Transform
                                wanted.dtype, SecondsSince(start),
                                static_cast<double>(benched.transformer->WeightBytes()) / kGiB));
 
+  SetShape((*checkpoint)->vae_config(), wanted, benched);
+  return benched;
+}
+
+void SetShape(const VaeConfig& vae, const TransformerToBench& wanted, BenchedTransformer& benched) {
   const TransformerConfig& config = benched.transformer->config();
-  const VaeConfig& vae = (*checkpoint)->vae_config();
+  const at::Device device = benched.device;
   benched.latents = at::randn(
       {wanted.batch, config.in_channels, (wanted.shape.frames - 1) / vae.stride_temporal + 1,
        wanted.shape.height / vae.stride_spatial, wanted.shape.width / vae.stride_spatial},
@@ -63,7 +73,6 @@ absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const Transform
   benched.tokens = benched.latents.size(2) / p * tokens_per_frame;
   benched.timestep = at::full({wanted.batch, benched.tokens}, 900.0, at::kFloat);
   if (wanted.first_frame) benched.timestep.narrow(1, 0, tokens_per_frame).zero_();
-  return benched;
 }
 
 }  // namespace wan

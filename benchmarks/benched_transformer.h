@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "benchmarks/session.h"
@@ -15,13 +16,16 @@
 namespace wan {
 
 struct BenchedTransformer {
+  at::Device device = at::kCPU;
   std::shared_ptr<ComponentWeights> weights;
-  std::unique_ptr<VideoTransformer> transformer;
+  std::unique_ptr<RankTransformer> transformer;
   at::Tensor latents;   // [batch, in_channels, T, H, W], random
   at::Tensor timestep;  // [batch, tokens]
   int64_t tokens = 0;   // of one video
 
-  // `texts` random texts of `rows` tokens, prepared.
+  // `texts` random texts of `rows` tokens, on the device of the latents.
+  std::vector<at::Tensor> RandomTexts(int64_t texts, int64_t rows) const;
+  // The same, prepared.
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareTexts(int64_t texts,
                                                                        int64_t rows) const;
   // What one forward has to do.
@@ -39,5 +43,8 @@ struct TransformerToBench {
 
 // Loads it to the session's device and says how long that took.
 absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const TransformerToBench& wanted);
+
+// Gives `benched` the inputs of another video.
+void SetShape(const VaeConfig& vae, const TransformerToBench& wanted, BenchedTransformer& benched);
 
 }  // namespace wan

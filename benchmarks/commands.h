@@ -14,6 +14,7 @@ using BenchCommand = std::function<absl::StatusOr<bool>(Session&)>;
 
 BenchCommand AddCeilings(CLI::App& app);   // what the device gives at best
 BenchCommand AddForward(CLI::App& app);    // one forward pass of a transformer
+BenchCommand AddGroup(CLI::App& app);      // one step on several devices
 BenchCommand AddBlock(CLI::App& app);      // each operator of one block, predicted and measured
 BenchCommand AddAttention(CLI::App& app);  // attention alone, beside cuDNN's
 BenchCommand AddVae(CLI::App& app);        // one pass through an autoencoder

@@ -27,13 +27,14 @@ namespace {
 
 struct JobSettings {
   std::string model = "demo/model";
-  std::string device = "cuda:0";
+  std::vector<std::string> devices = {"cuda:0"};
   std::string shape;  // empty: the model's default
   int steps = 0;      // 0: the model's default
   double guidance = 0;
   int repeats = 5;
   int warmup = 1;
   bool latents_only = false;
+  std::string keep;  // where the last job's file goes; empty: nowhere
 };
 
 // Seconds of each stage of one job; the steps' are a stage each.
@@ -96,13 +97,14 @@ class Folder {
 };
 
 absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
-  if (const auto device = session.Open(settings.device); !device.ok()) return device.status();
+  if (const auto device = session.Open(settings.devices.front()); !device.ok())
+    return device.status();
   if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
   const TransformerConfig config = (*checkpoint)->transformer_config();
   EngineOptions options;
-  options.devices = {settings.device};
+  options.devices = settings.devices;
   const absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
   if (!engine.ok()) return engine.status();
   Recorder unheard(SystemClock(), (*engine)->Monitor(), {});
@@ -134,12 +136,18 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
     for (const auto& [stage, seconds] : times.seconds) stages[stage].push_back(seconds);
   }
   const CardState card = watch->Finish();
+  if (!settings.keep.empty()) {
+    std::filesystem::copy_file(outputs.front().path, settings.keep,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
 
   const bool cpu = session.device().is_cpu();
   std::string name = absl::StrCat(settings.model, " ", plan->shape.width, "x", plan->shape.height,
                                   "x", plan->shape.num_frames, ", ", plan->steps.size(), " steps");
   if (!plan->guided) name += " without guidance";
   if (settings.latents_only) name += ", latents only";
+  if (settings.devices.size() > 1)
+    absl::StrAppend(&name, ", ", settings.devices.size(), " devices");
   for (const StagePlan& stage : plan->stages) {
     const auto found = stages.find(stage.stage);
     if (found == stages.end()) continue;
@@ -160,7 +168,8 @@ BenchCommand AddJob(CLI::App& app) {
   const auto settings = std::make_shared<JobSettings>();
   app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
       ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  app.add_option("--device", settings->devices, "cpu or cuda:N, once for each of a group")
+      ->capture_default_str();
   app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES; empty: the model's default");
   app.add_option("--steps", settings->steps, "0: the model's default")
       ->check(CLI::NonNegativeNumber);
@@ -171,6 +180,7 @@ BenchCommand AddJob(CLI::App& app) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_flag("--latents-only", settings->latents_only, "decodes nothing");
+  app.add_option("--keep", settings->keep, "file that gets the last job's video or latents");
   return [settings](Session& session) { return Run(*settings, session); };
 }
 

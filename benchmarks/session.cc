@@ -52,7 +52,7 @@ absl::Status Session::FindCeilings() {
                                                      device_name_, "'"));
     }
     ceilings_ = *std::move(read);
-  } else if (!device_.is_cpu()) {
+  } else if (!device_.is_cpu() && !options_.no_ceilings) {
     Note("measuring the card's ceilings; --ceilings FILE takes those of `wan_bench ceilings`");
     ceilings_ = MeasureMainCeilings(*this);
   }

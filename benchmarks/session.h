@@ -30,6 +30,7 @@ struct SessionOptions {
   bool json = false;     // rows on stdout as lines of JSON instead of a table
   std::string rows;      // file that gets each row as a line of JSON, too
   std::string ceilings;  // file of `wan_bench ceilings`; empty: a GPU's are measured when needed
+  bool no_ceilings = false;  // measures none, and rows have no ratio
 };
 
 // Not thread-safe.

@@ -24,6 +24,7 @@ struct Entry {
 constexpr Entry kCommands[] = {
     {"ceilings", "Measures what the device gives at best, which rows are held to", &AddCeilings},
     {"forward", "Measures one forward pass of a transformer", &AddForward},
+    {"group", "Measures one step on several devices beside the same on one", &AddGroup},
     {"block", "Measures each operator of one block and says what it should take", &AddBlock},
     {"attention", "Measures attention at the transformers' shapes, beside cuDNN's", &AddAttention},
     {"vae", "Measures one pass of a video through an autoencoder", &AddVae},
@@ -58,6 +59,7 @@ int Main(int argc, char** argv) {
   app.add_option("--rows", options.rows, "file that each row is added to as a line of JSON");
   app.add_option("--ceilings", options.ceilings,
                  "file of `wan_bench ceilings`; without it a GPU's are measured when needed");
+  app.add_flag("--no-ceilings", options.no_ceilings, "measure no ceilings: rows have no ratio");
   app.require_subcommand(1);
   app.fallthrough();
   std::vector<std::pair<CLI::App*, BenchCommand>> commands;

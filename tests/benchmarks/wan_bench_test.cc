@@ -167,6 +167,30 @@ TEST_F(WanBenchTest, TheEncoderHasSpeedQualityAndMemory) {
   EXPECT_GT(memory[0]["figures"]["bytes_a_pixel"], 0);
 }
 
+TEST_F(WanBenchTest, AGroupIsComparedWithOneDevice) {
+  const auto rows = Rows({"group", "--device", "cpu", "--device", "cpu", "--dtype", "fp32",
+                          "--model", kTiny, "--shape", "64x64x5", "--shape", "96x64x5",
+                          "--warmup-seconds", "0", "--repeats", "1", "--exchange", "1"});
+  ASSERT_EQ(rows.size(), 9u);
+  // Of each video first what one device takes for a forward and a step, then what two take.
+  EXPECT_EQ(rows[0]["name"], "synthetic:ti2v-tiny 64x64x5 fp32, forward, 1 device");
+  EXPECT_EQ(rows[7]["name"], "synthetic:ti2v-tiny 96x64x5 fp32, guided step, 2 devices");
+  for (const size_t together : {4, 5, 6, 7}) {
+    EXPECT_GT(rows[together]["figures"]["speedup"], 0) << rows[together];
+    EXPECT_LT(rows[together]["figures"]["relative_error"], 1e-5) << rows[together];
+  }
+  EXPECT_EQ(rows[5]["figures"]["equal"], true) << "each device has a text";
+  EXPECT_GT(rows[8]["figures"]["received_bytes_per_second_each"], 0);
+}
+
+TEST_F(WanBenchTest, AJobOfAGroupIsKept) {
+  const std::string kept = folder_.File("latents");
+  Rows({"job", "--device", "cpu", "--device", "cpu", "--model", WAN_DEMO_MODEL, "--shape",
+        "64x64x5", "--steps", "1", "--repeats", "1", "--warmup", "0", "--latents-only", "--keep",
+        kept});
+  EXPECT_GT(e2e::ReadWholeFile(kept).size(), 100u);
+}
+
 TEST_F(WanBenchTest, TheQueueHasRows) {
   const auto rows = Rows({"queue", "--data-dir", folder_.File("data"), "--queued", "500", "--calls",
                           "100", "--at-most", "1000", "--restart-at-most", "100"});

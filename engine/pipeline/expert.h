@@ -1,7 +1,10 @@
 // One of a model's transformers, with its weights and LoRAs.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <memory>
+#include <vector>
 
 #include "engine/api/model_parts.h"
 #include "engine/models/video_transformer.h"
@@ -10,12 +13,21 @@
 
 namespace wan {
 
+// An expert's weights on a further device of a group, where they always are.
+struct ExpertReplica {
+  c10::Device device = c10::kCPU;
+  std::shared_ptr<ComponentWeights> weights;
+  std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none
+};
+
 struct Expert {
   ExpertRole role = ExpertRole::kOnly;  // StepPlan::expert
   ModelComponent component = ModelComponent::kTransformer;
   std::unique_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
   std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none
+  // One for each further device on which `transformer` computes.
+  std::vector<ExpertReplica> replicas = {};
 };
 
 }  // namespace wan

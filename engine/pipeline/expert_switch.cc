@@ -1,5 +1,7 @@
 #include "engine/pipeline/expert_switch.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <string>
 #include <utility>
 
@@ -11,8 +13,13 @@ ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& mode
   for (const Expert& expert : model_.experts) {
     if (expert.transformer != nullptr) expert.transformer->RecordForwards(plan_.record_forwards);
     if (expert.loras == nullptr) continue;
-    const bool changes = expert.weights->SetPatch(
+    bool changes = expert.weights->SetPatch(
         expert.loras->PatchFor(*expert.weights, plan_.request.loras), gate_.stop_token());
+    for (const ExpertReplica& replica : expert.replicas) {
+      const c10::DeviceGuard on_device(replica.device);
+      changes |= replica.weights->SetPatch(
+          replica.loras->PatchFor(*replica.weights, plan_.request.loras), gate_.stop_token());
+    }
     if (changes) to_merge_.insert(&expert);
   }
 }
@@ -66,7 +73,13 @@ void ExpertSwitch::Finish() {
 absl::Status ExpertSwitch::Merge(const Expert& expert) {
   if (!to_merge_.contains(&expert)) return absl::OkStatus();
   Span span = recorder_.StartSpan(StageKind::kLoraMerging);
-  absl::Status status = span.Finish(expert.weights->FinishPatch(gate_));
+  absl::Status status = expert.weights->FinishPatch(gate_);
+  for (const ExpertReplica& replica : expert.replicas) {
+    if (!status.ok()) break;
+    const c10::DeviceGuard on_device(replica.device);
+    status = replica.weights->FinishPatch(WorkGate(replica.device, gate_.stop_token()));
+  }
+  status = span.Finish(status);
   if (status.ok()) to_merge_.erase(&expert);
   return status;
 }

@@ -56,7 +56,8 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .expert_steps = std::vector<int>(model.family->experts.size()),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .records_forwards = model.records_forwards,
-                .most_tokens_batched = kMaxTokensBatched};
+                .most_tokens_batched = kMaxTokensBatched,
+                .ranks = model.ranks};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
   return job;
 }
@@ -179,9 +180,10 @@ absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& mo
                                                           GenerationPlan& plan) {
   plan.latent_shape = LatentShape(model, plan.shape);
   plan.tokens = CountTokens(model, plan.latent_shape);
-  plan.batched_guidance = plan.guided && plan.tokens <= kMaxTokensBatched;
-  if (model.components.empty()) return std::nullopt;
   const MemoryJob job = MakeMemoryJob(plan, plan.shape, model, inspected);
+  plan.batched_guidance =
+      plan.guided && (plan.tokens <= kMaxTokensBatched || job.DividesGuidance());
+  if (model.components.empty()) return std::nullopt;
   std::optional<ResidencyChoice> choice = ChooseResidency(model.components, job, limits);
   if (!choice.has_value()) {
     return InvalidFields({{"num_frames", DescribeShortage(plan, job, model, inspected, limits)}});

@@ -46,6 +46,8 @@ struct PlannedModel {
   bool fuses_convolutions = false;
   // Whether the transformers record forwards of small videos as graphs, where memory allows it.
   bool records_forwards = false;
+  // The number of devices that compute a step together; each has the transformers' weights.
+  int64_t ranks = 1;
 
   // Returns the values of fields that a request does not set, size and frames included: the
   // checkpoint's own defaults, else those of a few-step checkpoint (Euler through its timesteps,

@@ -7,6 +7,7 @@
 #include "engine/api/stage.h"
 #include "engine/costs/library_workspace.h"
 #include "engine/media/writer_memory.h"
+#include "engine/models/wan/shared_tokens_cost.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
 #include "engine/models/wan/vae_cost.h"
@@ -64,10 +65,10 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
   const int64_t texts = job.guided ? 2 : 1;
   const LatentSize tile = TileOf(job.latents, tiles);
   const auto step = [&](int64_t batch) {
-    return WithMargin(
-        held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
-        std::max(TextPreparationBytes(job.transformer, batch, job.element_bytes),
-                 ForwardBytes(job.transformer, job.tokens, batch, job.element_bytes)));
+    return WithMargin(held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
+                      std::max(TextPreparationBytes(job.transformer, batch, job.element_bytes),
+                               GroupForwardBytes(job.transformer, job.tokens, batch, job.ranks,
+                                                 job.element_bytes)));
   };
   Activations activations;
   activations.text_encoding =
@@ -347,7 +348,7 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
 // Adds one option after the other, if there is room.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
             const PlanLimits& limits, ResidencyChoice& choice) {
-  if (job.guided && job.tokens <= job.most_tokens_batched) {
+  if (job.guided && (job.tokens <= job.most_tokens_batched || job.DividesGuidance())) {
     const ResidencyChoice batched =
         sums.Choose(activations, choice.decode_tiles, true, choice.prefetch_experts);
     if (Fits(batched, limits)) choice = batched;

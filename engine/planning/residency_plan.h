@@ -43,6 +43,12 @@ struct MemoryJob {
   bool records_forwards = false;
   // Up to this many tokens, two forwards in one batch are faster than one after the other.
   int64_t most_tokens_batched = 0;
+  // The number of devices that compute a step together. What is planned is the first one's memory:
+  // the others hold a part of the same. An even number computes a guided step in one batch, a half
+  // of them each text.
+  int64_t ranks = 1;
+
+  bool DividesGuidance() const { return ranks > 1 && ranks % 2 == 0; }
 };
 
 // The locked host memory that reading weights to a GPU takes: all buffers of a StagedUpload with 16

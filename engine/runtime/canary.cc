@@ -11,6 +11,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/sin.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/version.h>
 
 #include <array>
@@ -176,6 +177,23 @@ absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType d
   });
   if (!status.ok()) return status;
   return canary;
+}
+
+absl::StatusOr<DeviceCanary> RunGroupCanary(at::Device device, const std::vector<at::Device>& peers,
+                                            at::ScalarType dtype) {
+  absl::StatusOr<DeviceCanary> first = RunDeviceCanary(device, dtype);
+  if (!first.ok()) return first;
+  for (const at::Device& peer : peers) {
+    const c10::DeviceGuard on_device(peer);
+    const absl::StatusOr<DeviceCanary> other = RunDeviceCanary(peer, dtype);
+    if (!other.ok()) return other.status();
+    if (other->setup == first->setup && other->digest != first->digest) {
+      return DeviceLostError(absl::StrCat(
+          "the devices ", device.str(), " and ", peer.str(),
+          " gave two results for the same computation: ", first->digest, " and ", other->digest));
+    }
+  }
+  return first;
 }
 
 }  // namespace wan

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
 
@@ -21,5 +23,10 @@ absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tenso
 
 // Runs the computation once and returns its result, fp32 [n] on `device`.
 at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype);
+
+// RunDeviceCanary for each device of a group. Returns the first one's result; DEVICE_LOST, naming
+// the devices, if two of the same setup differ.
+absl::StatusOr<DeviceCanary> RunGroupCanary(at::Device device, const std::vector<at::Device>& peers,
+                                            at::ScalarType dtype);
 
 }  // namespace wan

@@ -6,6 +6,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,8 +59,14 @@ absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu)
   return absl::InvalidArgumentError(absl::StrCat("dtype is '", dtype, "'; must be fp32 or bf16"));
 }
 
-LoadOptions MakeLoadOptions(const EngineOptions& options, at::Device device, at::ScalarType dtype) {
-  LoadOptions load{device, dtype, options.residency};
+// `devices` are those of the ranks.
+LoadOptions MakeLoadOptions(const EngineOptions& options, const std::vector<at::Device>& devices,
+                            at::ScalarType dtype) {
+  const at::Device device = devices.front();
+  LoadOptions load{.device = device,
+                   .peers = {devices.begin() + 1, devices.end()},
+                   .dtype = dtype,
+                   .residency = options.residency};
   load.h264 = options.h264;
   if (options.record_forwards) load.graphs = MakeDeviceGraphRecorder(device);
   load.vae_precision = options.vae_precision.value_or(DefaultVaePrecision(DTypeLabel(dtype)));
@@ -87,10 +94,13 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarTy
   if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
     limits.device_memory_bytes = options.device_memory_limit;
   }
+  // Every rank has weights and activations of its own.
+  const size_t ranks = options.devices.size();
+  limits.device_memory_bytes /= ranks;
   auto monitor = std::make_unique<MachineMonitor>("", nullptr, nullptr);
   monitor->StartSampling();
   return std::make_unique<WanEngine>(
-      MakeLoadOptions(options, at::kCPU, dtype),
+      MakeLoadOptions(options, std::vector<at::Device>(ranks, at::kCPU), dtype),
       DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
                         absl::StrCat("LibTorch ", TORCH_VERSION), HostFacts()},
       limits, std::move(monitor));
@@ -121,14 +131,39 @@ uint64_t PresentMemory(c10::DeviceIndex device) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options, int gpu,
+// The least of what the devices of a group have, because each holds what the first one's plan says.
+uint64_t PresentMemory(const std::vector<at::Device>& devices) {
+  uint64_t least = PresentMemory(devices.front().index());
+  for (const at::Device& device : devices) least = std::min(least, PresentMemory(device.index()));
+  return least;
+}
+absl::StatusOr<uint64_t> ClaimMemory(const std::vector<at::Device>& devices, uint64_t limit) {
+  std::optional<uint64_t> least;
+  for (const at::Device& device : devices) {
+    const absl::StatusOr<uint64_t> memory = ClaimMemory(device.index(), limit);
+    if (!memory.ok()) {
+      return absl::Status(memory.status().code(),
+                          absl::StrCat(device.str(), ": ", memory.status().message()));
+    }
+    least = std::min(least.value_or(*memory), *memory);
+  }
+  return *least;
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options,
+                                                       const std::vector<int>& gpus,
                                                        at::ScalarType dtype) {
   const std::string& name = options.devices.front();
   if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
-  if (absl::Status status = CheckGpuExists(gpu, CudaDeviceCount()); !status.ok()) return status;
-  if (absl::Status status = CheckGpuIsCompiledFor(gpu); !status.ok()) return status;
+  std::vector<at::Device> devices;
+  for (const int gpu : gpus) {
+    if (absl::Status status = CheckGpuExists(gpu, CudaDeviceCount()); !status.ok()) return status;
+    if (absl::Status status = CheckGpuIsCompiledFor(gpu); !status.ok()) return status;
+    devices.emplace_back(at::kCUDA, static_cast<c10::DeviceIndex>(gpu));
+  }
+  const int gpu = gpus.front();
+  const c10::DeviceIndex device_index = devices.front().index();
   at::globalContext().lazyInitDevice(at::kCUDA);
-  const auto device_index = static_cast<c10::DeviceIndex>(gpu);
   at::accelerator::setDeviceIndex(device_index);
   AddProductsInFp32();
   // Convolutions in TF32 only where the engine computes in bf16 anyway.
@@ -137,9 +172,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   if (absl::StatusOr<std::string> bus_id = CudaPciBusId(gpu); bus_id.ok()) {
     nvml = OpenNvmlDevice(*bus_id, options.gpm ? GpmUse::kOn : GpmUse::kOff);
   }
-  const absl::StatusOr<uint64_t> memory = ClaimMemory(device_index, options.device_memory_limit);
+  const absl::StatusOr<uint64_t> memory = ClaimMemory(devices, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
-  LoadOptions load = MakeLoadOptions(options, at::Device(at::kCUDA, device_index), dtype);
+  LoadOptions load = MakeLoadOptions(options, devices, dtype);
   load.device_weights = std::make_shared<HeldBytes>();
   auto monitor = std::make_unique<MachineMonitor>(
       name, std::make_unique<TorchAllocatorProbe>(device_index, load.device_weights),
@@ -154,21 +189,39 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   monitor->StartSampling();
   return std::make_unique<WanEngine>(
       std::move(load), std::move(description), PlanLimits{*memory}, std::move(monitor),
-      MemoryProbes{.device = [device_index] { return PresentMemory(device_index); }});
+      MemoryProbes{.device = [devices] { return PresentMemory(devices); }});
+}
+
+// Returns the GPUs of a group; none for CPUs. INVALID_ARGUMENT if the devices make no group.
+absl::StatusOr<std::vector<int>> ParseGroup(const std::vector<std::string>& devices) {
+  if (devices.empty()) {
+    return absl::InvalidArgumentError("the group has no device; name at least one");
+  }
+  std::vector<int> gpus;
+  for (const std::string& name : devices) {
+    const absl::StatusOr<std::optional<int>> gpu = ParseDeviceName(name);
+    if (!gpu.ok()) return gpu.status();
+    if (!gpu->has_value()) continue;
+    if (std::find(gpus.begin(), gpus.end(), **gpu) != gpus.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("device '", name, "' is twice in one group; name each GPU once"));
+    }
+    gpus.push_back(**gpu);
+  }
+  if (!gpus.empty() && gpus.size() != devices.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the devices of a group are ",
+                                                   absl::StrJoin(devices, ", "),
+                                                   "; they must all be GPUs, or all be cpu"));
+  }
+  return gpus;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
-  if (options.devices.size() != 1) {
-    return absl::InvalidArgumentError(options.devices.empty()
-                                          ? "a group has no device"
-                                          : "a group of several devices is not supported yet");
-  }
-  const std::string& device = options.devices.front();
-  const absl::StatusOr<std::optional<int>> gpu = ParseDeviceName(device);
-  if (!gpu.ok()) return gpu.status();
-  const absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, gpu->has_value());
+  const absl::StatusOr<std::vector<int>> gpus = ParseGroup(options.devices);
+  if (!gpus.ok()) return gpus.status();
+  const absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, !gpus->empty());
   if (!dtype.ok()) return dtype.status();
   if (!IsH264Preset(options.h264.preset) || options.h264.crf < kBestH264Crf ||
       options.h264.crf > kWorstH264Crf) {
@@ -178,11 +231,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& optio
   }
   if (options.cpu_threads > 0) at::set_num_threads(options.cpu_threads);
   try {
-    if (gpu->has_value()) return MakeCudaEngine(options, **gpu, *dtype);
+    if (!gpus->empty()) return MakeCudaEngine(options, *gpus, *dtype);
     return MakeCpuEngine(options, *dtype);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("device ", device, " could not be initialised: ", error.what()));
+    return absl::UnavailableError(absl::StrCat("device ", absl::StrJoin(options.devices, ","),
+                                               " could not be initialised: ", error.what()));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "engine/runtime/lora_loading.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -143,6 +145,15 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
       std::shared_ptr<const LoraWeights>& weights = loaded[file];
       if (weights == nullptr) weights = LoraWeights::Load(*file, expert.weights->mover(), stop);
       expert.loras->Add(lora.name, weights);
+      for (ExpertReplica& replica : expert.replicas) {
+        if (replica.loras == nullptr) {
+          const c10::DeviceGuard on_device(replica.device);
+          replica.loras = std::make_shared<LoraLibrary>();
+          replica.weights->KeepHostCopy(stop);
+        }
+        // Locked host memory is so for every device.
+        replica.loras->Add(lora.name, weights);
+      }
     }
   }
 }

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/group/thread_communicator.h"
+#include "engine/models/group_transformer.h"
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
@@ -18,6 +20,7 @@
 #include "engine/planning/plan.h"
 #include "engine/planning/planned_model.h"
 #include "engine/runtime/lora_loading.h"
+#include "engine/runtime/replica_loading.h"
 
 namespace wan {
 namespace {
@@ -36,6 +39,17 @@ ComponentDescription DescribeComponent(ModelComponent component, const WeightSou
                                        int64_t bytes, at::Device device, at::ScalarType dtype) {
   return {component, static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
           DTypeLabel(dtype)};
+}
+
+// The same with the devices that have a replica each; the bytes are those of all of them.
+ComponentDescription DescribeExpert(const Expert& expert, const WeightSource& source,
+                                    at::Device device, at::ScalarType dtype) {
+  ComponentDescription description =
+      DescribeComponent(expert.component, source, expert.transformer->WeightBytes(), device, dtype);
+  for (const ExpertReplica& replica : expert.replicas) {
+    absl::StrAppend(&description.device, ",", replica.device.str());
+  }
+  return description;
 }
 
 // Plans a request that leaves everything to the defaults, with texts of the greatest length that is
@@ -136,9 +150,8 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
       DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
                         model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    description.components.push_back(DescribeComponent(
-        model.experts[i].component, checkpoint.transformer(i),
-        model.experts[i].transformer->WeightBytes(), places[i + 1].device, options.dtype));
+    description.components.push_back(DescribeExpert(model.experts[i], checkpoint.transformer(i),
+                                                    places[i + 1].device, options.dtype));
   }
   description.components.push_back(DescribeComponent(ModelComponent::kVae, checkpoint.vae(),
                                                      model.vae->WeightBytes(), places.back().device,
@@ -183,6 +196,30 @@ absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>>
   return absl::OkStatus();
 }
 
+// Makes the transformers of one device, or those of a group once its other devices have theirs,
+// the experts'.
+absl::Status AddReplicas(ReplicaLoading& loading, const LoadOptions& options,
+                         std::vector<std::unique_ptr<RankTransformer>>& transformers,
+                         std::vector<Expert>& experts) {
+  absl::StatusOr<std::vector<std::vector<LoadedReplica>>> replicas = loading.Finish();
+  if (!replicas.ok()) return replicas.status();
+  for (size_t i = 0; i < experts.size(); ++i) {
+    if (options.peers.empty()) {
+      experts[i].transformer = std::move(transformers[i]);
+      continue;
+    }
+    std::vector<GroupMember> members;
+    members.push_back({options.device, std::move(transformers[i])});
+    for (size_t peer = 0; peer < options.peers.size(); ++peer) {
+      LoadedReplica& replica = (*replicas)[peer][i];
+      members.push_back({options.peers[peer], std::move(replica.transformer)});
+      experts[i].replicas.push_back({options.peers[peer], std::move(replica.weights)});
+    }
+    experts[i].transformer = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string DTypeLabel(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bf16" : "fp32"; }
@@ -204,7 +241,12 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
                            options.residency);
   planned.vae_precision = options.vae_precision;
   planned.h264_crf = options.h264.crf;
-  planned.records_forwards = options.graphs != nullptr;
+  // Ranks that exchange tensors inside a forward cannot record it.
+  planned.records_forwards = options.graphs != nullptr && options.peers.empty();
+  if (absl::Status status = PlanForGroup(static_cast<int64_t>(options.peers.size()) + 1, planned);
+      !status.ok()) {
+    return status;
+  }
   planned.fuses_convolutions = planned.components.back().policy != ResidencyPolicy::kCpu &&
                                HasFusedConvolutions(options.device);
   if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
@@ -225,12 +267,15 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   PlanLimits limits{options.device_memory_bytes, {}};
   const bool host_is_device = options.device.is_cpu();
+  uint64_t host_bytes = options.host_memory_bytes;
+  if (const uint64_t replicas = ReplicaHostBytes(planned, host_is_device); host_bytes > 0) {
+    host_bytes = host_bytes > replicas ? host_bytes - replicas : 1;
+  }
   // On a CPU jobs of other shapes than the default one may fit, and weights are resident.
-  if (!host_is_device) limits.host.available_bytes = options.host_memory_bytes;
+  if (!host_is_device) limits.host.available_bytes = host_bytes;
   std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
-  if (options.host_memory_bytes > 0) {
-    absl::Status status =
-        FitHostMemory(planned, {options.host_memory_bytes, host_is_device}, policies);
+  if (host_bytes > 0) {
+    absl::Status status = FitHostMemory(planned, {host_bytes, host_is_device}, policies);
     if (!status.ok()) return status;
   }
   const std::vector<std::shared_ptr<const WeightSource>> sources = SourcesOf(kept);
@@ -239,6 +284,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     places.push_back(MakePlace(policies[i], options, sources[i]));
   }
 
+  // While this thread loads to the first device, the others load to theirs.
+  ReplicaLoading replica_loading(checkpoint, options.peers, options.dtype, options.stop);
   if (absl::Status status = Take(
           "text_encoder",
           LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(),
@@ -249,6 +296,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   pipeline.text_encoder_weights = places.front().weights;
   part.End(NameOf(ModelComponent::kTextEncoder), pipeline.text_encoder->WeightBytes());
+  std::vector<std::unique_ptr<RankTransformer>> transformers(
+      static_cast<size_t>(checkpoint.num_experts()));
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     const Place& place = places[i + 1];
     Expert& expert = pipeline.experts.emplace_back();
@@ -257,18 +306,25 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     expert.weights = place.weights;
     if (absl::Status status =
             Take(NameOf(expert.component),
-                 LoadWanTransformer(checkpoint.transformer(i), checkpoint.transformer_config(i),
-                                    {.device = place.device,
-                                     .dtype = options.dtype,
-                                     .weights = place.weights,
-                                     .stop = options.stop,
-                                     .graphs = place.device.is_cpu() ? nullptr : options.graphs}),
-                 expert.transformer);
+                 LoadWanTransformer(
+                     checkpoint.transformer(i), checkpoint.transformer_config(i),
+                     {.device = place.device,
+                      .dtype = options.dtype,
+                      .weights = place.weights,
+                      .stop = options.stop,
+                      .graphs = planned.records_forwards && !place.device.is_cpu() ? options.graphs
+                                                                                   : nullptr}),
+                 transformers[i]);
         !status.ok()) {
       return status;
     }
-    part.End(NameOf(expert.component), expert.transformer->WeightBytes());
+    part.End(NameOf(expert.component), transformers[i]->WeightBytes());
   }
+  if (absl::Status status = AddReplicas(replica_loading, options, transformers, pipeline.experts);
+      !status.ok()) {
+    return status;
+  }
+  if (!options.peers.empty()) part.End("replicas");
   loras->AddTo(pipeline.experts, options.stop);
   if (!spec.loras.empty()) part.End("loras");
   if (absl::Status status = Take("vae",

@@ -31,6 +31,9 @@ struct LoadedModel {
 
 struct LoadOptions {
   at::Device device = at::kCPU;
+  // The further devices of a group, of the same type: each computes with the transformers, and
+  // everything else is on `device`. An entry may be the same as another.
+  std::vector<at::Device> peers = {};
   // The dtype of transformer and text encoder.
   at::ScalarType dtype = at::kFloat;
   // As configured. A component that is not named has the policy kAuto.

@@ -72,6 +72,11 @@ void RecordStop(const absl::Status& status, const StopTimer& timer, const at::De
   if (idle.ok() && seconds.has_value()) recorder.Record({"stop_seconds", *seconds, {}});
 }
 
+// The first of the devices that have a component.
+std::string DeviceOf(const ComponentDescription& component) {
+  return component.device.substr(0, component.device.find(','));
+}
+
 // Whether a component of another model may leave the device without a copy in host memory.
 bool MayBeDropped(const PlannedComponent& component) {
   return component.policy == ResidencyPolicy::kDisk || component.policy == ResidencyPolicy::kAuto;
@@ -163,7 +168,8 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
 absl::StatusOr<std::optional<DeviceCanary>> WanEngine::RunCanary() {
   if (load_options_.device.is_cpu()) return std::nullopt;
   if (absl::Status status = EnterDevice(); !status.ok()) return status;
-  absl::StatusOr<DeviceCanary> canary = RunDeviceCanary(load_options_.device, load_options_.dtype);
+  absl::StatusOr<DeviceCanary> canary =
+      RunGroupCanary(load_options_.device, load_options_.peers, load_options_.dtype);
   ReleaseCachedMemory(load_options_.device);
   if (!canary.ok()) return canary.status();
   return *std::move(canary);
@@ -300,6 +306,12 @@ uint64_t WanEngine::HeldOnHost() const {
       held += static_cast<uint64_t>(weights->HostBytes());
       if (device_is_host) held += static_cast<uint64_t>(weights->DeviceBytes());
     }
+    for (const Expert& expert : model->pipeline.experts) {
+      for (const ExpertReplica& replica : expert.replicas) {
+        held += static_cast<uint64_t>(replica.weights->HostBytes());
+        if (device_is_host) held += static_cast<uint64_t>(replica.weights->DeviceBytes());
+      }
+    }
   }
   return held;
 }
@@ -425,7 +437,16 @@ void WanEngine::RecordMemory(Recorder& recorder) const {
                            bytes,
                            {{"model", name},
                             {"component", std::string(NameOf(component.component))},
-                            {"device", component.device}}});
+                            {"device", DeviceOf(component)}}});
+      }
+      for (const Expert& expert : model->pipeline.experts) {
+        for (const ExpertReplica& replica : expert.replicas) {
+          samples.push_back({"component_memory_bytes",
+                             static_cast<double>(replica.weights->DeviceBytes()),
+                             {{"model", name},
+                              {"component", std::string(NameOf(expert.component))},
+                              {"device", replica.device.str()}}});
+        }
       }
     }
   }

@@ -47,19 +47,42 @@ at::Tensor ReadVideo(const std::string& path, const VideoShape& shape) {
 struct Run {
   std::string layout;  // "original", "diffusers"
   std::string id;      // "pipeline/ti2v-t2v"
+  size_t ranks = 1;    // of the group that makes it
 };
 
-void PrintTo(const Run& run, std::ostream* out) { *out << run.id << " from " << run.layout; }
+void PrintTo(const Run& run, std::ostream* out) {
+  *out << run.id << " from " << run.layout << " on " << run.ranks << " devices";
+}
 
 class GoldenPipelineTest : public testing::TestWithParam<Run> {
  protected:
   void SetUp() override {
     golden_ = LoadGoldenPipelineCase(GetParam().id);
+    model_ = LoadOn(GetParam().ranks);
+    ASSERT_NE(model_, nullptr);
+  }
+
+  std::shared_ptr<LoadedModel> LoadOn(size_t ranks) const {
     auto loaded = LoadModelFromCheckpoint(
         {"m", std::string(WAN_CHECKPOINT_DIR) + "/" + golden_.checkpoint + "/" + GetParam().layout},
-        {});
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    model_ = *loaded;
+        {.peers = std::vector<at::Device>(ranks - 1, at::kCPU)});
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return loaded.ok() ? *std::move(loaded) : nullptr;
+  }
+
+  // The latents after each step.
+  static std::vector<at::Tensor> LatentsOf(const GenerationPlan& plan, const LoadedModel& model) {
+    std::vector<at::Tensor> latents;
+    PipelineTaps taps;
+    taps.step = [&](const DenoiseState& state) { latents.push_back(state.latents.clone()); };
+    fakes::FakeClock clock;
+    fakes::FakeDeviceMonitor monitor;
+    Recorder recorder(clock, monitor, {});
+    GenerationObserver observer;
+    const absl::Status status =
+        RunVideoPipeline(plan, model.pipeline, {}, recorder, observer, {}, nullptr, taps);
+    EXPECT_TRUE(status.ok()) << status;
+    return latents;
   }
 
   GenerationPlan Plan() const {
@@ -167,6 +190,26 @@ TEST_P(GoldenPipelineTest, EqualsUpstream) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_P(GoldenPipelineTest, AGroupGivesWhatOneDeviceGives) {
+  const size_t ranks = GetParam().ranks;
+  if (ranks == 1) GTEST_SKIP() << "it is one device";
+  const c10::InferenceMode inference_mode;
+  GenerationPlan plan = Plan();
+  plan.request.outputs = {OutputKind::kLatents};
+  const std::vector<at::Tensor> together = LatentsOf(plan, *model_);
+  // One text after the other, as on one device for a video of any size that counts.
+  plan.batched_guidance = false;
+  const std::vector<at::Tensor> alone = LatentsOf(plan, *LoadOn(1));
+  ASSERT_EQ(together.size(), alone.size());
+  for (size_t step = 0; step < alone.size(); ++step) {
+    if (ranks == 2) {
+      EXPECT_TRUE(at::equal(together[step], alone[step])) << step;
+    } else {
+      EXPECT_LE(RelativeError(together[step], alone[step]), 1e-6) << step;
+    }
+  }
+}
+
 TEST_P(GoldenPipelineTest, AStopRequestEndsItBeforeTheNextStep) {
   const c10::InferenceMode inference_mode;
   const GenerationPlan plan = Plan();
@@ -211,6 +254,7 @@ std::vector<Run> AllRuns() {
   std::vector<Run> runs;
   for (const std::string& id : GoldenPipelineIds()) {
     for (const char* layout : {"original", "diffusers"}) runs.push_back({layout, id});
+    for (const size_t ranks : {2, 3, 4}) runs.push_back({"original", id, ranks});
   }
   return runs;
 }

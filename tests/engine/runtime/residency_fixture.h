@@ -43,8 +43,9 @@ class ResidencyTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static std::unique_ptr<Engine> MakeEngine(const std::vector<ComponentResidency>& residency,
-                                            uint64_t limit = 0) {
+                                            uint64_t limit = 0, size_t ranks = 1) {
     EngineOptions options;
+    options.devices.assign(ranks, "cpu");
     options.residency = residency;
     options.device_memory_limit = limit;
     absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);

@@ -1,0 +1,106 @@
+#include "engine/runtime/replica_loading.h"
+
+#include <ATen/DeviceAccelerator.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/device/thread_device.h"
+#include "engine/device/torch_errors.h"
+#include "engine/models/wan/transformer.h"
+
+namespace wan {
+namespace {
+
+bool IsExpert(const PlannedModel& planned, size_t component) {
+  return component > 0 && component + 1 < planned.components.size();
+}
+
+}  // namespace
+
+ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint,
+                               const std::vector<c10::Device>& devices, c10::ScalarType dtype,
+                               const std::stop_token& stop)
+    : on_stop_(stop, [this] { stop_.request_stop(); }),
+      replicas_(devices.size()),
+      statuses_(devices.size()) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    threads_.emplace_back([this, &checkpoint, device = devices[i], dtype, i] {
+      statuses_[i] = CatchTorchErrors(absl::StrCat("loading to ", device.str()), [&] {
+        return Load(checkpoint, device, dtype, replicas_[i]);
+      });
+    });
+  }
+}
+
+ReplicaLoading::~ReplicaLoading() {
+  stop_.request_stop();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, c10::Device device,
+                                  c10::ScalarType dtype,
+                                  std::vector<LoadedReplica>& experts) const {
+  UseDeviceInThread(device);
+  for (int i = 0; i < checkpoint.num_experts(); ++i) {
+    LoadedReplica& replica = experts.emplace_back();
+    replica.weights = std::make_shared<ComponentWeights>(MakeWeightMover(device),
+                                                         ComponentWeights::Home::kDevice);
+    absl::StatusOr<std::unique_ptr<RankTransformer>> loaded = LoadWanTransformer(
+        checkpoint.transformer(i), checkpoint.transformer_config(i),
+        {.device = device, .dtype = dtype, .weights = replica.weights, .stop = stop_.get_token()});
+    if (!loaded.ok()) {
+      return absl::Status(
+          loaded.status().code(),
+          absl::StrCat("loading to ", device.str(), ": ", std::string(loaded.status().message())));
+    }
+    replica.transformer = *std::move(loaded);
+  }
+  if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<LoadedReplica>>> ReplicaLoading::Finish() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  for (const absl::Status& status : statuses_) {
+    if (!status.ok()) return status;
+  }
+  return std::move(replicas_);
+}
+
+absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned) {
+  planned.ranks = ranks;
+  if (ranks == 1) return absl::OkStatus();
+  for (size_t i = 0; i < planned.components.size(); ++i) {
+    PlannedComponent& component = planned.components[i];
+    if (!IsExpert(planned, i)) continue;
+    if (component.policy != ResidencyPolicy::kAuto &&
+        component.policy != ResidencyPolicy::kResident) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the residency policy of ", std::string(NameOf(component.component)), " is ",
+          std::string(NameOf(component.policy)), "; it must be auto or resident in a group of ",
+          ranks, " devices, because each of them keeps the weights of the transformers"));
+    }
+    component.policy = ResidencyPolicy::kResident;
+  }
+  return absl::OkStatus();
+}
+
+uint64_t ReplicaHostBytes(const PlannedModel& planned, bool device_is_host) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < planned.components.size(); ++i) {
+    if (!IsExpert(planned, i)) continue;
+    bool has_lora = false;
+    for (const PlannedLora& lora : planned.loras) {
+      has_lora = has_lora || (i <= lora.experts.size() && lora.experts[i - 1].has_value());
+    }
+    bytes += planned.components[i].bytes *
+             (static_cast<uint64_t>(device_is_host) + static_cast<uint64_t>(has_lora));
+  }
+  return bytes * static_cast<uint64_t>(planned.ranks - 1);
+}
+
+}  // namespace wan

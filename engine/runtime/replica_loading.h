@@ -1,0 +1,64 @@
+// Loads a model's transformers to the further devices of a group.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/models/video_transformer.h"
+#include "engine/planning/planned_model.h"
+#include "engine/weights/component_weights.h"
+
+namespace wan {
+
+// One expert on one device.
+struct LoadedReplica {
+  std::unique_ptr<RankTransformer> transformer;
+  std::shared_ptr<ComponentWeights> weights;
+};
+
+// From construction on, a thread for each device loads there what the calling thread loads to the
+// first device meanwhile. The destructor ends what is not finished.
+class ReplicaLoading {
+ public:
+  // `checkpoint` must outlive the object. A stop request ends the loading with CANCELLED.
+  ReplicaLoading(const Checkpoint& checkpoint, const std::vector<c10::Device>& devices,
+                 c10::ScalarType dtype, const std::stop_token& stop);
+  ~ReplicaLoading();
+  ReplicaLoading(const ReplicaLoading&) = delete;
+  ReplicaLoading& operator=(const ReplicaLoading&) = delete;
+
+  // Waits, and returns for each device, in order, one replica of each expert. The errors name the
+  // device and are those of LoadWanTransformer and CatchTorchErrors. Call it once.
+  absl::StatusOr<std::vector<std::vector<LoadedReplica>>> Finish();
+
+ private:
+  absl::Status Load(const Checkpoint& checkpoint, c10::Device device, c10::ScalarType dtype,
+                    std::vector<LoadedReplica>& experts) const;
+
+  std::stop_source stop_;
+  const std::stop_callback<std::function<void()>> on_stop_;
+  std::vector<std::vector<LoadedReplica>> replicas_;  // a thread writes its own entry
+  std::vector<absl::Status> statuses_;
+  std::vector<std::thread> threads_;
+};
+
+// Makes the experts' policies those of a group of `ranks` devices: the transformers' weights are
+// resident on all of them. INVALID_ARGUMENT if the operator has chosen another policy than auto or
+// resident.
+absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned);
+
+// Returns the host memory that the replicas of a group take, in bytes: their copies for restoring
+// what LoRAs change, and on a CPU all of their weights.
+uint64_t ReplicaHostBytes(const PlannedModel& planned, bool device_is_host);
+
+}  // namespace wan

@@ -1,0 +1,77 @@
+// What the ranks of a shared forward allocate together is no more than the description says of
+// each.
+#include "engine/models/wan/shared_tokens_cost.h"
+
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/checkpoint/synthetic_models.h"
+#include "engine/group/thread_communicator.h"
+#include "engine/models/group_transformer.h"
+#include "engine/models/wan/transformer.h"
+#include "engine/models/wan/transformer_cost.h"
+#include "tests/engine/models/wan/cost_support.h"
+#include "tests/engine/random_tensor.h"
+#include "tests/support/peak_allocator.h"
+
+namespace wan {
+namespace {
+
+// On a GPU these are kernels of ours, which allocate nothing but the attention's result.
+const std::set<std::string> kKernels = {"wan::layer_norm_modulate", "wan::gate_residual_norm",
+                                        "wan::rms_norm_rope"};
+
+TEST(SharedTokensCostTest, RanksHoldNoMoreThanDescribed) {
+  const OneThread one_thread;
+  const WithoutOneDnn own_products;
+  TransformerConfig config = FindSyntheticModel("ti2v-tiny").value().transformer;
+  config.num_heads = 4;
+  const SyntheticWeights weights(ExpectedTensors(config));
+  constexpr int64_t kFrames = 4;
+  constexpr int64_t kSide = 48;
+  constexpr int64_t kTokens = kFrames * kSide * kSide / 4;
+  for (const int64_t ranks : {2, 3}) {
+    std::vector<GroupMember> members;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      members.push_back(
+          {at::kCPU, LoadWanTransformer(weights, config, {.dtype = at::kBFloat16}).value()});
+    }
+    const auto group = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+    const at::Tensor latents = RandomTensor({1, config.in_channels, kFrames, kSide, kSide}, 2);
+    at::Tensor timestep = at::full({1, kTokens}, 500.0);
+    timestep.narrow(1, 0, kTokens / kFrames).zero_();
+    const std::vector<at::Tensor> contexts(1, RandomTensor({7, config.text_dim}, 1, at::kBFloat16));
+    const auto text = group->PrepareText(contexts).value();
+    PeakAllocator memory(kKernels);
+    memory.Begin();
+    const at::Tensor flow = group->Forward(latents, timestep, *text).value();
+    const auto described =
+        static_cast<uint64_t>(ranks) * SharedForwardBytes(config, kTokens, 1, ranks, 2);
+    EXPECT_LE(memory.peak(), described) << ranks;
+    EXPECT_GE(memory.peak(), described * 6 / 10) << ranks;
+  }
+}
+
+TEST(SharedTokensCostTest, MoreRanksHoldLess) {
+  const TransformerConfig config = FindSyntheticModel("t2v-a14b").value().transformer;
+  constexpr int64_t kTokens = 75600;
+  EXPECT_EQ(SharedForwardBytes(config, kTokens, 1, 1, 2), ForwardBytes(config, kTokens, 1, 2));
+  EXPECT_LT(SharedForwardBytes(config, kTokens, 1, 4, 2),
+            SharedForwardBytes(config, kTokens, 1, 2, 2));
+  // Two divide the guidance and compute a video each; a step without guidance is shared.
+  EXPECT_EQ(
+      GroupForwardBytes(config, kTokens, 2, 2, 2),
+      std::max(ForwardBytes(config, kTokens, 1, 2), SharedForwardBytes(config, kTokens, 1, 2, 2)));
+  EXPECT_LT(GroupForwardBytes(config, kTokens, 2, 4, 2),
+            GroupForwardBytes(config, kTokens, 2, 2, 2));
+}
+
+}  // namespace
+}  // namespace wan

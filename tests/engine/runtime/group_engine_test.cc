@@ -1,0 +1,317 @@
+// Jobs that several devices make together. The ranks are threads on the CPU, each with weights of
+// its own.
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/errors.h"
+#include "engine/device/device_probe.h"
+#include "tests/engine/golden_dit.h"
+#include "tests/engine/golden_tensors.h"
+#include "tests/engine/lora_fixture.h"
+#include "tests/engine/runtime/residency_fixture.h"
+#include "tests/fakes/fake_savepoint_keeper.h"
+#include "tests/support/failing_allocator.h"
+
+namespace wan {
+namespace {
+
+using fakes::FakeSavepointKeeper;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Policy = ResidencyPolicy;
+
+constexpr double kTolerance = 1e-6;
+
+// The numbers of a latents file: fp32 behind a header of JSON whose length comes first.
+std::vector<float> ValuesOf(const std::string& file) {
+  uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof(header));
+  const size_t begin = sizeof(header) + header;
+  std::vector<float> values((file.size() - begin) / sizeof(float));
+  std::memcpy(values.data(), file.data() + begin, values.size() * sizeof(float));
+  return values;
+}
+
+double RelativeGap(const std::string& actual, const std::string& expected) {
+  const std::vector<float> a = ValuesOf(actual);
+  const std::vector<float> b = ValuesOf(expected);
+  if (a.size() != b.size() || b.empty()) return INFINITY;
+  double gap = 0;
+  double norm = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    gap += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(gap / norm);
+}
+
+// Requests a stop when a stage begins.
+class StopAt final : public TelemetrySink {
+ public:
+  explicit StopAt(Stage stage) : stage_(stage) {}
+  void OnSpanStart(const SpanStart& start) override {
+    if (start.stage == stage_) stop.request_stop();
+  }
+  std::stop_source stop;
+
+ private:
+  const Stage stage_;
+};
+
+class Previews final : public GenerationObserver {
+ public:
+  void OnPreview(const Preview&) override { ++count; }
+  void OnResumed(int steps_done) override { resumed = steps_done; }
+  int count = 0;
+  std::optional<int> resumed;
+};
+
+class GroupEngineTest : public ResidencyTest {
+ protected:
+  static std::unique_ptr<Engine> MakeGroup(size_t ranks,
+                                           const std::vector<ComponentResidency>& residency = {}) {
+    return MakeEngine(residency, /*limit=*/0, ranks);
+  }
+
+  // A job of which every part is small; of two experts each has a step.
+  static GenerationRequest Tiny() {
+    GenerationRequest request = SmallRequest("m");
+    request.steps = 2;
+    request.shift = 1;
+    return request;
+  }
+
+  std::string MustGive(Engine& engine, const GenerationRequest& request) {
+    const absl::StatusOr<std::string> latents = Latents(engine, request);
+    EXPECT_TRUE(latents.ok()) << latents.status();
+    return latents.value_or("");
+  }
+
+  absl::Status Generate(Engine& engine, const GenerationRequest& request,
+                        std::vector<TelemetrySink*> sinks, GenerationObserver& observer,
+                        const std::stop_token& stop = {}, SavepointKeeper* keeper = nullptr) {
+    const absl::StatusOr<GenerationPlan> plan = engine.Plan(request);
+    if (!plan.ok()) return plan.status();
+    Recorder recorder(SystemClock(), engine.Monitor(), std::move(sinks));
+    const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"}};
+    return engine.Generate(*plan, outputs, recorder, observer, stop, keeper);
+  }
+};
+
+TEST_F(GroupEngineTest, RanksGiveTheLatentsOfOneDevice) {
+  for (const char* const checkpoint : {"ti2v-5b", "t2v-a14b"}) {
+    const auto alone = MakeGroup(1);
+    Load(*alone, "m", checkpoint);
+    GenerationRequest plain = Tiny();
+    plain.guidance_scale = {1};
+    const std::string guided_latents = MustGive(*alone, Tiny());
+    const std::string plain_latents = MustGive(*alone, plain);
+    for (const size_t ranks : {2, 3, 4}) {
+      const auto group = MakeGroup(ranks);
+      Load(*group, "m", checkpoint);
+      EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), guided_latents), kTolerance) << ranks;
+      EXPECT_LE(RelativeGap(MustGive(*group, plain), plain_latents), kTolerance) << ranks;
+    }
+  }
+}
+
+TEST_F(GroupEngineTest, APlanDividesTheGuidanceOfAnEvenGroup) {
+  for (const size_t ranks : {1, 2, 3, 4}) {
+    const auto engine = MakeGroup(ranks);
+    Load(*engine, "m", "ti2v-5b");
+    GenerationRequest large = SmallRequest("m");
+    large.width = 1280;
+    large.height = 704;
+    large.num_frames = 49;
+    const auto plan = engine->Plan(large);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->batched_guidance, ranks % 2 == 0) << ranks;
+  }
+}
+
+TEST_F(GroupEngineTest, DescribesWhereTheTransformersAre) {
+  const auto engine = MakeGroup(3);
+  Load(*engine, "m", "t2v-a14b");
+  std::vector<std::string> devices;
+  for (const ComponentDescription& component : engine->Models()[0].components) {
+    devices.push_back(component.device);
+  }
+  EXPECT_THAT(devices, ElementsAre("cpu", "cpu,cpu,cpu", "cpu,cpu,cpu", "cpu"));
+}
+
+TEST_F(GroupEngineTest, LorasAreMergedOnEveryRankAndLeaveTheBase) {
+  const TransformerConfig& config = GoldenCheckpoint("t2v-a14b/original").transformer_config();
+  const std::string file =
+      TestLora::Random(config, /*rank=*/4, /*seed=*/1).Write(folder_, LoraStyle::kComfy);
+  GenerationRequest with = Tiny();
+  with.loras = {{"a", 1}};
+  std::vector<std::string> base;
+  std::vector<std::string> merged;
+  for (const size_t ranks : {1, 2}) {
+    const auto engine = MakeGroup(ranks);
+    Recorder recorder(SystemClock(), engine->Monitor(), {});
+    ASSERT_TRUE(
+        engine->LoadModel({"m", CheckpointPath("t2v-a14b"), {{"a", std::nullopt, file}}}, recorder)
+            .ok());
+    base.push_back(MustGive(*engine, Tiny()));
+    merged.push_back(MustGive(*engine, with));
+    EXPECT_TRUE(MustGive(*engine, Tiny()) == base.back()) << ranks;
+    EXPECT_TRUE(MustGive(*engine, with) == merged.back()) << ranks;
+  }
+  EXPECT_LE(RelativeGap(base[1], base[0]), kTolerance);
+  EXPECT_LE(RelativeGap(merged[1], merged[0]), kTolerance);
+  EXPECT_GT(RelativeGap(merged[1], base[1]), 1e-3);
+}
+
+TEST_F(GroupEngineTest, AStopIsHeardAndTheJobGoesOnFromItsSavepoint) {
+  const auto alone = MakeGroup(1);
+  Load(*alone, "m", "ti2v-5b");
+  for (const size_t ranks : {2, 3}) {
+    const auto group = MakeGroup(ranks);
+    Load(*group, "m", "ti2v-5b");
+    GenerationRequest request = SmallRequest("m");
+    const std::string whole = MustGive(*group, request);
+    FakeSavepointKeeper keeper;
+    keeper.when_stopped = true;
+    StopAt stop({StageKind::kStepInference, 1});
+    Previews observer;
+    EXPECT_TRUE(absl::IsCancelled(
+        Generate(*group, request, {&stop}, observer, stop.stop.get_token(), &keeper)));
+    EXPECT_THAT(keeper.steps, ElementsAre(1));
+    // On this group, and on one device, whose roundings are its own.
+    for (Engine* const engine : {group.get(), alone.get()}) {
+      Previews resumed;
+      const absl::Status status = Generate(*engine, request, {}, resumed, {}, &keeper);
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(resumed.resumed, 1);
+      std::ifstream in(folder_ / "latents", std::ios::binary);
+      const std::string latents(std::istreambuf_iterator<char>(in), {});
+      if (engine == group.get()) {
+        EXPECT_TRUE(latents == whole) << ranks;
+      } else {
+        EXPECT_LE(RelativeGap(latents, whole), kTolerance) << ranks;
+      }
+    }
+  }
+}
+
+TEST_F(GroupEngineTest, SendsPreviews) {
+  const auto group = MakeGroup(2);
+  Load(*group, "m", "ti2v-5b");
+  GenerationRequest request = Tiny();
+  request.preview_interval = 1;
+  Previews observer;
+  const absl::Status status = Generate(*group, request, {}, observer);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(observer.count, 1);
+}
+
+// Wherever memory ends, on whichever rank, the job ends with that on all, none is left waiting, and
+// the next job is as if nothing had been.
+TEST_F(GroupEngineTest, MemoryThatEndsOnOneRankEndsTheStepOnAll) {
+  FailingAllocator allocator;
+  GenerationRequest plain = Tiny();
+  plain.guidance_scale = {1};
+  for (const GenerationRequest& request : {Tiny(), plain}) {
+    for (const size_t ranks : {2, 3}) {
+      const auto group = MakeGroup(ranks);
+      Load(*group, "m", "ti2v-5b");
+      const std::string expected = MustGive(*group, request);
+      StageFault count(allocator, StageKind::kStepInference, StageFault::kNever);
+      ASSERT_TRUE(Latents(*group, request, &count).ok());
+      ASSERT_GT(count.allocations(), 20);
+      for (int64_t n = 1; n <= count.allocations() - 5; n += count.allocations() / 9) {
+        StageFault fault(allocator, StageKind::kStepInference, n);
+        const auto failed = Latents(*group, request, &fault);
+        allocator.Disarm();
+        ASSERT_TRUE(allocator.failed()) << n;
+        EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY")
+            << ranks << " ranks, " << n << ": " << failed.status();
+        EXPECT_TRUE(MustGive(*group, request) == expected) << ranks << " ranks, after " << n;
+      }
+    }
+  }
+}
+
+// A device that no longer works once it is asked.
+class LostDevice final : public DeviceProbe {
+ public:
+  std::optional<std::string> FindProblem() override { return "it has left the bus"; }
+  int64_t RefusedAllocations() override { return 0; }
+  bool MemoryIsShort() override { return false; }
+  std::string DescribeMemory() override { return ""; }
+};
+
+TEST_F(GroupEngineTest, ALostDeviceOfOneRankIsTheGroupsLoss) {
+  FailingAllocator allocator;
+  allocator.ThrowWith([] { throw std::runtime_error("an illegal address"); });
+  const auto group = MakeGroup(3);
+  Load(*group, "m", "ti2v-5b");
+  StageFault count(allocator, StageKind::kStepInference, StageFault::kNever);
+  ASSERT_TRUE(Latents(*group, Tiny(), &count).ok());
+  for (int64_t n = 1; n <= count.allocations() - 5; n += count.allocations() / 4) {
+    LostDevice lost;
+    const ScopedDeviceProbe probe(lost);
+    StageFault fault(allocator, StageKind::kStepInference, n);
+    const absl::Status failed = Latents(*group, Tiny(), &fault).status();
+    allocator.Disarm();
+    EXPECT_EQ(ReasonOf(failed), "DEVICE_LOST") << n << ": " << failed;
+  }
+}
+
+TEST_F(GroupEngineTest, RefusesPoliciesThatNeedOneDevice) {
+  for (const Policy policy : {Policy::kHost, Policy::kStream, Policy::kDisk, Policy::kCpu}) {
+    const auto group = MakeGroup(2, {{ModelComponent::kTransformer, policy}});
+    Recorder recorder(SystemClock(), group->Monitor(), {});
+    const absl::Status status = group->LoadModel({"m", CheckpointPath("ti2v-5b")}, recorder);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("must be auto or resident in a group of 2 devices"));
+  }
+  // What only one device computes goes where it is told.
+  const auto group = MakeGroup(
+      2, {{ModelComponent::kTextEncoder, Policy::kHost}, {ModelComponent::kVae, Policy::kDisk}});
+  Load(*group, "m", "ti2v-5b");
+  EXPECT_NE(MustGive(*group, Tiny()), "");
+}
+
+TEST_F(GroupEngineTest, AModelThatDoesNotLoadOnOneRankIsNotLoaded) {
+  FailingAllocator allocator;
+  const auto group = MakeGroup(2);
+  Recorder recorder(SystemClock(), group->Monitor(), {});
+  for (const int64_t n : {5, 50, 200}) {
+    allocator.FailAt(n);
+    const absl::Status status = group->LoadModel({"m", CheckpointPath("ti2v-5b")}, recorder);
+    allocator.Disarm();
+    // The engine tries once more after it has made room.
+    EXPECT_TRUE(status.ok() || ReasonOf(status) == "OUT_OF_MEMORY") << status;
+  }
+  Load(*group, "m", "ti2v-5b");
+  EXPECT_NE(MustGive(*group, Tiny()), "");
+}
+
+TEST(GroupFactoryTest, NamesDevicesThatMakeNoGroup) {
+  const auto error = [](std::vector<std::string> devices) {
+    EngineOptions options;
+    options.devices = std::move(devices);
+    return std::string(MakeWanEngine(options).status().message());
+  };
+  EXPECT_THAT(error({}), HasSubstr("the group has no device"));
+  EXPECT_THAT(error({"cpu", "cuda:0"}), HasSubstr("must all be GPUs, or all be cpu"));
+  EXPECT_THAT(error({"cuda:1", "cuda:1"}), HasSubstr("'cuda:1' is twice in one group"));
+  EXPECT_THAT(error({"cpu", "tpu"}), HasSubstr("tpu"));
+}
+
+}  // namespace
+}  // namespace wan

@@ -1,6 +1,7 @@
 // The side of the table (plugin_abi.h) that is compiled into libwan_cuda.so.
 #include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -43,8 +44,27 @@ void PrepareAllocator() {
   c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
 }
 
+// Makes `device` the calling thread's while it lives, and then the one that was before, unless that
+// is one on which this process has nothing. False: the driver refused.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    if (cudaGetDevice(&before_) != cudaSuccess) before_ = device;
+    ok_ = cudaSetDevice(device) == cudaSuccess;
+  }
+  ~OnDevice() { c10::cuda::MaybeSetDevice(static_cast<c10::DeviceIndex>(before_)); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  explicit operator bool() const { return ok_; }
+
+ private:
+  int before_ = 0;
+  bool ok_ = false;
+};
+
 int LockHost(int device, void* memory, size_t bytes) {
-  if (cudaSetDevice(device) != cudaSuccess) return -1;
+  const OnDevice on_device(device);
+  if (!on_device) return -1;
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
   // The caller reports the error; clear it, so that no later call finds it as CUDA's last error.
   if (error != cudaSuccess) cudaGetLastError();
@@ -52,7 +72,8 @@ int LockHost(int device, void* memory, size_t bytes) {
 }
 
 int UnlockHost(int device, void* memory) {
-  if (cudaSetDevice(device) != cudaSuccess) return -1;
+  const OnDevice on_device(device);
+  if (!on_device) return -1;
   return cudaHostUnregister(memory) == cudaSuccess ? 0 : -1;
 }
 
@@ -71,7 +92,8 @@ int FindProblem(int device, char* out, int size) {
 }
 
 int MemoryInfo(int device, size_t* free_bytes, size_t* total_bytes) {
-  if (cudaSetDevice(device) != cudaSuccess) return -1;
+  const OnDevice on_device(device);
+  if (!on_device) return -1;
   return cudaMemGetInfo(free_bytes, total_bytes) == cudaSuccess ? 0 : -1;
 }
 

@@ -77,10 +77,10 @@ absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
-// The median of what was timed call by call.
+// The median of what was timed call by call; of two, the smaller one.
 Timing MedianOf(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
-  return {seconds[seconds.size() / 2], seconds.front(), seconds.back(),
+  return {seconds[(seconds.size() - 1) / 2], seconds.front(), seconds.back(),
           static_cast<int64_t>(seconds.size())};
 }
 

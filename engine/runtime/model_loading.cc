@@ -41,14 +41,10 @@ ComponentDescription DescribeComponent(ModelComponent component, const WeightSou
           DTypeLabel(dtype)};
 }
 
-// The same with the devices that have a replica each; the bytes are those of all of them.
-ComponentDescription DescribeExpert(const Expert& expert, const WeightSource& source,
-                                    at::Device device, at::ScalarType dtype) {
-  ComponentDescription description =
-      DescribeComponent(expert.component, source, expert.transformer->WeightBytes(), device, dtype);
-  for (const ExpertReplica& replica : expert.replicas) {
-    absl::StrAppend(&description.device, ",", replica.device.str());
-  }
+// Adds the devices that have a replica each; the bytes are those of all of them.
+ComponentDescription WithPeers(ComponentDescription description,
+                               const std::vector<at::Device>& peers) {
+  for (const at::Device& peer : peers) absl::StrAppend(&description.device, ",", peer.str());
   return description;
 }
 
@@ -150,12 +146,16 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
       DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
                         model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    description.components.push_back(DescribeExpert(model.experts[i], checkpoint.transformer(i),
-                                                    places[i + 1].device, options.dtype));
+    description.components.push_back(
+        WithPeers(DescribeComponent(model.experts[i].component, checkpoint.transformer(i),
+                                    model.experts[i].transformer->WeightBytes(),
+                                    places[i + 1].device, options.dtype),
+                  options.peers));
   }
-  description.components.push_back(DescribeComponent(ModelComponent::kVae, checkpoint.vae(),
-                                                     model.vae->WeightBytes(), places.back().device,
-                                                     at::kFloat));
+  description.components.push_back(
+      WithPeers(DescribeComponent(ModelComponent::kVae, checkpoint.vae(), model.vae->WeightBytes(),
+                                  places.back().device, at::kFloat),
+                DecodesTogether(model.planned) ? options.peers : std::vector<at::Device>()));
   description.defaults = model.planned.Defaults();
   description.defaults.model = spec.name;
   description.accepts_image = family.image != ImageRole::kNone;
@@ -198,11 +198,9 @@ absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>>
 
 // Makes the transformers of one device, or those of a group once its other devices have theirs,
 // the experts'.
-absl::Status AddReplicas(ReplicaLoading& loading, const LoadOptions& options,
-                         std::vector<std::unique_ptr<RankTransformer>>& transformers,
-                         std::vector<Expert>& experts) {
-  absl::StatusOr<std::vector<std::vector<LoadedReplica>>> replicas = loading.Finish();
-  if (!replicas.ok()) return replicas.status();
+void AddReplicas(std::vector<LoadedReplicas>& replicas, const LoadOptions& options,
+                 std::vector<std::unique_ptr<RankTransformer>>& transformers,
+                 std::vector<Expert>& experts) {
   for (size_t i = 0; i < experts.size(); ++i) {
     if (options.peers.empty()) {
       experts[i].transformer = std::move(transformers[i]);
@@ -211,13 +209,12 @@ absl::Status AddReplicas(ReplicaLoading& loading, const LoadOptions& options,
     std::vector<GroupMember> members;
     members.push_back({options.device, std::move(transformers[i])});
     for (size_t peer = 0; peer < options.peers.size(); ++peer) {
-      LoadedReplica& replica = (*replicas)[peer][i];
+      LoadedReplica& replica = replicas[peer].experts[i];
       members.push_back({options.peers[peer], std::move(replica.transformer)});
       experts[i].replicas.push_back({options.peers[peer], std::move(replica.weights)});
     }
     experts[i].transformer = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -285,7 +282,9 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
 
   // While this thread loads to the first device, the others load to theirs.
-  ReplicaLoading replica_loading(checkpoint, options.peers, options.dtype, options.stop);
+  ReplicaLoading replica_loading(
+      checkpoint, options.peers, options.dtype,
+      DecodesTogether(planned) ? std::optional(options.vae_precision) : std::nullopt, options.stop);
   if (absl::Status status = Take(
           "text_encoder",
           LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(),
@@ -320,10 +319,9 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     }
     part.End(NameOf(expert.component), transformers[i]->WeightBytes());
   }
-  if (absl::Status status = AddReplicas(replica_loading, options, transformers, pipeline.experts);
-      !status.ok()) {
-    return status;
-  }
+  absl::StatusOr<std::vector<LoadedReplicas>> replicas = replica_loading.Finish();
+  if (!replicas.ok()) return replicas.status();
+  AddReplicas(*replicas, options, transformers, pipeline.experts);
   if (!options.peers.empty()) part.End("replicas");
   loras->AddTo(pipeline.experts, options.stop);
   if (!spec.loras.empty()) part.End("loras");
@@ -336,6 +334,12 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     return status;
   }
   pipeline.vae_weights = places.back().weights;
+  if (DecodesTogether(planned)) {
+    std::vector<std::unique_ptr<VideoAutoencoder>> members;
+    members.push_back(std::move(pipeline.vae));
+    for (LoadedReplicas& replica : *replicas) members.push_back(std::move(replica.vae));
+    pipeline.vae = MakeGroupVae(std::move(members));
+  }
   part.End(NameOf(ModelComponent::kVae), pipeline.vae->WeightBytes());
 
   for (const Place& place : places) {

@@ -10,6 +10,7 @@
 #include "engine/device/thread_device.h"
 #include "engine/device/torch_errors.h"
 #include "engine/models/wan/transformer.h"
+#include "engine/models/wan/vae.h"
 
 namespace wan {
 namespace {
@@ -22,8 +23,9 @@ bool IsExpert(const PlannedModel& planned, size_t component) {
 
 ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint,
                                const std::vector<c10::Device>& devices, c10::ScalarType dtype,
-                               const std::stop_token& stop)
-    : on_stop_(stop, [this] { stop_.request_stop(); }),
+                               std::optional<VaePrecision> vae, const std::stop_token& stop)
+    : vae_(vae),
+      on_stop_(stop, [this] { stop_.request_stop(); }),
       replicas_(devices.size()),
       statuses_(devices.size()) {
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -41,28 +43,34 @@ ReplicaLoading::~ReplicaLoading() {
 }
 
 absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, c10::Device device,
-                                  c10::ScalarType dtype,
-                                  std::vector<LoadedReplica>& experts) const {
+                                  c10::ScalarType dtype, LoadedReplicas& replicas) const {
+  const auto named = [device](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat("loading to ", device.str(), ": ",
+                                                    std::string(status.message())));
+  };
   UseDeviceInThread(device);
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    LoadedReplica& replica = experts.emplace_back();
+    LoadedReplica& replica = replicas.experts.emplace_back();
     replica.weights = std::make_shared<ComponentWeights>(MakeWeightMover(device),
                                                          ComponentWeights::Home::kDevice);
     absl::StatusOr<std::unique_ptr<RankTransformer>> loaded = LoadWanTransformer(
         checkpoint.transformer(i), checkpoint.transformer_config(i),
         {.device = device, .dtype = dtype, .weights = replica.weights, .stop = stop_.get_token()});
-    if (!loaded.ok()) {
-      return absl::Status(
-          loaded.status().code(),
-          absl::StrCat("loading to ", device.str(), ": ", std::string(loaded.status().message())));
-    }
+    if (!loaded.ok()) return named(loaded.status());
     replica.transformer = *std::move(loaded);
+  }
+  if (vae_.has_value()) {
+    absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae =
+        LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                   {.device = device, .precision = *vae_, .stop = stop_.get_token()});
+    if (!vae.ok()) return named(vae.status());
+    replicas.vae = *std::move(vae);
   }
   if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::vector<LoadedReplica>>> ReplicaLoading::Finish() {
+absl::StatusOr<std::vector<LoadedReplicas>> ReplicaLoading::Finish() {
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   for (const absl::Status& status : statuses_) {
@@ -76,21 +84,30 @@ absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned) {
   if (ranks == 1) return absl::OkStatus();
   for (size_t i = 0; i < planned.components.size(); ++i) {
     PlannedComponent& component = planned.components[i];
+    if (component.component == ModelComponent::kVae && component.policy == ResidencyPolicy::kAuto) {
+      component.policy = ResidencyPolicy::kResident;
+    }
     if (!IsExpert(planned, i)) continue;
     if (component.policy != ResidencyPolicy::kAuto &&
         component.policy != ResidencyPolicy::kResident) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the residency policy of ", std::string(NameOf(component.component)), " is ",
-          std::string(NameOf(component.policy)), "; it must be auto or resident in a group of ",
-          ranks, " devices, because each of them keeps the weights of the transformers"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the residency policy of ", std::string(NameOf(component.component)), " is ",
+                       std::string(ResidencyPolicyName(component.policy)),
+                       "; it must be auto or resident in a group of ", ranks,
+                       " devices, because each of them keeps the weights of the transformers"));
     }
     component.policy = ResidencyPolicy::kResident;
   }
   return absl::OkStatus();
 }
 
+bool DecodesTogether(const PlannedModel& planned) {
+  return planned.ranks > 1 && planned.components.back().policy == ResidencyPolicy::kResident;
+}
+
 uint64_t ReplicaHostBytes(const PlannedModel& planned, bool device_is_host) {
   uint64_t bytes = 0;
+  if (device_is_host && DecodesTogether(planned)) bytes += planned.components.back().bytes;
   for (size_t i = 0; i < planned.components.size(); ++i) {
     if (!IsExpert(planned, i)) continue;
     bool has_lora = false;

@@ -1,4 +1,5 @@
-// Loads a model's transformers to the further devices of a group.
+// Loads to the further devices of a group what they compute with: a model's transformers, and the
+// autoencoder if all devices decode.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
 #include "engine/planning/planned_model.h"
 #include "engine/weights/component_weights.h"
@@ -26,36 +29,48 @@ struct LoadedReplica {
   std::shared_ptr<ComponentWeights> weights;
 };
 
+// What one device has.
+struct LoadedReplicas {
+  std::vector<LoadedReplica> experts;
+  std::unique_ptr<VideoAutoencoder> vae;  // null: it does not decode
+};
+
 // From construction on, a thread for each device loads there what the calling thread loads to the
 // first device meanwhile. The destructor ends what is not finished.
 class ReplicaLoading {
  public:
-  // `checkpoint` must outlive the object. A stop request ends the loading with CANCELLED.
+  // `checkpoint` must outlive the object. `vae` has the precision of autoencoders; nullopt: none is
+  // loaded. A stop request ends the loading with CANCELLED.
   ReplicaLoading(const Checkpoint& checkpoint, const std::vector<c10::Device>& devices,
-                 c10::ScalarType dtype, const std::stop_token& stop);
+                 c10::ScalarType dtype, std::optional<VaePrecision> vae,
+                 const std::stop_token& stop);
   ~ReplicaLoading();
   ReplicaLoading(const ReplicaLoading&) = delete;
   ReplicaLoading& operator=(const ReplicaLoading&) = delete;
 
   // Waits, and returns for each device, in order, one replica of each expert. The errors name the
-  // device and are those of LoadWanTransformer and CatchTorchErrors. Call it once.
-  absl::StatusOr<std::vector<std::vector<LoadedReplica>>> Finish();
+  // device and are those of LoadWanTransformer, LoadWanVae and CatchTorchErrors. Call it once.
+  absl::StatusOr<std::vector<LoadedReplicas>> Finish();
 
  private:
   absl::Status Load(const Checkpoint& checkpoint, c10::Device device, c10::ScalarType dtype,
-                    std::vector<LoadedReplica>& experts) const;
+                    LoadedReplicas& replicas) const;
 
+  const std::optional<VaePrecision> vae_;
   std::stop_source stop_;
   const std::stop_callback<std::function<void()>> on_stop_;
-  std::vector<std::vector<LoadedReplica>> replicas_;  // a thread writes its own entry
+  std::vector<LoadedReplicas> replicas_;  // a thread writes its own entry
   std::vector<absl::Status> statuses_;
   std::vector<std::thread> threads_;
 };
 
-// Makes the experts' policies those of a group of `ranks` devices: the transformers' weights are
-// resident on all of them. INVALID_ARGUMENT if the operator has chosen another policy than auto or
-// resident.
+// Makes the policies those of a group of `ranks` devices: the transformers' weights are resident on
+// all of them, and the autoencoder's where they are auto. INVALID_ARGUMENT if the operator has
+// chosen another policy than auto or resident for a transformer.
 absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned);
+
+// Whether all devices of the group decode: the autoencoder's weights are on all of them.
+bool DecodesTogether(const PlannedModel& planned);
 
 // Returns the host memory that the replicas of a group take, in bytes: their copies for restoring
 // what LoRAs change, and on a CPU all of their weights.

@@ -6,6 +6,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/models/wan/vae_decoder.h"
 #include "engine/models/wan/vae_encoder.h"
+#include "engine/models/wan/vae_pipeline.h"
 #include "engine/ops/duplicate_up_3d.h"
 #include "engine/weights/weight_loader.h"
 
@@ -127,7 +129,13 @@ class WanVae final : public VideoAutoencoder {
   }
 
   const VaeConfig& config() const override { return config_; }
-  int64_t WeightBytes() const override { return weight_bytes_; }
+  int64_t WeightBytes() const override {
+    int64_t bytes = weight_bytes_;
+    for (const std::unique_ptr<WanVae>& peer : peers_) bytes += peer->weight_bytes_;
+    return bytes;
+  }
+
+  void AddPeer(std::unique_ptr<WanVae> peer) { peers_.push_back(std::move(peer)); }
 
   absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const VaePass& pass) const override {
     if (absl::Status status = CheckVideo(video); !status.ok()) return status;
@@ -217,20 +225,61 @@ class WanVae final : public VideoAutoencoder {
   // the number of all.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
+    int64_t reached = 0;
+    // Whether the decoding goes on behind chunk i.
+    const auto hand_on = [&](int64_t i, at::Tensor decoded) -> absl::StatusOr<bool> {
+      reached = i;
+      if (i >= first) {
+        at::Tensor frames = std::move(decoded).to(at::kFloat);
+        if (MayLeaveRange(precision) && !IsFinite(frames)) return false;
+        if (absl::Status status = sink(frames.clamp_(-1.0, 1.0)); !status.ok()) return status;
+      }
+      reached = i + 1;
+      return true;
+    };
+    if (!peers_.empty() && latents.size(1) > 1) {
+      absl::Status status = DecodeTogether(precision, latents, hand_on, gate);
+      if (!status.ok()) return status;
+      return reached;
+    }
     const auto decoder = Make<VaeDecoder>(precision);
     FeatureCache cache = decoder.NewCache();
     for (int64_t i = 0; i < latents.size(1); ++i) {
       if (gate.RequestedStop()) return Stopped("decoding");
-      const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
-      const at::Tensor chunk = normalised.mul(std_).add_(mean_).to(DTypeOf(precision));
-      absl::StatusOr<at::Tensor> decoded = decoder.DecodeChunk(chunk, cache, gate);
+      absl::StatusOr<at::Tensor> decoded =
+          decoder.DecodeChunk(ChunkOf(latents, i, precision), cache, gate);
       if (!decoded.ok()) return decoded.status();
-      if (i < first) continue;
-      at::Tensor frames = (*std::move(decoded)).to(at::kFloat);
-      if (MayLeaveRange(precision) && !IsFinite(frames)) return i;
-      if (absl::Status status = sink(frames.clamp_(-1.0, 1.0)); !status.ok()) return status;
+      const absl::StatusOr<bool> go_on = hand_on(i, *std::move(decoded));
+      if (!go_on.ok()) return go_on.status();
+      if (!*go_on) break;
     }
-    return latents.size(1);
+    return reached;
+  }
+
+  absl::Status DecodeTogether(
+      VaePrecision precision, const at::Tensor& latents,
+      const std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)>& frames,
+      const WorkGate& gate) const {
+    std::vector<const WanVae*> all = {this};
+    for (const std::unique_ptr<WanVae>& peer : peers_) all.push_back(peer.get());
+    std::vector<VaePipelineMember> members;
+    for (const WanVae* const vae : all) {
+      members.push_back({vae->options_.device, [vae, precision] {
+                           vae->weights_->Use(kDecoderGroup, kDecoderGroup);
+                           return vae->Make<VaeDecoder>(precision);
+                         }});
+    }
+    // One copy before anything is queued: the first device would make one for each chunk only when
+    // it is done with what it has been given by then.
+    const at::Tensor there = latents.to(all.back()->options_.device);
+    const auto chunk = [&](int64_t i) { return all.back()->ChunkOf(there, i, precision); };
+    return RunVaePipeline(members, {latents.size(1), chunk, frames}, gate);
+  }
+
+  // Latent frame i as the decoder takes it.
+  at::Tensor ChunkOf(const at::Tensor& latents, int64_t i, VaePrecision precision) const {
+    const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
+    return normalised.mul(std_).add_(mean_).to(DTypeOf(precision));
   }
 
   static absl::Status Stopped(const char* what) {
@@ -280,6 +329,7 @@ class WanVae final : public VideoAutoencoder {
   int64_t weight_bytes_ = 0;
   const at::Tensor mean_;
   const at::Tensor std_;
+  std::vector<std::unique_ptr<WanVae>> peers_;  // that decode together with this one
 };
 
 }  // namespace
@@ -293,6 +343,15 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
   auto vae = std::make_unique<WanVae>(config, options, loader);
   if (!loader.status().ok()) return loader.status();
   return vae;
+}
+
+std::unique_ptr<VideoAutoencoder> MakeGroupVae(
+    std::vector<std::unique_ptr<VideoAutoencoder>> members) {
+  auto& first = static_cast<WanVae&>(*members.front());
+  for (size_t i = 1; i < members.size(); ++i) {
+    first.AddPeer(std::unique_ptr<WanVae>(static_cast<WanVae*>(members[i].release())));
+  }
+  return std::move(members.front());
 }
 
 }  // namespace wan

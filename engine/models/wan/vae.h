@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
@@ -20,5 +21,12 @@ namespace wan {
 absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource& weights,
                                                              const VaeConfig& config,
                                                              const VaeOptions& options);
+
+// Makes one autoencoder of several that LoadWanVae has returned for one checkpoint and several
+// devices. It decodes together with all of them (vae_pipeline.h), with the bits of one, and does
+// everything else with the first, on whose device it takes and gives tensors. The weights of the
+// others must stay on their devices.
+std::unique_ptr<VideoAutoencoder> MakeGroupVae(
+    std::vector<std::unique_ptr<VideoAutoencoder>> members);
 
 }  // namespace wan

@@ -1,5 +1,6 @@
 #include "engine/models/wan/vae_decoder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace wan {
@@ -52,16 +53,18 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
   up_.emplace(factory, name(config.num_res_blocks + 1), UpsampledWidth(config, out), out, temporal);
 }
 
-absl::StatusOr<at::Tensor> VaeDecoder::Stage::Forward(at::Tensor x, FeatureCache& cache,
-                                                      const WorkGate& gate) const {
+absl::Status VaeDecoder::Stage::RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
+                                         const WorkGate& gate) const {
   // Without a shortcut, as in the last and largest stage, the input goes as soon as it is used.
-  const at::Tensor shortcut = has_shortcut_ ? x : at::Tensor();
-  for (const ResidualBlock& block : blocks_) {
-    const int64_t width = x.size(1);
-    x = block.Forward(x, cache);
-    if (absl::Status status = gate.Pass(WorkOfResidualBlock(width, x)); !status.ok()) return status;
-  }
-  return up_.has_value() ? up_->Forward(std::move(x), cache, shortcut) : x;
+  if (index == 0 && has_shortcut_) state.shortcut = state.x;
+  const int64_t width = state.x.size(1);
+  state.x = blocks_[index].Forward(state.x, cache);
+  return gate.Pass(WorkOfResidualBlock(width, state.x));
+}
+
+void VaeDecoder::Stage::RunUp(DecoderState& state, FeatureCache& cache) const {
+  state.x = up_->Forward(std::move(state.x), cache, state.shortcut);
+  state.shortcut.reset();
 }
 
 std::vector<VaeDecoder::Stage> VaeDecoder::MakeStages(VaeLayerFactory& factory,
@@ -80,20 +83,109 @@ VaeDecoder::VaeDecoder(VaeLayerFactory& factory, const VaeConfig& config)
       head_(factory, "decoder.head.0", "decoder.head.2",
             kColors * config.patch_size * config.patch_size,
             config.decoder_base_dim * config.dim_mult.front()),
-      slots_(factory.slots()) {}
+      slots_(factory.slots()),
+      steps_(MakeSteps(stages_, config)) {}
+
+std::vector<VaeDecoder::Step> VaeDecoder::MakeSteps(const std::vector<Stage>& stages,
+                                                    const VaeConfig& config) {
+  const size_t last = config.dim_mult.size() - 1;
+  const auto square = [](int64_t in, int64_t out) {
+    return static_cast<double>(in) * static_cast<double>(out);
+  };
+  double pixels = 1;  // and frames, of which the first latent's chunk has one
+  int64_t width = InnermostWidth(config);
+  std::vector<Step> steps;
+  steps.push_back({.kind = Step::Kind::kIn, .work = 27 * square(config.z_dim, width)});
+  steps.push_back({.kind = Step::Kind::kMiddle, .work = 4 * 27 * square(width, width)});
+  for (size_t stage = 0; stage <= last; ++stage) {
+    const int64_t out = config.decoder_base_dim * config.dim_mult[last - stage];
+    for (size_t block = 0; block < stages[stage].blocks(); ++block) {
+      steps.push_back({.kind = Step::Kind::kBlock,
+                       .stage = stage,
+                       .block = block,
+                       .work = 27 * pixels * (square(width, out) + square(out, out))});
+      width = out;
+    }
+    if (!stages[stage].enlarges()) continue;
+    double work = 0;
+    if (config.temporal_downsample[last - 1 - stage]) {
+      work += 3 * pixels * square(width, 2 * width);
+      pixels *= 2;
+    }
+    pixels *= 4;
+    const int64_t narrower = UpsampledWidth(config, width);
+    work += 9 * pixels * square(width, narrower);
+    steps.push_back({.kind = Step::Kind::kUp, .stage = stage, .work = work});
+    width = narrower;
+  }
+  const int64_t patch = kColors * config.patch_size * config.patch_size;
+  steps.push_back({.kind = Step::Kind::kOut, .work = 27 * pixels * square(width, patch)});
+  return steps;
+}
+
+std::vector<size_t> VaeDecoder::Divide(size_t parts) const {
+  // most[p][n]: the largest part if the first n steps make p + 1 parts, at best; begin[p][n]: where
+  // the last of these parts begins then.
+  const size_t count = steps_.size();
+  std::vector<double> sums(count + 1);
+  for (size_t i = 0; i < count; ++i) sums[i + 1] = sums[i] + steps_[i].work;
+  std::vector<std::vector<double>> most(parts, std::vector<double>(count + 1));
+  std::vector<std::vector<size_t>> begin(parts, std::vector<size_t>(count + 1));
+  for (size_t n = 0; n <= count; ++n) most[0][n] = sums[n];
+  for (size_t part = 1; part < parts; ++part) {
+    for (size_t n = part + 1; n <= count; ++n) {
+      most[part][n] = sums[count];
+      for (size_t from = part; from < n; ++from) {
+        const double largest = std::max(most[part - 1][from], sums[n] - sums[from]);
+        if (largest >= most[part][n]) continue;
+        most[part][n] = largest;
+        begin[part][n] = from;
+      }
+    }
+  }
+  std::vector<size_t> firsts(parts);
+  size_t end = count;
+  for (size_t part = parts; part-- > 0;) end = firsts[part] = begin[part][end];
+  return firsts;
+}
+
+DecoderState VaeDecoder::Begin(const at::Tensor& latents) { return {latents.unsqueeze(0), {}}; }
+
+absl::Status VaeDecoder::Run(size_t begin, size_t end, DecoderState& state, FeatureCache& cache,
+                             const WorkGate& gate) const {
+  for (size_t i = begin; i < end; ++i) {
+    const Step& step = steps_[i];
+    absl::Status status;
+    switch (step.kind) {
+      case Step::Kind::kIn:
+        state.x = conv_in_.Forward(from_latents_(state.x), cache);
+        break;
+      case Step::Kind::kMiddle:
+        state.x = middle_.Forward(state.x, cache);
+        break;
+      case Step::Kind::kBlock:
+        status = stages_[step.stage].RunBlock(step.block, state, cache, gate);
+        break;
+      case Step::Kind::kUp:
+        stages_[step.stage].RunUp(state, cache);
+        break;
+      case Step::Kind::kOut:
+        state.x = head_.Forward(std::move(state.x), cache);
+        break;
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+at::Tensor VaeDecoder::End(DecoderState state) const { return UnfoldPatches(state.x, patch_size_); }
 
 absl::StatusOr<at::Tensor> VaeDecoder::DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
                                                    const WorkGate& gate) const {
-  at::Tensor x = conv_in_.Forward(from_latents_(latents.unsqueeze(0)), cache);
-  x = middle_.Forward(x, cache);
-  for (const Stage& stage : stages_) {
-    absl::StatusOr<at::Tensor> y = stage.Forward(std::move(x), cache, gate);
-    if (!y.ok()) return y.status();
-    x = *std::move(y);
-  }
-  x = head_.Forward(std::move(x), cache);
-  cache.first_chunk = false;
-  return UnfoldPatches(x, patch_size_);
+  DecoderState state = Begin(latents);
+  if (absl::Status status = Run(0, steps(), state, cache, gate); !status.ok()) return status;
+  NextChunk(cache);
+  return End(std::move(state));
 }
 
 }  // namespace wan

@@ -14,6 +14,12 @@
 
 namespace wan {
 
+// What one step of the decoder hands to the next. The tensors are on one device.
+struct DecoderState {
+  at::Tensor x;         // latents, then activations, at the end patches
+  at::Tensor shortcut;  // what a later step adds; undefined if there is nothing
+};
+
 class VaeDecoder {
  public:
   // `config` must be one that LoadWanVae accepts.
@@ -29,15 +35,42 @@ class VaeDecoder {
   absl::StatusOr<at::Tensor> DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
+  // The same in parts, for devices that compute one after the other. Begin, then Run for all steps
+  // in order, then End give the bits of DecodeChunk; each device has a cache for all chunks, which
+  // NextChunk prepares for the next one.
+  static DecoderState Begin(const at::Tensor& latents);
+  absl::Status Run(size_t begin, size_t end, DecoderState& state, FeatureCache& cache,
+                   const WorkGate& gate) const;
+  at::Tensor End(DecoderState state) const;
+  static void NextChunk(FeatureCache& cache) { cache.first_chunk = false; }
+
+  size_t steps() const { return steps_.size(); }
+  // Returns the first step of each of `parts` parts, which take about the same time. There are no
+  // more parts than steps.
+  std::vector<size_t> Divide(size_t parts) const;
+
  private:
+  // One of the layers, in their order.
+  struct Step {
+    enum class Kind { kIn, kMiddle, kBlock, kUp, kOut };
+    Kind kind = Kind::kIn;
+    size_t stage = 0;  // of a block and of an enlargement
+    size_t block = 0;
+    double work = 0;  // of a chunk, in any unit
+  };
+
   // Residual blocks and, except in the last stage, an Upsample; in VAE 2.2 with AddDuplicateUp3d
   // around them.
   class Stage {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
-    absl::StatusOr<at::Tensor> Forward(at::Tensor x, FeatureCache& cache,
-                                       const WorkGate& gate) const;
+    // Keep what the enlargement adds in state.shortcut.
+    absl::Status RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
+                          const WorkGate& gate) const;
+    void RunUp(DecoderState& state, FeatureCache& cache) const;
+    size_t blocks() const { return blocks_.size(); }
+    bool enlarges() const { return up_.has_value(); }
 
    private:
     bool has_shortcut_ = false;
@@ -46,6 +79,7 @@ class VaeDecoder {
   };
 
   static std::vector<Stage> MakeStages(VaeLayerFactory& factory, const VaeConfig& config);
+  static std::vector<Step> MakeSteps(const std::vector<Stage>& stages, const VaeConfig& config);
 
   int64_t patch_size_;
   Convolution from_latents_;
@@ -54,6 +88,7 @@ class VaeDecoder {
   std::vector<Stage> stages_;
   NormSiluConv3d head_;
   size_t slots_;
+  std::vector<Step> steps_;
 };
 
 }  // namespace wan

@@ -33,6 +33,8 @@ using testing::HasSubstr;
 using Policy = ResidencyPolicy;
 
 constexpr double kTolerance = 1e-6;
+// A guidance of 5 enlarges what two forwards differ by, each for itself, by sqrt(5^2 + 4^2).
+constexpr double kGuidedTolerance = 6.4 * kTolerance;
 
 // The numbers of a latents file: fp32 behind a header of JSON whose length comes first.
 std::vector<float> ValuesOf(const std::string& file) {
@@ -121,7 +123,7 @@ TEST_F(GroupEngineTest, RanksGiveTheLatentsOfOneDevice) {
     for (const size_t ranks : {2, 3, 4}) {
       const auto group = MakeGroup(ranks);
       Load(*group, "m", checkpoint);
-      EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), guided_latents), kTolerance) << ranks;
+      EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), guided_latents), kGuidedTolerance) << ranks;
       EXPECT_LE(RelativeGap(MustGive(*group, plain), plain_latents), kTolerance) << ranks;
     }
   }
@@ -148,7 +150,7 @@ TEST_F(GroupEngineTest, DescribesWhereTheTransformersAre) {
   for (const ComponentDescription& component : engine->Models()[0].components) {
     devices.push_back(component.device);
   }
-  EXPECT_THAT(devices, ElementsAre("cpu", "cpu,cpu,cpu", "cpu,cpu,cpu", "cpu"));
+  EXPECT_THAT(devices, ElementsAre("cpu", "cpu,cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu"));
 }
 
 TEST_F(GroupEngineTest, LorasAreMergedOnEveryRankAndLeaveTheBase) {
@@ -170,8 +172,8 @@ TEST_F(GroupEngineTest, LorasAreMergedOnEveryRankAndLeaveTheBase) {
     EXPECT_TRUE(MustGive(*engine, Tiny()) == base.back()) << ranks;
     EXPECT_TRUE(MustGive(*engine, with) == merged.back()) << ranks;
   }
-  EXPECT_LE(RelativeGap(base[1], base[0]), kTolerance);
-  EXPECT_LE(RelativeGap(merged[1], merged[0]), kTolerance);
+  EXPECT_LE(RelativeGap(base[1], base[0]), kGuidedTolerance);
+  EXPECT_LE(RelativeGap(merged[1], merged[0]), kGuidedTolerance);
   EXPECT_GT(RelativeGap(merged[1], base[1]), 1e-3);
 }
 
@@ -201,7 +203,7 @@ TEST_F(GroupEngineTest, AStopIsHeardAndTheJobGoesOnFromItsSavepoint) {
       if (engine == group.get()) {
         EXPECT_TRUE(latents == whole) << ranks;
       } else {
-        EXPECT_LE(RelativeGap(latents, whole), kTolerance) << ranks;
+        EXPECT_LE(RelativeGap(latents, whole), kGuidedTolerance) << ranks;
       }
     }
   }
@@ -215,7 +217,7 @@ TEST_F(GroupEngineTest, SendsPreviews) {
   Previews observer;
   const absl::Status status = Generate(*group, request, {}, observer);
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(observer.count, 1);
+  EXPECT_EQ(observer.count, *request.steps);
 }
 
 // Wherever memory ends, on whichever rank, the job ends with that on all, none is left waiting, and

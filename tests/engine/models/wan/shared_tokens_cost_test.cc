@@ -32,6 +32,8 @@ TEST(SharedTokensCostTest, RanksHoldNoMoreThanDescribed) {
   const OneThread one_thread;
   const WithoutOneDnn own_products;
   TransformerConfig config = FindSyntheticModel("ti2v-tiny").value().transformer;
+  config.dim = 256;
+  config.ffn_dim = 640;
   config.num_heads = 4;
   const SyntheticWeights weights(ExpectedTensors(config));
   constexpr int64_t kFrames = 4;
@@ -55,7 +57,8 @@ TEST(SharedTokensCostTest, RanksHoldNoMoreThanDescribed) {
     const auto described =
         static_cast<uint64_t>(ranks) * SharedForwardBytes(config, kTokens, 1, ranks, 2);
     EXPECT_LE(memory.peak(), described) << ranks;
-    EXPECT_GE(memory.peak(), described * 6 / 10) << ranks;
+    // The ranks do not hold their most at the same time.
+    EXPECT_GE(memory.peak(), described / 3) << ranks;
   }
 }
 

@@ -160,19 +160,45 @@ TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
 
 INSTANTIATE_TEST_SUITE_P(LatentFrames, GoldenDecodeTest, testing::ValuesIn(GoldenCases({1, 2, 3})));
 
-// What holds for either kind.
-class VaeTest : public testing::TestWithParam<const char*> {
- protected:
-  std::unique_ptr<VideoAutoencoder> LoadGoldenVae() const { return wan::LoadGoldenVae(GetParam()); }
-  // A tensor of "encode_9" or the like of this kind.
-  at::Tensor Golden(const std::string& which, const std::string& name) const {
-    return LoadGolden(std::string("vae/") + GetParam() + "_" + which + ".safetensors", name);
-  }
-  const WeightSource& GoldenWeights() const { return GoldenOf(GetParam()).vae(); }
-  const VaeConfig& GoldenConfig() const { return GoldenOf(GetParam()).vae_config(); }
+// What holds for either kind, on one device and on several.
+struct KindOnDevices {
+  const char* kind = "";
+  size_t devices = 1;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kind, VaeTest, testing::Values("2.1", "2.2"));
+void PrintTo(const KindOnDevices& value, std::ostream* out) {
+  *out << value.kind << " on " << value.devices;
+}
+
+class VaeTest : public testing::TestWithParam<KindOnDevices> {
+ protected:
+  std::unique_ptr<VideoAutoencoder> LoadGoldenVae() const {
+    std::vector<std::unique_ptr<VideoAutoencoder>> members;
+    for (size_t i = 0; i < GetParam().devices; ++i) {
+      members.push_back(wan::LoadGoldenVae(GetParam().kind));
+    }
+    return MakeGroupVae(std::move(members));
+  }
+  // A tensor of "encode_9" or the like of this kind.
+  at::Tensor Golden(const std::string& which, const std::string& name) const {
+    return LoadGolden(std::string("vae/") + GetParam().kind + "_" + which + ".safetensors", name);
+  }
+  const WeightSource& GoldenWeights() const { return GoldenOf(GetParam().kind).vae(); }
+  const VaeConfig& GoldenConfig() const { return GoldenOf(GetParam().kind).vae_config(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kind, VaeTest,
+                         testing::Values(KindOnDevices{"2.1"}, KindOnDevices{"2.2"},
+                                         KindOnDevices{"2.1", 2}, KindOnDevices{"2.2", 2},
+                                         KindOnDevices{"2.1", 3}, KindOnDevices{"2.2", 4}));
+
+TEST_P(VaeTest, DevicesGiveTheBitsOfOne) {
+  const at::Tensor latents = Golden("decode_3", "latents");
+  const Decoded alone = DecodeAll(*wan::LoadGoldenVae(GetParam().kind), latents);
+  const Decoded together = DecodeAll(*LoadGoldenVae(), latents);
+  EXPECT_TRUE(at::equal(together.video, alone.video));
+  EXPECT_EQ(together.chunks, alone.chunks);
+}
 
 TEST_P(VaeTest, PrefixOfTheFramesGivesExactlyThePrefixOfTheLatents) {
   const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
@@ -311,8 +337,8 @@ TEST_P(VaeTest, CountsTheBytesOfItsWeights) {
   int64_t bytes = 0;
   for (const TensorInfo& info : GoldenWeights().Tensors())
     bytes += static_cast<int64_t>(info.bytes);
-  // Every tensor of the checkpoint is used, and none twice.
-  EXPECT_EQ(LoadGoldenVae()->WeightBytes(), bytes);
+  // Every tensor of the checkpoint is used, and none twice on a device.
+  EXPECT_EQ(LoadGoldenVae()->WeightBytes(), bytes * static_cast<int64_t>(GetParam().devices));
 }
 
 TEST_P(VaeTest, UndefinedTensorsAreInvalidArguments) {

@@ -1,0 +1,105 @@
+#include "engine/models/wan/vae_pipeline.h"
+
+#include <ATen/DeviceAccelerator.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/device/torch_errors.h"
+#include "engine/group/handover.h"
+#include "engine/group/rank_threads.h"
+
+namespace wan {
+namespace {
+
+// What an earlier member hands to a later one.
+using Channel = Handover<DecoderState>;
+
+DecoderState MovedTo(const DecoderState& state, at::Device device) {
+  // Queued by the thread that computes on the device where it is: queued by the other one it would
+  // come behind the next chunk.
+  return {
+      state.x.to(device, /*non_blocking=*/true),
+      state.shortcut.defined() ? state.shortcut.to(device, /*non_blocking=*/true) : at::Tensor()};
+}
+
+}  // namespace
+
+absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
+                            const VaePipelineWork& work, const WorkGate& gate) {
+  const size_t parts = members.size();
+  std::vector<Channel> channels(parts);  // the first has no use
+  std::stop_source stop;
+  const std::stop_callback on_stop(gate.stop_token(), [&] {
+    stop.request_stop();
+    for (Channel& channel : channels) channel.Close();
+  });
+  const auto close = [&](const absl::Status&) {
+    stop.request_stop();
+    for (Channel& channel : channels) channel.Close();
+  };
+  const auto stopped = [&] {
+    return gate.RequestedStop() ? absl::CancelledError("video decoding was stopped on request")
+                                : absl::OkStatus();
+  };
+  const auto decode = [&](size_t rank) -> absl::Status {
+    const size_t part = parts - 1 - rank;
+    const VaeDecoder decoder = members[rank].make_decoder();
+    const std::vector<size_t> firsts = decoder.Divide(parts);
+    const size_t end = part + 1 < parts ? firsts[part + 1] : decoder.steps();
+    const WorkGate own = rank == 0 ? gate : WorkGate(members[rank].device, stop.get_token());
+    FeatureCache cache = decoder.NewCache();
+    for (int64_t chunk = 0; chunk < work.chunks; ++chunk) {
+      DecoderState state;
+      if (part == 0) {
+        if (stop.stop_requested()) return stopped();
+        state = VaeDecoder::Begin(work.latents(chunk));
+      } else {
+        std::optional<DecoderState> before = channels[part].Take();
+        if (!before.has_value()) return stopped();
+        state = *std::move(before);
+      }
+      if (absl::Status status = decoder.Run(firsts[part], end, state, cache, own); !status.ok()) {
+        return status;
+      }
+      VaeDecoder::NextChunk(cache);
+      if (rank > 0) {
+        if (!channels[part + 1].Put(MovedTo(state, members[rank - 1].device))) return stopped();
+        continue;
+      }
+      absl::StatusOr<bool> go_on = work.frames(chunk, decoder.End(std::move(state)));
+      if (!go_on.ok()) return go_on.status();
+      if (*go_on) continue;
+      close(absl::OkStatus());
+      break;
+    }
+    return absl::OkStatus();
+  };
+  RankThreads threads(static_cast<int>(parts));
+  absl::Status status = threads.Run(
+      [&](int rank) {
+        const at::Device device = members[static_cast<size_t>(rank)].device;
+        const c10::DeviceGuard on_device(device);
+        return CatchTorchErrors(absl::StrCat("decoding on ", device.str()),
+                                [&] { return decode(static_cast<size_t>(rank)); });
+      },
+      close);
+  if (status.ok()) return status;
+  for (const VaePipelineMember& member : members) {
+    if (member.device.is_cpu()) continue;
+    try {
+      at::accelerator::synchronizeDevice(member.device.index());
+    } catch (const c10::Error&) {
+      // The device is lost: nothing runs on it any more, and `status` says so.
+    }
+  }
+  return status;
+}
+
+}  // namespace wan

@@ -1,0 +1,42 @@
+// Decodes one video on several devices: each has some of the decoder's layers, and works on a chunk
+// while the next device works on the chunk before. No layer sees other tensors than on one device,
+// so the frames have the same bits.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/device/work_gate.h"
+#include "engine/models/wan/vae_decoder.h"
+
+namespace wan {
+
+struct VaePipelineMember {
+  at::Device device = at::kCPU;
+  // Makes the decoder; called once, on the thread that computes on `device`.
+  std::function<VaeDecoder()> make_decoder;
+};
+
+// What is decoded, and where it goes.
+struct VaePipelineWork {
+  int64_t chunks = 0;
+  // Returns the latents of a chunk on the device of the last member. Called on its thread.
+  std::function<at::Tensor(int64_t chunk)> latents;
+  // Gets a chunk's frames, as VaeDecoder::DecodeChunk returns them, on the device and the thread of
+  // the first member, which is the caller's. False ends the decoding.
+  std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)> frames;
+};
+
+// Decodes all chunks. The calling thread computes with the first member, which has the last
+// layers; the second member has those before them, and so on. Returns what a member failed with,
+// as CatchTorchErrors gives it; no device computes any more then. CANCELLED after a stop request,
+// which all look for as `gate` has it.
+absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
+                            const VaePipelineWork& work, const WorkGate& gate);
+
+}  // namespace wan

@@ -19,6 +19,7 @@
 #include "engine/device/device_name.h"
 #include "engine/device/plugin_loader.h"
 #include "engine/device/product_precision.h"
+#include "engine/monitor/group_monitor.h"
 #include "engine/monitor/machine_monitor.h"
 #include "engine/planning/device_budget.h"
 #include "engine/runtime/wan_engine.h"
@@ -150,6 +151,18 @@ absl::StatusOr<uint64_t> ClaimMemory(const std::vector<at::Device>& devices, uin
   return *least;
 }
 
+// `weights` counts what weights hold of the GPU.
+std::unique_ptr<MachineMonitor> MonitorOf(const at::Device& device,
+                                          std::shared_ptr<HeldBytes> weights, bool gpm) {
+  std::unique_ptr<NvmlDevice> nvml;
+  if (absl::StatusOr<std::string> bus_id = CudaPciBusId(device.index()); bus_id.ok()) {
+    nvml = OpenNvmlDevice(*bus_id, gpm ? GpmUse::kOn : GpmUse::kOff);
+  }
+  return std::make_unique<MachineMonitor>(
+      device.str(), std::make_unique<TorchAllocatorProbe>(device.index(), std::move(weights)),
+      std::move(nvml));
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options,
                                                        const std::vector<int>& gpus,
                                                        at::ScalarType dtype) {
@@ -161,24 +174,16 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
     if (absl::Status status = CheckGpuIsCompiledFor(gpu); !status.ok()) return status;
     devices.emplace_back(at::kCUDA, static_cast<c10::DeviceIndex>(gpu));
   }
-  const int gpu = gpus.front();
-  const c10::DeviceIndex device_index = devices.front().index();
   at::globalContext().lazyInitDevice(at::kCUDA);
-  at::accelerator::setDeviceIndex(device_index);
+  at::accelerator::setDeviceIndex(devices.front().index());
   AddProductsInFp32();
   // Convolutions in TF32 only where the engine computes in bf16 anyway.
   at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
-  std::unique_ptr<NvmlDevice> nvml;
-  if (absl::StatusOr<std::string> bus_id = CudaPciBusId(gpu); bus_id.ok()) {
-    nvml = OpenNvmlDevice(*bus_id, options.gpm ? GpmUse::kOn : GpmUse::kOff);
-  }
   const absl::StatusOr<uint64_t> memory = ClaimMemory(devices, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
   LoadOptions load = MakeLoadOptions(options, devices, dtype);
   load.device_weights = std::make_shared<HeldBytes>();
-  auto monitor = std::make_unique<MachineMonitor>(
-      name, std::make_unique<TorchAllocatorProbe>(device_index, load.device_weights),
-      std::move(nvml));
+  auto monitor = MonitorOf(devices.front(), load.device_weights, options.gpm);
   DeviceDescription description{name, "", DTypeLabel(dtype), "", HostFacts()};
   const auto cudnn = at::detail::getCUDAHooks().versionCuDNN();
   description.libraries = absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ", cudnn);
@@ -186,9 +191,20 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   description.system.cuda_version = CudaVersionText(at::detail::getCUDAHooks().versionCUDART());
   description.system.gpu = monitor->Gpu().value_or(GpuFacts());
   description.name = description.system.gpu->name;
-  monitor->StartSampling();
+  std::vector<std::unique_ptr<DeviceMonitor>> monitors;
+  const auto add = [&monitors](std::unique_ptr<MachineMonitor> one) {
+    one->StartSampling();
+    monitors.push_back(std::move(one));
+  };
+  add(std::move(monitor));
+  for (size_t i = 1; i < devices.size(); ++i) {
+    add(MonitorOf(devices[i], std::make_shared<HeldBytes>(), options.gpm));
+  }
+  std::unique_ptr<DeviceMonitor> all = devices.size() == 1
+                                           ? std::move(monitors[0])
+                                           : std::make_unique<GroupMonitor>(std::move(monitors));
   return std::make_unique<WanEngine>(
-      std::move(load), std::move(description), PlanLimits{*memory}, std::move(monitor),
+      std::move(load), std::move(description), PlanLimits{*memory}, std::move(all),
       MemoryProbes{.device = [devices] { return PresentMemory(devices); }});
 }
 

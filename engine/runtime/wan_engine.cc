@@ -91,7 +91,7 @@ uint64_t AvailableHostMemory() {
 }
 
 WanEngine::WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
-                     std::unique_ptr<MachineMonitor> monitor, MemoryProbes memory)
+                     std::unique_ptr<DeviceMonitor> monitor, MemoryProbes memory)
     : load_options_(load_options),
       device_(std::move(device)),
       limits_(limits),

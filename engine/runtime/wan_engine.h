@@ -15,7 +15,6 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/engine.h"
 #include "engine/api/engine_factory.h"
-#include "engine/monitor/machine_monitor.h"
 #include "engine/planning/plan_limits.h"
 #include "engine/runtime/model_loading.h"
 
@@ -41,7 +40,7 @@ struct MemoryProbes {
 class WanEngine final : public Engine {
  public:
   WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
-            std::unique_ptr<MachineMonitor> monitor, MemoryProbes memory = {});
+            std::unique_ptr<DeviceMonitor> monitor, MemoryProbes memory = {});
 
   absl::StatusOr<std::optional<DeviceCanary>> RunCanary() override;
   absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder, std::stop_token stop) override;
@@ -99,7 +98,7 @@ class WanEngine final : public Engine {
   const LoadOptions load_options_;
   const DeviceDescription device_;
   const PlanLimits limits_;
-  const std::unique_ptr<MachineMonitor> monitor_;
+  const std::unique_ptr<DeviceMonitor> monitor_;
   const MemoryProbes memory_;
 
   mutable absl::Mutex mutex_;

@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "engine/group/thread_communicator.h"
 #include "engine/models/wan/transformer.h"
 #include "tests/engine/golden_dit.h"
@@ -167,6 +169,41 @@ class ThrowsOnce final : public RankTransformer {
   const std::unique_ptr<RankTransformer> inner_;
   bool throws_ = true;
 };
+
+// A rank whose forward ends with nothing but a stop.
+class WaitsForStop final : public RankTransformer {
+ public:
+  explicit WaitsForStop(std::unique_ptr<RankTransformer> inner) : inner_(std::move(inner)) {}
+
+  const TransformerConfig& config() const override { return inner_->config(); }
+  absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
+      std::span<const at::Tensor> contexts, const WorkGate& gate) override {
+    return inner_->PrepareText(contexts, gate);
+  }
+  absl::StatusOr<at::Tensor> Forward(const at::Tensor&, const at::Tensor&, const TextConditioning&,
+                                     const WorkGate& gate) override {
+    absl::Notification stopped;
+    const std::stop_callback on_stop(gate.stop_token(), [&] { stopped.Notify(); });
+    stopped.WaitForNotification();
+    return gate.Pass();
+  }
+  int64_t WeightBytes() const override { return inner_->WeightBytes(); }
+  void ShareTokens(Communicator* peers) override { inner_->ShareTokens(peers); }
+
+ private:
+  const std::unique_ptr<RankTransformer> inner_;
+};
+
+TEST_F(SmallGroupTest, AHalfThatFailsStopsTheOther) {
+  std::vector<std::unique_ptr<RankTransformer>> ranks;
+  ranks.push_back(std::make_unique<WaitsForStop>(LoadRank()));
+  ranks.push_back(std::make_unique<ThrowsOnce>(LoadRank()));
+  const auto group = MakeGroup(std::move(ranks));
+  const auto text = group->PrepareText(std::vector{Context(2), Context(3)}).value();
+  const absl::Status failed =
+      group->Forward(Latents().expand({2, -1, -1, -1, -1}), Timestep(2), *text).status();
+  EXPECT_THAT(failed.message(), HasSubstr("this rank has no memory"));
+}
 
 TEST_F(SmallGroupTest, ARankThatThrowsEndsTheForwardOnAll) {
   std::vector<std::unique_ptr<RankTransformer>> ranks;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/api/errors.h"
+#include "engine/monitor/machine_monitor.h"
 #include "engine/runtime/wan_engine.h"
 
 namespace wan {

@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <initializer_list>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/device/work_gate.h"
 #include "engine/models/wan/vae_decoder.h"
+#include "engine/models/wan/vae_pipeline.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/in_memory_weights.h"
@@ -156,6 +158,32 @@ TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
   }
   ExpectClose(at::cat(chunks, /*dim=*/1), LoadGolden(file, "video_unclamped"),
               file + " (" + GetParam().layout + ") video_unclamped");
+}
+
+// Whichever member fails, the others do not wait for it.
+TEST(VaePipelineTest, AMemberThatFailsEndsTheDecodingOnAll) {
+  const Checkpoint& checkpoint = GoldenOf("2.2");
+  WeightLoader loader(checkpoint.vae(), at::kCPU, at::kFloat);
+  VaeTensors tensors;
+  LoadedVaeWeights weights(loader, tensors);
+  VaeLayerFactory factory(weights, /*allow_tf32=*/false);
+  const VaeDecoder decoder(factory, checkpoint.vae_config());
+  ASSERT_TRUE(loader.status().ok()) << loader.status();
+  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents_raw");
+  for (size_t broken = 0; broken < 3; ++broken) {
+    std::vector<VaePipelineMember> members(3, {at::kCPU, [&] { return decoder; }});
+    members[broken].make_decoder = []() -> VaeDecoder {
+      throw std::runtime_error("no memory for its weights");
+    };
+    int chunks = 0;
+    const VaePipelineWork work{
+        3, [&](int64_t i) { return latents.narrow(1, i, 1); },
+        [&](int64_t, const at::Tensor&) -> absl::StatusOr<bool> { return ++chunks > 0; }};
+    const absl::Status status = RunVaePipeline(members, work, {});
+    EXPECT_TRUE(absl::IsInternal(status)) << broken << ": " << status;
+    EXPECT_THAT(status.message(), HasSubstr("decoding on cpu: no memory for its weights"));
+    EXPECT_EQ(chunks, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(LatentFrames, GoldenDecodeTest, testing::ValuesIn(GoldenCases({1, 2, 3})));

@@ -102,7 +102,7 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
         [&](const MeasuredClass& candidate) { return candidate.work.name() == one.name(); });
     const double seconds = found == measured.end() ? 0 : found->seconds;
     table.rows.push_back(
-        {one.name(), Positive(one.flops(), 2, 1e-9), Positive(one.bytes(), 1, 1e-6),
+        {one.name(), PositiveMeasure(one.flops(), 2, 1e-9), PositiveMeasure(one.bytes(), 1, 1e-6),
          flops > 0 ? Positive(one.flops() / flops * 100, 1) : Cell(),
          Positive(seconds / texts_measured, 3, 1e3), share(seconds), Positive(floor, 3, 1e3),
          floor > 0 ? Positive(seconds / texts_measured / floor, 2) : Cell(),
@@ -125,9 +125,10 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
                            : 1;
   const double whole =
       step == nullptr ? forward.seconds / blocks / texts : block_seconds / texts_measured;
-  table.rows.push_back({"one block", Positive(flops, 2, 1e-9), Positive(bytes, 1, 1e-6),
-                        Positive(flops > 0 ? 100 : 0, 1), Positive(whole, 3, 1e3),
-                        share(block_seconds), all_floors ? Positive(floors, 3, 1e3) : Cell(),
+  table.rows.push_back({"one block", PositiveMeasure(flops, 2, 1e-9),
+                        PositiveMeasure(bytes, 1, 1e-6), Positive(flops > 0 ? 100 : 0, 1),
+                        Positive(whole, 3, 1e3), share(block_seconds),
+                        all_floors ? Positive(floors, 3, 1e3) : Cell(),
                         all_floors ? Positive(whole / floors, 2) : Cell(),
                         all_floors ? Positive(floors, 3, blocks) : Cell()});
   table.note = absl::StrFormat("A forward has %d blocks", plan.blocks());
@@ -183,13 +184,13 @@ Table OperatorTable(const JobReport& report, const StageReport& step, const Ceil
     const double floor = FloorOf(ceilings, work, report.dtype());
     const double seconds = one.seconds();
     const auto rate = [&](double amount, double scale) {
-      return seconds > 0 ? Positive(amount / seconds, 2, scale) : Cell();
+      return seconds > 0 ? PositiveMeasure(amount / seconds, 2, scale) : Cell();
     };
     table.rows.push_back(
         {one.name(), one.operator_class(), Positive(seconds, 3, 1e3),
          profile.seconds() > 0 ? Positive(seconds / profile.seconds() * 100, 1) : Cell(),
-         Positive(one.flops(), 2, 1e-9), rate(one.flops(), 1e-12), Positive(one.bytes(), 1, 1e-6),
-         rate(one.bytes(), 1e-9), Positive(floor, 3, 1e3),
+         PositiveMeasure(one.flops(), 2, 1e-9), rate(one.flops(), 1e-12),
+         PositiveMeasure(one.bytes(), 1, 1e-6), rate(one.bytes(), 1e-9), Positive(floor, 3, 1e3),
          floor > 0 ? Positive(seconds / floor, 2) : Cell()});
   }
   table.note =

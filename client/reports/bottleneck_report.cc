@@ -84,8 +84,8 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
                    {"Measured / least", "ratio"}};
   const auto add = [&](const std::string& name, double flops, double seconds, double floor) {
     if (flops <= 0 || seconds <= 0) return;
-    table.rows.push_back({name, Number{flops / 1e12, 3}, Number{seconds, 3},
-                          Number{flops / seconds / 1e12, 2}, Positive(floor, 3),
+    table.rows.push_back({name, Measure(flops / 1e12, 3), Number{seconds, 3},
+                          Measure(flops / seconds / 1e12, 2), Positive(floor, 3),
                           floor > 0 ? Positive(seconds / floor, 2) : Cell()});
   };
   const Forward forward = MeanForward(report);

@@ -1,6 +1,7 @@
 #include "client/reports/document.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_format.h"
 
@@ -29,9 +30,22 @@ std::string CellText(const Cell& cell) {
   return "-";
 }
 
+Number Measure(double value, int digits) {
+  constexpr int kMostDigits = 6;
+  while (digits < kMostDigits && std::abs(value) * std::pow(10, digits) < 100 && value != 0) {
+    ++digits;
+  }
+  return {value, digits};
+}
+
 Cell Positive(double value, int digits, double scale) {
   if (value <= 0) return {};
   return Number{value * scale, digits};
+}
+
+Cell PositiveMeasure(double value, int digits, double scale) {
+  if (value <= 0) return {};
+  return Measure(value * scale, digits);
 }
 
 Cell TextCell(std::string text) {

@@ -83,8 +83,14 @@ Cell CellOf(const Optional& optional, int digits = 2, double scale = 1) {
   return Number{static_cast<double>(*optional) * scale, digits};
 }
 
+// Returns a figure with so many digits behind the point, and with more, up to six, if it would show
+// less than three of its own: a demo's GFLOP beside a card's.
+Number Measure(double value, int digits);
+
 // Returns an empty cell for 0 and less, which stand for figures that are not known.
 Cell Positive(double value, int digits, double scale = 1);
+// The same as Measure shows it.
+Cell PositiveMeasure(double value, int digits, double scale = 1);
 
 // Returns an empty cell for an empty text.
 Cell TextCell(std::string text);

@@ -31,7 +31,7 @@ TEST_F(ReportTest, BenchAndReport) {
   std::ofstream(cases) << "defaults: {model: tiny, prompt: A cat., size: 64x32, frames: 5}\n"
                           "cases:\n"
                           "  - {name: two, steps: 2, options: {one forward: {guidance: 1}}}\n"
-                          "  - {name: three, steps: 3}\n";
+                          "  - {name: three, steps: 3, profile: true}\n";
   const std::string out = folder_.File("bench");
   const ProcessResult bench = Wanctl({"bench", cases, "--output", out, "--mode", "both"});
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
@@ -45,6 +45,10 @@ TEST_F(ReportTest, BenchAndReport) {
   EXPECT_THAT(markdown, HasSubstr("same bits"));
   EXPECT_THAT(markdown, HasSubstr("latents differ by"));
   EXPECT_THAT(markdown, HasSubstr("| Total\\_Execution |"));
+  // The autoencoder's work, and the operators of the block that 'three' measured.
+  EXPECT_THAT(markdown, HasSubstr("\n| VAE\\_Decoding | 0."));
+  EXPECT_THAT(markdown, HasSubstr("| feed\\_forward\\_out | feed\\_forward |"));
+  EXPECT_THAT(markdown, HasSubstr("measured in Step\\_1\\_Inference, forward, block"));
   EXPECT_THAT(ReadWholeFile(out + "/report.html"), HasSubstr("</svg>"));
 
   const wan::v1::Job job = server_.Await(server_.Submit(TinyRequest(2)).name());
@@ -55,6 +59,25 @@ TEST_F(ReportTest, BenchAndReport) {
   const ProcessResult text = Wanctl({"report", job.name(), "--format", "text"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("[Execution Trace Analysis]"));
+}
+
+// Options that only a server's settings decide are run on a second one.
+TEST_F(ReportTest, BenchOnTwoServers) {
+  const TemporaryFolder folder;
+  TestServer bf16({.data_dir = folder.path(), .flags = {"--dtype", "bf16"}});
+  const std::string cases = folder_.File("cases.yaml");
+  std::ofstream(cases) << "cases:\n  - {name: one, model: tiny, prompt: A cat., size: 64x32, "
+                          "frames: 5, steps: 2}\n";
+  const std::string out = folder_.File("bench");
+  const ProcessResult bench =
+      Wanctl({"bench", cases, "--output", out, "--mode", "both", "--original-server",
+              server_.grpc_address(), "--compare", "bf16=" + bf16.grpc_address()});
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  const std::string markdown = ReadWholeFile(out + "/report.md");
+  EXPECT_THAT(markdown, HasSubstr("| one | bf16 | dtype fp32"));
+  EXPECT_THAT(markdown, HasSubstr("| dtype bf16"));
+  EXPECT_THAT(markdown, HasSubstr("| one | original | no setting differs |"));
+  EXPECT_THAT(bf16.Metrics(), HasSubstr("wan_jobs_total"));
 }
 
 }  // namespace

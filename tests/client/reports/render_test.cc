@@ -69,6 +69,16 @@ TEST(RenderTest, RunsComeBackFromJson) {
               HasSubstr("run 1 lacks a field"));
 }
 
+TEST(DocumentTest, SmallFiguresKeepTheirDigits) {
+  EXPECT_EQ(CellText(Measure(516.405, 3)), "516.405");
+  EXPECT_EQ(CellText(Measure(3.14159, 2)), "3.14");
+  EXPECT_EQ(CellText(Measure(0.0001234, 3)), "0.000123");
+  EXPECT_EQ(CellText(Measure(0.03456, 2)), "0.0346");
+  EXPECT_EQ(CellText(Measure(0, 2)), "0.00");
+  EXPECT_EQ(CellText(PositiveMeasure(0, 2)), "-");
+  EXPECT_EQ(CellText(PositiveMeasure(1.5e6, 2, 1e-9)), "0.00150");
+}
+
 TEST(RenderTest, HtmlSetsTablesOfManyColumnsSmaller) {
   Table table;
   for (int i = 0; i < 12; ++i) table.columns.push_back({"c", "c"});

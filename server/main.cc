@@ -126,19 +126,20 @@ int Serve(const ServerConfig& config) {
   static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());
   RouteLibraryLogs(logger, SystemClock());
 
-  const std::vector<DeviceGroup> groups = GroupsOf(config);
-  if (groups.size() > 1) {
-    return CouldNotStart(logger, absl::InvalidArgumentError(
-                                     "several device groups are not supported yet; name one"));
+  std::vector<std::unique_ptr<Engine>> owned;
+  std::vector<Engine*> engines;  // of the device groups, by number
+  for (const DeviceGroup& group : GroupsOf(config)) {
+    auto engine = MakeWanEngine({group.devices, config.dtype, config.cpu_threads,
+                                 config.residency_policies, config.device_memory_limit, config.gpm,
+                                 ParseVaePrecision(config.vae_precision), config.record_forwards,
+                                 H264Options{config.h264_preset, config.h264_crf}});
+    if (!engine.ok()) return CouldNotStart(logger, engine.status());
+    engines.push_back(engine->get());
+    owned.push_back(*std::move(engine));
   }
-  auto engine = MakeWanEngine({groups.front().devices, config.dtype, config.cpu_threads,
-                               config.residency_policies, config.device_memory_limit, config.gpm,
-                               ParseVaePrecision(config.vae_precision), config.record_forwards,
-                               H264Options{config.h264_preset, config.h264_crf}});
-  if (!engine.ok()) return CouldNotStart(logger, engine.status());
   // The main thread waits for signals, so a lost device sends it one.
   static std::atomic<bool> device_lost = false;
-  auto server = Server::Start(config, **engine, SystemClock(), logger, {}, [] {
+  auto server = Server::Start(config, engines, SystemClock(), logger, {}, [] {
     device_lost = true;
     kill(getpid(), SIGTERM);
   });

@@ -267,6 +267,15 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
       add(devices, component.device());
       add(dtypes, component.dtype());
     }
+    for (const wan::v1::ModelPlacement& placement : model.placements()) {
+      for (const wan::v1::ModelComponent& component : placement.components()) {
+        add(devices, component.device());
+      }
+      if (placement.has_error() && !model.has_error()) {
+        absl::StrAppend(&errors, Printable(model.name()), " in group ", placement.group(), ": ",
+                        FormatError(FromProto(placement.error())), "\n");
+      }
+    }
     for (const wan::v1::Shape& shape : model.warm_shapes()) {
       shapes.push_back(absl::StrCat(shape.width(), "x", shape.height(), "x", shape.num_frames()));
     }
@@ -297,6 +306,9 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
 
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours) {
   std::vector<std::vector<std::string>> rows;
+  const bool groups =
+      std::any_of(samples.devices().begin(), samples.devices().end(),
+                  [](const wan::v1::DeviceSample& sample) { return sample.has_group(); });
   for (const wan::v1::DeviceSample& sample : samples.devices()) {
     rows.push_back({Printable(sample.device()), OrAbsent(sample.name()),
                     Figure(sample.has_sm_activity_percent(), sample.sm_activity_percent(), 1),
@@ -309,20 +321,22 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colou
                     Figure(sample.has_cpu_percent(), sample.cpu_percent(), 1),
                     Figure(sample.has_process_cpu_percent(), sample.process_cpu_percent(), 1),
                     Gibibytes(sample.has_process_memory_bytes(), sample.process_memory_bytes())});
+    if (groups) rows.back().push_back(Figure(sample.has_group(), sample.group(), 0));
   }
-  return FormatTable({{"Device"},
-                      {"Name"},
-                      {"SM %", Align::kRight},
-                      {"Used (GiB)", Align::kRight},
-                      {"Total (GiB)", Align::kRight},
-                      {"Allocator (GiB)", Align::kRight},
-                      {"Power (W)", Align::kRight},
-                      {"Temp (C)", Align::kRight},
-                      {"SM clock (MHz)", Align::kRight},
-                      {"CPU %", Align::kRight},
-                      {"Own CPU %", Align::kRight},
-                      {"Process (GiB)", Align::kRight}},
-                     rows, colours);
+  std::vector<Column> columns = {{"Device"},
+                                 {"Name"},
+                                 {"SM %", Align::kRight},
+                                 {"Used (GiB)", Align::kRight},
+                                 {"Total (GiB)", Align::kRight},
+                                 {"Allocator (GiB)", Align::kRight},
+                                 {"Power (W)", Align::kRight},
+                                 {"Temp (C)", Align::kRight},
+                                 {"SM clock (MHz)", Align::kRight},
+                                 {"CPU %", Align::kRight},
+                                 {"Own CPU %", Align::kRight},
+                                 {"Process (GiB)", Align::kRight}};
+  if (groups) columns.push_back({"Group", Align::kRight});
+  return FormatTable(columns, rows, colours);
 }
 
 std::string ServerInfoText(const wan::v1::ServerInfo& info) {
@@ -333,6 +347,19 @@ std::string ServerInfoText(const wan::v1::ServerInfo& info) {
   lines.Add("Dtype", Printable(info.dtype()));
   lines.Add("Jobs", absl::StrCat(info.running_jobs(), " running, ", info.queued_jobs(),
                                  " waiting of at most ", info.queue_capacity()));
+  for (const wan::v1::DeviceGroup& group : info.groups()) {
+    if (info.groups_size() == 1 && !group.has_error()) break;
+    std::string text = absl::StrCat(group.number(), ": ", absl::StrJoin(group.devices(), ","));
+    if (group.has_error()) {
+      absl::StrAppend(&text, ", has left: ", group.error().message());
+    } else {
+      absl::StrAppend(&text, group.job().empty() ? ", free" : ", runs ", group.job());
+    }
+    if (group.resident_models_size() > 0) {
+      absl::StrAppend(&text, ", has ", absl::StrJoin(group.resident_models(), ","));
+    }
+    lines.Add("Group", Printable(text));
+  }
   if (info.draining()) lines.Add("Draining", "it accepts no jobs and starts none");
   const std::map<std::string, std::string> libraries(info.libraries().begin(),
                                                      info.libraries().end());

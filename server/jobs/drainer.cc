@@ -1,5 +1,6 @@
 #include "server/jobs/drainer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/conversion/errors.h"
@@ -26,7 +27,7 @@ void Drainer::Begin(StopMode mode, absl::Duration timeout, Done done) {
       waiting_.push_back(std::move(done));
       if (begun_) return;
       begun_ = true;
-      const std::string running =
+      const std::vector<std::string> running =
           parts_.table.Close(stopping_ ? ServerStoppingError() : ServerDrainingError());
       thread_ = std::thread([this, mode, timeout, running] { Run(mode, timeout, running); });
       return;
@@ -63,27 +64,42 @@ void Drainer::Join() {
 }
 
 void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view reason) {
-  const std::optional<RunningOutlook> outlook = parts_.table.Running();
-  if (!outlook.has_value()) return;
-  const absl::Duration time = TimeToFinish(mode, *outlook, limit);
-  const StopChoice choice{outlook->job, outlook->left, outlook->RestartCost(), time};
-  for (StateListener* listener : parts_.listeners) listener->OnStopChoice(choice);
-  parts_.table.AwaitIdle(time);
-  parts_.table.RequeueRunning(reason);
-  parts_.table.AwaitIdle(absl::InfiniteDuration());
+  std::vector<StopChoice> choices;
+  for (const RunningOutlook& outlook : parts_.table.Running()) {
+    choices.push_back(
+        {outlook.job, outlook.left, outlook.RestartCost(), TimeToFinish(mode, outlook, limit)});
+  }
+  for (const StopChoice& choice : choices) {
+    for (StateListener* listener : parts_.listeners) listener->OnStopChoice(choice);
+  }
+  std::sort(choices.begin(), choices.end(),
+            [](const StopChoice& a, const StopChoice& b) { return a.may_go_on < b.may_go_on; });
+  const absl::Time begun = parts_.clock.Steady().Now();
+  for (const StopChoice& choice : choices) {
+    parts_.table.AwaitEnd(choice.job, begun + choice.may_go_on);
+    parts_.table.RequeueRunning(choice.job, reason);
+  }
+  for (const StopChoice& choice : choices) {
+    parts_.table.AwaitEnd(choice.job, absl::InfiniteFuture());
+  }
 }
 
-void Drainer::Run(StopMode mode, absl::Duration timeout, const std::string& running) {
+void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running) {
   for (StateListener* listener : parts_.listeners) listener->OnDraining();
   parts_.models.Stop();
   parts_.log.Flush().IgnoreError();  // from here on a kill does not count against the job
   EndRunning(mode, timeout, kDrained);
   parts_.log.Flush().IgnoreError();  // the listeners have been told of the problem
   wan::v1::DrainResponse response;
-  response.set_job(running);
+  for (const std::string& name : running) {
+    const std::optional<wan::v1::Job> job = parts_.table.Find(name);
+    wan::v1::DrainedJob& drained = *response.add_jobs();
+    drained.set_job(name);
+    drained.set_job_ended(!job.has_value() || IsFinal(job->state()));
+  }
   if (!running.empty()) {
-    const std::optional<wan::v1::Job> job = parts_.table.Find(running);
-    response.set_job_ended(!job.has_value() || IsFinal(job->state()));
+    response.set_job(response.jobs(0).job());
+    response.set_job_ended(response.jobs(0).job_ended());
   }
   response.set_queued_jobs(parts_.table.Stats().queued_total);
   std::vector<Done> waiting;

@@ -22,8 +22,8 @@
 namespace wan::server {
 
 // Thread-safe. Both a drain and a stop close the table, so that no job is accepted or begun; end
-// loads and warm-ups, which the next process does again in any case; and end the running job as
-// their mode says. Queued jobs stay queued.
+// loads and warm-ups, which the next process does again in any case; and end the running jobs
+// as their mode says. Queued jobs stay queued.
 class Drainer {
  public:
   // All must outlive the drainer.
@@ -59,9 +59,9 @@ class Drainer {
   void Join();
 
  private:
-  // Ends the running job. Returns when no job runs.
+  // Ends the running jobs, each when its time is over. Returns when no job runs.
   void EndRunning(StopMode mode, absl::Duration limit, std::string_view reason);
-  void Run(StopMode mode, absl::Duration timeout, const std::string& running);
+  void Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running);
 
   const Parts parts_;
   mutable absl::Mutex mutex_;

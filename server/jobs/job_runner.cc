@@ -16,6 +16,7 @@
 #include "server/conversion/errors.h"
 #include "server/conversion/public_text.h"
 #include "server/conversion/report.h"
+#include "server/jobs/device_shares.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/job_savepoints.h"
 #include "server/jobs/receipts.h"
@@ -88,7 +89,7 @@ std::string PostponedBy(const absl::Status& problem, const std::string& data_dir
 
 bool JobRunner::RunNext() {
   if (!parts_.storage.status().ok()) return false;
-  const std::optional<Attempt> attempt = parts_.table.BeginNext();
+  const std::optional<Attempt> attempt = parts_.table.BeginNext(parts_.group);
   if (!attempt.has_value()) return false;
   const std::string& name = attempt->job.name();
   // The attempt must be on disk before the engine can take the process with it.
@@ -100,6 +101,7 @@ bool JobRunner::RunNext() {
   }
   const absl::StatusOr<std::vector<wan::v1::Artifact>> result = Measure(*attempt);
   const bool lost = IsDeviceLost(result.status());
+  if (lost) parts_.groups.Leave(parts_.group, result.status());
   const absl::Status storage = result.ok() || lost ? absl::OkStatus() : StorageProblem(*attempt);
   if (!storage.ok()) {
     parts_.storage.Report(storage);
@@ -119,7 +121,7 @@ bool JobRunner::RunNext() {
     parts_.artifacts.Remove(name).IgnoreError();  // the next start tries again
   }
   if (IsFinal(state)) parts_.savepoints.Remove(name);
-  if (lost) parts_.on_device_lost(result.status());
+  if (lost) parts_.on_device_lost(parts_.group, result.status());
   return true;
 }
 
@@ -150,19 +152,25 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
       });
   const wan::v1::GenerationRequest& asked = attempt.job.request();
   const auto extra = MakeSinks(
-      parts_.sinks, {model, name, number, {asked.width(), asked.height(), asked.num_frames()}});
+      parts_.sinks,
+      {model, name, number, {asked.width(), asked.height(), asked.num_frames()}, parts_.group});
   ProgressSink progress(name, model, parts_.estimator, parts_.progress);
   std::vector<TelemetrySink*> sinks = {&events, attempt.report.get(), &progress};
   for (const auto& sink : extra) sinks.push_back(sink.get());
-  Recorder recorder(parts_.clock, parts_.engine.Monitor(), std::move(sinks));
+  Recorder recorder(parts_.clock, engine_.Monitor(), std::move(sinks));
 
   recorder.RecordPast(StageKind::kQueueWait, attempt.queued_since, attempt.waited);
   DescribeSurroundings(model, *attempt.report);
-  const std::unique_ptr<DeviceTimeline> timeline = parts_.engine.Monitor().StartTimeline();
+  const std::unique_ptr<DeviceTimeline> timeline = engine_.Monitor().StartTimeline();
+  DeviceShares shares(engine_.Monitor());
   Span total = recorder.StartSpan(StageKind::kTotalExecution);
   absl::StatusOr<std::vector<wan::v1::Artifact>> result =
       Execute(attempt, events, progress, recorder);
   total.Finish(result.status()).IgnoreError();
+  const std::vector<wan::v1::DeviceShare> shared = shares.Finish();
+  attempt.report->Annotate([&](wan::v1::JobReport& report) {
+    report.mutable_devices()->Assign(shared.begin(), shared.end());
+  });
   if (timeline != nullptr) {
     const std::vector<TimelinePoint> points = timeline->Points();
     attempt.report->Annotate(
@@ -172,10 +180,10 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
 }
 
 void JobRunner::DescribeSurroundings(const std::string& model, ReportSink& sink) const {
-  wan::v1::SystemDescription system = ToProto(parts_.engine.Device().system);
+  wan::v1::SystemDescription system = ToProto(engine_.Device().system);
   system.set_server_version(parts_.server_version);
   system.set_server_revision(parts_.server_revision);
-  const std::optional<wan::v1::StageReport> load = parts_.models.LoadReport(model);
+  const std::optional<wan::v1::StageReport> load = parts_.models.LoadReport(model, parts_.group);
   sink.Annotate([&](wan::v1::JobReport& report) {
     *report.mutable_system() = std::move(system);
     if (load.has_value()) *report.mutable_model_load() = *load;
@@ -200,7 +208,7 @@ absl::Status JobRunner::Public(const wan::v1::Job& job, const absl::Status& stat
 }
 
 ModelDescription JobRunner::DescriptionOf(const wan::v1::Job& job) const {
-  for (ModelDescription& model : parts_.engine.Models()) {
+  for (ModelDescription& model : engine_.Models()) {
     if (model.name == job.request().model()) return std::move(model);
   }
   return {};  // the plan says so
@@ -221,8 +229,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
   GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
   // The stored request has the size that the first plan resolved; do not resolve it again.
   request.size_is_exact = true;
-  const absl::StatusOr<GenerationPlan> plan =
-      CallEngine([&] { return parts_.engine.Plan(request); });
+  const absl::StatusOr<GenerationPlan> plan = CallEngine([&] { return engine_.Plan(request); });
   if (!plan.ok()) return plan.status();
   events.SetPlan(plan->stages);
   for (const StagePlan& stage : plan->stages) {
@@ -234,7 +241,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
   const absl::StatusOr<std::vector<OutputFile>> outputs =
       parts_.artifacts.Stage(job.name(), job.attempt(), plan->request.outputs);
   if (!outputs.ok()) return outputs.status();
-  wan::v1::Provenance provenance = ProvenanceOf(*plan, parts_.engine.Device());
+  wan::v1::Provenance provenance = ProvenanceOf(*plan, engine_.Device());
   provenance.set_server_version(parts_.server_version);
   parts_.table.Annotate(job.name(), [&](wan::v1::Job& row) {
     *row.mutable_provenance() = provenance;
@@ -268,7 +275,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Execute(const Attempt&
                                   }
                                 }});
   absl::Status generated = CallEngine([&] {
-    return parts_.engine.Generate(*plan, *outputs, recorder, observer, attempt.stop, &savepoints);
+    return engine_.Generate(*plan, *outputs, recorder, observer, attempt.stop, &savepoints);
   });
   std::vector<wan::v1::Omission> omissions;
   for (const Omission& omission : observer.omissions()) {

@@ -1,4 +1,4 @@
-// Runs one attempt of one job, from the queue to its artifacts.
+// Runs the attempts of jobs in one device group, from the queue to their artifacts.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
+#include "server/jobs/device_groups.h"
 #include "server/jobs/job_sinks.h"
 #include "server/jobs/job_table.h"
 #include "server/jobs/model_registry.h"
@@ -25,12 +26,13 @@
 
 namespace wan::server {
 
-// For the executor's thread only, except least_free_bytes().
+// For the thread of the group's executor only, except least_free_bytes().
 class JobRunner {
  public:
   // All must outlive the runner.
   struct Parts {
-    Engine& engine;
+    DeviceGroups& groups;
+    int group = 0;
     JobStore& store;
     JobTable& table;
     const ModelRegistry& models;
@@ -43,7 +45,7 @@ class JobRunner {
     std::vector<SinkFactory> sinks;
     // Called on the executor's thread after a job has lost the device; the job is back in the queue
     // by then, or has ended.
-    std::function<void(const absl::Status&)> on_device_lost;
+    std::function<void(int group, const absl::Status&)> on_device_lost;
     std::vector<StateListener*> listeners;
     // Least time between two savepoints of a job; zero: one after every step.
     absl::Duration savepoint_interval;
@@ -54,7 +56,8 @@ class JobRunner {
     int preempt_priority_gap = 0;
     ProgressWatch& progress;
   };
-  explicit JobRunner(Parts parts) : parts_(std::move(parts)) {}
+  explicit JobRunner(Parts parts)
+      : parts_(std::move(parts)), engine_(parts_.groups.engine(parts_.group)) {}
 
   // Runs the next job, from its latest savepoint on if it has one, until it completes, fails, is
   // cancelled or is requeued. Returns false if no job can run now. If the device is lost, the
@@ -85,6 +88,7 @@ class JobRunner {
                                                          Recorder& recorder);
 
   const Parts parts_;
+  Engine& engine_;  // of the group
   std::atomic<uint64_t> least_free_bytes_ = 0;
 };
 

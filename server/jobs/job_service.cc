@@ -58,7 +58,13 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
 
 absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
                                                              Engine& engine, Clock& clock) {
-  auto owned = std::make_unique<Parts>(options, engine, clock);
+  return Open(options, std::vector<Engine*>{&engine}, clock);
+}
+
+absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
+                                                             const std::vector<Engine*>& engines,
+                                                             Clock& clock) {
+  auto owned = std::make_unique<Parts>(options, engines, clock);
   Parts& parts = *owned;
   const absl::Status opened = parts.store.Reopen();
   if (!opened.ok() && ReasonOf(opened) != kReasonStorageUnavailable) return opened;
@@ -70,14 +76,18 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
   parts.timer.Start([&parts](const std::string& job) {
     parts.EndJob(job, StopCause::kDeadline, kDeadlineExceeded);
   });
-  parts.executor.Post({[&parts, folder = options.data_dir] { parts.CheckDevice(folder); }, [] {}});
-  parts.executor.Start([&parts] { return parts.runner.RunNext(); });
+  for (int group = 0; group < parts.groups.size(); ++group) {
+    Executor& executor = parts.groups.executor(group);
+    executor.Post(
+        {[&parts, group, folder = options.data_dir] { parts.CheckDevice(group, folder); }, [] {}});
+    executor.Start([&parts, group] { return parts.RunNext(group); });
+  }
   parts.storage.Start({[&parts] { return parts.ProbeStorage(); },
                        [&parts](const absl::Status& status) {
                          for (StateListener* listener : parts.listeners) {
                            listener->OnStorage(status);
                          }
-                         if (status.ok()) parts.executor.Wake();
+                         if (status.ok()) parts.groups.WakeAll();
                        }});
   parts.retention.Start();
   return std::unique_ptr<JobService>(new JobService(std::move(owned)));
@@ -114,7 +124,7 @@ absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal)
   return usage;
 }
 
-void JobService::QuotasChanged() { parts_->executor.Wake(); }
+void JobService::QuotasChanged() { parts_->groups.WakeAll(); }
 
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& asked,
                                                        bool tied_to_caller,
@@ -205,9 +215,15 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
 
   std::shared_ptr<const std::string> image;
   if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
-  absl::StatusOr<GenerationPlan> plan =
-      CallEngine([&] { return parts_->engine.Plan(ToEngineRequest(request, image)); });
-  if (!plan.ok()) return WithViolations(violations, plan.status());
+  // Any of these groups may run the job. They differ only if their cards do.
+  std::optional<GenerationPlan> plan;
+  for (const int group : parts_->models.ReadyIn(model)) {
+    absl::StatusOr<GenerationPlan> planned = CallEngine(
+        [&] { return parts_->groups.engine(group).Plan(ToEngineRequest(request, image)); });
+    if (!planned.ok()) return WithViolations(violations, planned.status());
+    if (!plan.has_value()) plan = *std::move(planned);
+  }
+  if (!plan.has_value()) return WithViolations(violations, DeviceGoneError());  // just now
   if (!violations.empty()) return InvalidFields(violations);
   std::move(unuse).Cancel();
   return Planned{*std::move(plan), std::move(image)};
@@ -248,7 +264,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob>
   using Accepted = absl::StatusOr<std::vector<wan::v1::Job>>;
   Accepted accepted = room.ok() ? parts_->table.Accept(std::move(jobs)) : Accepted(room);
   if (accepted.ok()) {
-    parts_->executor.Wake();
+    parts_->groups.WakeAll();
     return accepted;
   }
   for (const auto& [job, model] : names) {
@@ -564,7 +580,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->digests.Stop();
   parts_->retention.Stop();
   parts_->drainer.Stop(mode, grace);
-  parts_->executor.Stop();
+  parts_->groups.Stop();
   parts_->timer.Stop();
   parts_->callers.Stop();
   parts_->log->Flush().IgnoreError();  // the listeners have been told of the problem

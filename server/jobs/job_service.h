@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
+#include "server/jobs/device_groups.h"
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/stop_mode.h"
@@ -62,6 +63,8 @@ struct JobServiceOptions {
   std::vector<VideoShape> warm_up_shapes;
   // Receive the telemetry of every job and model task, besides events and report.
   std::vector<SinkFactory> sinks;
+  // Whether a device group may have a model; null: every group may have every model.
+  DeviceGroups::MayHaveModel may_have;
   // Where the models lie that callers may load.
   ModelRoots model_roots;
   // Says what is wrong with the webhook_url of a request; empty: nothing.
@@ -87,13 +90,17 @@ class JobService {
   // Opens the data folder, takes over what an earlier process left, and begins to run jobs as their
   // models become ready. Queued jobs stay queued, running jobs are queued again with a Requeued
   // event, jobs that were tied to a caller are cancelled, and half-written artifacts are removed.
-  // `engine` and `clock` must outlive the service.
+  // The engine and the clock must outlive the service.
   //
   // Fails like OpenSqliteJobStore, with one exception: a folder that is full, read-only or gone is
   // not an error. The service then serves what it can read, refuses new jobs, lets queued jobs
   // wait, and goes on by itself when the folder takes writes again.
   static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
                                                           Engine& engine, Clock& clock);
+  // The same with the engine of each device group, by number.
+  static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
+                                                          const std::vector<Engine*>& engines,
+                                                          Clock& clock);
   JobService(const JobService&) = delete;
   JobService& operator=(const JobService&) = delete;
   // Calls Stop(kRequeue). All cursors must have been destroyed.

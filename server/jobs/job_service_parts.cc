@@ -1,11 +1,13 @@
 #include "server/jobs/job_service_parts.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "server/conversion/names.h"
 #include "server/jobs/engine_call.h"
@@ -36,11 +38,11 @@ std::vector<StateListener*> With(std::vector<StateListener*> listeners, StateLis
 
 }  // namespace
 
-JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in)
+JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Engine*>& engines,
+                         Clock& clock_in)
     : disk(options.disk_reserve_bytes, FreeBytesOf(options)),
       listeners(With(With(options.listeners, queue_estimates), disk)),
       webhook_problem(options.webhook_problem),
-      engine(engine_in),
       clock(clock_in),
       quotas(options.quotas == nullptr ? Unlimited() : *options.quotas),
       store([this, file = options.data_dir / kDatabaseFile] { return OpenStore(file); },
@@ -65,19 +67,16 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
                                      })),
       progress(clock),
       timer(clock),
-      models(engine, executor, clock,
+      groups(engines, options.may_have),
+      models(groups, clock,
              {options.warm_up_on_load, options.warm_up_shapes, options.sinks, listeners,
-              [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
+              [this](int group, const absl::Status& problem) {
+                LoseGroup(group, DeviceLoss::kError, problem);
+              },
               options.model_roots, &digests}),
-      table({store, *log, models, timer, estimator, clock, engine.Device().device,
-             engine.Device().dtype, options.queue_capacity, options.max_attempts, listeners, quotas,
+      table({store, *log, models, timer, estimator, clock, groups, options.queue_capacity,
+             options.max_attempts, listeners, quotas,
              [this](const std::string& job) { return savepoints.StepsKept(job); }}),
-      runner({engine, store, table, models, *log, artifacts, savepoints, estimator, clock, storage,
-              options.sinks,
-              [this](const absl::Status& problem) { LoseDevice(DeviceLoss::kError, problem); },
-              listeners, options.savepoint_interval, options.server_version,
-              options.server_revision, options.data_dir.string(), options.preempt_priority_gap,
-              progress}),
       ended_jobs({store, *log, table, artifacts, clock,
                   [this](const absl::Status& problem) { storage.Report(problem); },
                   [this](const absl::Status& problem) { Tell(problem); }}),
@@ -98,10 +97,35 @@ JobService::Parts::Parts(const JobServiceOptions& options, Engine& engine_in, Cl
           clock, options.caller_grace,
           [this](const std::string& job) { EndJob(job, StopCause::kCallerGone, kCallerWentAway); }),
       drainer({table, models, *log, clock, listeners}) {
-  const DeviceDescription device = engine.Device();
-  queue_estimates.Start({&engine, &store, &table, &estimator, &executor, &clock,
-                         options.data_dir / kRatesFile,
-                         absl::StrCat(device.device, " ", device.name, " ", device.dtype)});
+  std::vector<std::string> devices;
+  for (int group = 0; group < groups.size(); ++group) {
+    runners.emplace_back(JobRunner::Parts{groups,
+                                          group,
+                                          store,
+                                          table,
+                                          models,
+                                          *log,
+                                          artifacts,
+                                          savepoints,
+                                          estimator,
+                                          clock,
+                                          storage,
+                                          options.sinks,
+                                          [this](int lost, const absl::Status& problem) {
+                                            LoseGroup(lost, DeviceLoss::kError, problem);
+                                          },
+                                          listeners,
+                                          options.savepoint_interval,
+                                          options.server_version,
+                                          options.server_revision,
+                                          options.data_dir.string(),
+                                          options.preempt_priority_gap,
+                                          progress});
+    const DeviceDescription& device = groups.device(group);
+    devices.push_back(absl::StrCat(device.device, " ", device.name, " ", device.dtype));
+  }
+  queue_estimates.Start({&groups, &models, &store, &table, &estimator, &clock,
+                         options.data_dir / kRatesFile, absl::StrJoin(devices, ", ")});
 }
 
 JobService::Parts::~Parts() {
@@ -113,18 +137,36 @@ JobService::Parts::~Parts() {
   queue_estimates.Keep();
 }
 
-void JobService::Parts::LoseDevice(DeviceLoss cause, const absl::Status& problem) {
-  table.LoseDevice();
-  for (StateListener* listener : listeners) listener->OnDeviceLost(cause, problem);
-  executor.Halt();
+void JobService::Parts::LoseGroup(int group, DeviceLoss cause, const absl::Status& problem) {
+  if (groups.Leave(group, problem) > 0) {
+    models.LoseGroup(group);
+    for (StateListener* listener : listeners) {
+      listener->OnGroupLost(group, groups.device(group).device, problem);
+    }
+  } else {
+    table.LoseDevice();
+    for (StateListener* listener : listeners) listener->OnDeviceLost(cause, problem);
+  }
+  groups.executor(group).Halt();
 }
 
-void JobService::Parts::CheckDevice(const std::filesystem::path& data_dir) {
-  const auto canary = CallEngine([&] { return engine.RunCanary(); });
+bool JobService::Parts::RunNext(int group) {
+  if (!runners[static_cast<size_t>(group)].RunNext()) return false;
+  // What ended here may let a job run elsewhere: it is back in the queue, or its owner's quota had
+  // held others back.
+  groups.WakeAll();
+  return true;
+}
+
+void JobService::Parts::CheckDevice(int group, const std::filesystem::path& data_dir) {
+  const auto canary = CallEngine([&] { return groups.engine(group).RunCanary(); });
   absl::Status status = canary.status();
-  if (canary.ok() && canary->has_value()) status = CompareCanary(data_dir, **canary);
+  if (canary.ok() && canary->has_value()) {
+    absl::MutexLock lock(&canary_mutex);
+    status = CompareCanary(data_dir, **canary);
+  }
   if (status.ok()) return;
-  if (IsDeviceLost(status)) return LoseDevice(DeviceLoss::kCanary, status);
+  if (IsDeviceLost(status)) return LoseGroup(group, DeviceLoss::kCanary, status);
   for (StateListener* listener : listeners) listener->OnProblem(status);
 }
 
@@ -181,7 +223,11 @@ absl::Status JobService::Parts::ProbeStorage() {
     if (absl::Status status = Recover(); !status.ok()) return status;
   }
   if (absl::Status status = store.CheckWritable(); !status.ok()) return status;
-  return artifacts.CheckWritable(runner.least_free_bytes());
+  uint64_t least_free_bytes = 0;
+  for (const JobRunner& runner : runners) {
+    least_free_bytes = std::max(least_free_bytes, runner.least_free_bytes());
+  }
+  return artifacts.CheckWritable(least_free_bytes);
 }
 
 }  // namespace wan::server

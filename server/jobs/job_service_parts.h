@@ -2,6 +2,7 @@
 // include it.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,9 +15,9 @@
 #include "server/conversion/errors.h"
 #include "server/jobs/callers.h"
 #include "server/jobs/deadline_timer.h"
+#include "server/jobs/device_groups.h"
 #include "server/jobs/drainer.h"
 #include "server/jobs/ended_jobs.h"
-#include "server/jobs/executor.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/job_table.h"
@@ -42,15 +43,19 @@ inline constexpr char kCallerWentAway[] = "caller went away";
 
 // In the order in which they are made; each may use those before it.
 struct JobService::Parts {
-  Parts(const JobServiceOptions& options, Engine& engine_in, Clock& clock_in);
+  Parts(const JobServiceOptions& options, const std::vector<Engine*>& engines, Clock& clock_in);
   // The log goes before the table: its last writes call back into it.
   ~Parts();
 
-  // Called on the executor's thread. What runs now is the executor's last work.
-  void LoseDevice(DeviceLoss cause, const absl::Status& problem);
+  // Called on the thread of the group's executor. What runs there now is its last work; the other
+  // groups serve on.
+  void LoseGroup(int group, DeviceLoss cause, const absl::Status& problem);
 
-  // The executor's first task, so that no model is loaded on a device that computes wrongly.
-  void CheckDevice(const std::filesystem::path& data_dir);
+  // The first task of each executor, so that no model is loaded on a device that computes wrongly.
+  void CheckDevice(int group, const std::filesystem::path& data_dir);
+
+  // Runs the group's next job; returns false if none can run there now.
+  bool RunNext(int group);
 
   // Ends a job from outside. The savepoint of a job that runs goes when it has stopped.
   void EndJob(const std::string& job, StopCause cause, std::string_view reason);
@@ -80,7 +85,6 @@ struct JobService::Parts {
   QueueEstimates queue_estimates;  // told by the models and the log, also while they go
   const std::vector<StateListener*> listeners;
   const std::function<std::string(std::string_view)> webhook_problem;
-  Engine& engine;
   Clock& clock;
   const Quotas& quotas;
   ReopeningJobStore store;
@@ -93,10 +97,11 @@ struct JobService::Parts {
   TimeEstimator estimator;
   ProgressWatch progress;
   DeadlineTimer timer;
-  Executor executor;
+  DeviceGroups groups;
+  absl::Mutex canary_mutex;  // held while the record of canaries is read and written
   ModelRegistry models;
   JobTable table;
-  JobRunner runner;
+  std::deque<JobRunner> runners;  // by group
   RequestIdLocks request_ids;
   EndedJobs ended_jobs;
   Retention retention;

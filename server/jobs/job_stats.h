@@ -5,7 +5,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
@@ -21,10 +23,17 @@ struct JobStats {
   std::map<std::string, double> queued_seconds;
   // The number of those that are left out.
   std::map<std::string, int> unestimated;
-  // The estimated seconds until the running job ends: half of such jobs, and nine of ten, take no
-  // longer. Nothing while no job runs or that is unknown.
-  std::optional<double> running_left_p50;
-  std::optional<double> running_left_p90;
+  // A device group.
+  struct Group {
+    std::string device;    // "cuda:0"
+    std::string job;       // that it runs, "jobs/ID"; empty: none
+    absl::Status problem;  // why it has left; OK while it serves
+    // The estimated seconds until its job ends: half of such jobs, and nine of ten, take no longer.
+    // Nothing while it runs none or that is unknown.
+    std::optional<double> left_p50;
+    std::optional<double> left_p90;
+  };
+  std::vector<Group> groups;  // by number
   int queued_total = 0;
   int running_total = 0;
   int queue_capacity = 0;

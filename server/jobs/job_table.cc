@@ -6,12 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
-#include "server/jobs/preemption.h"
 
 namespace wan::server {
 namespace {
-
-constexpr char kCallerLostInStop[] = "caller went away (server stopped)";
 
 // Positions below this are announced one by one, others when they halve or double. So a queue of N
 // jobs costs each job about log N events and not N.
@@ -23,12 +20,6 @@ constexpr int kEntriesAtOnce = 64;
 bool WorthAnnouncing(int before, int now) {
   if (before == now) return false;
   return std::min(before, now) < kNearPosition || now <= before / 2 || now >= before * 2;
-}
-
-wan::v1::Event NewEvent(int attempt) {
-  wan::v1::Event event;
-  event.set_attempt(std::max(attempt, 1));
-  return event;
 }
 
 // So that the reservation survives a restart, after which nothing is known of the work.
@@ -52,10 +43,12 @@ JobTable::Lock::~Lock() {
 JobTable::JobTable(Parts parts)
     : parts_(std::move(parts)),
       steady_(parts_.clock.Steady()),
-      queue_(parts_.queue_capacity, [this](const std::string& owner) {
-        mutex_.AssertHeld();
-        return account_.RecentUseOf(owner, steady_.Now());
-      }) {}
+      queue_(parts_.queue_capacity,
+             [this](const std::string& owner) {
+               mutex_.AssertHeld();
+               return account_.RecentUseOf(owner, steady_.Now());
+             }),
+      groups_(static_cast<size_t>(parts_.groups.size())) {}
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> jobs) {
   std::vector<JobAddition> additions;
@@ -150,139 +143,6 @@ std::optional<wan::v1::Job> JobTable::Update(
   return updated;
 }
 
-std::optional<Attempt> JobTable::BeginNext() {
-  std::optional<Attempt> attempt;
-  {
-    const Lock lock(*this);
-    if (!refusal_.ok()) return std::nullopt;
-    queue_.RefreshUse();
-    const std::optional<QueueEntry> entry = queue_.TakeFirst(Runnable(), MayRun());
-    if (!entry.has_value()) return std::nullopt;
-    LiveJob& live = live_.at(entry->job);
-    wan::v1::Job& job = live.stored.job;
-    job.set_attempt(job.attempt() + 1);
-    *job.mutable_start_time() = ToProto(parts_.clock.Now());
-    live.began = steady_.Now();
-    EnterAttempt(job);
-    live.trace = AttemptTrace();
-    wan::v1::JobReport header;
-    header.set_name(absl::StrCat(job.name(), "/report"));
-    header.set_job(job.name());
-    header.set_attempt(job.attempt());
-    header.set_model(job.request().model());
-    header.set_device(parts_.device);
-    header.set_dtype(parts_.dtype);
-    live.report = std::make_shared<ReportSink>(std::move(header));
-    live.stop = std::stop_source();
-    live.stop_cause.reset();
-    live.requeue.reset();
-    live.preempted = false;
-    live.head_start = absl::ZeroDuration();
-    live.progress_time = absl::InfinitePast();
-    live.estimate = Estimate(job.request().model(), live.work.get());
-    account_.Begin(job, live.estimate.value_or(QueueSum::kUnknownUse), live.began);
-    queue_.RefreshUse();
-    running_ = job.name();
-    SetState(live, wan::v1::JOB_STATE_RUNNING);
-    parts_.log.Append({job.name(), job, {}, std::nullopt});
-    attempt = Attempt{job, live.queued_since, live.began - live.queued_instant,
-                      live.stop.get_token(), live.report};
-  }
-  // The estimates may have changed, because a job has ended meanwhile.
-  AnnouncePositions(JobQueue::Front(), /*estimate=*/true);
-  return attempt;
-}
-
-JobQueue::Accepts JobTable::Runnable() const {
-  return [this](const std::string& model) { return parts_.models.IsReady(model); };
-}
-
-JobQueue::Accepts JobTable::MayRun() const {
-  return [this](const std::string& owner) {
-    mutex_.AssertHeld();
-    return account_.MayRun(parts_.quotas.Of(owner), owner);
-  };
-}
-
-void JobTable::AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
-                           const std::optional<wan::v1::StepProgress>& progress) {
-  const Lock lock(*this);
-  LiveJob& live = live_.at(job);
-  if (progress.has_value()) {
-    if (live.progress_time == absl::InfinitePast()) NoteHeadStart(live, events, *progress);
-    *live.stored.job.mutable_progress() = *progress;
-    live.progress_time = steady_.Now();
-  }
-  for (const wan::v1::Event& event : events) live.trace.Add(event);
-  parts_.log.Append({job, std::nullopt, std::move(events), std::nullopt});
-}
-
-void JobTable::Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change) {
-  const Lock lock(*this);
-  change(live_.at(job).stored.job);
-}
-
-wan::v1::JobState JobTable::End(const std::string& job,
-                                const absl::StatusOr<std::vector<wan::v1::Artifact>>& result) {
-  const Lock lock(*this);
-  LiveJob& live = live_.at(job);
-  EndHold(live);
-  wan::v1::Job& row = live.stored.job;
-  row.clear_progress();
-  ClearAttempt(row);
-  if (live.stop_cause.has_value()) {
-    FinishCancelled(live, *live.stop_cause, live.stop_reason);
-  } else if (result.ok()) {
-    row.mutable_artifacts()->Assign(result->begin(), result->end());
-    wan::v1::Event event = NewEvent(row.attempt());
-    *event.mutable_completed()->mutable_artifacts() = row.artifacts();
-    const absl::Duration taken = steady_.Now() - live.began;
-    event.mutable_completed()->set_seconds(absl::ToDoubleSeconds(taken));
-    LearnFrom(live, taken);
-    Finish(live, wan::v1::JOB_STATE_COMPLETED, absl::OkStatus(), std::move(event));
-  } else if (live.requeue.has_value() && live.stored.tied_to_caller && !live.preempted) {
-    FinishCancelled(live, StopCause::kCallerGone, kCallerLostInStop);
-  } else if (live.requeue.has_value()) {
-    RequeueAsAsked(live);
-  } else {
-    wan::v1::Event event = NewEvent(row.attempt());
-    *event.mutable_failed()->mutable_status() = ToProto(result.status());
-    Finish(live, wan::v1::JOB_STATE_FAILED, result.status(), std::move(event));
-  }
-  return row.state();
-}
-
-wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view reason) {
-  const Lock lock(*this);
-  LiveJob& live = live_.at(job);
-  EndHold(live);
-  live.stored.job.clear_progress();
-  if (live.stop_cause.has_value()) {
-    FinishCancelled(live, *live.stop_cause, live.stop_reason);
-  } else if (live.stored.tied_to_caller) {
-    FinishCancelled(live, StopCause::kCallerGone, reason);
-  } else {
-    RequeueLost(live, reason);
-  }
-  return live.stored.job.state();
-}
-
-wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view reason) {
-  const Lock lock(*this);
-  LiveJob& live = live_.at(job);
-  EndHold(live);
-  live.stored.job.clear_progress();
-  ClearAttempt(live.stored.job);
-  if (live.stop_cause.has_value()) {
-    FinishCancelled(live, *live.stop_cause, live.stop_reason);
-  } else if (live.requeue.has_value() && live.stored.tied_to_caller && !live.preempted) {
-    FinishCancelled(live, StopCause::kCallerGone, kCallerLostInStop);
-  } else {
-    Requeue(live, RequeueCause::kStorage, reason);
-  }
-  return live.stored.job.state();
-}
-
 void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view reason) {
   std::stop_source stop(std::nostopstate);
   std::optional<JobQueue::Place> behind;
@@ -328,7 +188,7 @@ JobStats JobTable::Stats() const {
   stats.jobs_by_state = ended_;
   stats.queue_capacity = queue_.capacity();
   stats.queued_total = queue_.size();
-  stats.running_total = running_.empty() ? 0 : 1;
+  for (const GroupState& group : groups_) stats.running_total += group.running.empty() ? 0 : 1;
   stats.jobs_by_state[wan::v1::JOB_STATE_QUEUED] = stats.queued_total;
   stats.jobs_by_state[wan::v1::JOB_STATE_RUNNING] = stats.running_total;
   for (const auto& [model, sum] : queue_.models()) {
@@ -337,7 +197,7 @@ JobStats JobTable::Stats() const {
     if (sum.unknown == sum.jobs) continue;
     stats.queued_seconds[model] = absl::ToDoubleSeconds(sum.estimate);
   }
-  AddTimeLeft(stats);
+  AddGroups(stats);
   stats.most_entries_at_once = most_entries_at_once_;
   return stats;
 }
@@ -345,72 +205,6 @@ JobStats JobTable::Stats() const {
 wan::v1::Usage JobTable::UsageOf(const std::string& owner) const {
   const Lock lock(*this);
   return account_.UsageOf(owner, steady_.Now());
-}
-
-std::string JobTable::Close(const absl::Status& refusal) {
-  const Lock lock(*this);
-  refusal_ = refusal;
-  if (running_.empty()) return running_;
-  wan::v1::Job& job = live_.at(running_).stored.job;
-  ClearAttempt(job);
-  parts_.log.Append({job.name(), job, {}, std::nullopt});
-  return running_;
-}
-
-void JobTable::LoseDevice() {
-  const Lock lock(*this);
-  if (refusal_.ok()) refusal_ = DeviceGoneError();
-}
-
-bool JobTable::AwaitIdle(absl::Duration longest) {
-  const Lock lock(*this);
-  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.empty(); };
-  return steady_.AwaitUntil(mutex_, absl::Condition(&idle), steady_.Now() + longest);
-}
-
-void JobTable::RequeueRunning(std::string_view reason) {
-  std::stop_source stop(std::nostopstate);
-  {
-    const Lock lock(*this);
-    if (running_.empty()) return;
-    LiveJob& live = live_.at(running_);
-    live.requeue = std::string(reason);
-    live.preempted = false;
-    stop = live.stop;
-  }
-  stop.request_stop();
-}
-
-void JobTable::PreemptRunning(const std::string& job, int gap) {
-  std::stop_source stop(std::nostopstate);
-  {
-    const Lock lock(*this);
-    LiveJob& live = live_.at(job);
-    const wan::v1::Job& row = live.stored.job;
-    // Behind the last step only decoding is left, which a savepoint does not shorten.
-    if (gap == 0 || !refusal_.ok() || live.stop_cause.has_value() || live.requeue.has_value() ||
-        row.progress().step() == row.progress().total()) {
-      return;
-    }
-    const QueueEntry* const first = queue_.First(Runnable(), MayRun());
-    if (first == nullptr || !PreemptionPays({row.request().priority(), first->priority,
-                                             TimeLeft(live), SwitchCost(live, first->model)},
-                                            gap)) {
-      return;
-    }
-    live.requeue = absl::StrCat("preempted by ", first->job);
-    live.preempted = true;
-    stop = live.stop;
-  }
-  // Without the lock, because it runs callbacks of the engine.
-  stop.request_stop();
-}
-
-bool JobTable::WillRunAgain(const std::string& job) const {
-  absl::MutexLock lock(&mutex_);
-  const LiveJob& live = live_.at(job);
-  return live.requeue.has_value() && !live.stop_cause.has_value() &&
-         (live.preempted || !live.stored.tied_to_caller);
 }
 
 JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {
@@ -431,13 +225,6 @@ wan::v1::Event JobTable::Enqueue(const LiveJob& live) {
       queue_.Add({job.name(), model, job.request().priority(), live.age, !live.accepting, live.work,
                   Estimate(model, live.work.get()), /*announced_position=*/0, job.owner()});
   return QueuedEvent(job, before);
-}
-
-void JobTable::EndHold(LiveJob& live) {
-  running_.clear();
-  const absl::Time now = steady_.Now();
-  account_.End(live.stored.job, now - live.began, now);
-  queue_.RefreshUse();
 }
 
 wan::v1::Event JobTable::QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const {
@@ -477,22 +264,6 @@ void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate, int reach)
           parts_.log.Append({entry.job, std::nullopt, {std::move(event)}, std::nullopt});
         });
   }
-}
-
-void JobTable::RequeueLost(LiveJob& live, std::string_view reason) {
-  wan::v1::Job& job = live.stored.job;
-  if (HasOpenAttempt(job)) LoseAttempt(job, live.trace, parts_.steps_kept(job.name()));
-  if (LostWithoutProgress(job) < parts_.max_attempts) {
-    return Requeue(live, RequeueCause::kLost, reason);
-  }
-  const absl::Status error = AttemptsExhaustedError(job);
-  wan::v1::Event event = NewEvent(job.attempt());
-  *event.mutable_failed()->mutable_status() = ToProto(error);
-  Finish(live, wan::v1::JOB_STATE_FAILED, error, std::move(event));
-}
-
-void JobTable::RequeueAsAsked(LiveJob& live) {
-  Requeue(live, live.preempted ? RequeueCause::kPreempted : RequeueCause::kStopped, *live.requeue);
 }
 
 void JobTable::Requeue(LiveJob& live, RequeueCause cause, std::string_view reason) {

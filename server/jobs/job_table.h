@@ -25,6 +25,7 @@
 #include "engine/api/clock.h"
 #include "server/jobs/attempts.h"
 #include "server/jobs/deadline_timer.h"
+#include "server/jobs/device_groups.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/job_sinks.h"
 #include "server/jobs/job_stats.h"
@@ -71,9 +72,7 @@ class JobTable {
     DeadlineTimer& timer;
     TimeEstimator& estimator;
     Clock& clock;
-    // Copied into every job's report.
-    std::string device;
-    std::string dtype;
+    const DeviceGroups& groups;
     int queue_capacity = 0;
     // A job ends as FAILED after this many lost attempts without progress (server/jobs/attempts.h).
     int max_attempts = 3;
@@ -113,8 +112,9 @@ class JobTable {
   };
   Outlook OutlookFor(const std::string& owner, int priority) const;
 
-  // Starts the next attempt; returns nullopt if no job can run now.
-  std::optional<Attempt> BeginNext();
+  // Starts the next attempt in a device group that runs none; returns nullopt if no job can run
+  // there now.
+  std::optional<Attempt> BeginNext(int group);
 
   // Appends events of the running attempt. `progress` replaces the job's if it is set.
   void AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
@@ -129,9 +129,10 @@ class JobTable {
   wan::v1::JobState End(const std::string& job,
                         const absl::StatusOr<std::vector<wan::v1::Artifact>>& result);
 
-  // Ends the running attempt after its device was lost, counts it as lost, and returns the job's
+  // Ends a running attempt after its device was lost, counts it as lost, and returns the job's
   // new state: QUEUED; FAILED (ATTEMPTS_EXHAUSTED) if it has lost too many attempts; CANCELLED if
-  // it was asked to stop or is tied to its caller.
+  // it was asked to stop, or if it is tied to its caller and no group serves any more. Its group
+  // must have left before.
   wan::v1::JobState EndLost(const std::string& job, std::string_view reason);
 
   // Puts the running job back into the queue because it cannot run now (the data folder takes no
@@ -150,20 +151,24 @@ class JobTable {
   wan::v1::Usage UsageOf(const std::string& owner) const;
 
   // After this, Accept returns `refusal`, until another call brings another one, and BeginNext
-  // returns nullopt. The running attempt no longer counts as lost, however the process ends.
-  // Returns the name of the running job; empty if there is none.
-  std::string Close(const absl::Status& refusal);
+  // returns nullopt. The running attempts no longer count as lost, however the process ends.
+  // Returns the names of the running jobs, by group.
+  std::vector<std::string> Close(const absl::Status& refusal);
   // After this, Accept refuses with DEVICE_LOST and BeginNext returns nullopt. The state of no job
-  // changes.
+  // changes. Call it when the last group has left.
   void LoseDevice();
-  // What is known of the running job; nothing if there is none.
-  std::optional<RunningOutlook> Running() const;
-  // Waits until no job runs. Returns false if one still runs after `longest`.
-  bool AwaitIdle(absl::Duration longest);
-  // Asks the running job to stop and be requeued, for a reason that its Requeued event tells.
-  void RequeueRunning(std::string_view reason);
-  // Asks the running job to stop and be requeued if a job that waits should take over, whose
-  // priority is higher by `gap` (server/jobs/preemption.h). Call it when a step has ended.
+  // What is known of the running jobs, by group.
+  std::vector<RunningOutlook> Running() const;
+  // Waits until the job does not run. Returns false if it still runs at `until`, a time of the
+  // steady clock.
+  bool AwaitEnd(const std::string& job, absl::Time until);
+  // Asks a running job to stop and be requeued, for a reason that its Requeued event tells. Does
+  // nothing to other jobs.
+  void RequeueRunning(const std::string& job, std::string_view reason);
+  // Asks a running job to stop and be requeued if a job that waits should take over in its group,
+  // whose priority is higher by `gap` (server/jobs/preemption.h). Call it when a step has ended. Of
+  // several running jobs the one of the lowest priority gives way, one only for each that
+  // waits, and none while a group that can run it is free.
   void PreemptRunning(const std::string& job, int gap);
   // Whether the running job, if it ends now, is put back into the queue.
   bool WillRunAgain(const std::string& job) const;
@@ -187,6 +192,9 @@ class JobTable {
     std::optional<StopCause> stop_cause;
     std::optional<std::string> requeue;  // why it is put back into the queue when it has stopped
     bool preempted = false;              // by another job, and not by the end of the server
+    std::string successor;               // the job that preempted it
+    int group = 0;                       // of the running attempt
+    int passed_over = 0;                 // how often a group took the job behind it (TakeFor)
     std::string stop_reason;
     // Of the latest attempt in this process.
     std::shared_ptr<ReportSink> report;
@@ -205,8 +213,34 @@ class JobTable {
   // Counts the time for which the attempt that has just ended held the device.
   void EndHold(LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // What a device group does now, and did last.
+  struct GroupState {
+    std::string running;       // the job; empty: none
+    std::string latest_model;  // of its last attempt, whose weights are at hand; empty before that
+  };
+  GroupState& StateOf(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return groups_[static_cast<size_t>(group)];
+  }
+  const GroupState& StateOf(int group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return groups_[static_cast<size_t>(group)];
+  }
+  bool IsRunning(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the group's next job from the queue: the first that it can run. It leaves that one to a
+  // group that ran the job's model last if one of the next jobs, as many as there are other groups,
+  // has the same priority and the model that this group ran last; as often at most, for one job, as
+  // there are other groups.
+  std::optional<QueueEntry> TakeFor(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether another group ran the model last and can run it again.
+  bool RanElsewhere(int group, const std::string& model) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the running job is the one that a waiting job would take over from.
+  bool IsNextToGiveWay(const LiveJob& live, const QueueEntry& waiting) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  static wan::v1::Event NewEvent(int attempt);
+
   // Which jobs of the queue may begin now: by model, and by principal. For the holder of the lock.
-  JobQueue::Accepts Runnable() const;
+  JobQueue::Accepts RunnableIn(int group) const;
   JobQueue::Accepts MayRun() const;
 
   // Puts the job into the queue and returns the event that tells its position.
@@ -224,14 +258,14 @@ class JobTable {
   // a change costs the logarithm of the queue's length on average; all look when a job begins.
   int ReachOfChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
-  // Estimates the time until the running job and those summed up in `before` have ended.
+  // Estimates the time until a job begins behind the running ones and those summed up in `before`.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK if the owner's quota has room for the jobs.
   absl::Status CheckQuota(const std::vector<NewJob>& jobs) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // When the running job will end, for the statistics; both are unset while that is unknown.
-  void AddTimeLeft(JobStats& stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What each group does, and when its job will end, for the statistics.
+  void AddGroups(JobStats& stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The time until the end of the running job; nothing while that is unknown.
   std::optional<absl::Duration> TimeLeft(const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -292,8 +326,8 @@ class JobTable {
   mutable int64_t looked_at_before_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable int64_t most_entries_at_once_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_age_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // jobs that were added or removed
-  std::string running_ ABSL_GUARDED_BY(mutex_);   // empty: none
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;            // jobs that were added or removed
+  std::vector<GroupState> groups_ ABSL_GUARDED_BY(mutex_);  // by number
   // What TakeUnplanned returns, by model.
   std::map<std::string, std::vector<std::string>> unplanned_ ABSL_GUARDED_BY(mutex_);
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // OK: jobs are accepted and begun

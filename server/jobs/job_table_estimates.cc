@@ -1,8 +1,10 @@
 // What JobTable tells of times to come.
 #include <algorithm>
+#include <utility>
 
 #include "server/conversion/convert.h"
 #include "server/jobs/job_table.h"
+#include "server/jobs/start_time.h"
 
 namespace wan::server {
 namespace {
@@ -29,16 +31,23 @@ std::optional<absl::Duration> JobTable::Estimate(const std::string& model,
 
 std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const {
   if (before.unknown > 0) return std::nullopt;
-  absl::Duration time = before.estimate;
-  if (!running_.empty()) {
-    const LiveJob& live = live_.at(running_);
-    const std::optional<absl::Duration> whole =
-        Estimate(live.stored.job.request().model(), live.work.get());
-    if (!whole.has_value()) return std::nullopt;
-    const absl::Duration elapsed = steady_.Now() - live.began + live.head_start;
-    time += std::max(*whole - elapsed, absl::ZeroDuration());
+  std::vector<absl::Duration> free;  // of each group that serves
+  for (int group = 0; group < parts_.groups.size(); ++group) {
+    const std::string& running = StateOf(group).running;
+    if (!running.empty()) {
+      const LiveJob& live = live_.at(running);
+      const std::optional<absl::Duration> whole =
+          Estimate(live.stored.job.request().model(), live.work.get());
+      if (!whole.has_value()) return std::nullopt;
+      const absl::Duration elapsed = steady_.Now() - live.began + live.head_start;
+      free.push_back(std::max(*whole - elapsed, absl::ZeroDuration()));
+    } else if (parts_.groups.Serves(group)) {
+      free.push_back(absl::ZeroDuration());
+    }
   }
-  return time;
+  // No group serves any more: the next process has as many.
+  if (free.empty()) free.push_back(absl::ZeroDuration());
+  return StartBehind(std::move(free), before.jobs, before.estimate);
 }
 
 absl::Status JobTable::CheckQuota(const std::vector<NewJob>& jobs) const {
@@ -85,13 +94,20 @@ void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before
   job.set_eta_p90_seconds(absl::ToDoubleSeconds(p90));
 }
 
-void JobTable::AddTimeLeft(JobStats& stats) const {
-  if (running_.empty()) return;
-  wan::v1::Job job = live_.at(running_).stored.job;
-  AddEta(live_.at(running_), std::nullopt, job);
-  if (!job.has_eta_seconds()) return;
-  stats.running_left_p50 = job.eta_seconds();
-  stats.running_left_p90 = job.eta_p90_seconds();
+void JobTable::AddGroups(JobStats& stats) const {
+  for (int number = 0; number < parts_.groups.size(); ++number) {
+    JobStats::Group& group = stats.groups.emplace_back();
+    group.device = parts_.groups.device(number).device;
+    group.problem = parts_.groups.ProblemOf(number);
+    group.job = StateOf(number).running;
+    if (group.job.empty()) continue;
+    const LiveJob& live = live_.at(group.job);
+    wan::v1::Job job = live.stored.job;
+    AddEta(live, std::nullopt, job);
+    if (!job.has_eta_seconds()) continue;
+    group.left_p50 = job.eta_seconds();
+    group.left_p90 = job.eta_p90_seconds();
+  }
 }
 
 void JobTable::LearnFrom(const LiveJob& live, absl::Duration taken) {
@@ -104,19 +120,21 @@ void JobTable::LearnFrom(const LiveJob& live, absl::Duration taken) {
   parts_.estimator.ObserveJob(absl::ToDoubleSeconds(estimate), absl::ToDoubleSeconds(taken));
 }
 
-std::optional<RunningOutlook> JobTable::Running() const {
+std::vector<RunningOutlook> JobTable::Running() const {
   const Lock lock(*this);
-  if (running_.empty()) return std::nullopt;
-  const LiveJob& live = live_.at(running_);
-  const wan::v1::Job& job = live.stored.job;
-  const std::string& model = job.request().model();
-  RunningOutlook outlook;
-  outlook.job = job.name();
-  outlook.left = TimeLeft(live);
-  outlook.loading = parts_.models.LoadTime(model).value_or(absl::ZeroDuration());
-  outlook.computed_again = ComputedAgain(live);
-  outlook.resumable = !live.stored.tied_to_caller;
-  return outlook;
+  std::vector<RunningOutlook> outlooks;
+  for (const GroupState& group : groups_) {
+    if (group.running.empty()) continue;
+    const LiveJob& live = live_.at(group.running);
+    const wan::v1::Job& job = live.stored.job;
+    RunningOutlook& outlook = outlooks.emplace_back();
+    outlook.job = job.name();
+    outlook.left = TimeLeft(live);
+    outlook.loading = parts_.models.LoadTime(job.request().model()).value_or(absl::ZeroDuration());
+    outlook.computed_again = ComputedAgain(live);
+    outlook.resumable = !live.stored.tied_to_caller;
+  }
+  return outlooks;
 }
 
 std::optional<absl::Duration> JobTable::TimeLeft(const LiveJob& live) const {

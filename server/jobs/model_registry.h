@@ -21,7 +21,7 @@
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/auth/model_roots.h"
-#include "server/jobs/executor.h"
+#include "server/jobs/device_groups.h"
 #include "server/store/file_digests.h"
 #include "server/watch/listener.h"
 #include "wan/v1/model_management.pb.h"
@@ -43,7 +43,8 @@ struct ModelRegistryOptions {
   std::vector<SinkFactory> sinks;
   std::vector<StateListener*> listeners;
   // Called on the executor's thread when a task has failed because the device is lost.
-  std::function<void(const absl::Status&)> on_device_lost = [](const absl::Status&) {};
+  std::function<void(int group, const absl::Status&)> on_device_lost = [](int,
+                                                                          const absl::Status&) {};
   // Where paths may lie that Load names, unless they are those that Add named.
   ModelRoots roots;
   // Told of the files of every model that was loaded, and paused while one is being loaded. Null:
@@ -53,7 +54,12 @@ struct ModelRegistryOptions {
 
 // Thread-safe. A name may be bare ("ti2v-5b") or a resource name ("models/ti2v-5b").
 //
-// The calls with a `done` never block. The engine's work runs on the executor's thread, between
+// A model may be resident in several device groups. A load, an unload and a warm-up act on every
+// group that may have the model and serves, in each as a task of its own; they have ended when the
+// last of these has. The model is READY while it is in any of these groups; a load fails if it is
+// in none then.
+//
+// The calls with a `done` never block. The engine's work runs on the executors' threads, between
 // jobs, and `done` is called there with the model as it is then, or with an error. If there is
 // nothing to do, `done` is called on the caller's thread before the call returns. When the server
 // stops, every task that has not ended gets UNAVAILABLE (SERVER_STOPPING).
@@ -61,8 +67,8 @@ class ModelRegistry {
  public:
   using Done = std::function<void(absl::StatusOr<wan::v1::Model>)>;
 
-  // All arguments must stay alive until the executor has stopped.
-  ModelRegistry(Engine& engine, Executor& executor, Clock& clock, ModelRegistryOptions options);
+  // All arguments must stay alive until the executors have stopped.
+  ModelRegistry(DeviceGroups& groups, Clock& clock, ModelRegistryOptions options);
 
   // Adds a model in the state UNLOADED. ALREADY_EXISTS if the name is taken; INVALID_ARGUMENT if
   // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', if a path does not have
@@ -72,12 +78,13 @@ class ModelRegistry {
 
   // Loads a model and, if the options say so, warms it up. If `spec.path` is empty, the model's
   // known path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is loaded
-  // with the same path and LoRAs, nothing happens; if it is being loaded with them, `done` waits
-  // for that.
+  // with the same path and LoRAs, nothing happens, except in groups that lack it; if it is being
+  // loaded with them, `done` waits for that.
   //
   // Errors: FAILED_PRECONDITION (MODEL_LOADED, MODEL_LOADING) if the name is loaded, or being
   // loaded, with another path or other LoRAs; NOT_FOUND for an unknown name without a path;
-  // INVALID_ARGUMENT as in Add, or if a path does not lie below options.roots; else the engine's
+  // INVALID_ARGUMENT as in Add, if a path does not lie below options.roots, or if no group may have
+  // a model of this name; else the engine's
   // error, which also becomes the model's `error`.
   void Load(ModelSpec spec, const Done& done);
 
@@ -121,14 +128,22 @@ class ModelRegistry {
   // A call of `changed` that has started may still run when this returns.
   void RemoveWatcher(int64_t watcher);
 
+  // The group's device is lost, and other groups serve on. What the model is there no longer
+  // counts.
+  void LoseGroup(int group);
+
   bool IsReady(std::string_view name) const;
+  // Whether the model is READY in this group.
+  bool IsReadyIn(std::string_view name, int group) const;
+  // The groups in which it is READY; of those that serve, unless none does.
+  std::vector<int> ReadyIn(std::string_view name) const;
   // Nothing for an unknown name.
   std::optional<wan::v1::ModelState> StateOf(std::string_view name) const;
 
   // How long the model's last load, warm-up included, took; nothing before the first.
   std::optional<absl::Duration> LoadTime(std::string_view name) const;
-  // Returns the Model_Initialization of the last load that went well in this process.
-  std::optional<wan::v1::StageReport> LoadReport(std::string_view name) const;
+  // Returns the Model_Initialization of the last load in the group that went well in this process.
+  std::optional<wan::v1::StageReport> LoadReport(std::string_view name, int group) const;
 
   // Counts a new job for the model, which cannot be unloaded until RemoveJob. Returns an error and
   // counts nothing unless the model is READY: INVALID_ARGUMENT (a violation of `model` that lists
@@ -140,30 +155,56 @@ class ModelRegistry {
   void RemoveJob(std::string_view name);
 
  private:
+  // A model in one device group.
+  struct Place {
+    wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
+    absl::Status error;
+    std::optional<wan::v1::StageReport> load_report;  // of the last load that went well
+  };
   struct Entry {
     // What Add was given; nothing for a model that callers named.
     std::optional<ModelSpec> configured;
     std::string path;
     std::vector<LoraSource> loras;
+    std::vector<Place> places;  // by group
+    // What follows from `places`.
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
+    int loading = 0;          // tasks of the load that have not ended
+    absl::Status load_error;  // of the first of them that failed
     std::vector<Done> load_waiters;
     // Oldest first.
     std::vector<wan::v1::ModelOperation> operations;
-    std::optional<absl::Duration> load_time;          // of the last load that went well
-    std::optional<wan::v1::StageReport> load_report;  // of the same
-    std::string load_operation;  // the name of the operation that loads the model now
+    std::optional<absl::Duration> load_time;  // of the last load that went well
+    std::string load_operation;               // the name of the operation that loads the model now
   };
   // Nullopt: the executor must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
 
+  // A task for several groups: how many have not ended, and the first error.
+  struct Shared {
+    int left = 0;
+    absl::Status error;
+  };
+
+  // The entry of this name, which is made if it is missing.
+  Entry& EntryOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The groups that may have the model and serve; if none serves, all that may have it.
+  std::vector<int> PlacesOf(std::string_view name) const;
+  // Those in which it is READY.
+  std::vector<int> ReadyPlaces(const std::string& name, const Entry& entry) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void SetPlace(Entry& entry, int group, wan::v1::ModelState state,
+                       const absl::Status& error);
+  // Makes the model's state what its places say.
+  void Refresh(const std::string& name, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // Fills in what `spec` leaves to the known model. If it returns no answer, `done` (unless it is
-  // null) waits for the load; if it has set `*begin`, the caller must start that load with
-  // PostLoad.
-  Answer JoinLoad(ModelSpec& spec, const Done& done, bool* begin);
-  // Posts a load to the executor.
-  void PostLoad(const ModelSpec& spec);
-  // Checks a warm-up and posts it to the executor, or returns why it cannot be done. `done` may be
+  // null) waits for the load; the caller must start it in the groups of `begin` with PostLoad.
+  Answer JoinLoad(ModelSpec& spec, const Done& done, std::vector<int>* begin);
+  // Posts a load to the executors of the groups.
+  void PostLoad(const ModelSpec& spec, const std::vector<int>& groups);
+  // Checks a warm-up and posts it to the executors, or returns why it cannot be done. `done` may be
   // null.
   absl::Status PostWarmup(const std::string& name, std::vector<VideoShape> shapes, const Done& done,
                           std::stop_token caller);
@@ -174,29 +215,32 @@ class ModelRegistry {
   void EndOperation(const std::string& name, Entry& entry, const std::string& operation,
                     const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellWatchers(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status RunLoad(const ModelSpec& asked);
-  // Has the digests of the model's files computed.
-  void WantDigests(const std::string& name) const;
+  absl::Status RunLoad(const ModelSpec& asked, int group);
+  // Has the digests of the model's files computed, as the group's engine has read them.
+  void WantDigests(const std::string& name, int group) const;
   // Whether Add named these paths.
   bool IsConfigured(const ModelSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The model is not loaded any more, or could not be loaded.
   void SetIdle(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls options_.on_device_lost if a task failed because of that.
-  void Hear(const absl::Status& status) const;
-  absl::Status RunWarmup(const std::string& name, const std::vector<VideoShape>& shapes,
+  void Hear(const absl::Status& status, int group) const;
+  absl::Status RunWarmup(const std::string& name, int group, const std::vector<VideoShape>& shapes,
                          const std::stop_token& caller);
   // Replaces the engine's CANCELLED by SERVER_STOPPING if the server is stopping.
   absl::Status OrStopping(absl::Status status) const;
-  void FinishLoad(const std::string& name, const absl::Status& status, absl::Duration taken);
-  Answer BeginUnload(const std::string& name);
-  absl::Status CheckReady(const std::string& name) const;
-  void SetState(const std::string& name, Entry& entry, wan::v1::ModelState state,
-                const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The load in one group has ended.
+  void FinishLoad(const std::string& name, int group, const absl::Status& ended,
+                  absl::Duration taken);
+  // Calls `done` with the model, or with the error if the task failed.
+  static void Tell(const Done& done, const absl::Status& status, const wan::v1::Model& model);
+  // If it returns no answer, the caller must free the model in the groups of `resident`.
+  Answer BeginUnload(const std::string& name, std::vector<int>* resident);
+  // Returns where the model is READY, or an error.
+  absl::StatusOr<std::vector<int>> CheckReady(const std::string& name) const;
   wan::v1::Model Describe(const std::string& name, const Entry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Engine& engine_;
-  Executor& executor_;
+  DeviceGroups& groups_;
   Clock& clock_;
   const ModelRegistryOptions options_;
   std::stop_source stopping_;

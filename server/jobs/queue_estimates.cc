@@ -49,12 +49,15 @@ void QueueEstimates::Start(Parts parts) {
 }
 
 void QueueEstimates::OnModelState(const wan::v1::Model& model) {
-  if (parts_.executor == nullptr || model.state() != wan::v1::MODEL_STATE_READY) return;
+  if (parts_.groups == nullptr || model.state() != wan::v1::MODEL_STATE_READY) return;
   const std::string name(BareModelName(model.name()));
-  parts_.executor->Post({[this, name] { PlanJobsOf(name); }, [] {}});
+  parts_.groups->Post({[this, name] { PlanJobsOf(name); }, [] {}});
 }
 
 void QueueEstimates::PlanJobsOf(const std::string& model) const {
+  const std::vector<int> groups = parts_.models->ReadyIn(model);
+  if (groups.empty()) return;  // it was unloaded meanwhile
+  Engine& engine = parts_.groups->engine(groups.front());
   std::map<std::string, std::shared_ptr<const PlannedWork>> known;
   for (;;) {
     const std::vector<wan::v1::Job> jobs = parts_.table->TakeUnplanned(model, kJobsAtOnce);
@@ -71,7 +74,7 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
         GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
         request.size_is_exact = true;
         const absl::StatusOr<GenerationPlan> plan =
-            CallEngine([&] { return parts_.engine->Plan(request); });
+            CallEngine([&] { return engine.Plan(request); });
         if (!plan.ok()) continue;  // the attempt will tell
         work = std::make_shared<const PlannedWork>(plan->stages);
       }

@@ -10,9 +10,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
-#include "engine/api/engine.h"
-#include "server/jobs/executor.h"
+#include "server/jobs/device_groups.h"
 #include "server/jobs/job_table.h"
+#include "server/jobs/model_registry.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/job_store.h"
 #include "server/watch/listener.h"
@@ -24,11 +24,11 @@ class QueueEstimates final : public StateListener {
  public:
   // All must live as long as models become ready and jobs end.
   struct Parts {
-    Engine* engine = nullptr;
+    DeviceGroups* groups = nullptr;
+    const ModelRegistry* models = nullptr;
     JobStore* store = nullptr;
     JobTable* table = nullptr;
     TimeEstimator* estimator = nullptr;
-    Executor* executor = nullptr;
     Clock* clock = nullptr;
     // The file, and what it must begin with: another device or dtype has other rates. A file that
     // is missing, damaged or another device's is no error.
@@ -38,7 +38,7 @@ class QueueEstimates final : public StateListener {
   // Reads the file. Once, before anything else of the service runs.
   void Start(Parts parts);
 
-  // Has the executor plan the model's jobs whose work is not known.
+  // Has an executor plan the model's jobs whose work is not known.
   void OnModelState(const wan::v1::Model& model) override;
   // Writes the file if something was learned since, once a minute at most: each job teaches
   // something, and a file that is made durable takes the disk's time from the jobs' own rows.

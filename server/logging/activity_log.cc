@@ -97,6 +97,12 @@ void ActivityLog::OnProblem(const absl::Status& problem) {
       {{"code", absl::StatusCodeToString(problem.code())}, {"error", Text(problem.message())}});
 }
 
+void ActivityLog::OnGroupLost(int group, std::string_view device, const absl::Status& problem) {
+  logger_.Log(
+      LogLevel::kError, "device group lost",
+      {{"group", group}, {"device", std::string(device)}, {"error", Text(problem.message())}});
+}
+
 void ActivityLog::OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& problem) {
   logger_.Log(LogLevel::kError, "device lost", {{"error", Text(problem.message())}});
 }

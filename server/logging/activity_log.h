@@ -16,6 +16,7 @@ class ActivityLog final : public StateListener {
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
   void OnModelState(const wan::v1::Model& model) override;
   void OnProblem(const absl::Status& problem) override;
+  void OnGroupLost(int group, std::string_view device, const absl::Status& problem) override;
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnStorage(const absl::Status& status) override;
   void OnWebhook(const WebhookOutcome& outcome) override;

@@ -59,16 +59,17 @@ constexpr MetricRow kQueueRows[] = {
 };
 
 constexpr MetricRow kRunRows[] = {
-    {"wan_inflight_step", kGauge, "", "model", "Denoising steps that the running job has done."},
-    {"wan_inflight_steps", kGauge, "", "model", "Denoising steps of the running job."},
-    {"wan_inflight_elapsed_seconds", kGauge, "seconds", "model",
+    {"wan_inflight_step", kGauge, "", "group, model",
+     "Denoising steps that the running job has done."},
+    {"wan_inflight_steps", kGauge, "", "group, model", "Denoising steps of the running job."},
+    {"wan_inflight_elapsed_seconds", kGauge, "seconds", "group, model",
      "Seconds since the running attempt began."},
-    {"wan_inflight_remaining_seconds", kGauge, "seconds", "estimate, model",
+    {"wan_inflight_remaining_seconds", kGauge, "seconds", "estimate, group, model",
      "Estimated seconds until the running job ends: p50 is the median, p90 what nine of ten jobs "
      "do not exceed; absent while unknown."},
-    {"wan_inflight_since_step_seconds", kGauge, "seconds", "model",
+    {"wan_inflight_since_step_seconds", kGauge, "seconds", "group, model",
      "Seconds since a step of the running job ended; since the attempt began, before the first."},
-    {"wan_inflight_stage_seconds", kGauge, "seconds", "model, stage",
+    {"wan_inflight_stage_seconds", kGauge, "seconds", "group, model, stage",
      "Seconds since the stage began that the running job is in."},
     {"wan_execution_seconds_total", kCounter, "seconds", "model, stage",
      "Where the time of attempts went, also of those that failed or were stopped: every moment "
@@ -175,8 +176,13 @@ constexpr MetricRow kGpuRows[] = {
      "so on); several may hold at a time."},
     {"wan_gpu_processes", kGauge, "", "UUID, device, name",
      "Processes with contexts to compute on the GPU, the server among them."},
+    {"wan_device_group_serving", kGauge, "", "device, group",
+     "1 while the device group serves, 0 once a device of it is lost. The label group is the "
+     "group's "
+     "number, in the order of the settings."},
     {"wan_device_lost", kGauge, "", "cause",
-     "1 from the loss of the device until the process ends, by how it was found: an error of the "
+     "1 from the loss of the device, or of the last group's, until the process ends, by how it was "
+     "found: an error of the "
      "driver (error), or a canary that failed (canary); else 0."},
 };
 

@@ -1,11 +1,14 @@
 #include "server/metrics/gauges.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/conversion/names.h"
 #include "server/metrics/families.h"
 #include "server/metrics/process_metrics.h"
@@ -88,29 +91,50 @@ void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famili
 }
 
 void AddInFlight(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
-  if (!snapshot.in_flight.has_value()) return;
-  const InFlight& running = *snapshot.in_flight;
-  const auto add = [&](const char* name, double value) {
+  using Labels = std::vector<ClientMetric::Label>;
+  const auto labels = [](const InFlight& running) {
+    return Labels{{"group", absl::StrCat(running.group)}, {"model", running.model}};
+  };
+  const auto add = [&](const char* name, const std::function<double(const InFlight&)>& value) {
     ScrapedFamily family(name);
-    family.Add({{"model", running.model}}, value);
+    for (const InFlight& running : snapshot.in_flight) family.Add(labels(running), value(running));
     family.MoveTo(families);
   };
-  add("wan_inflight_step", running.step);
-  add("wan_inflight_steps", running.steps);
-  add("wan_inflight_elapsed_seconds", absl::ToDoubleSeconds(running.elapsed));
-  add("wan_inflight_since_step_seconds", absl::ToDoubleSeconds(running.since_step));
+  add("wan_inflight_step", [](const InFlight& running) { return running.step; });
+  add("wan_inflight_steps", [](const InFlight& running) { return running.steps; });
+  add("wan_inflight_elapsed_seconds",
+      [](const InFlight& running) { return absl::ToDoubleSeconds(running.elapsed); });
+  add("wan_inflight_since_step_seconds",
+      [](const InFlight& running) { return absl::ToDoubleSeconds(running.since_step); });
   ScrapedFamily stage("wan_inflight_stage_seconds");
-  stage.Add({{"model", running.model}, {"stage", running.stage}},
-            absl::ToDoubleSeconds(running.in_stage));
-  stage.MoveTo(families);
   ScrapedFamily remaining("wan_inflight_remaining_seconds");
-  const auto add_estimate = [&](const char* estimate, const std::optional<double>& left) {
-    if (!left.has_value()) return;
-    remaining.Add({{"model", running.model}, {"estimate", estimate}}, *left);
-  };
-  add_estimate("p50", snapshot.jobs.running_left_p50);
-  add_estimate("p90", snapshot.jobs.running_left_p90);
+  for (const InFlight& running : snapshot.in_flight) {
+    Labels of_stage = labels(running);
+    of_stage.push_back({"stage", running.stage});
+    stage.Add(std::move(of_stage), absl::ToDoubleSeconds(running.in_stage));
+    const auto add_estimate = [&](const char* estimate, const std::optional<double>& left) {
+      if (!left.has_value()) return;
+      Labels of_estimate = labels(running);
+      of_estimate.push_back({"estimate", estimate});
+      remaining.Add(std::move(of_estimate), *left);
+    };
+    const auto group = static_cast<size_t>(running.group);
+    if (group >= snapshot.jobs.groups.size()) continue;
+    add_estimate("p50", snapshot.jobs.groups[group].left_p50);
+    add_estimate("p90", snapshot.jobs.groups[group].left_p90);
+  }
+  stage.MoveTo(families);
   remaining.MoveTo(families);
+}
+
+void AddGroups(const JobStats& jobs, std::vector<MetricFamily>& families) {
+  ScrapedFamily serving("wan_device_group_serving");
+  for (size_t number = 0; number < jobs.groups.size(); ++number) {
+    const JobStats::Group& group = jobs.groups[number];
+    serving.Add({{"group", absl::StrCat(number)}, {"device", group.device}},
+                group.problem.ok() ? 1 : 0);
+  }
+  serving.MoveTo(families);
 }
 
 void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
@@ -143,9 +167,16 @@ void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
   for (const wan::v1::Model& model : snapshot.models) {
     const std::string name(BareModelName(model.name()));
     ready.Add({{"model", name}}, model.state() == wan::v1::MODEL_STATE_READY ? 1 : 0);
-    for (const wan::v1::ModelComponent& component : model.components()) {
-      memory.Add({{"model", name}, {"component", component.name()}, {"device", component.device()}},
-                 static_cast<double>(component.bytes()));
+    // Of groups that share a device, which only those of a processor do, all have their weights.
+    std::map<std::pair<std::string, std::string>, uint64_t> bytes;  // by component and device
+    for (const wan::v1::ModelPlacement& placement : model.placements()) {
+      for (const wan::v1::ModelComponent& component : placement.components()) {
+        bytes[{component.name(), component.device()}] += component.bytes();
+      }
+    }
+    for (const auto& [place, sum] : bytes) {
+      memory.Add({{"model", name}, {"component", place.first}, {"device", place.second}},
+                 static_cast<double>(sum));
     }
   }
   ready.MoveTo(families);
@@ -238,6 +269,7 @@ std::vector<MetricFamily> GaugesOf(const MetricsSnapshot& snapshot) {
   AddServer(snapshot, families);
   AddQueue(snapshot, families);
   AddInFlight(snapshot, families);
+  AddGroups(snapshot.jobs, families);
   AddWire(snapshot.wire, families);
   AddModels(snapshot, families);
   AddDevices(snapshot.devices, Devices::kGpus, kGpuRates, families);

@@ -32,7 +32,7 @@ struct MetricsSnapshot {
   WireStats wire;
   StorageStats storage;
   // Metrics adds these two itself.
-  std::optional<InFlight> in_flight;
+  std::vector<InFlight> in_flight;                      // by group
   std::map<std::string, absl::Duration> oldest_queued;  // by model
 };
 

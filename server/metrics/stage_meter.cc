@@ -93,11 +93,12 @@ class StageMeter::Sink final : public TelemetrySink {
   Sink(StageMeter& meter, const SinkContext& context)
       : meter_(meter),
         model_(context.model),
+        group_(context.group),
         shape_(context.job.empty() ? std::string() : meter.shapes_.LabelOf(context.shape)) {}
 
   ~Sink() override {
     absl::MutexLock lock(&meter_.mutex_);
-    if (meter_.running_ == this) meter_.running_ = nullptr;
+    Leave();
   }
 
   void OnSpanStart(const SpanStart& start) override {
@@ -105,7 +106,7 @@ class StageMeter::Sink final : public TelemetrySink {
     const int64_t now = meter_.clock_.MonotonicNanos();
     if (start.stage.kind == StageKind::kTotalExecution) {
       began_ = counted_until_ = step_ended_ = stage_began_ = now;
-      meter_.running_ = this;
+      meter_.running_[group_] = this;
       return;
     }
     if (!IsPart(start.stage.kind)) return;
@@ -132,7 +133,7 @@ class StageMeter::Sink final : public TelemetrySink {
       step_ended_ = now;
     }
     if (record.stage.kind != StageKind::kTotalExecution) return;
-    if (meter_.running_ == this) meter_.running_ = nullptr;
+    Leave();
     meter_.families_->attempt_seconds
         .Add({{"model", model_}, {"outcome", OutcomeOf(record.status)}})
         .Increment(absl::ToDoubleSeconds(absl::Nanoseconds(now - began_)));
@@ -149,7 +150,8 @@ class StageMeter::Sink final : public TelemetrySink {
 
   // While the meter's lock is held.
   InFlight Describe(int64_t now) const {
-    return {model_,
+    return {group_,
+            model_,
             step_,
             steps_,
             absl::Nanoseconds(now - began_),
@@ -159,6 +161,15 @@ class StageMeter::Sink final : public TelemetrySink {
   }
 
  private:
+  // Whether this is the attempt that its group runs. While the meter's lock is held, as the next.
+  bool Runs() const {
+    const auto running = meter_.running_.find(group_);
+    return running != meter_.running_.end() && running->second == this;
+  }
+  void Leave() {
+    if (Runs()) meter_.running_.erase(group_);
+  }
+
   void ObserveEnd(const SpanRecord& record) {
     // A stage that failed did not take its full time.
     if (!record.status.ok()) return;
@@ -185,7 +196,7 @@ class StageMeter::Sink final : public TelemetrySink {
 
   // Gives the time since the last call to the stage that is open. While the meter's lock is held.
   void CountUntil(int64_t now) {
-    if (meter_.running_ != this) return;
+    if (!Runs()) return;
     const int64_t passed = now - std::exchange(counted_until_, now);
     if (passed <= 0) return;
     meter_.families_->execution_seconds.Add({{"model", model_}, {"stage", std::string(StageNow())}})
@@ -194,6 +205,7 @@ class StageMeter::Sink final : public TelemetrySink {
 
   StageMeter& meter_;
   const std::string model_;
+  const int group_;
   const std::string shape_;  // its label; empty while a model is loaded
   std::map<Stage, double> planned_flops_;
   // The rest is guarded by the meter's lock: scrapes read it. Times are of the clock that never
@@ -220,10 +232,13 @@ void StageMeter::AddModel(const std::string& model) {
   families_->stop_seconds.Add({{"model", model}}, StopBounds());
 }
 
-std::optional<InFlight> StageMeter::Running() const {
+std::vector<InFlight> StageMeter::Running() const {
   absl::MutexLock lock(&mutex_);
-  if (running_ == nullptr) return std::nullopt;
-  return running_->Describe(clock_.MonotonicNanos());
+  std::vector<InFlight> running;
+  for (const auto& [group, sink] : running_) {
+    running.push_back(sink->Describe(clock_.MonotonicNanos()));
+  }
+  return running;
 }
 
 }  // namespace wan::server

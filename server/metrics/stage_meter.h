@@ -5,10 +5,11 @@
 #include <prometheus/registry.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -33,8 +34,9 @@ class ShapeLabels {
   std::set<VideoShape> known_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The attempt that runs now.
+// An attempt that runs now.
 struct InFlight {
+  int group = 0;  // the number of its device group
   std::string model;
   int step = 0;   // done
   int steps = 0;  // of the job; 0 before its first step began
@@ -59,8 +61,8 @@ class StageMeter {
   // Makes the histogram of a model's stops at 0, so that rate() sees its first increment.
   void AddModel(const std::string& model);
 
-  // Nothing while no attempt runs.
-  std::optional<InFlight> Running() const;
+  // The attempts that run now, one for each device group at most, by group.
+  std::vector<InFlight> Running() const;
 
  private:
   class Sink;
@@ -70,8 +72,8 @@ class StageMeter {
   const std::unique_ptr<Families> families_;
   ShapeLabels shapes_;
   mutable absl::Mutex mutex_;
-  // The sink of the attempt whose Total_Execution is open; null: none.
-  const Sink* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  // The sinks of the attempts whose Total_Execution is open, by group.
+  std::map<int, const Sink*> running_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan::server

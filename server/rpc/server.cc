@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/tls_files.h"
 #include "server/calls/admission.h"
@@ -29,6 +30,7 @@
 #include "server/logging/audit_log.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
+#include "server/rpc/all_devices.h"
 #include "server/rpc/descriptors.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health_reporter.h"
@@ -48,7 +50,7 @@ constexpr int kWorkers = 4;
 // The health of the process, beside that of the services: whoever starts it again asks this.
 constexpr char kLiveness[] = "liveness";
 constexpr char kStuck[] =
-    "the running job makes no progress, and only a restart helps; the log says more";
+    "a running job makes no progress, and only a restart helps; the log says more";
 constexpr char kNotReady[] =
     "not serving: models are being loaded or none is ready, the server stops or drains, or its "
     "device, its disk or its connections cannot be used; the log says which";
@@ -64,10 +66,18 @@ std::vector<std::string> NamesOf(const std::vector<ModelSpec>& models) {
   return names;
 }
 
-ServerFacts FactsOf(Clock& clock, std::map<std::string, std::string> libraries) {
+ServerFacts FactsOf(const ServerConfig& config, const Engine& engine, Clock& clock,
+                    std::map<std::string, std::string> libraries) {
   libraries["grpc"] = GRPC_CPP_VERSION_STRING;
   libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
-  return {WAN_VERSION, std::move(libraries), clock.Now()};
+  std::vector<wan::v1::DeviceGroup> groups;
+  for (const DeviceGroup& group : GroupsOf(config)) {
+    wan::v1::DeviceGroup& added = groups.emplace_back();
+    added.set_number(static_cast<int>(groups.size()) - 1);
+    added.mutable_devices()->Assign(group.devices.begin(), group.devices.end());
+    added.mutable_models()->Assign(group.models.begin(), group.models.end());
+  }
+  return {WAN_VERSION, std::move(libraries), clock.Now(), engine.Device().dtype, std::move(groups)};
 }
 
 ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
@@ -76,6 +86,13 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
       config.max_connections > 0 ? config.max_connections : ConnectionsFor(DescriptorsNow().limit);
   limits.per_address = std::min(config.max_connections_per_address, std::max(1, limits.total / 2));
   return limits;
+}
+
+// The devices of all groups: "cuda:0,1 cuda:2".
+std::string DevicesOf(const std::vector<Engine*>& engines) {
+  return absl::StrJoin(engines, " ", [](std::string* out, const Engine* engine) {
+    out->append(engine->Device().device);
+  });
 }
 
 // Tells whoever started the server.
@@ -123,19 +140,20 @@ StopSettings StopSettingsOf(const ServerConfig& config) {
 
 // In the order of their making; they go in the reverse one.
 struct Server::Parts {
-  Parts(const ServerConfig& server_config, Engine& server_engine, Clock& server_clock,
-        Logger& server_logger, std::function<void()> on_device_lost)
+  Parts(const ServerConfig& server_config, const std::vector<Engine*>& server_engines,
+        Clock& server_clock, Logger& server_logger, std::function<void()> on_device_lost)
       : config(server_config),
-        engine(server_engine),
+        engines(server_engines),
+        devices(server_engines),
         clock(server_clock),
         logger(server_logger),
         activity(server_logger),
         health(NamesOf(server_config.models)),
         device_loss(std::move(on_device_lost)),
-        metrics(
-            {WAN_VERSION, WAN_REVISION, server_engine.Device().device, server_engine.Device().dtype,
-             server_engine.Device().libraries, GRPC_CPP_VERSION_STRING},
-            server_clock) {}
+        metrics({WAN_VERSION, WAN_REVISION, DevicesOf(server_engines),
+                 server_engines.front()->Device().dtype, server_engines.front()->Device().libraries,
+                 GRPC_CPP_VERSION_STRING},
+                server_clock) {}
 
   absl::Status OpenGate();
   absl::Status OpenWebhooks();
@@ -156,7 +174,8 @@ struct Server::Parts {
   WireStats WireNow();
 
   const ServerConfig config;
-  Engine& engine;
+  const std::vector<Engine*> engines;  // by group
+  const AllDevices devices;
   Clock& clock;
   Logger& logger;
   ActivityLog activity;
@@ -229,6 +248,9 @@ absl::Status Server::Parts::OpenJobs() {
              (config.admin_listen.has_value() && !IsLoopback(*config.admin_listen))) {
     options.model_roots = ModelRoots(std::vector<std::string>());
   }
+  options.may_have = [groups = GroupsOf(config)](int group, std::string_view model) {
+    return MayHave(groups, static_cast<size_t>(group), model);
+  };
   options.quotas = quotas.get();
   options.listeners = {&metrics, &activity, &health, &device_loss, &trimmer};
   if (webhooks != nullptr) {
@@ -238,13 +260,13 @@ absl::Status Server::Parts::OpenJobs() {
       return WebhookUrlProblem(rules, url);
     };
   }
-  absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engine, clock);
+  absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engines, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);
   if (webhooks != nullptr) webhooks->Start(jobs->webhooks());
   metrics.SetSource([this] {
-    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), engine.Monitor().Sample(),
-                           WireNow(), jobs->StorageNow()};
+    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), devices.Sample(), WireNow(),
+                           jobs->StorageNow()};
   });
   return absl::OkStatus();
 }
@@ -384,7 +406,7 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
                                    stopping.get_token()));
     add(MakeAdministrationService(StopSettingsOf(config), *jobs, *gatekeeper, admission, pool));
   }
-  add(MakeTelemetryService(facts, engine, clock, heartbeat, *jobs, *gatekeeper, admission, pool,
+  add(MakeTelemetryService(facts, devices, clock, heartbeat, *jobs, *gatekeeper, admission, pool,
                            stopping.get_token()));
   if (config.health_access != ServiceAccess::kOff) {
     add(MakeHealthService(health_statuses, *gatekeeper, admission, pool));
@@ -483,7 +505,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
                                                       Clock& clock, Logger& logger,
                                                       std::map<std::string, std::string> libraries,
                                                       std::function<void()> on_device_lost) {
-  auto parts = std::make_unique<Parts>(config, engine, clock, logger, std::move(on_device_lost));
+  return Start(config, std::vector<Engine*>{&engine}, clock, logger, std::move(libraries),
+               std::move(on_device_lost));
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config,
+                                                      const std::vector<Engine*>& engines,
+                                                      Clock& clock, Logger& logger,
+                                                      std::map<std::string, std::string> libraries,
+                                                      std::function<void()> on_device_lost) {
+  auto parts = std::make_unique<Parts>(config, engines, clock, logger, std::move(on_device_lost));
   Parts& started = *parts;
   // From here on an early return stops what has been started.
   std::unique_ptr<Server> server(new Server(std::move(parts)));
@@ -495,7 +526,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   // Health is known before the first caller can ask.
   started.OpenHealth();
   if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
-  if (absl::Status status = started.ListenForCalls(FactsOf(clock, std::move(libraries)));
+  if (absl::Status status =
+          started.ListenForCalls(FactsOf(config, *engines.front(), clock, std::move(libraries)));
       !status.ok()) {
     return status;
   }

@@ -1,4 +1,4 @@
-// The whole server: jobs, services, health, reflection and metrics around one engine.
+// The whole server: jobs, services, health, reflection and metrics around its engines.
 #pragma once
 
 #include <functional>
@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/api/clock.h"
@@ -26,10 +27,17 @@ class Server {
   // errors. What is passed in must outlive the server. `libraries` is for GetServerInfo, beside
   // what the server itself links.
   //
-  // When the engine's device is lost, health says NOT_SERVING, no job or model task begins any
+  // `engines` has that of each device group of the config (GroupsOf), by number. A group whose
+  // device is lost leaves, and the others serve on. When the last one is lost, health says
+  // NOT_SERVING, no job or model task begins any
   // more, new jobs are refused (DEVICE_LOST), and everything else is answered as before. The server
   // then calls `on_device_lost`, once, on a thread of its own; whoever started the server ends the
   // process.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      const ServerConfig& config, const std::vector<Engine*>& engines, Clock& clock, Logger& logger,
+      std::map<std::string, std::string> libraries = {},
+      std::function<void()> on_device_lost = [] {});
+  // The same for one group.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},
@@ -47,7 +55,7 @@ class Server {
   std::optional<HostPort> http_address() const;
   HostPort metrics_address() const;
 
-  // Returns OK unless the running job makes no progress (server/jobs/progress_watch.h), which only
+  // Returns OK unless a running job makes no progress (server/jobs/progress_watch.h), which only
   // a restart ends. The log is told of every change.
   absl::Status CheckAlive();
 

@@ -6,11 +6,12 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
-#include "engine/api/engine.h"
 #include "server/jobs/stop_mode.h"
+#include "wan/v1/telemetry.pb.h"
 
 namespace grpc {
 class Service;
@@ -19,6 +20,7 @@ class Service;
 namespace wan::server {
 
 class Admission;
+class AllDevices;
 class Gatekeeper;
 class JobService;
 class ModelRegistry;
@@ -49,15 +51,18 @@ std::unique_ptr<grpc::Service> MakeAdministrationService(StopSettings stop, JobS
                                                          const Gatekeeper& gatekeeper,
                                                          Admission& admission, WorkerPool& pool);
 
-// What GetServerInfo tells beside the engine's device and the queue.
+// What GetServerInfo tells beside the queue. Nothing of it changes.
 struct ServerFacts {
   std::string version;
   std::map<std::string, std::string> libraries;
   absl::Time start_time;
+  std::string dtype;
+  // The device groups with their devices and lists of models.
+  std::vector<wan::v1::DeviceGroup> groups;
 };
 
-std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
-                                                    absl::Duration heartbeat_interval,
+std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, const AllDevices& devices,
+                                                    Clock& clock, absl::Duration heartbeat_interval,
                                                     JobService& jobs, const Gatekeeper& gatekeeper,
                                                     Admission& admission, WorkerPool& pool,
                                                     std::stop_token stopping);

@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,9 @@
 #include "server/calls/wake_timer.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/conversion/names.h"
 #include "server/jobs/job_service.h"
+#include "server/rpc/all_devices.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
@@ -52,11 +55,11 @@ absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
 
 class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
  public:
-  DeviceStream(const wan::v1::WatchDevicesRequest& request, DeviceMonitor& monitor,
+  DeviceStream(const wan::v1::WatchDevicesRequest& request, const AllDevices& devices,
                const HeartbeatOptions& heartbeat, WorkerPool& pool, std::stop_token stopping)
       : Stream(pool),
         plan_(PlanOf(request)),
-        monitor_(monitor),
+        devices_(devices),
         clock_(heartbeat.clock),
         timer_(heartbeat.timer),
         heartbeat_(heartbeat),
@@ -91,10 +94,15 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
     heartbeat_.MessageSent();
     // Nothing has passed yet in an interval that begins now: the first round has the last second's.
     const std::vector<DeviceSample> samples =
-        reader_ == nullptr ? monitor_.Sample() : reader_->Sample();
-    if (reader_ == nullptr) reader_ = monitor_.StartReader();
+        reader_ == nullptr ? devices_.Sample() : reader_->Sample();
+    if (reader_ == nullptr) reader_ = devices_.StartReader();
     const absl::Time taken = clock_.Now();
-    for (const DeviceSample& sample : samples) *round->add_devices() = ToProto(sample, taken);
+    for (const DeviceSample& sample : samples) {
+      wan::v1::DeviceSample& device = *round->add_devices();
+      device = ToProto(sample, taken);
+      const std::optional<int> group = devices_.GroupOf(sample);
+      if (group.has_value()) device.set_group(*group);
+    }
     return Next::kMessage;
   }
 
@@ -111,7 +119,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
   }
 
   const absl::StatusOr<WatchPlan> plan_;
-  DeviceMonitor& monitor_;
+  const AllDevices& devices_;
   std::unique_ptr<DeviceReader> reader_;  // null before the first round
   Clock& clock_;
   WakeTimer& timer_;
@@ -125,13 +133,13 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
 
 class TelemetryService final : public CallService {
  public:
-  TelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
+  TelemetryService(ServerFacts facts, const AllDevices& devices, Clock& clock,
                    absl::Duration heartbeat_interval, JobService& jobs,
                    const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
                    std::stop_token stopping)
       : CallService(wan::v1::Telemetry::service_full_name(), gatekeeper, admission, pool),
         facts_(std::move(facts)),
-        engine_(engine),
+        devices_(devices),
         jobs_(jobs),
         stopping_(std::move(stopping)),
         timer_(clock),
@@ -139,7 +147,7 @@ class TelemetryService final : public CallService {
     EndStalledStreams(clock, timer_);
     AddStream<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse>(
         "WatchDevices", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
-          return std::make_shared<DeviceStream>(admitted.message, engine_.Monitor(), heartbeat_,
+          return std::make_shared<DeviceStream>(admitted.message, devices_, heartbeat_,
                                                 this->pool(), stopping_);
         });
     AddUnary<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo>(
@@ -154,10 +162,9 @@ class TelemetryService final : public CallService {
     info.set_version(facts_.version);
     info.mutable_libraries()->insert(facts_.libraries.begin(), facts_.libraries.end());
     *info.mutable_start_time() = ToProto(facts_.start_time);
-    const DeviceDescription device = engine_.Device();
-    info.add_devices(device.device);
-    info.set_dtype(device.dtype);
+    info.set_dtype(facts_.dtype);
     const JobStats stats = jobs_.Stats();
+    AddGroups(stats, info);
     info.set_queued_jobs(stats.queued_total);
     info.set_running_jobs(stats.running_total);
     info.set_queue_capacity(stats.queue_capacity);
@@ -165,8 +172,28 @@ class TelemetryService final : public CallService {
     return info;
   }
 
+  void AddGroups(const JobStats& stats, wan::v1::ServerInfo& info) const {
+    std::set<std::string> devices;
+    info.mutable_groups()->Assign(facts_.groups.begin(), facts_.groups.end());
+    for (wan::v1::DeviceGroup& group : *info.mutable_groups()) {
+      for (const std::string& device : group.devices()) {
+        if (devices.insert(device).second) info.add_devices(device);
+      }
+      const JobStats::Group& state = stats.groups[static_cast<size_t>(group.number())];
+      group.set_job(state.job);
+      if (!state.problem.ok()) *group.mutable_error() = ToProto(state.problem);
+    }
+    for (const wan::v1::Model& model : jobs_.models().List()) {
+      for (const wan::v1::ModelPlacement& placement : model.placements()) {
+        if (placement.state() != wan::v1::MODEL_STATE_READY) continue;
+        info.mutable_groups(placement.group())
+            ->add_resident_models(std::string(BareModelName(model.name())));
+      }
+    }
+  }
+
   const ServerFacts facts_;
-  Engine& engine_;
+  const AllDevices& devices_;
   JobService& jobs_;
   const std::stop_token stopping_;
   WakeTimer timer_;
@@ -175,12 +202,12 @@ class TelemetryService final : public CallService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, Engine& engine, Clock& clock,
-                                                    absl::Duration heartbeat_interval,
+std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, const AllDevices& devices,
+                                                    Clock& clock, absl::Duration heartbeat_interval,
                                                     JobService& jobs, const Gatekeeper& gatekeeper,
                                                     Admission& admission, WorkerPool& pool,
                                                     std::stop_token stopping) {
-  return std::make_unique<TelemetryService>(std::move(facts), engine, clock, heartbeat_interval,
+  return std::make_unique<TelemetryService>(std::move(facts), devices, clock, heartbeat_interval,
                                             jobs, gatekeeper, admission, pool, std::move(stopping));
 }
 

@@ -123,7 +123,11 @@ class StateListener {
   virtual void OnDraining() {}
   // A job runs while the server begins to stop or to drain. Called with no lock held.
   virtual void OnStopChoice(const StopChoice& /*choice*/) {}
-  // The engine's device no longer works. No job runs in this process after this.
+  // The device of a group no longer works; other groups serve on. `group` is its number, `device`
+  // names it. Called with no lock held.
+  virtual void OnGroupLost(int /*group*/, std::string_view /*device*/,
+                           const absl::Status& /*problem*/) {}
+  // No group has a device that works any more. No job runs in this process after this.
   virtual void OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& /*problem*/) {}
 };
 
@@ -133,6 +137,7 @@ struct SinkContext {
   std::string job;        // "jobs/ID"; empty while a model is loaded or warmed up
   int attempt = 0;        // 0 if there is no job
   VideoShape shape = {};  // of the job's video
+  int group = 0;          // the number of the device group that works
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The

@@ -1,5 +1,6 @@
 #include "client/wanctl/listings.h"
 
+#include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -133,6 +134,27 @@ TEST(ListingsTest, ModelTable) {
             "models/bad: DATA_LOSS: a.safetensors: tensor 'x' is cut\n");
 }
 
+TEST(ListingsTest, WhereAModelIs) {
+  const auto response = FromText<wan::v1::ListModelsResponse>(R"(
+      models { name: "models/5b" state: MODEL_STATE_READY
+               components { name: "vae" bytes: 1073741824 device: "cuda:0" dtype: "fp32" }
+               placements { group: 0 state: MODEL_STATE_READY
+                 components { name: "vae" bytes: 1073741824 device: "cuda:0" dtype: "fp32" } }
+               placements { group: 1 state: MODEL_STATE_FAILED error { code: 8 message: "full" } }
+               placements { group: 2 state: MODEL_STATE_READY
+                 components { name: "vae" bytes: 1073741824 device: "cuda:2" dtype: "fp32" } } })");
+  EXPECT_THAT(ModelTable({response.models().begin(), response.models().end()}),
+              testing::AllOf(testing::HasSubstr("1.0 GiB  cuda:0,cuda:2"),
+                             testing::HasSubstr("models/5b in group 1: RESOURCE_EXHAUSTED: full")));
+}
+
+TEST(ListingsTest, TheGroupsOfDevices) {
+  const auto samples = FromText<wan::v1::WatchDevicesResponse>(R"(
+      devices { device: "cpu" name: "EPYC" } devices { device: "cuda:1" name: "H200" group: 1 })");
+  EXPECT_THAT(DeviceTable(samples), testing::AllOf(testing::HasSubstr("Process (GiB)  Group\n"),
+                                                   testing::EndsWith("-      1\n")));
+}
+
 TEST(ListingsTest, DeviceTable) {
   const auto samples = FromText<wan::v1::WatchDevicesResponse>(R"(
       devices { device: "cpu" name: "EPYC" memory_used_bytes: 1073741824
@@ -162,6 +184,18 @@ TEST(ListingsTest, ServerInfoText) {
             "Jobs:        1 running, 3 waiting of at most 64\n"
             "Library:     grpc 1.51.1\n"
             "Library:     libtorch 2.11.0\n");
+}
+
+TEST(ListingsTest, GroupsOfAServer) {
+  const auto info = FromText<wan::v1::ServerInfo>(R"(
+      groups { number: 0 devices: "cuda:0" devices: "cuda:1" resident_models: "a"
+               resident_models: "b" job: "jobs/1" }
+      groups { number: 1 devices: "cuda:2" }
+      groups { number: 2 devices: "cuda:3" error { code: 14 message: "it fell off the bus" } })");
+  EXPECT_THAT(ServerInfoText(info),
+              testing::AllOf(testing::HasSubstr("0: cuda:0,cuda:1, runs jobs/1, has a,b\n"),
+                             testing::HasSubstr("1: cuda:2, free\n"),
+                             testing::HasSubstr("2: cuda:3, has left: it fell off the bus\n")));
 }
 
 }  // namespace

@@ -189,6 +189,17 @@ TEST_F(MainTest, ALostDeviceEndsItWithACodeOfItsOwn) {
   EXPECT_THAT(Log(), HasSubstr("\"device lost\""));
 }
 
+TEST_F(MainTest, TheLossOfTheLastGroupEndsIt) {
+  ASSERT_EQ(setenv("WAN_FAKE_LOSE_DEVICE", "Model_Initialization", 1), 0);
+  Process server(Command({"--model", "m=synthetic:ti2v-5b", "--device-lost-grace-seconds", "0",
+                          "--device", "cpu", "--device", "cpu"}),
+                 folder_.File("log"));
+  ASSERT_EQ(unsetenv("WAN_FAKE_LOSE_DEVICE"), 0);
+  EXPECT_EQ(server.Wait(), 75) << Log();
+  EXPECT_THAT(Log(), HasSubstr("\"device group lost\""));
+  EXPECT_THAT(Log(), HasSubstr("\"device lost\""));
+}
+
 TEST_F(MainTest, ALostDeviceLeavesTimeToRead) {
   ASSERT_EQ(setenv("WAN_FAKE_LOSE_DEVICE", "Model_Initialization", 1), 0);
   Process server(Command({"--model", "m=synthetic:ti2v-5b", "--device-lost-grace-seconds", "3600"}),

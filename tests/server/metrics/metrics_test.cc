@@ -97,8 +97,10 @@ class MetricsTest : public ::testing::Test {
     snapshot.jobs.queued_seconds = {{"m", 12.5}};
     snapshot.jobs.queued_total = 3;
     snapshot.jobs.unestimated = {{"m", 0}, {"gone", 1}};
-    snapshot.jobs.running_left_p50 = 40;
-    snapshot.jobs.running_left_p90 = 60;
+    snapshot.jobs.groups.resize(1);
+    snapshot.jobs.groups[0].device = "cuda:0";
+    snapshot.jobs.groups[0].left_p50 = 40;
+    snapshot.jobs.groups[0].left_p90 = 60;
     snapshot.jobs.job_watchers = 15;
     snapshot.storage.artifact_bytes = 7000;
     snapshot.storage.database_bytes = 8000;
@@ -109,8 +111,9 @@ class MetricsTest : public ::testing::Test {
     snapshot.models.resize(2);
     snapshot.models[0].set_name("models/m");
     snapshot.models[0].set_state(wan::v1::MODEL_STATE_READY);
+    snapshot.models[0].add_placements();
     for (const char* name : {"transformer", "vae"}) {
-      auto* component = snapshot.models[0].add_components();
+      auto* component = snapshot.models[0].mutable_placements(0)->add_components();
       component->set_name(name);
       component->set_device("cuda:0");
       component->set_bytes(1 << 20);

@@ -111,45 +111,45 @@ TEST_F(StageMeterTest, TimeOfJobsThatWereCancelledOrFailedCounts) {
 }
 
 TEST_F(StageMeterTest, TellsWhereTheRunningAttemptIs) {
-  EXPECT_FALSE(meter_.Running().has_value());
+  EXPECT_TRUE(meter_.Running().empty());
   {
     Span total = recorder_.StartSpan(StageKind::kTotalExecution);
     Pass(1);
     Span encoding = recorder_.StartSpan(StageKind::kT5Encoding);
     Pass(2);
-    ASSERT_TRUE(meter_.Running().has_value());
-    EXPECT_EQ(meter_.Running()->stage, "T5_Encoding");
-    EXPECT_EQ(meter_.Running()->in_stage, absl::Seconds(2));
+    ASSERT_FALSE(meter_.Running().empty());
+    EXPECT_EQ(meter_.Running().front().stage, "T5_Encoding");
+    EXPECT_EQ(meter_.Running().front().in_stage, absl::Seconds(2));
     // Before the first step: since the attempt began.
-    EXPECT_EQ(meter_.Running()->since_step, absl::Seconds(3));
+    EXPECT_EQ(meter_.Running().front().since_step, absl::Seconds(3));
     encoding.Finish().IgnoreError();
     // The attempt goes on behind a savepoint.
     for (const int step : {3, 4}) {
       Span span = recorder_.StartSpan({StageKind::kStepInference, step}, Step(step));
       Pass(10);
-      EXPECT_EQ(meter_.Running()->step, step);
-      EXPECT_EQ(meter_.Running()->steps, 5);
+      EXPECT_EQ(meter_.Running().front().step, step);
+      EXPECT_EQ(meter_.Running().front().steps, 5);
       // The wall clock does not matter.
       clock_.Jump(absl::Hours(1));
-      EXPECT_EQ(meter_.Running()->stage, "Step_Inference");
-      EXPECT_EQ(meter_.Running()->in_stage, absl::Seconds(10));
+      EXPECT_EQ(meter_.Running().front().stage, "Step_Inference");
+      EXPECT_EQ(meter_.Running().front().in_stage, absl::Seconds(10));
       span.Finish().IgnoreError();
     }
     Pass(4);
-    EXPECT_EQ(meter_.Running()->step, 5);
-    EXPECT_EQ(meter_.Running()->since_step, absl::Seconds(4));
-    EXPECT_EQ(meter_.Running()->elapsed, absl::Seconds(27));
-    EXPECT_EQ(meter_.Running()->stage, "Other");
+    EXPECT_EQ(meter_.Running().front().step, 5);
+    EXPECT_EQ(meter_.Running().front().since_step, absl::Seconds(4));
+    EXPECT_EQ(meter_.Running().front().elapsed, absl::Seconds(27));
+    EXPECT_EQ(meter_.Running().front().stage, "Other");
   }
-  EXPECT_FALSE(meter_.Running().has_value());
+  EXPECT_TRUE(meter_.Running().empty());
 }
 
 TEST_F(StageMeterTest, ASinkThatGoesWithItsSpanOpenLeavesNothingRunning) {
   auto sink = meter_.NewSink({"m", "jobs/2", 1, {64, 32, 5}});
   sink->OnSpanStart({StageKind::kTotalExecution, clock_.Now(), nullptr});
-  EXPECT_TRUE(meter_.Running().has_value());
+  EXPECT_FALSE(meter_.Running().empty());
   sink = nullptr;
-  EXPECT_FALSE(meter_.Running().has_value());
+  EXPECT_TRUE(meter_.Running().empty());
 }
 
 TEST_F(StageMeterTest, OperationsAreThoseOfThePlan) {

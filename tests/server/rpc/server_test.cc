@@ -222,7 +222,8 @@ TEST_F(WholeServerTest, MetricsTellWhatHappened) {
   EXPECT_GT(text.Value("wan_queued_seconds", {{"model", "m"}}).value_or(0), 0);
   EXPECT_EQ(
       text.Value("wan_execution_seconds_total", {{"model", "m"}, {"stage", "Step_Inference"}}), 6);
-  EXPECT_EQ(text.Value("wan_inflight_stage_seconds", {{"model", "m"}, {"stage", "T5_Encoding"}}),
+  EXPECT_EQ(text.Value("wan_inflight_stage_seconds",
+                       {{"group", "0"}, {"model", "m"}, {"stage", "T5_Encoding"}}),
             0);
   EXPECT_EQ(text.Value("wan_queue_oldest_seconds", {{"model", "m"}}), 0);
   EXPECT_EQ(text.Value("wan_queue_unestimated", {{"model", "m"}}), 0);

@@ -1,0 +1,31 @@
+#include "server/jobs/model_errors.h"
+
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+
+absl::Status ModelNotFoundError(const std::string& name) {
+  return WithReason(absl::NotFoundError(absl::StrCat("there is no model '", name, "'")),
+                    kReasonModelNotFound);
+}
+
+absl::Status ModelRefusedError(std::string_view reason, const std::string& message) {
+  return WithReason(absl::FailedPreconditionError(message), reason);
+}
+
+absl::Status ModelNotReadyError(const std::string& name, wan::v1::ModelState state,
+                                const absl::Status& error) {
+  if (state == wan::v1::MODEL_STATE_LOADING) {
+    return ModelRefusedError(
+        kReasonModelLoading,
+        absl::StrCat("model '", name, "' is being loaded; try again when it is ready"));
+  }
+  return ModelRefusedError(
+      kReasonModelNotReady,
+      error.ok() ? absl::StrCat("model '", name, "' is not loaded; load it with LoadModel first")
+                 : absl::StrCat("model '", name, "' could not be loaded: ", error.message()));
+}
+
+}  // namespace wan::server

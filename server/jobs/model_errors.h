@@ -1,0 +1,23 @@
+// The errors of calls about models.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "wan/v1/model_management.pb.h"
+
+namespace wan::server {
+
+// NOT_FOUND (MODEL_NOT_FOUND).
+absl::Status ModelNotFoundError(const std::string& name);
+
+// FAILED_PRECONDITION with this reason.
+absl::Status ModelRefusedError(std::string_view reason, const std::string& message);
+
+// FAILED_PRECONDITION (MODEL_LOADING, MODEL_NOT_READY) for a model in this state, which has `error`
+// if it could not be loaded.
+absl::Status ModelNotReadyError(const std::string& name, wan::v1::ModelState state,
+                                const absl::Status& error);
+
+}  // namespace wan::server

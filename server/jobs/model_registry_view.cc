@@ -1,0 +1,195 @@
+// What ModelRegistry tells of its models, and of its operations.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
+#include "server/conversion/page_token.h"
+#include "server/jobs/model_errors.h"
+#include "server/jobs/model_registry.h"
+
+namespace wan::server {
+namespace {
+
+constexpr int kDefaultPageSize = 50;
+constexpr int kMaxPageSize = 1000;
+// gRPC's clients take 4 MiB by default.
+constexpr size_t kMaxPageBytes = size_t{3} << 20;
+constexpr char kListed[] = "ListModels";
+// Of those that have ended.
+constexpr int kKeptOperations = 8;
+
+}  // namespace
+
+std::string ModelRegistry::BeginOperation(const std::string& name, Entry& entry,
+                                          wan::v1::ModelOperation::Kind kind) {
+  wan::v1::ModelOperation& operation = entry.operations.emplace_back();
+  operation.set_name(absl::StrCat("models/", name, "/operations/", ++last_operation_));
+  operation.set_kind(kind);
+  *operation.mutable_create_time() = ToProto(clock_.Now());
+  TellWatchers(name);
+  return operation.name();
+}
+
+void ModelRegistry::EndOperation(const std::string& name, Entry& entry,
+                                 const std::string& operation, const absl::Status& status) {
+  int ended = 0;
+  for (wan::v1::ModelOperation& known : entry.operations) {
+    if (known.name() == operation) {
+      *known.mutable_end_time() = ToProto(clock_.Now());
+      if (!status.ok()) *known.mutable_error() = ToProto(status);
+    }
+    ended += known.has_end_time() ? 1 : 0;
+  }
+  if (ended > kKeptOperations) {
+    entry.operations.erase(
+        std::find_if(entry.operations.begin(), entry.operations.end(),
+                     [](const wan::v1::ModelOperation& known) { return known.has_end_time(); }));
+  }
+  TellWatchers(name);
+}
+
+int64_t ModelRegistry::AddWatcher(std::function<void(const std::string& name)> changed) {
+  absl::MutexLock lock(&watchers_mutex_);
+  watchers_.emplace(++last_watcher_, std::move(changed));
+  return last_watcher_;
+}
+
+void ModelRegistry::RemoveWatcher(int64_t watcher) {
+  absl::MutexLock lock(&watchers_mutex_);
+  watchers_.erase(watcher);
+}
+
+void ModelRegistry::TellWatchers(const std::string& name) const {
+  // Copies: a watcher may be removed while it is told.
+  std::vector<std::function<void(const std::string&)>> told;
+  {
+    absl::MutexLock lock(&watchers_mutex_);
+    for (const auto& [number, changed] : watchers_) told.push_back(changed);
+  }
+  for (const auto& changed : told) changed(name);
+}
+
+absl::StatusOr<wan::v1::Model> ModelRegistry::Get(std::string_view name) const {
+  const std::string bare(BareModelName(name));
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(bare);
+  if (found == entries_.end()) return ModelNotFoundError(bare);
+  return Describe(bare, found->second);
+}
+
+std::vector<wan::v1::Model> ModelRegistry::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<wan::v1::Model> models;
+  for (const auto& [name, entry] : entries_) models.push_back(Describe(name, entry));
+  return models;
+}
+
+absl::StatusOr<wan::v1::ListModelsResponse> ModelRegistry::List(
+    const wan::v1::ListModelsRequest& request) const {
+  std::vector<FieldViolation> violations;
+  const int limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
+  if (limit < 0 || limit > kMaxPageSize) {
+    violations.push_back({"page_size", absl::StrCat("must be 1 to ", kMaxPageSize, ", or 0 for ",
+                                                    kDefaultPageSize, "; got ", limit)});
+  }
+  std::string after;  // the last name of the page before
+  if (!request.page_token().empty()) {
+    absl::StatusOr<std::string> place = ParsePageToken(request.page_token(), kListed);
+    if (place.ok()) {
+      after = *std::move(place);
+    } else {
+      for (FieldViolation& violation : FieldViolationsOf(place.status())) {
+        violations.push_back(std::move(violation));
+      }
+    }
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  wan::v1::ListModelsResponse response;
+  size_t bytes = 0;
+  absl::MutexLock lock(&mutex_);
+  for (auto entry = entries_.upper_bound(after); entry != entries_.end(); ++entry) {
+    if (response.models_size() == limit || bytes >= kMaxPageBytes) {
+      response.set_next_page_token(MakePageToken(after, kListed));
+      break;
+    }
+    *response.add_models() = Describe(entry->first, entry->second);
+    bytes += response.models().rbegin()->ByteSizeLong();
+    after = entry->first;
+  }
+  return response;
+}
+
+std::optional<absl::Duration> ModelRegistry::LoadTime(std::string_view name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(BareModelName(name));
+  return found == entries_.end() ? std::nullopt : found->second.load_time;
+}
+
+std::optional<wan::v1::StageReport> ModelRegistry::LoadReport(std::string_view name,
+                                                              int group) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(BareModelName(name));
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.places[static_cast<size_t>(group)].load_report;
+}
+
+bool ModelRegistry::IsReady(std::string_view name) const {
+  return StateOf(name) == wan::v1::MODEL_STATE_READY;
+}
+
+std::optional<wan::v1::ModelState> ModelRegistry::StateOf(std::string_view name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(BareModelName(name));
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.state;
+}
+
+bool ModelRegistry::IsReadyIn(std::string_view name, int group) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(BareModelName(name));
+  return found != entries_.end() &&
+         found->second.places[static_cast<size_t>(group)].state == wan::v1::MODEL_STATE_READY;
+}
+
+std::vector<int> ModelRegistry::ReadyIn(std::string_view name) const {
+  const std::string bare(BareModelName(name));
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(bare);
+  return found == entries_.end() ? std::vector<int>() : ReadyPlaces(bare, found->second);
+}
+
+wan::v1::Model ModelRegistry::Describe(const std::string& name, const Entry& entry) const {
+  wan::v1::Model model;
+  std::vector<wan::v1::ModelPlacement> placements;
+  for (int group = 0; group < groups_.size(); ++group) {
+    if (!groups_.MayHave(group, name)) continue;
+    const Place& place = entry.places[static_cast<size_t>(group)];
+    wan::v1::ModelPlacement& placement = placements.emplace_back();
+    placement.set_group(group);
+    placement.set_state(place.state);
+    if (!place.error.ok()) *placement.mutable_error() = ToProto(place.error);
+    if (!groups_.Serves(group) && groups_.serving() > 0) {
+      placement.set_state(wan::v1::MODEL_STATE_FAILED);
+      *placement.mutable_error() = ToProto(groups_.ProblemOf(group));
+    }
+    if (placement.state() != wan::v1::MODEL_STATE_READY) continue;
+    for (const ModelDescription& description : groups_.engine(group).Models()) {
+      if (description.name != name) continue;
+      wan::v1::Model resident = ToProto(description);
+      *placement.mutable_components() = resident.components();
+      if (model.family().empty()) model = std::move(resident);
+    }
+  }
+  model.mutable_placements()->Assign(placements.begin(), placements.end());
+  model.set_name("models/" + name);
+  model.set_path(entry.path);
+  model.set_state(entry.state);
+  if (!entry.error.ok()) *model.mutable_error() = ToProto(entry.error);
+  model.mutable_operations()->Assign(entry.operations.begin(), entry.operations.end());
+  return model;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,27 @@
+#include "server/jobs/start_time.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace wan::server {
+namespace {
+
+// Longer queues are taken to be of so many equal jobs: the start differs by one of them at most.
+constexpr int kMostPieces = 64;
+
+}  // namespace
+
+absl::Duration StartBehind(std::vector<absl::Duration> free, int jobs, absl::Duration work) {
+  if (free.size() == 1) return free.front() + work;
+  const int pieces = std::min(jobs, kMostPieces);
+  // The group that is free first takes the next job.
+  std::make_heap(free.begin(), free.end(), std::greater<>());
+  for (int piece = 0; piece < pieces; ++piece) {
+    std::pop_heap(free.begin(), free.end(), std::greater<>());
+    free.back() += work / pieces;
+    std::push_heap(free.begin(), free.end(), std::greater<>());
+  }
+  return free.front();
+}
+
+}  // namespace wan::server

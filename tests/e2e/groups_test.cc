@@ -1,0 +1,96 @@
+// Two device groups of one server make two videos at once, with the bits of a server with one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/test_server.h"
+
+namespace wan::e2e {
+namespace {
+
+using testing::HasSubstr;
+using wan::v1::Event;
+
+// Two steps at a size of which a processor makes short work.
+wan::v1::GenerationRequest DemoRequest(int64_t seed) {
+  wan::v1::GenerationRequest request;
+  request.set_model("demo");
+  request.set_prompt("a red circle moves left to right over a dark blue background");
+  request.set_width(128);
+  request.set_height(128);
+  request.set_num_frames(9);
+  request.set_steps(2);
+  request.set_seed(seed);
+  request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
+  return request;
+}
+
+constexpr int64_t kSeeds[] = {1, 2, 3, 4};
+
+// The digest of each seed's video, and the groups that made them.
+struct Made {
+  std::map<int64_t, std::string> digests;
+  std::set<int> groups;
+};
+
+Made MakeAll(TestServer& server) {
+  std::vector<std::string> names;
+  for (const int64_t seed : kSeeds) names.push_back(server.Submit(DemoRequest(seed)).name());
+  Made made;
+  for (const std::string& name : names) {
+    const wan::v1::Job job = server.Await(name);
+    EXPECT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED) << job.ShortDebugString();
+    if (job.artifacts_size() == 1) {
+      made.digests[job.request().seed()] = job.artifacts(0).sha256();
+    }
+    made.groups.insert(job.group());
+  }
+  return made;
+}
+
+TEST(GroupsTest, TwoGroupsMakeTheVideosOfOne) {
+  const TemporaryFolder one_folder;
+  TestServer one({.data_dir = one_folder.path(), .models = {}, .flags = {"--cpu-threads", "1"}});
+  const Made of_one = MakeAll(one);
+  EXPECT_EQ(of_one.digests.size(), std::size(kSeeds));
+  EXPECT_EQ(of_one.groups, std::set<int>{0});
+  EXPECT_EQ(one.Terminate(), 0);
+
+  const TemporaryFolder two_folder;
+  TestServer two({.data_dir = two_folder.path(),
+                  .models = {},
+                  .flags = {"--cpu-threads", "1", "--device", "cpu", "--device", "cpu"}});
+  const Made of_two = MakeAll(two);
+  EXPECT_EQ(of_two.digests, of_one.digests);
+  EXPECT_EQ(of_two.groups, (std::set<int>{0, 1}));
+
+  // Each group runs a job.
+  wan::v1::GenerationRequest longer = DemoRequest(5);
+  longer.set_steps(1000);
+  const auto begun = [](const Event& event) { return event.has_step_progress(); };
+  const std::string first = two.Submit(longer).name();
+  const std::string second = two.Submit(longer).name();
+  two.Watch(first, 0, begun);
+  two.Watch(second, 0, begun);
+  EXPECT_EQ(two.Get(first).state(), wan::v1::JOB_STATE_RUNNING);
+  grpc::ClientContext context;
+  wan::v1::ServerInfo info;
+  ASSERT_TRUE(two.telemetry().GetServerInfo(&context, {}, &info).ok());
+  EXPECT_EQ(info.running_jobs(), 2);
+  ASSERT_EQ(info.groups_size(), 2);
+  EXPECT_EQ(std::set<std::string>({info.groups(0).job(), info.groups(1).job()}),
+            std::set<std::string>({first, second}));
+  EXPECT_EQ(info.groups(1).resident_models(0), "demo");
+  const std::string metrics = two.Metrics();
+  for (const char* const group : {"0", "1"}) {
+    EXPECT_THAT(metrics, HasSubstr("wan_inflight_steps{group=\"" + std::string(group) + "\","));
+  }
+  EXPECT_EQ(two.Terminate(), 0);
+}
+
+}  // namespace
+}  // namespace wan::e2e

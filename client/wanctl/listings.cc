@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/error.h"
 #include "client/wanctl/text.h"
 #include "client/wanctl/values.h"
@@ -262,14 +263,20 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     const auto add = [](std::vector<std::string>& names, const std::string& name) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
+    // What is on several devices of a group names them all.
+    const auto add_devices = [&](const wan::v1::ModelComponent& component) {
+      for (const absl::string_view device : absl::StrSplit(component.device(), ',')) {
+        add(devices, std::string(device));
+      }
+    };
     for (const wan::v1::ModelComponent& component : model.components()) {
       bytes += component.bytes();
-      add(devices, component.device());
+      add_devices(component);
       add(dtypes, component.dtype());
     }
     for (const wan::v1::ModelPlacement& placement : model.placements()) {
       for (const wan::v1::ModelComponent& component : placement.components()) {
-        add(devices, component.device());
+        add_devices(component);
       }
       if (placement.has_error() && !model.has_error()) {
         absl::StrAppend(&errors, Printable(model.name()), " in group ", placement.group(), ": ",

@@ -92,5 +92,29 @@ TEST(GroupsTest, TwoGroupsMakeTheVideosOfOne) {
   EXPECT_EQ(two.Terminate(), 0);
 }
 
+// The members of one group make each video together.
+TEST(GroupsTest, AGroupOfTwoMakesVideosStopsAndGoesOn) {
+  const TemporaryFolder folder;
+  TestServer group({.data_dir = folder.path(),
+                    .models = {},
+                    .flags = {"--cpu-threads", "1", "--device", "cpu,cpu"}});
+  const Made first = MakeAll(group);
+  EXPECT_EQ(first.digests.size(), std::size(kSeeds));
+  EXPECT_EQ(first.groups, std::set<int>{0});
+
+  wan::v1::GenerationRequest longer = DemoRequest(5);
+  longer.set_steps(1000);
+  const std::string name = group.Submit(longer).name();
+  group.Watch(name, 0, [](const Event& event) { return event.has_step_progress(); });
+  grpc::ClientContext context;
+  wan::v1::CancelJobRequest cancel;
+  cancel.set_name(name);
+  wan::v1::Job job;
+  ASSERT_TRUE(group.videos().CancelJob(&context, cancel, &job).ok());
+  EXPECT_EQ(group.Await(name).state(), wan::v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(MakeAll(group).digests, first.digests) << "after the cancelled one";
+  EXPECT_EQ(group.Terminate(), 0);
+}
+
 }  // namespace
 }  // namespace wan::e2e

@@ -142,9 +142,10 @@ TEST(ListingsTest, WhereAModelIs) {
                  components { name: "vae" bytes: 1073741824 device: "cuda:0" dtype: "fp32" } }
                placements { group: 1 state: MODEL_STATE_FAILED error { code: 8 message: "full" } }
                placements { group: 2 state: MODEL_STATE_READY
+                 components { name: "transformer" device: "cuda:2,cuda:3" dtype: "bf16" }
                  components { name: "vae" bytes: 1073741824 device: "cuda:2" dtype: "fp32" } } })");
   EXPECT_THAT(ModelTable({response.models().begin(), response.models().end()}),
-              testing::AllOf(testing::HasSubstr("1.0 GiB  cuda:0,cuda:2"),
+              testing::AllOf(testing::HasSubstr("1.0 GiB  cuda:0,cuda:2,cuda:3  "),
                              testing::HasSubstr("models/5b in group 1: RESOURCE_EXHAUSTED: full")));
 }
 

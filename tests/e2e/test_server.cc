@@ -4,6 +4,7 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 
@@ -36,6 +37,11 @@ TestServer::TestServer(ServerOptions options, bool await_serving)
                                    options.data_dir};
   for (const std::string& model : options.models) argv.insert(argv.end(), {"--model", model});
   argv.insert(argv.end(), options.flags.begin(), options.flags.end());
+  // The same tests may be run on a group: WAN_E2E_DEVICE=cpu,cpu.
+  const char* const device = std::getenv("WAN_E2E_DEVICE");
+  if (device != nullptr && std::find(argv.begin(), argv.end(), "--device") == argv.end()) {
+    argv.insert(argv.end(), {"--device", device});
+  }
   process_ = std::make_unique<Process>(argv, stderr_path_);
 
   const std::string line = process_->ReadLine();

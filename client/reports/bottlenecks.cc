@@ -163,10 +163,12 @@ class Search {
     const StepHistory history = StepHistoryOf(report_);
     if (steps.size() < 3 || history.levels.levels.empty()) return;
     const double regular = history.levels.levels.front().seconds;
-    const double first = steps.front()->seconds();
+    const double first = StepSeconds(*steps.front());
     if (first < regular * (1 + kLevelDifference)) return;
     Add({steps.front()->stage(), first,
-         "The first step of a shape picks kernels and takes memory from the driver.",
+         OnGpu(report_)
+             ? "The first step of a shape picks kernels and takes memory from the driver."
+             : "The first step of a shape takes memory from the system and starts threads.",
          absl::StrCat(
              "A warm-up at this shape before the job: warm_up_shapes, or 'wanctl models warmup ",
              report_.model(), "'."),

@@ -17,7 +17,7 @@ using wan::v1::JobReport;
 
 std::string DifferenceText(const Run& run) {
   if (!run.difference) return "not compared";
-  if (run.difference->identical) return "same bits";
+  if (run.difference->identical) return "latents: same bits";
   if (run.difference->relative) {
     return absl::StrFormat("latents differ by %.2g (relative)", *run.difference->relative);
   }
@@ -56,9 +56,10 @@ std::string ColdStart(const Run& run) {
   const StepHistory history = StepHistoryOf(run.report);
   if (history.seconds.size() < 3 || history.levels.levels.empty()) return "";
   const double regular = history.levels.levels.front().seconds;
-  if (history.seconds.front() < 1.2 * regular) return "";
+  const double first = StepSeconds(*FindStage(run.report, StageKind::kInference));
+  if (first < 1.2 * regular) return "";
   return absl::StrFormat(" The first step of %s took %.2f s, a regular one %.2f s.", FullName(run),
-                         history.seconds.front(), regular);
+                         first, regular);
 }
 
 struct Pair {

@@ -32,12 +32,15 @@ details>summary{cursor:pointer;color:var(--dim);font-size:13px;margin:8px 0}
 @media print{:root{--ink:#000;--dim:#444;--line:#bbb;--paper:#fff;--band:#f2f2f2;--link:#000;color-scheme:light}
 body{max-width:none;padding:0;font-size:10pt}nav{display:none}.table{overflow:visible}
 table,.wide table{font-size:7.5pt}th,td,.wide th,.wide td{padding:1pt 4pt}h2{break-before:page}h2:first-of-type{break-before:auto}
-figure,tr,dl{break-inside:avoid}h2,h3,h4{break-after:avoid}details:not([open])>*{display:revert}
+figure,tr,dl,.short{break-inside:avoid}h2,h3,h4{break-after:avoid}.note,tr:nth-last-child(-n+3){break-before:avoid}
+details:not([open])>*{display:revert}
 details::details-content{content-visibility:visible;block-size:auto}}
 )";
 
 // A table of more rows than this is folded on a screen; it opens on a click and in print.
 constexpr size_t kLongTable = 40;
+// One of no more rows than this is not divided between two pages.
+constexpr size_t kShortTable = 18;
 // One with more columns than this is set smaller, and its headers take several lines.
 constexpr size_t kManyColumns = 9;
 
@@ -76,7 +79,7 @@ class Writer {
       }
     }
     absl::StrAppend(&out, "<div class=\"table", table.columns.size() > kManyColumns ? " wide" : "",
-                    "\"><table>\n<thead><tr>");
+                    table.rows.size() <= kShortTable ? " short" : "", "\"><table>\n<thead><tr>");
     for (size_t c = 0; c < table.columns.size(); ++c) {
       absl::StrAppend(&out, numeric[c] ? "<th class=\"n\">" : "<th>",
                       EscapeMarkup(table.columns[c].title), "</th>");

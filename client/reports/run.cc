@@ -122,6 +122,14 @@ std::vector<const StageReport*> FindStages(const JobReport& report, StageKind ki
   return stages;
 }
 
+double StepSeconds(const StageReport& step) {
+  double seconds = step.seconds();
+  for (const wan::v1::StagePart& part : step.parts()) {
+    if (part.name() == "text_projection") seconds -= part.seconds();
+  }
+  return seconds;
+}
+
 const StageReport* ModelLoad(const JobReport& report) {
   if (report.has_model_load()) return &report.model_load();
   return FindStage(report, StageKind::kInitialization);

@@ -74,6 +74,9 @@ using wan::v1::StageReport;
 const StageReport* FindStage(const wan::v1::JobReport& report, StageKind kind);
 // All stages of the kind, in the order of their start.
 std::vector<const StageReport*> FindStages(const wan::v1::JobReport& report, StageKind kind);
+// The seconds of a step without "text_projection", which the first step of every job has, however
+// warm the model is.
+double StepSeconds(const StageReport& step);
 // How the model was loaded: JobReport.model_load, or the stage of a job that found its model being
 // loaded; null without.
 const StageReport* ModelLoad(const wan::v1::JobReport& report);

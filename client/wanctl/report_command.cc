@@ -35,6 +35,11 @@ ExitCode Run(Session& session, const ReportCommand& command) {
   }
   // With --json the messages are the result; a file is written besides if one was named.
   if (session.json() && command.flags.output.empty()) return kExitDone;
+  if (IsFolder(command.flags.output)) {
+    const absl::Status written = WriteReports(
+        command.flags.output, reports::BuildReport(runs, *ceilings, command.flags.parts), runs);
+    return written.ok() ? kExitDone : session.RefuseUsage(written);
+  }
   const ReportFormat format = command.flags.format.value_or(
       FormatOfPath(command.flags.output).value_or(ReportFormat::kTable));
   const reports::Document document =

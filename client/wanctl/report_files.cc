@@ -44,6 +44,11 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return path.ends_with('/') || fs::is_directory(path, error);
+}
+
 std::optional<ReportFormat> FormatOfPath(const std::string& path) {
   const std::string ending = absl::AsciiStrToLower(fs::path(path).extension().string());
   if (ending == ".md") return ReportFormat::kMarkdown;

@@ -18,6 +18,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // The file appears whole under its name or not at all. INVALID_ARGUMENT if it cannot be written.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
+// Whether the path ends with '/' or is that of a folder.
+bool IsFolder(const std::string& path);
+
 // ".md", ".html", ".json", ".txt" in lower or upper case; nothing for another ending.
 std::optional<ReportFormat> FormatOfPath(const std::string& path);
 

@@ -5,6 +5,7 @@
 
 #include "client/reports/run.h"
 #include "client/wanctl/command_registry.h"
+#include "client/wanctl/report_files.h"
 
 namespace wan::client {
 namespace {
@@ -17,7 +18,8 @@ Examples:
   wanctl report 4f1c9a52d07be6831a2c
   wanctl report 4f1c9a52d07be6831a2c 88d1c07be6831a2c4f1c --format markdown
   wanctl report 4f1c9a52d07be6831a2c --output report.html --ceilings h200.json
-  wanctl report --from bench/report.json --part bottlenecks --format text)";
+  wanctl report --from bench/report.json --part bottlenecks --format text
+  wanctl report --from bench/report.json --ceilings h200.json --output again/)";
 
 constexpr char kBenchFooter[] =
     R"(CASES is 'demo' (the demo model on a CPU), 'seeds' (TI2V-5B and A14B at the sizes of published reports),
@@ -57,6 +59,10 @@ void AddReport(CommandRegistry& registry) {
   help.own_format = true;
   const auto added = registry.Add<ReportCommand>(help, [](ReportCommand& command) {
     if (command.jobs.empty() && command.from.empty()) throw CLI::RequiredError("JOB");
+    if (IsFolder(command.flags.output) && command.flags.format.has_value()) {
+      throw CLI::ValidationError("--output " + command.flags.output +
+                                 " is a folder, which gets every format; --format is for a file");
+    }
   });
   ReportCommand& report = added.command;
   Several(AddValue<std::string>(added.app, "JOB", "", "jobs/ID, or ID alone", ParseJobName,
@@ -64,8 +70,10 @@ void AddReport(CommandRegistry& registry) {
   AddValue<ReportFormat>(added.app, "--format", "table|text|markdown|json|html",
                          "How it is printed (default: table)", ParseReportFormat,
                          [&](ReportFormat format) { report.flags.format = format; });
-  AddValue<std::string>(added.app, "--output", "FILE", "File to write instead of stdout",
-                        ParseNotEmpty, report.flags.output);
+  AddValue<std::string>(
+      added.app, "--output", "FILE|DIR/",
+      "File to write instead of stdout, or a folder for every format and the plots", ParseNotEmpty,
+      report.flags.output);
   Repeatable(AddValue<reports::ReportPart>(
       added.app, "--part", "benchmark|performance|bottlenecks|options",
       "Only this report of the four; repeatable", ParsePart,

@@ -110,6 +110,25 @@ TEST(BottlenecksTest, AMeasuredPairReplacesTheEstimate) {
   EXPECT_NEAR(*decoding->measured, 3, 1e-6);
 }
 
+// Every job's first step projects the texts, so that no warm-up saves that.
+TEST(BottlenecksTest, TheFirstStepsTextsAreNoColdStart) {
+  const auto saved = [](double projection, double forward) {
+    wan::v1::JobReport report = GpuReport();
+    for (wan::v1::StageReport& stage : *report.mutable_stages()) {
+      if (stage.stage() != "Step_0_Inference") continue;
+      stage.set_seconds(projection + forward);
+      AddPart(stage, "text_projection", 0, projection, 0);
+    }
+    const MeasuredRun run{"a", "", 1, report, std::nullopt};
+    for (const Bottleneck& found : FindBottlenecks(run, nullptr, {run})) {
+      if (found.setting == "warm_up") return found.saves.value_or(0);
+    }
+    return 0.0;
+  };
+  EXPECT_EQ(saved(2, 3), 0);
+  EXPECT_NEAR(saved(2, 5), 2, 1e-9);
+}
+
 TEST(BottlenecksTest, SlowStretchesCostWhatTheyTookMore) {
   wan::v1::JobReport report;
   report.set_device("cuda:0");

@@ -314,6 +314,14 @@ TEST_F(BenchTest, ReportTakesSeveralJobsAndWritesFiles) {
   ASSERT_EQ(Run({"report", "1", "--output", html}), 0) << err_;
   EXPECT_THAT(Content(html), HasSubstr("<!doctype html>"));
   EXPECT_EQ(out_, "");
+  const std::filesystem::path all = folder_ / "all";
+  ASSERT_EQ(Run({"report", "1", "2", "--output", all.string() + "/"}), 0) << err_;
+  EXPECT_THAT(Content(all / "report.html"), HasSubstr("<!doctype html>"));
+  EXPECT_THAT(Content(all / "report.md"), HasSubstr("(plots/"));
+  EXPECT_THAT(Content(all / "report.json"), HasSubstr("\"runs\""));
+  EXPECT_FALSE(std::filesystem::is_empty(all / "plots"));
+  EXPECT_EQ(Run({"report", "1", "--output", all.string(), "--format", "html"}), 2);
+  EXPECT_THAT(err_, HasSubstr("is a folder, which gets every format"));
   EXPECT_EQ(Run({"report", "1", "--output", (folder_ / "no" / "r.html").string()}), 2);
   EXPECT_EQ(Run({"report", "1", "--ceilings", cases_}), 2);
   EXPECT_THAT(err_, HasSubstr("has no ceilings"));

@@ -15,11 +15,16 @@ namespace {
 
 using wan::v1::JobReport;
 
-std::string DifferenceText(const Run& run) {
-  if (!run.difference) return "not compared";
-  if (run.difference->identical) return "latents: same bits";
-  if (run.difference->relative) {
-    return absl::StrFormat("latents differ by %.2g (relative)", *run.difference->relative);
+// Of several runs of one variant, which have the same seed, the first is compared.
+std::string DifferenceText(const Run& variant, const std::vector<Run>& runs) {
+  const auto compared = std::find_if(runs.begin(), runs.end(), [&](const Run& run) {
+    return run.name == variant.name && run.variant == variant.variant && run.difference;
+  });
+  if (compared == runs.end()) return "not compared";
+  const ResultDifference& difference = *compared->difference;
+  if (difference.identical) return "latents: same bits";
+  if (difference.relative) {
+    return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);
   }
   return "other bits";
 }
@@ -109,7 +114,7 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
          old_settings.empty() ? "no setting differs" : absl::StrJoin(old_settings, "; "),
          TextCell(absl::StrJoin(new_settings, "; ")), Number{slow, 2}, Number{fast, 2},
          Number{slow - fast, 2}, factor, CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
-         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), DifferenceText(*variant)});
+         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), DifferenceText(*variant, runs)});
     for (const Run* run : {before, after}) {
       if (looked_at.insert(run).second) absl::StrAppend(&cold, ColdStart(*run));
       BarChart::Bar bar{FullName(*run), {}};

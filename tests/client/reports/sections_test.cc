@@ -229,6 +229,20 @@ TEST(OptionsReportTest, PairsAndCards) {
   EXPECT_THAT(text, HasSubstr("4.04"));
 }
 
+// The first run of a variant is compared, the median one is shown.
+TEST(OptionsReportTest, SeveralRunsHaveTheComparisonOfTheFirst) {
+  wan::v1::JobReport quick = GpuReport();
+  quick.mutable_stages(0)->set_seconds(15);
+  MeasuredRun first = Named("a", GpuReport(), "original");
+  first.difference = ResultDifference{true, std::nullopt};
+  MeasuredRun second = Named("a", quick, "original");
+  second.number = 2;
+  const std::string text =
+      RenderMarkdown(OptionsReport({Named("a", GpuReport()), first, second}, nullptr));
+  EXPECT_THAT(text, HasSubstr("| 15.00 | 20.00 |"));
+  EXPECT_THAT(text, HasSubstr("latents: same bits"));
+}
+
 TEST(OptionsReportTest, AnotherServerIsNamedByWhatDiffers) {
   wan::v1::JobReport other = GpuReport();
   other.mutable_system()->mutable_gpu()->set_name("NVIDIA Other");

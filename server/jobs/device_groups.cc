@@ -1,12 +1,17 @@
 #include "server/jobs/device_groups.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace wan::server {
 
-DeviceGroups::DeviceGroups(const std::vector<Engine*>& engines, MayHaveModel may_have)
+DeviceGroups::DeviceGroups(const std::vector<Engine*>& engines,
+                           const std::vector<std::string>& names, MayHaveModel may_have)
     : may_have_(std::move(may_have)), losses_(engines.size()) {
   for (Engine* const engine : engines) groups_.emplace_back(*engine);
+  for (size_t i = 0; i < std::min(names.size(), groups_.size()); ++i) {
+    groups_[i].device.device = names[i];
+  }
 }
 
 int DeviceGroups::Leave(int group, const absl::Status& problem) {

@@ -23,16 +23,19 @@ class DeviceGroups {
   // Whether the group may have the model; called on any thread.
   using MayHaveModel = std::function<bool(int group, std::string_view model)>;
 
-  // At least one engine; all must outlive the object. A null function: every group may have every
-  // model.
-  explicit DeviceGroups(const std::vector<Engine*>& engines, MayHaveModel may_have = nullptr);
+  // At least one engine; all must outlive the object. `names` has the devices of each group as the
+  // settings write them, "cuda:0,1"; empty: what each engine says of its device. A null function:
+  // every group may have every model.
+  explicit DeviceGroups(const std::vector<Engine*>& engines,
+                        const std::vector<std::string>& names = {},
+                        MayHaveModel may_have = nullptr);
   DeviceGroups(const DeviceGroups&) = delete;
   DeviceGroups& operator=(const DeviceGroups&) = delete;
 
   int size() const { return static_cast<int>(groups_.size()); }
   Engine& engine(int group) const { return groups_[static_cast<size_t>(group)].engine; }
   Executor& executor(int group) { return groups_[static_cast<size_t>(group)].executor; }
-  // What the engine says of its device when the group is made.
+  // What the engine says of its first device when the group is made; `device` names all of them.
   const DeviceDescription& device(int group) const {
     return groups_[static_cast<size_t>(group)].device;
   }
@@ -60,7 +63,7 @@ class DeviceGroups {
   struct Group {
     explicit Group(Engine& its_engine) : engine(its_engine), device(its_engine.Device()) {}
     Engine& engine;
-    const DeviceDescription device;
+    DeviceDescription device;  // fixed, too
     Executor executor;
   };
   struct Loss {

@@ -63,6 +63,9 @@ struct JobServiceOptions {
   std::vector<VideoShape> warm_up_shapes;
   // Receive the telemetry of every job and model task, besides events and report.
   std::vector<SinkFactory> sinks;
+  // The devices of each group as the settings write them, "cuda:0,1", for logs, reports and
+  // metrics; empty: what the engines say.
+  std::vector<std::string> device_names;
   // Whether a device group may have a model; null: every group may have every model.
   DeviceGroups::MayHaveModel may_have;
   // Where the models lie that callers may load.

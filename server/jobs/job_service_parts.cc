@@ -67,7 +67,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                                      })),
       progress(clock),
       timer(clock),
-      groups(engines, options.may_have),
+      groups(engines, options.device_names, options.may_have),
       models(groups, clock,
              {options.warm_up_on_load, options.warm_up_shapes, options.sinks, listeners,
               [this](int group, const absl::Status& problem) {

@@ -88,11 +88,11 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
   return limits;
 }
 
-// The devices of all groups: "cuda:0,1 cuda:2".
-std::string DevicesOf(const std::vector<Engine*>& engines) {
-  return absl::StrJoin(engines, " ", [](std::string* out, const Engine* engine) {
-    out->append(engine->Device().device);
-  });
+// The devices of each group: "cuda:0,1", "cuda:2".
+std::vector<std::string> DeviceNamesOf(const ServerConfig& config) {
+  std::vector<std::string> names;
+  for (const DeviceGroup& group : GroupsOf(config)) names.push_back(DevicesText(group));
+  return names;
 }
 
 // Tells whoever started the server.
@@ -150,7 +150,7 @@ struct Server::Parts {
         activity(server_logger),
         health(NamesOf(server_config.models)),
         device_loss(std::move(on_device_lost)),
-        metrics({WAN_VERSION, WAN_REVISION, DevicesOf(server_engines),
+        metrics({WAN_VERSION, WAN_REVISION, absl::StrJoin(DeviceNamesOf(server_config), " "),
                  server_engines.front()->Device().dtype, server_engines.front()->Device().libraries,
                  GRPC_CPP_VERSION_STRING},
                 server_clock) {}
@@ -248,6 +248,7 @@ absl::Status Server::Parts::OpenJobs() {
              (config.admin_listen.has_value() && !IsLoopback(*config.admin_listen))) {
     options.model_roots = ModelRoots(std::vector<std::string>());
   }
+  options.device_names = DeviceNamesOf(config);
   options.may_have = [groups = GroupsOf(config)](int group, std::string_view model) {
     return MayHave(groups, static_cast<size_t>(group), model);
   };

@@ -27,8 +27,8 @@ DeviceSample SampleOf(const std::string& device) {
 class DeviceGroupsTest : public ServerTest {
  protected:
   DeviceGroupsTest() {
-    engine_.monitor().SetSamples({SampleOf("cpu"), SampleOf("cuda:0")});
-    other_.monitor().SetSamples({SampleOf("cpu"), SampleOf("cuda:1")});
+    engine_.monitor().SetSamples({SampleOf("cpu"), SampleOf("cuda:0"), SampleOf("cuda:1")});
+    other_.monitor().SetSamples({SampleOf("cpu"), SampleOf("cuda:2")});
   }
   ~DeviceGroupsTest() override {
     if (server_ != nullptr) StopWhileTimePasses();
@@ -37,7 +37,7 @@ class DeviceGroupsTest : public ServerTest {
 
   void SetUp() override {
     ServerConfig config = DefaultConfig();
-    config.groups = {{{"cuda:0"}, {}}, {{"cuda:1"}, {"n"}}};
+    config.groups = {{{"cuda:0", "cuda:1"}, {}}, {{"cuda:2"}, {"n"}}};
     config.models = {{"m", "synthetic:ti2v-5b"}, {"n", "synthetic:ti2v-5b"}};
     StartTwo(config);
   }
@@ -75,10 +75,10 @@ class DeviceGroupsTest : public ServerTest {
 
 TEST_F(DeviceGroupsTest, EveryGpuAndItsGroupAreShown) {
   wan::v1::ServerInfo info = Info();
-  EXPECT_THAT(info.devices(), ElementsAre("cuda:0", "cuda:1"));
+  EXPECT_THAT(info.devices(), ElementsAre("cuda:0", "cuda:1", "cuda:2"));
   ASSERT_THAT(info.groups(), SizeIs(2));
   EXPECT_THAT(info.groups(0).resident_models(), ElementsAre("m"));
-  EXPECT_THAT(info.groups(1).devices(), ElementsAre("cuda:1"));
+  EXPECT_THAT(info.groups(1).devices(), ElementsAre("cuda:2"));
   EXPECT_THAT(info.groups(1).models(), ElementsAre("n"));
   EXPECT_THAT(info.groups(1).resident_models(), ElementsAre("n"));
 
@@ -88,11 +88,12 @@ TEST_F(DeviceGroupsTest, EveryGpuAndItsGroupAreShown) {
   const auto stream = telemetry_->WatchDevices(&context, request);
   wan::v1::WatchDevicesResponse round;
   ASSERT_TRUE(stream->Read(&round));
-  ASSERT_THAT(round.devices(), SizeIs(3));
+  ASSERT_THAT(round.devices(), SizeIs(4));
   EXPECT_FALSE(round.devices(0).has_group()) << "the processor serves all";
   EXPECT_EQ(round.devices(1).group(), 0);
-  EXPECT_EQ(round.devices(2).device(), "cuda:1");
-  EXPECT_EQ(round.devices(2).group(), 1);
+  EXPECT_EQ(round.devices(2).group(), 0);
+  EXPECT_EQ(round.devices(3).device(), "cuda:2");
+  EXPECT_EQ(round.devices(3).group(), 1);
 
   engine_.Hold("T5_Encoding");
   const std::string job = MustCreate().name();
@@ -101,6 +102,15 @@ TEST_F(DeviceGroupsTest, EveryGpuAndItsGroupAreShown) {
   EXPECT_EQ(Info().groups(1).job(), "");
   engine_.Release("T5_Encoding");
   EXPECT_EQ(AwaitEnd(job).group(), 0);
+  grpc::ClientContext report_context;
+  wan::v1::GetReportRequest report_request;
+  report_request.set_job(job);
+  wan::v1::JobReport report;
+  ASSERT_TRUE(video_->GetReport(&report_context, report_request, &report).ok());
+  EXPECT_EQ(report.device(), "cuda:0,1");
+  EXPECT_EQ(report.group(), 0);
+  ASSERT_THAT(report.devices(), SizeIs(2));
+  EXPECT_EQ(report.devices(1).device(), "cuda:1");
 }
 
 TEST_F(DeviceGroupsTest, TheRestServesOnUntilTheLastGroupHasLeft) {
@@ -115,8 +125,9 @@ TEST_F(DeviceGroupsTest, TheRestServesOnUntilTheLastGroupHasLeft) {
   EXPECT_THAT(Get("/readyz"), HasSubstr("ok"));
   const auto metrics = support::PrometheusText::Parse(Get("/metrics"));
   ASSERT_TRUE(metrics.ok()) << metrics.status();
-  EXPECT_EQ(metrics->Value("wan_device_group_serving", {{"group", "0"}, {"device", "cpu"}}), 1);
-  EXPECT_EQ(metrics->Value("wan_device_group_serving", {{"group", "1"}, {"device", "cpu"}}), 0);
+  EXPECT_EQ(metrics->Value("wan_device_group_serving", {{"group", "0"}, {"device", "cuda:0,1"}}),
+            1);
+  EXPECT_EQ(metrics->Value("wan_device_group_serving", {{"group", "1"}, {"device", "cuda:2"}}), 0);
   EXPECT_EQ(metrics->Value("wan_device_lost", {{"cause", "error"}}), 0);
   EXPECT_THAT(Log(), HasSubstr("\"message\":\"device group lost\",\"group\":1"));
   EXPECT_FALSE(lost_.HasBeenNotified());

@@ -111,7 +111,7 @@ TEST(ProfilesTest, EveryCardHasOneAndKeepsToItsMemory) {
   EXPECT_THAT(files, testing::UnorderedElementsAreArray(expected));
   for (const Card& card : kCards) {
     const server::ServerConfig config = ReadProfile(card.profile);
-    EXPECT_EQ(config.device, "cuda:0") << card.profile;
+    EXPECT_THAT(config.devices, testing::ElementsAre("cuda:0")) << card.profile;
     EXPECT_EQ(config.dtype, "bf16") << card.profile;
     const double gib = static_cast<double>(config.device_memory_limit) / (1 << 30);
     EXPECT_LT(gib, card.marketed_gib) << card.profile;

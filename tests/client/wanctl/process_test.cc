@@ -29,6 +29,16 @@ using wan::v1::Event;
 
 class WanctlProcessTest : public testing::Test {
  protected:
+  // The environment of every wanctl of the tests.
+  std::vector<std::string> Variables() {
+    std::vector<std::string> variables = {"WAN_SERVER=" + server_.address(), "TERM=xterm"};
+    // What a sanitizer, where there is one, has been told to leave out.
+    if (const char* const options = std::getenv("TSAN_OPTIONS"); options != nullptr) {
+      variables.push_back(std::string("TSAN_OPTIONS=") + options);
+    }
+    return variables;
+  }
+
   // Starts wanctl with its streams in files, and WAN_SERVER set to this test's server.
   pid_t Start(std::vector<std::string> args) {
     args.insert(args.begin(), WAN_BINARY_DIR "/wanctl");
@@ -37,11 +47,7 @@ class WanctlProcessTest : public testing::Test {
     argv.push_back(nullptr);
     // All that a child of a process with threads may not do after fork.
     const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
-    std::vector<std::string> variables = {"WAN_SERVER=" + server_.address(), "TERM=xterm"};
-    // What a sanitizer, where there is one, has been told to leave out.
-    if (const char* const options = std::getenv("TSAN_OPTIONS"); options != nullptr) {
-      variables.push_back(std::string("TSAN_OPTIONS=") + options);
-    }
+    std::vector<std::string> variables = Variables();
     std::vector<char*> environment;
     for (std::string& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
@@ -60,7 +66,7 @@ class WanctlProcessTest : public testing::Test {
   std::string OnTerminal(std::vector<std::string> args, const std::vector<std::string>& variables,
                          const std::string& keys = "") {
     args.insert(args.begin(), WAN_BINARY_DIR "/wanctl");
-    std::vector<std::string> all = {"WAN_SERVER=" + server_.address(), "TERM=xterm"};
+    std::vector<std::string> all = Variables();
     all.insert(all.end(), variables.begin(), variables.end());
     std::vector<char*> argv, environment;
     for (std::string& arg : args) argv.push_back(arg.data());

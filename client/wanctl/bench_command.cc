@@ -91,8 +91,7 @@ class Bench {
     }
     for (const auto& [name, server] : command_.compare) {
       options_.emplace_back(name, Open(server));
-      const absl::Status status =
-          Ask(options_.back().second, absl::StrCat("--compare '", name, "'"));
+      absl::Status status = Ask(options_.back().second, absl::StrCat("--compare '", name, "'"));
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -138,7 +137,7 @@ class Bench {
   }
 
   absl::Status Ask(const Server& server, const std::string& flag) const {
-    const absl::Status status =
+    absl::Status status =
         TelemetryClient(*server.connection).GetServerInfo(session_.stop()).status();
     if (status.ok()) return status;
     return absl::Status(status.code(),

@@ -84,8 +84,7 @@ TEST(RenderTest, HtmlSetsTablesOfManyColumnsSmaller) {
   for (int i = 0; i < 12; ++i) table.columns.push_back({"c", "c"});
   EXPECT_THAT(RenderHtml(Document{"d", "d", {table}, {}}), HasSubstr("class=\"table wide short\""));
   table.columns.resize(4);
-  EXPECT_THAT(RenderHtml(Document{"d", "d", {table}, {}}),
-              Not(HasSubstr("class=\"table wide")));
+  EXPECT_THAT(RenderHtml(Document{"d", "d", {table}, {}}), Not(HasSubstr("class=\"table wide")));
 }
 
 TEST(RenderTest, HtmlLoadsNothing) {

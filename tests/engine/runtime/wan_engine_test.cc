@@ -537,7 +537,8 @@ TEST(EngineFactoryTest, NamesWhatIsWrong) {
   EXPECT_THAT(std::string(MakeWanEngine({.dtype = "int4"}).status().message()),
               HasSubstr("'int4'; must be fp32 or bf16"));
   // No driver or no such GPU; tests/engine/device/device_name_test.cc has the range.
-  EXPECT_EQ(MakeWanEngine({.devices = {"cuda:99"}}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(MakeWanEngine({.devices = {"cuda:99"}}).status().code(),
+            absl::StatusCode::kUnavailable);
 }
 
 }  // namespace

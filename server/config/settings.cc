@@ -65,8 +65,9 @@ SettingValues GetDevices(const ServerConfig& config) {
 
 absl::Status SetGroups(const SettingValues& values, ServerConfig& config) {
   absl::StatusOr<std::vector<DeviceGroup>> groups = ReadGroups(values);
-  if (groups.ok()) config.groups = *std::move(groups);
-  return groups.status();
+  if (!groups.ok()) return groups.status();
+  config.groups = *std::move(groups);
+  return absl::OkStatus();
 }
 
 SettingValues GetGroups(const ServerConfig& config) {

@@ -139,7 +139,7 @@ JobService::Parts::~Parts() {
 
 void JobService::Parts::LoseGroup(int group, DeviceLoss cause, const absl::Status& problem) {
   if (groups.Leave(group, problem) > 0) {
-    models.LoseGroup(group);
+    models.OnGroupLeft();
     for (StateListener* listener : listeners) {
       listener->OnGroupLost(group, groups.device(group).device, problem);
     }

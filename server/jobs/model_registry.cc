@@ -155,7 +155,7 @@ void ModelRegistry::Refresh(const std::string& name, Entry& entry) {
   TellWatchers(name);
 }
 
-void ModelRegistry::LoseGroup(int /*group*/) {
+void ModelRegistry::OnGroupLeft() {
   absl::MutexLock lock(&mutex_);
   for (auto& [name, entry] : entries_) Refresh(name, entry);
 }

@@ -128,9 +128,8 @@ class ModelRegistry {
   // A call of `changed` that has started may still run when this returns.
   void RemoveWatcher(int64_t watcher);
 
-  // The group's device is lost, and other groups serve on. What the model is there no longer
-  // counts.
-  void LoseGroup(int group);
+  // Call it when a group has left and others serve on: what models are in it no longer counts.
+  void OnGroupLeft();
 
   bool IsReady(std::string_view name) const;
   // Whether the model is READY in this group.

@@ -33,6 +33,7 @@ struct JobSettings {
   double guidance = 0;
   int repeats = 5;
   int warmup = 1;
+  std::string warmup_shape;  // empty: that of the measured jobs
   bool latents_only = false;
   std::string keep;  // where the last job's file goes; empty: nowhere
 };
@@ -65,11 +66,13 @@ std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
   return work;
 }
 
-absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const Engine& engine) {
+// Returns a request for a video of `shape`; if that is empty, of the model's default shape.
+absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const std::string& shape,
+                                              const Engine& engine) {
   absl::StatusOr<GenerationRequest> request =
-      settings.shape.empty()
+      shape.empty()
           ? GenerationRequest{.model = "m", .prompt = "a red circle moves to the right", .seed = 1}
-          : BenchmarkRequest(engine, settings.shape);
+          : BenchmarkRequest(engine, shape);
   if (!request.ok()) return request;
   if (settings.steps > 0) request->steps = settings.steps;
   if (settings.guidance > 0) request->guidance_scale = {settings.guidance};
@@ -111,10 +114,15 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, unheard); !status.ok()) {
     return status;
   }
-  const absl::StatusOr<GenerationRequest> request = MakeRequest(settings, **engine);
-  if (!request.ok()) return request.status();
-  const absl::StatusOr<GenerationPlan> plan = (*engine)->Plan(*request);
+  const auto make_plan = [&](const std::string& shape) -> absl::StatusOr<GenerationPlan> {
+    const absl::StatusOr<GenerationRequest> request = MakeRequest(settings, shape, **engine);
+    return request.ok() ? (*engine)->Plan(*request) : request.status();
+  };
+  const absl::StatusOr<GenerationPlan> plan = make_plan(settings.shape);
   if (!plan.ok()) return plan.status();
+  const absl::StatusOr<GenerationPlan> warmup =
+      make_plan(settings.warmup_shape.empty() ? settings.shape : settings.warmup_shape);
+  if (!warmup.ok()) return warmup.status();
   const Folder folder;
   const std::vector<OutputFile> outputs = {
       settings.latents_only ? OutputFile{OutputKind::kLatents, folder.File("latents.safetensors")}
@@ -129,7 +137,8 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
     Recorder recorder(SystemClock(), (*engine)->Monitor(), {&times});
     GenerationObserver observer;
     const auto begin = std::chrono::steady_clock::now();
-    absl::Status status = (*engine)->Generate(*plan, outputs, recorder, observer, {});
+    absl::Status status =
+        (*engine)->Generate(i < settings.warmup ? *warmup : *plan, outputs, recorder, observer, {});
     if (!status.ok()) return status;
     if (i < settings.warmup) continue;
     whole.push_back(SecondsSince(begin));
@@ -179,6 +188,8 @@ BenchCommand AddJob(CLI::App& app) {
   app.add_option("--warmup", settings->warmup)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--warmup-shape", settings->warmup_shape,
+                 "WIDTHxHEIGHTxFRAMES of the warm-up; empty: that of the measured jobs");
   app.add_flag("--latents-only", settings->latents_only, "decodes nothing");
   app.add_option("--keep", settings->keep, "file that gets the last job's video or latents");
   return [settings](Session& session) { return Run(*settings, session); };

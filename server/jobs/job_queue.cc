@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace wan::server {
@@ -40,6 +41,7 @@ QueueSum JobQueue::Add(QueueEntry entry) {
   models_[entry.model] += internal::SumOf(entry);
   if (entry.ready) lane->second.ready[entry.model].insert(place.key);
   lane->second.order.insert({place.key, std::move(entry)});
+  Index(lane->second);
   const QueueSum before = SumBefore(PlaceOf(place));
   lane->second.order.find(place.key)->second.announced_position = before.jobs;
   return before;
@@ -60,7 +62,10 @@ void JobQueue::Remove(const std::string& job) {
 }
 
 void JobQueue::RefreshUse() {
-  for (auto& [owner, lane] : lanes_) lane.used = use_of_(owner);
+  for (auto& [owner, lane] : lanes_) {
+    const absl::Duration used = use_of_(owner);
+    if (std::exchange(lane.used, used) != used) Index(lane);
+  }
 }
 
 std::optional<JobQueue::EntryPlace> JobQueue::FirstPlace(const Accepts& runnable,
@@ -128,10 +133,6 @@ std::optional<QueueSum> JobQueue::BeforeNth(const std::string& owner, int n) con
   return SumBefore(PlaceIn(lane->second, *cut.behind, cut.before));
 }
 
-JobQueue::Place JobQueue::Front() {
-  return {std::numeric_limits<int>::min(), -absl::InfiniteDuration(), 0};
-}
-
 std::optional<JobQueue::Place> JobQueue::PlaceOf(const std::string& job) const {
   const auto found = places_.find(job);
   if (found == places_.end()) return std::nullopt;
@@ -141,7 +142,7 @@ std::optional<JobQueue::Place> JobQueue::PlaceOf(const std::string& job) const {
 std::optional<JobQueue::Place> JobQueue::Visit(
     const Place& from, int limit,
     const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit) {
-  // The next entry of each lane, the first of all on top.
+  // The next entry of each lane that has begun, the first of all on top.
   struct Next {
     Place place;
     Lane* lane = nullptr;
@@ -151,18 +152,31 @@ std::optional<JobQueue::Place> JobQueue::Visit(
     bool operator<(const Next& other) const { return other.place < place; }
   };
   std::vector<Next> next;
-  next.reserve(lanes_.size());
-  QueueSum before;
-  for (auto& [owner, lane] : lanes_) {
-    const internal::QueueCut cut = CutAt(lane, from);
-    before += cut.before;
-    if (!cut.behind.has_value()) continue;
-    next.push_back(
-        {PlaceIn(lane, *cut.behind, cut.before), &lane, lane.order.find(*cut.behind), cut.before});
-  }
+  QueueSum of_begun;
+  QueueSum before = index_.Before(
+      from,
+      [&](Lane& lane) {
+        const internal::QueueCut cut = CutAt(lane, from);
+        of_begun += cut.before;
+        if (!cut.behind.has_value()) return;
+        next.push_back({PlaceIn(lane, *cut.behind, cut.before), &lane, lane.order.find(*cut.behind),
+                        cut.before});
+      },
+      principals_looked_at_);
+  before += of_begun;
   std::make_heap(next.begin(), next.end());
-  while (!next.empty()) {
-    if (limit-- == 0) return next.front().place;
+  // The other lanes begin when it is the turn of their first jobs. Indexing one that has begun
+  // leaves `begins` valid, because it points to one that has not.
+  for (auto begins = index_.lower_bound(from);; --limit) {
+    while (begins != index_.end() && (next.empty() || begins->first < next.front().place)) {
+      ++principals_looked_at_;
+      Lane& lane = *begins->second.lane;
+      next.push_back({begins->first, &lane, lane.order.begin(), {}});
+      std::push_heap(next.begin(), next.end());
+      ++begins;
+    }
+    if (next.empty()) return std::nullopt;
+    if (limit == 0) return next.front().place;
     std::pop_heap(next.begin(), next.end());
     Next& now = next.back();
     ++looked_at_;
@@ -183,7 +197,6 @@ std::optional<JobQueue::Place> JobQueue::Visit(
       std::push_heap(next.begin(), next.end());
     }
   }
-  return std::nullopt;
 }
 
 internal::QueueCut JobQueue::CutAt(const Lane& lane, const Place& place) {
@@ -199,9 +212,24 @@ JobQueue::Place JobQueue::PlaceOf(const EntryPlace& entry) const {
 }
 
 QueueSum JobQueue::SumBefore(const Place& place) const {
-  QueueSum sum;
-  for (const auto& [owner, lane] : lanes_) sum += CutAt(lane, place).before;
+  QueueSum divided;
+  QueueSum sum = index_.Before(
+      place, [&](const Lane& lane) { divided += CutAt(lane, place).before; },
+      principals_looked_at_);
+  sum += divided;
   return sum;
+}
+
+void JobQueue::Index(Lane& lane) {
+  if (lane.indexed.has_value()) index_.erase(*lane.indexed);
+  lane.indexed.reset();
+  if (lane.order.empty()) return;
+  const auto last = lane.order.rbegin();
+  const QueueSum sum = lane.order.Sum();
+  QueueSum before = sum;
+  before -= internal::SumOf(last->second);
+  lane.indexed = PlaceIn(lane, lane.order.begin()->first, {});
+  index_.insert({*lane.indexed, {&lane, PlaceIn(lane, last->first, before), sum}});
 }
 
 JobQueue::Tree::iterator JobQueue::Estimate(Lane& lane, Tree::iterator place,
@@ -214,7 +242,9 @@ JobQueue::Tree::iterator JobQueue::Estimate(Lane& lane, Tree::iterator place,
   of_model -= internal::SumOf(entry);
   entry.estimate = estimate;
   of_model += internal::SumOf(entry);
-  return lane.order.insert({key, std::move(entry)}).first;
+  const auto inserted = lane.order.insert({key, std::move(entry)}).first;
+  Index(lane);
+  return inserted;
 }
 
 QueueEntry JobQueue::Take(const EntryPlace& place) {
@@ -232,6 +262,7 @@ QueueEntry JobQueue::Take(const EntryPlace& place) {
     ready->second.erase(key);
     if (ready->second.empty()) lane.ready.erase(ready);
   }
+  Index(lane);
   if (lane.order.empty()) lanes_.erase(owner);
   return entry;
 }

@@ -5,16 +5,18 @@
 #include <ext/pb_ds/assoc_container.hpp>
 #include <ext/pb_ds/tree_policy.hpp>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "server/jobs/lane_index.h"
+#include "server/jobs/queue_place.h"
 #include "server/jobs/time_estimator.h"
 
 namespace wan::server {
@@ -35,22 +37,6 @@ struct QueueEntry {
   std::string owner;
 };
 
-// The sums over a part of the queue. Durations add up exactly, in any order.
-struct QueueSum {
-  // What a job without an estimate is taken to use of the device.
-  static constexpr absl::Duration kUnknownUse = absl::Minutes(1);
-
-  int jobs = 0;
-  int unknown = 0;          // jobs without an estimate
-  absl::Duration estimate;  // of the others
-
-  // What the jobs will use of the device.
-  absl::Duration use() const { return estimate + unknown * kUnknownUse; }
-
-  QueueSum& operator+=(const QueueSum& other);
-  QueueSum& operator-=(const QueueSum& other);
-};
-
 namespace internal {
 
 using QueueKey = std::pair<int, uint64_t>;  // (-priority, age)
@@ -69,6 +55,11 @@ template <typename ConstNode, typename Node, typename Compare, typename Allocato
 class QueueSumUpdate {
  public:
   using metadata_type = QueueSum;
+
+  // The sum of all entries.
+  QueueSum Sum() const {
+    return node_begin() == node_end() ? QueueSum() : node_begin().get_metadata();
+  }
 
   // Cuts the tree before the first entry that `is_before(key, sum of the entries before it)`
   // refuses; it must refuse all entries behind that one as well. Takes as many steps as the tree is
@@ -122,7 +113,8 @@ class QueueSumUpdate {
 // between these calls.
 //
 // Not thread-safe: JobTable guards it with the same lock as the jobs' states. The time of a call
-// grows with the logarithm of the queue's length and with the number of principals that wait,
+// grows with the logarithms of the queue's length and of the number of principals that wait, and
+// with the number of those that have jobs both before and behind the place that the call is about,
 // unless its comment says otherwise.
 class JobQueue {
  public:
@@ -148,7 +140,7 @@ class JobQueue {
   // Does nothing if the job is not in the queue.
   void Remove(const std::string& job);
 
-  // Reads anew what the principals have used.
+  // Reads anew what the principals have used. Looks at all principals that wait.
   void RefreshUse();
 
   // Whether the jobs of a model, or of a principal, may be taken.
@@ -176,21 +168,9 @@ class JobQueue {
   // The sum of the jobs of each model that has any.
   const std::map<std::string, QueueSum>& models() const { return models_; }
 
-  // A place in the queue. It stays valid whatever happens to the entry that stood there, but the
-  // order around it may change.
-  struct Place {
-    int negated_priority = 0;
-    absl::Duration used;  // what the principal will have used when it is the job's turn
-    uint64_t age = 0;
-
-    friend bool operator==(const Place&, const Place&) = default;
-    friend bool operator<(const Place& a, const Place& b) {
-      return std::tie(a.negated_priority, a.used, a.age) <
-             std::tie(b.negated_priority, b.used, b.age);
-    }
-  };
+  using Place = QueuePlace;
   // The place before all entries.
-  static Place Front();
+  static Place Front() { return {std::numeric_limits<int>::min(), -absl::InfiniteDuration(), 0}; }
   // The place of a job; nothing if it is not in the queue.
   std::optional<Place> PlaceOf(const std::string& job) const;
 
@@ -204,6 +184,8 @@ class JobQueue {
   // The number of entries that all calls together have looked at. Tests bound with it the time that
   // a call holds the lock.
   int64_t looked_at() const { return looked_at_; }
+  // The number of principals that the calls have looked at to find the jobs before a place.
+  int64_t principals_looked_at() const { return principals_looked_at_; }
 
  private:
   using Key = internal::QueueKey;
@@ -216,6 +198,8 @@ class JobQueue {
     Tree order;
     // The entries that may be taken, by model.
     std::map<std::string, std::set<Key>> ready;
+    // The place of its first job when it was entered in the index; nothing before.
+    std::optional<Place> indexed;
   };
   using Lanes = std::map<std::string, Lane>;
   struct EntryPlace {
@@ -230,6 +214,9 @@ class JobQueue {
   }
   std::optional<EntryPlace> FirstPlace(const Accepts& runnable, const Accepts& may_run);
   static internal::QueueCut CutAt(const Lane& lane, const Place& place);
+  // Must be called whenever a lane's entries, their estimates or its use have changed, before
+  // anything is asked of the order.
+  void Index(Lane& lane);
   Place PlaceOf(const EntryPlace& entry) const;
   QueueSum SumBefore(const Place& place) const;
   // Changes an entry's estimate and returns its new place in the tree.
@@ -239,9 +226,11 @@ class JobQueue {
   const int capacity_;
   const UseOf use_of_;
   Lanes lanes_;  // by owner
+  internal::LaneIndex<Lane> index_;
   std::unordered_map<std::string, EntryPlace> places_;
   std::map<std::string, QueueSum> models_;
   int64_t looked_at_ = 0;
+  mutable int64_t principals_looked_at_ = 0;
 };
 
 }  // namespace wan::server

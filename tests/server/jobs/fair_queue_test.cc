@@ -109,6 +109,54 @@ TEST_F(FairQueueTest, ANewJobIsPromisedThePlaceThatItGets) {
   }
 }
 
+// Ten thousand jobs of 1,000 principals: without an index every call looks at all of these.
+TEST_F(FairQueueTest, ACallLooksAtFewOfTheManyPrincipalsThatWait) {
+  constexpr int kPrincipals = 1'000;
+  // A red-black tree is at most twice as high as the logarithm of its size, and a search goes down
+  // two paths.
+  constexpr int64_t kFew = 40;
+  const auto looked_at = [&](const auto& call) {
+    const int64_t before = queue_.principals_looked_at();
+    call();
+    return queue_.principals_looked_at() - before;
+  };
+  int64_t most = 0;
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < kPrincipals; ++i) {
+      most = std::max(most, looked_at([&] {
+                        Add(absl::StrCat("job ", i, " ", round), absl::StrCat("owner ", i),
+                            absl::Seconds(10));
+                      }));
+    }
+  }
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, kFew);
+  EXPECT_LE(looked_at([&] { queue_.BeforeNew("owner 0", 0); }), kFew);
+  EXPECT_LE(looked_at([&] { queue_.BeforeNew("somebody else", 1); }), kFew);
+  EXPECT_LE(looked_at([&] { EXPECT_EQ(queue_.Position("job 999 9"), 9'999); }), kFew);
+  // The others have jobs on both sides of the place in between.
+  EXPECT_LE(looked_at([&] { EXPECT_EQ(queue_.Position("job 500 0"), 500); }), kPrincipals + kFew);
+  EXPECT_LE(looked_at([&] { queue_.BeforeNew("somebody else", 0); }), kPrincipals + kFew);
+  for (int i = 0; i < kPrincipals; ++i) {
+    for (int round = 1; round < 10; ++round) queue_.Remove(absl::StrCat("job ", i, " ", round));
+  }
+  EXPECT_LE(looked_at([&] { EXPECT_EQ(queue_.Position("job 500 0"), 500); }), kFew);
+  int visited = 0;
+  int64_t walks = 0;
+  std::optional<JobQueue::Place> place = JobQueue::Front();
+  const int64_t walked = looked_at([&] {
+    for (; place.has_value(); ++walks) {
+      place = queue_.Visit(*place, 64, [&](QueueEntry& entry, const QueueSum& before) {
+        EXPECT_EQ(before.jobs, visited++);
+        entry.estimate = absl::Seconds(20);
+      });
+    }
+  });
+  EXPECT_EQ(visited, kPrincipals);
+  // Each is looked at when its turn comes; a walk begins with a search and may end with one more.
+  EXPECT_LE(walked, kPrincipals + walks * (kFew + 1));
+}
+
 // The queue beside one that looks for the next job anew each time, through thousands of changes.
 TEST_F(FairQueueTest, PositionsAndSumsAreThoseOfTheOrderInWhichJobsAreTaken) {
   std::mt19937 random(1);

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "server/store/database_pages.h"
 #include "server/store/digest.h"
+#include "server/store/salvage.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/server/jobs/test_support.h"
 
@@ -340,6 +342,63 @@ TEST_F(RepairTest, APageOfTheWriteAheadLogCostsNoMoreThanItself) {
   EXPECT_GE(jobs.size(), all - 5);
   EXPECT_TRUE(fs::exists(result.kept.string() + "-wal"));
   EXPECT_THAT(absl::StrJoin(result.losses, "\n"), HasSubstr("1 page of the write-ahead log"));
+}
+
+TEST_F(RepairTest, OfTwoRowsOfOneJobTheOneThatIsFartherCounts) {
+  // The file of a store with one job in this state, and the place of its row.
+  const auto with_job = [&](wan::v1::JobState state) {
+    const fs::path file = folder_.path() / absl::StrCat("job in state ", static_cast<int>(state));
+    if (!fs::exists(file)) {
+      auto store = OpenSqliteJobStore(file);
+      EXPECT_TRUE(store.ok()) << store.status();
+      StoredJob stored;
+      stored.job.set_name(NameOf(1));
+      stored.job.set_state(state);
+      EXPECT_TRUE((*store)->Insert(stored, "", std::vector{EventOf(stored.job, 1)}).ok());
+    }
+    const auto pages = DatabasePages::Open(file);
+    EXPECT_TRUE(pages.ok()) << pages.status();
+    return std::pair(file, FindRows(*pages).jobs.at(1).place);
+  };
+  const std::vector<wan::v1::JobState> states = {
+      wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING, wan::v1::JOB_STATE_COMPLETED};
+  for (size_t earlier = 0; earlier < states.size(); ++earlier) {
+    for (size_t later = 0; later < states.size(); ++later) {
+      SCOPED_TRACE(absl::StrCat(states[earlier], " before ", states[later]));
+      const fs::path file = folder_.path() / "both";
+      fs::copy_file(with_job(states[earlier]).first, file, fs::copy_options::overwrite_existing);
+      const auto [other, row] = with_job(states[later]);
+      std::string page(kPageBytes, 0);
+      std::ifstream from(other, std::ios::binary);
+      from.seekg(static_cast<std::streamoff>((row.page - 1) * kPageBytes));
+      from.read(page.data(), static_cast<std::streamsize>(page.size()));
+      std::ofstream(file, std::ios::binary | std::ios::app) << page;
+      // Without the table of tables no page says to which table it belongs.
+      Overwrite(file, 100, kPageBytes - 100);
+      const auto pages = DatabasePages::Open(file);
+      ASSERT_TRUE(pages.ok()) << pages.status();
+      const Salvage found = FindRows(*pages);
+      ASSERT_THAT(found.jobs, SizeIs(1));
+      EXPECT_EQ(found.jobs.at(1).state, states[std::max(earlier, later)]);
+    }
+  }
+}
+
+TEST_F(RepairTest, APageThatIsDamagedInPartCountsAndCostsWhatIsDamaged) {
+  MakeDatabase();
+  const fs::path file = Copy() / "jobs.db";
+  const auto whole = DatabasePages::Open(file);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const Salvage all = FindRows(*whole);
+  EXPECT_EQ(all.damaged_pages, 0);
+  const uint32_t leaf = all.jobs.begin()->second.place.page;
+  // The first pointer to a cell, which now lies outside of the page.
+  Overwrite(file, (leaf - 1) * kPageBytes + 8, 2, '\xff');
+  const auto damaged = DatabasePages::Open(file);
+  ASSERT_TRUE(damaged.ok()) << damaged.status();
+  const Salvage left = FindRows(*damaged);
+  EXPECT_EQ(left.damaged_pages, 1);
+  EXPECT_EQ(left.jobs.size() + 1, all.jobs.size());
 }
 
 TEST_F(RepairTest, AnInterruptedRepairIsDoneAgain) {

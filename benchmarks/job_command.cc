@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "benchmarks/card_watch.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/engine_job.h"
+#include "benchmarks/sampler_load.h"
 #include "engine/api/engine_factory.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/transformer_cost.h"
@@ -34,6 +36,7 @@ struct JobSettings {
   int repeats = 5;
   int warmup = 1;
   std::string warmup_shape;  // empty: that of the measured jobs
+  int samplers = 0;          // further ones in every second job; 0: none, and no such jobs
   bool latents_only = false;
   std::string keep;  // where the last job's file goes; empty: nowhere
 };
@@ -130,8 +133,14 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
 
   std::map<Stage, std::vector<double>> stages;
   std::vector<double> whole;
+  std::vector<double> sampled;  // whole jobs beside further samplers
   std::unique_ptr<CardWatch> watch;
-  for (int i = 0; i < settings.warmup + settings.repeats; ++i) {
+  const int turns = settings.samplers > 0 ? 2 : 1;
+  for (int i = 0; i < settings.warmup + settings.repeats * turns; ++i) {
+    std::optional<SamplerLoad> samplers;
+    if (i >= settings.warmup && (i - settings.warmup) % turns == 1) {
+      samplers.emplace(session.device(), settings.samplers);
+    }
     if (i == settings.warmup) watch = std::make_unique<CardWatch>(session.card());
     StageTimes times;
     Recorder recorder(SystemClock(), (*engine)->Monitor(), {&times});
@@ -141,6 +150,10 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
         (*engine)->Generate(i < settings.warmup ? *warmup : *plan, outputs, recorder, observer, {});
     if (!status.ok()) return status;
     if (i < settings.warmup) continue;
+    if (samplers.has_value()) {
+      sampled.push_back(SecondsSince(begin));
+      continue;
+    }
     whole.push_back(SecondsSince(begin));
     for (const auto& [stage, seconds] : times.seconds) stages[stage].push_back(seconds);
   }
@@ -168,6 +181,14 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   }
   BenchRow row{.name = absl::StrCat(name, ": whole job"), .timing = TimingOf(whole), .card = card};
   if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
+  if (sampled.empty()) return true;
+  BenchRow beside{
+      .name = absl::StrCat(name, ": whole job, ", settings.samplers, " further samplers"),
+      .timing = TimingOf(sampled),
+      .card = card};
+  const double ratio = beside.timing->seconds / TimingOf(whole).seconds;
+  beside.figures.push_back({"percent_per_sampler", 100 * (ratio - 1) / settings.samplers});
+  if (absl::Status status = session.Add(std::move(beside)); !status.ok()) return status;
   return true;
 }
 
@@ -190,6 +211,11 @@ BenchCommand AddJob(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--warmup-shape", settings->warmup_shape,
                  "WIDTHxHEIGHTxFRAMES of the warm-up; empty: that of the measured jobs");
+  app.add_option("--samplers", settings->samplers,
+                 "every job runs once more beside so many further samplers of the card, in turns, "
+                 "and a row says what one of them costs; 0: none")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
   app.add_flag("--latents-only", settings->latents_only, "decodes nothing");
   app.add_option("--keep", settings->keep, "file that gets the last job's video or latents");
   return [settings](Session& session) { return Run(*settings, session); };

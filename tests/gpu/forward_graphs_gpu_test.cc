@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/device_moment.h"
+#include "engine/models/block_marks.h"
 #include "engine/models/wan/transformer.h"
 #include "engine/weights/component_weights.h"
 #include "engine/weights/weight_patch.h"
@@ -76,6 +78,39 @@ TEST_P(ForwardGraphsGpuTest, GiveTheBitsOfLaunchedKernels) {
     EXPECT_EQ(launched.transformer->RecordedBytes(), 0);
     recorded.transformer->RecordForwards(false);
     EXPECT_EQ(recorded.transformer->RecordedBytes(), 0);
+  }
+}
+
+// Whether the forward is recorded or launched, its marks change no bits, and what they say of one
+// block lies within what the device took for all.
+TEST_P(ForwardGraphsGpuTest, AreNotChangedByTheProfileOfABlock) {
+  for (const GoldenDitCase& golden : LoadGoldenDitCases()) {
+    SCOPED_TRACE(golden.id);
+    for (const bool record : {false, true}) {
+      Loaded loaded(golden, GetParam(), record);
+      const auto text = loaded.transformer->PrepareText(golden.contexts).value();
+      // The second of two forwards is a replayed one.
+      loaded.Forward(golden, *text, 1);
+      const at::Tensor plain = loaded.Forward(golden, *text, 1);
+      BlockMarks marks;
+      loaded.transformer->MarkBlock(&marks);
+      const DeviceMoment begin(kGpu);
+      const at::Tensor marked = loaded.Forward(golden, *text, 1);
+      const DeviceMoment end(kGpu);
+      EXPECT_TRUE(at::equal(marked, plain)) << record;  // waits for the device, too
+      EXPECT_TRUE(at::equal(loaded.Forward(golden, *text, 1), plain)) << record;
+      const auto profile = marks.Profile("forward");
+      ASSERT_NE(profile, nullptr);
+      EXPECT_EQ(profile->texts, static_cast<int>(golden.contexts.size()));
+      ASSERT_FALSE(profile->operators.empty());
+      double block = 0;
+      for (const TimedOperator& one : profile->operators) {
+        EXPECT_GE(one.seconds, 0) << one.work.name;
+        block += one.seconds;
+      }
+      EXPECT_GT(block, 0);
+      EXPECT_LT(block, begin.SecondsUntil(end));
+    }
   }
 }
 

@@ -1,0 +1,30 @@
+// Further samplers beside the engine's own, to measure what one costs a job.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <vector>
+
+#include "engine/monitor/machine_monitor.h"
+
+namespace wan {
+
+// One job pays too little for the engine's sampler to be seen in its time; it pays for twenty of
+// them twenty times as much. From construction to destruction each of `count` monitors samples
+// `device` on a thread of its own and has a timeline and a stage open, as a server has while a job
+// runs. They have no probe of the allocator, which belongs to the engine.
+class SamplerLoad {
+ public:
+  SamplerLoad(c10::Device device, int count);
+
+ private:
+  struct Monitor {
+    std::unique_ptr<MachineMonitor> monitor;
+    std::unique_ptr<DeviceTimeline> timeline;
+    std::unique_ptr<ResourceProbe> stage;
+  };
+  std::vector<Monitor> monitors_;
+};
+
+}  // namespace wan

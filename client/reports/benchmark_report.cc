@@ -345,6 +345,7 @@ Section BenchmarkReport(const std::vector<Run>& runs, const Ceilings* ceilings) 
                               {}});
     child.sections.push_back(Statistics(run->report));
     child.sections.push_back(MemoryProfile(run->report));
+    if (!run->report.devices().empty()) child.sections.push_back(DeviceSharesOf(run->report));
     child.sections.push_back(Analysis(*run, ceilings, runs));
     section.sections.push_back(std::move(child));
   }

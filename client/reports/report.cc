@@ -59,10 +59,15 @@ Document BuildReport(const std::vector<Run>& runs, const std::optional<Ceilings>
 }
 
 Document BuildTables(const std::vector<Run>& runs) {
-  if (runs.size() == 1) return {"", "tables", {StageTable(runs.front().report)}, {}};
+  const auto tables = [](const Run& run) {
+    std::vector<Block> blocks = {StageTable(run.report)};
+    if (!run.report.devices().empty()) blocks.emplace_back(DeviceTable(run.report));
+    return blocks;
+  };
+  if (runs.size() == 1) return {"", "tables", tables(runs.front()), {}};
   Document document{"", "tables", {SummaryTable(runs)}, {}};
   for (const Run& run : runs) {
-    document.sections.push_back({FullName(run), "stages", {StageTable(run.report)}, {}});
+    document.sections.push_back({FullName(run), "stages", tables(run), {}});
   }
   return document;
 }

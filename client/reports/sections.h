@@ -20,6 +20,11 @@ Table SummaryTable(const std::vector<Run>& runs);
 // One line for each stage; steps whose loading took no time are one line.
 Table StageTable(const wan::v1::JobReport& report);
 
+// device_shares.cc: one line for each device of the group that ran the job; no rows for a job of
+// one device.
+Table DeviceTable(const wan::v1::JobReport& report);
+Section DeviceSharesOf(const wan::v1::JobReport& report);
+
 // performance_report.cc: context, summary, latency with shares, memory, recommendations, execution
 // trace, for each case.
 Section PerformanceAnalysis(const std::vector<Run>& runs, const Ceilings* ceilings);

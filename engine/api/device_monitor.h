@@ -100,6 +100,29 @@ class ResourceProbe {
   virtual ResourceUsage Finish() = 0;
 };
 
+// What one device of a group did since a measurement was started.
+struct DeviceUse {
+  // As DeviceSample has them.
+  std::string device;
+  std::string name;
+  std::string uuid;
+  // Those of the machine are absent unless the device is the first one.
+  ResourceUsage usage;
+  // What it sent to the other devices, and the time in which it waited for them (ExchangeMeter).
+  std::optional<uint64_t> exchanged_bytes;
+  std::optional<double> exchange_seconds;
+};
+
+// A running measurement of every device of a group.
+class GroupProbe {
+ public:
+  virtual ~GroupProbe() = default;
+  // Ends the measurement and returns what each device did since the probe was started, in the order
+  // of the ranks. Call it at most once, when no device computes for what is measured any more; any
+  // thread may do so.
+  virtual std::vector<DeviceUse> Finish() = 0;
+};
+
 // Reads the devices again and again. Each reader has an interval of its own, which no other reader
 // shortens. One thread at a time may use it.
 class DeviceReader {
@@ -134,8 +157,10 @@ class DeviceTimeline {
 class DeviceMonitor {
  public:
   virtual ~DeviceMonitor() = default;
-  // Starts a measurement.
+  // Starts a measurement; in a group, of its first device.
   virtual std::unique_ptr<ResourceProbe> StartProbe() = 0;
+  // Starts a measurement of every device of a group; null if there is one device.
+  virtual std::unique_ptr<GroupProbe> StartGroupProbe() { return nullptr; }
   // Returns the state now: one entry for each device, the CPU first. Its means are those of the
   // last second, however many callers there are.
   virtual std::vector<DeviceSample> Sample() = 0;

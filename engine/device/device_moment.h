@@ -19,6 +19,10 @@ class DeviceMoment {
   // the device since.
   double SecondsUntil(const DeviceMoment& later) const;
 
+  // Whether the device has come to it. Does not wait. Throws what LibTorch throws if the device is
+  // lost.
+  bool HasPassed() const { return !event_.has_value() || event_->query(); }
+
  private:
   std::optional<c10::Event> event_;
   std::chrono::steady_clock::time_point time_;

@@ -8,6 +8,7 @@
 #include <stop_token>
 
 #include "absl/status/status.h"
+#include "engine/api/exchange_meter.h"
 
 namespace wan {
 
@@ -43,6 +44,10 @@ class CommunicatorGroup {
   virtual int size() const = 0;
   // The end of a rank. It lives as long as the group.
   virtual Communicator& End(int rank) = 0;
+
+  // From now on counts what the rank sends to the others, and its waiting for what they send. No
+  // rank may be inside a forward. Null: nobody asks.
+  virtual void CountIn(int rank, std::shared_ptr<ExchangeMeter> meter) = 0;
 
   // Begins a forward, which a request on `stop` ends. No rank may be inside one.
   virtual void Begin(std::stop_token stop) = 0;

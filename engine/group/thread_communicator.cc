@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/device/device_wait.h"
 #include "engine/group/agreement.h"
 
 namespace wan {
@@ -89,7 +91,8 @@ class RankQueue {
 
 class ThreadGroup final : public CommunicatorGroup {
  public:
-  explicit ThreadGroup(const std::vector<c10::Device>& devices) : sent_(devices.size()) {
+  explicit ThreadGroup(const std::vector<c10::Device>& devices)
+      : devices_(devices), meters_(devices.size()), sent_(devices.size()) {
     for (size_t rank = 0; rank < devices.size(); ++rank) {
       queues_.push_back(std::make_unique<RankQueue>(rank, devices));
       ends_.push_back(std::make_unique<ThreadEnd>(*this, static_cast<int>(rank)));
@@ -98,6 +101,10 @@ class ThreadGroup final : public CommunicatorGroup {
 
   int size() const override { return static_cast<int>(ends_.size()); }
   Communicator& End(int rank) override { return *ends_[static_cast<size_t>(rank)]; }
+
+  void CountIn(int rank, std::shared_ptr<ExchangeMeter> meter) override {
+    meters_[static_cast<size_t>(rank)] = std::move(meter);
+  }
 
   void Begin(std::stop_token stop) override {
     agreement_.Begin(std::move(stop));
@@ -137,6 +144,8 @@ class ThreadGroup final : public CommunicatorGroup {
   // Returns when every rank has called it as often, or with what one failed with.
   absl::Status AwaitAll();
 
+  const std::vector<c10::Device> devices_;
+  std::vector<std::shared_ptr<ExchangeMeter>> meters_;  // a rank's thread uses its own
   std::vector<std::unique_ptr<ThreadEnd>> ends_;
   std::vector<std::unique_ptr<RankQueue>> queues_;
   Agreement agreement_;
@@ -152,6 +161,7 @@ absl::Status ThreadGroup::Exchange(int rank, std::span<const at::Tensor> send,
                                    std::span<const at::Tensor> receive) {
   const size_t own = static_cast<size_t>(rank);
   RankQueue& queue = *queues_[own];
+  DeviceWait wait(devices_[own], meters_[own]);
   queue.MarkSent();
   {
     absl::MutexLock lock(&mutex_);
@@ -179,6 +189,14 @@ absl::Status ThreadGroup::Exchange(int rank, std::span<const at::Tensor> send,
   // Until everybody has copied, or queued it, nobody may change what was sent.
   if (absl::Status status = AwaitAll(); !status.ok()) return status;
   for (const std::unique_ptr<RankQueue>& peer : queues_) queue.AwaitReceived(*peer);
+  wait.End();
+  if (meters_[own] != nullptr) {
+    uint64_t bytes = 0;
+    for (size_t peer = 0; peer < send.size(); ++peer) {
+      if (peer != own) bytes += static_cast<uint64_t>(send[peer].nbytes());
+    }
+    meters_[own]->CountSent(bytes);
+  }
   absl::MutexLock lock(&mutex_);
   sent_[own].clear();
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/device/device_wait.h"
 #include "engine/device/torch_errors.h"
 #include "engine/group/rank_threads.h"
 
@@ -95,6 +97,12 @@ class GroupTransformer final : public VideoTransformer {
       const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
       const RankThreads::OnFailure& on_failure);
 
+  // Counts that a member has sent the tensor to another one.
+  void CountSent(size_t rank, const at::Tensor& tensor) const {
+    ExchangeMeter* const meter = members_[rank].exchanges.get();
+    if (meter != nullptr) meter->CountSent(static_cast<uint64_t>(tensor.nbytes()));
+  }
+
   // What the first `count` members from `first` on talk through.
   CommunicatorGroup& CommunicatorsOf(int64_t first, int64_t count);
 
@@ -159,8 +167,11 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     const int64_t half = division.HalfOf(static_cast<int>(rank));
     inputs.push_back(latents.narrow(0, half * division.videos, division.videos)
                          .to(members_[rank].device, /*non_blocking=*/true));
+    if (rank > 0) CountSent(0, inputs.back());
   }
   std::vector<at::Tensor> flows(static_cast<size_t>(division.halves));
+  // From the end of the first device's own work until it has the other half's flow.
+  std::optional<DeviceWait> wait;
   const auto forward = [&](int rank, const std::stop_token& stop) -> absl::Status {
     const int64_t half = division.HalfOf(rank);
     const int64_t place = division.PlaceOf(rank);
@@ -172,6 +183,7 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
         inputs[rank], timestep.narrow(0, half * division.videos, division.videos),
         *prepared->parts[rank], WorkGate(member.device, sharing > 1 ? std::stop_token() : stop));
     if (flow.ok() && place == 0) flows[half] = *std::move(flow);
+    if (rank == 0 && division.halves > 1) wait.emplace(member.device, member.exchanges);
     return flow.status();
   };
   const auto end_all = [&](const absl::Status& failure) {
@@ -183,6 +195,10 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     return status;
   }
   for (at::Tensor& flow : flows) flow = flow.to(members_[0].device);
+  for (int64_t half = 1; half < division.halves; ++half) {
+    CountSent(static_cast<size_t>(half * division.members), flows[half]);
+  }
+  if (wait.has_value()) wait->End();
   return flows.size() == 1 ? flows[0] : at::cat(flows);
 }
 
@@ -224,6 +240,9 @@ CommunicatorGroup& GroupTransformer::CommunicatorsOf(int64_t first, int64_t coun
     std::vector<at::Device> devices;
     for (int64_t i = first; i < first + count; ++i) devices.push_back(members_[i].device);
     group = make_communicators_(devices);
+    for (int64_t i = 0; i < count; ++i) {
+      group->CountIn(static_cast<int>(i), members_[first + i].exchanges);
+    }
   }
   return *group;
 }

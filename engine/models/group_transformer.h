@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/api/exchange_meter.h"
 #include "engine/group/communicator.h"
 #include "engine/models/video_transformer.h"
 
@@ -17,6 +18,8 @@ namespace wan {
 struct GroupMember {
   at::Device device = at::kCPU;
   std::unique_ptr<RankTransformer> transformer;
+  // Counts what the rank exchanges with the others; null: nobody asks.
+  std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
 // Makes what the ranks of `devices` talk through, one rank a device.

@@ -23,6 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/api/exchange_meter.h"
 #include "engine/api/vae_precision.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/device/work_gate.h"
@@ -39,6 +40,8 @@ struct VaeOptions {
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
+  // Counts what the device exchanges with others that decode with it; null: nobody asks.
+  std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
 // How one pass goes.

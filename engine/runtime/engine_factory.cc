@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -71,7 +72,28 @@ LoadOptions MakeLoadOptions(const EngineOptions& options, const std::vector<at::
   load.h264 = options.h264;
   if (options.record_forwards) load.graphs = MakeDeviceGraphRecorder(device);
   load.vae_precision = options.vae_precision.value_or(DefaultVaePrecision(DTypeLabel(dtype)));
+  const auto counters = [&devices] {
+    return DeviceCounters{std::make_shared<HeldBytes>(),
+                          devices.size() > 1 ? std::make_shared<ExchangeMeter>() : nullptr};
+  };
+  load.counters = counters();
+  for (size_t i = 1; i < devices.size(); ++i) load.peer_counters.push_back(counters());
   return load;
+}
+
+const DeviceCounters& CountersOf(size_t rank, const LoadOptions& load) {
+  return rank == 0 ? load.counters : load.peer_counters[rank - 1];
+}
+
+// The monitor of all ranks, whose own ones are given in order.
+std::unique_ptr<DeviceMonitor> Together(std::vector<std::unique_ptr<MachineMonitor>> monitors,
+                                        const LoadOptions& load) {
+  if (monitors.size() == 1) return std::move(monitors.front());
+  std::vector<MonitoredDevice> devices;
+  for (size_t rank = 0; rank < monitors.size(); ++rank) {
+    devices.push_back({std::move(monitors[rank]), CountersOf(rank, load).exchanges});
+  }
+  return std::make_unique<GroupMonitor>(std::move(devices));
 }
 
 // CUDA's number of a version, 12080, as it is written: "12.8".
@@ -98,10 +120,16 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarTy
   // Every rank has weights and activations of its own.
   const size_t ranks = options.devices.size();
   limits.device_memory_bytes /= ranks;
-  auto monitor = std::make_unique<MachineMonitor>("", nullptr, nullptr);
-  monitor->StartSampling();
+  LoadOptions load = MakeLoadOptions(options, std::vector<at::Device>(ranks, at::kCPU), dtype);
+  std::vector<std::unique_ptr<MachineMonitor>> monitors;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    monitors.push_back(std::make_unique<MachineMonitor>("", nullptr, nullptr));
+  }
+  // The others have no figures of their own that sampling would give.
+  monitors.front()->StartSampling();
+  std::unique_ptr<DeviceMonitor> monitor = Together(std::move(monitors), load);
   return std::make_unique<WanEngine>(
-      MakeLoadOptions(options, std::vector<at::Device>(ranks, at::kCPU), dtype),
+      std::move(load),
       DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
                         absl::StrCat("LibTorch ", TORCH_VERSION), HostFacts()},
       limits, std::move(monitor));
@@ -182,27 +210,19 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   const absl::StatusOr<uint64_t> memory = ClaimMemory(devices, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
   LoadOptions load = MakeLoadOptions(options, devices, dtype);
-  load.device_weights = std::make_shared<HeldBytes>();
-  auto monitor = MonitorOf(devices.front(), load.device_weights, options.gpm);
+  std::vector<std::unique_ptr<MachineMonitor>> monitors;
+  for (size_t rank = 0; rank < devices.size(); ++rank) {
+    monitors.push_back(MonitorOf(devices[rank], CountersOf(rank, load).weights, options.gpm));
+    monitors.back()->StartSampling();
+  }
   DeviceDescription description{name, "", DTypeLabel(dtype), "", HostFacts()};
   const auto cudnn = at::detail::getCUDAHooks().versionCuDNN();
   description.libraries = absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ", cudnn);
   description.system.cudnn_version = absl::StrCat(cudnn);
   description.system.cuda_version = CudaVersionText(at::detail::getCUDAHooks().versionCUDART());
-  description.system.gpu = monitor->Gpu().value_or(GpuFacts());
+  description.system.gpu = monitors.front()->Gpu().value_or(GpuFacts());
   description.name = description.system.gpu->name;
-  std::vector<std::unique_ptr<DeviceMonitor>> monitors;
-  const auto add = [&monitors](std::unique_ptr<MachineMonitor> one) {
-    one->StartSampling();
-    monitors.push_back(std::move(one));
-  };
-  add(std::move(monitor));
-  for (size_t i = 1; i < devices.size(); ++i) {
-    add(MonitorOf(devices[i], std::make_shared<HeldBytes>(), options.gpm));
-  }
-  std::unique_ptr<DeviceMonitor> all = devices.size() == 1
-                                           ? std::move(monitors[0])
-                                           : std::make_unique<GroupMonitor>(std::move(monitors));
+  std::unique_ptr<DeviceMonitor> all = Together(std::move(monitors), load);
   return std::make_unique<WanEngine>(
       std::move(load), std::move(description), PlanLimits{*memory}, std::move(all),
       MemoryProbes{.device = [devices] { return PresentMemory(devices); }});

@@ -117,7 +117,7 @@ Place MakePlace(ResidencyPolicy policy, const LoadOptions& options,
   const at::Device device = moves ? options.device : at::kCPU;
   auto weights = std::make_shared<ComponentWeights>(MakeWeightMover(device), HomeOf(policy),
                                                     std::move(source));
-  if (!device.is_cpu()) weights->CountIn(options.device_weights);
+  if (!device.is_cpu()) weights->CountIn(options.counters.weights);
   return {device, std::move(weights), moves};
 }
 
@@ -207,10 +207,12 @@ void AddReplicas(std::vector<LoadedReplicas>& replicas, const LoadOptions& optio
       continue;
     }
     std::vector<GroupMember> members;
-    members.push_back({options.device, std::move(transformers[i])});
+    members.push_back({options.device, std::move(transformers[i]), options.counters.exchanges});
     for (size_t peer = 0; peer < options.peers.size(); ++peer) {
       LoadedReplica& replica = replicas[peer].experts[i];
-      members.push_back({options.peers[peer], std::move(replica.transformer)});
+      members.push_back(
+          {options.peers[peer], std::move(replica.transformer),
+           options.peer_counters.empty() ? nullptr : options.peer_counters[peer].exchanges});
       experts[i].replicas.push_back({options.peers[peer], std::move(replica.weights)});
     }
     experts[i].transformer = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
@@ -283,7 +285,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
 
   // While this thread loads to the first device, the others load to theirs.
   ReplicaLoading replica_loading(
-      checkpoint, options.peers, options.dtype,
+      checkpoint, options.peers, options.peer_counters, options.dtype,
       DecodesTogether(planned) ? std::optional(options.vae_precision) : std::nullopt, options.stop);
   if (absl::Status status = Take(
           "text_encoder",
@@ -325,11 +327,12 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   if (!options.peers.empty()) part.End("replicas");
   loras->AddTo(pipeline.experts, options.stop);
   if (!spec.loras.empty()) part.End("loras");
-  if (absl::Status status = Take("vae",
-                                 LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                                            {places.back().device, options.vae_precision,
-                                             places.back().weights, options.stop}),
-                                 pipeline.vae);
+  if (absl::Status status =
+          Take("vae",
+               LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+                          {places.back().device, options.vae_precision, places.back().weights,
+                           options.stop, options.counters.exchanges}),
+               pipeline.vae);
       !status.ok()) {
     return status;
   }

@@ -16,6 +16,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/device/device_graph.h"
 #include "engine/pipeline/pipeline_model.h"
+#include "engine/runtime/device_counters.h"
 
 namespace wan {
 
@@ -52,8 +53,10 @@ struct LoadOptions {
   // Records forwards of small videos; null: every forward launches its kernels.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
   H264Options h264;
-  // Counts what weights hold of a GPU's memory; null: nobody asks.
-  std::shared_ptr<HeldBytes> device_weights = nullptr;
+  // Of `device`.
+  DeviceCounters counters = {};
+  // Of each peer, in the order of `peers`; empty: nobody asks.
+  std::vector<DeviceCounters> peer_counters = {};
   // Gets each component as a part, with its bytes, and "checkpoint", "tokenizer" and "loras"; null:
   // nobody wants to know.
   Span* span = nullptr;

@@ -22,16 +22,18 @@ bool IsExpert(const PlannedModel& planned, size_t component) {
 }  // namespace
 
 ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint,
-                               const std::vector<c10::Device>& devices, c10::ScalarType dtype,
+                               const std::vector<c10::Device>& devices,
+                               const std::vector<DeviceCounters>& counters, c10::ScalarType dtype,
                                std::optional<VaePrecision> vae, const std::stop_token& stop)
     : vae_(vae),
       on_stop_(stop, [this] { stop_.request_stop(); }),
       replicas_(devices.size()),
       statuses_(devices.size()) {
   for (size_t i = 0; i < devices.size(); ++i) {
-    threads_.emplace_back([this, &checkpoint, device = devices[i], dtype, i] {
+    threads_.emplace_back([this, &checkpoint, device = devices[i],
+                           counts = counters.empty() ? DeviceCounters() : counters[i], dtype, i] {
       statuses_[i] = CatchTorchErrors(absl::StrCat("loading to ", device.str()), [&] {
-        return Load(checkpoint, device, dtype, replicas_[i]);
+        return Load(checkpoint, device, counts, dtype, replicas_[i]);
       });
     });
   }
@@ -43,16 +45,22 @@ ReplicaLoading::~ReplicaLoading() {
 }
 
 absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, c10::Device device,
-                                  c10::ScalarType dtype, LoadedReplicas& replicas) const {
+                                  const DeviceCounters& counters, c10::ScalarType dtype,
+                                  LoadedReplicas& replicas) const {
   const auto named = [device](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("loading to ", device.str(), ": ",
                                                     std::string(status.message())));
   };
+  const auto weights = [&] {
+    auto made = std::make_shared<ComponentWeights>(MakeWeightMover(device),
+                                                   ComponentWeights::Home::kDevice);
+    if (!device.is_cpu()) made->CountIn(counters.weights);
+    return made;
+  };
   UseDeviceInThread(device);
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     LoadedReplica& replica = replicas.experts.emplace_back();
-    replica.weights = std::make_shared<ComponentWeights>(MakeWeightMover(device),
-                                                         ComponentWeights::Home::kDevice);
+    replica.weights = weights();
     absl::StatusOr<std::unique_ptr<RankTransformer>> loaded = LoadWanTransformer(
         checkpoint.transformer(i), checkpoint.transformer_config(i),
         {.device = device, .dtype = dtype, .weights = replica.weights, .stop = stop_.get_token()});
@@ -62,7 +70,11 @@ absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, c10::Device devi
   if (vae_.has_value()) {
     absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae =
         LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                   {.device = device, .precision = *vae_, .stop = stop_.get_token()});
+                   {.device = device,
+                    .precision = *vae_,
+                    .weights = weights(),
+                    .stop = stop_.get_token(),
+                    .exchanges = counters.exchanges});
     if (!vae.ok()) return named(vae.status());
     replicas.vae = *std::move(vae);
   }

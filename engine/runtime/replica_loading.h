@@ -19,6 +19,7 @@
 #include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
 #include "engine/planning/planned_model.h"
+#include "engine/runtime/device_counters.h"
 #include "engine/weights/component_weights.h"
 
 namespace wan {
@@ -39,11 +40,12 @@ struct LoadedReplicas {
 // first device meanwhile. The destructor ends what is not finished.
 class ReplicaLoading {
  public:
-  // `checkpoint` must outlive the object. `vae` has the precision of autoencoders; nullopt: none is
-  // loaded. A stop request ends the loading with CANCELLED.
+  // `checkpoint` must outlive the object. `counters` has those of each device, or is empty. `vae`
+  // has the precision of autoencoders; nullopt: none is loaded. A stop request ends the loading
+  // with CANCELLED.
   ReplicaLoading(const Checkpoint& checkpoint, const std::vector<c10::Device>& devices,
-                 c10::ScalarType dtype, std::optional<VaePrecision> vae,
-                 const std::stop_token& stop);
+                 const std::vector<DeviceCounters>& counters, c10::ScalarType dtype,
+                 std::optional<VaePrecision> vae, const std::stop_token& stop);
   ~ReplicaLoading();
   ReplicaLoading(const ReplicaLoading&) = delete;
   ReplicaLoading& operator=(const ReplicaLoading&) = delete;
@@ -53,7 +55,8 @@ class ReplicaLoading {
   absl::StatusOr<std::vector<LoadedReplicas>> Finish();
 
  private:
-  absl::Status Load(const Checkpoint& checkpoint, c10::Device device, c10::ScalarType dtype,
+  absl::Status Load(const Checkpoint& checkpoint, c10::Device device,
+                    const DeviceCounters& counters, c10::ScalarType dtype,
                     LoadedReplicas& replicas) const;
 
   const std::optional<VaePrecision> vae_;

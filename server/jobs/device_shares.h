@@ -1,4 +1,4 @@
-// What each GPU of a device group does for an attempt.
+// What each device of a group does for an attempt.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,14 @@ namespace wan::server {
 // Measures from its making on. One thread at a time may use it; the monitor must outlive it.
 class DeviceShares {
  public:
-  explicit DeviceShares(DeviceMonitor& monitor);
+  explicit DeviceShares(DeviceMonitor& monitor) : probe_(monitor.StartGroupProbe()) {}
 
-  // Returns the share of each GPU, in the order of the monitor; nothing for a group with less than
-  // two, whose figures are those of the stages. A figure that cannot be measured is absent. Call it
-  // once.
+  // Returns the share of each device, in the order of the ranks; nothing for a group of one, whose
+  // figures are those of the stages. A figure that cannot be measured is absent. Call it once.
   std::vector<wan::v1::DeviceShare> Finish();
 
  private:
-  const std::unique_ptr<DeviceReader> reader_;
-  const std::vector<DeviceSample> begin_;
+  const std::unique_ptr<GroupProbe> probe_;
 };
 
 }  // namespace wan::server

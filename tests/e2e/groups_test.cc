@@ -102,6 +102,20 @@ TEST(GroupsTest, AGroupOfTwoMakesVideosStopsAndGoesOn) {
   EXPECT_EQ(first.digests.size(), std::size(kSeeds));
   EXPECT_EQ(first.groups, std::set<int>{0});
 
+  grpc::ClientContext report_context;
+  wan::v1::GetReportRequest of_job;
+  of_job.set_job(group.Submit(DemoRequest(1)).name());
+  group.Await(of_job.job());
+  wan::v1::JobReport report;
+  ASSERT_TRUE(group.videos().GetReport(&report_context, of_job, &report).ok());
+  ASSERT_EQ(report.devices_size(), 2) << report.ShortDebugString();
+  for (const wan::v1::DeviceShare& share : report.devices()) {
+    EXPECT_EQ(share.device(), "cpu");
+    EXPECT_GT(share.exchanged_bytes(), 0u) << share.ShortDebugString();
+    EXPECT_FALSE(share.has_gpu_memory_peak_bytes());
+  }
+  EXPECT_GT(report.devices(0).exchange_seconds(), 0) << "for the flows and layers of the other";
+
   wan::v1::GenerationRequest longer = DemoRequest(5);
   longer.set_steps(1000);
   const std::string name = group.Submit(longer).name();

@@ -25,6 +25,15 @@ class FakeReader final : public DeviceReader {
   const std::vector<DeviceSample> samples_;
 };
 
+class FakeGroupProbe final : public GroupProbe {
+ public:
+  explicit FakeGroupProbe(std::vector<DeviceUse> uses) : uses_(std::move(uses)) {}
+  std::vector<DeviceUse> Finish() override { return uses_; }
+
+ private:
+  const std::vector<DeviceUse> uses_;
+};
+
 class FakeTimeline final : public DeviceTimeline {
  public:
   explicit FakeTimeline(std::vector<TimelinePoint> points) : points_(std::move(points)) {}
@@ -74,6 +83,16 @@ std::vector<DeviceSample> FakeDeviceMonitor::Sample() {
 void FakeDeviceMonitor::SetReaderSamples(std::vector<DeviceSample> samples) {
   absl::MutexLock lock(&mutex_);
   reader_samples_ = std::move(samples);
+}
+
+void FakeDeviceMonitor::SetGroupUse(std::vector<DeviceUse> uses) {
+  absl::MutexLock lock(&mutex_);
+  group_use_ = std::move(uses);
+}
+
+std::unique_ptr<GroupProbe> FakeDeviceMonitor::StartGroupProbe() {
+  absl::MutexLock lock(&mutex_);
+  return group_use_.empty() ? nullptr : std::make_unique<FakeGroupProbe>(group_use_);
 }
 
 void FakeDeviceMonitor::SetTimeline(std::vector<TimelinePoint> points) {

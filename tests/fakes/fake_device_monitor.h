@@ -21,10 +21,14 @@ class FakeDeviceMonitor final : public DeviceMonitor {
   void SetSamples(std::vector<DeviceSample> samples);
   // What readers report that are started from now on; at first what Sample() does.
   void SetReaderSamples(std::vector<DeviceSample> samples);
+  // What each device of a group has done, for group probes that are started from now on; at first
+  // nothing, as of a monitor of one device.
+  void SetGroupUse(std::vector<DeviceUse> uses);
   // What timelines have that are started from now on; at first nothing.
   void SetTimeline(std::vector<TimelinePoint> points);
 
   std::unique_ptr<ResourceProbe> StartProbe() override;
+  std::unique_ptr<GroupProbe> StartGroupProbe() override;
   std::vector<DeviceSample> Sample() override;
   std::unique_ptr<DeviceReader> StartReader() override;
   std::unique_ptr<DeviceTimeline> StartTimeline() override;
@@ -34,6 +38,7 @@ class FakeDeviceMonitor final : public DeviceMonitor {
   ResourceUsage usage_ ABSL_GUARDED_BY(mutex_);
   std::vector<DeviceSample> samples_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::vector<DeviceSample>> reader_samples_ ABSL_GUARDED_BY(mutex_);
+  std::vector<DeviceUse> group_use_ ABSL_GUARDED_BY(mutex_);
   std::vector<TimelinePoint> timeline_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -264,14 +264,17 @@ class WanVae final : public VideoAutoencoder {
     for (const std::unique_ptr<WanVae>& peer : peers_) all.push_back(peer.get());
     std::vector<VaePipelineMember> members;
     for (const WanVae* const vae : all) {
-      members.push_back({vae->options_.device, [vae, precision] {
+      members.push_back({vae->options_.device,
+                         [vae, precision] {
                            vae->weights_->Use(kDecoderGroup, kDecoderGroup);
                            return vae->Make<VaeDecoder>(precision);
-                         }});
+                         },
+                         vae->options_.exchanges});
     }
     // One copy before anything is queued: the first device would make one for each chunk only when
     // it is done with what it has been given by then.
     const at::Tensor there = latents.to(all.back()->options_.device);
+    if (options_.exchanges != nullptr) options_.exchanges->CountSent(there.nbytes());
     const auto chunk = [&](int64_t i) { return all.back()->ChunkOf(there, i, precision); };
     return RunVaePipeline(members, {latents.size(1), chunk, frames}, gate);
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/device_wait.h"
 #include "engine/device/torch_errors.h"
 #include "engine/group/handover.h"
 #include "engine/group/rank_threads.h"
@@ -27,6 +28,13 @@ DecoderState MovedTo(const DecoderState& state, at::Device device) {
   return {
       state.x.to(device, /*non_blocking=*/true),
       state.shortcut.defined() ? state.shortcut.to(device, /*non_blocking=*/true) : at::Tensor()};
+}
+
+void CountSent(const VaePipelineMember& member, const DecoderState& state) {
+  if (member.exchanges == nullptr) return;
+  size_t bytes = state.x.nbytes();
+  if (state.shortcut.defined()) bytes += state.shortcut.nbytes();
+  member.exchanges->CountSent(bytes);
 }
 
 }  // namespace
@@ -61,8 +69,10 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
         if (stop.stop_requested()) return stopped();
         state = VaeDecoder::Begin(work.latents(chunk));
       } else {
+        DeviceWait wait(members[rank].device, members[rank].exchanges);
         std::optional<DecoderState> before = channels[part].Take();
         if (!before.has_value()) return stopped();
+        wait.End();
         state = *std::move(before);
       }
       if (absl::Status status = decoder.Run(firsts[part], end, state, cache, own); !status.ok()) {
@@ -70,6 +80,7 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
       }
       VaeDecoder::NextChunk(cache);
       if (rank > 0) {
+        CountSent(members[rank], state);
         if (!channels[part + 1].Put(MovedTo(state, members[rank - 1].device))) return stopped();
         continue;
       }

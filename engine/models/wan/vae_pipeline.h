@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/api/exchange_meter.h"
 #include "engine/device/work_gate.h"
 #include "engine/models/wan/vae_decoder.h"
 
@@ -20,6 +22,8 @@ struct VaePipelineMember {
   at::Device device = at::kCPU;
   // Makes the decoder; called once, on the thread that computes on `device`.
   std::function<VaeDecoder()> make_decoder;
+  // Counts what the device exchanges with the others; null: nobody asks.
+  std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
 // What is decoded, and where it goes.

@@ -69,6 +69,50 @@ TEST(BenchmarkReportTest, ActivationsAreMeasured) {
   EXPECT_EQ(memories[2].activations, std::nullopt) << "nothing tells the decoder's weights";
 }
 
+wan::v1::JobReport GroupReport() {
+  wan::v1::JobReport report = GpuReport();
+  report.set_device("cuda:0,1");
+  for (const char* const device : {"cuda:0", "cuda:1"}) {
+    wan::v1::DeviceShare& share = *report.add_devices();
+    share.set_device(device);
+    share.set_name("NVIDIA Test");
+    share.set_gpu_memory_peak_bytes(36 * kGiB);
+    share.set_energy_joules(7200);
+    share.set_exchanged_bytes(kGiB / 2);
+    share.set_exchange_seconds(0.5);
+  }
+  report.mutable_devices(1)->set_temperature_peak_celsius(71);
+  return report;
+}
+
+TEST(DeviceTableTest, HasALineForEachDeviceOfTheGroup) {
+  const Table table = DeviceTable(GroupReport());
+  std::vector<std::string> titles, second;
+  for (const Column& column : table.columns) titles.push_back(column.title);
+  for (const Cell& cell : table.rows.at(1)) second.push_back(CellText(cell));
+  EXPECT_THAT(titles, ::testing::ElementsAre("Device", "Name", "Peak Mem (GiB)", "Energy (Wh)",
+                                             "Temp (C)", "Sent (GiB)", "Waited (s)", "Waited (%)"));
+  EXPECT_THAT(second, ::testing::ElementsAre("cuda:1", "NVIDIA Test", "36.00", "2.0", "71", "0.500",
+                                             "0.500", "2.5"));
+  EXPECT_EQ(CellText(table.rows[0][4]), "-") << "nobody measured the first one's";
+}
+
+TEST(DeviceTableTest, IsInEveryFormat) {
+  const MeasuredRun run = Named("a", GroupReport());
+  const Document document = BuildReport({run}, std::nullopt, {ReportPart::kBenchmark});
+  EXPECT_THAT(RenderText(document),
+              AllOf(HasSubstr("[Device Shares]"), HasSubstr("cuda:1  NVIDIA Test")));
+  EXPECT_THAT(RenderMarkdown(document), HasSubstr("| cuda:1 | NVIDIA Test | 36.00 |"));
+  EXPECT_THAT(RenderJson(document, {run}), HasSubstr("\"exchanged_gib\": 0.5"));
+  EXPECT_THAT(RenderHtml(document), HasSubstr("<td>cuda:1</td>"));
+  EXPECT_THAT(RenderText(BuildTables({run})), HasSubstr("cuda:1  NVIDIA Test"));
+  EXPECT_THAT(RenderText(BuildTables({run, Named("b", GpuReport())})),
+              HasSubstr("cuda:1  NVIDIA Test"));
+  EXPECT_THAT(RenderText(BuildTables({Named("b", GpuReport())})), Not(HasSubstr("cuda:1")));
+  EXPECT_THAT(RenderText(BuildReport({Named("b", GpuReport())}, std::nullopt, {})),
+              Not(HasSubstr("[Device Shares]")));
+}
+
 TEST(BenchmarkReportTest, SeveralJobsAreOneTable) {
   wan::v1::JobReport cold = GpuReport();
   cold.mutable_stages(0)->set_seconds(30);

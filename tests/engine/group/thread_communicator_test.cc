@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -47,6 +48,33 @@ TEST(ThreadGroupTest, GivesEveryRankWhatEveryOtherSentToIt) {
       EXPECT_TRUE(at::equal(received[rank][peer], Message(peer, rank))) << rank << " from " << peer;
     }
   }
+}
+
+TEST(ThreadGroupTest, CountsWhatARankSendsAndItsWaiting) {
+  const auto group = MakeThreadGroup(Cpus(3));
+  const auto meter = std::make_shared<ExchangeMeter>();
+  group->CountIn(1, meter);
+  const auto exchange = [&](bool fails) {
+    group->Begin({});
+    if (fails) group->Fail(absl::ResourceExhaustedError("no memory"));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&group, rank, fails] {
+        if (fails && rank == 2) return;
+        std::vector<at::Tensor> receive;
+        EXPECT_EQ(ExchangeMessages(group->End(rank), receive).ok(), !fails);
+      });
+    }
+  };
+  exchange(false);
+  const Exchanged once = meter->Read();
+  EXPECT_EQ(once.sent_bytes, 4u * 4) << "one value to rank 0, and three to rank 2";
+  EXPECT_GT(once.waited_seconds, 0);
+  exchange(true);
+  EXPECT_EQ(meter->Read().sent_bytes, once.sent_bytes) << "an exchange that fails does not count";
+  EXPECT_EQ(meter->Read().waited_seconds, once.waited_seconds);
+  exchange(false);
+  EXPECT_EQ(meter->Read().sent_bytes, 2 * once.sent_bytes);
 }
 
 TEST(ThreadGroupTest, ARankThatFailsLeavesNobodyWaiting) {

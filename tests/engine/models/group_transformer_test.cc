@@ -117,6 +117,35 @@ TEST_F(SmallGroupTest, FourRanksDivideGuidanceAndTokens) {
             kTolerance);
 }
 
+TEST_F(SmallGroupTest, CountsWhatEachRankSends) {
+  std::vector<std::shared_ptr<ExchangeMeter>> meters;
+  std::vector<GroupMember> members;
+  for (int rank = 0; rank < 2; ++rank) {
+    meters.push_back(std::make_shared<ExchangeMeter>());
+    members.push_back({at::kCPU, LoadRank(), meters.back()});
+  }
+  const auto group = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+  const uint64_t video = Latents().nbytes();
+  Predict(*group, Latents().expand({2, -1, -1, -1, -1}), Timestep(2), {Context(2), Context(3)});
+  EXPECT_EQ(meters[0]->Read().sent_bytes, video) << "the latents of the other half";
+  EXPECT_EQ(meters[1]->Read().sent_bytes, video) << "its flow";
+  EXPECT_GT(meters[0]->Read().waited_seconds, 0);
+  EXPECT_EQ(meters[1]->Read().waited_seconds, 0) << "a half waits for nobody";
+
+  // 14 and 13 tokens, and half of the heads each: queries, keys and values of the other's heads,
+  // the results of its own heads for the other's tokens, and in the end its rows of the flow.
+  Predict(*group, Latents(), Timestep(), {Context()});
+  const TransformerConfig& config = group->config();
+  const uint64_t half = static_cast<uint64_t>(config.dim) / 2;
+  const auto blocks = static_cast<uint64_t>(config.num_layers);
+  const uint64_t row = video / 27;
+  EXPECT_EQ(meters[0]->Read().sent_bytes,
+            2 * video + blocks * (14 * 3 + 13) * half * sizeof(float) + 14 * row);
+  EXPECT_EQ(meters[1]->Read().sent_bytes,
+            video + blocks * (13 * 3 + 14) * half * sizeof(float) + 13 * row);
+  EXPECT_GT(meters[1]->Read().waited_seconds, 0);
+}
+
 TEST_F(SmallGroupTest, AVideoOfOneTokenIsComputedByOneRank) {
   const at::Tensor latents = RandomTensor({1, 48, 1, 2, 2}, 5);
   const at::Tensor alone = Predict(*LoadRank(), latents, Timestep(), {Context()});

@@ -156,31 +156,47 @@ class GroupsTest : public ServiceTest {
   std::vector<std::unique_ptr<fakes::FakeEngine>> engines_;
 };
 
-DeviceSample Gpu(const std::string& device, double energy) {
-  DeviceSample gpu;
-  gpu.device = device;
-  gpu.name = "H200";
-  gpu.power_watts = 500;
-  gpu.energy_joules = energy;
+wan::DeviceUse Gpu(const std::string& device) {
+  wan::DeviceUse gpu{device, "H200", "GPU-" + device};
+  gpu.usage.gpu.power_watts = 500;
+  gpu.usage.gpu.energy_joules = 0;
   return gpu;
 }
 
 TEST_F(GroupsTest, AReportHasTheShareOfEachGpuOfItsGroup) {
-  for (const auto& engine : engines_) {
-    engine->monitor().SetReaderSamples({Gpu("cuda:0", 100), Gpu("cuda:1", 200)});
-  }
+  wan::DeviceUse first = Gpu("cuda:0");
+  first.usage.sm_activity_percent = 98;
+  first.usage.gpu.temperature_peak_celsius = 71;
+  first.usage.gpu.throttled_seconds = 3;
+  first.usage.gpu_memory_peak_bytes = 90;
+  first.usage.gpu_weights_peak_bytes = 60;
+  first.exchanged_bytes = 1000;
+  first.exchange_seconds = 0.5;
+  for (const auto& engine : engines_) engine->monitor().SetGroupUse({first, Gpu("cuda:1")});
   OpenGroups();
   const std::string job = Create();
   RunToEnd(job);
   const wan::v1::JobReport report = *service_->Report(job);
   ASSERT_EQ(report.devices_size(), 2);
+  const wan::v1::DeviceShare& share = report.devices(0);
+  EXPECT_EQ(share.device(), "cuda:0");
+  EXPECT_EQ(share.name(), "H200");
+  EXPECT_EQ(share.uuid(), "GPU-cuda:0");
+  EXPECT_EQ(share.sm_activity_percent(), 98);
+  EXPECT_EQ(share.temperature_peak_celsius(), 71);
+  EXPECT_EQ(share.throttled_seconds(), 3);
+  EXPECT_EQ(share.gpu_memory_peak_bytes(), 90u);
+  EXPECT_EQ(share.gpu_weights_peak_bytes(), 60u);
+  EXPECT_EQ(share.exchanged_bytes(), 1000u);
+  EXPECT_EQ(share.exchange_seconds(), 0.5);
   EXPECT_EQ(report.devices(1).device(), "cuda:1");
   EXPECT_EQ(report.devices(1).power_watts(), 500);
-  EXPECT_EQ(report.devices(1).energy_joules(), 0) << "it has used nothing since the begin";
+  EXPECT_TRUE(report.devices(1).has_energy_joules()) << "0 is a figure";
+  EXPECT_FALSE(report.devices(1).has_temperature_peak_celsius());
+  EXPECT_FALSE(report.devices(1).has_gpu_memory_peak_bytes());
+  EXPECT_FALSE(report.devices(1).has_exchanged_bytes());
   EXPECT_FALSE(report.devices(1).has_sm_activity_percent());
-  for (const auto& engine : engines_) {
-    engine->monitor().SetReaderSamples({Gpu("cuda:0", 100)});
-  }
+  for (const auto& engine : engines_) engine->monitor().SetGroupUse({});
   const std::string alone = Create();
   RunToEnd(alone);
   EXPECT_EQ(service_->Report(alone)->devices_size(), 0);

@@ -160,24 +160,63 @@ TEST_P(GoldenDecodeTest, DecoderAloneEqualsTheReferenceBeforeTheClamp) {
               file + " (" + GetParam().layout + ") video_unclamped");
 }
 
+class VaePipelineTest : public testing::Test {
+ protected:
+  VaePipelineTest() {
+    LoadedVaeWeights weights(loader_, tensors_);
+    VaeLayerFactory factory(weights, /*allow_tf32=*/false);
+    decoder_.emplace(factory, GoldenOf("2.2").vae_config());
+    EXPECT_TRUE(loader_.status().ok()) << loader_.status();
+  }
+  VaePipelineMember Member(std::shared_ptr<ExchangeMeter> exchanges = nullptr) const {
+    return {at::kCPU, [this] { return *decoder_; }, std::move(exchanges)};
+  }
+
+  const at::Tensor latents_ = LoadGolden("vae/2.2_decode_3.safetensors", "latents_raw");
+
+ private:
+  WeightLoader loader_{GoldenOf("2.2").vae(), at::kCPU, at::kFloat};
+  VaeTensors tensors_;
+  std::optional<VaeDecoder> decoder_;
+};
+
+TEST_F(VaePipelineTest, CountsWhatAMemberHandsOnAndItsWaiting) {
+  std::vector<std::shared_ptr<ExchangeMeter>> meters;
+  std::vector<VaePipelineMember> members;
+  for (int rank = 0; rank < 3; ++rank) {
+    meters.push_back(std::make_shared<ExchangeMeter>());
+    members.push_back(Member(meters.back()));
+  }
+  std::vector<uint64_t> of_one_chunk;
+  for (const int64_t chunks : {1, 3}) {
+    const VaePipelineWork work{
+        chunks, [&](int64_t i) { return latents_.narrow(1, i, 1); },
+        [&](int64_t, const at::Tensor&) -> absl::StatusOr<bool> { return true; }};
+    const absl::Status status = RunVaePipeline(members, work, {});
+    ASSERT_TRUE(status.ok()) << status;
+    if (of_one_chunk.empty()) {
+      for (const auto& meter : meters) of_one_chunk.push_back(meter->Read().sent_bytes);
+    }
+  }
+  EXPECT_EQ(of_one_chunk[0], 0u) << "the first member has the last layers";
+  EXPECT_GT(of_one_chunk[1], latents_.narrow(1, 0, 1).nbytes());
+  EXPECT_GT(of_one_chunk[2], latents_.narrow(1, 0, 1).nbytes());
+  EXPECT_GT(meters[1]->Read().sent_bytes, 3 * of_one_chunk[1]) << "later chunks have more frames";
+  EXPECT_GT(meters[0]->Read().waited_seconds, 0);
+  EXPECT_GT(meters[1]->Read().waited_seconds, 0);
+  EXPECT_EQ(meters[2]->Read().waited_seconds, 0) << "it begins";
+}
+
 // Whichever member fails, the others do not wait for it.
-TEST(VaePipelineTest, AMemberThatFailsEndsTheDecodingOnAll) {
-  const Checkpoint& checkpoint = GoldenOf("2.2");
-  WeightLoader loader(checkpoint.vae(), at::kCPU, at::kFloat);
-  VaeTensors tensors;
-  LoadedVaeWeights weights(loader, tensors);
-  VaeLayerFactory factory(weights, /*allow_tf32=*/false);
-  const VaeDecoder decoder(factory, checkpoint.vae_config());
-  ASSERT_TRUE(loader.status().ok()) << loader.status();
-  const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents_raw");
+TEST_F(VaePipelineTest, AMemberThatFailsEndsTheDecodingOnAll) {
   for (size_t broken = 0; broken < 3; ++broken) {
-    std::vector<VaePipelineMember> members(3, {at::kCPU, [&] { return decoder; }});
+    std::vector<VaePipelineMember> members(3, Member());
     members[broken].make_decoder = []() -> VaeDecoder {
       throw std::runtime_error("no memory for its weights");
     };
     int chunks = 0;
     const VaePipelineWork work{
-        3, [&](int64_t i) { return latents.narrow(1, i, 1); },
+        3, [&](int64_t i) { return latents_.narrow(1, i, 1); },
         [&](int64_t, const at::Tensor&) -> absl::StatusOr<bool> { return ++chunks > 0; }};
     const absl::Status status = RunVaePipeline(members, work, {});
     EXPECT_TRUE(absl::IsInternal(status)) << broken << ": " << status;

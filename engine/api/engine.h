@@ -64,6 +64,9 @@ struct DeviceDescription {
   // The libraries that compute, with their versions: "LibTorch 2.11.0, cuDNN 91900".
   std::string libraries = {};
   SystemFacts system = {};
+  // Floating-point operations a second that jobs reach at least on a device of this kind, for
+  // estimates before anything was measured; 0: unknown.
+  double assumed_rate = 0;
 };
 
 // The result of a small computation on the device. The same card with the same libraries always

@@ -23,6 +23,7 @@
 #include "engine/monitor/group_monitor.h"
 #include "engine/monitor/machine_monitor.h"
 #include "engine/planning/device_budget.h"
+#include "engine/runtime/assumed_rate.h"
 #include "engine/runtime/wan_engine.h"
 
 namespace wan {
@@ -131,7 +132,8 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarTy
   return std::make_unique<WanEngine>(
       std::move(load),
       DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
-                        absl::StrCat("LibTorch ", TORCH_VERSION), HostFacts()},
+                        absl::StrCat("LibTorch ", TORCH_VERSION), HostFacts(),
+                        AssumedCpuRate(HostFacts().cpu_cores, DTypeLabel(dtype))},
       limits, std::move(monitor));
 }
 
@@ -222,6 +224,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   description.system.cuda_version = CudaVersionText(at::detail::getCUDAHooks().versionCUDART());
   description.system.gpu = monitors.front()->Gpu().value_or(GpuFacts());
   description.name = description.system.gpu->name;
+  description.assumed_rate = AssumedGpuRate(description.name, description.dtype);
   std::unique_ptr<DeviceMonitor> all = Together(std::move(monitors), load);
   return std::make_unique<WanEngine>(
       std::move(load), std::move(description), PlanLimits{*memory}, std::move(all),

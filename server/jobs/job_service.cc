@@ -389,7 +389,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
   if (plan.peak_device_bytes > 0) response.set_device_memory_bytes(plan.peak_device_bytes);
   if (plan.peak_host_bytes > 0) response.set_host_memory_bytes(plan.peak_host_bytes);
 
-  const TimeEstimator::Spread spread = parts_->estimator.JobSpread();
+  const TimeEstimator::Spread spread = parts_->estimator.ExpectedSpread(model);
   const auto estimate = [&](double seconds) {
     wan::v1::TimeEstimate result;
     result.set_p50_seconds(seconds * spread.p50);
@@ -401,7 +401,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
   if (outlook.time.has_value()) {
     *response.mutable_queue_time() = estimate(absl::ToDoubleSeconds(*outlook.time));
   }
-  const std::optional<double> warm = parts_->estimator.Seconds(model, PlannedWork(plan.stages));
+  const std::optional<double> warm = parts_->estimator.Expected(model, PlannedWork(plan.stages));
   if (!warm.has_value()) return response;
   *response.mutable_warm_time() = estimate(*warm);
   const std::optional<absl::Duration> loading = parts_->models.LoadTime(model);

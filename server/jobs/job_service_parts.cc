@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -98,6 +99,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
           [this](const std::string& job) { EndJob(job, StopCause::kCallerGone, kCallerWentAway); }),
       drainer({table, models, *log, clock, listeners}) {
   std::vector<std::string> devices;
+  double slowest = std::numeric_limits<double>::max();  // of the groups, as far as they are known
   for (int group = 0; group < groups.size(); ++group) {
     runners.emplace_back(JobRunner::Parts{groups,
                                           group,
@@ -122,8 +124,10 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                                           options.preempt_priority_gap,
                                           progress});
     const DeviceDescription& device = groups.device(group);
+    if (device.assumed_rate > 0) slowest = std::min(slowest, device.assumed_rate);
     devices.push_back(absl::StrCat(device.device, " ", device.name, " ", device.dtype));
   }
+  if (slowest < std::numeric_limits<double>::max()) estimator.Assume(slowest);
   queue_estimates.Start({&groups, &models, &store, &table, &estimator, &clock,
                          options.data_dir / kRatesFile, absl::StrJoin(devices, ", ")});
 }

@@ -223,7 +223,7 @@ wan::v1::Event JobTable::Enqueue(const LiveJob& live) {
   const std::string& model = job.request().model();
   const QueueSum before =
       queue_.Add({job.name(), model, job.request().priority(), live.age, !live.accepting, live.work,
-                  Estimate(model, live.work.get()), /*announced_position=*/0, job.owner()});
+                  Expect(model, live.work.get()), /*announced_position=*/0, job.owner()});
   return QueuedEvent(job, before);
 }
 
@@ -232,7 +232,7 @@ wan::v1::Event JobTable::QueuedEvent(const wan::v1::Job& job, const QueueSum& be
   event.mutable_queued()->set_position(before.jobs);
   const std::optional<absl::Duration> eta = TimeUntil(before);
   if (eta.has_value()) {
-    const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
+    const TimeEstimator::Spread spread = parts_.estimator.ExpectedSpread(job.request().model());
     event.mutable_queued()->set_eta_seconds(absl::ToDoubleSeconds(*eta * spread.p50));
     event.mutable_queued()->set_eta_p90_seconds(absl::ToDoubleSeconds(*eta * spread.p90));
   }
@@ -254,9 +254,10 @@ void JobTable::AnnouncePositions(JobQueue::Place from, bool estimate, int reach)
         *next, std::min(reach, kEntriesAtOnce), [&](QueueEntry& entry, const QueueSum& before) {
           mutex_.AssertHeld();
           if (estimate) {
-            entry.estimate = Estimate(entry.model, entry.work.get());
-            account_.Estimate(entry.job, entry.estimate);
-            NoteReserved(live_.at(entry.job).stored.job, entry.estimate);
+            entry.estimate = Expect(entry.model, entry.work.get());
+            const std::optional<absl::Duration> learned = Estimate(entry.model, entry.work.get());
+            account_.Estimate(entry.job, learned);
+            NoteReserved(live_.at(entry.job).stored.job, learned);
           }
           if (!entry.ready || !WorthAnnouncing(entry.announced_position, before.jobs)) return;
           entry.announced_position = before.jobs;

@@ -257,7 +257,10 @@ class JobTable {
   // for which it takes many changes. The job at position p looks after every p/4 changes, so that
   // a change costs the logarithm of the queue's length on average; all look when a job begins.
   int ReachOfChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the work is estimated to take, once a step of the model was observed.
   std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
+  // The same for those who only want to know: before that it follows from an assumed rate.
+  std::optional<absl::Duration> Expect(const std::string& model, const PlannedWork* work) const;
   // Estimates the time until a job begins behind the running ones and those summed up in `before`.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -29,6 +29,14 @@ std::optional<absl::Duration> JobTable::Estimate(const std::string& model,
   return absl::Seconds(*seconds);
 }
 
+std::optional<absl::Duration> JobTable::Expect(const std::string& model,
+                                               const PlannedWork* work) const {
+  if (work == nullptr) return std::nullopt;
+  const std::optional<double> seconds = parts_.estimator.Expected(model, *work);
+  if (!seconds.has_value()) return std::nullopt;
+  return absl::Seconds(*seconds);
+}
+
 std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const {
   if (before.unknown > 0) return std::nullopt;
   std::vector<absl::Duration> free;  // of each group that serves
@@ -37,7 +45,7 @@ std::optional<absl::Duration> JobTable::TimeUntil(const QueueSum& before) const 
     if (!running.empty()) {
       const LiveJob& live = live_.at(running);
       const std::optional<absl::Duration> whole =
-          Estimate(live.stored.job.request().model(), live.work.get());
+          Expect(live.stored.job.request().model(), live.work.get());
       if (!whole.has_value()) return std::nullopt;
       const absl::Duration elapsed = steady_.Now() - live.began + live.head_start;
       free.push_back(std::max(*whole - elapsed, absl::ZeroDuration()));
@@ -73,9 +81,10 @@ absl::Duration JobTable::RetryDelay() const {
 
 void JobTable::AddEta(const LiveJob& live, const std::optional<QueueSum>& before,
                       wan::v1::Job& job) const {
-  const std::optional<absl::Duration> own = Estimate(job.request().model(), live.work.get());
+  const std::string& model = job.request().model();
+  const std::optional<absl::Duration> own = Expect(model, live.work.get());
   if (!own.has_value()) return;
-  const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
+  const TimeEstimator::Spread spread = parts_.estimator.ExpectedSpread(model);
   absl::Duration p50;
   absl::Duration p90;
   if (before.has_value()) {

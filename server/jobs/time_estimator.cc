@@ -18,6 +18,8 @@ constexpr double kNewest = 0.5;
 constexpr size_t kRatios = 64;
 // With fewer there is no rank for nine of ten.
 constexpr size_t kFewestRatios = 9;
+// Of what is computed with an assumed rate.
+constexpr TimeEstimator::Spread kAssumed = {.p50 = 1, .p90 = 3};
 
 void Blend(std::optional<double>& rate, double value) {
   rate = rate.has_value() ? kNewest * value + (1 - kNewest) * *rate : value;
@@ -75,11 +77,10 @@ void TimeEstimator::Observe(std::string_view model, const StagePlan& stage, doub
 std::optional<double> TimeEstimator::Seconds(std::string_view model,
                                              const PlannedWork& work) const {
   absl::MutexLock lock(&mutex_);
-  const auto known = rates_.find(model);
-  if (known == rates_.end() || work.kinds_.empty()) return std::nullopt;
-  const ModelRates& of_model = known->second;
+  const ModelRates* const learned = LearnedOf(model);
+  if (learned == nullptr || work.kinds_.empty()) return std::nullopt;
+  const ModelRates& of_model = *learned;
   const auto step = of_model.find(StageKind::kStepInference);
-  if (step == of_model.end()) return std::nullopt;
   double seconds = 0;
   for (const PlannedWork::OfKind& of_kind : work.kinds_) {
     const auto found = of_model.find(of_kind.kind);
@@ -93,6 +94,36 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
     if (found != of_model.end()) seconds += by_stage * *rates.per_stage;
   }
   return seconds;
+}
+
+const TimeEstimator::ModelRates* TimeEstimator::LearnedOf(std::string_view model) const {
+  const auto known = rates_.find(model);
+  if (known == rates_.end() || !known->second.contains(StageKind::kStepInference)) return nullptr;
+  return &known->second;
+}
+
+void TimeEstimator::Assume(double rate) {
+  absl::MutexLock lock(&mutex_);
+  assumed_ = rate;
+}
+
+std::optional<double> TimeEstimator::Expected(std::string_view model,
+                                              const PlannedWork& work) const {
+  const std::optional<double> learned = Seconds(model, work);
+  if (learned.has_value()) return learned;
+  double flops = 0;
+  for (const PlannedWork::OfKind& of_kind : work.kinds_) flops += of_kind.flops;
+  absl::MutexLock lock(&mutex_);
+  if (assumed_ <= 0 || flops <= 0) return std::nullopt;
+  return flops / assumed_;
+}
+
+TimeEstimator::Spread TimeEstimator::ExpectedSpread(std::string_view model) const {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (LearnedOf(model) == nullptr) return kAssumed;
+  }
+  return JobSpread();
 }
 
 std::string TimeEstimator::Learned() const {

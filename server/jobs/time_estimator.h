@@ -49,6 +49,14 @@ class TimeEstimator {
   // was never observed is taken to be as fast, per operation, as a denoising step.
   std::optional<double> Seconds(std::string_view model, const PlannedWork& work) const;
 
+  // The rate that a device of this kind reaches at least, in operations a second. Positive.
+  void Assume(double rate);
+
+  // As Seconds; for a model of which nothing was learned, what the plan's operations take at the
+  // assumed rate, and nullopt without one. It is good for telling somebody when something may be
+  // done. Whatever decides about jobs asks Seconds.
+  std::optional<double> Expected(std::string_view model, const PlannedWork& work) const;
+
   // What has been learned, as lines of text, and the taking over of such lines, of which those that
   // are damaged or about something that was observed since are left out.
   std::string Learned() const;
@@ -64,6 +72,8 @@ class TimeEstimator {
     double p90 = 1.5;
   };
   Spread JobSpread() const;
+  // The same for what Expected says of the model: far apart while nothing was learned of it.
+  Spread ExpectedSpread(std::string_view model) const;
 
  private:
   struct Rates {
@@ -72,7 +82,11 @@ class TimeEstimator {
   };
   using ModelRates = std::map<StageKind, Rates>;
 
+  // Null while no denoising step of the model has been observed.
+  const ModelRates* LearnedOf(std::string_view model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
   mutable absl::Mutex mutex_;
+  double assumed_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: nothing is assumed
   std::map<std::string, ModelRates, std::less<>> rates_ ABSL_GUARDED_BY(mutex_);
   // Actual by estimated time of the latest jobs, the oldest first.
   std::deque<double> ratios_ ABSL_GUARDED_BY(mutex_);

@@ -457,6 +457,7 @@ DeviceDescription FakeEngine::Device() const {
   DeviceDescription device{"cpu", "Fake CPU", "fp32"};
   device.system.cpu_name = "Fake CPU";
   device.system.cpu_cores = 4;
+  device.assumed_rate = assumed_rate_;
   return device;
 }
 

@@ -67,6 +67,9 @@ class FakeEngine final : public Engine {
   void ThrowAt(std::string_view stage, std::string what);
   // Every later span of the kind ("Step_Inference" for that of every step) moves the clock by this.
   void TakeTime(std::string_view kind, absl::Duration duration);
+  // What Device() says that jobs reach at least; 0, unknown, unless told. Before the engine is
+  // given to anybody.
+  void AssumeRate(double rate) { assumed_rate_ = rate; }
   // Every later artifact is filled up with spaces to at least so many bytes.
   void PadOutputs(size_t bytes);
   // Leaves the named output kind unwritten.
@@ -113,6 +116,7 @@ class FakeEngine final : public Engine {
                    const std::stop_token& stop) const;
 
   FakeClock* const clock_;
+  double assumed_rate_ = 0;
   FakeDeviceMonitor monitor_;
   mutable absl::Mutex mutex_;
   std::set<std::string, std::less<>> held_ ABSL_GUARDED_BY(mutex_);

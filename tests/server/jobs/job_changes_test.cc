@@ -322,6 +322,41 @@ TEST_F(JobChangesTest, AQuoteSaysWhatAJobWouldTakeAndMakesNone) {
   engine_->Release(kHeld);
 }
 
+TEST_F(JobChangesTest, BeforeTheFirstStepTimesFollowFromThePlan) {
+  engine_->AssumeRate(1e9);
+  engine_->TakeTime("Step_Inference", absl::Seconds(2));
+  engine_->TakeTime("Model_Initialization", absl::Seconds(40));
+  Open();
+  wan::v1::QuoteRequest request;
+  *request.mutable_request() = Request();
+  auto quote = service_->Quote(request);
+  ASSERT_TRUE(quote.ok()) << quote.status();
+  const double expected = quote->flops() / 1e9;
+  EXPECT_GT(expected, 0);
+  EXPECT_DOUBLE_EQ(quote->warm_time().p50_seconds(), expected);
+  EXPECT_DOUBLE_EQ(quote->warm_time().p90_seconds(), 3 * expected);
+  EXPECT_DOUBLE_EQ(quote->cold_time().p50_seconds(), expected + 40);
+  EXPECT_TRUE(quote->has_queue_time());
+
+  const std::string running = HoldOne();
+  const std::string queued = Create();
+  EXPECT_DOUBLE_EQ(Get(running).eta_seconds(), expected);
+  EXPECT_DOUBLE_EQ(Get(queued).eta_seconds(), 2 * expected);
+  EXPECT_DOUBLE_EQ(Get(queued).eta_p90_seconds(), 6 * expected);
+  EXPECT_DOUBLE_EQ(BlockingReader(*service_, queued).Next()->queued().eta_seconds(), expected);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_DOUBLE_EQ(Get(running).eta_seconds(), expected - 1);
+  EXPECT_EQ(service_->Stats().unestimated.at("m"), 0);
+  EXPECT_FALSE(Get(queued).has_reserved_device_seconds()) << "no quota pays for what is assumed";
+
+  engine_->Release(kHeld);
+  RunToEnd(queued);
+  quote = service_->Quote(request);
+  // With half of the second that the first job was held for.
+  EXPECT_DOUBLE_EQ(quote->warm_time().p50_seconds(), 6.5);
+  EXPECT_DOUBLE_EQ(quote->warm_time().p90_seconds(), 9.75);
+}
+
 TEST_F(JobChangesTest, AJobSaysWhenItWillEnd) {
   engine_->TakeTime("Step_Inference", absl::Seconds(2));
   Open();

@@ -24,6 +24,24 @@ TEST(TimeEstimatorTest, UnknownUntilAStepWasSeen) {
   EXPECT_EQ(estimator.Seconds("m", PlannedWork({})), std::nullopt);
 }
 
+TEST(TimeEstimatorTest, ExpectsTheAssumedRateUntilAStepWasSeen) {
+  TimeEstimator estimator;
+  const PlannedWork work(kStages);
+  EXPECT_EQ(estimator.Expected("m", work), std::nullopt) << "nothing is assumed";
+  estimator.Assume(10);
+  EXPECT_DOUBLE_EQ(*estimator.Expected("m", work), (100 + 100 + 50) / 10.0);
+  EXPECT_DOUBLE_EQ(estimator.ExpectedSpread("m").p90, 3);
+  EXPECT_EQ(estimator.Seconds("m", work), std::nullopt) << "nothing was learned by that";
+  EXPECT_EQ(estimator.Learned(), "");
+  EXPECT_EQ(estimator.Expected("m", PlannedWork({})), std::nullopt);
+  estimator.Observe("m", {StageKind::kVaeDecoding, 50}, 1);
+  EXPECT_DOUBLE_EQ(*estimator.Expected("m", work), 25) << "no step was among it";
+  estimator.Observe("m", {{StageKind::kStepInference, 7}, 100}, 2);
+  EXPECT_DOUBLE_EQ(*estimator.Expected("m", work), 2 + 2 + 1);
+  EXPECT_DOUBLE_EQ(estimator.ExpectedSpread("m").p90, estimator.JobSpread().p90);
+  EXPECT_DOUBLE_EQ(*estimator.Expected("another", work), 25);
+}
+
 TEST(TimeEstimatorTest, ScalesWithTheWork) {
   TimeEstimator estimator;
   estimator.Observe("m", {{StageKind::kStepInference, 0}, 100}, 2);

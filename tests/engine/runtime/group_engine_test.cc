@@ -247,6 +247,44 @@ TEST_F(GroupEngineTest, MemoryThatEndsOnOneRankEndsTheStepOnAll) {
   }
 }
 
+TEST_F(GroupEngineTest, MemoryThatEndsWhileALoraIsMergedLeavesEveryRankWhole) {
+  FailingAllocator allocator;
+  const TransformerConfig& config = GoldenCheckpoint("ti2v-5b/original").transformer_config();
+  const std::string file =
+      TestLora::Random(config, /*rank=*/4, /*seed=*/1).Write(folder_, LoraStyle::kComfy);
+  // In bf16 sums need memory of their own.
+  EngineOptions options;
+  options.devices = {"cpu", "cpu"};
+  options.dtype = "bf16";
+  absl::StatusOr<std::unique_ptr<Engine>> made = MakeWanEngine(options);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::unique_ptr<Engine> group = *std::move(made);
+  Recorder recorder(SystemClock(), group->Monitor(), {});
+  ASSERT_TRUE(
+      group->LoadModel({"m", CheckpointPath("ti2v-5b"), {{"a", std::nullopt, file}}}, recorder)
+          .ok());
+  GenerationRequest with = Tiny();
+  with.loras = {{"a", 1}};
+  const std::string base = MustGive(*group, Tiny());
+  const std::string merged = MustGive(*group, with);
+  MustGive(*group, Tiny());
+  StageFault count(allocator, StageKind::kLoraMerging, StageFault::kNever);
+  ASSERT_TRUE(Latents(*group, with, &count).ok());
+  ASSERT_GT(count.allocations(), 10);
+  bool with_next = false;
+  // The last ones are those of the second rank.
+  for (int64_t n = count.allocations(); n > 0; n -= 1 + count.allocations() / 10) {
+    MustGive(*group, Tiny());
+    StageFault fault(allocator, StageKind::kLoraMerging, n);
+    const auto failed = Latents(*group, with, &fault);
+    allocator.Disarm();
+    EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << n << ": " << failed.status();
+    with_next = !with_next;
+    ASSERT_TRUE(MustGive(*group, with_next ? with : Tiny()) == (with_next ? merged : base))
+        << "after " << n;
+  }
+}
+
 // A device that no longer works once it is asked.
 class LostDevice final : public DeviceProbe {
  public:

@@ -1,6 +1,5 @@
 // Servers with several device groups: which job runs where, and what becomes of jobs when a group
 // leaves.
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,12 +13,11 @@
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
 #include "server/jobs/start_time.h"
-#include "tests/server/jobs/test_support.h"
+#include "tests/server/jobs/groups_fixture.h"
 
 namespace wan::server {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -44,117 +42,6 @@ TEST(StartBehindTest, SeveralGroupsShareIt) {
   EXPECT_EQ(StartBehind(seconds(5, 3), 2, absl::Seconds(20)), absl::Seconds(13));
   EXPECT_NEAR(absl::ToDoubleSeconds(StartBehind(seconds(0, 0), 1000, absl::Seconds(1000))), 500, 8);
 }
-
-class LossListener final : public StateListener {
- public:
-  void OnGroupLost(int group, std::string_view /*device*/, const absl::Status& problem) override {
-    absl::MutexLock lock(&mutex_);
-    EXPECT_TRUE(IsDeviceLost(problem)) << problem;
-    groups_.push_back(group);
-  }
-  void OnDeviceLost(DeviceLoss, const absl::Status&) override {
-    absl::MutexLock lock(&mutex_);
-    ++devices_;
-  }
-  std::vector<int> groups() {
-    absl::MutexLock lock(&mutex_);
-    return groups_;
-  }
-  void AwaitDevice() {
-    absl::MutexLock lock(&mutex_);
-    const auto lost = [this] { return devices_ > 0; };
-    mutex_.Await(absl::Condition(&lost));
-  }
-  void AwaitGroup() {
-    absl::MutexLock lock(&mutex_);
-    const auto lost = [this] { return !groups_.empty(); };
-    mutex_.Await(absl::Condition(&lost));
-  }
-  int devices() {
-    absl::MutexLock lock(&mutex_);
-    return devices_;
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::vector<int> groups_;
-  int devices_ = 0;
-};
-
-class GroupsTest : public ServiceTest {
- protected:
-  GroupsTest() {
-    options_.listeners = {&losses_};
-    options_.savepoint_interval = absl::ZeroDuration();
-    MakeEngines(2);
-  }
-  ~GroupsTest() override { Close(); }
-
-  void MakeEngines(int count) {
-    Close();
-    engines_.clear();
-    for (int i = 0; i < count; ++i) {
-      engines_.push_back(std::make_unique<fakes::FakeEngine>(&clock_));
-    }
-  }
-
-  void OpenGroups(const std::vector<std::string>& models = {"m"}) {
-    OpenGroupsIn(folder_.path() / "data", models);
-  }
-  void OpenGroupsIn(const fs::path& folder, const std::vector<std::string>& models = {"m"}) {
-    options_.data_dir = folder;
-    std::vector<Engine*> engines;
-    for (const auto& engine : engines_) engines.push_back(engine.get());
-    auto service = JobService::Open(options_, engines, clock_);
-    ASSERT_TRUE(service.ok()) << service.status();
-    service_ = *std::move(service);
-    for (const std::string& model : models) LoadModel(model);
-  }
-
-  static wan::v1::GenerationRequest For(const std::string& model, int priority = 0) {
-    wan::v1::GenerationRequest request = Request(absl::StrCat(model, " at ", priority));
-    request.set_model(model);
-    request.set_priority(priority);
-    return request;
-  }
-
-  void HoldAll(const std::string& stage) {
-    for (const auto& engine : engines_) engine->Hold(stage);
-  }
-  void ReleaseAll(const std::string& stage) {
-    for (const auto& engine : engines_) engine->Release(stage);
-  }
-  void AwaitAllHeld(const std::string& stage) {
-    for (const auto& engine : engines_) engine->AwaitHeld(stage);
-  }
-  fakes::FakeEngine& EngineOf(const std::string& job) {
-    return *engines_[static_cast<size_t>(Get(job).group())];
-  }
-  fakes::FakeEngine& OtherThan(const std::string& job) {
-    return *engines_[static_cast<size_t>(1 - Get(job).group())];
-  }
-
-  // Waits until the job runs.
-  void AwaitRunning(const std::string& job) {
-    BlockingReader(*service_, job).Until([](const wan::v1::Event& event) {
-      return event.has_stage_started();
-    });
-  }
-
-  // What the model is in each group that may have it.
-  std::map<int, wan::v1::ModelState> PlacesOf(const std::string& model) {
-    std::map<int, wan::v1::ModelState> places;
-    const auto found = service_->models().Get(model);
-    EXPECT_TRUE(found.ok()) << found.status();
-    for (const wan::v1::ModelPlacement& placement : found->placements()) {
-      places[placement.group()] = placement.state();
-    }
-    return places;
-  }
-
-  LossListener losses_;
-  std::vector<std::unique_ptr<fakes::FakeEngine>> engines_;
-};
 
 wan::DeviceUse Gpu(const std::string& device) {
   wan::DeviceUse gpu{device, "H200", "GPU-" + device};

@@ -91,6 +91,8 @@ bool JobRunner::RunNext() {
   if (!parts_.storage.status().ok()) return false;
   const std::optional<Attempt> attempt = parts_.table.BeginNext(parts_.group);
   if (!attempt.has_value()) return false;
+  // Another group left what waits to this one, which was idle: it may load a model for it now.
+  if (parts_.groups.size() > 1) parts_.groups.WakeAll();
   const std::string& name = attempt->job.name();
   // The attempt must be on disk before the engine can take the process with it.
   const absl::Status entered = parts_.log.Flush();

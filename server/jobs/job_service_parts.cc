@@ -155,7 +155,13 @@ void JobService::Parts::LoseGroup(int group, DeviceLoss cause, const absl::Statu
 }
 
 bool JobService::Parts::RunNext(int group) {
-  if (!runners[static_cast<size_t>(group)].RunNext()) return false;
+  if (!runners[static_cast<size_t>(group)].RunNext()) {
+    if (groups.size() > 1 && storage.status().ok()) {
+      const std::optional<std::string> missing = table.ModelToLoad(group);
+      if (missing.has_value()) models.LoadMissing(*missing, group);
+    }
+    return false;
+  }
   // What ended here may let a job run elsewhere: it is back in the queue, or its owner's quota had
   // held others back.
   groups.WakeAll();

@@ -116,6 +116,11 @@ class JobTable {
   // there now.
   std::optional<Attempt> BeginNext(int group);
 
+  // Returns the model of the first job that no group can begin now but this one, once it has loaded
+  // the model: all that have the model are busy. Nothing if the group can begin a job, or if there
+  // is no such job.
+  std::optional<std::string> ModelToLoad(int group);
+
   // Appends events of the running attempt. `progress` replaces the job's if it is set.
   void AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                    const std::optional<wan::v1::StepProgress>& progress);

@@ -90,6 +90,24 @@ std::optional<QueueEntry> JobTable::TakeFor(int group) {
   return queue_.TakeFirst(RunnableIn(group), MayRun());
 }
 
+std::optional<std::string> JobTable::ModelToLoad(int group) {
+  const Lock lock(*this);
+  if (!refusal_.ok() || !parts_.groups.Serves(group)) return std::nullopt;
+  queue_.RefreshUse();
+  if (queue_.First(RunnableIn(group), MayRun()) != nullptr) return std::nullopt;
+  const JobQueue::Accepts loadable = [&](const std::string& model) {
+    mutex_.AssertHeld();
+    if (!parts_.models.MayLoadMissing(model, group)) return false;
+    const std::vector<int> ready = parts_.models.ReadyIn(model);
+    return std::none_of(ready.begin(), ready.end(), [&](int other) {
+      mutex_.AssertHeld();
+      return StateOf(other).running.empty();  // it takes the job at once
+    });
+  };
+  const QueueEntry* const entry = queue_.First(loadable, MayRun());
+  return entry == nullptr ? std::nullopt : std::optional(entry->model);
+}
+
 bool JobTable::RanElsewhere(int group, const std::string& model) const {
   for (int other = 0; other < parts_.groups.size(); ++other) {
     if (other != group && StateOf(other).latest_model == model && parts_.groups.Serves(other) &&

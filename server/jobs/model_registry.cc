@@ -202,16 +202,21 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
     if (begin->empty()) return Describe(spec.name, entry);
     entry.path = spec.path;
     entry.loras = spec.loras;
-    entry.load_error = absl::OkStatus();
-    entry.loading = static_cast<int>(begin->size());
-    entry.load_operation = BeginOperation(spec.name, entry, wan::v1::ModelOperation::KIND_LOAD);
-    for (const int group : *begin) {
-      SetPlace(entry, group, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
-    }
-    Refresh(spec.name, entry);
+    EnterLoad(spec.name, entry, *begin);
   }
   if (done != nullptr) entry.load_waiters.push_back(done);
   return std::nullopt;
+}
+
+void ModelRegistry::EnterLoad(const std::string& name, Entry& entry,
+                              const std::vector<int>& groups) {
+  entry.load_error = absl::OkStatus();
+  entry.loading = static_cast<int>(groups.size());
+  entry.load_operation = BeginOperation(name, entry, wan::v1::ModelOperation::KIND_LOAD);
+  for (const int group : groups) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
+  }
+  Refresh(name, entry);
 }
 
 bool ModelRegistry::IsConfigured(const ModelSpec& spec) const {
@@ -309,6 +314,7 @@ void ModelRegistry::FinishLoad(const std::string& name, int group, const absl::S
     } else {
       SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
     }
+    CountLoad(entry.places[static_cast<size_t>(group)], status);
     entry.load_error.Update(status);
     if (--entry.loading == 0) {
       waiters.swap(entry.load_waiters);
@@ -366,6 +372,7 @@ void ModelRegistry::Unload(std::string_view name, const Done& done) {
           SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
           Refresh(bare, entry);
         }
+        if (status.ok()) ForgetPauses(group);
         shared->error.Update(status);
         if (--shared->left > 0) return;
         outcome = shared->error;

@@ -128,6 +128,15 @@ class ModelRegistry {
   // A call of `changed` that has started may still run when this returns.
   void RemoveWatcher(int64_t watcher);
 
+  // Whether a group may have the model, lacks it while another one with the same kind of device has
+  // it, and may have room for it now: no load of the model runs, and if the group's last one failed
+  // for lack of memory, enough time has passed since, or a model was unloaded there. A load that
+  // failed for another reason is not tried again.
+  bool MayLoadMissing(std::string_view name, int group) const;
+  // Loads the model in that group, if MayLoadMissing still holds. Does not wait; after a failure
+  // the model stays READY where it is.
+  void LoadMissing(const std::string& name, int group);
+
   // Call it when a group has left and others serve on: what models are in it no longer counts.
   void OnGroupLeft();
 
@@ -159,6 +168,9 @@ class ModelRegistry {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
     std::optional<wan::v1::StageReport> load_report;  // of the last load that went well
+    // Loads that failed since the last one that went well, and when LoadMissing may try another.
+    int failed_loads = 0;
+    absl::Time retry = absl::InfinitePast();  // of the steady clock
   };
   struct Entry {
     // What Add was given; nothing for a model that callers named.
@@ -207,6 +219,15 @@ class ModelRegistry {
   // null.
   absl::Status PostWarmup(const std::string& name, std::vector<VideoShape> shapes, const Done& done,
                           std::stop_token caller);
+  bool MayLoadMissing(const std::string& name, const Entry& entry, int group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The group has more room: loads that failed for lack of memory may be tried again.
+  void ForgetPauses(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts the outcome of a load in `place`.
+  void CountLoad(Place& place, const absl::Status& status) const;
+  // Begins the load of the entry's files in the groups, which must not be empty.
+  void EnterLoad(const std::string& name, Entry& entry, const std::vector<int>& groups)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds an operation and returns its name.
   std::string BeginOperation(const std::string& name, Entry& entry,
                              wan::v1::ModelOperation::Kind kind)

@@ -453,8 +453,14 @@ std::vector<ModelDescription> FakeEngine::Models() const {
   return models;
 }
 
+void FakeEngine::NameDevice(std::string name) {
+  absl::MutexLock lock(&mutex_);
+  device_name_ = std::move(name);
+}
+
 DeviceDescription FakeEngine::Device() const {
-  DeviceDescription device{"cpu", "Fake CPU", "fp32"};
+  absl::MutexLock lock(&mutex_);
+  DeviceDescription device{"cpu", device_name_, "fp32"};
   device.system.cpu_name = "Fake CPU";
   device.system.cpu_cores = 4;
   device.assumed_rate = assumed_rate_;

@@ -63,6 +63,8 @@ class FakeEngine final : public Engine {
   void LoseDeviceAt(std::string_view stage);
   // What RunCanary gives; nothing unless told.
   void SetCanary(absl::StatusOr<std::optional<DeviceCanary>> canary);
+  // What Device() has as the device's name from now on; a service asks when it is opened.
+  void NameDevice(std::string name);
   // The next span of `stage` throws std::runtime_error(what).
   void ThrowAt(std::string_view stage, std::string what);
   // Every later span of the kind ("Step_Inference" for that of every step) moves the clock by this.
@@ -129,6 +131,7 @@ class FakeEngine final : public Engine {
   std::string losing_stage_ ABSL_GUARDED_BY(mutex_);
   mutable bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<std::optional<DeviceCanary>> canary_ ABSL_GUARDED_BY(mutex_) = std::nullopt;
+  std::string device_name_ ABSL_GUARDED_BY(mutex_) = "Fake CPU";
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
   std::vector<Omission> omissions_ ABSL_GUARDED_BY(mutex_);
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);

@@ -117,7 +117,7 @@ TEST_F(GroupsQuotaTest, RunningJobsAreCountedOverAllGroups) {
   OpenWith("alice: running_jobs=1");
   HoldAll("T5_Encoding");
   const std::string first = CreateFor("alice");
-  EngineOf(first).AwaitHeld("T5_Encoding");
+  AwaitRunning(first);
   const std::string second = CreateFor("alice");
   const std::string of_bob = CreateFor("bob");
   OtherThan(first).AwaitHeld("T5_Encoding");
@@ -149,7 +149,7 @@ TEST_F(GroupsQuotaTest, AJobThatLosesItsGroupNoLongerRuns) {
   OpenWith("alice: running_jobs=1");
   HoldAll("T5_Encoding");
   const std::string job = CreateFor("alice");
-  EngineOf(job).AwaitHeld("T5_Encoding");
+  AwaitRunning(job);
   const int lost = Get(job).group();
   OtherThan(job).Release("T5_Encoding");
   EngineOf(job).LoseDeviceAt("VAE_Decoding");

@@ -1,0 +1,73 @@
+// Models that a group loads because jobs wait for them.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/conversion/names.h"
+#include "server/jobs/model_registry.h"
+
+namespace wan::server {
+namespace {
+
+// How long a load is not repeated that failed for lack of memory. It doubles with each failure: a
+// load may read tens of gigabytes before it fails, and holds up what the group could run.
+constexpr absl::Duration kFirstPause = absl::Minutes(1);
+constexpr absl::Duration kLongestPause = absl::Hours(1);
+constexpr int kMostDoublings = 6;
+
+}  // namespace
+
+void ModelRegistry::CountLoad(Place& place, const absl::Status& status) const {
+  if (status.ok()) {
+    place.failed_loads = 0;
+    place.retry = absl::InfinitePast();
+    return;
+  }
+  const int doublings = std::min(place.failed_loads, kMostDoublings);
+  ++place.failed_loads;
+  place.retry = clock_.Steady().Now() + std::min(kFirstPause * (1 << doublings), kLongestPause);
+}
+
+bool ModelRegistry::MayLoadMissing(const std::string& name, const Entry& entry, int group) const {
+  if (entry.loading > 0 || !groups_.MayHave(group, name) || !groups_.Serves(group)) return false;
+  const Place& place = entry.places[static_cast<size_t>(group)];
+  const bool lacks =
+      place.state == wan::v1::MODEL_STATE_UNLOADED ||
+      (place.state == wan::v1::MODEL_STATE_FAILED && absl::IsResourceExhausted(place.error));
+  if (!lacks || clock_.Steady().Now() < place.retry) return false;
+  // A job was planned where the model was. On another kind of device it may not fit.
+  const std::vector<int> ready = ReadyPlaces(name, entry);
+  return std::any_of(ready.begin(), ready.end(), [&](int other) {
+    return groups_.device(other).name == groups_.device(group).name;
+  });
+}
+
+void ModelRegistry::ForgetPauses(int group) {
+  for (auto& [name, entry] : entries_) {
+    entry.places[static_cast<size_t>(group)].retry = absl::InfinitePast();
+  }
+}
+
+bool ModelRegistry::MayLoadMissing(std::string_view name, int group) const {
+  const std::string bare(BareModelName(name));
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(bare);
+  return found != entries_.end() && MayLoadMissing(bare, found->second, group);
+}
+
+void ModelRegistry::LoadMissing(const std::string& name, int group) {
+  ModelSpec spec{name};
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(name);
+    if (found == entries_.end() || !MayLoadMissing(name, found->second, group)) return;
+    spec.path = found->second.path;
+    spec.loras = found->second.loras;
+    EnterLoad(name, found->second, {group});
+  }
+  PostLoad(spec, {group});
+}
+
+}  // namespace wan::server

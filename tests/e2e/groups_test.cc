@@ -92,6 +92,57 @@ TEST(GroupsTest, TwoGroupsMakeTheVideosOfOne) {
   EXPECT_EQ(two.Terminate(), 0);
 }
 
+// Both groups compute when the server is killed. Its next start goes on with both jobs, whichever
+// group gets which, and their videos are those of a server that lived.
+TEST(GroupsTest, JobsOfTwoGroupsGoOnAfterAKill) {
+  const std::vector<std::string> flags = {
+      "--cpu-threads", "1", "--checkpoint-interval", "0", "--device", "cpu", "--device", "cpu"};
+  const auto request = [](int64_t seed) {
+    wan::v1::GenerationRequest longer = DemoRequest(seed);
+    longer.set_width(64);
+    longer.set_height(64);
+    longer.set_steps(60);
+    return longer;
+  };
+  const TemporaryFolder folder;
+  const TemporaryFolder other_folder;
+  std::vector<std::string> jobs;
+  {
+    TestServer killed({.data_dir = folder.path(), .models = {}, .flags = flags});
+    // Returns when both groups have it, so that both jobs begin at once.
+    grpc::ClientContext context;
+    wan::v1::LoadModelRequest load;
+    load.set_name("demo");
+    load.set_wait(true);
+    wan::v1::Model model;
+    ASSERT_TRUE(killed.models().LoadModel(&context, load, &model).ok());
+    for (const int64_t seed : {1, 2}) jobs.push_back(killed.Submit(request(seed)).name());
+    for (const std::string& job : jobs) {
+      killed.Watch(job, 0, [](const Event& event) { return event.step_progress().step() >= 5; });
+    }
+    ASSERT_EQ(killed.Get(jobs[0]).state(), wan::v1::JOB_STATE_RUNNING);
+    ASSERT_EQ(killed.Get(jobs[1]).state(), wan::v1::JOB_STATE_RUNNING);
+    killed.Kill();
+  }
+  TestServer again({.data_dir = folder.path(), .models = {}, .flags = flags});
+  TestServer undisturbed({.data_dir = other_folder.path(), .models = {}, .flags = flags});
+  for (int64_t i = 0; i < 2; ++i) {
+    const wan::v1::Job job = again.Await(jobs[static_cast<size_t>(i)]);
+    EXPECT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED) << job.ShortDebugString();
+    EXPECT_EQ(job.attempt(), 2);
+    EXPECT_EQ(job.lost_attempts_size(), 1);
+    int resumed = 0;
+    for (const Event& event : again.Watch(job.name())) {
+      if (event.has_resumed()) resumed = event.resumed().step() + 1;
+    }
+    EXPECT_GT(resumed, 0) << "it began anew";
+    const wan::v1::Job whole = undisturbed.Await(undisturbed.Submit(request(i + 1)).name());
+    EXPECT_EQ(job.artifacts(0).sha256(), whole.artifacts(0).sha256());
+  }
+  EXPECT_EQ(again.Terminate(), 0);
+  EXPECT_EQ(undisturbed.Terminate(), 0);
+}
+
 // The members of one group make each video together.
 TEST(GroupsTest, AGroupOfTwoMakesVideosStopsAndGoesOn) {
   const TemporaryFolder folder;

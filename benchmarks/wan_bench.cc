@@ -34,7 +34,9 @@ constexpr Entry kCommands[] = {
     {"lora", "Measures the switch between two LoRAs of a transformer", &AddLora},
     {"job", "Measures whole jobs of the engine, stage by stage", &AddJob},
     {"stop", "Measures how long a stop takes in every stage", &AddStop},
+#ifdef WAN_BENCH_HAS_QUEUE
     {"queue", "Measures what a long queue of jobs costs the server", &AddQueue},
+#endif
     {"encoder", "Measures a video encoder's speed, quality and memory", &AddEncoder},
 };
 

@@ -158,9 +158,11 @@ class Parser {
     } else if (!rest.empty()) {
       what = CommandOf(*command) + " does not expect '" + rest.front() + "'";
     }
-    return {kExitUsage, "",
-            "wanctl: " + what +
-                "\n'wanctl --help' lists the commands, 'wanctl COMMAND --help' its flags.\n"};
+    const std::string next =
+        command == &app_ || CommandOf(*command) == "help"
+            ? "'wanctl --help' lists the commands, 'wanctl COMMAND --help' its flags."
+            : "'wanctl " + CommandOf(*command) + " --help' says what it takes.";
+    return {kExitUsage, "", "wanctl: " + what + "\n" + next + "\n"};
   }
 
   // "models load"; "wanctl" for the root.

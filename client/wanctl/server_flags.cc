@@ -19,8 +19,9 @@ constexpr char kHealthFooter[] =
     R"(The exit code is 0 only if the answer is SERVING, so that the command serves as a check of containers:
 it is 3 for any other answer and 6 if nobody answers. No token is needed. Without --timeout it waits 5 s.)";
 
-void AddModelName(CLI::App& app, std::string& name) {
-  AddValue<std::string>(app, "NAME", "", "The model's name", ParseNotEmpty, name)->required();
+void AddModelName(CLI::App& app, std::string& name,
+                  absl::StatusOr<std::string> (*parse)(std::string_view) = ParseNotEmpty) {
+  AddValue<std::string>(app, "NAME", "", "The model's name", parse, name)->required();
 }
 
 void RegisterModels(CommandRegistry& registry) {
@@ -33,7 +34,7 @@ void RegisterModels(CommandRegistry& registry) {
 
   const auto load = registry.Add<LoadModelCommand>(models, {"load", "Load a model"});
   wan::v1::LoadModelRequest& request = load.command.request;
-  AddModelName(load.app, *request.mutable_name());
+  AddModelName(load.app, *request.mutable_name(), ParseNameBeforePath);
   AddValue<std::string>(
       load.app, "PATH", "",
       "Folder of its checkpoint on the server; not needed for a model that the server knows",

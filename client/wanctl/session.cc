@@ -61,7 +61,10 @@ ExitCode Session::Fail(const absl::Status& status, bool accepted, std::string_vi
     Say("interrupted");
   } else if (code == kExitUnreachable) {
     Say(absl::StrCat(accepted ? "lost the connection to " : "cannot reach ", flags_.server, ": ",
-                     Printable({status.message().data(), status.message().size()})));
+                     Printable({status.message().data(), status.message().size()}),
+                     accepted ? ""
+                              : "; see that wanserve runs there, with TLS on both sides or on "
+                                "neither, or name another server with --server or WAN_SERVER"));
   } else {
     Say(FormatError(status));
   }

@@ -265,6 +265,13 @@ absl::StatusOr<bool> ParseJsonOrTable(std::string_view text) {
   return Choose<bool>(text, kFormats);
 }
 
+absl::StatusOr<std::string> ParseNameBeforePath(std::string_view text) {
+  if (text.find('=') != std::string_view::npos) {
+    return Expected("a name alone, with the path behind a space", text);
+  }
+  return ParseNotEmpty(text);
+}
+
 absl::StatusOr<std::string> ParseNotEmpty(std::string_view text) {
   if (text.empty()) return Expected("some text", text);
   return std::string(text);

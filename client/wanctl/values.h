@@ -75,6 +75,8 @@ absl::StatusOr<bool> ParseBool(std::string_view text);
 absl::StatusOr<bool> ParseJsonOrTable(std::string_view text);
 // Any text but the empty one.
 absl::StatusOr<std::string> ParseNotEmpty(std::string_view text);
+// A model's name, behind which its path is a word of its own: "NAME=PATH" is for the server's flag.
+absl::StatusOr<std::string> ParseNameBeforePath(std::string_view text);
 // Any text.
 absl::StatusOr<std::string> ParseText(std::string_view text);
 

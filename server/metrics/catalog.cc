@@ -52,8 +52,9 @@ constexpr MetricRow kQueueRows[] = {
      "Estimated seconds of execution that wait; absent while none of the jobs that wait can be "
      "estimated."},
     {"wan_queue_unestimated", kGauge, "", "model",
-     "Jobs that wait and are not part of wan_queued_seconds, because nobody knows how long they "
-     "take: 0 once the model has run a step, in this process or before a restart."},
+     "Jobs that wait and are not part of wan_queued_seconds, because their plans are not known "
+     "yet: "
+     "those of an earlier process until their model is ready."},
     {"wan_draining", kGauge, "", "",
      "1 if the server is being drained or stopped: no job is accepted or begun."},
 };

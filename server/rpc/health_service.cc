@@ -61,7 +61,9 @@ class HealthService final : public CallService {
           const std::optional<bool> serving = statuses.Get(request.service());
           if (!serving.has_value()) {
             return absl::NotFoundError(
-                absl::StrCat("there is no service '", request.service(), "'"));
+                absl::StrCat("there is no service '", request.service(),
+                             "'; leave the name empty for the whole server, or ask for 'liveness', "
+                             "'wan.v1.VideoGeneration' or 'wan.v1.VideoGeneration/models/NAME'"));
           }
           HealthCheckResponse response;
           response.set_status(StatusOf(serving));

@@ -73,6 +73,9 @@ TEST(CommandTableTest, HelpOfACommandIsItsHelp) {
   const EarlyExit wrong = Ended({"help", "models", "lod"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err, StartsWith("wanctl: unknown command models lod; did you mean load?\n"));
+  EXPECT_THAT(wrong.err, HasSubstr("\n'wanctl --help' lists the commands, "));
+  EXPECT_THAT(Ended({"models", "lod"}).err,
+              testing::EndsWith("\n'wanctl models --help' says what it takes.\n"));
 }
 
 TEST(CommandTableTest, MisspeltWordsAreGuessed) {

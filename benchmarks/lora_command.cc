@@ -69,12 +69,12 @@ std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_
 }
 
 // A number that any changed bit of the weights changes, but for rare coincidences.
-int64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
-  int64_t sum = 0;
+uint64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
+  uint64_t sum = 0;  // unsigned: it wraps around
   for (const TensorInfo& info : source.Tensors()) {
     const at::Tensor tensor = weights.Find(info.name)->tensor;
     const at::ScalarType bits = tensor.element_size() == 2 ? at::kShort : at::kInt;
-    sum = sum * 31 + tensor.view(bits).sum(at::kLong).item<int64_t>();
+    sum = sum * 31 + static_cast<uint64_t>(tensor.view(bits).sum(at::kLong).item<int64_t>());
   }
   return sum;
 }
@@ -93,7 +93,7 @@ class SwitchBenchmark {
   int64_t lora_bytes() const { return lora_bytes_; }
 
   absl::Status Run() {
-    const int64_t base = Checksum(*weights_, source_);
+    const uint64_t base = Checksum(*weights_, source_);
     const auto begin = std::chrono::steady_clock::now();
     weights_->KeepHostCopy();
     session_.Note(
@@ -102,7 +102,7 @@ class SwitchBenchmark {
     double slowest = 0;
     for (int i = 0; i < settings_.repeats; ++i) {
       Change("base to LoRA", first_);
-      const int64_t first = Checksum(*weights_, source_);
+      const uint64_t first = Checksum(*weights_, source_);
       slowest = std::max(slowest, Change("LoRA to another", second_));
       if (Checksum(*weights_, source_) == first) {
         return absl::InternalError("the switch changed nothing");

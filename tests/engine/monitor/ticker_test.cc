@@ -45,8 +45,8 @@ TEST(TickerTest, ItEndsWithoutWaitingForTheNextInterval) {
 }
 
 TEST(TickerTest, WorkThatNeverReturnsIsLeftBehind) {
-  // Both outlive the test: the thread does, too.
-  auto& clock = *new fakes::FakeClock;
+  // All outlive the test: the thread does, too.
+  static auto& clock = *new fakes::FakeClock;
   const auto entered = std::make_shared<absl::Notification>();
   const auto never = std::make_shared<absl::Notification>();
   const auto left = std::make_shared<absl::Notification>();

@@ -147,7 +147,8 @@ TEST_F(GroupEngineTest, DescribesWhereTheTransformersAre) {
   const auto engine = MakeGroup(3);
   Load(*engine, "m", "t2v-a14b");
   std::vector<std::string> devices;
-  for (const ComponentDescription& component : engine->Models()[0].components) {
+  const std::vector<ModelDescription> models = engine->Models();
+  for (const ComponentDescription& component : models[0].components) {
     devices.push_back(component.device);
   }
   EXPECT_THAT(devices, ElementsAre("cpu", "cpu,cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu"));

@@ -50,9 +50,6 @@ class LossListener final : public StateListener {
 
 class DeviceLossTest : public ServiceTest {
  protected:
-  // The service tells the listener until it is closed.
-  ~DeviceLossTest() override { Close(); }
-
   DeviceLossTest() { options_.listeners = {&listener_}; }
 
   // The process that the supervisor starts, on a device that works.

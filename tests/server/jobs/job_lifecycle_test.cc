@@ -229,9 +229,12 @@ TEST_P(KillAtStageTest, RunsAgainFromItsStart) {
   KillAndRestart(/*load=*/false);
   EXPECT_EQ(Get(name).state(), JOB_STATE_QUEUED);
   EXPECT_EQ(Get(name).queue_position(), 0);
-  BlockingReader follower(*service_, name, seen);
-  LoadModel("m");
-  const std::vector<std::string> after = Brief(follower.Rest());
+  std::vector<std::string> after;
+  {
+    BlockingReader follower(*service_, name, seen);
+    LoadModel("m");
+    after = Brief(follower.Rest());
+  }
   ASSERT_GE(after.size(), 4u);
   EXPECT_EQ(after[0], kRestarted);
   EXPECT_EQ(after[1], "queued 0");
@@ -509,12 +512,14 @@ TEST_F(LifecycleTest, StopRequeuesAndTheNextProcessRunsAgain) {
   Open();
   const std::string name = CreateHeld("Step_1_Inference");
   const std::string waiting = Create();
-  BlockingReader watcher(*service_, name);
-  service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
-  const std::vector<std::string> events = Brief(watcher.Rest());
-  EXPECT_THAT(events, Contains(kStopped));
-  EXPECT_THAT(events, Not(Contains("start Step_2_Loading")));
-  EXPECT_EQ(watcher.cursor().status().code(), absl::StatusCode::kUnavailable);
+  {
+    BlockingReader watcher(*service_, name);
+    service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
+    const std::vector<std::string> events = Brief(watcher.Rest());
+    EXPECT_THAT(events, Contains(kStopped));
+    EXPECT_THAT(events, Not(Contains("start Step_2_Loading")));
+    EXPECT_EQ(watcher.cursor().status().code(), absl::StatusCode::kUnavailable);
+  }
   EXPECT_EQ(Get(name).state(), JOB_STATE_QUEUED);
   EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerStopping);
   EXPECT_EQ(service_->Report(name)->attempt(), 1);

@@ -155,8 +155,9 @@ TEST_F(ResumeTest, ALostDeviceLosesNoSavepoint) {
   engine_->LoseDeviceAt("Step_2_Inference");
   const std::string name = Create();
   listener_.AwaitSavepoint(2);
-  BlockingReader reader(*service_, name);
-  reader.Until([](const wan::v1::Event& event) { return event.has_requeued(); });
+  BlockingReader(*service_, name).Until([](const wan::v1::Event& event) {
+    return event.has_requeued();
+  });
   Restart(Kill());
   EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
 }

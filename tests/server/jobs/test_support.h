@@ -69,6 +69,9 @@ class ServiceTest : public testing::Test {
  protected:
   ServiceTest();
   ~ServiceTest() override;
+  // Closes the service before anything of a derived test ends, listeners among it, which it tells
+  // until then.
+  void TearDown() override { Close(); }
 
   // Opens the service, on `folder` or on the test's own, with `options_`; loads "m" unless told.
   void Open(bool load = true);

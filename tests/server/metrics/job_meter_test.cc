@@ -126,7 +126,8 @@ TEST_F(JobMeterTest, TheTopBucketIsAboveALongQueue) {
   *job.mutable_end_time() = ToProto(clock_.Now());
   Tell(job, wan::v1::JOB_STATE_COMPLETED);
   double bounded = 0;
-  for (const auto& sample : Scrape().Find("wan_job_seconds")->samples) {
+  const support::PrometheusText scraped = Scrape();
+  for (const auto& sample : scraped.Find("wan_job_seconds")->samples) {
     const auto bound = sample.labels.find("le");
     if (bound != sample.labels.end() && bound->second != "+Inf") {
       bounded = std::max(bounded, sample.value);

@@ -17,6 +17,9 @@ from world import COLOURS, MOTIONS, SHAPES, SceneSampler
 TEXT_TOKENS = 63  # longer than nearly any caption; with the row that stands for padding 64
 VARIANTS = 6  # captions written for each clip
 BATCH_TOKENS = 64 * 576  # of the transformer, in a batch of any bucket
+# Stars and crosses have the longest outlines and are learnt last, so they are drawn more often.
+DRAWN_SHAPES = [SHAPES.index(shape) for shape, times in
+                {"circle": 1, "square": 2, "triangle": 2, "star": 4, "heart": 2, "cross": 3}.items() for _ in range(times)]
 # What a reader (train_video.py) tells of an object, and of how many.
 LABELS = {"shape": len(SHAPES), "colour": len(COLOURS), "motion": len(MOTIONS)}
 
@@ -101,7 +104,8 @@ def _work(out, buckets, tokenizer, free, seed, first):
     """A worker's whole life: the batches that fill the banks, then any bucket's."""
     torch.set_num_threads(1)
     tokenizer = Tokenizer(tokenizer)
-    sampler, captioner, chance = SceneSampler("cpu", seed, 0.5), Captioner(seed), random.Random(seed)
+    sampler = SceneSampler("cpu", seed, 0.5, DRAWN_SHAPES)
+    captioner, chance = Captioner(seed), random.Random(seed)
     shares = [bucket.share for bucket in buckets]
     while True:
         index = first.pop() if first else chance.choices(range(len(buckets)), shares)[0]

@@ -155,9 +155,12 @@ class Captioner:
         omit = 0.0 if whole else (0.5 if self._chance(self.LOOSE) else self.omit)
         noise = 0.0 if whole else self.NOISE
         order = list(range(count))
-        self.random.shuffle(order)
-        things = [scene["objects"][index] for index in order]
         say_side = count == 2 and self._chance(0.5)
+        if say_side:
+            self.random.shuffle(order)
+        else:  # what is named first is on the left
+            order.sort(key=lambda index: scene["objects"][index]["side"])
+        things = [scene["objects"][index] for index in order]
         sides = [" " + self.random.choice(VOCABULARY["sides"][thing["side"]]) if say_side else "" for thing in things]
         joint = self.random.choice(JOINTS)
         one_motion = count == 2 and things[0]["motion"] == things[1]["motion"]

@@ -5,21 +5,27 @@
 VAE is a .safetensors of train_vae.py or a checkpoint's Wan2.2_VAE.pth; --wait-for-vae waits until it is there, while
 everything else is made ready. Clips of several sizes and durations (buckets.py) are rendered and encoded into banks on
 the device, part of which is drawn anew while training goes on; every step has a batch of one bucket, and all batches
-have as many tokens. A step (drawing the batch, forward, backward, both optimizers, averaging) is one CUDA graph for
-each bucket. The learning rate follows the whole plan (--plan seconds of training, over several runs): warm-up, flat,
-then cosine from --flat on. Writes, every --save-every seconds and at the end, video.safetensors (averaged) and
-state.safetensors (to go on from with --resume), and all the time video.jsonl (its curve).
+have as many tokens. Drawing the batch, forward and backward are one CUDA graph for each bucket; both optimizers and
+averaging are another. Started by torchrun, each process has a GPU, banks and batches of its own, and all take each step
+with the mean of their gradients. The learning rate follows the whole plan (--plan seconds of training, over several
+runs): warm-up, flat, then cosine from --flat on. Writes, every --save-every seconds and at the end, video.safetensors
+(averaged) and state.safetensors (to go on from with --resume), and all the time video.jsonl (its curve). SIGTERM ends
+the run as if its time were up.
 """
 
 import argparse
 import json
 import math
+import os
 import random
+import signal
+import threading
 import time
 from pathlib import Path
 
 import torch
 import torch._dynamo
+import torch.distributed as dist
 import torch.fx.experimental._config
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
@@ -36,6 +42,31 @@ from world import paint
 UPSTREAM_NEGATIVE = (
     "色调艳丽，过曝，静态，细节模糊不清，字幕，风格，作品，画作，画面，静止，整体发灰，最差质量，低质量，JPEG压缩残留，丑陋的，残缺的，"
     "多余的手指，画得不好的手部，画得不好的脸部，畸形的，毁容的，形态畸形的肢体，手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走")
+
+
+class Ranks:
+    """The processes of torchrun that train one model, or this one alone."""
+
+    def __init__(self):
+        self.rank, self.count = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+
+    def device(self, kind):
+        """Its own of this kind; from here on it may speak to the others."""
+        if kind == "cuda":
+            torch.cuda.set_device(self.rank)
+        if self.count > 1:
+            dist.init_process_group("nccl" if kind == "cuda" else "gloo")
+        return f"cuda:{self.rank}" if kind == "cuda" else kind
+
+    def sum(self, tensor):
+        if self.count > 1:
+            dist.all_reduce(tensor)
+
+    def first(self, tensor):
+        """The first rank's values, in place."""
+        if self.count > 1:
+            dist.broadcast(tensor, 0)
+        return tensor
 
 
 class Reader(torch.nn.Module):
@@ -107,45 +138,55 @@ def step_loss(model, bank, table, nulls, options):
 
 
 class Trainer:
-    def __init__(self, model, banks, nulls, options):
-        self.model, self.banks, self.nulls, self.options = model, banks, nulls, options
+    def __init__(self, model, banks, nulls, options, ranks):
+        self.model, self.banks, self.nulls, self.options, self.ranks = model, banks, nulls, options, ranks
         matrices, others = split([model])
         self.muon = Muon(matrices)
         device = nulls.device
         self.cuda = device.type == "cuda"
+        self.parameters = list(model.parameters())
+        # All gradients lie in one tensor, so that ranks exchange them at once.
+        self.gradient = torch.zeros(sum(p.numel() for p in self.parameters), device=device)
+        for parameter, part in zip(self.parameters, self.gradient.split([p.numel() for p in self.parameters])):
+            parameter.grad = part.view_as(parameter)
         self.rate = torch.zeros((), device=device)
         self.adam = torch.optim.AdamW(others, lr=self.rate, betas=(0.9, 0.99), weight_decay=0.0, capturable=self.cuda,
                                       fused=self.cuda)
         self.keep = torch.zeros((), device=device)
-        self.average = [p.detach().clone() for p in model.parameters()]
+        self.average = [p.detach().clone() for p in self.parameters]
         self.share = torch.tensor([1.0, options.read_text, options.read_picture], device=device)
         self.losses = torch.zeros(len(banks), 3, device=device)
         self.norm = torch.zeros((), device=device)
         self.tables = [model.transformer.table((bank.bucket.latent[0], bank.bucket.height // 16, bank.bucket.width // 16), device)
                        for bank in banks]
-        self.update = torch.compile(self.muon.step, dynamic=False) if self.cuda else self.muon.step
-        self.graphs = [None] * len(banks)
+        self.move = torch.compile(self.muon.step, dynamic=False) if self.cuda else self.muon.step
+        self.graphs, self.update_graph = [None] * len(banks), None
         self.shares = [bank.bucket.share for bank in banks]
-        self.chance = random.Random(options.seed)
+        self.chance = random.Random(options.seed + ranks.rank)
         self.steps = self.first = 0  # first: of this run
 
-    def body(self, which):
-        for parameter in self.model.parameters():
-            parameter.grad = None
+    def gradients(self, which):
+        """Of one batch of a bucket."""
+        self.gradient.zero_()
         with torch.autocast(self.nulls.device.type, torch.bfloat16, enabled=self.cuda):
             loss = step_loss(self.model, self.banks[which], self.tables[which], self.nulls, self.options)
         (loss * self.share).sum().backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.update()
+        self.losses[which].lerp_(loss.detach(), 0.02)
+
+    def update(self):
+        """By the sum of all ranks' gradients."""
+        self.gradient.div_(self.ranks.count)
+        norm = self.gradient.norm()
+        self.gradient.mul_((1 / (norm + 1e-6)).clamp(max=1))
+        self.move()
         self.adam.step()
-        change = torch._foreach_sub([p.detach() for p in self.model.parameters()], self.average)
+        change = torch._foreach_sub([p.detach() for p in self.parameters], self.average)
         torch._foreach_mul_(change, self.keep)
         torch._foreach_add_(self.average, change)
-        self.losses[which].lerp_(loss.detach(), 0.02)
         self.norm.copy_(norm)
 
     def step(self, part, which=None):
-        """One update on one bucket; part: how much of the plan is done, 0 to 1."""
+        """One update, each rank by a batch of any bucket; part: how much of the plan is done, 0 to 1."""
         options = self.options
         if which is None:
             which = self.chance.choices(range(len(self.banks)), self.shares)[0]
@@ -159,7 +200,12 @@ class Trainer:
         if self.graphs[which]:
             self.graphs[which].replay()
         else:
-            self.body(which)
+            self.gradients(which)
+        self.ranks.sum(self.gradient)
+        if self.update_graph:
+            self.update_graph.replay()
+        else:
+            self.update()
         self.steps += 1
 
     def capture(self):
@@ -169,9 +215,8 @@ class Trainer:
         torch._dynamo.config.recompile_limit = 32
         for block in self.model.transformer.blocks:
             block.compile(dynamic=True)
-        # The usual size first; a size for which no time is left is not trained in this run.
+        # The usual size first; a size for which no time is left is not trained by this rank.
         order = sorted(range(len(self.banks)), key=lambda which: -self.shares[which])
-        stream = torch.cuda.Stream()
         start = time.monotonic()
         for which in order:
             begin = time.monotonic()
@@ -179,27 +224,36 @@ class Trainer:
                 self.shares[which] = 0.0
                 print(f"no time for {self.banks[which].bucket.frame}", flush=True)
                 continue
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                for _ in range(3):
-                    self.step(0.0, which)
-            torch.cuda.current_stream().wait_stream(stream)
-            torch.cuda.synchronize()
-            self.graphs[which] = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graphs[which]):
-                self.body(which)
+            self.graphs[which] = self._graph(lambda: self.gradients(which))
             print(f"{self.banks[which].bucket.frame} in {time.monotonic() - begin:.1f} s", flush=True)
+        # Every rank takes as many steps here: each waits for all.
+        self.update_graph = self._graph(self.update, lambda: self.step(0.0, order[0]))
+
+    def _graph(self, work, warm=None):
+        """Of `work`, after `warm`, or itself, ran three times."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                (warm or work)()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        # Only this thread's calls belong to it: NCCL has threads that ask for events.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            work()
+        return graph
 
     def time_of_each(self):
-        """Milliseconds of a step, by bucket."""
+        """Milliseconds of a batch's gradients, by bucket."""
         result = {}
-        for which, bank in enumerate(self.banks):
-            if not self.graphs[which]:
+        for bank, graph in zip(self.banks, self.graphs):
+            if not graph:
                 continue
             torch.cuda.synchronize()
             begin = time.monotonic()
             for _ in range(4):
-                self.step(0.0, which)
+                graph.replay()
             torch.cuda.synchronize()
             result["x".join(map(str, bank.bucket.frame))] = round(250 * (time.monotonic() - begin), 1)
         return result
@@ -218,7 +272,7 @@ class Trainer:
                     parameter.copy_(state[name])
                 elif not name.startswith("readers."):
                     raise SystemExit(f"the state has no {name}")
-                average.copy_(parameter)
+                average.copy_(self.ranks.first(parameter))
         self.steps = self.first = int(state.get("steps", 0))
 
     def averaged(self):
@@ -283,21 +337,21 @@ def arguments():
     return options
 
 
-def make_banks(writers, buckets, counts, vae, scaling, options):
-    device = options.device
+def make_banks(writers, buckets, counts, vae, scaling, options, ranks, device):
     mean, scale = (None, None) if scaling is None else scaling
-    draw = torch.compile(paint, dynamic=True) if device == "cuda" else paint
+    cuda = options.device == "cuda"
+    draw = torch.compile(paint, dynamic=True) if cuda else paint
 
     def view(channels):
         return channels.view(-1, 1, 1, 1)
 
     def encode(video):
-        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        with torch.autocast(options.device, torch.bfloat16, enabled=cuda):
             raw = torch.cat([vae.encode(part.contiguous(memory_format=torch.channels_last_3d))[0].float()
                              for part in video.split(32)])
         nonlocal mean, scale
         if mean is None:
-            mean, scale = statistics(raw, options.floor)
+            mean, scale = (ranks.first(value) for value in statistics(raw, options.floor))
         return (raw - view(mean)) / view(scale)
 
     banks = [Bank(bucket, count, device) for bucket, count in zip(buckets, counts)]
@@ -317,10 +371,14 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(options.seed)
     begin = time.monotonic()
-    device = options.device
+    ranks = Ranks()
     buckets = TINY_BUCKETS if options.tiny else BUCKETS
     counts = [max(2, round(options.batches * bucket.share)) for bucket in buckets]
-    writers = Writers(buckets, counts, options.tokenizer, options.free, options.seed + 7 + int(options.done), options.workers)
+    writers = Writers(buckets, counts, options.tokenizer, options.free, options.seed + 7 + int(options.done) + 100 * ranks.rank, options.workers)
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())  # after the writers, who end by it
+    device = ranks.device(options.device)
+    cuda = options.device == "cuda"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch._dynamo.config.suppress_errors = True  # slower then, but a lent machine's minutes are not lost
     tokenizer = Tokenizer(options.tokenizer)
@@ -331,24 +389,26 @@ def main():
     while options.wait_for_vae and not options.vae.exists():
         time.sleep(0.2)
     vae = channels_last(load_vae(options.vae).to(device))
-    banks, refresh, (mean, scale) = make_banks(writers, buckets, counts, vae, scaling, options)
+    banks, refresh, (mean, scale) = make_banks(writers, buckets, counts, vae, scaling, options, ranks, device)
     deviation = banks[0].patches.float().unflatten(-1, (-1, 4)).transpose(-1, -2).flatten(0, -2).std(0)
     print(f"{sum(counts)} batches by {time.monotonic() - begin:.0f} s; channels' deviation "
           f"{[round(v, 2) for v in deviation.sort(descending=True).values.tolist()]}", flush=True)
 
     nulls = tokenizer(["", UPSTREAM_NEGATIVE]).to(device)
     model = Model(len(tokenizer), options.hidden).to(device)
-    trainer = Trainer(model, banks, nulls, options)
+    trainer = Trainer(model, banks, nulls, options, ranks)
     if state:
         trainer.resume(state)
-    log = (options.output / "video.jsonl").open("a")
-    if device == "cuda":
+    torch.manual_seed(options.seed + int(options.done) + 1000 * (1 + ranks.rank))  # each rank draws batches of its own
+    log = (options.output / "video.jsonl").open("a") if ranks.rank == 0 else None
+    if cuda:
         trainer.capture()
         print(json.dumps(trainer.time_of_each()), flush=True)
     ready = time.monotonic() - begin
     print(f"ready after {ready:.0f} s", flush=True)
     if options.until:
         options.seconds = min(options.seconds, options.until - ready)
+    options.seconds = float(ranks.first(torch.tensor(options.seconds, dtype=torch.float64, device=device)))
     options.plan = options.plan or options.done + options.seconds
     warm = time.monotonic()
     first = trainer.first = trainer.steps
@@ -361,29 +421,37 @@ def main():
             save_file({key: value.contiguous() for key, value in (tensors | scaling).items()}, options.output / f"{name}.part")
             (options.output / f"{name}.part").rename(options.output / f"{name}.safetensors")
 
-    every = 500 if device == "cuda" else 2
-    while (spent := time.monotonic() - warm) < options.seconds:
-        if spent - saved >= options.save_every:
-            save()
-            saved = spent
+    every, look = (500, 50) if cuda else (2, 1)
+    spent = 0.0
+    while spent < options.seconds:
         trainer.step(min((options.done + spent) / options.plan, 1.0))
         if options.refresh and trainer.steps % options.refresh == 0:
             refresh(wait=False)
-        # The graphs are queued faster than they run; the clock must not run ahead of the device.
-        if trainer.steps % 50 == 0 and device == "cuda":
-            torch.cuda.synchronize()
-        if trainer.steps % every == 0:
+        # The graphs are queued faster than they run; the clock, which is the first rank's, must not run ahead of them.
+        if trainer.steps % look == 0:
+            if cuda:
+                torch.cuda.synchronize()
+            spent = math.inf if ended.is_set() else time.monotonic() - warm
+            spent = float(ranks.first(torch.tensor(spent, dtype=torch.float64, device=device)))
+        if ranks.rank > 0:
+            continue
+        if options.save_every <= spent - saved < math.inf:
+            save()
+            saved = spent
+        if trainer.steps % every == 0 and spent < math.inf:
             losses = trainer.losses.tolist()
-            line = {"step": trainer.steps, "seconds": round(options.done + time.monotonic() - warm, 1),
+            line = {"step": trainer.steps, "seconds": round(options.done + spent, 1),
                     "loss": round(losses[0][0], 4), "losses": [round(loss[0], 4) for loss in losses],
                     "read_text": round(losses[0][1], 3), "read_picture": round(losses[0][2], 3),
-                    "gradient": round(trainer.norm.item(), 3),
-                    "ms": round(1000 * (time.monotonic() - warm) / (trainer.steps - first), 2)}
+                    "gradient": round(trainer.norm.item(), 3), "ms": round(1000 * spent / (trainer.steps - first), 2)}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
             log.flush()
-    save()
+    if ranks.rank == 0:
+        save()
     writers.stop()
+    if ranks.count > 1:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

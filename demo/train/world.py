@@ -103,9 +103,11 @@ class SceneSampler:
     # Pairs that share everything but their place, and pairs that share their motion: "two red circles spin".
     TWINS, TOGETHER = 0.05, 0.12
 
-    def __init__(self, device, seed, two_objects=0.35):
+    def __init__(self, device, seed, two_objects=0.35, shapes=tuple(range(len(SHAPES)))):
+        """shapes: what shapes are drawn from; one that stands there twice is drawn twice as often."""
         self.device = device
         self.two_objects = two_objects
+        self.shapes = torch.tensor(shapes, device=device)
         self.generator = torch.Generator(device).manual_seed(seed)
         self.colours, self.backgrounds = colour_table().to(device), background_table().to(device)
         self.visible = _distance(self.colours.unsqueeze(1), self.backgrounds) >= VISIBLE  # [colours, backgrounds]
@@ -127,11 +129,12 @@ class SceneSampler:
 
         colour, shape, motion = (torch.zeros(batch, 2, dtype=torch.long, device=self.device) for _ in range(3))
         wrong = torch.ones(batch, 2, dtype=torch.bool, device=self.device)
-        # A ninth is held out, so a fixed number of rounds leaves nothing wrong.
-        for _ in range(600 if unseen else 60):
-            for labels, size, shared in ((colour, len(COLOURS), twins), (shape, len(SHAPES), twins),
-                                         (motion, len(MOTIONS), together)):
-                labels.copy_(torch.where(wrong, self._integer(size, batch, 2), labels))
+        # A ninth is held out, and a pair with one motion needs two of it at once: this many rounds leave nothing wrong.
+        for _ in range(10000 if unseen else 60):
+            drawn = {"colour": self._integer(len(COLOURS), batch, 2), "motion": self._integer(len(MOTIONS), batch, 2),
+                     "shape": self.shapes[self._integer(len(self.shapes), batch, 2)]}
+            for labels, name, shared in ((colour, "colour", twins), (shape, "shape", twins), (motion, "motion", together)):
+                labels.copy_(torch.where(wrong, drawn[name], labels))
                 labels[:, 1] = torch.where(shared, labels[:, 0], labels[:, 1])
             # Two different objects of one colour could not be told apart by their colour.
             same = (colour[:, 0] == colour[:, 1]) & ~twins
@@ -190,6 +193,9 @@ class SceneSampler:
                       paint, ground, x, y, radius, angle)
 
     def _tracks(self, shape, motion, two, free, frames, height, width):
+        """A caption says all of an object's way but a shift of a few pixels. What text leaves open is decided by the noise
+        in the very first steps, where the model sees least: it draws something between all the ways, which has no corners
+        (demo/README.md has figures). What turns does so clockwise, and an orbit begins at its top."""
         batch = shape.shape[0]
         done = min(1.0, (frames - 1) / (SHORTEST_WHOLE - 1))
         s = torch.linspace(0, done, frames, device=self.device).view(1, 1, -1)
@@ -199,11 +205,13 @@ class SceneSampler:
         # Two objects stand side by side, each in a half of the width.
         pair_unit = min(width / 256, height / 256 * 1.25)
 
-        def pick(one, pair):
-            """Uniform in one range for a lone object, in another for a pair: [B, 2]."""
-            a = self._uniform(*one, batch, 2)
-            b = self._uniform(*pair, batch, 2)
-            return torch.where(two, b, a)
+        def either(one, pair):
+            """The first for a lone object, the second for a pair: [B, 1]."""
+            return torch.where(two, float(pair), float(one))
+
+        def shift(one, pair):
+            """Uniform up to so many pixels to either side: [B, 2]."""
+            return either(one, pair) * self._uniform(-1, 1, batch, 2)
 
         is_ = {name: (motion == index) for index, name in enumerate(MOTIONS)}
         in_place = is_["spin"] | is_["grow"] | is_["shrink"]
@@ -211,9 +219,8 @@ class SceneSampler:
         size = self._integer(6, batch, 2)
         size = torch.where(size < 3, torch.zeros_like(size), (size - 1) // 2)  # half unsaid, else 1 or 2
         size = size.clamp(max=2)
-        spread = self._uniform(0, 1, batch, 2)
-        # small, unsaid and large share one range, in thirds that overlap
-        position = torch.where(size == 1, 0.35 * spread, torch.where(size == 2, 0.65 + 0.35 * spread, spread))
+        # Small, unsaid and large are three places of one range.
+        position = torch.tensor([0.5, 0.15, 0.85], device=self.device)[size]
         low = torch.where(two, 31.0, 42.0) + torch.where(in_place, torch.where(two, 6.0, 8.0), 0.0)
         high = torch.where(two, 40.0, 60.0) + torch.where(in_place, torch.where(two, 8.0, 10.0), 0.0)
         scale = torch.where(two, pair_unit, unit)
@@ -225,8 +232,8 @@ class SceneSampler:
         side = torch.tensor([-1.0, 1.0], device=self.device).view(1, 2)
         swap = torch.where(self._uniform(0, 1, batch, 1) < 0.5, 1.0, -1.0)
         zone_x = torch.where(two, width / 2 + width / 4 * side * swap, width / 2)
-        centre_x = zone_x + pick((-10, 10), (-3, 3)) * across
-        centre_y = height / 2 + pick((-10, 10), (-14, 14)) * along
+        centre_x = zone_x + shift(4, 2) * across
+        centre_y = height / 2 + shift(4, 4) * along
         # Anywhere in the frame, or in the half of a pair's object.
         room_x = (torch.where(two, width / 4, width / 2) - 0.8 * base).clamp(min=0)
         room_y = (height / 2 - 0.8 * base).clamp(min=0)
@@ -234,8 +241,8 @@ class SceneSampler:
         centre_y = torch.where(free, height / 2 + room_y * self._uniform(-1, 1, batch, 2), centre_y)
 
         straight = 2 * s - 1
-        reach_x = (pick((52, 66), (22, 28)) * across).unsqueeze(-1) * straight
-        reach_y = (pick((52, 66), (52, 66)) * along).unsqueeze(-1) * straight
+        reach_x = (either(58, 25) * across).unsqueeze(-1) * straight
+        reach_y = 58 * along * straight
         x = centre_x.unsqueeze(-1) + torch.where(is_["right"].unsqueeze(-1), reach_x, 0.0)
         x = x - torch.where(is_["left"].unsqueeze(-1), reach_x, 0.0)
         y = centre_y.unsqueeze(-1) + torch.where(is_["down"].unsqueeze(-1), reach_y, 0.0)
@@ -243,14 +250,11 @@ class SceneSampler:
 
         # two hops, the object on its floor in the first and the last frame
         hop = torch.frac(2 * s.clamp(max=0.999))
-        jump = (pick((95, 120), (95, 120)) * along).unsqueeze(-1)
+        jump = 108 * along
         y = y + torch.where(is_["bounce"].unsqueeze(-1), jump * (0.5 - 4 * hop * (1 - hop)), 0.0)
 
-        # What turns does so clockwise, and an orbit begins at its top: where a caption leaves many ways open, the model
-        # draws something between them, which has no corners.
-        phase = self._uniform(-0.2, 0.2, batch, 2).unsqueeze(-1) + math.pi * (2 * s - 0.5)
-        orbit = pick((44, 56), (22, 26)) * torch.where(two, min(across, along), unit)
-        orbit = orbit.unsqueeze(-1)
+        phase = math.pi * (2 * s - 0.5)
+        orbit = (either(50, 24) * torch.where(two, min(across, along), unit)).unsqueeze(-1)
         x = x + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.cos(), 0.0)
         y = y + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.sin(), 0.0)
 
@@ -269,10 +273,8 @@ class SceneSampler:
             back = (middle - room - low_end).clamp(min=0) - (high_end - middle - room).clamp(min=0)
             track.add_(torch.where(free.unsqueeze(-1), back, torch.zeros_like(back)))
 
-        tilt = self._uniform(-0.15, 0.15, batch, 2)
-        tilt = torch.where(free, self._uniform(-0.6, 0.6, batch, 2), tilt).unsqueeze(-1)
-        whirl = self._uniform(3.4, 3.8, batch, 2).unsqueeze(-1) * s
-        angle = tilt + torch.where(is_["spin"].unsqueeze(-1), whirl, 0.0)
+        tilt = torch.where(free, self._uniform(-0.6, 0.6, batch, 2), 0.0).unsqueeze(-1)
+        angle = tilt + torch.where(is_["spin"].unsqueeze(-1), 3.6 * s, 0.0)
         return x, y, radius, angle, size
 
 

@@ -188,7 +188,8 @@ Section Analysis(const Run& run, const Ceilings* ceilings, const std::vector<Run
         bottleneck.location, ": ", bottleneck.cause,
         saves ? absl::StrFormat(" %.2f s of the job (%s).", *saves,
                                 bottleneck.measured ? "measured by another run" : bottleneck.basis)
-              : std::string()));
+              : absl::StrFormat(" %.2f s of the job; what a change would save is not known.",
+                                bottleneck.seconds)));
   }
   if (list.items.empty()) {
     section.blocks.push_back(

@@ -5,7 +5,8 @@
 Half of the clips have any colours, so that an image's own colours come back. --anchor goes on from a VAE whose latents
 a transformer knows already: where colours have names, the latents stay near what they were, and the noise on them
 stays what it was. Writes vae.safetensors (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so that
-the run ends when its time does, whatever the card.
+the run ends when its time does, whatever the card. Started by torchrun, each process has a GPU and clips of its own, and
+all take each step with the mean of their gradients.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import torch
 from safetensors.torch import save_file
 
 from latents import UPSTREAM_STD
+from ranks import Ranks
 from vae import Vae, channels_last, load_vae
 from world import FRAMES, HEIGHT, WIDTH, SceneSampler, paint
 
@@ -103,7 +105,9 @@ def main():
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     options.output.mkdir(parents=True, exist_ok=True)
-    device = options.device
+    ranks = Ranks()
+    device = ranks.device(options.device)
+    cuda = options.device == "cuda"
 
     vae = channels_last((load_vae(options.start) if options.start else Vae(options.encoder_width)).to(device).train())
     scale = torch.tensor(UPSTREAM_STD) if options.scale == "upstream" else torch.ones(len(UPSTREAM_STD))
@@ -111,33 +115,32 @@ def main():
     if options.decoder_only:
         vae.encoder.requires_grad_(False)
         vae.conv1.requires_grad_(False)
+    torch.manual_seed(options.seed + 1000 * ranks.rank)  # each rank draws clips and noise of its own
     print(f"parameters: encoder {sum(p.numel() for p in vae.encoder.parameters()):,}, "
           f"decoder {sum(p.numel() for p in vae.decoder.parameters()):,}")
     average = {name: value.detach().clone() for name, value in vae.state_dict().items()}
-    optimizer = torch.optim.AdamW([p for p in vae.parameters() if p.requires_grad], lr=options.rate, betas=(0.9, 0.99), weight_decay=1e-4,
-                                  fused=device == "cuda")
-    sampler = SceneSampler(device, options.seed + 1000, two_objects=0.4)
+    trained = [p for p in vae.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=options.rate, betas=(0.9, 0.99), weight_decay=1e-4, fused=cuda)
+    sampler = SceneSampler(device, options.seed + 1000 * (1 + ranks.rank), two_objects=0.4)
 
     def forward(video, mask, free, deviation):
-        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        with torch.autocast(options.device, torch.bfloat16, enabled=cuda):
             if anchor:
                 return anchored_losses(vae, anchor, deviation, video, mask, free, options.noise)
             return losses(vae, video, mask, options.noise)
 
     draw = paint
-    if device == "cuda":
+    if cuda:
         forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=False)
     deviation = None
 
-    log = (options.output / "vae.jsonl").open("a")
+    log = (options.output / "vae.jsonl").open("a") if ranks.rank == 0 else None
     begin = time.monotonic()
     warm = None  # the clock starts after compilation
-    step = 0
-    while True:
-        spent = 0.0 if warm is None else time.monotonic() - warm
-        part = min(spent / options.seconds, 1.0)
-        if part >= 1.0:
-            break
+    step, spent = 0, 0.0
+    every, look = (500, 10) if cuda else (2, 1)
+    while spent < options.seconds:
+        part = spent / options.seconds
         rate = min(1.0, (step + 1) / 200) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * part)))
         for group in optimizer.param_groups:
             group["lr"] = options.rate * rate
@@ -157,6 +160,7 @@ def main():
         loss = absolute + 10 * square + (options.kl if anchor is None else options.anchor) * divergence
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        ranks.mean_gradients(trained)
         norm = torch.nn.utils.clip_grad_norm_(vae.parameters(), 1.0)
         optimizer.step()
         step += 1
@@ -164,19 +168,28 @@ def main():
             keep = min(0.998, step / (step + 10))
             state = vae.state_dict()
             torch._foreach_lerp_(list(average.values()), list(state.values()), 1 - keep)
-        if warm is None and step == 20:
-            if device == "cuda":
+        if warm is None and step == (20 if cuda else 2):
+            if cuda:
                 torch.cuda.synchronize()
             warm = time.monotonic()
-        if step % (500 if device == "cuda" else 2) == 0:
+        if warm is not None and step % look == 0:
+            spent = ranks.agree(time.monotonic() - warm)
+        if log and step % every == 0:
             line = {"step": step, "seconds": round(time.monotonic() - begin, 1),
                     "absolute": absolute.item(), "psnr": 10 * math.log10(4 / plain.item()),
                     ("moved" if anchor else "kl"): divergence.item(), ("named" if anchor else "active"): active.item(),
                     "gradient": norm.item()}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
-    save_file({name: value.half().contiguous() for name, value in average.items()}, options.output / "vae.part")
-    (options.output / "vae.part").rename(options.output / "vae.safetensors")  # another program may wait for it
+            log.flush()
+    if ranks.rank == 0:
+        save(average, options.output)
+    ranks.end()
+
+
+def save(average, folder):
+    save_file({name: value.half().contiguous() for name, value in average.items()}, folder / "vae.part")
+    (folder / "vae.part").rename(folder / "vae.safetensors")  # another program may wait for it
 
 
 if __name__ == "__main__":

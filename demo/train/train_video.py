@@ -16,7 +16,6 @@ the run as if its time were up.
 import argparse
 import json
 import math
-import os
 import random
 import signal
 import threading
@@ -25,7 +24,6 @@ from pathlib import Path
 
 import torch
 import torch._dynamo
-import torch.distributed as dist
 import torch.fx.experimental._config
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
@@ -33,6 +31,7 @@ from safetensors.torch import load_file, save_file
 from buckets import BUCKETS, LABELS, TINY_BUCKETS, VARIANTS, Bank, Tokenizer, Writers
 from latents import UPSTREAM_MEAN, UPSTREAM_STD, statistics
 from optimizer import Muon, split
+from ranks import Ranks
 from text_encoder import TextEncoder
 from transformer import Transformer
 from vae import channels_last, load_vae
@@ -42,31 +41,6 @@ from world import paint
 UPSTREAM_NEGATIVE = (
     "色调艳丽，过曝，静态，细节模糊不清，字幕，风格，作品，画作，画面，静止，整体发灰，最差质量，低质量，JPEG压缩残留，丑陋的，残缺的，"
     "多余的手指，画得不好的手部，画得不好的脸部，畸形的，毁容的，形态畸形的肢体，手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走")
-
-
-class Ranks:
-    """The processes of torchrun that train one model, or this one alone."""
-
-    def __init__(self):
-        self.rank, self.count = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-
-    def device(self, kind):
-        """Its own of this kind; from here on it may speak to the others."""
-        if kind == "cuda":
-            torch.cuda.set_device(self.rank)
-        if self.count > 1:
-            dist.init_process_group("nccl" if kind == "cuda" else "gloo")
-        return f"cuda:{self.rank}" if kind == "cuda" else kind
-
-    def sum(self, tensor):
-        if self.count > 1:
-            dist.all_reduce(tensor)
-
-    def first(self, tensor):
-        """The first rank's values, in place."""
-        if self.count > 1:
-            dist.broadcast(tensor, 0)
-        return tensor
 
 
 class Reader(torch.nn.Module):
@@ -258,10 +232,10 @@ class Trainer:
             result["x".join(map(str, bank.bucket.frame))] = round(250 * (time.monotonic() - begin), 1)
         return result
 
-    def state(self):
+    def state(self, seconds):
         """What a later run goes on from. Moments and average are not in it: within seconds they are as they were."""
         out = {name: parameter.detach().half() for name, parameter in self.model.named_parameters()}
-        out["steps"] = torch.tensor(self.steps)
+        out["steps"], out["seconds"] = torch.tensor(self.steps), torch.tensor(seconds)
         return out
 
     def resume(self, state):
@@ -304,8 +278,8 @@ def arguments():
     parser.add_argument("output", type=Path)
     parser.add_argument("--wait-for-vae", action="store_true")
     parser.add_argument("--seconds", type=float, default=480, help="of training in this run")
-    parser.add_argument("--plan", type=float, help="of training in all runs; the schedule's length")
-    parser.add_argument("--done", type=float, default=0, help="seconds of the plan that earlier runs did")
+    parser.add_argument("--plan", type=float, help="seconds of training in several runs, whose schedule is one: with --resume "
+                        "what is left of them is trained. Without it every run has a schedule of its own")
     parser.add_argument("--until", type=float, help="end this many seconds after the program's start, if that is earlier")
     parser.add_argument("--capture-seconds", type=float, default=100, help="for compiling all sizes")
     parser.add_argument("--save-every", type=float, default=60, help="seconds between two saved states")
@@ -333,8 +307,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="small buckets, to try the program on a processor")
-    options = parser.parse_args()
-    return options
+    return parser.parse_args()
 
 
 def make_banks(writers, buckets, counts, vae, scaling, options, ranks, device):
@@ -374,7 +347,10 @@ def main():
     ranks = Ranks()
     buckets = TINY_BUCKETS if options.tiny else BUCKETS
     counts = [max(2, round(options.batches * bucket.share)) for bucket in buckets]
-    writers = Writers(buckets, counts, options.tokenizer, options.free, options.seed + 7 + int(options.done) + 100 * ranks.rank, options.workers)
+    state = load_file(options.resume) if options.resume else from_checkpoint(options.warm) if options.warm else None
+    # Seconds of the plan that earlier runs did; what a run draws depends on it.
+    done = float(state.get("seconds", 0)) if state and options.plan else 0.0
+    writers = Writers(buckets, counts, options.tokenizer, options.free, options.seed + 7 + int(done) + 100 * ranks.rank, options.workers)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())  # after the writers, who end by it
     device = ranks.device(options.device)
@@ -382,7 +358,6 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch._dynamo.config.suppress_errors = True  # slower then, but a lent machine's minutes are not lost
     tokenizer = Tokenizer(options.tokenizer)
-    state = load_file(options.resume) if options.resume else from_checkpoint(options.warm) if options.warm else None
     if options.warm and options.new_words:
         fresh_embeddings(state, options.new_words)
     scaling = state and tuple(state[f"latents.{name}"].to(device) for name in ("mean", "scale"))
@@ -399,48 +374,49 @@ def main():
     trainer = Trainer(model, banks, nulls, options, ranks)
     if state:
         trainer.resume(state)
-    torch.manual_seed(options.seed + int(options.done) + 1000 * (1 + ranks.rank))  # each rank draws batches of its own
+    torch.manual_seed(options.seed + int(done) + 1000 * (1 + ranks.rank))  # each rank draws batches of its own
     log = (options.output / "video.jsonl").open("a") if ranks.rank == 0 else None
     if cuda:
         trainer.capture()
         print(json.dumps(trainer.time_of_each()), flush=True)
     ready = time.monotonic() - begin
     print(f"ready after {ready:.0f} s", flush=True)
+    seconds = options.plan - done if options.plan else options.seconds
     if options.until:
-        options.seconds = min(options.seconds, options.until - ready)
-    options.seconds = float(ranks.first(torch.tensor(options.seconds, dtype=torch.float64, device=device)))
-    options.plan = options.plan or options.done + options.seconds
+        seconds = min(seconds, options.until - ready)
+    seconds = ranks.agree(seconds)
+    plan = options.plan or seconds
     warm = time.monotonic()
     first = trainer.first = trainer.steps
-    saved = 0.0
+    spent = saved = 0.0
 
     def save():
         """Both files appear whole: another process may take them at any moment."""
         scaling = {"latents.mean": mean, "latents.scale": scale}
-        for name, tensors in (("state", trainer.state()), ("video", trainer.averaged())):
+        for name, tensors in (("state", trainer.state(done + spent)), ("video", trainer.averaged())):
             save_file({key: value.contiguous() for key, value in (tensors | scaling).items()}, options.output / f"{name}.part")
             (options.output / f"{name}.part").rename(options.output / f"{name}.safetensors")
 
     every, look = (500, 50) if cuda else (2, 1)
-    spent = 0.0
-    while spent < options.seconds:
-        trainer.step(min((options.done + spent) / options.plan, 1.0))
+    going = seconds > 0
+    while going:
+        trainer.step(min((done + spent) / plan, 1.0))
         if options.refresh and trainer.steps % options.refresh == 0:
             refresh(wait=False)
         # The graphs are queued faster than they run; the clock, which is the first rank's, must not run ahead of them.
         if trainer.steps % look == 0:
             if cuda:
                 torch.cuda.synchronize()
-            spent = math.inf if ended.is_set() else time.monotonic() - warm
-            spent = float(ranks.first(torch.tensor(spent, dtype=torch.float64, device=device)))
+            spent = ranks.agree(time.monotonic() - warm)
+            going = ranks.agree(spent < seconds and not ended.is_set())
         if ranks.rank > 0:
             continue
-        if options.save_every <= spent - saved < math.inf:
+        if going and spent - saved >= options.save_every:
             save()
             saved = spent
-        if trainer.steps % every == 0 and spent < math.inf:
+        if trainer.steps % every == 0:
             losses = trainer.losses.tolist()
-            line = {"step": trainer.steps, "seconds": round(options.done + spent, 1),
+            line = {"step": trainer.steps, "seconds": round(done + spent, 1),
                     "loss": round(losses[0][0], 4), "losses": [round(loss[0], 4) for loss in losses],
                     "read_text": round(losses[0][1], 3), "read_picture": round(losses[0][2], 3),
                     "gradient": round(trainer.norm.item(), 3), "ms": round(1000 * spent / (trainer.steps - first), 2)}
@@ -450,8 +426,7 @@ def main():
     if ranks.rank == 0:
         save()
     writers.stop()
-    if ranks.count > 1:
-        dist.destroy_process_group()
+    ranks.end()
 
 
 if __name__ == "__main__":

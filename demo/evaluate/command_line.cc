@@ -100,7 +100,9 @@ class CommandLine {
     app.add_option("--steps", run_.steps, "Denoising steps (default: the model's)");
     app.add_option("--guidance", run_.guidance, "Guidance scale (default: the model's)");
     app.add_option("--negative-prompt", run_.negative_prompt,
-                   "Text that the videos should not show");
+                   "Text that the videos should not show (default: the scene's, or the model's)");
+    app.add_flag("--without-negative-prompts", run_.without_negative_prompts,
+                 "Leave out the negative prompts that scenes have");
     app.add_option("--size", size_, "WxH in pixels (default: the model's)")
         ->check(Is(client::ParseSize, ""));
     app.add_option("--frames", run_.frames, "Frames, 4n+1 (default: the model's)");

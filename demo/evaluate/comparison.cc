@@ -21,17 +21,27 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNormal95 = 1.959964;
 
-// Shares of a clip's objects, then figures of the clip in dB.
+enum class MeasureOf {
+  kObjects,  // the share of the clip's objects that are right
+  kClip,     // right or wrong
+  kLevel,    // in dB
+};
+
 struct Measure {
   const char* key;
   const char* title;
-  bool share;
+  MeasureOf of;
+
+  bool share() const { return of != MeasureOf::kLevel; }
 };
-constexpr std::array<Measure, 5> kMeasures = {{{"colour", "colour", true},
-                                               {"motion", "motion", true},
-                                               {"shape", "shape", true},
-                                               {"first_frame_psnr", "first frame", false},
-                                               {"psnr", "PSNR", false}}};
+constexpr std::array<Measure, 7> kMeasures = {
+    {{"colour", "colour", MeasureOf::kObjects},
+     {"motion", "motion", MeasureOf::kObjects},
+     {"shape", "shape", MeasureOf::kObjects},
+     {"background", "background", MeasureOf::kClip},
+     {"count", "count", MeasureOf::kClip},
+     {"first_frame_psnr", "first frame", MeasureOf::kLevel},
+     {"psnr", "PSNR", MeasureOf::kLevel}}};
 
 // Mode and scene.
 using Key = std::pair<std::string, std::string>;
@@ -43,9 +53,11 @@ struct Figures {
 
 // Of one clip. May throw Json::exception.
 std::optional<double> ValueOf(const Json& clip, const Measure& measure) {
-  if (!measure.share) {
+  if (measure.of != MeasureOf::kObjects) {
     if (!clip.contains(measure.key)) return std::nullopt;
-    return clip.at(measure.key).get<double>();
+    const Json& value = clip.at(measure.key);
+    if (measure.of == MeasureOf::kLevel) return value.get<double>();
+    return value.get<bool>() ? 1 : 0;
   }
   const Json& objects = clip.at("objects");
   const auto right = std::count_if(objects.begin(), objects.end(), [&](const Json& object) {
@@ -91,7 +103,7 @@ std::string TitleOf(const Rows::key_type& at) {
 }
 
 std::string RowText(const Rows::key_type& at, const Pairs& pairs) {
-  const bool share = kMeasures[std::get<2>(at)].share;
+  const bool share = kMeasures[std::get<2>(at)].share();
   const Difference difference =
       share ? PairedShares(pairs.differences) : PairedFigures(pairs.differences);
   const double scale = share ? 100 : 1;
@@ -122,7 +134,7 @@ std::string LoadRows(const Json& a, const Json& b) {
 std::string ChangedClips(const Rows& rows) {
   std::string text;
   for (const auto& [at, pairs] : rows) {
-    if (!kMeasures[std::get<2>(at)].share) continue;
+    if (!kMeasures[std::get<2>(at)].share()) continue;
     for (const auto& [word, scenes] :
          {std::pair{"better", &pairs.better}, std::pair{"worse", &pairs.worse}}) {
       if (scenes->empty()) continue;

@@ -102,6 +102,7 @@ Json SettingsOf(const RunOptions& options, const std::string& scenes_sha256) {
   Json settings = {
       {"model", options.model}, {"scenes_sha256", scenes_sha256}, {"seed", options.seed}};
   if (!options.negative_prompt.empty()) settings["negative_prompt"] = options.negative_prompt;
+  if (options.without_negative_prompts) settings["without_negative_prompts"] = true;
   if (options.steps) settings["steps"] = *options.steps;
   if (options.guidance) settings["guidance"] = *options.guidance;
   if (options.width) settings["width"] = *options.width;

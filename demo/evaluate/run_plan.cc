@@ -30,10 +30,14 @@ wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& opti
   wan::v1::GenerationRequest request;
   request.set_model(options.model);
   request.set_prompt(scene.caption);
-  if (!options.negative_prompt.empty()) request.set_negative_prompt(options.negative_prompt);
   if (options.steps) request.set_steps(*options.steps);
   if (options.guidance) request.add_guidance_scale(*options.guidance);
   // The run's own settings come before the scene's.
+  if (!options.negative_prompt.empty()) {
+    request.set_negative_prompt(options.negative_prompt);
+  } else if (!options.without_negative_prompts && !scene.negative_prompt.empty()) {
+    request.set_negative_prompt(scene.negative_prompt);
+  }
   if (const int width = options.width.value_or(scene.width)) request.set_width(width);
   if (const int height = options.height.value_or(scene.height)) request.set_height(height);
   if (const int frames = options.frames.value_or(scene.frames)) request.set_num_frames(frames);

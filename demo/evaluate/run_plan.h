@@ -27,6 +27,7 @@ struct RunOptions {
   // Of every request; what is not set is left to the model.
   std::string model;
   std::string negative_prompt;
+  bool without_negative_prompts = false;  // leaves out those of the scenes
   std::optional<int> steps;
   std::optional<double> guidance;
   std::optional<int> width;

@@ -101,6 +101,9 @@ absl::StatusOr<Scene> ParseScene(const std::string& line) {
   status.Update(
       ReadName(json, "background", NamesOf(TheVocabulary().backgrounds), scene.background));
   if (json.contains("image")) status.Update(ReadPlain(json, "image", scene.image));
+  if (json.contains("negative_prompt")) {
+    status.Update(ReadText(json, "negative_prompt", scene.negative_prompt));
+  }
   status.Update(ReadNumber(json, "width", scene.width));
   status.Update(ReadNumber(json, "height", scene.height));
   status.Update(ReadNumber(json, "frames", scene.frames));

@@ -21,6 +21,7 @@ struct Scene {
   std::string background;
   std::vector<ExpectedObject> objects;  // one or two
   std::string image;                    // file name of the first frame; may be empty
+  std::string negative_prompt;          // may be empty: the model's own
   // What differs from the run's settings; 0 where nothing does.
   int width = 0;
   int height = 0;
@@ -36,7 +37,7 @@ struct SceneFile {
 
 // A file with one JSON object a line, as demo/train/write_scenes.py makes it:
 //   {"id", "caption", "background", "objects": [{"shape", "colour", "motion", "size", "side"}],
-//    "image", "width", "height", "frames", "groups": [...]}
+//    "image", "negative_prompt", "width", "height", "frames", "groups": [...]}
 // Errors name file and line: NOT_FOUND, INVALID_ARGUMENT for a line that is not of this form, names
 // that are not the vocabulary's, an id that is there twice, and a file without scenes.
 absl::StatusOr<SceneFile> ReadScenes(const std::string& path);

@@ -130,6 +130,22 @@ class Captioner:
         nouns = [self._named(thing, omit, noise, side) for thing, side in zip(things, sides)]
         return f"{nouns[0]} and {nouns[1]} {both}{action}", nouns
 
+    def absent(self, scene):
+        """A negative prompt that names one thing of which the scene has nothing, and what kind of thing that is."""
+        objects = scene["objects"]
+        colours = {thing["colour"] for thing in objects} | set(scene["background"].split(" "))
+        kind = self.random.choice(["shape", "colour", "motion"])
+        names, here = {"shape": (SHAPES, {thing["shape"] for thing in objects}),
+                       "motion": (MOTIONS, {thing["motion"] for thing in objects}), "colour": (COLOURS, colours)}[kind]
+        name = self.random.choice([name for name in names if name not in here])
+        if kind == "motion":
+            return self.random.choice(VOCABULARY["motions"][name]["gerunds"]), kind
+        words = VOCABULARY["shapes"][name] if kind == "shape" else VOCABULARY["colours"][name]["words"]
+        word = self.random.choice(words)
+        if kind == "colour":
+            word += " " + self.random.choice(VOCABULARY["any_shape"])
+        return f"{article(word)} {word}" if self._chance(0.5) else word, kind
+
     def _fact(self, scene):
         """One thing that is true of the scene, for short prompts and negative ones."""
         thing = self.random.choice(scene["objects"])

@@ -1,9 +1,12 @@
 """Writes held-out scenes for demo_evaluate: scenes.jsonl, first_frames/*.png, and on request the clips.
 
-    write_scenes.py --count 200 --output DIR [--seed 7] [--two-objects 0.5] [--wide] [--clips] [--blur S] [--noise S]
+    write_scenes.py --count 200 --output DIR [--seed 7] [--two-objects 0.5] [--wide] [--negative] [--clips] [--blur S] [--noise S]
 
 --wide draws captions in other capitals, sizes, durations and backgrounds, which each scene names in its groups; without
 it everything is as usual.
+
+--negative gives every scene a negative prompt that names something of which the scene has nothing, so that it should change
+nothing; its kind is the scene's group. Such scenes are for text alone and have no images.
 
 --clips renders all of every scene into DIR/clips.safetensors (`video`, uint8 [N, T, H, W, 3]), which is what
 a perfect model would make: it checks the detector. --blur and --noise (in pixels, in levels of 255) make that harder.
@@ -55,6 +58,7 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--two-objects", type=float, default=0.5, help="share of scenes with two objects")
     parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--negative", action="store_true")
     parser.add_argument("--clips", action="store_true")
     parser.add_argument("--blur", type=float, default=0)
     parser.add_argument("--noise", type=float, default=0)
@@ -62,7 +66,7 @@ def main():
     if args.wide and args.clips:
         parser.error("clips of one file have one size; leave out --wide or --clips")
     frames = args.output / "first_frames"
-    frames.mkdir(parents=True, exist_ok=True)
+    args.output.mkdir(parents=True, exist_ok=True)
 
     # Exactly the share asked for, not one drawn for every scene.
     two = round(args.count * args.two_objects)
@@ -83,7 +87,8 @@ def main():
                 name = f"scene-{number:04d}"
                 entry = {"id": name, **describe(scene, 0)}
                 entry["caption"] = captioner.caption(entry, whole=True)
-                entry["image"] = f"{name}.png"
+                if not args.negative:
+                    entry["image"] = f"{name}.png"
                 if args.wide:
                     capitals = chance.random() < 0.5
                     if capitals:
@@ -92,9 +97,14 @@ def main():
                     entry |= {"width": width, "height": height, "frames": length, "groups": [
                         "capitals" if capitals else "small letters", f"{width}x{height}", f"{length} frames",
                         f"over {entry['background']}"]}
+                if args.negative:
+                    entry["negative_prompt"], kind = captioner.absent(entry)
+                    entry.setdefault("groups", []).append(f"negative {kind}")
                 lines.write(json.dumps(entry) + "\n")
-                first, _ = render(scene, frames=1)
-                Image.fromarray(to_bytes(first)[0, 0].numpy()).save(frames / entry["image"], optimize=True)
+                if "image" in entry:
+                    first, _ = render(scene, frames=1)
+                    frames.mkdir(parents=True, exist_ok=True)
+                    Image.fromarray(to_bytes(first)[0, 0].numpy()).save(frames / entry["image"], optimize=True)
                 if args.clips:
                     pixels, _ = render(scene)
                     if args.blur:

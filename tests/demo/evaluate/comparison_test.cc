@@ -11,9 +11,10 @@ using testing::DoubleNear;
 using testing::HasSubstr;
 using testing::Not;
 
-Json Clip(const std::string& id, bool shape) {
+Json Clip(const std::string& id, bool shape, bool background = true) {
   return {{"mode", "text"},
           {"id", id},
+          {"background", background},
           {"objects", {{{"colour", true}, {"motion", true}, {"shape", shape}}}}};
 }
 
@@ -63,6 +64,16 @@ TEST(Comparison, MarksWhatIsCertain) {
                                 "to +4.7) | 0 | 0 |"));
   EXPECT_THAT(*table, HasSubstr("| videos per minute | | 60.00 | 60.00 | x 1.000 | | |"));
   EXPECT_THAT(*table, Not(HasSubstr("do not count")));
+}
+
+TEST(Comparison, NamesClipsWhoseBackgroundChanged) {
+  const Json before = Report({true, true});
+  Json after = before;
+  after["clips"][1] = Clip("1", true, /*background=*/false);
+  const absl::StatusOr<std::string> table = CompareReports(before, after);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_THAT(*table, HasSubstr("| text, one object: background | 2 | 100.0 % | 50.0 % |"));
+  EXPECT_THAT(*table, HasSubstr("- text, one object: background, worse: 1\n"));
 }
 
 TEST(Comparison, PairsByScene) {

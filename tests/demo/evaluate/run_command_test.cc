@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "demo/evaluate/commands.h"
 #include "engine/media/image_encode.h"
@@ -119,6 +120,25 @@ TEST_F(RunCommandTest, JudgesWhatTheServerMakes) {
   EXPECT_EQ(requests[1].image(), "");
   EXPECT_THAT(requests[1].outputs(), ElementsAre(wan::v1::OUTPUT_KIND_LOSSLESS_MKV));
   EXPECT_FALSE(requests[1].has_steps());
+}
+
+TEST_F(RunCommandTest, SendsTheScenesNegativePromptsUnlessTheRunHasItsOwnOrNone) {
+  const std::string path = Path("scenes.jsonl");
+  fakes::WriteFile(path, absl::StrReplaceAll(
+                             fakes::ReadFile(path),
+                             {{"\"caption b\"", "\"caption b\",\"negative_prompt\":\"a star\""}}));
+  ASSERT_EQ(Run(), client::kExitDone) << err_;
+  ASSERT_EQ(Run({"--negative-prompt", "noise"}, "own"), client::kExitDone) << err_;
+  ASSERT_EQ(Run({"--without-negative-prompts"}, "none"), client::kExitDone) << err_;
+  EXPECT_TRUE(Report("none")["settings"]["without_negative_prompts"]);
+
+  const auto requests = server_.requests();
+  ASSERT_THAT(requests, SizeIs(6));
+  EXPECT_FALSE(requests[0].has_negative_prompt());
+  EXPECT_EQ(requests[1].negative_prompt(), "a star");
+  EXPECT_EQ(requests[2].negative_prompt(), "noise");
+  EXPECT_EQ(requests[3].negative_prompt(), "noise");
+  EXPECT_FALSE(requests[5].has_negative_prompt());
 }
 
 TEST_F(RunCommandTest, StartsFromFirstFrames) {

@@ -53,12 +53,14 @@ TEST_F(ScenesTest, Reads) {
 }
 
 TEST_F(ScenesTest, ReadsWhatDiffersFromTheRun) {
-  const absl::StatusOr<SceneFile> file =
-      Read(absl::StrReplaceAll(kLine, {{"\"image\"",
-                                        "\"width\": 384, \"height\": 256, \"frames\": 65, "
-                                        "\"groups\": [\"capitals\", \"384x256\"], \"image\""}}));
+  const absl::StatusOr<SceneFile> file = Read(absl::StrReplaceAll(
+      kLine, {{"\"image\"",
+               "\"negative_prompt\": \"a star\", \"width\": 384, \"height\": 256, "
+               "\"frames\": 65, "
+               "\"groups\": [\"capitals\", \"384x256\"], \"image\""}}));
   ASSERT_TRUE(file.ok()) << file.status();
   const Scene& scene = file->scenes[0];
+  EXPECT_EQ(scene.negative_prompt, "a star");
   EXPECT_EQ(scene.width, 384);
   EXPECT_EQ(scene.height, 256);
   EXPECT_EQ(scene.frames, 65);

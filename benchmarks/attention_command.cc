@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "engine/ops/attention.h"
 
@@ -129,7 +130,7 @@ absl::StatusOr<bool> Run(const AttentionSettings& settings, Session& session) {
 
 BenchCommand AddAttention(CLI::App& app) {
   const auto settings = std::make_shared<AttentionSettings>();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  AddDeviceFlag(app, settings->device);
   app.add_option("--seconds", settings->seconds, "how long each measurement takes at least")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

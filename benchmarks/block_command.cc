@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/benched_transformer.h"
 #include "benchmarks/block_work.h"
 #include "benchmarks/card_watch.h"
@@ -152,16 +153,11 @@ absl::StatusOr<bool> Run(const BlockSettings& settings, Session& session) {
 
 BenchCommand AddBlock(CLI::App& app) {
   const auto settings = std::make_shared<BlockSettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings->dtype)
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
-  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES")->capture_default_str();
-  app.add_option("--repeats", settings->repeats, "traced forwards")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  AddModelFlag(app, settings->model);
+  AddDeviceFlag(app, settings->device);
+  AddDtypeFlag(app, settings->dtype);
+  AddShapeFlag(app, settings->shape);
+  AddRepeatsFlag(app, settings->repeats, "traced forwards");
   return [settings](Session& session) { return Run(*settings, session); };
 }
 

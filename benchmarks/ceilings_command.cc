@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/measure_ceilings.h"
 
@@ -42,7 +43,7 @@ absl::StatusOr<bool> Run(const CeilingsSettings& settings, Session& session) {
 
 BenchCommand AddCeilings(CLI::App& app) {
   const auto settings = std::make_shared<CeilingsSettings>();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  AddDeviceFlag(app, settings->device);
   app.add_option("--model", settings->models, "whose shapes: ti2v-5b, t2v-a14b; may be repeated")
       ->capture_default_str();
   app.add_option("--tokens", settings->tokens,

@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/test_pictures.h"
 #include "demo/evaluate/video_reader.h"
@@ -192,7 +193,7 @@ absl::StatusOr<bool> Run(const EncoderSettings& settings, Session& session) {
 BenchCommand AddEncoder(CLI::App& app) {
   const auto settings = std::make_shared<EncoderSettings>();
   app.add_option("--kind", settings->kind, "mp4 or mkv")->check(CLI::IsMember({"mp4", "mkv"}));
-  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES")->capture_default_str();
+  AddShapeFlag(app, settings->shape);
   app.add_option("--content", settings->contents, "clean, grain or noise; may be repeated")
       ->check(CLI::IsMember({"clean", "grain", "noise"}))
       ->capture_default_str();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/benched_transformer.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/forward_compare.h"
@@ -120,19 +121,14 @@ absl::StatusOr<bool> Run(const ForwardSettings& settings, Session& session) {
 
 BenchCommand AddForward(CLI::App& app) {
   const auto settings = std::make_shared<ForwardSettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings->dtype)
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
-  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES")->capture_default_str();
+  AddModelFlag(app, settings->model);
+  AddDeviceFlag(app, settings->device);
+  AddDtypeFlag(app, settings->dtype);
+  AddShapeFlag(app, settings->shape);
   app.add_option("--batch", settings->batch)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--text-rows", settings->text_rows, "tokens of the prompt")->capture_default_str();
-  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--warmup", settings->warmup)
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  AddRepeatsFlag(app, settings->repeats);
+  AddWarmupFlag(app, settings->warmup);
   app.add_option("--residency", settings->residency, "where the weights live")
       ->check(CLI::IsMember({"resident", "host", "stream"}))
       ->capture_default_str();

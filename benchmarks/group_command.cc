@@ -26,6 +26,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/benched_transformer.h"
 #include "benchmarks/commands.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -326,17 +327,14 @@ absl::StatusOr<bool> Run(const GroupSettings& settings, Session& session) {
 
 BenchCommand AddGroup(CLI::App& app) {
   const auto settings = std::make_shared<GroupSettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
+  AddModelFlag(app, settings->model);
   app.add_option("--device", settings->devices, "cpu or cuda:N, once for each rank")
       ->capture_default_str();
-  app.add_option("--dtype", settings->dtype)
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
+  AddDtypeFlag(app, settings->dtype);
   app.add_option("--shape", settings->shapes, "WIDTHxHEIGHTxFRAMES, once for each video")
       ->capture_default_str();
   app.add_option("--text-rows", settings->text_rows, "tokens of the prompt")->capture_default_str();
-  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  AddRepeatsFlag(app, settings->repeats);
   app.add_option("--warmup-seconds", settings->warmup_seconds,
                  "of forwards that are stopped, before each row")
       ->check(CLI::NonNegativeNumber)

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/card_watch.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/engine_job.h"
@@ -196,8 +197,7 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
 
 BenchCommand AddJob(CLI::App& app) {
   const auto settings = std::make_shared<JobSettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
+  AddModelFlag(app, settings->model);
   app.add_option("--device", settings->devices, "cpu or cuda:N, once for each of a group")
       ->capture_default_str();
   app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES; empty: the model's default");
@@ -205,10 +205,8 @@ BenchCommand AddJob(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--guidance", settings->guidance, "1: one forward a step; 0: the model's default")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--warmup", settings->warmup)
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  AddRepeatsFlag(app, settings->repeats);
+  AddWarmupFlag(app, settings->warmup);
   app.add_option("--warmup-shape", settings->warmup_shape,
                  "WIDTHxHEIGHTxFRAMES of the warm-up; empty: that of the measured jobs");
   app.add_option("--samplers", settings->samplers,

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -192,19 +193,15 @@ absl::StatusOr<bool> Run(const LoadSettings& settings, Session& session) {
 
 BenchCommand AddLoad(CLI::App& app) {
   const auto settings = std::make_shared<LoadSettings>();
-  app.add_option("--model", settings->model,
-                 "checkpoint, or synthetic:NAME, whose tensors the file gets")
-      ->capture_default_str();
+  AddModelFlag(app, settings->model, "checkpoint, or synthetic:NAME, whose tensors the file gets");
   app.add_option("--file", settings->file, "file that the benchmark writes and removes")
       ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings->dtype, "dtype of the loaded weights")
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
+  AddDeviceFlag(app, settings->device);
+  AddDtypeFlag(app, settings->dtype, "dtype of the loaded weights");
   app.add_option("--home", settings->home, "memory that receives the weights")
       ->check(CLI::IsMember({"device", "host"}))
       ->capture_default_str();
-  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  AddRepeatsFlag(app, settings->repeats);
   app.add_option("--threads", settings->threads,
                  "reading threads of a plain upload; give it several times to compare")
       ->check(CLI::PositiveNumber);

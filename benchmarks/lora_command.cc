@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -192,17 +193,13 @@ absl::StatusOr<bool> Run(const LoraSettings& settings, Session& session) {
 
 BenchCommand AddLora(CLI::App& app) {
   const auto settings = std::make_shared<LoraSettings>();
-  app.add_option("--model", settings->model,
-                 "checkpoint, or synthetic:NAME, whose transformer is changed")
-      ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings->dtype, "dtype of the weights")
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
+  AddModelFlag(app, settings->model, "checkpoint, or synthetic:NAME, whose transformer is changed");
+  AddDeviceFlag(app, settings->device);
+  AddDtypeFlag(app, settings->dtype, "dtype of the weights");
   app.add_option("--rank", settings->rank, "rank of both LoRAs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  AddRepeatsFlag(app, settings->repeats);
   app.add_option("--at-most", settings->at_most, "seconds; a slower switch fails the run")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/engine_job.h"
 #include "benchmarks/memory_rows.h"
@@ -214,9 +215,8 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
 
 BenchCommand AddMemory(CLI::App& app) {
   const auto settings = std::make_shared<MemorySettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  AddModelFlag(app, settings->model);
+  AddDeviceFlag(app, settings->device);
   app.add_option("--shape", settings->shapes, "WIDTHxHEIGHTxFRAMES; may be repeated")
       ->capture_default_str();
   app.add_option("--residency", settings->residency, "COMPONENT=POLICY; may be repeated");

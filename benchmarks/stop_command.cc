@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/engine_job.h"
 #include "engine/api/engine_factory.h"
@@ -238,10 +239,9 @@ absl::StatusOr<bool> Run(const StopSettings& settings, Session& session) {
 
 BenchCommand AddStop(CLI::App& app) {
   const auto settings = std::make_shared<StopSettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--shape", settings->shape, "WxHxFRAMES")->capture_default_str();
+  AddModelFlag(app, settings->model);
+  AddDeviceFlag(app, settings->device);
+  AddShapeFlag(app, settings->shape);
   app.add_option("--stop", settings->stops, "STAGE@SECONDS, any number")->required();
   app.add_option("--residency", settings->residency, "COMPONENT=POLICY, any number");
   app.add_option("--lora", settings->loras, "file, any number; a job merges all of them");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/models/wan/umt5.h"
@@ -63,19 +64,14 @@ absl::StatusOr<bool> Run(const TextSettings& settings, Session& session) {
 
 BenchCommand AddText(CLI::App& app) {
   const auto settings = std::make_shared<TextSettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--dtype", settings->dtype)
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
+  AddModelFlag(app, settings->model);
+  AddDeviceFlag(app, settings->device);
+  AddDtypeFlag(app, settings->dtype);
   app.add_option("--tokens", settings->tokens, "length of a text; may be repeated")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--warmup", settings->warmup)
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  AddRepeatsFlag(app, settings->repeats);
+  AddWarmupFlag(app, settings->warmup);
   return [settings](Session& session) { return Run(*settings, session); };
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/vae_compare.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -118,18 +119,14 @@ absl::StatusOr<bool> Run(const VaeSettings& settings, Session& session) {
 
 BenchCommand AddVae(CLI::App& app) {
   const auto settings = std::make_shared<VaeSettings>();
-  app.add_option("--model", settings->model, "checkpoint, or synthetic:NAME")
-      ->capture_default_str();
-  app.add_option("--device", settings->device, "cpu or cuda:N")->capture_default_str();
+  AddModelFlag(app, settings->model);
+  AddDeviceFlag(app, settings->device);
   app.add_option("--precision", settings->precisions, "may be repeated")
       ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--shape", settings->shape, "WIDTHxHEIGHTxFRAMES, frames 4n+1")
-      ->capture_default_str();
-  app.add_option("--repeats", settings->repeats)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--warmup", settings->warmup)
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  AddShapeFlag(app, settings->shape, "WIDTHxHEIGHTxFRAMES, frames 4n+1");
+  AddRepeatsFlag(app, settings->repeats);
+  AddWarmupFlag(app, settings->warmup);
   app.add_flag("--encode", settings->encode, "encode instead of decode");
   app.add_flag("--trace", settings->trace, "also the device's time in each operator");
   app.add_flag("--compare", settings->compare,

@@ -5,7 +5,7 @@ namespace wan::server {
 std::vector<wan::v1::DeviceShare> DeviceShares::Finish() {
   std::vector<wan::v1::DeviceShare> shares;
   if (probe_ == nullptr) return shares;
-  for (const wan::DeviceUse& use : probe_->Finish()) {
+  for (const DeviceUse& use : probe_->Finish()) {
     wan::v1::DeviceShare& share = shares.emplace_back();
     share.set_device(use.device);
     share.set_name(use.name);

@@ -31,7 +31,7 @@ absl::Status JobTable::Recover() {
   }
   const absl::Time long_ago = parts_.clock.Now() - UsageAccount::kMemory;
   const absl::Duration shift = steady_.Now() - parts_.clock.Now();
-  absl::Status recalled = VisitUseSince(parts_.store, long_ago, [&](const DeviceUse& use) {
+  absl::Status recalled = VisitUseSince(parts_.store, long_ago, [&](const PrincipalUse& use) {
     const Lock lock(*this);
     account_.RecallEnded(use.owner, use.held, use.until + shift);
   });

@@ -8,10 +8,10 @@
 namespace wan::server {
 
 absl::Status VisitUseSince(JobStore& store, absl::Time since,
-                           const std::function<void(const DeviceUse&)>& visit) {
-  const absl::StatusOr<std::vector<DeviceUse>> removed = store.UseOfRemoved(since);
+                           const std::function<void(const PrincipalUse&)>& visit) {
+  const absl::StatusOr<std::vector<PrincipalUse>> removed = store.UseOfRemoved(since);
   if (!removed.ok()) return removed.status();
-  for (const DeviceUse& use : *removed) visit(use);
+  for (const PrincipalUse& use : *removed) visit(use);
   JobQuery query;
   query.filter.kind = JobFilter::Kind::kCompare;
   query.filter.field = JobField::kEndTime;

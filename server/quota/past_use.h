@@ -13,6 +13,6 @@ namespace wan::server {
 // jobs that were removed since are among them, summed up. Returns the store's error if it cannot be
 // read; some have been visited then.
 absl::Status VisitUseSince(JobStore& store, absl::Time since,
-                           const std::function<void(const DeviceUse&)>& visit);
+                           const std::function<void(const PrincipalUse&)>& visit);
 
 }  // namespace wan::server

@@ -169,8 +169,8 @@ void NoteRemoved(SQLite::Database& db, std::string_view job) {
   forget.exec();
 }
 
-std::vector<DeviceUse> ReadRemovedUse(SQLite::Database& db, absl::Time since) {
-  std::vector<DeviceUse> uses;
+std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since) {
+  std::vector<PrincipalUse> uses;
   SQLite::Statement select(db, "SELECT owner, minute, seconds FROM removed_use WHERE minute >= ?");
   select.bind(1, MinuteOf(since));
   while (select.executeStep()) {

@@ -68,7 +68,7 @@ void DeleteJobRows(SQLite::Database& db, int64_t number);
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
 
 // Returns what removed jobs have used that ended in the minute of `since` or later.
-std::vector<DeviceUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
+std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
 
 // Notes the name of a removed job, and forgets the oldest of 100,000.
 void NoteRemoved(SQLite::Database& db, std::string_view job);

@@ -93,7 +93,7 @@ struct EndedJob {
 };
 
 // For how long jobs of a principal have held devices.
-struct DeviceUse {
+struct PrincipalUse {
   std::string owner;
   absl::Duration held;
   absl::Time until;  // when the last of them ended
@@ -154,7 +154,7 @@ class JobStore : public WebhookOutbox {
 
   // Returns what removed jobs have used that ended at `since` or later. What is a day older than
   // the latest of it may be forgotten.
-  virtual absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) = 0;
+  virtual absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) = 0;
 
   // Gives a small piece of the space that removed jobs have left back to the file system. Returns
   // whether there is more to give.

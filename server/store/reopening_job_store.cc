@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<EndedJob>> ReopeningJobStore::OldestEnded(const Ended
   return Read([&](JobStore& store) { return store.OldestEnded(query); });
 }
 
-absl::StatusOr<std::vector<DeviceUse>> ReopeningJobStore::UseOfRemoved(absl::Time since) {
+absl::StatusOr<std::vector<PrincipalUse>> ReopeningJobStore::UseOfRemoved(absl::Time since) {
   return Read([&](JobStore& store) { return store.UseOfRemoved(since); });
 }
 

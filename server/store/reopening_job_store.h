@@ -59,7 +59,7 @@ class ReopeningJobStore final : public JobStore {
   absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) override;
   absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override;
-  absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) override;
+  absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) override;
   absl::StatusOr<bool> Vacuum() override;
   absl::Status CheckWritable() override;
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,

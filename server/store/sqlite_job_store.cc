@@ -195,8 +195,8 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) override {
-    using Result = absl::StatusOr<std::vector<DeviceUse>>;
+  absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) override {
+    using Result = absl::StatusOr<std::vector<PrincipalUse>>;
     return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
       return ReadRemovedUse(*database_, since);
     });

@@ -100,7 +100,7 @@ TEST_P(JobBelongingsTest, WhatARemovedJobHasUsedIsKeptForADay) {
     std::map<std::string, double> seconds;
     const auto uses = store_->UseOfRemoved(absl::FromUnixSeconds(since));
     EXPECT_TRUE(uses.ok()) << uses.status();
-    for (const DeviceUse& use : *uses) seconds[use.owner] += absl::ToDoubleSeconds(use.held);
+    for (const PrincipalUse& use : *uses) seconds[use.owner] += absl::ToDoubleSeconds(use.held);
     return seconds;
   };
   constexpr int64_t kStart = 100'000 * kMinute;

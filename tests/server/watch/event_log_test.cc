@@ -81,7 +81,7 @@ class FaultyStore final : public JobStore {
   absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override {
     return store_->OldestEnded(query);
   }
-  absl::StatusOr<std::vector<DeviceUse>> UseOfRemoved(absl::Time since) override {
+  absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) override {
     return store_->UseOfRemoved(since);
   }
   absl::StatusOr<bool> Vacuum() override { return store_->Vacuum(); }

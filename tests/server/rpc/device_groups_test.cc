@@ -24,10 +24,17 @@ DeviceSample SampleOf(const std::string& device) {
   return sample;
 }
 
+DeviceUse UseOf(const std::string& device) {
+  DeviceUse use;
+  use.device = device;
+  return use;
+}
+
 class DeviceGroupsTest : public ServerTest {
  protected:
   DeviceGroupsTest() {
     engine_.monitor().SetSamples({SampleOf("cpu"), SampleOf("cuda:0"), SampleOf("cuda:1")});
+    engine_.monitor().SetGroupUse({UseOf("cuda:0"), UseOf("cuda:1")});
     other_.monitor().SetSamples({SampleOf("cpu"), SampleOf("cuda:2")});
   }
   ~DeviceGroupsTest() override {

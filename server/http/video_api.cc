@@ -1,14 +1,11 @@
 #include "server/http/video_api.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -21,7 +18,9 @@
 #include "server/http/byte_range.h"
 #include "server/http/form.h"
 #include "server/http/video_object.h"
+#include "server/http/video_query.h"
 #include "server/http/video_request.h"
+#include "server/http/video_routes.h"
 
 namespace wan::server {
 namespace {
@@ -32,53 +31,6 @@ using nlohmann::json;
 constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
 // As of a gRPC download.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
-constexpr int kDefaultLimit = 20;
-constexpr int kMaxLimit = 100;
-
-enum class Action { kCreate, kList, kGet, kContent, kDelete, kModels, kModel };
-
-struct Route {
-  std::string_view rule;  // the key of its MethodRule
-  Action action;
-};
-
-constexpr Route kRoutes[] = {
-    {"POST /v1/videos", Action::kCreate},        {"GET /v1/videos", Action::kList},
-    {"GET /v1/videos/{id}", Action::kGet},       {"GET /v1/videos/{id}/content", Action::kContent},
-    {"DELETE /v1/videos/{id}", Action::kDelete}, {"GET /v1/models", Action::kModels},
-    {"GET /v1/models/{id}", Action::kModel},
-};
-
-// Whether `path` is that of the route; `id` is what stands in the place of {id}.
-bool Matches(std::string_view route_path, std::string_view path, std::string* id) {
-  constexpr std::string_view kPlace = "{id}";
-  const size_t at = route_path.find(kPlace);
-  if (at == std::string_view::npos) return path == route_path;
-  const std::string_view before = route_path.substr(0, at);
-  const std::string_view behind = route_path.substr(at + kPlace.size());
-  if (path.size() <= before.size() + behind.size() || !path.starts_with(before) ||
-      !path.ends_with(behind)) {
-    return false;
-  }
-  path.remove_prefix(before.size());
-  path.remove_suffix(behind.size());
-  if (path.find('/') != std::string_view::npos) return false;
-  *id = std::string(path);
-  return true;
-}
-
-absl::Status UnknownQuery(const std::map<std::string, std::string>& query,
-                          const std::vector<std::string>& known) {
-  for (const auto& [name, value] : query) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return InvalidFields({{name.substr(0, 100),
-                           known.empty() ? std::string("is not a parameter of this request")
-                                         : absl::StrCat("is not a parameter of this request, which "
-                                                        "takes ",
-                                                        absl::StrJoin(known, ", "))}});
-  }
-  return absl::OkStatus();
-}
 
 absl::Status VideoNotFound(std::string_view id) {
   return WithReason(
@@ -92,41 +44,6 @@ const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job) {
     if (artifact.kind() == wan::v1::OUTPUT_KIND_MP4) return &artifact;
   }
   return job.artifacts().empty() ? nullptr : &job.artifacts(0);
-}
-
-struct Page {
-  std::optional<std::string> after;  // "jobs/ID"
-  int limit = kDefaultLimit;
-  bool descending = true;
-};
-
-absl::StatusOr<Page> PageOf(std::string_view text) {
-  absl::StatusOr<std::map<std::string, std::string>> query = ParseQuery(text);
-  if (!query.ok()) return query.status();
-  if (absl::Status status = UnknownQuery(*query, {"after", "limit", "order"}); !status.ok()) {
-    return status;
-  }
-  Page page;
-  std::vector<FieldViolation> violations;
-  if (const auto after = query->find("after"); after != query->end()) {
-    page.after = JobNameOf(after->second);
-    if (!page.after.has_value()) {
-      violations.push_back({"after", "must be the id of a video, such as video_0123456789abcdef"});
-    }
-  }
-  if (const auto limit = query->find("limit"); limit != query->end()) {
-    if (!absl::SimpleAtoi(limit->second, &page.limit) || page.limit < 1 || page.limit > kMaxLimit) {
-      violations.push_back({"limit", absl::StrCat("must be a whole number from 1 to ", kMaxLimit)});
-    }
-  }
-  if (const auto order = query->find("order"); order != query->end()) {
-    page.descending = order->second == "desc";
-    if (!page.descending && order->second != "asc") {
-      violations.push_back({"order", "must be asc or desc"});
-    }
-  }
-  if (!violations.empty()) return InvalidFields(violations);
-  return page;
 }
 
 // A download, which reads the file as the caller takes it.
@@ -149,7 +66,7 @@ struct Download {
 
 // One request that was let in.
 struct VideoApi::Exchange {
-  Action action;
+  VideoAction action;
   HttpHead head;
   std::string id;   // as the path has it; empty if it has none
   std::string job;  // "jobs/ID" of a video's id
@@ -225,12 +142,6 @@ class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
   std::unique_ptr<EventCursor> cursor_;
 };
 
-std::vector<std::string_view> VideoRoutes() {
-  std::vector<std::string_view> routes;
-  for (const Route& route : kRoutes) routes.push_back(route.rule);
-  return routes;
-}
-
 HttpCallbacks VideoApi::Callbacks() {
   return {[this](const HttpHead& head) { return Watch(head); },
           [this](int status, std::string_view message) {
@@ -257,15 +168,10 @@ absl::Status VideoApi::CheckBrowser(const HttpHead& head) const {
 }
 
 HttpEntry VideoApi::Watch(const HttpHead& head) {
-  std::string id;
-  std::string_view route;
-  for (const Route& candidate : kRoutes) {
-    const size_t space = candidate.rule.find(' ');
-    if (head.method != candidate.rule.substr(0, space)) continue;
-    if (Matches(candidate.rule.substr(space + 1), head.path, &id)) route = candidate.rule;
-  }
-  const auto tell = [this, route, began = options_.clock.MonotonicNanos()](int code) {
-    options_.on_answer(route, code, absl::Nanoseconds(options_.clock.MonotonicNanos() - began));
+  const VideoRoute* const route = FindVideoRoute(head.method, head.path).route;
+  const std::string_view rule = route == nullptr ? std::string_view() : route->rule;
+  const auto tell = [this, rule, began = options_.clock.MonotonicNanos()](int code) {
+    options_.on_answer(rule, code, absl::Nanoseconds(options_.clock.MonotonicNanos() - began));
   };
   HttpEntry entry = Enter(head);
   if (entry.refusal.has_value()) {
@@ -287,16 +193,9 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     entry.refusal = ErrorAnswer(status);
     return entry;
   }
-  auto exchange = std::make_shared<Exchange>();
-  const Route* route = nullptr;
-  std::vector<std::string_view> allowed;
-  for (const Route& candidate : kRoutes) {
-    const size_t space = candidate.rule.find(' ');
-    if (!Matches(candidate.rule.substr(space + 1), head.path, &exchange->id)) continue;
-    allowed.push_back(candidate.rule.substr(0, space));
-    if (head.method == allowed.back()) route = &candidate;
-  }
-  if (route == nullptr && allowed.empty()) {
+  const RouteMatch match = FindVideoRoute(head.method, head.path);
+  const VideoRoute* const route = match.route;
+  if (route == nullptr && match.methods.empty()) {
     entry.refusal = ErrorAnswer(
         404, "unknown_url",
         absl::StrCat("there is no ", head.path.substr(0, 200), " on this server; it has ",
@@ -306,8 +205,8 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     return entry;
   }
   if (route == nullptr) {
-    const std::string methods =
-        absl::StrJoin(allowed, ", ", [](std::string* text, auto method) { text->append(method); });
+    const std::string methods = absl::StrJoin(
+        match.methods, ", ", [](std::string* text, auto method) { text->append(method); });
     entry.refusal =
         ErrorAnswer(405, "method_not_allowed",
                     absl::StrCat(head.path.substr(0, 200), " takes ", methods, " only"));
@@ -323,10 +222,12 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     entry.refusal = ErrorAnswer(call.status());
     return entry;
   }
+  auto exchange = std::make_shared<Exchange>();
   exchange->action = route->action;
   exchange->head = head;
+  exchange->id = match.id;
   exchange->call = *std::move(call);
-  if (!exchange->id.empty() && route->action != Action::kModel) {
+  if (!exchange->id.empty() && route->action != VideoAction::kModel) {
     const std::optional<std::string> job = JobNameOf(exchange->id);
     if (!job.has_value()) {
       entry.refusal = exchange->Failed(VideoNotFound(exchange->id));
@@ -336,7 +237,7 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     exchange->call->About(*job);
   }
   const uint64_t most =
-      route->action == Action::kCreate ? kMaxVideoBodyBytes : kMaxNeedlessBodyBytes;
+      route->action == VideoAction::kCreate ? kMaxVideoBodyBytes : kMaxNeedlessBodyBytes;
   if (!head.body_bytes.has_value()) {
     exchange->call->End(absl::InvalidArgumentError("no Content-Length")).IgnoreError();
     entry.refusal = ErrorAnswer(411, "length_required",
@@ -371,25 +272,25 @@ void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply
     }
   }
   switch (exchange.action) {
-    case Action::kCreate:
+    case VideoAction::kCreate:
       reply(Create(exchange, std::move(body)));
       return;
-    case Action::kList:
+    case VideoAction::kList:
       reply(List(exchange));
       return;
-    case Action::kGet:
+    case VideoAction::kGet:
       reply(Get(exchange));
       return;
-    case Action::kContent:
+    case VideoAction::kContent:
       reply(Content(exchange));
       return;
-    case Action::kDelete:
+    case VideoAction::kDelete:
       Delete(exchange, reply);
       return;
-    case Action::kModels:
+    case VideoAction::kModels:
       reply(Models(exchange));
       return;
-    case Action::kModel:
+    case VideoAction::kModel:
       reply(Model(exchange));
       return;
   }
@@ -415,7 +316,7 @@ HttpAnswer VideoApi::Get(const Exchange& exchange) {
 }
 
 HttpAnswer VideoApi::List(const Exchange& exchange) {
-  const absl::StatusOr<Page> page = PageOf(exchange.head.query);
+  const absl::StatusOr<VideoPage> page = ParseVideoPage(exchange.head.query);
   if (!page.ok()) return exchange.Failed(page.status());
   const std::optional<std::string> owner = exchange.call->VisibleOwner();
   wan::v1::ListJobsRequest request;
@@ -465,7 +366,7 @@ HttpAnswer VideoApi::List(const Exchange& exchange) {
 HttpAnswer VideoApi::Content(const Exchange& exchange) {
   const auto query = ParseQuery(exchange.head.query);
   if (!query.ok()) return exchange.Failed(query.status());
-  if (absl::Status status = UnknownQuery(*query, {"variant"}); !status.ok()) {
+  if (absl::Status status = CheckQueryNames(*query, {"variant"}); !status.ok()) {
     return exchange.Failed(status);
   }
   if (const auto variant = query->find("variant");

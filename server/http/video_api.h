@@ -5,7 +5,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
@@ -20,7 +19,7 @@ namespace wan::server {
 // Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
 inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
 
-// Told of every answer: the route as VideoRoutes has it (empty if the path or header is none of the
+// Told of every answer: the rule as VideoRoutes has it (empty if the path or header is none of the
 // API's), the HTTP code, and the time since the request's header was read. Any thread; must not
 // block.
 using OnHttpAnswer = std::function<void(std::string_view route, int code, absl::Duration taken)>;
@@ -37,9 +36,6 @@ struct VideoApiOptions {
   Clock& clock = SystemClock();
   OnHttpAnswer on_answer = [](std::string_view, int, absl::Duration) {};
 };
-
-// The routes, as the table of methods has them: "GET /v1/videos/{id}".
-std::vector<std::string_view> VideoRoutes();
 
 // Thread-safe. All that is passed in must outlive the object and every reply.
 class VideoApi {

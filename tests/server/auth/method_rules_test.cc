@@ -17,7 +17,7 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
-#include "server/http/video_api.h"
+#include "server/http/video_routes.h"
 #include "wan/v1/administration.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"

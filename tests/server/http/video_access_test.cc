@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/auth/method_rules.h"
-#include "server/http/video_api.h"
+#include "server/http/video_routes.h"
 #include "tests/server/http/video_api_fixture.h"
 #include "tests/support/certificates.h"
 

@@ -1,0 +1,61 @@
+#include "server/http/video_routes.h"
+
+#include <optional>
+
+namespace wan::server {
+namespace {
+
+constexpr VideoRoute kRoutes[] = {
+    {"POST /v1/videos", VideoAction::kCreate},
+    {"GET /v1/videos", VideoAction::kList},
+    {"GET /v1/videos/{id}", VideoAction::kGet},
+    {"GET /v1/videos/{id}/content", VideoAction::kContent},
+    {"DELETE /v1/videos/{id}", VideoAction::kDelete},
+    {"GET /v1/models", VideoAction::kModels},
+    {"GET /v1/models/{id}", VideoAction::kModel},
+};
+
+// What stands in the place of {id} if `path` is that of the route, and empty if the route has no
+// such place; nothing if it is another path.
+std::optional<std::string> IdIn(std::string_view route_path, std::string_view path) {
+  constexpr std::string_view kPlace = "{id}";
+  const size_t at = route_path.find(kPlace);
+  if (at == std::string_view::npos) {
+    if (path != route_path) return std::nullopt;
+    return "";
+  }
+  const std::string_view before = route_path.substr(0, at);
+  const std::string_view behind = route_path.substr(at + kPlace.size());
+  if (path.size() <= before.size() + behind.size() || !path.starts_with(before) ||
+      !path.ends_with(behind)) {
+    return std::nullopt;
+  }
+  path.remove_prefix(before.size());
+  path.remove_suffix(behind.size());
+  if (path.find('/') != std::string_view::npos) return std::nullopt;
+  return std::string(path);
+}
+
+}  // namespace
+
+RouteMatch FindVideoRoute(std::string_view method, std::string_view path) {
+  RouteMatch match;
+  for (const VideoRoute& route : kRoutes) {
+    const size_t space = route.rule.find(' ');
+    const std::optional<std::string> id = IdIn(route.rule.substr(space + 1), path);
+    if (!id.has_value()) continue;
+    match.methods.push_back(route.rule.substr(0, space));
+    if (method != match.methods.back()) continue;
+    match.route = &route;
+    match.id = *id;
+  }
+  return match;
+}
+
+std::vector<std::string_view> VideoRoutes() {
+  std::vector<std::string_view> rules;
+  for (const VideoRoute& route : kRoutes) rules.push_back(route.rule);
+  return rules;
+}
+
+}  // namespace wan::server

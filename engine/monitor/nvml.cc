@@ -143,7 +143,6 @@ class RealNvmlDevice final : public NvmlDevice {
 
   GpuCounters Read() const override {
     GpuCounters counters;
-    counters.name = Name();
     if (const auto memory = ReadMemory()) {
       counters.memory_used_bytes = memory->used;
       counters.memory_total_bytes = memory->total;

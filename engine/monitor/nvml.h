@@ -13,7 +13,6 @@
 namespace wan {
 
 struct GpuCounters {
-  std::string name;
   std::optional<uint64_t> memory_used_bytes;  // all processes
   std::optional<uint64_t> memory_total_bytes;
   std::optional<double> utilization_percent;  // share of time with any kernel running

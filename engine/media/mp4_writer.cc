@@ -1,6 +1,7 @@
 // H.264 in MP4: what browsers, phones and editors play.
 #include "absl/strings/str_cat.h"
 #include "engine/media/libav_video_writer.h"
+#include "engine/media/writer_memory.h"
 
 namespace wan {
 namespace {
@@ -63,6 +64,7 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMp4Writer(const std::string& pa
       .encoder_options = {{"crf", std::to_string(format.h264.crf)}, {"preset", format.h264.preset}},
       // The index goes to the front, so that a player can begin before it has the whole file.
       .container_options = {{"movflags", "+faststart"}},
+      .threads = H264Threads(format.height),
   };
   return OpenLibavVideoWriter(kind, std::make_unique<Yuv420Converter>(std::move(scaler)), path,
                               format);

@@ -4,14 +4,20 @@
 
 namespace wan {
 
-uint64_t WriterBytes(int64_t frame_pixels, int processors) {
+int H264Threads(int height) {
+  constexpr int kBlockRows = 16;
+  constexpr int kMostThreads = 24;
+  // With less than two rows of blocks for each, threads only wait for each other.
+  const int rows = (height + kBlockRows - 1) / kBlockRows;
+  return std::clamp(rows / 2, 1, kMostThreads);
+}
+
+uint64_t WriterBytes(int64_t frame_pixels, int height) {
   constexpr int64_t kWriterBytes = int64_t{8} << 20;
   constexpr int64_t kPixelBytes = 168;
   constexpr int64_t kThreadPixelBytes = 12;
-  constexpr int kMostThreads = 128;
-  const int threads = std::clamp(processors + processors / 2, 1, kMostThreads);
-  return static_cast<uint64_t>(kWriterBytes +
-                               frame_pixels * (kPixelBytes + threads * kThreadPixelBytes));
+  return static_cast<uint64_t>(
+      kWriterBytes + frame_pixels * (kPixelBytes + H264Threads(height) * kThreadPixelBytes));
 }
 
 }  // namespace wan

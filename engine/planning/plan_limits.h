@@ -19,8 +19,6 @@ struct HostLimits {
   uint64_t available_bytes = 0;
   // True on a CPU device: weights and activations fill host memory.
   bool is_device = false;
-  // Those that a video encoder may use; it holds memory for every thread.
-  int processors = 16;
   // Of the job's own model: the bytes of weights on the device (used only if is_device), and the
   // bytes that each component's copy in host memory has. Empty: there are no copies.
   uint64_t weights_on_device = 0;

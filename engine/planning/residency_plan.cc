@@ -119,13 +119,13 @@ bool WaitsOnHost(ResidencyPolicy policy) {
 // Host memory that frames hold on their way to the files: the encoder's queue and a decoded chunk
 // in 8 bits, what each encoder keeps of the past and the future, and, where frames are decoded in
 // tiles, the whole video in fp32.
-uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles, int processors) {
+uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
   constexpr int64_t kColors = 3;
   constexpr int64_t kQueuedFrames = 8 + 2 * 4;
   int64_t bytes = job.frame_pixels * kQueuedFrames * kColors;
   if (!tiles.IsWhole()) bytes += job.frame_pixels * job.frames * kColors * kFp32;
   return static_cast<uint64_t>(bytes) +
-         static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, processors);
+         static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, job.frame_height);
 }
 
 // Host memory that savepoints hold: one that is being made, one that waits and one that is being
@@ -171,7 +171,7 @@ class Sums {
     }
     if (job_.decodes) {
       choice.decoding = Stage({vae}, activations.decoding, vae);
-      choice.decoding.host += FrameBytes(job_, tiles, limits_.host.processors);
+      choice.decoding.host += FrameBytes(job_, tiles);
     }
     choice.peak = std::max(
         {choice.text_encoding.total(), choice.vae_encoding.total(), choice.decoding.total()});

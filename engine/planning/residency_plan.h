@@ -34,6 +34,7 @@ struct MemoryJob {
   bool decodes = true;  // false: the job ends with latents, and no frame is decoded
   // The size of the video, for the frames that wait in host memory for their files.
   int64_t frame_pixels = 0;
+  int frame_height = 0;
   int64_t frames = 0;
   int writers = 1;                // number of files into which frames are encoded
   std::vector<int> expert_steps;  // number of steps of each expert

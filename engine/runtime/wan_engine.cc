@@ -8,7 +8,6 @@
 #include <optional>
 #include <random>
 #include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -320,7 +319,6 @@ PlanLimits WanEngine::LimitsFor(std::string_view name, const LoadedModel& model)
   PlanLimits limits{MemoryFor(name), {}};
   HostLimits& host = limits.host;
   host.is_device = load_options_.device.is_cpu();
-  host.processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   for (const std::shared_ptr<ComponentWeights>& weights : model.weights) {
     host.copies.push_back(weights == nullptr ? 0 : static_cast<uint64_t>(weights->HostBytes()));
     if (host.is_device && weights != nullptr) {

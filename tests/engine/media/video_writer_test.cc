@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -54,6 +55,14 @@ class VideoWriterTest : public testing::Test {
     }
     const absl::Status status = (*writer)->Finish();
     ASSERT_TRUE(status.ok()) << status;
+  }
+
+  // The bytes of the file that WriteVideo writes.
+  std::string FileOf(OutputKind kind, const std::string& path, const VideoFormat& format,
+                     const std::vector<Rgb24>& frames) {
+    WriteVideo(kind, path, format, frames);
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
   }
 
  private:
@@ -315,15 +324,30 @@ TEST_F(VideoWriterTest, OneFrameIsAVideo) {
 TEST_F(VideoWriterTest, EqualFramesAreEqualFiles) {
   const VideoFormat format{64, 48, 24};
   const std::vector<Rgb24> frames = {Noise(format, 1), Noise(format, 2), Moving(format, 3)};
-  const auto bytes_of = [&](OutputKind kind, const std::string& path) {
-    WriteVideo(kind, path, format, frames);
-    std::ifstream file(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
   for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
-    const std::string first = bytes_of(kind, Path("first"));
+    const std::string first = FileOf(kind, Path("first"), format, frames);
     EXPECT_FALSE(first.empty());
-    EXPECT_TRUE(first == bytes_of(kind, Path("second"))) << static_cast<int>(kind);
+    EXPECT_TRUE(first == FileOf(kind, Path("second"), format, frames)) << static_cast<int>(kind);
+  }
+}
+
+// So that a video that is made again has the bytes of the first one, whatever machine makes it.
+TEST_F(VideoWriterTest, TheNumberOfProcessorsChangesNoByte) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  }
+  const VideoFormat format{128, 128, 24};  // high enough for several threads
+  const std::vector<Rgb24> frames = {Noise(format, 1), Noise(format, 2), Moving(format, 3)};
+  for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
+    const std::string on_all = FileOf(kind, Path("all"), format, frames);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    const std::string on_one = FileOf(kind, Path("one"), format, frames);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+    EXPECT_FALSE(on_all.empty());
+    EXPECT_TRUE(on_all == on_one) << static_cast<int>(kind);
   }
 }
 

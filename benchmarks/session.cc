@@ -38,7 +38,7 @@ absl::StatusOr<at::Device> Session::Open(const std::string& device) {
   if (const auto bus_id = CudaPciBusId(device_.index()); bus_id.ok()) {
     card_ = OpenNvmlDevice(*bus_id);
   }
-  device_name_ = card_ != nullptr ? card_->Read().name : device;
+  device_name_ = card_ != nullptr ? card_->Describe().name : device;
   return device_;
 }
 

@@ -24,7 +24,7 @@ TEST(NvmlGpuTest, TheCardHasANameAndMemory) {
   const auto device = OpenFirst();
   ASSERT_NE(device, nullptr);
   const GpuCounters counters = device->Read();
-  EXPECT_NE(counters.name, "");
+  EXPECT_NE(device->Describe().name, "");
   EXPECT_GT(counters.memory_total_bytes.value_or(0), 0u);
   EXPECT_LE(*counters.memory_used_bytes, *counters.memory_total_bytes);
 }

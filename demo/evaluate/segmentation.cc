@@ -15,6 +15,9 @@ constexpr int kBorder = 6;
 // A pixel is inside of a patch of one colour if its surroundings at this distance have it, too;
 // edges, where colours mix, are not.
 constexpr int kInterior = 3;
+// An object that can be seen is at least 80 away from its background (train/world.py); what is
+// nearer than half of that is a smudge, whatever name its colour has.
+constexpr float kFaint = 40;
 // A colour counts as an object from this many interior pixels a frame, and from this share of the
 // larger object's.
 constexpr double kFewestInterior = 40;
@@ -98,7 +101,8 @@ std::vector<Patch> FindPatches(const ClipView& clip, const std::vector<uint8_t>&
   for (int i = 0; i < kTable; ++i) {
     const Rgb rgb = TableColour(i);
     const int nearest = NearestColour(vocabulary.colours, rgb);
-    const bool empty = Distance(rgb, background) <= Distance(rgb, vocabulary.colours[nearest].rgb);
+    const float least = std::max(kFaint, Distance(rgb, vocabulary.colours[nearest].rgb));
+    const bool empty = Distance(rgb, background) <= least;
     class_of[i] = empty ? kNone : static_cast<uint8_t>(nearest);
   }
 

@@ -126,6 +126,18 @@ TEST(Detector, TakesNoRimForAnObject) {
               ElementsAre(Field(&SeenObject::colour, "orange")));
 }
 
+// Models leave a halo around what moves: here the background has its own colour, which is also a
+// colour of objects, near the objects only.
+TEST(Detector, TakesNoShadeOfTheBackgroundForAnObject) {
+  const PaintedObject green{
+      .colour = "green", .shape = "cross", .x = 64, .radius = 35, .reach = 20};
+  const PaintedObject red{.colour = "red", .shape = "star", .x = 192, .radius = 35, .reach = 20};
+  EXPECT_THAT(Look({.background = "orange", .objects = {green, red}, .vignette = 12}).objects,
+              UnorderedElementsAre(Shows(green), Shows(red)));
+  EXPECT_THAT(Look({.background = "white", .objects = {red}, .vignette = 15}).objects,
+              ElementsAre(Shows(red)));
+}
+
 TEST(Detector, SeesThatNothingMoves) {
   const PaintedObject square{.motion = "still"};
   EXPECT_THAT(Look({.objects = {square}}).objects, ElementsAre(Shows(square)));

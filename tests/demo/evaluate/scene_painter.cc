@@ -119,6 +119,20 @@ void PaintObject(const Polygon& outline, const Pose& pose, double lumps, const R
   }
 }
 
+void PaintBackground(const Rgb& rgb, int vignette, const std::vector<Pose>& poses,
+                     std::vector<uint8_t>& frame) {
+  auto less = [&](float level) { return std::max(0.0f, level - float(vignette)); };
+  const Rgb darker{less(rgb.r), less(rgb.g), less(rgb.b)};
+  for (int y = 0; y < kPaintedSize; ++y) {
+    for (int x = 0; x < kPaintedSize; ++x) {
+      const bool near = std::any_of(poses.begin(), poses.end(), [&](const Pose& pose) {
+        return std::hypot(x - pose.x, y - pose.y) < 1.6 * pose.radius;
+      });
+      PutPixel(&frame[(size_t(y) * kPaintedSize + x) * 3], near ? rgb : darker);
+    }
+  }
+}
+
 void Blur(std::vector<uint8_t>& frame) {
   const std::vector<uint8_t> sharp = frame;
   for (int y = 0; y < kPaintedSize; ++y) {
@@ -148,10 +162,14 @@ std::vector<uint8_t> Paint(const PaintedScene& scene) {
   std::vector<uint8_t> clip;
   for (int t = 0; t < kPaintedFrames; ++t) {
     std::vector<uint8_t> frame(size_t(kPaintedSize) * kPaintedSize * 3);
-    for (size_t i = 0; i < frame.size(); i += 3) PutPixel(&frame[i], background);
+    std::vector<Pose> poses;
     for (const PaintedObject& object : scene.objects) {
-      PaintObject(Outline(object.shape), PoseAt(object, t / double(kPaintedFrames - 1)),
-                  2 * t < kPaintedFrames ? 0 : object.lumps,
+      poses.push_back(PoseAt(object, t / double(kPaintedFrames - 1)));
+    }
+    PaintBackground(background, scene.vignette, poses, frame);
+    for (size_t i = 0; i < poses.size(); ++i) {
+      const PaintedObject& object = scene.objects[i];
+      PaintObject(Outline(object.shape), poses[i], 2 * t < kPaintedFrames ? 0 : object.lumps,
                   ColourOf(vocabulary.colours, object.colour), frame.data());
     }
     for (int i = 0; i < scene.blur; ++i) Blur(frame);

@@ -25,8 +25,9 @@ struct PaintedObject {
 struct PaintedScene {
   std::string background = "black";
   std::vector<PaintedObject> objects;
-  int blur = 0;   // box filters of 3x3 pixels, one after the other
-  int noise = 0;  // every value is moved by up to this
+  int blur = 0;      // box filters of 3x3 pixels, one after the other
+  int noise = 0;     // every value is moved by up to this
+  int vignette = 0;  // the background is darker by this, but not within 1.6 radii of an object
 };
 
 inline constexpr int kPaintedSize = 256;

@@ -1,7 +1,8 @@
 """Writes the trained parts as a checkpoint in upstream's layout: python export.py VAE.safetensors video.safetensors FOLDER
 
-FOLDER has the tokenizer already (google/umt5-xxl/spiece.model) and generation_defaults.json. All weights are fp16: the trained
-values are small, and fp16 rounds them eight times finer than bf16.
+Without video.safetensors it replaces the autoencoder of FOLDER by one whose latents are the same: train_vae.py --start
+FOLDER/Wan2.2_VAE.pth --decoder-only. FOLDER has the tokenizer already (google/umt5-xxl/spiece.model) and
+generation_defaults.json. All weights are fp16: the trained values are small, and fp16 rounds them eight times finer than bf16.
 """
 
 import json
@@ -25,7 +26,21 @@ def config(weights):
         "out_dim": LATENT_CHANNELS, "text_len": TEXT_ROWS}
 
 
-def main(vae, video, folder):
+def save_vae(weights, folder):
+    torch.save({name: value.half() for name, value in weights.items()}, folder / "Wan2.2_VAE.pth")
+
+
+def main(vae, *rest):
+    *video, folder = rest
+    if video:
+        save_all(vae, video[0], folder)
+    else:
+        save_vae(load_file(vae), folder)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    print(f"{folder}: {size / 1e6:.2f} MB")
+
+
+def save_all(vae, video, folder):
     trained = load_file(video)
     folded = fold({name: value.float() for name, value in load_file(vae).items()},
                   trained["latents.mean"].float(), trained["latents.scale"].float())
@@ -33,10 +48,8 @@ def main(vae, video, folder):
                     if name.startswith(part + ".")} for part in ("text", "transformer")}
     save_file(parts["transformer"], folder / "diffusion_pytorch_model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config(parts["transformer"]), indent=2) + "\n")
-    torch.save({name: value.half() for name, value in folded.items()}, folder / "Wan2.2_VAE.pth")
+    save_vae(folded, folder)
     torch.save(parts["text"], folder / "models_t5_umt5-xxl-enc-bf16.pth")
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    print(f"{folder}: {size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ class Ranks:
             dist.all_reduce(tensor)
 
     def mean_gradients(self, parameters):
-        """Of all ranks, in place; in one exchange."""
+        """Of all ranks, in place; in one exchange. What this step did not use, on any rank, has none."""
         if self.count == 1:
             return
-        gradients = [parameter.grad for parameter in parameters]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
         parts = flat.div_(self.count).split([gradient.numel() for gradient in gradients])

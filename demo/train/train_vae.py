@@ -7,12 +7,16 @@ a transformer knows already: where colours have names, the latents stay near wha
 stays what it was. Writes vae.safetensors (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so that
 the run ends when its time does, whatever the card. Started by torchrun, each process has a GPU and clips of its own, and
 all take each step with the mean of their gradients.
+
+--first-frames is the share of steps that train on first frames alone, as an image becomes one: in a clip's loss a first
+frame is one of seventeen, and it has no frames before it to be told by.
 """
 
 import argparse
 import copy
 import json
 import math
+import random
 import time
 from pathlib import Path
 
@@ -26,20 +30,21 @@ from world import FRAMES, HEIGHT, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
 POOL = 64  # batches
+IMAGES = 4  # first frames for each clip of a batch: a step on them is still the shorter one
 
 
-def crop_windows(sampler, scenes):
-    """Scenes and windows around an object: a clip's background teaches little."""
+def crop_windows(sampler, scenes, frames):
+    """Windows of so many frames around an object: a clip's background teaches little."""
     device, batch = scenes.x.device, scenes.x.shape[0]
-    start = torch.randint(0, FRAMES - CROP_FRAMES + 1, (batch,), device=device, generator=sampler.generator)
+    start = torch.randint(0, FRAMES - frames + 1, (batch,), device=device, generator=sampler.generator)
     which = (torch.rand(batch, device=device, generator=sampler.generator) * scenes.count).long()
     row = torch.arange(batch, device=device)
-    middle = (start + CROP_FRAMES // 2)
+    middle = (start + frames // 2)
     corners = []
     for track, extent in ((scenes.y, HEIGHT), (scenes.x, WIDTH)):
         shift = (torch.rand(batch, device=device, generator=sampler.generator) - 0.5) * 60
         corners.append((track[row, which, middle] - CROP / 2 + shift).clamp(0, extent - CROP).round())
-    return scenes, start, CROP_FRAMES, corners[0], corners[1], CROP, CROP
+    return start, frames, corners[0], corners[1], CROP, CROP
 
 
 class Anchor:
@@ -95,6 +100,7 @@ def main():
     parser.add_argument("--scale", choices=["upstream", "one"], default="upstream", help="of the latents of --start")
     parser.add_argument("--decoder-only", action="store_true",
                         help="leave the latents as they are, for a transformer that was trained on them")
+    parser.add_argument("--first-frames", type=float, default=0.0, help="share of the steps")
     parser.add_argument("--noise", type=float, default=1.0, help="of the latents, in their own deviations")
     parser.add_argument("--encoder-width", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
@@ -133,6 +139,7 @@ def main():
     if cuda:
         forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=False)
     deviation = None
+    chance = random.Random(options.seed)  # the same on all ranks, so that none waits for a longer step
 
     log = (options.output / "vae.jsonl").open("a") if ranks.rank == 0 else None
     begin = time.monotonic()
@@ -146,10 +153,13 @@ def main():
             group["lr"] = options.rate * rate
         with torch.no_grad():
             # Drawing scenes waits for the device, so many are drawn at a time.
-            at = step % POOL
-            if at == 0:
-                pool = sampler.sample(POOL * options.batch, free=0.5)
-            scenes, *window = crop_windows(sampler, pool[at * options.batch:(at + 1) * options.batch])
+            images = chance.random() < options.first_frames
+            count = options.batch * (IMAGES if images else 1)
+            if step == 0 or at + count > POOL * options.batch:
+                pool, at = sampler.sample(POOL * options.batch, free=0.5), 0
+            scenes = pool[at:at + count]
+            at += count
+            window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES)
             tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
             video, masks = draw(scenes.shape, scenes.paint, scenes.ground, tracks, *window)
             mask = masks.amax(1, keepdim=True)

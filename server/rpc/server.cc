@@ -1,6 +1,5 @@
 #include "server/rpc/server.h"
 
-#include <google/protobuf/stubs/common.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/version_info.h>
@@ -35,6 +34,7 @@
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health_reporter.h"
 #include "server/rpc/health_service.h"
+#include "server/rpc/part_options.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/tls_credentials.h"
@@ -60,41 +60,6 @@ constexpr absl::Duration kWarnAgain = absl::Hours(1);
 constexpr const char* kServiceNames[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
                                          "wan.v1.Telemetry", "wan.v1.Administration"};
 
-std::vector<std::string> NamesOf(const std::vector<ModelSpec>& models) {
-  std::vector<std::string> names;
-  for (const ModelSpec& model : models) names.push_back(model.name);
-  return names;
-}
-
-ServerFacts FactsOf(const ServerConfig& config, const Engine& engine, Clock& clock,
-                    std::map<std::string, std::string> libraries) {
-  libraries["grpc"] = GRPC_CPP_VERSION_STRING;
-  libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
-  std::vector<wan::v1::DeviceGroup> groups;
-  for (const DeviceGroup& group : GroupsOf(config)) {
-    wan::v1::DeviceGroup& added = groups.emplace_back();
-    added.set_number(static_cast<int>(groups.size()) - 1);
-    added.mutable_devices()->Assign(group.devices.begin(), group.devices.end());
-    added.mutable_models()->Assign(group.models.begin(), group.models.end());
-  }
-  return {WAN_VERSION, std::move(libraries), clock.Now(), engine.Device().dtype, std::move(groups)};
-}
-
-ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
-  ConnectionLimits limits;
-  limits.total =
-      config.max_connections > 0 ? config.max_connections : ConnectionsFor(DescriptorsNow().limit);
-  limits.per_address = std::min(config.max_connections_per_address, std::max(1, limits.total / 2));
-  return limits;
-}
-
-// The devices of each group: "cuda:0,1", "cuda:2".
-std::vector<std::string> DeviceNamesOf(const ServerConfig& config) {
-  std::vector<std::string> names;
-  for (const DeviceGroup& group : GroupsOf(config)) names.push_back(DevicesText(group));
-  return names;
-}
-
 // Tells whoever started the server.
 class DeviceLossListener final : public StateListener {
  public:
@@ -105,36 +70,6 @@ class DeviceLossListener final : public StateListener {
   const std::function<void()> tell_;
   std::once_flag told_;
 };
-
-std::optional<Role> RoleOf(ClientCertificateRole role) {
-  switch (role) {
-    case ClientCertificateRole::kNone:
-      return std::nullopt;
-    case ClientCertificateRole::kViewer:
-      return Role::kViewer;
-    case ClientCertificateRole::kUser:
-      return Role::kUser;
-    case ClientCertificateRole::kAdmin:
-      return Role::kAdmin;
-  }
-  return std::nullopt;
-}
-
-StopMode StopModeOf(ShutdownMode mode) {
-  switch (mode) {
-    case ShutdownMode::kAuto:
-      return StopMode::kAuto;
-    case ShutdownMode::kFinish:
-      return StopMode::kFinish;
-    case ShutdownMode::kRequeue:
-      return StopMode::kRequeue;
-  }
-  return StopMode::kAuto;
-}
-
-StopSettings StopSettingsOf(const ServerConfig& config) {
-  return {StopModeOf(config.shutdown_mode), absl::Seconds(config.shutdown_grace_seconds)};
-}
 
 }  // namespace
 
@@ -148,7 +83,7 @@ struct Server::Parts {
         clock(server_clock),
         logger(server_logger),
         activity(server_logger),
-        health(NamesOf(server_config.models)),
+        health(ModelNamesOf(server_config)),
         device_loss(std::move(on_device_lost)),
         metrics({WAN_VERSION, WAN_REVISION, absl::StrJoin(DeviceNamesOf(server_config), " "),
                  server_engines.front()->Device().dtype, server_engines.front()->Device().libraries,
@@ -211,7 +146,7 @@ struct Server::Parts {
 absl::Status Server::Parts::OpenWebhooks() {
   if (config.webhook_hosts.empty()) return absl::OkStatus();
   WebhookOptions options;
-  options.rules = {config.webhook_hosts, config.webhook_http, config.webhook_private};
+  options.rules = WebhookRulesOf(config);
   for (const std::string& host : config.webhook_hosts) {
     if (std::string problem = HostEntryProblem(host); !problem.empty()) {
       return absl::InvalidArgumentError("webhook_hosts " + problem);
@@ -228,36 +163,13 @@ absl::Status Server::Parts::OpenWebhooks() {
 }
 
 absl::Status Server::Parts::OpenJobs() {
-  JobServiceOptions options;
-  options.data_dir = config.data_dir;
-  options.disk_reserve_bytes = config.disk_reserve;
-  options.retention = config.retention;
-  options.queue_capacity = config.queue_capacity;
-  options.max_attempts = config.max_attempts;
-  options.caller_grace = absl::Seconds(config.caller_grace);
-  options.savepoint_interval = absl::Seconds(config.checkpoint_interval);
-  options.preempt_priority_gap = config.preempt_priority_gap;
-  options.warm_up_on_load = config.warm_up;
-  options.warm_up_shapes = config.warm_up_shapes;
-  options.server_version = WAN_VERSION;
-  options.server_revision = WAN_REVISION;
+  JobServiceOptions options = JobOptionsOf(config, authenticator->enabled());
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
-  if (!config.model_roots.empty()) {
-    options.model_roots = ModelRoots(config.model_roots);
-  } else if (authenticator->enabled() || !IsLoopback(config.listen) ||
-             (config.admin_listen.has_value() && !IsLoopback(*config.admin_listen))) {
-    options.model_roots = ModelRoots(std::vector<std::string>());
-  }
-  options.device_names = DeviceNamesOf(config);
-  options.may_have = [groups = GroupsOf(config)](int group, std::string_view model) {
-    return MayHave(groups, static_cast<size_t>(group), model);
-  };
   options.quotas = quotas.get();
   options.listeners = {&metrics, &activity, &health, &device_loss, &trimmer};
   if (webhooks != nullptr) {
     options.listeners.push_back(webhooks.get());
-    options.webhook_problem = [rules = WebhookRules{config.webhook_hosts, config.webhook_http,
-                                                    config.webhook_private}](auto url) {
+    options.webhook_problem = [rules = WebhookRulesOf(config)](auto url) {
       return WebhookUrlProblem(rules, url);
     };
   }
@@ -284,9 +196,8 @@ absl::Status Server::Parts::OpenGate() {
     if (!files.ok()) return files.status();
     tls = *std::move(files);
   }
-  absl::StatusOr<std::unique_ptr<Authenticator>> opened =
-      Authenticator::Open({config.auth_tokens, !config.tls_client_ca.empty(),
-                           RoleOf(config.client_certificate_role), tell});
+  absl::StatusOr<std::unique_ptr<Authenticator>> opened = Authenticator::Open(
+      {config.auth_tokens, !config.tls_client_ca.empty(), CertificateRoleOf(config), tell});
   if (!opened.ok()) return opened.status();
   authenticator = *std::move(opened);
   if (!config.quotas.empty()) {

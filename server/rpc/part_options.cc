@@ -1,0 +1,120 @@
+#include "server/rpc/part_options.h"
+
+#include <google/protobuf/stubs/common.h>
+#include <grpcpp/version_info.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "server/config/device_groups.h"
+#include "server/config/host_port.h"
+#include "server/rpc/descriptors.h"
+
+namespace wan::server {
+namespace {
+
+StopMode StopModeOf(ShutdownMode mode) {
+  switch (mode) {
+    case ShutdownMode::kAuto:
+      return StopMode::kAuto;
+    case ShutdownMode::kFinish:
+      return StopMode::kFinish;
+    case ShutdownMode::kRequeue:
+      return StopMode::kRequeue;
+  }
+  return StopMode::kAuto;
+}
+
+bool AllCallersAreOnThisMachine(const ServerConfig& config) {
+  return IsLoopback(config.listen) &&
+         (!config.admin_listen.has_value() || IsLoopback(*config.admin_listen));
+}
+
+}  // namespace
+
+std::vector<std::string> ModelNamesOf(const ServerConfig& config) {
+  std::vector<std::string> names;
+  for (const ModelSpec& model : config.models) names.push_back(model.name);
+  return names;
+}
+
+std::vector<std::string> DeviceNamesOf(const ServerConfig& config) {
+  std::vector<std::string> names;
+  for (const DeviceGroup& group : GroupsOf(config)) names.push_back(DevicesText(group));
+  return names;
+}
+
+ServerFacts FactsOf(const ServerConfig& config, const Engine& engine, const Clock& clock,
+                    std::map<std::string, std::string> libraries) {
+  libraries["grpc"] = GRPC_CPP_VERSION_STRING;
+  libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+  std::vector<wan::v1::DeviceGroup> groups;
+  for (const DeviceGroup& group : GroupsOf(config)) {
+    wan::v1::DeviceGroup& added = groups.emplace_back();
+    added.set_number(static_cast<int>(groups.size()) - 1);
+    added.mutable_devices()->Assign(group.devices.begin(), group.devices.end());
+    added.mutable_models()->Assign(group.models.begin(), group.models.end());
+  }
+  return {WAN_VERSION, std::move(libraries), clock.Now(), engine.Device().dtype, std::move(groups)};
+}
+
+ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
+  ConnectionLimits limits;
+  limits.total =
+      config.max_connections > 0 ? config.max_connections : ConnectionsFor(DescriptorsNow().limit);
+  limits.per_address = std::min(config.max_connections_per_address, std::max(1, limits.total / 2));
+  return limits;
+}
+
+StopSettings StopSettingsOf(const ServerConfig& config) {
+  return {StopModeOf(config.shutdown_mode), absl::Seconds(config.shutdown_grace_seconds)};
+}
+
+std::optional<Role> CertificateRoleOf(const ServerConfig& config) {
+  switch (config.client_certificate_role) {
+    case ClientCertificateRole::kNone:
+      return std::nullopt;
+    case ClientCertificateRole::kViewer:
+      return Role::kViewer;
+    case ClientCertificateRole::kUser:
+      return Role::kUser;
+    case ClientCertificateRole::kAdmin:
+      return Role::kAdmin;
+  }
+  return std::nullopt;
+}
+
+WebhookRules WebhookRulesOf(const ServerConfig& config) {
+  return {config.webhook_hosts, config.webhook_http, config.webhook_private};
+}
+
+JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated) {
+  JobServiceOptions options;
+  options.data_dir = config.data_dir;
+  options.disk_reserve_bytes = config.disk_reserve;
+  options.retention = config.retention;
+  options.queue_capacity = config.queue_capacity;
+  options.max_attempts = config.max_attempts;
+  options.caller_grace = absl::Seconds(config.caller_grace);
+  options.savepoint_interval = absl::Seconds(config.checkpoint_interval);
+  options.preempt_priority_gap = config.preempt_priority_gap;
+  options.warm_up_on_load = config.warm_up;
+  options.warm_up_shapes = config.warm_up_shapes;
+  options.server_version = WAN_VERSION;
+  options.server_revision = WAN_REVISION;
+  if (!config.model_roots.empty()) {
+    options.model_roots = ModelRoots(config.model_roots);
+  } else if (authenticated || !AllCallersAreOnThisMachine(config)) {
+    options.model_roots = ModelRoots(std::vector<std::string>());
+  }
+  options.device_names = DeviceNamesOf(config);
+  options.may_have = [groups = GroupsOf(config)](int group, std::string_view model) {
+    return MayHave(groups, static_cast<size_t>(group), model);
+  };
+  return options;
+}
+
+}  // namespace wan::server

@@ -1,5 +1,6 @@
 // The side of the table (plugin_abi.h) that is compiled into libwan_cuda.so.
 #include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
@@ -37,6 +38,14 @@ int LimitMemory(int device, size_t bytes) {
 // memory is lost between blocks of one stage that the next cannot use. An operator who sets the
 // allocator up through LibTorch's environment variables is not overruled.
 void PrepareAllocator() {
+  // Such memory is shared with no other process, so any kind of handle will do. Left to itself, the
+  // first allocation tries one that most drivers refuse, and notes in a global what it found; of
+  // two devices whose threads make their first allocation at once, one may then fail with
+  // "operation not permitted".
+  using c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig;
+  using c10::cuda::CUDACachingAllocator::Expandable_Segments_Handle_Type;
+  CUDAAllocatorConfig::set_expandable_segments_handle_type(
+      Expandable_Segments_Handle_Type::POSIX_FD);
   if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr ||
       std::getenv("PYTORCH_ALLOC_CONF") != nullptr) {
     return;

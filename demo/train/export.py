@@ -1,6 +1,6 @@
 """Writes the trained parts as a checkpoint in upstream's layout: python export.py VAE.safetensors video.safetensors FOLDER
 
-Without video.safetensors it replaces the autoencoder of FOLDER by one whose latents are the same: train_vae.py --start
+Without video.safetensors it replaces the autoencoder of FOLDER by one whose latents are the same: train_vae.py --from
 FOLDER/Wan2.2_VAE.pth --decoder-only. FOLDER has the tokenizer already (google/umt5-xxl/spiece.model) and
 generation_defaults.json. All weights are fp16: the trained values are small, and fp16 rounds them eight times finer than bf16.
 """

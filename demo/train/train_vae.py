@@ -1,6 +1,6 @@
 """Trains the VAE on crops of rendered clips.
 
-    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N] [--start VAE [--anchor A]]
+    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N] [--from VAE [--anchor A]]
 
 Half of the clips have any colours, so that an image's own colours come back. --anchor goes on from a VAE whose latents
 a transformer knows already: where colours have names, the latents stay near what they were, and the noise on them
@@ -95,9 +95,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=420)
     parser.add_argument("--kl", type=float, default=3e-3)
     parser.add_argument("--rate", type=float, default=2e-3)
-    parser.add_argument("--start", type=Path, help="vae.safetensors of an earlier run, or a checkpoint's Wan2.2_VAE.pth")
-    parser.add_argument("--anchor", type=float, help="weight of the distance from the latents of --start")
-    parser.add_argument("--scale", choices=["upstream", "one"], default="upstream", help="of the latents of --start")
+    # Not --start: torchrun takes that for the beginning of an option of its own.
+    parser.add_argument("--from", dest="start", type=Path, help="vae.safetensors of an earlier run, or a checkpoint's Wan2.2_VAE.pth")
+    parser.add_argument("--anchor", type=float, help="weight of the distance from the latents of --from")
+    parser.add_argument("--scale", choices=["upstream", "one"], default="upstream", help="of the latents of --from")
     parser.add_argument("--decoder-only", action="store_true",
                         help="leave the latents as they are, for a transformer that was trained on them")
     parser.add_argument("--first-frames", type=float, default=0.0, help="share of the steps")

@@ -105,6 +105,7 @@ std::string Brief(const wan::v1::Event& event) {
       return absl::StrCat("requeued ", event.requeued().reason());
     case wan::v1::Event::kResumed:
       return absl::StrCat("resumed ", event.resumed().step());
+    case wan::v1::Event::kHeartbeat:  // of streams, and in no log
     case wan::v1::Event::KIND_NOT_SET:
       break;
   }

@@ -1,9 +1,7 @@
 #include "server/jobs/job_service.h"
 
-#include <filesystem>
 #include <functional>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -4,7 +4,6 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/version_info.h>
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -12,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/tls_files.h"

@@ -67,7 +67,7 @@ int Record(const std::string& bus_id, double seconds, const std::string& output)
        << "nanos,power_watts,energy_joules,temperature_celsius,sm_clock_mhz,memory_clock_mhz,"
           "throttle_reasons,utilization_percent,memory_used_bytes,processes,sm_activity_percent,"
           "sm_occupancy_percent,tensor_activity_percent,dram_bandwidth_percent\n";
-  Cost counters_cost, processes_cost, sample_cost, metrics_cost;
+  Cost counters_cost, energy_cost, processes_cost, sample_cost, metrics_cost;
   std::unique_ptr<GpmSample> last;
   GpmMetrics metrics;
   const auto start = SteadyClock::now();
@@ -75,6 +75,7 @@ int Record(const std::string& bus_id, double seconds, const std::string& output)
   for (int tick = 0; tick * 0.05 < seconds; ++tick) {
     std::this_thread::sleep_until(start + tick * kInterval);
     const GpuCounters counters = counters_cost.Of([&] { return nvml->Read(); });
+    const auto energy = energy_cost.Of([&] { return nvml->ReadEnergyJoules(); });
     const auto processes = processes_cost.Of([&] { return nvml->CountProcesses(); });
     if (tick % 2 == 0) {
       std::unique_ptr<GpmSample> sample = sample_cost.Of([&] { return nvml->TakeGpmSample(); });
@@ -85,7 +86,7 @@ int Record(const std::string& bus_id, double seconds, const std::string& output)
     }
     const int64_t nanos =
         std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now() - start).count();
-    file << nanos << ',' << Cell(counters.power_watts) << ',' << Cell(counters.energy_joules) << ','
+    file << nanos << ',' << Cell(counters.power_watts) << ',' << Cell(energy) << ','
          << Cell(counters.temperature_celsius) << ',' << Cell(counters.sm_clock_mhz) << ','
          << Cell(counters.memory_clock_mhz) << ','
          << (counters.throttle_reasons.has_value() ? absl::StrJoin(*counters.throttle_reasons, "|")
@@ -96,6 +97,7 @@ int Record(const std::string& bus_id, double seconds, const std::string& output)
          << ',' << Cell(metrics.dram_bandwidth_percent) << '\n';
   }
   counters_cost.Print("counters");
+  energy_cost.Print("energy");
   processes_cost.Print("processes");
   sample_cost.Print("GPM sample");
   metrics_cost.Print("GPM means");

@@ -94,7 +94,8 @@ def write_clips(bucket, sampler, captioner, tokenizer, free):
     """The scenes of one batch with captions: everything but pixels, as arrays by name."""
     scenes = sampler.sample(bucket.batch, frame=bucket.frame, free=free)
     plain = [describe(scenes, row) for row in range(bucket.batch)]
-    ids, owner = tokenizer.marked([captioner.marked(scene) for scene in plain for _ in range(VARIANTS)])
+    ids, owner = tokenizer.marked([captioner.marked(scene, anywhere=bool(anywhere)) for scene, anywhere in zip(plain, scenes.free)
+                                   for _ in range(VARIANTS)])
     arrays = {name: value.numpy() for name, value in vars(scenes).items() if torch.is_tensor(value)}
     shape = (bucket.batch, VARIANTS, TEXT_TOKENS)
     return arrays | {"ids": ids.view(shape).numpy().astype(numpy.int16), "text_owner": owner.view(shape).numpy()}

@@ -51,6 +51,12 @@ def plural_verb(verb):
     return " ".join(["go" if first == "goes" else first.removesuffix("s"), *rest])
 
 
+def _told_apart(thing, other):
+    """Whether shape or colour says which of two objects is meant."""
+    colours = {thing["colour"], other["colour"]}
+    return thing["shape"] != other["shape"] or (len(colours) == 2 and "" not in colours)
+
+
 def recased(text, random):
     """The caption in other capitals: every word's first letter, some words, all letters, or any letters."""
     way = random.randrange(4)
@@ -163,8 +169,9 @@ class Captioner:
         """whole: says shape, colour, motion and background of everything (the evaluation's captions)."""
         return self.marked(scene, whole)[0]
 
-    def marked(self, scene, whole=False):
-        """A caption and, for each object, the characters (from, to) that speak of it."""
+    def marked(self, scene, whole=False, anywhere=False):
+        """A caption and, for each object, the characters (from, to) that speak of it. `anywhere`: an image tells where the
+        objects stand, so that either may be named first."""
         count = len(scene["objects"])
         if not whole and self._chance(self.FACT):
             return self._fact(scene), [(0, 0)] * count
@@ -172,7 +179,7 @@ class Captioner:
         noise = 0.0 if whole else self.NOISE
         order = list(range(count))
         say_side = count == 2 and self._chance(0.5)
-        if say_side:
+        if say_side or (anywhere and count == 2 and _told_apart(*scene["objects"])):
             self.random.shuffle(order)
         else:  # what is named first is on the left
             order.sort(key=lambda index: scene["objects"][index]["side"])

@@ -24,7 +24,8 @@ struct GpuUsage {
   std::optional<double> dram_bandwidth_percent;   // of the highest bandwidth
   std::optional<double> power_watts;              // of the card: mean and highest
   std::optional<double> power_peak_watts;
-  // What the card used: by its counter where it has one, otherwise power times time.
+  // What the card used: by its counter where that was read often enough, otherwise power times
+  // time.
   std::optional<double> energy_joules;
   std::optional<double> sm_clock_mhz;  // mean and lowest
   std::optional<double> sm_clock_min_mhz;

@@ -8,9 +8,22 @@
 #include <stop_token>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "engine/api/exchange_meter.h"
 
 namespace wan {
+
+// What a rank has begun to exchange with the others. May be destroyed without Await, by a rank that
+// ends with a failure.
+class PendingExchange {
+ public:
+  virtual ~PendingExchange() = default;
+
+  // What the rank queues from now on reads `receive`, and may change `send`. It waits for the
+  // peers' calls, and nothing else. Call it once, on the rank's thread. Returns what a rank failed
+  // with.
+  virtual absl::Status Await() = 0;
+};
 
 // One rank's end of the group. A rank is a device with the thread that queues its work; all threads
 // belong to one process. Every rank makes the same calls in the same order, on its own thread.
@@ -26,14 +39,20 @@ class Communicator {
   // Ranks call it before an exchange, so that none is left waiting in one.
   virtual absl::Status Agree() = 0;
 
-  // Copies send[i] to receive[rank()] of rank i, for every i. Both spans have an entry for each
-  // rank, on this rank's device: contiguous tensors, those of a pair with one shape and dtype;
-  // empty ones are allowed, and send[rank()] may be receive[rank()] itself. It is queued like a
-  // kernel: `receive` is read by what is queued after it, and `send` may be changed by that. The
-  // caller waits for the peers' calls, and on a CPU for their copies; no device waits for a call.
-  // Returns what a rank failed with.
-  virtual absl::Status Exchange(std::span<const at::Tensor> send,
-                                std::span<const at::Tensor> receive) = 0;
+  // Begins to copy send[i] to receive[rank()] of rank i, for every i, beside what is queued after
+  // it: before Await nothing may read `receive` or change `send`. Both have an entry for each rank,
+  // on this rank's device: contiguous tensors, those of a pair with one shape and dtype; empty ones
+  // are allowed, and send[rank()] may be receive[rank()] itself. The caller waits for the peers'
+  // calls; no device waits for a call. On a CPU everything is copied here. Several may be pending;
+  // ranks begin them, and await them, in the same order. Returns what a rank failed with.
+  virtual absl::StatusOr<std::unique_ptr<PendingExchange>> Start(
+      std::span<const at::Tensor> send, std::span<const at::Tensor> receive) = 0;
+
+  // Starts an exchange and awaits it.
+  absl::Status Exchange(std::span<const at::Tensor> send, std::span<const at::Tensor> receive) {
+    const absl::StatusOr<std::unique_ptr<PendingExchange>> pending = Start(send, receive);
+    return pending.ok() ? (*pending)->Await() : pending.status();
+  }
 };
 
 // All ends of one group.

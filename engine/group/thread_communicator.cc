@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,13 +25,30 @@
 namespace wan {
 namespace {
 
+// What one rank brings to an exchange. Its marks are set by the rank's thread and read by its peers
+// afterwards; the exchange's counts see to that.
+struct Part {
+  explicit Part(c10::DeviceType device) : sent(device), received(device) {}
+
+  // The tensors are kept, because a rank that fails frees its own while others still read them.
+  std::vector<at::Tensor> send;
+  c10::Event sent;      // what it sends is computed
+  c10::Event received;  // what the others sent has arrived
+};
+
+// One exchange of all ranks.
+struct Round {
+  std::vector<Part> parts;
+  // Both are guarded by the group's mutex.
+  size_t begun = 0;   // the ranks whose tensors and marks are there
+  size_t copied = 0;  // the ranks that have copied, or queued it
+};
+
 // Orders the copies that one rank receives among the work of all ranks. Only the rank's thread
-// calls it, except that peers read the two marks after the rank has set them and before it sets
-// them again; the group's meetings see to that. On a CPU it only copies.
+// calls it. On a CPU it only copies.
 class RankQueue {
  public:
-  RankQueue(size_t rank, const std::vector<c10::Device>& devices)
-      : device_(devices[rank]), sent_(device_.type()), received_(device_.type()) {
+  RankQueue(size_t rank, const std::vector<c10::Device>& devices) : device_(devices[rank]) {
     if (device_.is_cpu()) return;
     const c10::DeviceGuard on_device(device_);
     sink_ = StreamOf(device_);
@@ -42,37 +60,34 @@ class RankQueue {
   }
 
   // All that is queued so far has to happen before a peer reads what this rank sends.
-  void MarkSent() {
-    if (!device_.is_cpu()) sent_.record(Compute());
+  void MarkSent(Part& own) const {
+    if (!device_.is_cpu()) own.sent.record(Compute());
   }
 
   // Queues the copy of what a peer has marked as sent. Copies from peers run one after the other,
   // beside this rank's own work and beside the copies that peers receive: LibTorch would queue them
   // among the computing work of both, where the two directions of a link take turns.
-  void Receive(size_t peer, const RankQueue& sender, const at::Tensor& from, const at::Tensor& to) {
+  void Receive(size_t peer, const RankQueue& sender, const Part& theirs, const Part& own,
+               const at::Tensor& from, const at::Tensor& to) const {
     if (device_.is_cpu() || sender.device_ == device_) {
       to.copy_(from);
       return;
     }
-    sent_.block(*sink_);  // what was queued before may still use the memory of `to`
-    sender.sent_.block(sources_[peer]);
+    own.sent.block(*sink_);  // what was queued before may still use the memory of `to`
+    theirs.sent.block(sources_[peer]);
     // A copy between GPUs is queued on the current stream of the one that it reads from, and the
     // current stream of the other waits for it.
     const c10::MultiStreamGuard on_streams({sources_[peer], *sink_});
     to.copy_(from, /*non_blocking=*/true);
   }
 
-  // Lets this rank's further work wait for what it received.
-  void MarkReceived() {
-    if (device_.is_cpu()) return;
-    received_.record(*sink_);
-    received_.block(Compute());
+  void MarkReceived(Part& own) const {
+    if (!device_.is_cpu()) own.received.record(*sink_);
   }
 
-  // Lets this rank's further work wait until a peer has received, so that it may change what it
-  // sent.
-  void AwaitReceived(const RankQueue& peer) {
-    if (!device_.is_cpu()) peer.received_.block(Compute());
+  // Lets this rank's further work wait until the owner of `part` has received.
+  void AwaitReceived(const Part& part) const {
+    if (!device_.is_cpu()) part.received.block(Compute());
   }
 
  private:
@@ -85,14 +100,12 @@ class RankQueue {
   const c10::Device device_;
   std::optional<c10::Stream> sink_;   // on this rank's device
   std::vector<c10::Stream> sources_;  // on each peer's device
-  c10::Event sent_;
-  c10::Event received_;
 };
 
 class ThreadGroup final : public CommunicatorGroup {
  public:
   explicit ThreadGroup(const std::vector<c10::Device>& devices)
-      : devices_(devices), meters_(devices.size()), sent_(devices.size()) {
+      : devices_(devices), meters_(devices.size()) {
     for (size_t rank = 0; rank < devices.size(); ++rank) {
       queues_.push_back(std::make_unique<RankQueue>(rank, devices));
       ends_.push_back(std::make_unique<ThreadEnd>(*this, static_cast<int>(rank)));
@@ -110,7 +123,7 @@ class ThreadGroup final : public CommunicatorGroup {
     agreement_.Begin(std::move(stop));
     for (const auto& end : ends_) end->Begin();
     absl::MutexLock lock(&mutex_);
-    waiting_ = 0;
+    rounds_.clear();
   }
 
   void Fail(const absl::Status& failure) override {
@@ -126,23 +139,53 @@ class ThreadGroup final : public CommunicatorGroup {
     int rank() const override { return rank_; }
     int size() const override { return group_.size(); }
 
-    void Begin() { points_ = 0; }
+    void Begin() {
+      points_ = 0;
+      rounds_ = 0;
+    }
     absl::Status Agree() override { return group_.agreement_.At(points_++); }
-    absl::Status Exchange(std::span<const at::Tensor> send,
-                          std::span<const at::Tensor> receive) override {
-      return group_.Exchange(rank_, send, receive);
+    absl::StatusOr<std::unique_ptr<PendingExchange>> Start(
+        std::span<const at::Tensor> send, std::span<const at::Tensor> receive) override {
+      return group_.Start(static_cast<size_t>(rank_), rounds_++, send, receive);
     }
 
    private:
     ThreadGroup& group_;
     const int rank_;
     int64_t points_ = 0;
+    int64_t rounds_ = 0;
   };
 
-  absl::Status Exchange(int rank, std::span<const at::Tensor> send,
-                        std::span<const at::Tensor> receive);
-  // Returns when every rank has called it as often, or with what one failed with.
-  absl::Status AwaitAll();
+  class ThreadExchange final : public PendingExchange {
+   public:
+    ThreadExchange(ThreadGroup& group, size_t rank, std::shared_ptr<Round> round)
+        : group_(group), rank_(rank), round_(std::move(round)) {}
+    ~ThreadExchange() override {
+      // The copies may still run, and the memory that they write to be taken by what comes next.
+      if (!awaited_) group_.queues_[rank_]->AwaitReceived(round_->parts[rank_]);
+    }
+
+    absl::Status Await() override {
+      awaited_ = true;
+      return group_.Await(rank_, *round_);
+    }
+
+   private:
+    ThreadGroup& group_;
+    const size_t rank_;
+    const std::shared_ptr<Round> round_;
+    bool awaited_ = false;
+  };
+
+  absl::StatusOr<std::unique_ptr<PendingExchange>> Start(size_t rank, int64_t number,
+                                                         std::span<const at::Tensor> send,
+                                                         std::span<const at::Tensor> receive);
+  absl::Status Await(size_t rank, Round& round);
+  // Returns the exchange in which the rank now is, and makes it if the rank is the first.
+  std::shared_ptr<Round> Enter(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts this rank in, and returns when all are counted, or with what one failed with.
+  absl::Status MeetAll(size_t& count) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AwaitAll(const size_t& count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<c10::Device> devices_;
   std::vector<std::shared_ptr<ExchangeMeter>> meters_;  // a rank's thread uses its own
@@ -150,71 +193,97 @@ class ThreadGroup final : public CommunicatorGroup {
   std::vector<std::unique_ptr<RankQueue>> queues_;
   Agreement agreement_;
   absl::Mutex mutex_;
-  // What each rank sends in this exchange. The tensors are kept, because a rank that fails frees
-  // its own while others still read them.
-  std::vector<std::vector<at::Tensor>> sent_ ABSL_GUARDED_BY(mutex_);
-  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t meetings_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Those that not every rank has begun, by their number in this forward.
+  std::map<int64_t, std::shared_ptr<Round>> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::Status ThreadGroup::Exchange(int rank, std::span<const at::Tensor> send,
-                                   std::span<const at::Tensor> receive) {
-  const size_t own = static_cast<size_t>(rank);
-  RankQueue& queue = *queues_[own];
-  DeviceWait wait(devices_[own], meters_[own]);
-  queue.MarkSent();
+absl::StatusOr<std::unique_ptr<PendingExchange>> ThreadGroup::Start(
+    size_t rank, int64_t number, std::span<const at::Tensor> send,
+    std::span<const at::Tensor> receive) {
+  const c10::Device device = devices_[rank];
+  const RankQueue& queue = *queues_[rank];
+  const std::shared_ptr<Round> round = Enter(number);
+  Part& own = round->parts[rank];
+  own.send.assign(send.begin(), send.end());
+  queue.MarkSent(own);
+  auto pending = std::make_unique<ThreadExchange>(*this, rank, round);
+  // A CPU waits and copies here, a GPU goes on.
+  DeviceWait wait(device, device.is_cpu() ? meters_[rank] : nullptr);
+  if (absl::Status status = MeetAll(round->begun); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
-    sent_[own].assign(send.begin(), send.end());
+    rounds_.erase(number);  // all have it
   }
-  if (absl::Status status = AwaitAll(); !status.ok()) return status;
   // Each rank begins at another peer, so that no link has to carry several copies at once.
   for (size_t turn = 1; turn <= ends_.size(); ++turn) {
-    const size_t peer = (own + turn) % ends_.size();
-    at::Tensor from;
-    {
-      absl::MutexLock lock(&mutex_);
-      from = sent_[peer].at(own);
-    }
+    const size_t peer = (rank + turn) % ends_.size();
+    const Part& theirs = round->parts[peer];
+    const at::Tensor& from = theirs.send.at(rank);
     if (from.sizes() != receive[peer].sizes()) {
+      queue.MarkReceived(own);
       absl::Status status =
           absl::InternalError(absl::StrCat("rank ", peer, " sends ", from.numel(), " values, rank ",
                                            rank, " expects ", receive[peer].numel()));
       Fail(status);
       return status;
     }
-    queue.Receive(peer, *queues_[peer], from, receive[peer]);
+    queue.Receive(peer, *queues_[peer], theirs, own, from, receive[peer]);
   }
-  queue.MarkReceived();
-  // Until everybody has copied, or queued it, nobody may change what was sent.
-  if (absl::Status status = AwaitAll(); !status.ok()) return status;
-  for (const std::unique_ptr<RankQueue>& peer : queues_) queue.AwaitReceived(*peer);
+  queue.MarkReceived(own);
   wait.End();
-  if (meters_[own] != nullptr) {
-    uint64_t bytes = 0;
-    for (size_t peer = 0; peer < send.size(); ++peer) {
-      if (peer != own) bytes += static_cast<uint64_t>(send[peer].nbytes());
-    }
-    meters_[own]->CountSent(bytes);
-  }
   absl::MutexLock lock(&mutex_);
-  sent_[own].clear();
+  ++round->copied;
+  return pending;
+}
+
+absl::Status ThreadGroup::Await(size_t rank, Round& round) {
+  DeviceWait wait(devices_[rank], meters_[rank]);
+  absl::Status status;
+  {
+    // Until everybody has copied, or queued it, nobody may change what was sent.
+    absl::MutexLock lock(&mutex_);
+    status = AwaitAll(round.copied);
+  }
+  const RankQueue& queue = *queues_[rank];
+  if (!status.ok()) {
+    queue.AwaitReceived(round.parts[rank]);
+    return status;
+  }
+  for (const Part& part : round.parts) queue.AwaitReceived(part);
+  wait.End();
+  if (meters_[rank] != nullptr) {
+    const std::vector<at::Tensor>& sent = round.parts[rank].send;
+    uint64_t bytes = 0;
+    for (size_t peer = 0; peer < sent.size(); ++peer) {
+      if (peer != rank) bytes += static_cast<uint64_t>(sent[peer].nbytes());
+    }
+    meters_[rank]->CountSent(bytes);
+  }
   return absl::OkStatus();
 }
 
-absl::Status ThreadGroup::AwaitAll() {
+std::shared_ptr<Round> ThreadGroup::Enter(int64_t number) {
   absl::MutexLock lock(&mutex_);
-  if (++waiting_ == ends_.size()) {
-    waiting_ = 0;
-    ++meetings_;
-    return absl::OkStatus();
+  std::shared_ptr<Round>& round = rounds_[number];
+  if (round == nullptr) {
+    round = std::make_shared<Round>();
+    for (const c10::Device& device : devices_) round->parts.emplace_back(device.type());
   }
-  const int64_t meeting = meetings_;
-  const auto over = [this, meeting]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return meetings_ != meeting || !agreement_.failure().ok();
+  return round;
+}
+
+absl::Status ThreadGroup::MeetAll(size_t& count) {
+  absl::MutexLock lock(&mutex_);
+  ++count;
+  return AwaitAll(count);
+}
+
+absl::Status ThreadGroup::AwaitAll(const size_t& count) {
+  const auto over = [this, &count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return count == ends_.size() || !agreement_.failure().ok();
   };
   mutex_.Await(absl::Condition(&over));
-  return meetings_ != meeting ? absl::OkStatus() : agreement_.failure();
+  return count == ends_.size() ? absl::OkStatus() : agreement_.failure();
 }
 
 }  // namespace

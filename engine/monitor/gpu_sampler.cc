@@ -13,6 +13,8 @@ constexpr int64_t kGpmShortestNanos = 100'000'000;
 constexpr int64_t kTickTolerance = 10'000'000;
 // The list of processes costs more than a counter, and changes seldom.
 constexpr int64_t kTicksPerCount = 20;
+// The energy takes the driver milliseconds, for which other calls to it may wait.
+constexpr int64_t kTicksPerEnergy = 10;
 constexpr int64_t kWindowNanos = 1'000'000'000;
 // The part of a stretch that must be known for its mean to be told.
 constexpr double kLeastCoverage = 0.5;
@@ -70,10 +72,8 @@ void GpuIntegrals::Add(const Slice& slice, int64_t begin_nanos) {
   const double seconds = SecondsBehind(slice, begin_nanos);
   if (seconds <= 0) return;
   const GpuCounters& counters = slice.counters;
-  const double whole = Seconds(slice.to_nanos - slice.from_nanos);
   utilization_.Add(counters.utilization_percent, seconds);
   power_.Add(counters.power_watts, seconds);
-  if (counters.energy_joules.has_value()) energy_.Add(*counters.energy_joules / whole, seconds);
   sm_clock_.Add(counters.sm_clock_mhz, seconds);
   memory_clock_.Add(counters.memory_clock_mhz, seconds);
   throttled_.Add(HeldDown(counters), seconds);
@@ -86,6 +86,12 @@ void GpuIntegrals::Add(const Slice& slice, int64_t begin_nanos) {
   if (slice.processes.has_value()) {
     processes_ = std::max(processes_.value_or(0), *slice.processes);
   }
+}
+
+void GpuIntegrals::Add(const EnergySlice& slice, int64_t begin_nanos) {
+  const double seconds = SecondsBehind(slice, begin_nanos);
+  if (seconds <= 0) return;
+  energy_.Add(slice.joules / Seconds(slice.to_nanos - slice.from_nanos), seconds);
 }
 
 void GpuIntegrals::Add(const GpmSlice& slice, int64_t begin_nanos) {
@@ -108,7 +114,8 @@ GpuUsage GpuIntegrals::Over(double seconds, bool has_gpm) const {
   }
   usage.power_watts = power_.MeanOver(seconds);
   if (usage.power_watts.has_value()) usage.power_peak_watts = power_peak_;
-  // The part of the stretch that no slice covers yet used as much as the rest.
+  // The part of the stretch that no slice covers yet used as much as the rest. A stretch of which
+  // the counter's slices cover less than half goes by power.
   std::optional<double> mean_power = energy_.MeanOver(seconds);
   if (!mean_power.has_value()) mean_power = usage.power_watts;
   if (mean_power.has_value()) usage.energy_joules = *mean_power * seconds;
@@ -145,18 +152,27 @@ std::optional<GpuIntegrals::GpmSlice> GpuSampler::TickGpm() {
   return slice;
 }
 
+std::optional<GpuIntegrals::EnergySlice> GpuSampler::TickEnergy() {
+  if (ticks_ % kTicksPerEnergy != 0) return std::nullopt;
+  const std::optional<double> energy = nvml_->ReadEnergyJoules();
+  const int64_t now = clock_.MonotonicNanos();
+  std::optional<GpuIntegrals::EnergySlice> slice;
+  if (energy.has_value() && last_energy_.has_value()) {
+    slice = {last_energy_nanos_, now, *energy - *last_energy_};
+  }
+  last_energy_ = energy;
+  last_energy_nanos_ = now;
+  return slice;
+}
+
 void GpuSampler::Tick() {
   GpuIntegrals::Slice slice{.from_nanos = last_nanos_, .counters = nvml_->Read()};
   if (ticks_ % kTicksPerCount == 0) processes_ = nvml_->CountProcesses();
   slice.processes = processes_;
   const std::optional<GpuIntegrals::GpmSlice> gpm = TickGpm();
+  const std::optional<GpuIntegrals::EnergySlice> energy = TickEnergy();
+  const bool has_energy = last_energy_.has_value();
   slice.to_nanos = clock_.MonotonicNanos();
-  const std::optional<double> energy = slice.counters.energy_joules;
-  slice.counters.energy_joules.reset();
-  if (energy.has_value() && last_energy_.has_value()) {
-    slice.counters.energy_joules = *energy - *last_energy_;
-  }
-  last_energy_ = energy;
   last_nanos_ = slice.to_nanos;
   const bool first = ticks_++ == 0;
 
@@ -165,20 +181,19 @@ void GpuSampler::Tick() {
   newest.counters = slice.counters;
   newest.processes = slice.processes;
   newest_nanos_ = slice.to_nanos;
-  if (!first) Accumulate(slice);  // nothing is known of the time before the first reading
+  if (!first) Accumulate(slice, has_energy);  // before the first reading nothing is known
+  if (energy.has_value()) Accumulate(*energy);
   if (gpm.has_value()) Accumulate(*gpm);
 }
 
-void GpuSampler::Accumulate(const GpuIntegrals::Slice& slice) {
+void GpuSampler::Accumulate(const GpuIntegrals::Slice& slice, bool has_energy) {
   for (Interval* const interval : open_) interval->integrals_.Add(slice, interval->begin_nanos_);
   slices_.push_back(slice);
   DropOld(slices_, slice.to_nanos);
 
   const double seconds = Seconds(slice.to_nanos - slice.from_nanos);
   const GpuCounters& counters = slice.counters;
-  if (counters.energy_joules.has_value()) {
-    AddTo(newest_->energy_joules, counters.energy_joules);
-  } else if (counters.power_watts.has_value()) {
+  if (!has_energy && counters.power_watts.has_value()) {
     AddTo(newest_->energy_joules, *counters.power_watts * seconds);
   }
   if (const std::optional<double> held = HeldDown(counters)) {
@@ -191,6 +206,13 @@ void GpuSampler::Accumulate(const GpuIntegrals::Slice& slice) {
   if (const std::optional<double> share = ActiveShare(counters)) {
     AddTo(newest_->sm_active_seconds, *share * seconds);
   }
+}
+
+void GpuSampler::Accumulate(const GpuIntegrals::EnergySlice& slice) {
+  for (Interval* const interval : open_) interval->integrals_.Add(slice, interval->begin_nanos_);
+  energy_slices_.push_back(slice);
+  DropOld(energy_slices_, slice.to_nanos);
+  AddTo(newest_->energy_joules, slice.joules);
 }
 
 void GpuSampler::Accumulate(const GpuIntegrals::GpmSlice& slice) {
@@ -243,6 +265,7 @@ GpuUsage GpuSampler::LastSecond() const {
   // Right after the start there is less.
   if (!slices_.empty()) begin = std::max(begin, slices_.front().from_nanos);
   for (const GpuIntegrals::Slice& slice : slices_) integrals.Add(slice, begin);
+  for (const GpuIntegrals::EnergySlice& slice : energy_slices_) integrals.Add(slice, begin);
   for (const GpuIntegrals::GpmSlice& slice : gpm_slices_) integrals.Add(slice, begin);
   return integrals.Over(Seconds(now - begin), facts_.has_gpm);
 }

@@ -32,8 +32,13 @@ class GpuIntegrals {
   struct Slice {
     int64_t from_nanos = 0;
     int64_t to_nanos = 0;
-    GpuCounters counters;  // at the end; `energy_joules` is what the slice used
+    GpuCounters counters;  // at the end
     std::optional<int> processes;
+  };
+  struct EnergySlice {
+    int64_t from_nanos = 0;
+    int64_t to_nanos = 0;
+    double joules = 0;
   };
   struct GpmSlice {
     int64_t from_nanos = 0;
@@ -43,6 +48,7 @@ class GpuIntegrals {
 
   // Add what of the slice lies behind `begin_nanos`.
   void Add(const Slice& slice, int64_t begin_nanos);
+  void Add(const EnergySlice& slice, int64_t begin_nanos);
   void Add(const GpmSlice& slice, int64_t begin_nanos);
 
   // The figures of a stretch of this length, most of which the slices cover.
@@ -117,9 +123,13 @@ class GpuSampler {
     std::unique_ptr<GpmSample> sample;
   };
 
-  // Takes a GPM sample if one is due, and returns what lies between the last two.
+  // Each reads the driver if it is due, and returns what lies between the last two readings.
   std::optional<GpuIntegrals::GpmSlice> TickGpm();
-  void Accumulate(const GpuIntegrals::Slice& slice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<GpuIntegrals::EnergySlice> TickEnergy();
+  // `has_energy`: the card counts its energy, so that its power need not be added up.
+  void Accumulate(const GpuIntegrals::Slice& slice, bool has_energy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Accumulate(const GpuIntegrals::EnergySlice& slice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accumulate(const GpuIntegrals::GpmSlice& slice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<NvmlDevice> nvml_;
@@ -129,7 +139,8 @@ class GpuSampler {
   // Of the thread that ticks.
   int64_t ticks_ = 0;
   int64_t last_nanos_ = 0;
-  std::optional<double> last_energy_;
+  std::optional<double> last_energy_;  // absent: the card has no such counter
+  int64_t last_energy_nanos_ = 0;
   std::optional<int> processes_;
   TimedGpm gpm_;
 
@@ -139,6 +150,7 @@ class GpuSampler {
   int64_t newest_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
   // Those that reach into the last second.
   std::deque<GpuIntegrals::Slice> slices_ ABSL_GUARDED_BY(mutex_);
+  std::deque<GpuIntegrals::EnergySlice> energy_slices_ ABSL_GUARDED_BY(mutex_);
   std::deque<GpuIntegrals::GpmSlice> gpm_slices_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -158,15 +158,19 @@ class RealNvmlDevice final : public NvmlDevice {
     if (api_.clock(device_, NVML_CLOCK_MEM, &value) == NVML_SUCCESS) {
       counters.memory_clock_mhz = value;
     }
-    unsigned long long millijoules = 0;
-    if (api_.energy != nullptr && api_.energy(device_, &millijoules) == NVML_SUCCESS) {
-      counters.energy_joules = static_cast<double>(millijoules) / 1000.0;
-    }
     unsigned long long reasons = 0;
     if (api_.clock_reasons != nullptr && api_.clock_reasons(device_, &reasons) == NVML_SUCCESS) {
       counters.throttle_reasons = ThrottleReasonNames(reasons);
     }
     return counters;
+  }
+
+  std::optional<double> ReadEnergyJoules() const override {
+    unsigned long long millijoules = 0;
+    if (api_.energy == nullptr || api_.energy(device_, &millijoules) != NVML_SUCCESS) {
+      return std::nullopt;
+    }
+    return static_cast<double>(millijoules) / 1000.0;
   }
 
   std::optional<int> CountProcesses() const override {

@@ -86,6 +86,7 @@ class FakeCard final : public NvmlDevice {
     counters.throttle_reasons = {"power cap"};
     return counters;
   }
+  std::optional<double> ReadEnergyJoules() const override { return std::nullopt; }
   GpuFacts Describe() const override { return {}; }
   std::optional<int> CountProcesses() const override { return std::nullopt; }
   std::unique_ptr<GpmSample> TakeGpmSample() const override { return nullptr; }

@@ -27,6 +27,7 @@ TEST(NvmlGpuTest, TheCardHasANameAndMemory) {
   EXPECT_NE(device->Describe().name, "");
   EXPECT_GT(counters.memory_total_bytes.value_or(0), 0u);
   EXPECT_LE(*counters.memory_used_bytes, *counters.memory_total_bytes);
+  EXPECT_GT(device->ReadEnergyJoules().value_or(1), 0) << "absent before Volta";
 }
 
 // Without our lock a driver was seen to end the process where two threads did this.

@@ -1,6 +1,7 @@
 // Where a block of the transformer passes a gate (work_gate.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -17,18 +18,19 @@ class BlockGate {
   // `flops` are those of a block that is computed by `ranks` ranks.
   BlockGate(const WorkGate& gate, const BlockFlops& flops, int64_t ranks)
       : gate_(gate),
-        ranks_(static_cast<double>(ranks)),
-        flops_{flops.self_attention / ranks_, flops.rest / ranks_} {}
+        flops_{flops.self_attention / static_cast<double>(ranks),
+               flops.rest / static_cast<double>(ranks)} {}
 
   // Between two parts of the self-attention of a very long video. One kernel of it would take
-  // longer than a stop may take.
+  // longer than a stop may take. `flops` are those of the part, which this rank computed.
   absl::Status AfterAttentionPart(double flops) {
-    passed_ += flops / ranks_;
-    return gate_.Pass(flops / ranks_);
+    passed_ += flops;
+    return gate_.Pass(flops);
   }
   absl::Status AfterSelfAttention() {
     if (!IsSplit() && passed_ == 0) return absl::OkStatus();
-    return gate_.Pass(flops_.self_attention - std::exchange(passed_, 0));
+    // A rank with more heads than the mean has passed all of it.
+    return gate_.Pass(std::max(flops_.self_attention - std::exchange(passed_, 0), 0.0));
   }
   absl::Status AfterFeedForward() const {
     return gate_.Pass(IsSplit() ? flops_.rest : flops_.self_attention + flops_.rest);
@@ -40,7 +42,6 @@ class BlockGate {
   }
 
   const WorkGate& gate_;
-  const double ranks_;
   const BlockFlops flops_;
   double passed_ = 0;  // of this block's self-attention
 };

@@ -1,14 +1,25 @@
 #include "engine/models/wan/shared_tokens_cost.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/costs/memory_walk.h"
 #include "engine/models/wan/transformer_cost.h"
 
 namespace wan {
 
+int64_t ExchangePieces(int64_t tokens, int64_t fewest_overlapped) {
+  return tokens < fewest_overlapped ? 1 : 3;
+}
+
+Share PieceOfHeads(const Share& heads, int64_t piece, int64_t pieces) {
+  if (pieces == 1) return heads;
+  const int64_t ends[] = {0, (heads.count + 3) / 4, heads.count - heads.count / 4, heads.count};
+  return {heads.first + ends[piece], ends[piece + 1] - ends[piece]};
+}
+
 uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
-                            int64_t ranks, int64_t element_bytes) {
+                            int64_t ranks, int64_t element_bytes, int64_t fewest_overlapped) {
   ranks = std::min(ranks, tokens);
   if (ranks <= 1) return ForwardBytes(config, tokens, batch, element_bytes);
   constexpr int64_t kFp32 = 4;
@@ -17,7 +28,6 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const int64_t all = batch * tokens;
   // The first rank has the most of both.
   const int64_t own = batch * ((tokens + ranks - 1) / ranks);
-  const int64_t own_heads = (config.num_heads + ranks - 1) / ranks;
   const int64_t modulation = 2 * 6 * config.dim * kFp32;
 
   MemoryWalk walk;
@@ -39,20 +49,40 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
       own * std::max(3 * config.dim, config.ffn_dim) * element_bytes, own * config.dim * kFp32));
   const auto table = walk.Take(2 * modulation);
   {
-    const int64_t mixed_bytes = all * own_heads * head_dim * element_bytes;
-    const auto heads = walk.Take(3 * mixed_bytes);  // of all tokens
-    {
-      // The other ranks' heads of this one's tokens, packed.
-      const auto sent = walk.Take(3 * own * config.dim * element_bytes);
+    const auto results = walk.Take(own * config.dim * element_bytes);
+    const int64_t pieces = ExchangePieces(tokens, fewest_overlapped);
+    const int64_t head_bytes = head_dim * element_bytes;
+    const std::vector<Share> heads = SharesOf(config.num_heads, static_cast<int>(ranks));
+    struct Piece {
+      int64_t own = 0;     // heads of this rank
+      int64_t others = 0;  // of the other ranks
+      MemoryWalk::Block packed, sent, mixed, sorted, received;
+    };
+    std::vector<Piece> walked(static_cast<size_t>(pieces));
+    for (int64_t i = 0; i < pieces; ++i) {
+      for (size_t rank = 0; rank < heads.size(); ++rank) {
+        Piece& piece = walked[static_cast<size_t>(i)];
+        (rank == 0 ? piece.own : piece.others) += PieceOfHeads(heads[rank], i, pieces).count;
+      }
     }
-    const auto mixed = walk.Take(mixed_bytes);
-    const int64_t queries = QueriesAtATime(config, tokens);
-    if (queries < tokens) walk.Touch(queries * own_heads * head_dim * element_bytes);
-    // A batch is put into another order before it is sent.
-    MemoryWalk::Block sorted;
-    if (batch > 1) sorted = walk.Take(mixed_bytes);
-    const auto received = walk.Take(own * config.dim * element_bytes);
-    walk.Touch(own * config.dim * element_bytes);
+    const auto send = [&](Piece& piece) {
+      piece.packed = walk.Take(all * 3 * piece.own * head_bytes);
+      piece.sent = walk.Take(own * 3 * piece.others * head_bytes);
+    };
+    send(walked.front());
+    for (size_t i = 0; i < walked.size(); ++i) {
+      Piece& piece = walked[i];
+      if (i + 1 < walked.size()) send(walked[i + 1]);
+      piece.sent.Free();
+      piece.mixed = walk.Take(all * piece.own * head_bytes);
+      const int64_t queries = QueriesAtATime(config, tokens);
+      if (queries < tokens) walk.Touch(queries * piece.own * head_bytes);
+      piece.packed.Free();
+      // A batch is put into another order before it is sent.
+      if (batch > 1) piece.sorted = walk.Take(all * piece.own * head_bytes);
+      piece.received = walk.Take(own * piece.others * head_bytes);
+      if (i > 0) walked[i - 1] = Piece();
+    }
   }
   const int64_t head_bytes = patch * config.out_channels * kFp32;
   const auto head = walk.Take(own * head_bytes);

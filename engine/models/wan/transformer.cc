@@ -104,9 +104,11 @@ void End(BlockStep step, BlockMarks* marks) {
 class WanTransformer final : public RankTransformer {
  public:
   WanTransformer(const TransformerConfig& config, const AttentionLimits& attention_limits,
-                 std::shared_ptr<DeviceGraphRecorder> recorder, WeightLoader& loader)
+                 int64_t fewest_overlapped_tokens, std::shared_ptr<DeviceGraphRecorder> recorder,
+                 WeightLoader& loader)
       : config_(config),
         attention_limits_(attention_limits),
+        fewest_overlapped_tokens_(fewest_overlapped_tokens),
         device_(loader.device()),
         dtype_(loader.dtype()),
         weights_(LoadTransformerWeights(loader, config)),
@@ -171,6 +173,7 @@ class WanTransformer final : public RankTransformer {
 
   const TransformerConfig config_;
   const AttentionLimits attention_limits_;
+  const int64_t fewest_overlapped_tokens_;
   const at::Device device_;
   const at::ScalarType dtype_;
   const TransformerWeights weights_;
@@ -292,7 +295,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
                                                    BlockMarks* marks) const {
   const auto& [batch, grid, timestep_rows] = shape;
   const int64_t tokens = grid[0] * grid[1] * grid[2];
-  const SharedTokens shared(peers_, tokens, config_.num_heads);
+  const SharedTokens shared(peers_, tokens, config_.num_heads, fewest_overlapped_tokens_);
   const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
   const at::Tensor index =
       inputs.index.defined() ? shared.OwnRows(inputs.index, batch) : at::Tensor();
@@ -395,7 +398,10 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGat
       const int64_t count = last ? left : at_a_time;
       at::Tensor part = video(mixed).narrow(1, first, count);
       AttentionInto(video(query).narrow(1, first, count), video(key), video(value), part);
-      const absl::Status status = gate.AfterAttentionPart(AttentionFlops(config_, count, tokens));
+      const double flops = AttentionFlops(config_, count, tokens) *
+                           static_cast<double>(heads.size(3)) /
+                           static_cast<double>(config_.num_heads);
+      const absl::Status status = gate.AfterAttentionPart(flops);
       if (!status.ok()) return status;
       first += count;
     }
@@ -414,15 +420,12 @@ absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block,
   at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
   RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
   End(BlockStep::kQueryKeyNorm, marks);
-  const absl::StatusOr<at::Tensor> heads =
-      shared.ToHeads(packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}));
-  if (!heads.ok()) return heads.status();
-  const absl::StatusOr<at::Tensor> mixed = Mix(*heads, gate);
+  const absl::StatusOr<at::Tensor> mixed =
+      shared.AttendByHeads(packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}),
+                           [&](const at::Tensor& heads) { return Mix(heads, gate); });
   if (!mixed.ok()) return mixed.status();
-  const absl::StatusOr<at::Tensor> back = shared.ToTokens(*mixed);
-  if (!back.ok()) return back.status();
   End(BlockStep::kSelfAttention, marks);
-  Linear(back->reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
+  Linear(mixed->reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
          acts.narrow);
   End(BlockStep::kAttentionOutput, marks);
   return absl::OkStatus();
@@ -510,7 +513,8 @@ absl::StatusOr<std::unique_ptr<RankTransformer>> LoadWanTransformer(
   static_assert(kCpuAttentionLimits.fewest_queries == kFewestCpuQueries);
   const AttentionLimits limits = options.attention_limits.value_or(
       options.device.is_cpu() ? kCpuAttentionLimits : AttentionLimits());
-  auto transformer = std::make_unique<WanTransformer>(config, limits, options.graphs, loader);
+  auto transformer = std::make_unique<WanTransformer>(
+      config, limits, options.fewest_overlapped_tokens, options.graphs, loader);
   if (!loader.status().ok()) return loader.status();
   return transformer;
 }

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/weight_source.h"
 #include "engine/device/device_graph.h"
 #include "engine/models/video_transformer.h"
+#include "engine/models/wan/shared_tokens_cost.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/weights/component_weights.h"
 
@@ -28,6 +29,9 @@ struct TransformerOptions {
   // Up to which size the self-attention of a block is one kernel, between two of which a gate is
   // passed; unset: those of the kind of device.
   std::optional<AttentionLimits> attention_limits = {};
+  // From so many tokens on, ranks that share a forward exchange heads beside the attention of
+  // others.
+  int64_t fewest_overlapped_tokens = kFewestOverlappedTokens;
   // Records the forwards of small videos, whose kernels take less time than their launches; null:
   // none are recorded.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;

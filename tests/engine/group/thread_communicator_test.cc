@@ -77,6 +77,60 @@ TEST(ThreadGroupTest, CountsWhatARankSendsAndItsWaiting) {
   EXPECT_EQ(meter->Read().sent_bytes, 2 * once.sent_bytes);
 }
 
+TEST(ThreadGroupTest, SeveralExchangesMayBePending) {
+  const auto group = MakeThreadGroup(Cpus(3));
+  group->Begin({});
+  std::vector<std::vector<at::Tensor>> first(3);
+  std::vector<std::vector<at::Tensor>> second(3);
+  std::vector<absl::Status> statuses(3);
+  const auto exchange = [&](int rank) -> absl::Status {
+    Communicator& end = group->End(rank);
+    const std::vector<at::Tensor> ranks(3, at::full({2}, rank, at::kFloat));
+    const std::vector<at::Tensor> tens(3, at::full({1}, 10 * rank, at::kFloat));
+    for (int peer = 0; peer < 3; ++peer) {
+      first[rank].push_back(at::empty({2}, at::kFloat));
+      second[rank].push_back(at::empty({1}, at::kFloat));
+    }
+    auto one = end.Start(ranks, first[rank]);
+    auto other = end.Start(tens, second[rank]);
+    if (!one.ok() || !other.ok()) return absl::InternalError("not begun");
+    absl::Status status = (*one)->Await();
+    status.Update((*other)->Await());
+    return status;
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] { statuses[rank] = exchange(rank); });
+    }
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(statuses[rank].ok()) << statuses[rank];
+    for (int peer = 0; peer < 3; ++peer) {
+      EXPECT_TRUE(at::equal(first[rank][peer], at::full({2}, peer, at::kFloat)));
+      EXPECT_TRUE(at::equal(second[rank][peer], at::full({1}, 10 * peer, at::kFloat)));
+    }
+  }
+}
+
+TEST(ThreadGroupTest, ARankThatFailsWithAnExchangePendingLeavesNobodyWaiting) {
+  const auto group = MakeThreadGroup(Cpus(2));
+  group->Begin({});
+  absl::Status waited;
+  {
+    const std::jthread waits([&] {
+      std::vector<at::Tensor> receive;
+      waited = ExchangeMessages(group->End(1), receive);
+      if (waited.ok()) waited = ExchangeMessages(group->End(1), receive);
+    });
+    const std::vector<at::Tensor> send = {Message(0, 0), Message(0, 1)};
+    const std::vector<at::Tensor> receive = {at::empty({1}), at::empty({1})};
+    EXPECT_TRUE(group->End(0).Start(send, receive).ok());  // and is dropped
+    group->Fail(absl::ResourceExhaustedError("rank 0 has no memory"));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(waited)) << waited;
+}
+
 TEST(ThreadGroupTest, ARankThatFailsLeavesNobodyWaiting) {
   const auto group = MakeThreadGroup(Cpus(2));
   group->Begin({});

@@ -28,10 +28,10 @@ using testing::HasSubstr;
 
 constexpr double kTolerance = 1e-6;
 
-std::unique_ptr<RankTransformer> LoadRank(const std::string& checkpoint = "ti2v-5b",
-                                          int expert = 0) {
+std::unique_ptr<RankTransformer> LoadRank(const std::string& checkpoint = "ti2v-5b", int expert = 0,
+                                          const TransformerOptions& options = {}) {
   const Checkpoint& golden = GoldenCheckpoint(checkpoint + "/original");
-  return LoadWanTransformer(golden.transformer(expert), golden.transformer_config(expert), {})
+  return LoadWanTransformer(golden.transformer(expert), golden.transformer_config(expert), options)
       .value();
 }
 
@@ -42,9 +42,10 @@ std::unique_ptr<VideoTransformer> MakeGroup(std::vector<std::unique_ptr<RankTran
 }
 
 std::unique_ptr<VideoTransformer> LoadGroup(int ranks, const std::string& checkpoint = "ti2v-5b",
-                                            int expert = 0) {
+                                            int expert = 0,
+                                            const TransformerOptions& options = {}) {
   std::vector<std::unique_ptr<RankTransformer>> loaded;
-  for (int rank = 0; rank < ranks; ++rank) loaded.push_back(LoadRank(checkpoint, expert));
+  for (int rank = 0; rank < ranks; ++rank) loaded.push_back(LoadRank(checkpoint, expert, options));
   return MakeGroup(std::move(loaded));
 }
 
@@ -61,6 +62,11 @@ TEST(GroupTransformerTest, GoldenCasesAreThoseOfOneRank) {
     for (const int ranks : {2, 3, 4}) {
       const auto group = LoadGroup(ranks, golden.checkpoint, golden.expert);
       const at::Tensor flow = Predict(*group, golden.latents, golden.timestep, golden.contexts);
+      const auto overlapping =
+          LoadGroup(ranks, golden.checkpoint, golden.expert, {.fewest_overlapped_tokens = 1});
+      EXPECT_TRUE(
+          at::equal(Predict(*overlapping, golden.latents, golden.timestep, golden.contexts), flow))
+          << golden.id << ", heads exchanged in pieces";
       const double error = RelativeError(flow, alone);
       std::printf("golden: %s %d ranks relative error %.1e\n", golden.id.c_str(), ranks, error);
       // Products of a few rows take other kernels of the matrix library.
@@ -144,6 +150,16 @@ TEST_F(SmallGroupTest, CountsWhatEachRankSends) {
   EXPECT_EQ(meters[1]->Read().sent_bytes,
             video + blocks * (13 * 3 + 14) * half * sizeof(float) + 13 * row);
   EXPECT_GT(meters[1]->Read().waited_seconds, 0);
+}
+
+// A rank that has no heads of a piece, or none at all, still takes part in its exchange.
+TEST_F(SmallGroupTest, PiecesOfAFewHeadsMayBeEmpty) {
+  const at::Tensor whole = Predict(*LoadGroup(4), Latents(), Timestep(), {Context()});
+  for (const int ranks : {4, 7}) {
+    const auto group = LoadGroup(ranks, "ti2v-5b", 0, {.fewest_overlapped_tokens = 1});
+    EXPECT_LE(RelativeError(Predict(*group, Latents(), Timestep(), {Context()}), whole), kTolerance)
+        << ranks;
+  }
 }
 
 TEST_F(SmallGroupTest, AVideoOfOneTokenIsComputedByOneRank) {

@@ -2,10 +2,12 @@
 
 namespace wan {
 
-void ScriptedNvml::Set(const GpuCounters& counters, std::optional<int> processes) {
+void ScriptedNvml::Set(const GpuCounters& counters, std::optional<int> processes,
+                       std::optional<double> energy_joules) {
   absl::MutexLock lock(&mutex_);
   counters_ = counters;
   processes_ = processes;
+  energy_joules_ = energy_joules;
 }
 
 void ScriptedNvml::Pass(const GpmMetrics& metrics, double seconds) {
@@ -22,6 +24,11 @@ int ScriptedNvml::reads() const {
   return reads_;
 }
 
+int ScriptedNvml::energy_reads() const {
+  absl::MutexLock lock(&mutex_);
+  return energy_reads_;
+}
+
 GpuFacts ScriptedNvml::Describe() const {
   GpuFacts facts;
   facts.name = "Fake GPU";
@@ -35,6 +42,12 @@ GpuCounters ScriptedNvml::Read() const {
   absl::MutexLock lock(&mutex_);
   ++reads_;
   return counters_;
+}
+
+std::optional<double> ScriptedNvml::ReadEnergyJoules() const {
+  absl::MutexLock lock(&mutex_);
+  ++energy_reads_;
+  return energy_joules_;
 }
 
 std::optional<int> ScriptedNvml::CountProcesses() const {

@@ -17,13 +17,16 @@ class ScriptedNvml final : public NvmlDevice {
   explicit ScriptedNvml(bool has_gpm) : has_gpm_(has_gpm) {}
 
   // Sets what the next readings show.
-  void Set(const GpuCounters& counters, std::optional<int> processes = 1);
+  void Set(const GpuCounters& counters, std::optional<int> processes = 1,
+           std::optional<double> energy_joules = std::nullopt);
   // Lets the card do this for so long.
   void Pass(const GpmMetrics& metrics, double seconds);
   int reads() const;
+  int energy_reads() const;
 
   GpuFacts Describe() const override;
   GpuCounters Read() const override;
+  std::optional<double> ReadEnergyJoules() const override;
   std::optional<int> CountProcesses() const override;
   std::unique_ptr<GpmSample> TakeGpmSample() const override;
   GpmMetrics Between(const GpmSample& from, const GpmSample& to) const override;
@@ -42,7 +45,9 @@ class ScriptedNvml final : public NvmlDevice {
   GpuCounters counters_ ABSL_GUARDED_BY(mutex_);
   std::optional<int> processes_ ABSL_GUARDED_BY(mutex_) = 1;
   Sums sums_ ABSL_GUARDED_BY(mutex_);
+  std::optional<double> energy_joules_ ABSL_GUARDED_BY(mutex_);
   mutable int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable int energy_reads_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace wan

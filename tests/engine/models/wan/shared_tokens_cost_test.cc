@@ -39,11 +39,15 @@ TEST(SharedTokensCostTest, RanksHoldNoMoreThanDescribed) {
   constexpr int64_t kFrames = 4;
   constexpr int64_t kSide = 48;
   constexpr int64_t kTokens = kFrames * kSide * kSide / 4;
-  for (const int64_t ranks : {2, 3}) {
+  const std::vector<std::pair<int64_t, int64_t>> cases = {
+      {2, kTokens + 1}, {3, kTokens + 1}, {2, kTokens}, {3, kTokens}};
+  for (const auto& [ranks, overlapped] : cases) {
     std::vector<GroupMember> members;
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      members.push_back(
-          {at::kCPU, LoadWanTransformer(weights, config, {.dtype = at::kBFloat16}).value()});
+      members.push_back({at::kCPU, LoadWanTransformer(weights, config,
+                                                      {.dtype = at::kBFloat16,
+                                                       .fewest_overlapped_tokens = overlapped})
+                                       .value()});
     }
     const auto group = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
     const at::Tensor latents = RandomTensor({1, config.in_channels, kFrames, kSide, kSide}, 2);
@@ -55,10 +59,29 @@ TEST(SharedTokensCostTest, RanksHoldNoMoreThanDescribed) {
     memory.Begin();
     const at::Tensor flow = group->Forward(latents, timestep, *text).value();
     const auto described =
-        static_cast<uint64_t>(ranks) * SharedForwardBytes(config, kTokens, 1, ranks, 2);
-    EXPECT_LE(memory.peak(), described) << ranks;
+        static_cast<uint64_t>(ranks) * SharedForwardBytes(config, kTokens, 1, ranks, 2, overlapped);
+    EXPECT_LE(memory.peak(), described) << ranks << " ranks, overlapped from " << overlapped;
     // The ranks do not hold their most at the same time.
     EXPECT_GE(memory.peak(), described / 3) << ranks;
+  }
+}
+
+TEST(SharedTokensCostTest, PiecesHaveEveryHeadOnce) {
+  EXPECT_EQ(ExchangePieces(8191), 1);
+  EXPECT_EQ(ExchangePieces(8192), 3);
+  EXPECT_EQ(PieceOfHeads({12, 12}, 0, 3), (Share{12, 3}));
+  EXPECT_EQ(PieceOfHeads({12, 12}, 1, 3), (Share{15, 6}));
+  EXPECT_EQ(PieceOfHeads({12, 12}, 2, 3), (Share{21, 3}));
+  EXPECT_EQ(PieceOfHeads({5, 4}, 0, 1), (Share{5, 4}));
+  for (int64_t heads = 0; heads < 45; ++heads) {
+    int64_t next = 7;
+    for (int64_t piece = 0; piece < 3; ++piece) {
+      const Share share = PieceOfHeads({7, heads}, piece, 3);
+      EXPECT_EQ(share.first, next) << heads;
+      EXPECT_GE(share.count, 0) << heads;
+      next += share.count;
+    }
+    EXPECT_EQ(next, 7 + heads);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "engine/group/share.h"
+#include "engine/costs/share.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -251,14 +251,15 @@ absl::Status ThreadGroup::Await(size_t rank, Round& round) {
   }
   for (const Part& part : round.parts) queue.AwaitReceived(part);
   wait.End();
+  std::vector<at::Tensor>& sent = round.parts[rank].send;
   if (meters_[rank] != nullptr) {
-    const std::vector<at::Tensor>& sent = round.parts[rank].send;
     uint64_t bytes = 0;
     for (size_t peer = 0; peer < sent.size(); ++peer) {
       if (peer != rank) bytes += static_cast<uint64_t>(sent[peer].nbytes());
     }
     meters_[rank]->CountSent(bytes);
   }
+  sent.clear();  // a slower rank may hold the round for longer, and nobody reads them any more
   return absl::OkStatus();
 }
 

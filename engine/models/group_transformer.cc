@@ -194,7 +194,7 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
   if (absl::Status status = RunOnAll("computing", gate, forward, end_all); !status.ok()) {
     return status;
   }
-  for (at::Tensor& flow : flows) flow = flow.to(members_[0].device);
+  for (at::Tensor& flow : flows) flow = flow.to(latents.device());
   for (int64_t half = 1; half < division.halves; ++half) {
     CountSent(static_cast<size_t>(half * division.members), flows[half]);
   }

@@ -26,8 +26,8 @@ struct GroupMember {
 using CommunicatorFactory =
     std::function<std::unique_ptr<CommunicatorGroup>(const std::vector<at::Device>& devices)>;
 
-// Returns a transformer over `members`, which hold the same weights; it takes latents from and
-// returns flows to the first member's device. All of it runs on the calling thread and on a thread
+// Returns a transformer over `members`, which hold the same weights; it takes latents on any
+// device and returns flows to that. All of it runs on the calling thread and on a thread
 // for each further member.
 //
 // A batch of two, the forwards with and without the prompt, is divided between the two halves of an

@@ -13,6 +13,7 @@ ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& mode
   for (const Expert& expert : model_.experts) {
     if (expert.transformer != nullptr) expert.transformer->RecordForwards(plan_.record_forwards);
     if (expert.loras == nullptr) continue;
+    const c10::DeviceGuard on_its_device(expert.device);
     bool changes = expert.weights->SetPatch(
         expert.loras->PatchFor(*expert.weights, plan_.request.loras), gate_.stop_token());
     for (const ExpertReplica& replica : expert.replicas) {
@@ -73,7 +74,9 @@ void ExpertSwitch::Finish() {
 absl::Status ExpertSwitch::Merge(const Expert& expert) {
   if (!to_merge_.contains(&expert)) return absl::OkStatus();
   Span span = recorder_.StartSpan(StageKind::kLoraMerging);
-  absl::Status status = expert.weights->FinishPatch(gate_);
+  const c10::DeviceGuard on_its_device(expert.device);
+  absl::Status status = expert.weights->FinishPatch(
+      expert.device == model_.device ? gate_ : WorkGate(expert.device, gate_.stop_token()));
   for (const ExpertReplica& replica : expert.replicas) {
     if (!status.ok()) break;
     const c10::DeviceGuard on_device(replica.device);

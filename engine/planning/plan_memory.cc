@@ -58,7 +58,8 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .records_forwards = model.records_forwards,
                 .most_tokens_batched = kMaxTokensBatched,
-                .ranks = model.ranks};
+                // The smaller half of an odd number has the least memory for a step.
+                .ranks = model.divides_experts ? model.ranks / 2 : model.ranks};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
   return job;
 }

@@ -18,6 +18,8 @@ struct PlannedComponent {
   // those of the largest part that comes and goes.
   uint64_t base_bytes = 0;
   uint64_t group_bytes = 0;
+  // The weights are on other devices of the group than the first, which is the one that is planned.
+  bool elsewhere = false;
 };
 
 }  // namespace wan

@@ -46,8 +46,12 @@ struct PlannedModel {
   bool fuses_convolutions = false;
   // Whether the transformers record forwards of small videos as graphs, where memory allows it.
   bool records_forwards = false;
-  // The number of devices that compute a step together; each has the transformers' weights.
+  // The number of devices of the group.
   int64_t ranks = 1;
+  // Whether one half of the devices has the weights of one expert, and the other half those of the
+  // other, so that each step is computed by a half. Otherwise each device has both, and all of them
+  // compute every step together.
+  bool divides_experts = false;
 
   // Returns the values of fields that a request does not set, size and frames included: the
   // checkpoint's own defaults, else those of a few-step checkpoint (Euler through its timesteps,

@@ -96,6 +96,7 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
 
 // Returns the device memory of a component's weights while it works, or while it does not.
 uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bool in_use) {
+  if (component.elsewhere) return 0;
   switch (policy) {
     case ResidencyPolicy::kAuto:
     case ResidencyPolicy::kResident:

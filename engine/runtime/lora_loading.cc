@@ -135,6 +135,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
       const LoraFile* const file = lora.experts[i].file.get();
       if (file == nullptr) continue;
       Expert& expert = experts[i];
+      const c10::DeviceGuard on_its_device(expert.device);
       if (expert.loras == nullptr) {
         expert.loras = std::make_shared<LoraLibrary>();
         // Weights on disk are read again where others restore the base's bits from the host.

@@ -146,11 +146,13 @@ ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
       DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
                         model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    description.components.push_back(
-        WithPeers(DescribeComponent(model.experts[i].component, checkpoint.transformer(i),
-                                    model.experts[i].transformer->WeightBytes(),
-                                    places[i + 1].device, options.dtype),
-                  options.peers));
+    const Expert& expert = model.experts[i];
+    std::vector<at::Device> replicas;
+    for (const ExpertReplica& replica : expert.replicas) replicas.push_back(replica.device);
+    description.components.push_back(WithPeers(
+        DescribeComponent(expert.component, checkpoint.transformer(i),
+                          expert.transformer->WeightBytes(), expert.device, options.dtype),
+        replicas));
   }
   description.components.push_back(
       WithPeers(DescribeComponent(ModelComponent::kVae, checkpoint.vae(), model.vae->WeightBytes(),
@@ -196,27 +198,46 @@ absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>>
   return absl::OkStatus();
 }
 
-// Makes the transformers of one device, or those of a group once its other devices have theirs,
-// the experts'.
-void AddReplicas(std::vector<LoadedReplicas>& replicas, const LoadOptions& options,
-                 std::vector<std::unique_ptr<RankTransformer>>& transformers,
-                 std::vector<Expert>& experts) {
+// Makes the experts' transformers of what is loaded to the first device and to the others.
+void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& options,
+                     const PlannedModel& planned,
+                     std::vector<std::unique_ptr<RankTransformer>>& transformers,
+                     std::vector<Expert>& experts) {
   for (size_t i = 0; i < experts.size(); ++i) {
+    Expert& expert = experts[i];
     if (options.peers.empty()) {
-      experts[i].transformer = std::move(transformers[i]);
+      expert.transformer = std::move(transformers[i]);
       continue;
     }
     std::vector<GroupMember> members;
-    members.push_back({options.device, std::move(transformers[i]), options.counters.exchanges});
+    if (transformers[i] != nullptr) {
+      members.push_back({options.device, std::move(transformers[i]), options.counters.exchanges});
+    }
     for (size_t peer = 0; peer < options.peers.size(); ++peer) {
+      if (!HoldsExpert(planned, peer + 1, i)) continue;
       LoadedReplica& replica = replicas[peer].experts[i];
+      if (members.empty()) {
+        expert.device = options.peers[peer];
+        expert.weights = std::move(replica.weights);
+      } else {
+        expert.replicas.push_back({options.peers[peer], std::move(replica.weights)});
+      }
       members.push_back(
           {options.peers[peer], std::move(replica.transformer),
            options.peer_counters.empty() ? nullptr : options.peer_counters[peer].exchanges});
-      experts[i].replicas.push_back({options.peers[peer], std::move(replica.weights)});
     }
-    experts[i].transformer = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+    expert.transformer = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
   }
+}
+
+// If a job of the model's default shape finds no room where each device of the group has both
+// experts, but does where it has one, the experts are divided.
+void DivideExpertsIfNeeded(const PlanLimits& limits, PlannedModel& planned) {
+  if (planned.ranks == 1 || planned.family->experts.size() != 2) return;
+  if (PlanDefaults(planned, limits).ok()) return;
+  PlannedModel divided = planned;
+  DivideExperts(divided);
+  if (PlanDefaults(divided, limits).ok()) planned = std::move(divided);
 }
 
 }  // namespace
@@ -272,6 +293,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   // On a CPU jobs of other shapes than the default one may fit, and weights are resident.
   if (!host_is_device) limits.host.available_bytes = host_bytes;
+  DivideExpertsIfNeeded(limits, planned);
   std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
   if (host_bytes > 0) {
     absl::Status status = FitHostMemory(planned, {host_bytes, host_is_device}, policies);
@@ -285,7 +307,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
 
   // While this thread loads to the first device, the others load to theirs.
   ReplicaLoading replica_loading(
-      checkpoint, options.peers, options.peer_counters, options.dtype,
+      checkpoint, planned, options.peers, options.peer_counters, options.dtype,
       DecodesTogether(planned) ? std::optional(options.vae_precision) : std::nullopt, options.stop);
   if (absl::Status status = Take(
           "text_encoder",
@@ -304,7 +326,9 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     Expert& expert = pipeline.experts.emplace_back();
     expert.role = roles[i];
     expert.component = TransformerComponent(i);
+    if (!HoldsExpert(planned, 0, static_cast<size_t>(i))) continue;
     expert.weights = place.weights;
+    expert.device = place.device;
     if (absl::Status status =
             Take(NameOf(expert.component),
                  LoadWanTransformer(
@@ -323,7 +347,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   absl::StatusOr<std::vector<LoadedReplicas>> replicas = replica_loading.Finish();
   if (!replicas.ok()) return replicas.status();
-  AddReplicas(*replicas, options, transformers, pipeline.experts);
+  AddTransformers(*replicas, options, planned, transformers, pipeline.experts);
+  for (size_t i = 0; i < pipeline.experts.size(); ++i) {
+    places[i + 1].device = pipeline.experts[i].device;
+    places[i + 1].weights = pipeline.experts[i].weights;
+  }
   if (!options.peers.empty()) part.End("replicas");
   loras->AddTo(pipeline.experts, options.stop);
   if (!spec.loras.empty()) part.End("loras");

@@ -21,11 +21,12 @@ bool IsExpert(const PlannedModel& planned, size_t component) {
 
 }  // namespace
 
-ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint,
+ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint, const PlannedModel& planned,
                                const std::vector<c10::Device>& devices,
                                const std::vector<DeviceCounters>& counters, c10::ScalarType dtype,
                                std::optional<VaePrecision> vae, const std::stop_token& stop)
-    : vae_(vae),
+    : planned_(planned),
+      vae_(vae),
       on_stop_(stop, [this] { stop_.request_stop(); }),
       replicas_(devices.size()),
       statuses_(devices.size()) {
@@ -33,7 +34,7 @@ ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint,
     threads_.emplace_back([this, &checkpoint, device = devices[i],
                            counts = counters.empty() ? DeviceCounters() : counters[i], dtype, i] {
       statuses_[i] = CatchTorchErrors(absl::StrCat("loading to ", device.str()), [&] {
-        return Load(checkpoint, device, counts, dtype, replicas_[i]);
+        return Load(checkpoint, i + 1, device, counts, dtype, replicas_[i]);
       });
     });
   }
@@ -44,7 +45,7 @@ ReplicaLoading::~ReplicaLoading() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, c10::Device device,
+absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, size_t place, c10::Device device,
                                   const DeviceCounters& counters, c10::ScalarType dtype,
                                   LoadedReplicas& replicas) const {
   const auto named = [device](const absl::Status& status) {
@@ -60,6 +61,7 @@ absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, c10::Device devi
   UseDeviceInThread(device);
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     LoadedReplica& replica = replicas.experts.emplace_back();
+    if (!HoldsExpert(planned_, place, static_cast<size_t>(i))) continue;
     replica.weights = weights();
     absl::StatusOr<std::unique_ptr<RankTransformer>> loaded = LoadWanTransformer(
         checkpoint.transformer(i), checkpoint.transformer_config(i),
@@ -113,23 +115,42 @@ absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned) {
   return absl::OkStatus();
 }
 
+void DivideExperts(PlannedModel& planned) {
+  planned.divides_experts = true;
+  planned.components[1].elsewhere = true;
+}
+
+bool HoldsExpert(const PlannedModel& planned, size_t place, size_t expert) {
+  if (!planned.divides_experts) return true;
+  // The first device, which has everything else as well, is in the smaller half.
+  const bool in_first_half = place < static_cast<size_t>(planned.ranks) / 2;
+  return in_first_half == (expert == 1);
+}
+
 bool DecodesTogether(const PlannedModel& planned) {
   return planned.ranks > 1 && planned.components.back().policy == ResidencyPolicy::kResident;
 }
 
 uint64_t ReplicaHostBytes(const PlannedModel& planned, bool device_is_host) {
+  const auto ranks = static_cast<size_t>(planned.ranks);
   uint64_t bytes = 0;
-  if (device_is_host && DecodesTogether(planned)) bytes += planned.components.back().bytes;
+  if (device_is_host && DecodesTogether(planned)) {
+    bytes += planned.components.back().bytes * (ranks - 1);
+  }
   for (size_t i = 0; i < planned.components.size(); ++i) {
     if (!IsExpert(planned, i)) continue;
+    uint64_t replicas = 0;
+    for (size_t place = 1; place < ranks; ++place) {
+      replicas += static_cast<uint64_t>(HoldsExpert(planned, place, i - 1));
+    }
     bool has_lora = false;
     for (const PlannedLora& lora : planned.loras) {
       has_lora = has_lora || (i <= lora.experts.size() && lora.experts[i - 1].has_value());
     }
-    bytes += planned.components[i].bytes *
+    bytes += replicas * planned.components[i].bytes *
              (static_cast<uint64_t>(device_is_host) + static_cast<uint64_t>(has_lora));
   }
-  return bytes * static_cast<uint64_t>(planned.ranks - 1);
+  return bytes;
 }
 
 }  // namespace wan

@@ -36,29 +36,33 @@ struct LoadedReplicas {
   std::unique_ptr<VideoAutoencoder> vae;  // null: it does not decode
 };
 
-// From construction on, a thread for each device loads there what the calling thread loads to the
-// first device meanwhile. The destructor ends what is not finished.
+// From construction on, a thread for each device loads there what `planned` has there, while the
+// calling thread loads to the first device. The destructor ends what is not finished.
 class ReplicaLoading {
  public:
-  // `checkpoint` must outlive the object. `counters` has those of each device, or is empty. `vae`
-  // has the precision of autoencoders; nullopt: none is loaded. A stop request ends the loading
-  // with CANCELLED.
-  ReplicaLoading(const Checkpoint& checkpoint, const std::vector<c10::Device>& devices,
+  // `checkpoint` and `planned` must outlive the object. `counters` has those of each device, or is
+  // empty. `vae` has the precision of autoencoders; nullopt: none is loaded. A stop request ends
+  // the loading with CANCELLED.
+  ReplicaLoading(const Checkpoint& checkpoint, const PlannedModel& planned,
+                 const std::vector<c10::Device>& devices,
                  const std::vector<DeviceCounters>& counters, c10::ScalarType dtype,
                  std::optional<VaePrecision> vae, const std::stop_token& stop);
   ~ReplicaLoading();
   ReplicaLoading(const ReplicaLoading&) = delete;
   ReplicaLoading& operator=(const ReplicaLoading&) = delete;
 
-  // Waits, and returns for each device, in order, one replica of each expert. The errors name the
+  // Waits, and returns for each device, in order, one replica of each expert, which is null if the
+  // device does not have that expert. The errors name the
   // device and are those of LoadWanTransformer, LoadWanVae and CatchTorchErrors. Call it once.
   absl::StatusOr<std::vector<LoadedReplicas>> Finish();
 
  private:
-  absl::Status Load(const Checkpoint& checkpoint, c10::Device device,
+  // To the device at this place in the group.
+  absl::Status Load(const Checkpoint& checkpoint, size_t place, c10::Device device,
                     const DeviceCounters& counters, c10::ScalarType dtype,
                     LoadedReplicas& replicas) const;
 
+  const PlannedModel& planned_;
   const std::optional<VaePrecision> vae_;
   std::stop_source stop_;
   const std::stop_callback<std::function<void()>> on_stop_;
@@ -71,6 +75,13 @@ class ReplicaLoading {
 // all of them, and the autoencoder's where they are auto. INVALID_ARGUMENT if the operator has
 // chosen another policy than auto or resident for a transformer.
 absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned);
+
+// Plans the experts apart, one on each half of the devices: for cards that hold one of them only.
+// Each step is then computed by the half that has its expert. The model must have two.
+void DivideExperts(PlannedModel& planned);
+
+// Whether a device has the weights of an expert; `place` is the device's in the group, from 0.
+bool HoldsExpert(const PlannedModel& planned, size_t place, size_t expert);
 
 // Whether all devices of the group decode: the autoencoder's weights are on all of them.
 bool DecodesTogether(const PlannedModel& planned);

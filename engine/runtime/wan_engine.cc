@@ -289,7 +289,8 @@ uint64_t WanEngine::MemoryFor(std::string_view name) const {
   for (const auto& [other, model] : models_) {
     if (other == name) continue;
     for (const PlannedComponent& component : model->pipeline.planned.components) {
-      if (component.policy == ResidencyPolicy::kResident) taken += component.bytes;
+      const bool here = !component.elsewhere;
+      if (here && component.policy == ResidencyPolicy::kResident) taken += component.bytes;
     }
   }
   // Never 0, because callers read 0 as unknown.
@@ -383,9 +384,9 @@ absl::Status WanEngine::ParkOthers(const LoadedModel* model, uint64_t needed_byt
         recorded += static_cast<uint64_t>(expert.transformer->RecordedBytes());
       }
       for (size_t i = 0; i < other->weights.size(); ++i) {
-        if (other->weights[i] == nullptr) continue;
-        held += static_cast<uint64_t>(other->weights[i]->DeviceBytes());
         const PlannedComponent& component = other->pipeline.planned.components[i];
+        if (other->weights[i] == nullptr || component.elsewhere) continue;
+        held += static_cast<uint64_t>(other->weights[i]->DeviceBytes());
         if (component.policy != ResidencyPolicy::kResident) {
           movable.push_back({other->weights[i], component.policy, MayBeDropped(component)});
         }

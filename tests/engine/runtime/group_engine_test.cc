@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -16,6 +17,7 @@
 
 #include "engine/api/errors.h"
 #include "engine/device/device_probe.h"
+#include "engine/runtime/replica_loading.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/lora_fixture.h"
@@ -95,6 +97,16 @@ class GroupEngineTest : public ResidencyTest {
     return request;
   }
 
+  // Of each component of the only model, in order.
+  static std::vector<std::string> DevicesOf(const Engine& engine) {
+    std::vector<std::string> devices;
+    const std::vector<ModelDescription> models = engine.Models();
+    for (const ComponentDescription& component : models[0].components) {
+      devices.push_back(component.device);
+    }
+    return devices;
+  }
+
   std::string MustGive(Engine& engine, const GenerationRequest& request) {
     const absl::StatusOr<std::string> latents = Latents(engine, request);
     EXPECT_TRUE(latents.ok()) << latents.status();
@@ -146,12 +158,106 @@ TEST_F(GroupEngineTest, APlanDividesTheGuidanceOfAnEvenGroup) {
 TEST_F(GroupEngineTest, DescribesWhereTheTransformersAre) {
   const auto engine = MakeGroup(3);
   Load(*engine, "m", "t2v-a14b");
-  std::vector<std::string> devices;
-  const std::vector<ModelDescription> models = engine->Models();
-  for (const ComponentDescription& component : models[0].components) {
-    devices.push_back(component.device);
+  EXPECT_THAT(DevicesOf(*engine), ElementsAre("cpu", "cpu,cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu"));
+}
+
+// Where a device of the group has room for one expert only.
+class DividedExpertsTest : public GroupEngineTest {
+ protected:
+  // A group whose devices each lack a little for both experts of t2v-a14b and a job of its default
+  // size.
+  std::unique_ptr<Engine> MakeTight(size_t ranks) {
+    const std::vector<ComponentResidency> residency = {
+        {ModelComponent::kTextEncoder, Policy::kResident},
+        {ModelComponent::kVae, Policy::kResident}};
+    GenerationRequest whole;
+    whole.model = "m";
+    whole.prompt = "A red cat.";
+    uint64_t too_little = 0;
+    uint64_t enough = uint64_t{1} << 40;
+    uint64_t expert_bytes = 0;
+    do {
+      const uint64_t middle = (too_little + enough) / 2;
+      const auto engine = MakeEngine(residency, ranks * middle, ranks);
+      Load(*engine, "m", "t2v-a14b");
+      const ComponentDescription expert = engine->Models()[0].components[1];
+      const bool has_both = std::count(expert.device.begin(), expert.device.end(), ',') + 1 ==
+                            static_cast<int64_t>(ranks);
+      if (has_both) expert_bytes = expert.bytes / ranks;
+      (has_both && engine->Plan(whole).ok() ? enough : too_little) = middle;
+    } while (enough - too_little > expert_bytes / 4);
+    return MakeEngine(residency, ranks * too_little, ranks);
   }
-  EXPECT_THAT(devices, ElementsAre("cpu", "cpu,cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu"));
+};
+
+TEST_F(DividedExpertsTest, EachHalfHasOneExpert) {
+  const auto pair = MakeTight(2);
+  Load(*pair, "m", "t2v-a14b");
+  EXPECT_THAT(DevicesOf(*pair), ElementsAre("cpu", "cpu", "cpu", "cpu,cpu"));
+  const auto four = MakeTight(4);
+  Load(*four, "m", "t2v-a14b");
+  EXPECT_THAT(DevicesOf(*four), ElementsAre("cpu", "cpu,cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"));
+}
+
+TEST(HoldsExpertTest, TheFirstDeviceIsInTheSmallerHalf) {
+  PlannedModel planned;
+  planned.ranks = 3;
+  EXPECT_TRUE(HoldsExpert(planned, 2, 0) && HoldsExpert(planned, 2, 1));
+  planned.divides_experts = true;
+  std::vector<bool> first;
+  std::vector<bool> second;
+  for (size_t place = 0; place < 3; ++place) {
+    first.push_back(HoldsExpert(planned, place, 0));
+    second.push_back(HoldsExpert(planned, place, 1));
+  }
+  EXPECT_THAT(first, ElementsAre(false, true, true));
+  EXPECT_THAT(second, ElementsAre(true, false, false));
+}
+
+TEST_F(DividedExpertsTest, TwoDevicesGiveTheBitsOfOne) {
+  const TransformerConfig& config = GoldenCheckpoint("t2v-a14b/original").transformer_config();
+  const std::string file =
+      TestLora::Random(config, /*rank=*/4, /*seed=*/1).Write(folder_, LoraStyle::kComfy);
+  const ModelSpec spec{"m", CheckpointPath("t2v-a14b"), {{"a", std::nullopt, file}}};
+  GenerationRequest with = Tiny();
+  with.loras = {{"a", 1}};
+  const auto alone = MakeGroup(1);
+  const auto group = MakeTight(2);
+  for (Engine* const engine : {alone.get(), group.get()}) {
+    Recorder recorder(SystemClock(), engine->Monitor(), {});
+    ASSERT_TRUE(engine->LoadModel(spec, recorder).ok());
+  }
+  ASSERT_EQ(DevicesOf(*group)[1], "cpu");
+  const std::string base = MustGive(*alone, Tiny());
+  EXPECT_TRUE(MustGive(*group, Tiny()) == base);
+  EXPECT_TRUE(MustGive(*group, with) == MustGive(*alone, with));
+  EXPECT_TRUE(MustGive(*group, Tiny()) == base) << "the base is back on both devices";
+}
+
+TEST_F(DividedExpertsTest, HalvesOfTwoDivideTheGuidance) {
+  const auto alone = MakeGroup(1);
+  Load(*alone, "m", "t2v-a14b");
+  const auto group = MakeTight(4);
+  Load(*group, "m", "t2v-a14b");
+  ASSERT_EQ(DevicesOf(*group)[1], "cpu,cpu");
+  EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), MustGive(*alone, Tiny())), kGuidedTolerance);
+}
+
+TEST_F(DividedExpertsTest, MemoryThatEndsOnEitherHalfEndsTheStep) {
+  FailingAllocator allocator;
+  const auto group = MakeTight(2);
+  Load(*group, "m", "t2v-a14b");
+  ASSERT_EQ(DevicesOf(*group)[1], "cpu");
+  const std::string expected = MustGive(*group, Tiny());
+  StageFault count(allocator, StageKind::kStepInference, StageFault::kNever);
+  ASSERT_TRUE(Latents(*group, Tiny(), &count).ok());
+  for (int64_t n = 1; n <= count.allocations() - 5; n += count.allocations() / 7) {
+    StageFault fault(allocator, StageKind::kStepInference, n);
+    const auto failed = Latents(*group, Tiny(), &fault);
+    allocator.Disarm();
+    EXPECT_EQ(ReasonOf(failed.status()), "OUT_OF_MEMORY") << n << ": " << failed.status();
+    EXPECT_TRUE(MustGive(*group, Tiny()) == expected) << "after " << n;
+  }
 }
 
 TEST_F(GroupEngineTest, LorasAreMergedOnEveryRankAndLeaveTheBase) {

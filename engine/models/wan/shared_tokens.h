@@ -10,8 +10,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "engine/group/communicator.h"
 #include "engine/costs/share.h"
+#include "engine/group/communicator.h"
 
 namespace wan {
 

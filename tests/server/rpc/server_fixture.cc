@@ -84,6 +84,9 @@ std::shared_ptr<grpc::Channel> ServerTest::Connect() const {
   // Each has a connection of its own, as different callers have.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
+  // Otherwise gRPC may take ever more for a reader that does not read, and a download that should
+  // wait for it ends.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   return grpc::CreateCustomChannel(ToString(server_->grpc_address()),
                                    grpc::InsecureChannelCredentials(), arguments);
 }

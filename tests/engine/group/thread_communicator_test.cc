@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+
 namespace wan {
 namespace {
 
@@ -113,36 +115,37 @@ TEST(ThreadGroupTest, SeveralExchangesMayBePending) {
   }
 }
 
+// Returns what the exchanges of rank 1 end with when rank 0 does `work` and fails then.
+absl::Status ExchangeUntilRank0Fails(CommunicatorGroup& group, absl::FunctionRef<void()> work) {
+  absl::Status status;
+  {
+    const std::jthread waits([&] {
+      while (status.ok()) {
+        std::vector<at::Tensor> receive;
+        status = ExchangeMessages(group.End(1), receive);
+      }
+    });
+    work();
+    group.Fail(absl::ResourceExhaustedError("rank 0 has no memory"));
+  }
+  return status;
+}
+
 TEST(ThreadGroupTest, ARankThatFailsWithAnExchangePendingLeavesNobodyWaiting) {
   const auto group = MakeThreadGroup(Cpus(2));
   group->Begin({});
-  absl::Status waited;
-  {
-    const std::jthread waits([&] {
-      std::vector<at::Tensor> receive;
-      waited = ExchangeMessages(group->End(1), receive);
-      if (waited.ok()) waited = ExchangeMessages(group->End(1), receive);
-    });
+  const absl::Status waited = ExchangeUntilRank0Fails(*group, [&] {
     const std::vector<at::Tensor> send = {Message(0, 0), Message(0, 1)};
     const std::vector<at::Tensor> receive = {at::empty({1}), at::empty({1})};
     EXPECT_TRUE(group->End(0).Start(send, receive).ok());  // and is dropped
-    group->Fail(absl::ResourceExhaustedError("rank 0 has no memory"));
-  }
+  });
   EXPECT_TRUE(absl::IsResourceExhausted(waited)) << waited;
 }
 
 TEST(ThreadGroupTest, ARankThatFailsLeavesNobodyWaiting) {
   const auto group = MakeThreadGroup(Cpus(2));
   group->Begin({});
-  absl::Status waited;
-  {
-    const std::jthread waits([&] {
-      std::vector<at::Tensor> receive;
-      waited = ExchangeMessages(group->End(1), receive);
-    });
-    group->Fail(absl::ResourceExhaustedError("rank 0 has no memory"));
-  }
-  EXPECT_TRUE(absl::IsResourceExhausted(waited));
+  EXPECT_TRUE(absl::IsResourceExhausted(ExchangeUntilRank0Fails(*group, [] {})));
   EXPECT_TRUE(absl::IsResourceExhausted(group->End(0).Agree()));
   // And the next forward is healthy.
   group->Begin({});

@@ -52,9 +52,9 @@ class NvmlDevice {
   virtual GpuFacts Describe() const = 0;
   // Reads all counters, with one call to the driver for each; some microseconds each.
   virtual GpuCounters Read() const = 0;
-  // Returns the energy that the card has used since the driver was loaded. It takes as long as all
-  // other readings of a second together: 3 to 12 ms on an H200 (driver 580.159.04), because the
-  // driver asks the card's own processor. Other calls of the process to the driver may wait for it.
+  // Returns the energy that the card has used since the driver was loaded. It takes longer
+  // than all other readings of a second together, 3 to 12 ms on an H200 (driver 580.159.04), for
+  // which other calls of the process to the driver may wait.
   virtual std::optional<double> ReadEnergyJoules() const = 0;
   // Returns the number of processes with compute contexts on the card.
   virtual std::optional<int> CountProcesses() const = 0;

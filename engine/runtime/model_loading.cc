@@ -232,8 +232,9 @@ void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& o
 
 // If a job of the model's default shape finds no room where each device of the group has both
 // experts, but does where it has one, the experts are divided.
-void DivideExpertsIfNeeded(const PlanLimits& limits, PlannedModel& planned) {
+void DivideExpertsIfNeeded(uint64_t device_memory_bytes, PlannedModel& planned) {
   if (planned.ranks == 1 || planned.family->experts.size() != 2) return;
+  const PlanLimits limits{device_memory_bytes, {}};
   if (PlanDefaults(planned, limits).ok()) return;
   PlannedModel divided = planned;
   DivideExperts(divided);
@@ -285,6 +286,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
     }
     part.End("tokenizer");
   }
+  // First, because what replicas take of the host depends on it.
+  DivideExpertsIfNeeded(options.device_memory_bytes, planned);
   PlanLimits limits{options.device_memory_bytes, {}};
   const bool host_is_device = options.device.is_cpu();
   uint64_t host_bytes = options.host_memory_bytes;
@@ -293,7 +296,6 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   }
   // On a CPU jobs of other shapes than the default one may fit, and weights are resident.
   if (!host_is_device) limits.host.available_bytes = host_bytes;
-  DivideExpertsIfNeeded(limits, planned);
   std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
   if (host_bytes > 0) {
     absl::Status status = FitHostMemory(planned, {host_bytes, host_is_device}, policies);

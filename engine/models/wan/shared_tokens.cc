@@ -90,11 +90,11 @@ absl::StatusOr<at::Tensor> SharedTokens::AttendByHeads(const at::Tensor& packed,
   at::Tensor own =
       at::empty({packed.size(0), packed.size(1), packed.size(3), packed.size(4)}, packed.options());
   absl::StatusOr<HeadsOnTheirWay> heads = SendHeads(packed, 0);
+  if (!heads.ok()) return heads.status();
   absl::StatusOr<TokensOnTheirWay> tokens;
   for (int64_t piece = 0; piece < pieces_; ++piece) {
     // Beside the attention of one piece the next one comes, and the results of the one before go.
     absl::StatusOr<HeadsOnTheirWay> next;
-    if (!heads.ok()) return heads.status();
     if (piece + 1 < pieces_) {
       next = SendHeads(packed, piece + 1);
       if (!next.ok()) return next.status();

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "benchmarks/card_watch.h"
 #include "benchmarks/measure_ceilings.h"
+#include "engine/device/library_attention.h"
 #include "engine/device/plugin_loader.h"
 #include "engine/device/product_precision.h"
 #include "engine/monitor/proc_stats.h"
@@ -35,6 +36,7 @@ absl::StatusOr<at::Device> Session::Open(const std::string& device) {
   at::globalContext().lazyInitDevice(device_.type());
   at::accelerator::setDeviceIndex(device_.index());
   AddProductsInFp32();
+  ChooseAttentionWithoutPlans();
   if (const auto bus_id = CudaPciBusId(device_.index()); bus_id.ok()) {
     card_ = OpenNvmlDevice(*bus_id);
   }

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "engine/device/library_attention.h"
 #include "engine/device/plugin_loader.h"
 #include "engine/device/product_precision.h"
 
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   wan::AddProductsInFp32();
+  wan::ChooseAttentionWithoutPlans();
   at::globalContext().setAllowTF32CuDNN(false);
   return RUN_ALL_TESTS();
 }

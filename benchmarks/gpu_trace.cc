@@ -14,8 +14,10 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "engine/monitor/nvml.h"
 
@@ -52,7 +54,10 @@ class Cost {
 
 template <typename Figure>
 std::string Cell(const std::optional<Figure>& figure) {
-  return figure.has_value() ? std::to_string(*figure) : "";
+  if (!figure.has_value()) return "";
+  // Nine digits: a tenth of the joules of a day.
+  if constexpr (std::is_floating_point_v<Figure>) return absl::StrFormat("%.9g", *figure);
+  return std::to_string(*figure);
 }
 
 int Record(const std::string& bus_id, double seconds, const std::string& output) {

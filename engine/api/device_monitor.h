@@ -22,11 +22,12 @@ struct GpuUsage {
   std::optional<double> sm_occupancy_percent;     // resident warps; GPM, as the next two
   std::optional<double> tensor_activity_percent;  // time in which tensor cores computed
   std::optional<double> dram_bandwidth_percent;   // of the highest bandwidth
-  std::optional<double> power_watts;              // of the card: mean and highest
-  std::optional<double> power_peak_watts;
-  // What the card used: by its counter where that was read often enough, otherwise power times
-  // time.
+  // What the whole card used, and that over the time: by its energy counter where that was read
+  // often enough, otherwise by the power that the driver tells, which may be a mean of the last
+  // second. The peak is the highest that the driver told.
   std::optional<double> energy_joules;
+  std::optional<double> power_watts;
+  std::optional<double> power_peak_watts;
   std::optional<double> sm_clock_mhz;  // mean and lowest
   std::optional<double> sm_clock_min_mhz;
   std::optional<double> memory_clock_mhz;

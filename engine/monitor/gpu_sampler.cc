@@ -112,13 +112,14 @@ GpuUsage GpuIntegrals::Over(double seconds, bool has_gpm) const {
     usage.tensor_activity_percent = tensor_activity_.MeanOver(seconds);
     usage.dram_bandwidth_percent = dram_bandwidth_.MeanOver(seconds);
   }
-  usage.power_watts = power_.MeanOver(seconds);
-  if (usage.power_watts.has_value()) usage.power_peak_watts = power_peak_;
-  // The part of the stretch that no slice covers yet used as much as the rest. A stretch of which
-  // the counter's slices cover less than half goes by power.
-  std::optional<double> mean_power = energy_.MeanOver(seconds);
-  if (!mean_power.has_value()) mean_power = usage.power_watts;
-  if (mean_power.has_value()) usage.energy_joules = *mean_power * seconds;
+  const std::optional<double> told_power = power_.MeanOver(seconds);
+  if (told_power.has_value()) usage.power_peak_watts = power_peak_;
+  // The counter comes first: what drivers call power is a mean of the last second, which in the
+  // first second of work is half of what the card draws (tests/engine/monitor/data). The part of
+  // the stretch that no slice covers yet used as much as the rest.
+  const std::optional<double> drawn_power = energy_.MeanOver(seconds);
+  usage.power_watts = drawn_power.has_value() ? drawn_power : told_power;
+  if (usage.power_watts.has_value()) usage.energy_joules = *usage.power_watts * seconds;
   usage.sm_clock_mhz = sm_clock_.MeanOver(seconds);
   if (usage.sm_clock_mhz.has_value()) {
     usage.sm_clock_min_mhz = sm_clock_min_;

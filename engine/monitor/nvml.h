@@ -16,7 +16,7 @@ struct GpuCounters {
   std::optional<uint64_t> memory_used_bytes;  // all processes
   std::optional<uint64_t> memory_total_bytes;
   std::optional<double> utilization_percent;  // share of time with any kernel running
-  std::optional<double> power_watts;
+  std::optional<double> power_watts;          // the mean of the last second on an H200
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;

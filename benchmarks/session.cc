@@ -12,9 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "benchmarks/card_watch.h"
 #include "benchmarks/measure_ceilings.h"
-#include "engine/device/library_attention.h"
+#include "engine/device/library_defaults.h"
 #include "engine/device/plugin_loader.h"
-#include "engine/device/product_precision.h"
 #include "engine/monitor/proc_stats.h"
 
 namespace wan {
@@ -35,8 +34,7 @@ absl::StatusOr<at::Device> Session::Open(const std::string& device) {
   if (absl::Status status = CheckGpuIsCompiledFor(device_.index()); !status.ok()) return status;
   at::globalContext().lazyInitDevice(device_.type());
   at::accelerator::setDeviceIndex(device_.index());
-  AddProductsInFp32();
-  ChooseAttentionWithoutPlans();
+  ReplaceLibraryDefaults();
   if (const auto bus_id = CudaPciBusId(device_.index()); bus_id.ok()) {
     card_ = OpenNvmlDevice(*bus_id);
   }

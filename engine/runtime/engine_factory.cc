@@ -18,9 +18,8 @@
 #include "absl/strings/str_join.h"
 #include "engine/device/device_graph.h"
 #include "engine/device/device_name.h"
-#include "engine/device/library_attention.h"
+#include "engine/device/library_defaults.h"
 #include "engine/device/plugin_loader.h"
-#include "engine/device/product_precision.h"
 #include "engine/monitor/group_monitor.h"
 #include "engine/monitor/machine_monitor.h"
 #include "engine/planning/device_budget.h"
@@ -207,8 +206,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   at::accelerator::setDeviceIndex(devices.front().index());
-  AddProductsInFp32();
-  ChooseAttentionWithoutPlans();
+  ReplaceLibraryDefaults();
   // Convolutions in TF32 only where the engine computes in bf16 anyway.
   at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
   const absl::StatusOr<uint64_t> memory = ClaimMemory(devices, options.device_memory_limit);

@@ -5,9 +5,8 @@
 
 #include <cstdio>
 
-#include "engine/device/library_attention.h"
+#include "engine/device/library_defaults.h"
 #include "engine/device/plugin_loader.h"
-#include "engine/device/product_precision.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
@@ -21,8 +20,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no GPU: %s\n", error.what_without_backtrace());
     return 1;
   }
-  wan::AddProductsInFp32();
-  wan::ChooseAttentionWithoutPlans();
+  wan::ReplaceLibraryDefaults();
   at::globalContext().setAllowTF32CuDNN(false);
   return RUN_ALL_TESTS();
 }

@@ -6,7 +6,7 @@
 #
 # Podman and buildah take the same file; --format docker keeps the HEALTHCHECK, which the OCI format has not. Both images
 # must be of one distribution, Debian 12 or Ubuntu 24.04. The image has CUDA if BUILD_IMAGE has its toolkit; the driver
-# comes from the host through its container toolkit. scripts/check_image builds, runs and measures the CPU image.
+# comes from the host through its container toolkit. scripts/check_image builds, runs and measures both.
 ARG BUILD_IMAGE=debian:12
 ARG RUNTIME_IMAGE=debian:12-slim
 

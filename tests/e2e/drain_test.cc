@@ -158,7 +158,11 @@ struct PreemptionCase {
   std::string model;
   std::vector<std::string> flags;
   std::string expert;  // of the step behind which the other job takes over
+  // Of the job that is preempted; with 1, the low-noise expert begins early.
+  double shift = 5;
 };
+
+constexpr int kPreemptedSteps = 400;
 
 class PreemptionTest : public testing::TestWithParam<PreemptionCase> {};
 
@@ -168,8 +172,10 @@ TEST_P(PreemptionTest, ThePreemptedJobHasTheBitsOfAnUndisturbedOne) {
   ServerOptions options = {.data_dir = folder.path(), .models = c.models, .flags = c.flags};
   options.flags.insert(options.flags.end(), {"--preempt-priority-gap", "10"});
   TestServer server(options);
-  wan::v1::GenerationRequest request = Request(/*steps=*/120);
+  // About a second is left for the other request to arrive.
+  wan::v1::GenerationRequest request = Request(kPreemptedSteps);
   request.set_model(c.model);
+  request.set_shift(c.shift);
   const wan::v1::Job undisturbed = server.Await(server.Submit(request).name());
   ASSERT_EQ(undisturbed.state(), wan::v1::JOB_STATE_COMPLETED) << undisturbed.error().message();
 
@@ -200,7 +206,7 @@ TEST_P(PreemptionTest, ThePreemptedJobHasTheBitsOfAnUndisturbedOne) {
   }
   EXPECT_THAT(reasons, testing::ElementsAre("preempted by " + high));
   EXPECT_GE(resumed, 5);
-  EXPECT_EQ(steps, 120) << "no step is computed twice";
+  EXPECT_EQ(steps, kPreemptedSteps) << "no step is computed twice";
   EXPECT_EQ(DigestsOf(job), DigestsOf(undisturbed));
   EXPECT_EQ(DigestsOf(job).size(), 2u);
   EXPECT_EQ(server.Await(patient).state(), wan::v1::JOB_STATE_COMPLETED);
@@ -221,9 +227,9 @@ INSTANTIATE_TEST_SUITE_P(
     Models, PreemptionTest,
     testing::Values(PreemptionCase{"OneExpert", {ServerOptions::TinyModel()}, "tiny", {}, ""},
                     PreemptionCase{"HighNoiseExpert", A14b(), "t2v", {}, "high"},
-                    PreemptionCase{"LowNoiseExpert", A14b(), "t2v", {}, "low"},
+                    PreemptionCase{"LowNoiseExpert", A14b(), "t2v", {}, "low", /*shift=*/1},
                     PreemptionCase{"HighNoiseExpertFromDisk", A14b(), "t2v", FromDisk(), "high"},
-                    PreemptionCase{"LowNoiseExpertFromDisk", A14b(), "t2v", FromDisk(), "low"}),
+                    PreemptionCase{"LowNoiseExpertFromDisk", A14b(), "t2v", FromDisk(), "low", /*shift=*/1}),
     [](const auto& row) { return row.param.name; });
 
 }  // namespace

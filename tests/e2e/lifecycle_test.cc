@@ -27,6 +27,10 @@ wan::v1::GenerationRequest LongRequest() {
   return request;
 }
 
+// A tiny video with so many steps takes a second or more: it ends, but not before a test that saw
+// its first step has done something to it.
+constexpr int kStepsOfASecond = 400;
+
 bool IsFirstStep(const Event& event) { return event.has_step_progress(); }
 
 // True after the start of a stage.
@@ -205,7 +209,7 @@ TEST(LifecycleTest, SigtermFinishesTheRunningJob) {
   std::string queued;
   {
     TestServer server({.data_dir = folder.path(), .flags = {"--shutdown-mode", "finish"}});
-    running = server.Submit(TinyRequest(/*steps=*/30)).name();
+    running = server.Submit(TinyRequest(kStepsOfASecond)).name();
     server.Watch(running, 0, IsFirstStep);
     queued = server.Submit(TinyRequest()).name();
     EXPECT_EQ(server.Terminate(), 0) << server.Log();
@@ -221,7 +225,7 @@ TEST(LifecycleTest, SigtermRequeuesTheRunningJob) {
   std::string running;
   {
     TestServer server({.data_dir = folder.path(), .flags = {"--shutdown-mode", "requeue"}});
-    running = server.Submit(TinyRequest(/*steps=*/200)).name();
+    running = server.Submit(TinyRequest(kStepsOfASecond)).name();
     server.Watch(running, 0, IsFirstStep);
     EXPECT_EQ(server.Terminate(), 0) << server.Log();
   }
@@ -274,7 +278,7 @@ TEST(LifecycleTest, AFullDiskRefusesNewJobsServesOldOnesAndPasses) {
   TestServer server({.data_dir = folder.path()});
   const wan::v1::Job done = server.Await(server.Submit(TinyRequest()).name());
   ASSERT_EQ(done.state(), wan::v1::JOB_STATE_COMPLETED);
-  const std::string running = server.Submit(TinyRequest(/*steps=*/30)).name();
+  const std::string running = server.Submit(TinyRequest(kStepsOfASecond)).name();
   server.Watch(running, 0, IsFirstStep);
   const std::string queued = server.Submit(TinyRequest()).name();
   rlimit before = {};

@@ -53,19 +53,15 @@ class CountingAllocator final : public c10::Allocator {
   void Reset(std::set<std::string> uncounted_scopes) {
     const std::lock_guard lock(mutex_);
     uncounted_scopes_ = std::move(uncounted_scopes);
-    inside_ = 0;
   }
-  // Returns whether the scope is not counted; it has to be left then.
+  // Returns whether the calling thread's scope is not counted; the thread has to leave it then.
   bool Enter(const char* scope) {
     const std::lock_guard lock(mutex_);
     const bool uncounted = uncounted_scopes_.contains(scope);
     if (uncounted) ++inside_;
     return uncounted;
   }
-  void Leave() {
-    const std::lock_guard lock(mutex_);
-    --inside_;
-  }
+  static void Leave() { --inside_; }
 
   c10::Allocator* real() const { return real_; }
 
@@ -74,11 +70,14 @@ class CountingAllocator final : public c10::Allocator {
   mutable std::mutex mutex_;
   std::map<void*, int64_t> blocks_;
   std::set<std::string> uncounted_scopes_;
-  int inside_ = 0;
+  // Of each thread: beside one that is inside, what the others allocate counts.
+  static thread_local int inside_;
   int64_t held_ = 0;
   int64_t peak_ = 0;
   int64_t base_ = 0;
 };
+
+thread_local int CountingAllocator::inside_ = 0;
 
 // Lives for ever: blocks may outlive a PeakAllocator.
 CountingAllocator& Counting() {
@@ -112,7 +111,7 @@ std::unique_ptr<at::ObserverContext> EnterScope(const at::RecordFunction& scope)
 }
 
 void LeaveScope(const at::RecordFunction&, at::ObserverContext* context) {
-  if (context != nullptr) Counting().Leave();
+  if (context != nullptr) CountingAllocator::Leave();
 }
 
 constexpr uint8_t kPriority = 255;

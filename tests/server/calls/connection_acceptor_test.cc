@@ -33,10 +33,11 @@ class ConnectionAcceptorTest : public ::testing::Test {
     acceptor_ = *std::move(listening);
     acceptor_->Start(
         [this](int socket) {
-          // One byte tells the client that it was let in.
-          EXPECT_EQ(write(socket, "!", 1), 1);
+          // One byte tells the client that it was let in. The socket is noted before the client
+          // can know, so that CloseOneSocket closes the one that entered last.
           absl::MutexLock lock(&mutex_);
           sockets_.push_back(socket);
+          EXPECT_EQ(write(socket, "!", 1), 1);
         },
         [this](bool accepting) {
           absl::MutexLock lock(&mutex_);

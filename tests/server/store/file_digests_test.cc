@@ -134,7 +134,8 @@ TEST_F(FileDigestsTest, AVeryLargeFileDelaysNoStop) {
   digests_->Want({Now("large")});
   const auto begin = std::chrono::steady_clock::now();
   digests_.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(500));
+  // Far less than the reading takes, and more than a loaded machine delays a thread.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST_F(FileDigestsTest, AStopEndsTheWorkAlsoWhileItIsPaused) {

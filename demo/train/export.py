@@ -1,8 +1,9 @@
-"""Writes the trained parts as a checkpoint in upstream's layout: python export.py VAE.safetensors video.safetensors FOLDER
+"""Writes the trained parts as a checkpoint in upstream's layout: python export.py VAE video.safetensors FOLDER
 
-Without video.safetensors it replaces the autoencoder of FOLDER by one whose latents are the same: train_vae.py --from
-FOLDER/Wan2.2_VAE.pth --decoder-only. FOLDER has the tokenizer already (google/umt5-xxl/spiece.model) and
-generation_defaults.json. All weights are fp16: the trained values are small, and fp16 rounds them eight times finer than bf16.
+VAE is a .safetensors of train_vae.py, or a checkpoint's Wan2.2_VAE.pth. Without video.safetensors it replaces the
+autoencoder of FOLDER by one whose latents are the same: train_vae.py --from FOLDER/Wan2.2_VAE.pth --decoder-only. FOLDER has
+the tokenizer already (google/umt5-xxl/spiece.model) and generation_defaults.json. All weights are fp16: the trained values are
+small, and fp16 rounds them eight times finer than bf16.
 """
 
 import json
@@ -14,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from latents import fold
 from transformer import FREQUENCIES, TEXT_ROWS, Transformer
-from vae import LATENT_CHANNELS
+from vae import LATENT_CHANNELS, vae_weights
 
 
 def config(weights):
@@ -35,14 +36,14 @@ def main(vae, *rest):
     if video:
         save_all(vae, video[0], folder)
     else:
-        save_vae(load_file(vae), folder)
+        save_vae(vae_weights(vae), folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     print(f"{folder}: {size / 1e6:.2f} MB")
 
 
 def save_all(vae, video, folder):
     trained = load_file(video)
-    folded = fold({name: value.float() for name, value in load_file(vae).items()},
+    folded = fold({name: value.float() for name, value in vae_weights(vae).items()},
                   trained["latents.mean"].float(), trained["latents.scale"].float())
     parts = {part: {name.removeprefix(part + "."): value.half().contiguous() for name, value in trained.items()
                     if name.startswith(part + ".")} for part in ("text", "transformer")}

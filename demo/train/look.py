@@ -22,6 +22,7 @@ from train_video import Model, UPSTREAM_NEGATIVE, from_checkpoint
 from vae import channels_last, load_vae
 from world import SceneSampler, render
 
+SERVED = json.loads((Path(__file__).parent.parent / "model/generation_defaults.json").read_text())
 # What a new user tries: (frames, height, width), captions.
 PROBES = {
     "usual": ((33, 256, 256), ["A Green Heart rises", "RED CIRCLE MOVES RIGHT", "an orange star orbits over light blue",
@@ -58,9 +59,9 @@ def main():
         parser.add_argument(name, type=Path)
     parser.add_argument("--clips", type=int, default=64)
     parser.add_argument("--warm", type=Path)
-    parser.add_argument("--guidance", type=float, default=4.0)
-    parser.add_argument("--shift", type=float, default=5.0)
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--guidance", type=float, default=SERVED["guidance_scale"][0])
+    parser.add_argument("--shift", type=float, default=SERVED["shift"])
+    parser.add_argument("--steps", type=int, default=SERVED["steps"])
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--device", default="cuda")
     options = parser.parse_args()

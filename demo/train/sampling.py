@@ -11,9 +11,9 @@ def timesteps(steps, shift):
 
 
 @torch.no_grad()
-def sample(transformer, text, null, first=None, steps=20, shift=5.0, guidance=4.0, shape=(48, 9, 16, 16), generator=None):
+def sample(transformer, text, null, first, steps, shift, guidance, shape, generator=None):
     """Latents [B, *shape]. text: (rows [B, L, D], lengths [B]) of the prompts; null: the same of nothing
-    (or of a negative prompt); first: latents [B, 48, 1, 16, 16] of a first frame that is given."""
+    (or of a negative prompt); first: latents [B, 48, 1, H, W] of a first frame that is given, or None."""
     rows, lengths = text
     batch, device = rows.shape[0], rows.device
     x = torch.randn(batch, *shape, device=device, generator=generator)

@@ -212,9 +212,13 @@ class Vae(nn.Module):
         return unpatchify(self.decoder(self.conv2(z)))
 
 
+def vae_weights(path):
+    """Of a Wan2.2_VAE.pth, or of the .safetensors of a training run."""
+    return load_file(path) if path.suffix == ".safetensors" else torch.load(path, map_location="cpu", weights_only=True)
+
+
 def load_vae(path):
-    """A Wan2.2_VAE.pth, or the .safetensors of a training run."""
-    weights = load_file(path) if path.suffix == ".safetensors" else torch.load(path, map_location="cpu", weights_only=True)
+    weights = vae_weights(path)
     vae = Vae(weights["encoder.conv1.weight"].shape[0], weights["decoder.head.0.gamma"].shape[0])
     vae.load_state_dict({name: weight.float() for name, weight in weights.items()})
     return vae.eval()

@@ -229,7 +229,8 @@ INSTANTIATE_TEST_SUITE_P(
                     PreemptionCase{"HighNoiseExpert", A14b(), "t2v", {}, "high"},
                     PreemptionCase{"LowNoiseExpert", A14b(), "t2v", {}, "low", /*shift=*/1},
                     PreemptionCase{"HighNoiseExpertFromDisk", A14b(), "t2v", FromDisk(), "high"},
-                    PreemptionCase{"LowNoiseExpertFromDisk", A14b(), "t2v", FromDisk(), "low", /*shift=*/1}),
+                    PreemptionCase{"LowNoiseExpertFromDisk", A14b(), "t2v", FromDisk(), "low",
+                                   /*shift=*/1}),
     [](const auto& row) { return row.param.name; });
 
 }  // namespace

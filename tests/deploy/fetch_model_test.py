@@ -118,13 +118,23 @@ class FetchModelTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("leaves the folder", result.stderr)
 
-    def test_the_lists_that_ship_are_well_formed(self):
-        for path in LISTS.glob("*.txt"):
-            lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    def test_the_lists_that_ship_are_whole_and_agree(self):
+        digests = {}
+        for path in sorted(LISTS.glob("*.txt")):
+            text = path.read_text()
+            lines = [line for line in text.splitlines() if not line.startswith("#")]
             self.assertRegex(lines[0], r"^repository Wan-AI/Wan2\.2-")
             self.assertRegex(lines[1], r"^revision [0-9a-f]{40}$")
             for line in lines[2:]:
-                self.assertRegex(line, r"^([0-9]+ (sha256:[0-9a-f]{64}|git:[0-9a-f]{40})|- -) [^ ]+$")
+                self.assertRegex(line, r"^[0-9]+ (sha256:[0-9a-f]{64}|git:[0-9a-f]{40}) [^ ]+$")
+            files = [line.split() for line in lines[2:]]
+            total = sum(int(size) for size, _, _ in files)
+            self.assertIn(f"# {len(files)} files, {total:,} bytes ({total / 2**30:.1f} GiB)\n", text)
+            for size, digest, name in files:
+                # Text encoder, VAE and tokenizer are the same in every model that has them.
+                if name.startswith(("google/", "models_t5", "Wan2.")):
+                    self.assertEqual(digests.setdefault(name, (size, digest)), (size, digest), f"{path}: {name}")
+        self.assertEqual(len(digests), 4)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $_ := set $settings "metrics_listen" "0.0.0.0:9464" -}}
 {{- $_ := set $settings "data_dir" "/var/lib/wanserve" -}}
 {{- $_ := set $settings "shutdown_mode" .Values.shutdown.mode -}}
-{{- $_ := set $settings "shutdown_grace_seconds" .Values.shutdown.graceSeconds -}}
+{{- $_ := set $settings "shutdown_grace_seconds" (include "wanserve.grace" . | float64) -}}
 {{- if .Values.admin.enabled }}{{ $_ := set $settings "admin_listen" (printf "0.0.0.0:%v" .Values.admin.port) }}{{ end -}}
 {{- if .Values.http.enabled }}{{ $_ := set $settings "http_listen" (printf "0.0.0.0:%v" .Values.http.port) }}{{ end -}}
 {{- if .Values.models -}}
@@ -73,19 +73,36 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "%s-%s" .Chart.AppVersion $flavour) }}
 {{- end }}
 
+{{/* The largest number that a table, which has one for each profile and checkpoint, has for the models that are served. */}}
+{{- define "wanserve.mostOfModels" -}}
+{{- $ofCard := get (.root.Files.Get .table | fromYaml) (.root.Values.profile | default "cpu") -}}
+{{- $most := get $ofCard "none" -}}
+{{- range .root.Values.models -}}
+{{- $kind := .checkpoint | default "unknown" -}}
+{{- $most = max $most (get $ofCard $kind | default (get $ofCard "unknown")) -}}
+{{- end -}}
+{{ $most }}
+{{- end }}
+
 {{/* GiB of memory: files/memory.yaml has what the planner says for each profile and kind of model. */}}
 {{- define "wanserve.memory" -}}
 {{- if ne (toString .Values.resources.memory) "auto" -}}
 {{ .Values.resources.memory }}
 {{- else -}}
-{{- $table := .Files.Get "files/memory.yaml" | fromYaml -}}
-{{- $ofCard := get $table (.Values.profile | default "cpu") -}}
-{{- $gib := get $ofCard "none" -}}
-{{- range .Values.models -}}
-{{- $kind := .checkpoint | default "unknown" -}}
-{{- $gib = max $gib (get $ofCard $kind | default (get $ofCard "unknown")) -}}
+{{ include "wanserve.mostOfModels" (dict "root" . "table" "files/memory.yaml") }}Gi
 {{- end -}}
-{{ $gib }}Gi
+{{- end }}
+
+{{/* Seconds that the running job may go on when the pod stops. */}}
+{{- define "wanserve.grace" -}}
+{{- if ne (toString .Values.shutdown.graceSeconds) "auto" -}}
+{{ .Values.shutdown.graceSeconds }}
+{{- else if eq .Values.shutdown.mode "requeue" -}}
+25
+{{- else if ne (toString .Values.shutdown.longestJobSeconds) "auto" -}}
+{{ .Values.shutdown.longestJobSeconds }}
+{{- else -}}
+{{ include "wanserve.mostOfModels" (dict "root" . "table" "files/job_seconds.yaml") }}
 {{- end -}}
 {{- end }}
 

@@ -2,8 +2,8 @@
 
 usage: validate_manifests.py SCHEMAS RELEASE FILE...
 
-SCHEMAS has a folder vRELEASE.0-local-strict. Kinds of the Prometheus operator have no schema there; only their shape is
-looked at. Prints every problem; the exit status is 1 if there is any.
+SCHEMAS has a folder vRELEASE.0-local-strict. Kinds of the Prometheus operator have no schema there; those of
+operator_schemas.py are used. Prints every problem; the exit status is 1 if there is any.
 """
 
 import json
@@ -12,6 +12,8 @@ import sys
 
 import jsonschema
 import yaml
+
+import operator_schemas
 
 OPERATOR = "monitoring.coreos.com"
 
@@ -22,10 +24,26 @@ def schema_name(document):
     return f"{document['kind'].lower()}-{group + '-' if group else ''}{version}.json"
 
 
+def errors_of(validator, document):
+    for error in validator.iter_errors(document):
+        yield f"{'/'.join(map(str, error.absolute_path))}: {error.message}"
+
+
+def group_problems(document):
+    """The names of a PrometheusRule's groups are its keys."""
+    names = [group["name"] for group in document["spec"].get("groups", [])]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"two groups have the name {name}"
+
+
 def problems_of(document, folder):
     if document["apiVersion"].startswith(OPERATOR):
-        if "spec" not in document:
-            yield f"{document['kind']} has no spec"
+        schema = operator_schemas.schema_of(document["kind"])
+        if schema is None:
+            yield f"operator_schemas.py does not know {document['kind']}"
+            return
+        yield from errors_of(jsonschema.Draft7Validator(schema), document)
+        yield from group_problems(document)
         return
     path = folder / schema_name(document)
     if not path.exists():
@@ -35,8 +53,7 @@ def problems_of(document, folder):
     definitions = json.loads((folder / "_definitions.json").read_text())
     # Every schema that another one names, so that nothing is looked for on the network.
     resolver = jsonschema.RefResolver.from_schema(schema, store={definitions["$id"]: definitions})
-    for error in jsonschema.Draft7Validator(schema, resolver=resolver).iter_errors(document):
-        yield f"{'/'.join(map(str, error.absolute_path))}: {error.message}"
+    yield from errors_of(jsonschema.Draft7Validator(schema, resolver=resolver), document)
 
 
 def reference_problems(documents):

@@ -28,6 +28,7 @@ COPY server/ server/
 COPY client/ client/
 COPY benchmarks/ benchmarks/
 COPY demo/ demo/
+COPY docs/ docs/
 RUN scripts/package /packages
 
 FROM ${RUNTIME_IMAGE}

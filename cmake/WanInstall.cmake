@@ -2,7 +2,7 @@
 # the folder in which they were built.
 #
 #   server  bin/{wanserve,wanctl,wan_inspect}  lib/wanserve: LibTorch's CPU half  share/wanserve: the
-#           demo model, an example of the settings, what is bundled
+#           demo model, an example of the settings, what is bundled  share/doc/wanserve: the pages, and what they link to
 #   cuda    lib/wanserve: the plug-in, LibTorch's CUDA half and NVIDIA's libraries
 #
 # LibTorch and NVIDIA's libraries are bundled, because no distribution has these versions. They lie to
@@ -80,6 +80,12 @@ foreach(file LICENSE NOTICE README.md)
     install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION share/doc/wanserve COMPONENT server)
   endif()
 endforeach()
+# The pages, and what they link to, at the same places beside each other.
+if(EXISTS ${PROJECT_SOURCE_DIR}/docs)
+  install(DIRECTORY docs deploy proto DESTINATION share/doc/wanserve COMPONENT server
+          PATTERN __pycache__ EXCLUDE PATTERN CMakeLists.txt EXCLUDE)
+  install(FILES demo/README.md demo/EVALUATION.md DESTINATION share/doc/wanserve/demo COMPONENT server)
+endif()
 file(GLOB wan_torch_licenses ${WAN_DEPS_DIR}/torch-*.dist-info/licenses)
 install(DIRECTORY ${wan_torch_licenses} DESTINATION share/doc/wanserve/torch COMPONENT server)
 

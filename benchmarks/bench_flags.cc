@@ -30,4 +30,12 @@ void AddWarmupFlag(CLI::App& app, int& value) {
       ->capture_default_str();
 }
 
+void AddSecondsFlag(CLI::App& app, double& value) {
+  app.add_option("--seconds", value,
+                 "instead of --repeats: as many calls as take so many seconds, after a third as "
+                 "many that do not count; 0: off")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
 }  // namespace wan

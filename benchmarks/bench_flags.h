@@ -17,5 +17,7 @@ void AddShapeFlag(CLI::App& app, std::string& value,
                   const std::string& help = "WIDTHxHEIGHTxFRAMES");
 void AddRepeatsFlag(CLI::App& app, int& value, const std::string& help = "");
 void AddWarmupFlag(CLI::App& app, int& value);
+// For Repetition::seconds.
+void AddSecondsFlag(CLI::App& app, double& value);
 
 }  // namespace wan

@@ -58,6 +58,26 @@ std::optional<double> BenchRow::Ratio() const {
   return timing->seconds / *ceiling_seconds;
 }
 
+void AddPart(const Work& part, const std::optional<double>& floor, BenchRow& row) {
+  if (!row.work.has_value()) {
+    row.work = part;
+    row.ceiling_seconds = floor;
+    return;
+  }
+  Work& sum = *row.work;
+  sum.product_flop += part.product_flop;
+  sum.attention_flop += part.attention_flop;
+  sum.bytes += part.bytes;
+  sum.upload_bytes += part.upload_bytes;
+  sum.download_bytes += part.download_bytes;
+  if (sum.precision != part.precision) sum.precision = kMixed;
+  if (row.ceiling_seconds.has_value() && floor.has_value()) {
+    *row.ceiling_seconds += *floor;
+  } else {
+    row.ceiling_seconds.reset();
+  }
+}
+
 std::string ToJsonLine(const BenchRow& row) {
   Json json = {{"command", row.command}, {"name", row.name}, {"device", row.device}};
   if (row.timing.has_value()) {

@@ -10,6 +10,9 @@
 
 namespace wan {
 
+// The precision of work whose parts have several.
+inline constexpr char kMixed[] = "mixed";
+
 // What one call has to do, whoever does it. All of it is counted from shapes, not measured.
 struct Work {
   double product_flop = 0;    // floating-point operations of matrix products and convolutions
@@ -17,7 +20,8 @@ struct Work {
   double bytes = 0;           // read from and written to the device's memory, each operand once
   double upload_bytes = 0;    // copied from locked host memory to the device
   double download_bytes = 0;  // copied the other way
-  // The precision whose ceilings hold: "bf16", "fp16", "tf32" or "fp32".
+  // The precision whose ceilings hold: "bf16", "fp16", "tf32" or "fp32"; kMixed where parts differ,
+  // and FloorSeconds knows none.
   std::string precision = "bf16";
 
   double flop() const { return product_flop + attention_flop; }
@@ -56,12 +60,18 @@ struct BenchRow {
 
   // Session::Add fills these in.
   std::string command;
-  std::string device;                     // "NVIDIA H200", or the processor's name
-  std::optional<double> ceiling_seconds;  // Ceilings::FloorSeconds of the work
+  std::string device;  // "NVIDIA H200", or the processor's name
+  // Ceilings::FloorSeconds of the work, unless it is there already: parts that run one after the
+  // other have the sum of theirs.
+  std::optional<double> ceiling_seconds;
 
   // How often the ceiling's time the call took: 1 is the best there is.
   std::optional<double> Ratio() const;
 };
+
+// Adds `part`, whose floor by the run's ceilings is `floor`, to a row of parts that run one after
+// the other: its work, and its ceiling_seconds as long as every part's floor is known.
+void AddPart(const Work& part, const std::optional<double>& floor, BenchRow& row);
 
 // One line of JSON, without the newline.
 std::string ToJsonLine(const BenchRow& row);

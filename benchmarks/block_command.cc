@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,29 +87,29 @@ absl::Status AddRows(const std::string& name, const std::vector<TracedOperator>&
   const auto in_forward = [&](double seconds) {
     return 1e3 * seconds * static_cast<double>(blocks);
   };
+  BenchRow whole{.name = absl::StrCat(name, ": a block"), .card = card};
   double measured = 0;
-  double predicted = 0;
   for (size_t i = 0; i < operators.size(); ++i) {
     BenchRow row{.name = absl::StrCat(name, ": ", operators[i].name)};
     row.timing = times.TimingOf(i);
     row.work = operators[i].work;
     row.card = card;
     measured += row.timing->seconds;
-    if (session.ceilings().has_value()) {
-      const double floor = session.ceilings()->FloorSeconds(*row.work).value_or(0);
-      predicted += floor;
-      row.figures = {{"predicted_us", 1e6 * floor},
+    const std::optional<double> floor = session.FloorSeconds(*row.work);
+    AddPart(*row.work, floor, whole);
+    if (floor.has_value()) {
+      row.figures = {{"predicted_us", 1e6 * *floor},
                      {"measured_us", 1e6 * row.timing->seconds},
                      {"gflop", row.work->flop() / 1e9},
                      {"megabytes", row.work->bytes / 1e6},
-                     {"above_ms_a_forward", in_forward(row.timing->seconds - floor)}};
+                     {"above_ms_a_forward", in_forward(row.timing->seconds - *floor)}};
     }
     if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
   }
-  BenchRow whole{.name = absl::StrCat(name, ": a block"),
-                 .timing = Timing{measured, measured, measured, 1}};
+  whole.timing = Timing{measured, measured, measured, 1};
   whole.figures = {{"measured_us", 1e6 * measured}, {"others_ms_a_forward", 1e3 * times.others()}};
-  if (predicted > 0) {
+  if (whole.ceiling_seconds.has_value()) {
+    const double predicted = *whole.ceiling_seconds;
     whole.figures.push_back({"predicted_us", 1e6 * predicted});
     whole.figures.push_back({"above_ms_a_forward", in_forward(measured - predicted)});
   }

@@ -1,6 +1,7 @@
 // Measures seconds and memory of one forward pass of the transformer. A step with guidance takes
 // two.
 //
+//   wan_bench forward --device cuda:0 --shape 1280x704x121 --seconds 60
 //   wan_bench forward --device cuda:0 --shape 1280x704x121 --trace
 #include <c10/core/InferenceMode.h>
 
@@ -25,8 +26,7 @@ struct ForwardSettings {
   std::string dtype = "bf16";
   std::string shape = BenchShape().Name();
   int64_t batch = 1;
-  int repeats = 5;
-  int warmup = 2;
+  Repetition repetition = {.warmup = 2, .repeats = 5};
   int64_t text_rows = 128;
   bool first_frame = false;
   bool trace = false;
@@ -38,7 +38,7 @@ struct ForwardSettings {
 absl::Status BringUp(ComponentWeights& weights, bool stream, Session& session) {
   const at::Device device = session.device();
   double queued = 0;
-  absl::StatusOr<BenchRow> row = session.Repeat("weights to the device", 0, 2, [&] {
+  absl::StatusOr<BenchRow> row = session.Repeat("weights to the device", {.repeats = 2}, [&] {
     weights.Park();
     Synchronize(device);
     const auto begin = std::chrono::steady_clock::now();
@@ -87,7 +87,7 @@ absl::StatusOr<bool> Run(const ForwardSettings& settings, Session& session) {
   const BenchedTransformer& benched = *loaded;
   const std::string name = NameOf(settings);
   if (!settings.compare.empty()) {
-    return CompareForwards(settings.compare, name, benched, settings.repeats, session);
+    return CompareForwards(settings.compare, name, benched, settings.repetition.repeats, session);
   }
   if (!is_resident) {
     const bool stream = settings.residency == "stream";
@@ -102,18 +102,14 @@ absl::StatusOr<bool> Run(const ForwardSettings& settings, Session& session) {
   };
   const int64_t resident = CurrentBytes(*device);
   ResetPeakBytes(*device);
-  absl::StatusOr<BenchRow> row = session.Repeat(name, settings.warmup, settings.repeats, forward);
+  absl::StatusOr<BenchRow> row = session.Repeat(name, settings.repetition, forward);
   if (!row.ok()) return row.status();
   row->work = benched.ForwardWork(settings.dtype);
   row->figures = {{"tokens", benched.tokens}};
   AddMemory(*device, resident, *row);
   if (absl::Status status = session.Add(*std::move(row)); !status.ok()) return status;
   if (!settings.trace) return true;
-  OpTrace trace(*device);
-  const absl::Status status = forward();
-  const std::vector<OpTime> times = trace.Finish();
-  if (!status.ok()) return status;
-  if (absl::Status added = session.AddTrace(name, times); !added.ok()) return added;
+  if (absl::Status status = session.Trace(name, forward); !status.ok()) return status;
   return true;
 }
 
@@ -127,8 +123,9 @@ BenchCommand AddForward(CLI::App& app) {
   AddShapeFlag(app, settings->shape);
   app.add_option("--batch", settings->batch)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--text-rows", settings->text_rows, "tokens of the prompt")->capture_default_str();
-  AddRepeatsFlag(app, settings->repeats);
-  AddWarmupFlag(app, settings->warmup);
+  AddRepeatsFlag(app, settings->repetition.repeats);
+  AddWarmupFlag(app, settings->repetition.warmup);
+  AddSecondsFlag(app, settings->repetition.seconds);
   app.add_option("--residency", settings->residency, "where the weights live")
       ->check(CLI::IsMember({"resident", "host", "stream"}))
       ->capture_default_str();

@@ -157,7 +157,7 @@ class GroupBench {
     }
     std::vector<double> seconds;  // of each forward
     absl::StatusOr<BenchRow> step = session_.Repeat(
-        NameOf(shape, /*guided=*/true, 1), /*warmup=*/0, settings_.repeats, [&]() -> absl::Status {
+        NameOf(shape, /*guided=*/true, 1), {.repeats = settings_.repeats}, [&]() -> absl::Status {
           std::vector<at::Tensor> flows;
           for (const auto& text : texts) {
             const auto begin = std::chrono::steady_clock::now();
@@ -231,7 +231,7 @@ class GroupBench {
     }
     at::Tensor flows;
     absl::StatusOr<BenchRow> row = session_.Repeat(
-        NameOf(alone.shape, guided, devices_.size()), /*warmup=*/0, settings_.repeats,
+        NameOf(alone.shape, guided, devices_.size()), {.repeats = settings_.repeats},
         [&]() -> absl::Status {
           absl::StatusOr<at::Tensor> result = forward(WorkGate(session_.device(), {}));
           if (result.ok()) flows = *std::move(result);
@@ -294,7 +294,7 @@ class GroupBench {
     absl::StatusOr<BenchRow> row =
         session_.Repeat(absl::StrCat("exchange of ", settings_.exchange_mib, " MiB with each of ",
                                      ranks - 1, " peers, ", kRounds, " times"),
-                        /*warmup=*/1, settings_.repeats, exchange);
+                        {.warmup = 1, .repeats = settings_.repeats}, exchange);
     if (!row.ok()) return row.status();
     const double sent = static_cast<double>(bytes) * (ranks - 1) * kRounds;
     row->figures = {{"received_bytes_per_second_each", sent / row->timing->seconds}};

@@ -34,6 +34,7 @@ struct JobSettings {
   std::string shape;  // empty: the model's default
   int steps = 0;      // 0: the model's default
   double guidance = 0;
+  std::string vae_precision;  // empty: the engine's default
   int repeats = 5;
   int warmup = 1;
   std::string warmup_shape;  // empty: that of the measured jobs
@@ -55,12 +56,18 @@ Timing TimingOf(std::vector<double> seconds) {
           static_cast<int64_t>(seconds.size())};
 }
 
-// What a step has to do: the plan's operations, of which self-attention is that of each forward.
+// What a stage has to do: the plan's operations, of which a step's self-attention is that of each
+// forward. `precision` is that of texts and steps; the autoencoder has its own.
 std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
                            const TransformerConfig& config, const std::string& precision) {
   const double flop = stage.flops.value_or(0);
   if (flop <= 0) return std::nullopt;
   Work work{.product_flop = flop, .precision = precision};
+  const bool is_vae =
+      stage.stage.kind == StageKind::kVaeEncoding || stage.stage.kind == StageKind::kVaeDecoding;
+  if (is_vae && plan.request.vae_precision.has_value()) {
+    work.precision = NameOf(*plan.request.vae_precision);
+  }
   if (stage.stage.kind == StageKind::kStepInference) {
     const double forwards = std::round(flop / TransformerForwardFlops(config, plan.tokens));
     work.attention_flop = forwards * AttentionFlops(config, plan.tokens, plan.tokens) *
@@ -81,6 +88,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const
   if (settings.steps > 0) request->steps = settings.steps;
   if (settings.guidance > 0) request->guidance_scale = {settings.guidance};
   if (settings.latents_only) request->outputs = {OutputKind::kLatents};
+  request->vae_precision = ParseVaePrecision(settings.vae_precision);
   return request;
 }
 
@@ -169,8 +177,11 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
                                   "x", plan->shape.num_frames, ", ", plan->steps.size(), " steps");
   if (!plan->guided) name += " without guidance";
   if (settings.latents_only) name += ", latents only";
+  if (!settings.vae_precision.empty()) absl::StrAppend(&name, ", VAE ", settings.vae_precision);
   if (settings.devices.size() > 1)
     absl::StrAppend(&name, ", ", settings.devices.size(), " devices");
+  BenchRow whole_job{
+      .name = absl::StrCat(name, ": whole job"), .timing = TimingOf(whole), .card = card};
   for (const StagePlan& stage : plan->stages) {
     const auto found = stages.find(stage.stage);
     if (found == stages.end()) continue;
@@ -178,15 +189,17 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
                  .timing = TimingOf(found->second),
                  .work = WorkOf(stage, *plan, config, cpu ? "fp32" : "bf16"),
                  .card = card};
+    if (row.work.has_value()) AddPart(*row.work, session.FloorSeconds(*row.work), whole_job);
     if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
   }
-  BenchRow row{.name = absl::StrCat(name, ": whole job"), .timing = TimingOf(whole), .card = card};
-  if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
+  if (absl::Status status = session.Add(whole_job); !status.ok()) return status;
   if (sampled.empty()) return true;
   BenchRow beside{
       .name = absl::StrCat(name, ": whole job, ", settings.samplers, " further samplers"),
       .timing = TimingOf(sampled),
-      .card = card};
+      .work = whole_job.work,
+      .card = card,
+      .ceiling_seconds = whole_job.ceiling_seconds};
   const double ratio = beside.timing->seconds / TimingOf(whole).seconds;
   beside.figures.push_back({"percent_per_sampler", 100 * (ratio - 1) / settings.samplers});
   if (absl::Status status = session.Add(std::move(beside)); !status.ok()) return status;
@@ -205,6 +218,9 @@ BenchCommand AddJob(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--guidance", settings->guidance, "1: one forward a step; 0: the model's default")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--vae-precision", settings->vae_precision,
+                 "fp32, tf32, fp16 or bf16; without it the engine's default")
+      ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}));
   AddRepeatsFlag(app, settings->repeats);
   AddWarmupFlag(app, settings->warmup);
   app.add_option("--warmup-shape", settings->warmup_shape,

@@ -26,6 +26,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmarks/bench_flags.h"
+#include "benchmarks/card_watch.h"
 #include "benchmarks/commands.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -99,8 +100,11 @@ absl::Status MakeFile(const std::string& path, uint64_t bytes) {
   return made ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot make ", path));
 }
 
-BenchRow RowOf(std::string name, double seconds, uint64_t bytes, at::Device device) {
-  BenchRow row{.name = std::move(name), .timing = Timing{seconds, seconds, seconds, 1}};
+BenchRow RowOf(std::string name, double seconds, uint64_t bytes, at::Device device,
+               CardState card) {
+  BenchRow row{.name = std::move(name),
+               .timing = Timing{seconds, seconds, seconds, 1},
+               .card = std::move(card)};
   row.work = Work();
   (device.is_cpu() ? row.work->bytes : row.work->upload_bytes) = static_cast<double>(bytes);
   return row;
@@ -126,6 +130,7 @@ absl::Status MeasureUploads(const LoadSettings& settings, const WeightSource& so
   for (const int count : threads) {
     for (const int64_t chunk : chunks) {
       Synchronize(device);
+      CardWatch watch(session.card());
       const auto begin = std::chrono::steady_clock::now();
       StagedUpload upload(*mover, {.threads = count, .chunk_bytes = chunk << 10});
       const double prepared = SecondsSince(begin);
@@ -136,9 +141,10 @@ absl::Status MeasureUploads(const LoadSettings& settings, const WeightSource& so
       }
       if (absl::Status status = upload.Arrive(); !status.ok()) return status;
       Synchronize(device);
+      const double seconds = SecondsSince(begin);
       const UploadTimes times = upload.times();
-      BenchRow row = RowOf(absl::StrCat("upload, ", count, " threads, ", chunk, " KiB"),
-                           SecondsSince(begin), bytes, device);
+      BenchRow row = RowOf(absl::StrCat("upload, ", count, " threads, ", chunk, " KiB"), seconds,
+                           bytes, device, watch.Finish());
       row.figures = {{"buffers_seconds", prepared},
                      {"thread_reads_seconds", times.reading / count},
                      {"thread_queues_seconds", times.queueing / count},
@@ -167,6 +173,7 @@ absl::StatusOr<bool> Run(const LoadSettings& settings, Session& session) {
   const auto home =
       settings.home == "host" ? ComponentWeights::Home::kHost : ComponentWeights::Home::kDevice;
   for (int i = 0; i < settings.repeats; ++i) {
+    CardWatch watch(session.card());
     const auto begin = std::chrono::steady_clock::now();
     const auto transformer = LoadWanTransformer(
         source, (*checkpoint)->transformer_config(),
@@ -175,8 +182,9 @@ absl::StatusOr<bool> Run(const LoadSettings& settings, Session& session) {
          .weights = std::make_shared<ComponentWeights>(MakeWeightMover(*device), home)});
     if (!transformer.ok()) return transformer.status();
     Synchronize(*device);
+    const double seconds = SecondsSince(begin);
     BenchRow row = RowOf(absl::StrCat(settings.model, " to ", settings.home, ", load ", i + 1),
-                         SecondsSince(begin), bytes, *device);
+                         seconds, bytes, *device, watch.Finish());
     row.figures = {{"pages_may_be_cold", i == 0}};
     if (absl::Status status = session.Add(std::move(row)); !status.ok()) return status;
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "benchmarks/bench_flags.h"
+#include "benchmarks/card_watch.h"
 #include "benchmarks/commands.h"
 #include "c10/core/InferenceMode.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -102,18 +104,19 @@ class SwitchBenchmark {
 
     double slowest = 0;
     for (int i = 0; i < settings_.repeats; ++i) {
-      Change("base to LoRA", first_);
+      Change("base to LoRA", first_, WorkOf(/*restores=*/false, /*merges=*/true));
       const uint64_t first = Checksum(*weights_, source_);
-      slowest = std::max(slowest, Change("LoRA to another", second_));
+      const Work between = WorkOf(/*restores=*/true, /*merges=*/true);
+      slowest = std::max(slowest, Change("LoRA to another", second_, between));
       if (Checksum(*weights_, source_) == first) {
         return absl::InternalError("the switch changed nothing");
       }
-      slowest = std::max(slowest, Change("LoRA back", first_));
+      slowest = std::max(slowest, Change("LoRA back", first_, between));
       if (Checksum(*weights_, source_) != first) {
         return absl::InternalError("the same LoRA gives other weights the second time");
       }
-      Change("the same LoRA", first_);
-      Change("LoRA to base", nullptr);
+      Change("the same LoRA", first_, std::nullopt);
+      Change("LoRA to base", nullptr, WorkOf(/*restores=*/true, /*merges=*/false));
       if (Checksum(*weights_, source_) != base) {
         return absl::InternalError("the base's weights are not what they were");
       }
@@ -135,19 +138,46 @@ class SwitchBenchmark {
     return MakeLoraPatch(*weights_, std::span(&lora, 1));
   }
 
-  // Seconds until the last weight has changed.
-  double Change(const char* name, const std::shared_ptr<const WeightPatch>& patch) {
+  // What a change has to do: `restores` brings the base's matrices from host memory, because
+  // another LoRA is merged into those on the device; `merges` brings the factors and adds their
+  // product in fp32.
+  Work WorkOf(bool restores, bool merges) const {
+    double elements = 0;
+    double bytes = 0;
+    for (const TensorInfo& info : source_.Tensors()) {
+      if (!IsMatrixOfABlock(info)) continue;
+      const at::Tensor tensor = weights_->Find(info.name)->tensor;
+      elements += static_cast<double>(tensor.numel());
+      bytes += static_cast<double>(tensor.nbytes());
+    }
+    Work work{.precision = "fp32"};
+    double& copied = session_.device().is_cpu() ? work.bytes : work.upload_bytes;
+    if (restores) copied += bytes;
+    if (merges) {
+      copied += static_cast<double>(lora_bytes_);
+      work.product_flop = 2 * static_cast<double>(settings_.rank) * elements;
+      work.bytes += 2 * bytes;  // read and written
+    }
+    return work;
+  }
+
+  // Seconds until the last weight has changed. `work` is absent where there is nothing to do.
+  double Change(const char* name, const std::shared_ptr<const WeightPatch>& patch,
+                const std::optional<Work>& work) {
     const at::Device device = session_.device();
     Synchronize(device);
     const int64_t before = CurrentBytes(device);
     ResetPeakBytes(device);
+    CardWatch watch(session_.card());
     const auto begin = std::chrono::steady_clock::now();
     weights_->SetPatch(patch);
     weights_->FinishPatch().IgnoreError();  // nobody asks for a stop
     Synchronize(device);
     const double seconds = SecondsSince(begin);
     BenchRow row{.name = absl::StrCat(settings_.model, " rank ", settings_.rank, ": ", name),
-                 .timing = Timing{seconds, seconds, seconds, 1}};
+                 .timing = Timing{seconds, seconds, seconds, 1},
+                 .work = work,
+                 .card = watch.Finish()};
     row.figures = {{"extra_device_gib", static_cast<double>(PeakBytes(device) - before) / kGiB}};
     status_.Update(session_.Add(std::move(row)));
     return seconds;
@@ -167,6 +197,7 @@ absl::StatusOr<bool> Run(const LoraSettings& settings, Session& session) {
   const c10::InferenceMode inference;
   const absl::StatusOr<at::Device> device = session.Open(settings.device);
   if (!device.ok()) return device.status();
+  if (absl::Status status = session.FindCeilings(); !status.ok()) return status;
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
   const WeightSource& source = (*checkpoint)->transformer();

@@ -218,7 +218,7 @@ absl::StatusOr<MeasuredCeilings> MeasureCeilings(Session& session, const Ceiling
 
 Ceilings MeasureMainCeilings(Session& session) {
   CeilingPlan plan = MakeCeilingPlan(session, {"ti2v-5b"}, 0).value();
-  plan.further_precisions = {"fp16", "tf32"};
+  plan.further_precisions = {"fp16", "tf32", "fp32"};
   plan.seconds = 0.4;
   plan.prints = false;
   return MeasureCeilings(session, plan).value().ceilings;

@@ -47,8 +47,8 @@ struct MeasuredCeilings {
 // Takes some 20 GiB of a GPU for a moment. Errors are those of printing; LibTorch throws its own.
 absl::StatusOr<MeasuredCeilings> MeasureCeilings(Session& session, const CeilingPlan& plan);
 
-// The main ones of a GPU, in some five seconds and without a row: bf16, fp16, TF32, attention,
-// copies.
+// The main ones of a GPU, in some six seconds and without a row: products in every precision,
+// attention, copies.
 Ceilings MeasureMainCeilings(Session& session);
 
 }  // namespace wan

@@ -4,6 +4,7 @@
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <utility>
@@ -21,6 +22,11 @@ namespace {
 
 // Operators below this share of a trace are not listed.
 constexpr double kLeastShare = 1e-3;
+
+// How many calls of `one` second each take at least `seconds`.
+int64_t CallsThatTake(double seconds, double one) {
+  return std::max<int64_t>(3, std::llround(std::ceil(seconds / one)));
+}
 
 }  // namespace
 
@@ -59,11 +65,15 @@ absl::Status Session::FindCeilings() {
   return absl::OkStatus();
 }
 
+std::optional<double> Session::FloorSeconds(const Work& work) const {
+  return ceilings_.has_value() ? ceilings_->FloorSeconds(work) : std::nullopt;
+}
+
 absl::Status Session::Add(BenchRow row) {
   row.command = command_;
   row.device = device_name_;
-  if (row.work.has_value() && ceilings_.has_value()) {
-    row.ceiling_seconds = ceilings_->FloorSeconds(*row.work);
+  if (!row.ceiling_seconds.has_value() && row.work.has_value()) {
+    row.ceiling_seconds = FloorSeconds(*row.work);
   }
   const std::string line = absl::StrCat(ToJsonLine(row), "\n");
   if (options_.json) {
@@ -96,7 +106,7 @@ BenchRow Session::Sustain(const std::string& name, double seconds,
     return SecondsSince(start);
   };
   timed(1);
-  const int64_t calls = std::max<int64_t>(3, std::llround(seconds / timed(1)));
+  const int64_t calls = CallsThatTake(seconds, timed(1));
   timed(calls / 3);
   BenchRow row{.name = name};
   CardWatch watch(card_.get());
@@ -106,7 +116,7 @@ BenchRow Session::Sustain(const std::string& name, double seconds,
   return row;
 }
 
-absl::StatusOr<BenchRow> Session::Repeat(const std::string& name, int warmup, int repeats,
+absl::StatusOr<BenchRow> Session::Repeat(const std::string& name, const Repetition& repetition,
                                          const std::function<absl::Status()>& call) {
   std::vector<double> seconds;
   const auto once = [&] {
@@ -117,14 +127,22 @@ absl::StatusOr<BenchRow> Session::Repeat(const std::string& name, int warmup, in
     seconds.push_back(SecondsSince(begin));
     return status;
   };
-  for (int i = 0; i < warmup; ++i) {
+  for (int i = 0; i < repetition.warmup; ++i) {
     if (absl::Status status = once(); !status.ok()) return status;
     Note(absl::StrFormat("%s, warm-up %d: %.4f s", name, i + 1, seconds.back()));
+  }
+  int64_t repeats = repetition.repeats;
+  if (repetition.seconds > 0) {
+    if (absl::Status status = once(); !status.ok()) return status;
+    repeats = CallsThatTake(repetition.seconds, seconds.back());
+    for (int64_t i = 0; i < repeats / 3; ++i) {
+      if (absl::Status status = once(); !status.ok()) return status;
+    }
   }
   seconds.clear();
   BenchRow row{.name = name};
   CardWatch watch(card_.get());
-  for (int i = 0; i < repeats; ++i) {
+  for (int64_t i = 0; i < repeats; ++i) {
     if (absl::Status status = once(); !status.ok()) return status;
   }
   row.card = watch.Finish();
@@ -133,12 +151,18 @@ absl::StatusOr<BenchRow> Session::Repeat(const std::string& name, int warmup, in
   return row;
 }
 
-absl::Status Session::AddTrace(const std::string& name, const std::vector<OpTime>& times) {
+absl::Status Session::Trace(const std::string& name, const std::function<absl::Status()>& call) {
+  CardWatch watch(card_.get());
+  OpTrace trace(device_);
+  const absl::Status status = call();
+  const std::vector<OpTime> times = trace.Finish();
+  const CardState card = watch.Finish();
+  if (!status.ok()) return status;
   double sum = 0;
   for (const OpTime& time : times) sum += time.seconds;
   for (const OpTime& time : times) {
     if (time.seconds < kLeastShare * sum) break;
-    BenchRow row{.name = absl::StrCat(name, ": ", time.op)};
+    BenchRow row{.name = absl::StrCat(name, ": ", time.op), .card = card};
     const double each = time.seconds / static_cast<double>(time.calls);
     row.timing = Timing{each, each, each, time.calls};
     row.figures = {{"total_seconds", time.seconds}, {"share_percent", 100 * time.seconds / sum}};

@@ -33,6 +33,15 @@ struct SessionOptions {
   bool no_ceilings = false;  // measures none, and rows have no ratio
 };
 
+// How many calls a measurement has.
+struct Repetition {
+  int warmup = 0;   // calls first that do not count
+  int repeats = 1;  // calls that count
+  // If above 0: instead of `repeats`, so many calls count that they take at least so long, after a
+  // third as many further ones that do not count.
+  double seconds = 0;
+};
+
 // Not thread-safe.
 class Session {
  public:
@@ -46,8 +55,8 @@ class Session {
   // that are added afterwards have their ratio. Call it after Open, and before memory that counts
   // is taken.
   absl::Status FindCeilings();
-  const std::optional<Ceilings>& ceilings() const { return ceilings_; }
-  void set_ceilings(Ceilings ceilings) { ceilings_ = std::move(ceilings); }
+  // Ceilings::FloorSeconds; nullopt without ceilings.
+  std::optional<double> FloorSeconds(const Work& work) const;
 
   // Prints the row at once. UNAVAILABLE if the file of rows cannot be written.
   absl::Status Add(BenchRow row);
@@ -56,16 +65,18 @@ class Session {
   void Note(const std::string& line) const;
 
   // Measures calls that queue work on the device, back to back for at least `seconds`, after a
-  // third as many that warm it up. The row has only the name, the mean time and the card's state.
+  // third as many that warm it up: a card reaches its power limit and its temperature only under
+  // load. The row has only the name, the mean time and the card's state.
   BenchRow Sustain(const std::string& name, double seconds, const std::function<void()>& call);
 
-  // Measures `repeats` calls one by one, each until the device is done, after `warmup` others. The
-  // row has only the name, the median and the card's state. Returns the first error of a call.
-  absl::StatusOr<BenchRow> Repeat(const std::string& name, int warmup, int repeats,
+  // Measures calls one by one, each until the device is done. The row has only the name, the median
+  // and the card's state. Returns the first error of a call.
+  absl::StatusOr<BenchRow> Repeat(const std::string& name, const Repetition& repetition,
                                   const std::function<absl::Status()>& call);
 
-  // Prints the operators that take at least 0.1 % of the time, longest first.
-  absl::Status AddTrace(const std::string& name, const std::vector<OpTime>& times);
+  // Traces one call and adds a row for each operator that takes at least 0.1 % of its time, longest
+  // first. Returns the error of the call.
+  absl::Status Trace(const std::string& name, const std::function<absl::Status()>& call);
 
   at::Device device() const { return device_; }
   const std::string& device_name() const { return device_name_; }

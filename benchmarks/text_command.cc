@@ -45,8 +45,9 @@ absl::StatusOr<bool> Run(const TextSettings& settings, Session& session) {
       ids[i] = 1 + static_cast<int64_t>(7919 * i) % (config.vocab_size - 1);
     }
     const std::string name = absl::StrCat(settings.model, " ", tokens, " tokens ", settings.dtype);
-    absl::StatusOr<BenchRow> row = session.Repeat(name, settings.warmup, settings.repeats,
-                                                  [&] { return (*encoder)->Encode(ids).status(); });
+    absl::StatusOr<BenchRow> row =
+        session.Repeat(name, {.warmup = settings.warmup, .repeats = settings.repeats},
+                       [&] { return (*encoder)->Encode(ids).status(); });
     if (!row.ok()) return row.status();
     // Weights are read once a text, which is what a short one takes. The token table is not: a text
     // reads as many of its rows as it has tokens.

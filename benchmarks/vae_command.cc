@@ -26,8 +26,7 @@ struct VaeSettings {
   std::string device = "cuda:0";
   std::vector<std::string> precisions = {"fp16"};
   std::string shape = BenchShape().Name();
-  int repeats = 2;
-  int warmup = 1;
+  Repetition repetition = {.warmup = 1, .repeats = 2};
   bool encode = false;
   bool trace = false;
   bool compare = false;
@@ -73,9 +72,8 @@ absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
   const int64_t resident = CurrentBytes(device);
   ResetPeakBytes(device);
   std::vector<double> chunks;
-  absl::StatusOr<BenchRow> row = session.Repeat(name, settings.warmup, settings.repeats, [&] {
-    return RunOnce(**vae, input, settings.encode, chunks);
-  });
+  const auto pass = [&] { return RunOnce(**vae, input, settings.encode, chunks); };
+  absl::StatusOr<BenchRow> row = session.Repeat(name, settings.repetition, pass);
   if (!row.ok()) return row.status();
   const LatentSize latents{(shape.frames - 1) / config.stride_temporal + 1,
                            shape.height / config.stride_spatial,
@@ -90,11 +88,7 @@ absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
   }
   AddMemory(device, resident, *row);
   if (absl::Status status = session.Add(*std::move(row)); !status.ok()) return status;
-  if (!settings.trace) return absl::OkStatus();
-  OpTrace trace(device);
-  const absl::Status status = RunOnce(**vae, input, settings.encode, chunks);
-  const std::vector<OpTime> operators = trace.Finish();
-  return status.ok() ? session.AddTrace(name, operators) : status;
+  return settings.trace ? session.Trace(name, pass) : absl::OkStatus();
 }
 
 absl::StatusOr<bool> Run(const VaeSettings& settings, Session& session) {
@@ -125,8 +119,9 @@ BenchCommand AddVae(CLI::App& app) {
       ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}))
       ->capture_default_str();
   AddShapeFlag(app, settings->shape, "WIDTHxHEIGHTxFRAMES, frames 4n+1");
-  AddRepeatsFlag(app, settings->repeats);
-  AddWarmupFlag(app, settings->warmup);
+  AddRepeatsFlag(app, settings->repetition.repeats);
+  AddWarmupFlag(app, settings->repetition.warmup);
+  AddSecondsFlag(app, settings->repetition.seconds);
   app.add_flag("--encode", settings->encode, "encode instead of decode");
   app.add_flag("--trace", settings->trace, "also the device's time in each operator");
   app.add_flag("--compare", settings->compare,

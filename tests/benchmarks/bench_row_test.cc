@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace wan {
@@ -59,6 +60,30 @@ TEST(BenchRowTest, ARowOfTheTableHasAsManyCellsAsItsHeader) {
   EXPECT_EQ(std::count(row.begin(), row.end(), '|'), std::count(line.begin(), line.end(), '|'));
   EXPECT_THAT(row, HasSubstr("| 500.000 ms | 600.0 TFLOP/s | 1.250 | 1550 | 692 | power cap |"));
   EXPECT_THAT(row, HasSubstr("tokens 27280, right yes, of it"));
+}
+
+TEST(BenchRowTest, PartsAddUpAndKeepTheirPrecisionWhereAllHaveOne) {
+  BenchRow row{.name = "whole"};
+  AddPart({.product_flop = 3e12, .bytes = 1e9}, 0.25, row);
+  AddPart({.attention_flop = 4e12, .bytes = 2e9, .upload_bytes = 5}, 0.5, row);
+  EXPECT_EQ(row.work->product_flop, 3e12);
+  EXPECT_EQ(row.work->attention_flop, 4e12);
+  EXPECT_EQ(row.work->bytes, 3e9);
+  EXPECT_EQ(row.work->upload_bytes, 5);
+  EXPECT_EQ(row.work->precision, "bf16");
+  EXPECT_EQ(row.ceiling_seconds, 0.75);
+  AddPart({.product_flop = 1e12, .precision = "fp16"}, 1.25, row);
+  EXPECT_EQ(row.work->precision, kMixed);
+  EXPECT_EQ(row.ceiling_seconds, 2);
+}
+
+TEST(BenchRowTest, APartWithoutAFloorLeavesTheWholeWithoutOne) {
+  BenchRow row{.name = "whole"};
+  AddPart({.product_flop = 3e12}, 0.25, row);
+  AddPart({.product_flop = 1e12, .precision = "fp8"}, std::nullopt, row);
+  EXPECT_EQ(row.ceiling_seconds, std::nullopt);
+  AddPart({.product_flop = 3e12}, 0.25, row);
+  EXPECT_EQ(row.ceiling_seconds, std::nullopt);
 }
 
 TEST(BenchRowTest, CopiesHaveARateOfBytes) {

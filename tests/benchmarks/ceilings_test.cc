@@ -48,6 +48,7 @@ TEST(CeilingsTest, TheSlowestOfComputingAndMovingDecides) {
 
 TEST(CeilingsTest, WithoutARateThereIsNoFloor) {
   EXPECT_EQ(Made().FloorSeconds({.product_flop = 1, .precision = "fp8"}), std::nullopt);
+  EXPECT_EQ(Made().FloorSeconds({.product_flop = 1, .precision = kMixed}), std::nullopt);
   EXPECT_EQ(Made().FloorSeconds({.download_bytes = 1}), std::nullopt);
   EXPECT_EQ(Made().FloorSeconds({}), std::nullopt);
 }

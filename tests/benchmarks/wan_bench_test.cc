@@ -90,6 +90,60 @@ TEST_F(WanBenchTest, CeilingsAreKeptAndGiveOtherRowsTheirRatio) {
     EXPECT_GT(row["figures"]["measured_us"], 0) << row;
   }
   EXPECT_EQ(block[2]["calls"], 9) << "three blocks in three forwards: " << block[2];
+  // The last row is the block, whose ceiling is the sum of its operators'.
+  double ceilings_sum = 0;
+  for (size_t i = 0; i + 1 < block.size(); ++i) {
+    ceilings_sum += block[i]["ceiling_seconds"].get<double>();
+  }
+  EXPECT_NEAR(block.back()["ceiling_seconds"].get<double>() / ceilings_sum, 1, 1e-9);
+
+  const auto lora = Rows({"lora", "--device", "cpu", "--dtype", "fp32", "--model", kTiny, "--rank",
+                          "4", "--repeats", "1", "--ceilings", path});
+  ASSERT_EQ(lora.size(), 5u);
+  for (const json& row : lora) {
+    const bool has_work = row["name"] != "synthetic:ti2v-tiny rank 4: the same LoRA";
+    EXPECT_EQ(row.contains("ratio"), has_work) << row;
+  }
+}
+
+TEST_F(WanBenchTest, AJobsPartsAreHeldToTheCeilingsOfTheirPrecision) {
+  const std::string path = Ceilings();
+  const std::vector<std::string> job = {
+      "job",     "--device", "cpu",     "--model",    WAN_DEMO_MODEL,
+      "--shape", "64x64x5",  "--steps", "1",          "--repeats",
+      "1",       "--warmup", "0",       "--ceilings", path};
+  double sum = 0;
+  for (const json& row : Rows(job)) {
+    const auto name = row["name"].get<std::string>();
+    if (name.ends_with(": whole job")) {
+      EXPECT_NEAR(row["ceiling_seconds"].get<double>() / sum, 1, 1e-9) << row;
+      EXPECT_EQ(row["precision"], "fp32");
+    } else if (row.contains("ceiling_seconds")) {
+      sum += row["ceiling_seconds"].get<double>();
+    }
+  }
+  EXPECT_GT(sum, 0);
+
+  std::vector<std::string> half = job;
+  half.insert(half.end(), {"--vae-precision", "bf16"});
+  for (const json& row : Rows(half)) {
+    const auto name = row["name"].get<std::string>();
+    if (name.ends_with("VAE_Decoding")) {
+      EXPECT_EQ(row["precision"], "bf16") << row;
+    } else if (name.ends_with("Inference")) {
+      EXPECT_EQ(row["precision"], "fp32") << row;
+    } else if (name.ends_with("whole job")) {
+      EXPECT_EQ(row["precision"], "mixed") << row;
+      EXPECT_FALSE(row.contains("ratio")) << "a CPU has no ceiling of bf16: " << row;
+    }
+  }
+}
+
+TEST_F(WanBenchTest, AMeasurementMayLastAsLongAsIsAsked) {
+  const auto rows = Rows({"forward", "--device", "cpu", "--dtype", "fp32", "--model", kTiny,
+                          "--shape", "64x64x5", "--repeats", "1", "--seconds", "0.3"});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_GE(rows[0]["calls"], 3) << "not the one call that --repeats asks for";
 }
 
 TEST_F(WanBenchTest, CeilingsOfAnotherDeviceAreRefused) {
@@ -109,6 +163,13 @@ TEST_F(WanBenchTest, CeilingsOfAnotherDeviceAreRefused) {
 TEST_F(WanBenchTest, ComponentsHaveRows) {
   EXPECT_EQ(Rows({"attention", "--device", "cpu", "--tokens", "64", "--seconds", "0.001"}).size(),
             1u);
+  // On a CPU there is one kernel, in fp32.
+  const auto errors = Rows({"attention", "--device", "cpu", "--tokens", "64", "--errors"});
+  ASSERT_EQ(errors.size(), 3u) << "normal inputs, outlier channels, wide logits";
+  for (const json& row : errors) {
+    EXPECT_LT(row["figures"]["error"], 1e-5) << row;
+    EXPECT_FALSE(row["figures"].contains("cudnn_error")) << row;
+  }
   const auto vae = Rows({"vae", "--device", "cpu", "--precision", "fp32", "--model", kTiny,
                          "--shape", "64x64x5", "--repeats", "1"});
   EXPECT_GT(vae[0]["product_flop"], 1e6);
@@ -202,6 +263,12 @@ TEST_F(WanBenchTest, ALimitThatIsNotKeptEndsWithOne) {
                            "4", "--repeats", "1", "--at-most", "0.000001"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("a switch took"));
+}
+
+TEST_F(WanBenchTest, AnAttentionThatNoShapeHasIsNamed) {
+  const auto result = Run({"attention", "--device", "cpu", "--only", "1080p"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("--only is '1080p'"));
 }
 
 TEST_F(WanBenchTest, ATextThatIsNoShapeIsNamed) {

@@ -15,7 +15,7 @@ from transformer import to_patches
 from world import COLOURS, MOTIONS, SHAPES, SceneSampler
 
 TEXT_TOKENS = 63  # longer than nearly any caption; with the row that stands for padding 64
-VARIANTS = 6  # captions written for each clip
+VARIANTS = 6  # captions written for each clip; the first says all of it
 BATCH_TOKENS = 64 * 576  # of the transformer, in a batch of any bucket
 # Stars and crosses have the longest outlines and are learnt last, so they are drawn more often.
 DRAWN_SHAPES = [SHAPES.index(shape) for shape, times in
@@ -48,7 +48,7 @@ class Bucket:
 
 
 BUCKETS = [
-    Bucket(33, 256, 256, 0.30),
+    Bucket(33, 256, 256, 0.27),
     Bucket(65, 256, 256, 0.07),
     Bucket(17, 256, 256, 0.05),
     Bucket(5, 256, 256, 0.03),
@@ -58,7 +58,7 @@ BUCKETS = [
     Bucket(33, 320, 512, 0.08),
     Bucket(33, 384, 384, 0.07),
     Bucket(33, 512, 320, 0.04),
-    Bucket(33, 512, 512, 0.10),
+    Bucket(33, 512, 512, 0.13),
     Bucket(17, 512, 256, 0.04),
     Bucket(65, 192, 320, 0.04),
 ]
@@ -94,8 +94,8 @@ def write_clips(bucket, sampler, captioner, tokenizer, free):
     """The scenes of one batch with captions: everything but pixels, as arrays by name."""
     scenes = sampler.sample(bucket.batch, frame=bucket.frame, free=free)
     plain = [describe(scenes, row) for row in range(bucket.batch)]
-    ids, owner = tokenizer.marked([captioner.marked(scene, anywhere=bool(anywhere)) for scene, anywhere in zip(plain, scenes.free)
-                                   for _ in range(VARIANTS)])
+    ids, owner = tokenizer.marked([captioner.marked(scene, whole=variant == 0, anywhere=bool(anywhere))
+                                   for scene, anywhere in zip(plain, scenes.free) for variant in range(VARIANTS)])
     arrays = {name: value.numpy() for name, value in vars(scenes).items() if torch.is_tensor(value)}
     shape = (bucket.batch, VARIANTS, TEXT_TOKENS)
     return arrays | {"ids": ids.view(shape).numpy().astype(numpy.int16), "text_owner": owner.view(shape).numpy()}
@@ -149,8 +149,17 @@ def by_latent(pool, masks, rows, columns):
     return torch.cat([first, pool(masks[:, :, 1:], ((masks.shape[2] - 1) // 4, rows, columns))], 2)
 
 
+def noise_levels(batch, options, device):
+    """Times in 0..1: most shifted towards noise, the others even, since outlines are decided late."""
+    t = torch.rand(batch, device=device)
+    shifted = options.shift * t / (1 + (options.shift - 1) * t)
+    return torch.where(torch.rand(batch, device=device) < options.even_share, t, shifted)
+
+
 class Bank:
     """Encoded clips of one bucket with captions, all on the device."""
+
+    variants = VARIANTS  # captions that a step draws from
 
     def __init__(self, bucket, batches, device):
         size = bucket.batch * batches
@@ -166,14 +175,37 @@ class Bank:
         self.labels = torch.zeros(size, 2, len(LABELS), dtype=torch.long, device=device)
         self.free = torch.zeros(size, dtype=torch.bool, device=device)
 
+    def states(self, index, patches, options):
+        """What a step on the clips `index`, whose latents are `patches`, begins from: states on the straight way from noise
+        to the clips, t [B, 1, 1, 1], the velocity that is wanted there, and which of them have their first frame given."""
+        t = noise_levels(len(index), options, self.device).view(-1, 1, 1, 1)
+        # What only an image can tell always begins with one.
+        given = self.free[index] | (torch.rand(len(index), device=self.device) < options.image_share)
+        noise = torch.randn_like(patches)
+        return (1 - t) * patches + t * noise, t, noise - patches, given
+
+    def trust(self, t):
+        """The weight of a step at the time t."""
+        return torch.ones_like(t)
+
+    def arrays_on_device(self, arrays):
+        return {name: torch.from_numpy(value).to(self.device, non_blocking=True) for name, value in arrays.items()}
+
+    def render(self, on, draw):
+        bucket = self.bucket
+        tracks = tuple(on[name] for name in ("x", "y", "radius", "angle"))
+        return draw(on["shape"], on["paint"], on["ground"], tracks, 0, bucket.frames, None, None, bucket.height, bucket.width)
+
     @torch.no_grad()
     def put(self, arrays, draw, encode, options):
         """Replaces the oldest batch. draw: `paint`; encode: pixels to normalised latents."""
+        on = self.arrays_on_device(arrays)
+        self.store(on, *self.render(on, draw), encode, options)
+
+    def store(self, on, video, masks, encode, options):
+        """`put` of scenes that are on the device and rendered already; returns the rows that they took."""
         bucket = self.bucket
-        on = {name: torch.from_numpy(value).to(self.device, non_blocking=True) for name, value in arrays.items()}
-        tracks = tuple(on[name] for name in ("x", "y", "radius", "angle"))
         rows = slice(self.next, self.next + bucket.batch)
-        video, masks = draw(on["shape"], on["paint"], on["ground"], tracks, 0, bucket.frames, None, None, bucket.height, bucket.width)
         self.patches[rows] = to_patches(encode(video)).bfloat16()
         height, width = bucket.height // 16, bucket.width // 16
         anything = masks.amax(1, keepdim=True)
@@ -189,3 +221,4 @@ class Bank:
         for name in ("ids", "text_owner", "free"):
             getattr(self, name)[rows] = on[name]
         self.next = (self.next + bucket.batch) % self.size
+        return rows

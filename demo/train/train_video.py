@@ -7,10 +7,11 @@ everything else is made ready. Clips of several sizes and durations (buckets.py)
 the device, part of which is drawn anew while training goes on; every step has a batch of one bucket, and all batches
 have as many tokens. Drawing the batch, forward and backward are one CUDA graph for each bucket; both optimizers and
 averaging are another. Started by torchrun, each process has a GPU, banks and batches of its own, and all take each step
-with the mean of their gradients. The learning rate follows the whole plan (--plan seconds of training, over several
-runs): warm-up, flat, then cosine from --flat on. Writes, every --save-every seconds and at the end, video.safetensors
-(averaged) and state.safetensors (to go on from with --resume), and all the time video.jsonl (its curve). SIGTERM ends
-the run as if its time were up.
+with the mean of their gradients. With --own-share, a part of the steps begins on ways that the model went itself
+(rollouts.py). The learning rate follows the whole plan (--plan seconds of training, over several runs): warm-up, flat,
+then cosine from --flat on. Writes, every --save-every seconds and at the end, video.safetensors (averaged) and
+state.safetensors (to go on from with --resume), and all the time video.jsonl (its curve). SIGTERM ends the run as if its
+time were up.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import random
 import signal
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -28,10 +30,11 @@ import torch.fx.experimental._config
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from buckets import BUCKETS, LABELS, TINY_BUCKETS, VARIANTS, Bank, Tokenizer, Writers
+from buckets import BUCKETS, LABELS, TINY_BUCKETS, Bank, Tokenizer, Writers
 from latents import UPSTREAM_MEAN, UPSTREAM_STD, statistics
 from optimizer import Muon, split
 from ranks import Ranks
+from rollouts import OwnBank
 from text_encoder import TextEncoder
 from transformer import Transformer
 from vae import channels_last, load_vae
@@ -75,34 +78,24 @@ class Model(torch.nn.Module):
         return self.text(ids), (ids != 0).sum(1)
 
 
-def noise_levels(batch, options, device):
-    """Times in 0..1: most shifted towards noise, the others even, since outlines are decided late."""
-    t = torch.rand(batch, device=device)
-    shifted = options.shift * t / (1 + (options.shift - 1) * t)
-    return torch.where(torch.rand(batch, device=device) < options.even_share, t, shifted)
-
-
 def step_loss(model, bank, table, nulls, options):
-    """Flow matching: noised = (1 - t) latents + t noise, the model gives noise - latents. Also both readers' losses."""
+    """Flow matching: from a state at the time t the model gives the velocity away from the latents. Also both readers' losses."""
     device, batch = bank.device, bank.bucket.batch
     index = torch.randint(bank.size, (batch,), device=device)
-    variant = torch.randint(VARIANTS, (batch,), device=device)
+    variant = torch.randint(bank.variants, (batch,), device=device)
     patches, weight = bank.patches[index].float(), 1 + bank.weight[index].float()
     dropped = torch.rand(batch, 1, device=device) < 0.1
     ids = torch.where(dropped, nulls[torch.randint(2, (batch,), device=device)], bank.ids[index, variant].long())
-    t = noise_levels(batch, options, device).view(-1, 1, 1, 1)
-    # What only an image can tell always begins with one.
-    given = (bank.free[index] | (torch.rand(batch, device=device) < options.image_share)).unsqueeze(1)
+    noised, t, wanted, given = bank.states(index, patches, options)
     first = torch.arange(patches.shape[1], device=device).view(1, -1) == 0
-    clean = (given & first).view(batch, -1, 1, 1)
-    noise = torch.randn_like(patches)
-    noised = torch.where(clean, patches, (1 - t) * patches + t * noise)
+    clean = (given.unsqueeze(1) & first).view(batch, -1, 1, 1)
+    noised = torch.where(clean, patches, noised)
     when = torch.where(clean.view(batch, -1), 0.0, 1000 * t.view(-1, 1))
-    weight = weight * ~clean
+    weight = weight * ~clean * bank.trust(t)
     rows, lengths = model.encode(ids)
     velocity, features = model.transformer.tokens(noised, when, rows, lengths, table, tap=options.tap)
     # The head's channels are a token's last, those that go in its first.
-    target = (noise - patches).unflatten(-1, (-1, 4)).transpose(-1, -2)
+    target = wanted.unflatten(-1, (-1, 4)).transpose(-1, -2)
     square = (velocity.float().unflatten(-1, (4, -1)) - target).square().mean(-1)
     labels = bank.labels[index]
     text_owner = bank.text_owner[index, variant] * ~dropped
@@ -135,7 +128,9 @@ class Trainer:
                        for bank in banks]
         self.move = torch.compile(self.muon.step, dynamic=False) if self.cuda else self.muon.step
         self.graphs, self.update_graph = [None] * len(banks), None
+        self.pool = torch.cuda.graph_pool_handle() if self.cuda else None
         self.shares = [bank.bucket.share for bank in banks]
+        self.own_share = 0.0  # of the steps that begin on own ways
         self.chance = random.Random(options.seed + ranks.rank)
         self.steps = self.first = 0  # first: of this run
 
@@ -163,7 +158,9 @@ class Trainer:
         """One update, each rank by a batch of any bucket; part: how much of the plan is done, 0 to 1."""
         options = self.options
         if which is None:
-            which = self.chance.choices(range(len(self.banks)), self.shares)[0]
+            own = self.chance.random() < self.own_share
+            which = self.chance.choices(range(len(self.banks)),
+                                        [share * (isinstance(bank, OwnBank) == own) for bank, share in zip(self.banks, self.shares)])[0]
         run = self.steps - self.first
         warm = min(1.0, (run + 1) / 300)
         fall = 0.0 if part < options.flat else (part - options.flat) / (1 - options.flat)
@@ -214,7 +211,8 @@ class Trainer:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         # Only this thread's calls belong to it: NCCL has threads that ask for events.
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        # One pool for all: they never run at once, and what they leave lies outside of it.
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
             work()
         return graph
 
@@ -231,6 +229,15 @@ class Trainer:
             torch.cuda.synchronize()
             result["x".join(map(str, bank.bucket.frame))] = round(250 * (time.monotonic() - begin), 1)
         return result
+
+    @contextmanager
+    def averaged_weights(self):
+        """The model as it will be served, for as long as this lasts."""
+        parameters = [parameter.detach() for parameter in self.parameters]
+        kept = [parameter.clone() for parameter in parameters]
+        torch._foreach_copy_(parameters, self.average)
+        yield
+        torch._foreach_copy_(parameters, kept)
 
     def state(self, seconds):
         """What a later run goes on from. Moments and average are not in it: within seconds they are as they were."""
@@ -304,39 +311,72 @@ def arguments():
     parser.add_argument("--read-text", type=float, default=0.1, help="weight of the text reader's loss")
     parser.add_argument("--read-picture", type=float, default=0.1, help="weight of the picture reader's loss")
     parser.add_argument("--tap", type=int, default=3, help="block after which the picture is read")
+    parser.add_argument("--own-share", type=float, default=0.0, help="of the steps that begin on the model's own ways (rollouts.py)")
+    parser.add_argument("--own-from", type=float, default=0.0, help="part of the plan after which they do")
+    parser.add_argument("--own-refresh", type=int, default=60, help="steps between new batches of own ways")
+    parser.add_argument("--own-steps", type=int, default=20, help="of own ways; as is what follows, as served")
+    parser.add_argument("--own-shift", type=float, default=5.0)
+    parser.add_argument("--own-guidance", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="small buckets, to try the program on a processor")
     return parser.parse_args()
 
 
-def make_banks(writers, buckets, counts, vae, scaling, options, ranks, device):
-    mean, scale = (None, None) if scaling is None else scaling
-    cuda = options.device == "cuda"
-    draw = torch.compile(paint, dynamic=True) if cuda else paint
+class Clips:
+    """Banks of encoded clips of every bucket, and of the model's own ways to some (--own-share), which are drawn anew while
+    training goes on."""
 
-    def view(channels):
-        return channels.view(-1, 1, 1, 1)
+    OWN_BATCHES = 2  # in the own bank of each bucket
 
-    def encode(video):
-        with torch.autocast(options.device, torch.bfloat16, enabled=cuda):
-            raw = torch.cat([vae.encode(part.contiguous(memory_format=torch.channels_last_3d))[0].float()
+    def __init__(self, writers, buckets, counts, vae, scaling, options, ranks, device):
+        self.writers, self.vae, self.options, self.ranks = writers, vae, options, ranks
+        self.mean, self.scale = (None, None) if scaling is None else scaling
+        self.cuda = options.device == "cuda"
+        self.draw = torch.compile(paint, dynamic=True) if self.cuda else paint
+        self.banks = [Bank(bucket, count, device) for bucket, count in zip(buckets, counts)]
+        self.own = [OwnBank(bucket, self.OWN_BATCHES, device, options) for bucket in buckets] if options.own_share else []
+        # The first clips of each bucket, for its own bank when the model is there.
+        self.kept = [[] for _ in self.own]
+        for _ in range(writers.filling):
+            self.refresh()
+
+    def encode(self, video):
+        """Pixels to normalised latents."""
+        with torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda):
+            raw = torch.cat([self.vae.encode(part.contiguous(memory_format=torch.channels_last_3d))[0].float()
                              for part in video.split(32)])
-        nonlocal mean, scale
-        if mean is None:
-            mean, scale = (ranks.first(value) for value in statistics(raw, options.floor))
-        return (raw - view(mean)) / view(scale)
+        if self.mean is None:
+            self.mean, self.scale = (self.ranks.first(value) for value in statistics(raw, self.options.floor))
+        return (raw - self.mean.view(-1, 1, 1, 1)) / self.scale.view(-1, 1, 1, 1)
 
-    banks = [Bank(bucket, count, device) for bucket, count in zip(buckets, counts)]
+    def decode(self, latents):
+        """The way back."""
+        raw = latents * self.scale.view(-1, 1, 1, 1) + self.mean.view(-1, 1, 1, 1)
+        with torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda):
+            return torch.cat([self.vae.decode(part.contiguous(memory_format=torch.channels_last_3d)).float()
+                              for part in raw.split(8)])
 
-    def refresh(wait=True):
-        taken = writers.take(wait)
+    def refresh(self, wait=True):
+        """Another batch of true clips, if one is written."""
+        taken = self.writers.take(wait)
         if taken:
-            banks[taken[0]].put(taken[1], draw, encode, options)
+            which, arrays = taken
+            self.banks[which].put(arrays, self.draw, self.encode, self.options)
+            if self.own and len(self.kept[which]) < self.OWN_BATCHES:
+                self.kept[which].append(arrays)
 
-    for _ in range(writers.filling):
-        refresh()
-    return banks, refresh, (mean, scale)
+    def fill_own(self, trainer):
+        for which, kept in enumerate(self.kept):
+            moved = [round(float(self.refresh_own(trainer, which, arrays)), 2) for arrays in kept]
+            print(f"own ways of {self.own[which].bucket.frame}: moved by {moved} pixels", flush=True)
+
+    def refresh_own(self, trainer, which, arrays):
+        """Another batch of own ways, by the averaged weights. Returns by how many pixels clips were moved, in the mean."""
+        with trainer.averaged_weights(), torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda):
+            off = self.own[which].put_own(arrays, self.draw, self.encode, self.decode, trainer.model, trainer.nulls,
+                                          trainer.tables[which], self.options)
+        return off.abs().mean()
 
 
 def main():
@@ -364,14 +404,14 @@ def main():
     while options.wait_for_vae and not options.vae.exists():
         time.sleep(0.2)
     vae = channels_last(load_vae(options.vae).to(device))
-    banks, refresh, (mean, scale) = make_banks(writers, buckets, counts, vae, scaling, options, ranks, device)
-    deviation = banks[0].patches.float().unflatten(-1, (-1, 4)).transpose(-1, -2).flatten(0, -2).std(0)
+    clips = Clips(writers, buckets, counts, vae, scaling, options, ranks, device)
+    deviation = clips.banks[0].patches.float().unflatten(-1, (-1, 4)).transpose(-1, -2).flatten(0, -2).std(0)
     print(f"{sum(counts)} batches by {time.monotonic() - begin:.0f} s; channels' deviation "
           f"{[round(v, 2) for v in deviation.sort(descending=True).values.tolist()]}", flush=True)
 
     nulls = tokenizer(["", UPSTREAM_NEGATIVE]).to(device)
     model = Model(len(tokenizer), options.hidden).to(device)
-    trainer = Trainer(model, banks, nulls, options, ranks)
+    trainer = Trainer(model, clips.banks + clips.own, nulls, options, ranks)
     if state:
         trainer.resume(state)
     torch.manual_seed(options.seed + int(done) + 1000 * (1 + ranks.rank))  # each rank draws batches of its own
@@ -392,7 +432,7 @@ def main():
 
     def save():
         """Both files appear whole: another process may take them at any moment."""
-        scaling = {"latents.mean": mean, "latents.scale": scale}
+        scaling = {"latents.mean": clips.mean, "latents.scale": clips.scale}
         for name, tensors in (("state", trainer.state(done + spent)), ("video", trainer.averaged())):
             save_file({key: value.contiguous() for key, value in (tensors | scaling).items()}, options.output / f"{name}.part")
             (options.output / f"{name}.part").rename(options.output / f"{name}.safetensors")
@@ -402,7 +442,13 @@ def main():
     while going:
         trainer.step(min((done + spent) / plan, 1.0))
         if options.refresh and trainer.steps % options.refresh == 0:
-            refresh(wait=False)
+            clips.refresh(wait=False)
+        if clips.own and (done + spent) / plan >= options.own_from:
+            if not trainer.own_share:
+                clips.fill_own(trainer)
+                trainer.own_share = options.own_share
+            elif trainer.steps % options.own_refresh == 0:
+                clips.refresh_own(trainer, *writers.take())
         # The graphs are queued faster than they run; the clock, which is the first rank's, must not run ahead of them.
         if trainer.steps % look == 0:
             if cuda:

@@ -48,6 +48,13 @@ def to_patches(latents):
     return patches.reshape(batch, frames, height // 2 * (width // 2), channels * 4)
 
 
+def to_latents(patches, shape):
+    """`to_patches` undone: [B, F, H/2 * W/2, 192] to latents of `shape` [B, 48, F, H, W]."""
+    batch, channels, frames, height, width = shape
+    patches = patches.view(batch, frames, height // 2, width // 2, channels, 2, 2).permute(0, 4, 1, 2, 5, 3, 6)
+    return patches.reshape(shape)
+
+
 def from_patches(out, shape):
     """What the head gives [B, F, S, 192] to [B, 48, F, H, W]: in it a patch's channels come last."""
     batch, channels, frames, height, width = shape

@@ -1,7 +1,8 @@
 // Measures what the device gives at best, which the rows of all other commands are held to.
 //
-//   wan_bench ceilings --device cuda:0 --output ceilings.json
+//   wan_bench ceilings --device cuda:0
 //   wan_bench ceilings --device cpu --output ceilings.json
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/measure_ceilings.h"
+#include "client/reports/ceilings_folder.h"
 
 namespace wan {
 namespace {
@@ -30,12 +32,23 @@ absl::StatusOr<bool> Run(const CeilingsSettings& settings, Session& session) {
   if (settings.copy_mib > 0) plan->copy_bytes = plan->host_copy_bytes = settings.copy_mib << 20;
   const absl::StatusOr<MeasuredCeilings> measured = MeasureCeilings(session, *plan);
   if (!measured.ok()) return measured.status();
-  if (settings.output.empty()) return true;
-  if (absl::Status status = WriteCeilings(settings.output, measured->ceilings, measured->rows);
-      !status.ok()) {
+  std::string path = settings.output;
+  if (path.empty()) {
+    // Where wanctl's reports look for those of this device.
+    namespace reports = client::reports;
+    path = reports::KeptCeilingsPath(reports::DataHome(), measured->ceilings.device);
+    if (path.empty()) {
+      session.Note("the ceilings are not kept: neither XDG_DATA_HOME nor HOME names a folder");
+      return true;
+    }
+    // If there cannot be such a folder, the file cannot be written either.
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  }
+  if (absl::Status status = WriteCeilings(path, measured->ceilings, measured->rows); !status.ok()) {
     return status;
   }
-  session.Note("the ceilings are in " + settings.output);
+  session.Note("the ceilings are in " + path);
   return true;
 }
 
@@ -55,7 +68,10 @@ BenchCommand AddCeilings(CLI::App& app) {
   app.add_option("--copy-mib", settings->copy_mib,
                  "MiB that a copy moves; 0: 4 GiB within a GPU, 1 GiB to it, 256 MiB on a CPU")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--output", settings->output, "file that gets the ceilings as JSON");
+  app.add_option("--output", settings->output,
+                 "file that gets the ceilings as JSON; default: the device's own in "
+                 "$XDG_DATA_HOME/wanserve/ceilings or ~/.local/share/wanserve/ceilings, where "
+                 "wanctl's reports find it");
   return [settings](Session& session) { return Run(*settings, session); };
 }
 

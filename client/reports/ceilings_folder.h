@@ -1,0 +1,40 @@
+// Where the ceilings of each card are kept: `wan_bench ceilings` writes them there, and the reports
+// find them by the card's name. A header alone, so that wan_bench links nothing of the client.
+#pragma once
+
+#include <cctype>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace wan::client::reports {
+
+// $XDG_DATA_HOME, or $HOME/.local/share; empty if neither is set. Paths that are not absolute count
+// as not set, as the XDG Base Directory Specification wants it.
+inline std::string DataHome() {
+  const auto absolute = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value != nullptr && *value == '/' ? value : "");
+  };
+  const std::string data = absolute("XDG_DATA_HOME"), home = absolute("HOME");
+  if (!data.empty()) return data;
+  return home.empty() ? "" : home + "/.local/share";
+}
+
+// "DATA_HOME/wanserve/ceilings/NVIDIA-H200.json" of "NVIDIA H200": what is no letter, digit, dot or
+// underscore becomes one '-'. Empty if either is.
+inline std::string KeptCeilingsPath(const std::string& data_home, std::string_view device) {
+  std::string name;
+  for (const char c : device) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_') {
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  while (name.ends_with('-')) name.pop_back();
+  if (data_home.empty() || name.empty()) return "";
+  return data_home + "/wanserve/ceilings/" + name + ".json";
+}
+
+}  // namespace wan::client::reports

@@ -1,6 +1,7 @@
 #include "client/reports/step_changes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
@@ -61,6 +62,24 @@ std::string Percent(double before, double after) {
   return absl::StrFormat("%+.0f %%", (after / before - 1) * 100);
 }
 
+std::optional<double> SmClock(const StageReport& stage) {
+  return stage.has_sm_clock_mhz() ? std::optional<double>(stage.sm_clock_mhz()) : std::nullopt;
+}
+
+std::optional<double> PowerWatts(const StageReport& stage) {
+  return stage.has_power_watts() ? std::optional<double>(stage.power_watts()) : std::nullopt;
+}
+
+std::optional<double> GpuProcesses(const StageReport& stage) {
+  return stage.has_gpu_processes() ? std::optional<double>(stage.gpu_processes()) : std::nullopt;
+}
+
+// "a", "a and b", "a, b, and c".
+std::string Listed(const std::vector<std::string>& names) {
+  if (names.size() < 3) return absl::StrJoin(names, " and ");
+  return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), ", and ", names.back());
+}
+
 // A change of less than this explains nothing.
 constexpr double kNotable = 0.04;
 
@@ -73,6 +92,7 @@ class Explainer {
     if (FromTheJob()) return;
     Clocks();
     Throttling();
+    Power();
     OtherProcesses();
     Processors();
     if (causes_ == 0) Unexplained();
@@ -97,14 +117,11 @@ class Explainer {
   }
 
   void Clocks() {
-    const StageFigure clock = [](const StageReport& stage) {
-      return stage.has_sm_clock_mhz() ? std::optional<double>(stage.sm_clock_mhz()) : std::nullopt;
-    };
     const StageFigure memory = [](const StageReport& stage) {
       return stage.has_memory_clock_mhz() ? std::optional<double>(stage.memory_clock_mhz())
                                           : std::nullopt;
     };
-    Compare("The SM clock", "MHz", clock);
+    Compare("The SM clock", "MHz", SmClock);
     Compare("The memory clock", "MHz", memory);
   }
 
@@ -146,13 +163,46 @@ class Explainer {
     }
   }
 
+  // Power follows the work and the clocks, so that what it says depends on what else changed.
+  void Power() {
+    const std::optional<double> before = Typical(before_, PowerWatts),
+                                after = Typical(after_, PowerWatts);
+    if (!before || !after || *before <= 0) return;
+    const double ratio = *after / *before;
+    if (std::abs(ratio - 1) < kNotable) return;
+    const std::string what = absl::StrFormat("The card drew %.0f W instead of %.0f W (%s)", *after,
+                                             *before, Percent(*before, *after));
+    const char* const clocks =
+        Typical(before_, SmClock) && Typical(after_, SmClock) ? " at the same clocks" : "";
+    const bool slower = change_.seconds_after > change_.seconds_before;
+    const bool less = ratio < 1;
+    const std::set<std::string> reasons = Reasons(slower ? after_ : before_);
+    const bool held = reasons.contains("power cap") || reasons.contains("power brake");
+    if (slower == less && held) {
+      Say(absl::StrCat(
+          what,
+          less ? ", and the driver held it to less: " : ", since the driver had held it to less: ",
+          absl::StrJoin(reasons, ", "), "."));
+    } else if (slower == less && causes_ > 0) {
+      Say(absl::StrCat(what, ", which follows from that."));
+    } else if (slower && less) {
+      Say(absl::StrCat(what, clocks,
+                       ": its SMs waited, for memory, for the machine's bus or for another "
+                       "process."));
+    } else if (slower) {
+      Say(absl::StrCat(what, " while a step took longer: something else computed on it as well."));
+    } else if (less) {
+      Say(absl::StrCat(what,
+                       " while a step took less time: something else that computed on it had "
+                       "ended."));
+    } else {
+      Say(absl::StrCat(what, clocks, ": its SMs no longer waited."));
+    }
+  }
+
   void OtherProcesses() {
-    const StageFigure processes = [](const StageReport& stage) {
-      return stage.has_gpu_processes() ? std::optional<double>(stage.gpu_processes())
-                                       : std::nullopt;
-    };
-    const std::optional<double> before = Typical(before_, processes),
-                                after = Typical(after_, processes);
+    const std::optional<double> before = Typical(before_, GpuProcesses),
+                                after = Typical(after_, GpuProcesses);
     if (before && after && *before != *after) {
       Say(absl::StrFormat("%.0f processes used the GPU instead of %.0f.", *after, *before));
     }
@@ -221,25 +271,16 @@ class Explainer {
     const auto lacks = [this](StageFigure figure) {
       return !Typical(before_, figure) || !Typical(after_, figure);
     };
-    if (lacks([](const StageReport& stage) {
-          return stage.has_sm_clock_mhz() ? std::optional<double>(stage.sm_clock_mhz())
-                                          : std::nullopt;
-        })) {
-      missing.emplace_back("clocks and their limits");
-    }
-    if (lacks([](const StageReport& stage) {
-          return stage.has_gpu_processes() ? std::optional<double>(stage.gpu_processes())
-                                           : std::nullopt;
-        })) {
-      missing.emplace_back("other processes on the GPU");
-    }
+    if (lacks(SmClock)) missing.emplace_back("clocks and their limits");
+    if (lacks(PowerWatts)) missing.emplace_back("power");
+    if (lacks(GpuProcesses)) missing.emplace_back("other processes on the GPU");
     change_.explanation.push_back(
         missing.empty() ? "Clocks, their limits, power and the number of processes on the GPU "
                           "stayed as they were; what is left is "
                           "work that another process submits in the same number of contexts, or on "
                           "the machine's bus."
-                        : absl::StrCat("The report has no samples of ",
-                                       absl::StrJoin(missing, " and "), ", which would tell."));
+                        : absl::StrCat("The report has no samples of ", Listed(missing),
+                                       ", which would tell."));
   }
 
   const Steps& before_;

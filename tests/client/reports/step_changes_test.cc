@@ -20,6 +20,7 @@ wan::v1::JobReport Slower() {
     step.set_expert("only");
     step.set_sm_activity_percent(100);
     step.set_sm_clock_mhz(1700);
+    step.set_power_watts(690);
     step.set_gpu_processes(1);
     step.add_throttle_reasons("power cap");
   }
@@ -55,6 +56,62 @@ TEST(StepChangesTest, ClocksAndTheirReason) {
 
 TEST(StepChangesTest, AReasonThatHeldBeforeExplainsNothing) {
   EXPECT_THAT(Explain(Slower()), Not(HasSubstr("power cap")));
+}
+
+// Slower()'s twenty steps with other power in the last ten.
+wan::v1::JobReport WithPower(double before, double after) {
+  wan::v1::JobReport report = Slower();
+  for (int i = 0; i < 20; ++i) report.mutable_stages(i)->set_power_watts(i < 10 ? before : after);
+  return report;
+}
+
+void ClearReasons(wan::v1::JobReport& report) {
+  for (auto& step : *report.mutable_stages()) step.clear_throttle_reasons();
+}
+
+TEST(StepChangesTest, PowerThatIsHeldDownIsTheReason) {
+  EXPECT_THAT(Explain(WithPower(690, 345)),
+              HasSubstr("The card drew 345 W instead of 690 W (-50 %), and the driver held it to "
+                        "less: power cap."));
+  EXPECT_THAT(Explain(WithPower(690, 345)), Not(HasSubstr("stayed as they were")));
+}
+
+TEST(StepChangesTest, LessPowerAtTheSameClocksIsWaiting) {
+  wan::v1::JobReport report = WithPower(690, 345);
+  ClearReasons(report);
+  EXPECT_THAT(Explain(report), HasSubstr("(-50 %) at the same clocks: its SMs waited"));
+  for (auto& step : *report.mutable_stages()) step.clear_sm_clock_mhz();
+  EXPECT_THAT(Explain(report), HasSubstr("(-50 %): its SMs waited"));
+}
+
+TEST(StepChangesTest, MorePowerForSlowerStepsIsOtherWork) {
+  EXPECT_THAT(Explain(WithPower(500, 690)), HasSubstr("something else computed on it as well"));
+}
+
+TEST(StepChangesTest, PowerFollowsFromClocks) {
+  wan::v1::JobReport report = WithPower(690, 345);
+  ClearReasons(report);
+  for (int i = 10; i < 20; ++i) report.mutable_stages(i)->set_sm_clock_mhz(850);
+  EXPECT_THAT(Explain(report), HasSubstr("(-50 %), which follows from that."));
+}
+
+TEST(StepChangesTest, PowerThatStaysExplainsNothing) {
+  EXPECT_THAT(Explain(WithPower(690, 680)), Not(HasSubstr("The card drew")));
+  wan::v1::JobReport report = WithPower(690, 680);
+  for (auto& step : *report.mutable_stages()) step.clear_power_watts();
+  EXPECT_THAT(Explain(report), HasSubstr("no samples of power, which would tell"));
+}
+
+// The same read backwards: ten steps of 2 s, then ten of 1 s.
+TEST(StepChangesTest, PowerOfStepsThatBecameFaster) {
+  const auto faster = [](double before, double after) {
+    wan::v1::JobReport report = WithPower(before, after);
+    ClearReasons(report);
+    for (int i = 0; i < 20; ++i) report.mutable_stages(i)->set_seconds(i < 10 ? 2 : 1);
+    return Explain(report);
+  };
+  EXPECT_THAT(faster(345, 690), HasSubstr("(+100 %) at the same clocks: its SMs no longer waited"));
+  EXPECT_THAT(faster(690, 500), HasSubstr("something else that computed on it had ended"));
 }
 
 TEST(StepChangesTest, AnotherProcessOnTheCard) {
@@ -99,6 +156,10 @@ TEST(StepChangesTest, SaysWhenNothingExplainsIt) {
   }
   EXPECT_THAT(Explain(report),
               HasSubstr("no samples of clocks and their limits and other processes on the GPU"));
+  for (auto& step : *report.mutable_stages()) step.clear_power_watts();
+  EXPECT_THAT(
+      Explain(report),
+      HasSubstr("no samples of clocks and their limits, power, and other processes on the GPU"));
 }
 
 TEST(StepChangesTest, OnACpuNothingIsSaidOfAGpu) {
@@ -106,6 +167,7 @@ TEST(StepChangesTest, OnACpuNothingIsSaidOfAGpu) {
   report.set_device("cpu");
   for (auto& step : *report.mutable_stages()) {
     step.clear_sm_clock_mhz();
+    step.clear_power_watts();
     step.clear_gpu_processes();
     step.clear_sm_activity_percent();
   }

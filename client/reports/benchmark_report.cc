@@ -128,15 +128,30 @@ Section MemoryProfile(const JobReport& report) {
                    {"Peak (GiB)", "peak_gib"},
                    {"Weights (GiB)", "weights_gib"},
                    {"Activations (GiB)", "activations_gib"},
+                   {"Workspace (GiB)", "workspace_gib"},
                    {"Planned at most (GiB)", "planned_gib"},
+                   {"Planned weights (GiB)", "planned_weights_gib"},
+                   {"Planned activations (GiB)", "planned_activations_gib"},
                    {"Notes", "notes"}};
+  bool measured = false, split = false;
   for (const ComponentMemory& memory : ComponentMemories(report)) {
-    table.rows.push_back({memory.component, CellOf(memory.peak, 2, 1 / kGibibyte),
-                          CellOf(memory.weights, 2, 1 / kGibibyte),
-                          CellOf(memory.activations, 2, 1 / kGibibyte),
-                          CellOf(memory.planned, 2, 1 / kGibibyte), TextCell(memory.note)});
+    table.rows.push_back(
+        {memory.component, CellOf(memory.peak, 2, 1 / kGibibyte),
+         CellOf(memory.weights, 2, 1 / kGibibyte), CellOf(memory.activations, 2, 1 / kGibibyte),
+         CellOf(memory.workspace, 2, 1 / kGibibyte), CellOf(memory.planned, 2, 1 / kGibibyte),
+         CellOf(memory.planned_weights, 2, 1 / kGibibyte),
+         CellOf(memory.planned_activations, 2, 1 / kGibibyte), TextCell(memory.note)});
+    measured = measured || memory.activations;
+    split = split || memory.workspace;
   }
   DropEmptyColumns(table);
+  if (measured) {
+    table.note = absl::StrCat(
+        "Peak and weights are what the engine's allocator held. ",
+        split ? "It cannot tell the matrix libraries' workspace from tensors: Workspace is the "
+                "plan's, and Activations are the rest of the peak."
+              : "Activations are the rest of the peak, the matrix libraries' workspace included.");
+  }
   if (table.rows.empty()) {
     section.blocks.push_back(Paragraph{"Neither a plan nor GPU memory was recorded."});
     return section;
@@ -323,7 +338,7 @@ Table StageTable(const JobReport& report) {
   return table;
 }
 
-Section BenchmarkReport(const std::vector<Run>& runs, const Ceilings* ceilings) {
+Section BenchmarkReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings) {
   Section section{"Wan2.2 Benchmark Report", "benchmark", {SummaryTable(runs)}, {}};
   if (std::optional<Table> repeats = Repeats(runs)) section.blocks.push_back(*std::move(repeats));
   if (runs.size() > 1) {
@@ -347,7 +362,7 @@ Section BenchmarkReport(const std::vector<Run>& runs, const Ceilings* ceilings) 
     child.sections.push_back(Statistics(run->report));
     child.sections.push_back(MemoryProfile(run->report));
     if (!run->report.devices().empty()) child.sections.push_back(DeviceSharesOf(run->report));
-    child.sections.push_back(Analysis(*run, ceilings, runs));
+    child.sections.push_back(Analysis(*run, FindCeilings(ceilings, run->report), runs));
     section.sections.push_back(std::move(child));
   }
   return section;

@@ -16,8 +16,8 @@ using wan::v1::JobReport;
 constexpr char kHowToMeasureCeilings[] =
     "The ceilings of this device are not known, so nothing is said of how far its work is from "
     "what it could give. "
-    "'wan_bench ceilings --output FILE' measures them on the device, and --ceilings FILE takes "
-    "them.";
+    "'wan_bench ceilings' measures them on the device and keeps them for the reports that are made "
+    "there; --ceilings FILE takes the file of another machine.";
 
 // Mean seconds of the step's parts by their name, in the order in which a step has them.
 std::vector<std::pair<std::string, double>> MeanParts(
@@ -238,10 +238,11 @@ Section WhyBusyIsNotFast(const JobReport& report) {
 
 }  // namespace
 
-Section BottleneckAnalysis(const std::vector<Run>& runs, const Ceilings* ceilings) {
+Section BottleneckAnalysis(const std::vector<Run>& runs, const std::vector<Ceilings>& known) {
   Section section{"Performance Bottleneck Analysis", "bottleneck_analysis", {}, {}};
   for (const Run* run : Representatives(runs)) {
     Section child{absl::StrCat(FullName(*run), " - where the time goes"), "case", {}, {}};
+    const Ceilings* const ceilings = FindCeilings(known, run->report);
     child.sections.push_back(Ranking(*run, ceilings, runs));
     child.sections.push_back(StepBudget(run->report));
     child.sections.push_back(ForwardBudget(run->report, ceilings));

@@ -1,13 +1,14 @@
 #include "client/reports/bottlenecks.h"
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/reports/comparison.h"
 #include "client/reports/document.h"
 #include "client/reports/step_changes.h"
 
@@ -57,6 +58,25 @@ const wan::v1::ComponentPlan* ComponentOf(const JobReport& report, std::string_v
   return nullptr;
 }
 
+// The share of the decoded area that lies in the overlaps of tiles, which whole frames do not have.
+// Absent if the plan does not tell the autoencoder's stride.
+std::optional<double> OverlapShare(const JobReport& report) {
+  // Neighbours share eight latents (docs/memory.md, Tiles).
+  constexpr double kOverlap = 8;
+  const wan::v1::PlanReport& plan = report.plan();
+  const double area = static_cast<double>(report.request().width()) * report.request().height();
+  if (plan.tokens() <= 0 || area <= 0) return std::nullopt;
+  // A token is two by two latents of one latent frame, which stands for four frames but the first.
+  const double latent_frames = (report.request().num_frames() - 1) / 4 + 1;
+  const double stride =
+      std::sqrt(latent_frames * area / (4.0 * static_cast<double>(plan.tokens())));
+  const auto grown = [&](int32_t pixels, int32_t tiles) {
+    return 1 + kOverlap * stride * (tiles - 1) / pixels;
+  };
+  return 1 - 1 / (grown(report.request().height(), plan.decode_tile_rows()) *
+                  grown(report.request().width(), plan.decode_tile_columns()));
+}
+
 class Search {
  public:
   Search(const JobReport& report, const Ceilings* ceilings)
@@ -101,7 +121,7 @@ class Search {
          "Weights that were distilled for guidance 1 (--guidance 1, a few-step LoRA) need one "
          "forward a step; with other "
          "weights the video changes.",
-         second, std::move(basis), "guidance_scale", std::nullopt});
+         second, std::move(basis), "guidance_scale", "1", std::nullopt});
   }
 
   void AboveFloor() {
@@ -122,7 +142,8 @@ class Search {
              "to give; norms, modulation, rotary embeddings and slower kernels take the rest.",
              *floor),
          "There is nothing to set: it is what a faster engine could gain at this precision.",
-         forwards - *floor, "measured time less FLOPs over the card's ceilings", "", std::nullopt});
+         forwards - *floor, "measured time less FLOPs over the card's ceilings", "", "",
+         std::nullopt});
   }
 
   void Levels() {
@@ -154,7 +175,7 @@ class Search {
              ? "Give the server processors that other processes do not use."
              : "Keep the GPU to one process, and see that power limit and cooling let its clocks "
                "stay.",
-         extra, "measured: what these steps took more than those of the fastest level", "",
+         extra, "measured: what these steps took more than those of the fastest level", "", "",
          std::nullopt});
   }
 
@@ -172,7 +193,8 @@ class Search {
          absl::StrCat(
              "A warm-up at this shape before the job: warm_up_shapes, or 'wanctl models warmup ",
              report_.model(), "'."),
-         first - regular, "measured: the first step less a regular one", "warm_up", std::nullopt});
+         first - regular, "measured: the first step less a regular one", "warm_up", "yes",
+         std::nullopt});
   }
 
   void Loading() {
@@ -186,8 +208,8 @@ class Search {
          "residency_policies: transformer=resident, if the card has the memory; otherwise host, "
          "whose copies run beside "
          "the steps.",
-         seconds, "measured: the time in which a step waited for weights", "residency",
-         std::nullopt});
+         seconds, "measured: the time in which a step waited for weights",
+         "residency_policies transformer", "resident", std::nullopt});
   }
 
   void Texts() {
@@ -201,15 +223,18 @@ class Search {
              "residency_policies: text_encoder=resident, which takes %.1f GiB of the GPU.",
              static_cast<double>(encoder->weight_bytes()) / kGibibyte),
          seconds, "at most the whole stage: a resident encoder takes hundredths of a second",
-         "residency", std::nullopt});
+         "residency_policies text_encoder", "resident", std::nullopt});
   }
 
   void Decoding() {
     const double seconds = ShareSeconds(report_, StageKind::kDecoding);
     const std::string precision = VaePrecision(report_);
     if (OnGpu(report_) && (precision == "fp32" || precision == "tf32")) {
-      std::optional<double> saves;
-      std::string basis = "not estimated: there are no ceilings of this card";
+      double saves = seconds / 2;
+      std::string basis = absl::StrCat(
+          "estimated without ceilings: half of the decoding, since every GPU with tensor cores has "
+          "at least twice the rate of ",
+          precision, " for products in fp16");
       if (ceilings_ != nullptr && ceilings_->products.contains(precision) &&
           ceilings_->products.contains("fp16")) {
         saves = seconds * (1 - ceilings_->products.at(precision) / ceilings_->products.at("fp16"));
@@ -217,16 +242,22 @@ class Search {
                              precision, " and fp16");
       }
       Add({"VAE_Decoding", seconds, absl::StrCat("The frames are decoded in ", precision, "."),
-           "vae_precision: fp16.", saves, std::move(basis), "vae_precision", std::nullopt});
+           "vae_precision: fp16.", saves, std::move(basis), "vae_precision", "fp16", std::nullopt});
     }
     const int tiles = report_.plan().decode_tile_rows() * report_.plan().decode_tile_columns();
     if (tiles > 1) {
+      const std::optional<double> share = OverlapShare(report_);
       Add({"VAE_Decoding", seconds,
            absl::StrFormat("Frames are decoded in %d tiles, whose overlaps are computed twice.",
                            tiles),
            "More free memory for the decoding: other components' weights off the card, or a higher "
            "device_memory_limit.",
-           std::nullopt, "not estimated", "decode_tiles", std::nullopt});
+           share ? std::optional(seconds * *share) : std::nullopt,
+           share
+               ? absl::StrFormat("estimated from the plan: overlaps are %.0f %% of the tiles' area",
+                                 *share * 100)
+               : "not estimated: the plan has no tokens",
+           "decode_tiles", "1x1", std::nullopt});
     }
   }
 
@@ -243,7 +274,7 @@ class Search {
              ? "There is nothing to set: forwards are recorded already."
              : "record_forwards: true, for videos that are so small that launches count.",
          seconds * (1 - *active / 100), "measured: the time in which no SM was active",
-         "record_forwards", std::nullopt});
+         "record_forwards", "yes", std::nullopt});
   }
 
   void File() {
@@ -252,7 +283,7 @@ class Search {
          "The file is finished after its last frame was decoded: the processors encode more slowly "
          "than the frames come.",
          "h264_preset: ultrafast, or more processors for the server.", seconds,
-         "at most: the time after the last frame", "h264_preset", std::nullopt});
+         "at most: the time after the last frame", "h264_preset", "", std::nullopt});
   }
 
   void OtherProcesses() {
@@ -268,15 +299,15 @@ class Search {
          "Other processes used the processors while all of them were busy.",
          "Run the server on a machine, or in a container, whose processors it has for itself.",
          lost, "estimated: the steps' time at the share that the others had of the processors", "",
-         std::nullopt});
+         "", std::nullopt});
   }
 
   void Gaps() {
     const double seconds = ShareSeconds(report_, StageKind::kOther);
     Add({"Between the stages", seconds,
          "Time of the job that no stage covers: planning, noise, writing and hashing the files.",
-         "A faster disk for the data folder, if the files are large.", std::nullopt,
-         "not estimated", "", std::nullopt});
+         "A faster disk for the data folder, if the files are large.", seconds,
+         "at most: all of this time", "", "", std::nullopt});
   }
 
   const JobReport& report_;
@@ -285,52 +316,13 @@ class Search {
   std::vector<Bottleneck> found_;
 };
 
-std::string YesNo(bool value) { return value ? "yes" : "no"; }
-
-// Every setting that is known, by its name.
-std::map<std::string, std::string> SettingsOf(const JobReport& report) {
-  std::map<std::string, std::string> settings;
-  const wan::v1::GenerationRequest& request = report.request();
-  if (report.has_request()) {
-    settings["size"] = Resolution(report);
-    settings["frames"] = absl::StrCat(request.num_frames());
-    settings["steps"] = absl::StrCat(request.steps());
-    settings["guidance_scale"] = absl::StrJoin(request.guidance_scale(), ",");
-    settings["solver"] = wan::v1::Solver_Name(request.solver()).substr(sizeof("SOLVER_") - 1);
-    settings["seed"] = absl::StrCat(request.seed());
-    settings["vae_precision"] = VaePrecision(report);
-    if (VaePrecision(report).empty()) settings["vae_precision"] = "default";
-    settings["loras"] = absl::StrJoin(
-        request.loras(), ",",
-        [](std::string* out, const wan::v1::LoraScale& lora) { out->append(lora.name()); });
-    if (request.loras().empty()) settings["loras"] = "none";
-  }
-  if (report.has_system()) {
-    const wan::v1::SystemDescription& system = report.system();
-    settings["server"] =
-        absl::StrCat(system.server_version(), system.server_revision().empty() ? "" : "-",
-                     system.server_revision().substr(0, 12));
-    settings["libtorch"] = system.libtorch_version();
-    settings["driver"] = system.gpu().driver_version();
-    settings["processors"] = absl::StrCat(system.cpu_cores());
-  }
-  settings["dtype"] = report.dtype();
-  settings["device"] =
-      report.system().gpu().name().empty() ? report.device() : report.system().gpu().name();
-  if (report.has_plan()) {
-    const wan::v1::PlanReport& plan = report.plan();
-    settings["batched_guidance"] = YesNo(plan.batched_guidance());
-    settings["record_forwards"] = YesNo(plan.record_forwards());
-    settings["decode_tiles"] =
-        absl::StrCat(plan.decode_tile_rows(), "x", plan.decode_tile_columns());
-    settings["residency"] =
-        absl::StrJoin(plan.components(), ", ", [](std::string* out, const auto& component) {
-          absl::StrAppend(out, component.name(), "=", component.residency());
-        });
-  }
-  // What is not known differs from nothing.
-  std::erase_if(settings, [](const auto& setting) { return setting.second.empty(); });
-  return settings;
+// Whether the run with these differences has the bottleneck's remedy and nothing else.
+bool IsRemedy(const Bottleneck& bottleneck, const std::vector<Difference>& causes) {
+  return !bottleneck.setting.empty() && !causes.empty() &&
+         std::all_of(causes.begin(), causes.end(), [&](const Difference& cause) {
+           return absl::StartsWith(cause.setting, bottleneck.setting) &&
+                  (bottleneck.value.empty() || bottleneck.value == cause.after);
+         });
 }
 
 }  // namespace
@@ -338,14 +330,12 @@ std::map<std::string, std::string> SettingsOf(const JobReport& report) {
 std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
                                         const std::vector<Run>& others) {
   std::vector<Bottleneck> found = Search(run.report, ceilings).Find();
-  for (const Run& other : others) {
-    if (other.name != run.name || other.variant == run.variant) continue;
-    const std::vector<Difference> differences = DifferencesOf(run.report, other.report);
-    if (differences.size() != 1) continue;
+  for (const Run* other : MedianRuns(others, run.name)) {
+    if (other->variant == run.variant) continue;
+    const std::vector<Difference> causes = CausesOf(DifferencesOf(run, *other));
     for (Bottleneck& bottleneck : found) {
-      if (!bottleneck.setting.empty() && bottleneck.setting == differences[0].setting) {
-        bottleneck.measured = TotalSeconds(run.report) - TotalSeconds(other.report);
-      }
+      if (bottleneck.measured || !IsRemedy(bottleneck, causes)) continue;
+      bottleneck.measured = TotalSeconds(run.report) - TotalSeconds(other->report);
     }
   }
   const auto weight = [](const Bottleneck& bottleneck) {
@@ -354,18 +344,6 @@ std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings
   std::stable_sort(found.begin(), found.end(),
                    [&](const Bottleneck& a, const Bottleneck& b) { return weight(a) > weight(b); });
   return found;
-}
-
-std::vector<Difference> DifferencesOf(const JobReport& before, const JobReport& after) {
-  const std::map<std::string, std::string> old = SettingsOf(before);
-  std::vector<Difference> differences;
-  for (const auto& [setting, value] : SettingsOf(after)) {
-    const auto found = old.find(setting);
-    if (found != old.end() && found->second != value) {
-      differences.push_back({setting, found->second, value});
-    }
-  }
-  return differences;
 }
 
 }  // namespace wan::client::reports

@@ -22,25 +22,20 @@ struct Bottleneck {
   std::optional<double> saves;
   // How `saves` was found.
   std::string basis;
-  // The setting that the remedy changes, as DifferencesOf names it; empty: none.
+  // The setting that the remedy changes, as DifferencesOf names it, or its beginning
+  // ("residency_policies transformer" of both experts); empty: none.
   std::string setting;
-  // What another run, which differs from this one by that setting alone, took less; absent without
+  // The value that it gets; empty: any other.
+  std::string value;
+  // What another run, which differs from this one by that remedy alone, took less; absent without
   // such a run.
   std::optional<double> measured;
 };
 
 // Those that cost at least half a percent of the job, the one that saves most first. `others` may
-// have runs of the same case with other settings. `ceilings` may be null.
+// have runs of the same case with other settings; of several with the same settings the median
+// counts. `ceilings` are those of the run's device; null if they are not known.
 std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
                                         const std::vector<Run>& others);
-
-// A setting that differs between two runs: of the request, the plan or the server.
-struct Difference {
-  std::string setting;
-  std::string before;
-  std::string after;
-};
-std::vector<Difference> DifferencesOf(const wan::v1::JobReport& before,
-                                      const wan::v1::JobReport& after);
 
 }  // namespace wan::client::reports

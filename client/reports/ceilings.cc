@@ -65,9 +65,21 @@ absl::StatusOr<Ceilings> ReadCeilings(const std::string& path) {
   return ParseCeilings(text.str(), path);
 }
 
-bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report) {
+const std::string& DeviceNameOf(const wan::v1::JobReport& report) {
   const std::string& gpu = report.system().gpu().name();
-  return ceilings.device == (gpu.empty() ? report.system().cpu_name() : gpu);
+  return gpu.empty() ? report.system().cpu_name() : gpu;
+}
+
+bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report) {
+  return ceilings.device == DeviceNameOf(report);
+}
+
+const Ceilings* FindCeilings(const std::vector<Ceilings>& ceilings,
+                             const wan::v1::JobReport& report) {
+  const auto found = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceilings& candidate) {
+    return AreOf(candidate, report);
+  });
+  return found == ceilings.end() ? nullptr : &*found;
 }
 
 std::optional<double> FloorSeconds(const Ceilings& ceilings,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "wan/v1/telemetry.pb.h"
@@ -30,8 +31,15 @@ absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string&
 // NOT_FOUND if the file cannot be read, otherwise as ParseCeilings.
 absl::StatusOr<Ceilings> ReadCeilings(const std::string& path);
 
+// The GPU that the job ran on, or the processor of a job without one; empty if it is not known.
+const std::string& DeviceNameOf(const wan::v1::JobReport& report);
+
 // Whether they were measured on the device of the report.
 bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report);
+
+// Those of the report's device; null if none of them are.
+const Ceilings* FindCeilings(const std::vector<Ceilings>& ceilings,
+                             const wan::v1::JobReport& report);
 
 // The least seconds of one class of operators: its FLOPs at the rate of products or attention, or
 // its bytes at that of the memory, whichever takes longer. Absent if a rate is not known or nothing

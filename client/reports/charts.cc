@@ -69,6 +69,18 @@ std::optional<double> Optional(bool present, double value) {
   return present ? std::optional<double>(value) : std::nullopt;
 }
 
+// Of what a peak has beside the weights, the workspace that its stage was planned with.
+void SplitWorkspace(const wan::v1::StagePlan* plan, ComponentMemory& memory) {
+  memory.workspace.reset();
+  if (plan == nullptr || !plan->has_workspace_bytes() || !memory.activations) return;
+  memory.workspace = std::min(static_cast<double>(plan->workspace_bytes()), *memory.activations);
+  *memory.activations -= *memory.workspace;
+}
+
+void KeepGreatest(uint64_t bytes, std::optional<double>& greatest) {
+  greatest = std::max(greatest.value_or(0), static_cast<double>(bytes));
+}
+
 }  // namespace
 
 Chart TimelineOf(const JobReport& report) {
@@ -178,13 +190,14 @@ std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
           // What it had at its start were weights and the job's few tensors.
           memory.activations = *memory.peak - static_cast<double>(stage->gpu_memory_start_bytes());
         }
+        SplitWorkspace(PlanOf(report, stage->stage()), memory);
       }
       if (const wan::v1::StagePlan* plan = PlanOf(report, stage->stage())) {
         if (plan->has_activation_bytes() || plan->has_weight_bytes()) {
-          memory.planned =
-              std::max(memory.planned.value_or(0),
-                       static_cast<double>(plan->weight_bytes() + plan->activation_bytes() +
-                                           plan->workspace_bytes()));
+          KeepGreatest(plan->weight_bytes() + plan->activation_bytes() + plan->workspace_bytes(),
+                       memory.planned);
+          KeepGreatest(plan->weight_bytes(), memory.planned_weights);
+          KeepGreatest(plan->activation_bytes(), memory.planned_activations);
         }
       }
     }
@@ -211,9 +224,16 @@ Chart ComponentMemoryOf(const JobReport& report) {
   for (const ComponentMemory& memory : ComponentMemories(report)) {
     if (!memory.peak) continue;
     const double activations = memory.activations.value_or(0);
-    chart.bars.push_back({memory.component,
-                          {{"weights", (*memory.peak - activations) / kGibibyte},
-                           {"activations and workspaces", activations / kGibibyte}}});
+    const double workspace = memory.workspace.value_or(0);
+    BarChart::Bar bar{memory.component,
+                      {{"weights", (*memory.peak - activations - workspace) / kGibibyte},
+                       {"activations", activations / kGibibyte},
+                       {"workspace, as planned", workspace / kGibibyte}}};
+    if (!memory.workspace) {
+      bar.parts.pop_back();
+      bar.parts.back().name = "activations and workspace";
+    }
+    chart.bars.push_back(std::move(bar));
   }
   if (report.system().gpu().has_memory_total_bytes()) {
     chart.limit = static_cast<double>(report.system().gpu().memory_total_bytes()) / kGibibyte;

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/reports/bottlenecks.h"
+#include "client/reports/comparison.h"
 #include "client/reports/sections.h"
 #include "client/reports/step_changes.h"
 
@@ -15,44 +15,25 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Of several runs of one variant, which have the same seed, the first is compared.
-std::string DifferenceText(const Run& variant, const std::vector<Run>& runs) {
-  const auto compared = std::find_if(runs.begin(), runs.end(), [&](const Run& run) {
-    return run.name == variant.name && run.variant == variant.variant && run.difference;
-  });
-  if (compared == runs.end()) return "not compared";
-  const ResultDifference& difference = *compared->difference;
-  if (difference.identical) return "latents: same bits";
-  if (difference.relative) {
-    return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);
-  }
-  return "other bits";
-}
-
-// The run of the case that others are compared with; null if there is none.
-const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
-  for (const Run* run : Representatives(runs)) {
-    if (run->name == name && run->variant.empty()) return run;
-  }
-  return nullptr;
-}
-
-// Of the runs of one case and variant the one whose time is the median.
+// Of each variant of every case the run whose time is the median, in the order of the runs.
 std::vector<const Run*> Variants(const std::vector<Run>& runs) {
   std::vector<const Run*> chosen;
   std::set<std::pair<std::string, std::string>> seen;
   for (const Run& run : runs) {
     if (run.variant.empty() || !seen.insert({run.name, run.variant}).second) continue;
-    std::vector<const Run*> same;
-    for (const Run& other : runs) {
-      if (other.name == run.name && other.variant == run.variant) same.push_back(&other);
+    for (const Run* median : MedianRuns(runs, run.name)) {
+      if (median->variant == run.variant) chosen.push_back(median);
     }
-    std::stable_sort(same.begin(), same.end(), [](const Run* a, const Run* b) {
-      return TotalSeconds(a->report) < TotalSeconds(b->report);
-    });
-    chosen.push_back(same[(same.size() - 1) / 2]);
   }
   return chosen;
+}
+
+// The run of the case that others are compared with; null if there is none.
+const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
+  for (const Run* run : MedianRuns(runs, name)) {
+    if (run->variant.empty()) return run;
+  }
+  return nullptr;
 }
 
 // What the first step took beyond a regular one, as the sentence of a cold start; empty if there
@@ -72,9 +53,13 @@ struct Pair {
   const Run* after;
 };
 
-// Upstream's settings come before the case, and every other option after it.
+// Upstream's settings and a cold start come before the case, and every other option after it.
 Pair Ordered(const Run& base, const Run& variant) {
-  if (variant.variant == kOriginalVariant) return {&variant, &base};
+  const std::vector<Difference> differences = DifferencesOf(base, variant);
+  const bool cold = std::any_of(differences.begin(), differences.end(), [](const Difference& one) {
+    return one.setting == "warm_up" && one.after == "no";
+  });
+  if (cold || variant.variant == kOriginalVariant) return {&variant, &base};
   return {&base, &variant};
 }
 
@@ -102,9 +87,9 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
     const Pair pair = Ordered(*base, *variant);
     const Run *before = pair.before, *after = pair.after;
     std::vector<std::string> old_settings, new_settings;
-    for (const Difference& difference : DifferencesOf(before->report, after->report)) {
-      old_settings.push_back(absl::StrCat(difference.setting, " ", difference.before));
-      new_settings.push_back(absl::StrCat(difference.setting, " ", difference.after));
+    for (const Difference& difference : DifferencesOf(*before, *after)) {
+      old_settings.push_back(TextBefore(difference));
+      new_settings.push_back(TextAfter(difference));
     }
     const double slow = TotalSeconds(before->report), fast = TotalSeconds(after->report);
     Cell factor;
@@ -114,7 +99,7 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
          old_settings.empty() ? "no setting differs" : absl::StrJoin(old_settings, "; "),
          TextCell(absl::StrJoin(new_settings, "; ")), Number{slow, 2}, Number{fast, 2},
          Number{slow - fast, 2}, factor, CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
-         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), DifferenceText(*variant, runs)});
+         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), ResultText(*before, *after, runs)});
     for (const Run* run : {before, after}) {
       if (looked_at.insert(run).second) absl::StrAppend(&cold, ColdStart(*run));
       BarChart::Bar bar{FullName(*run), {}};
@@ -134,8 +119,8 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
   DropEmptyColumns(table);
   table.note =
       "Both runs have the same request and seed but for the settings that are named. 'original' "
-      "comes before the case as it stands, every other option after it. Each time is the median "
-      "of its runs.";
+      "and runs without a warm-up come before the case as it stands, every other option after it. "
+      "Each time is the median of its runs.";
   if (!cold.empty()) {
     absl::StrAppend(&table.note, cold,
                     " 'wanctl bench ... --warm-up 1' keeps such starts out of the comparison.");
@@ -143,90 +128,6 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
   section.blocks.push_back(std::move(table));
   section.blocks.push_back(Chart{"Seconds before and after", "before_after", std::move(bars)});
   return section;
-}
-
-// What a measured pair that differs by this setting alone saved; absent without such a pair.
-std::optional<double> MeasuredSaving(const std::vector<Run>& runs, const std::string& setting,
-                                     const std::string& name) {
-  for (const Run* variant : Variants(runs)) {
-    const Run* base = BaseOf(runs, variant->name);
-    if (base == nullptr || variant->name != name) continue;
-    const Pair pair = Ordered(*base, *variant);
-    const std::vector<Difference> differences =
-        DifferencesOf(pair.before->report, pair.after->report);
-    if (differences.size() == 1 && differences[0].setting == setting) {
-      return TotalSeconds(pair.before->report) - TotalSeconds(pair.after->report);
-    }
-  }
-  return std::nullopt;
-}
-
-Section Map(const Run& run, const std::vector<Run>& runs, const Ceilings* ceilings) {
-  const JobReport& report = run.report;
-  const wan::v1::PlanReport& plan = report.plan();
-  Table table;
-  table.columns = {{"Option", "option"},
-                   {"Here", "here"},
-                   {"In this run", "setting"},
-                   {"Measured saving (s)", "measured_seconds"},
-                   {"What it can give", "limit"}};
-  const auto add = [&](const std::string& option, const std::string& here, std::string setting,
-                       const std::string& difference, std::string limit) {
-    table.rows.push_back({option, here, TextCell(std::move(setting)),
-                          CellOf(MeasuredSaving(runs, difference, run.name), 2), std::move(limit)});
-  };
-  double weights = 0;
-  for (const wan::v1::ComponentPlan& component : plan.components()) {
-    if (absl::StartsWith(component.name(), "transformer")) {
-      weights = std::max(weights, static_cast<double>(component.weight_bytes()));
-    }
-  }
-  const int steps = report.request().steps();
-  std::string batch =
-      "Both texts have the same FLOPs in one batch as in two passes; only the weights are read "
-      "once instead of twice.";
-  if (ceilings != nullptr && ceilings->memory > 0 && weights > 0 && steps > 0) {
-    absl::StrAppendFormat(&batch, " That is at most %.3f s of this job.",
-                          weights / ceilings->memory * steps);
-  }
-  add("Batched guidance", "planned for each job by memory",
-      !plan.guided() ? "no guidance" : (plan.batched_guidance() ? "one batch" : "two forwards"),
-      "batched_guidance", std::move(batch));
-  const bool fp32 = report.dtype() == "fp32";
-  std::string precisions = absl::StrCat("transformer ", report.dtype());
-  if (!VaePrecision(report).empty()) {
-    absl::StrAppend(&precisions, ", autoencoder ", VaePrecision(report));
-  }
-  add("TF32",
-      fp32 ? "vae_precision: tf32"
-           : "vae_precision: tf32; the transformer computes in bf16, which TF32 does not touch",
-      precisions, "vae_precision",
-      fp32 ? "It speeds up products whose inputs are fp32 on a GPU with tensor cores; a CPU has "
-             "none."
-           : "It speeds up products whose inputs are fp32, and there are none in a bf16 forward.");
-  add("Compiling, graphs", "record_forwards",
-      plan.record_forwards() ? "recorded graphs" : "launched one by one", "record_forwards",
-      "It saves the time in which the GPU waits for launches; a forward of seconds has next to "
-      "none.");
-  std::vector<std::string> residency;
-  for (const wan::v1::ComponentPlan& component : plan.components()) {
-    residency.push_back(absl::StrCat(component.name(), "=", component.residency()));
-  }
-  add("No offloading, text encoder on the CPU", "residency_policies",
-      absl::StrJoin(residency, ", "), "residency",
-      "At most the seconds of T5_Encoding and Step_*_Loading.");
-  const StepHistory history = StepHistoryOf(report);
-  std::string warm;
-  if (history.seconds.size() > 2 && !history.levels.levels.empty()) {
-    warm = absl::StrFormat("The first step took %.2f s, a regular one %.2f s.",
-                           history.seconds.front(), history.levels.levels.front().seconds);
-  }
-  add("Warm-up", "warm_up, warm_up_shapes", "", "warm_up", warm);
-  add("Precision", "dtype, vae_precision", precisions, "dtype",
-      "A precision changes the bits; the result's difference stands in the table above.");
-  DropEmptyColumns(table);
-  return {
-      absl::StrCat("Options of the Optimization Map, ", run.name), "map", {std::move(table)}, {}};
 }
 
 // A card that the hardware matrix plans for: its memory and the data sheet's dense bf16 rate with
@@ -287,10 +188,8 @@ std::optional<Need> NeedOf(const JobReport& report) {
 
 // The card, or the processor of a job without one.
 std::string DeviceName(const JobReport& report) {
-  for (const std::string& name : {report.system().gpu().name(), report.system().cpu_name()}) {
-    if (!name.empty()) return name;
-  }
-  return report.device();
+  const std::string& name = DeviceNameOf(report);
+  return name.empty() ? report.device() : name;
 }
 
 // Each case, and of its variants those that ran on another device or in another precision.
@@ -394,11 +293,11 @@ Section HardwareMatrix(const std::vector<Run>& runs) {
 
 }  // namespace
 
-Section OptionsReport(const std::vector<Run>& runs, const Ceilings* ceilings) {
+Section OptionsReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings) {
   Section section{"Options Before and After, and Hardware", "options", {}, {}};
   section.sections.push_back(BeforeAndAfter(runs));
-  if (const std::vector<const Run*> cases = Representatives(runs); !cases.empty()) {
-    section.sections.push_back(Map(*cases.front(), runs, ceilings));
+  for (const Run* run : Representatives(runs)) {
+    section.sections.push_back(OptionsMap(*run, runs, ceilings));
   }
   section.sections.push_back(HardwareMatrix(runs));
   return section;

@@ -128,8 +128,8 @@ Section ExecutiveSummary(const JobReport& report) {
   if (const StageReport* whole = FindStage(report, StageKind::kTotal))
     joules = whole->energy_joules();
   if (joules > 0) {
-    Push(facts, "Energy", "energy_joules", Number{joules / 3600, 1},
-         absl::StrFormat("Wh of the card (mean %.0f W)", joules / total));
+    Push(facts, "Energy", "energy_joules", Number{joules, 0},
+         absl::StrFormat("J of the card (%.1f Wh, mean %.0f W)", joules / 3600, joules / total));
   }
   return {"Executive Summary", "executive_summary", {std::move(facts)}, {}};
 }
@@ -173,7 +173,13 @@ Section MemoryTelemetry(const JobReport& report) {
     if (memory.weights)
       parts.push_back(absl::StrFormat("weights %.2f GiB", *memory.weights / kGibibyte));
     if (memory.activations) {
-      parts.push_back(absl::StrFormat("activations %.2f GiB", *memory.activations / kGibibyte));
+      parts.push_back(absl::StrFormat(
+          "%s %.2f GiB", memory.workspace ? "activations" : "activations and workspace",
+          *memory.activations / kGibibyte));
+    }
+    if (memory.workspace) {
+      parts.push_back(
+          absl::StrFormat("workspace %.2f GiB as planned", *memory.workspace / kGibibyte));
     }
     if (memory.planned) {
       parts.push_back(absl::StrFormat("planned at most %.2f GiB", *memory.planned / kGibibyte));
@@ -341,7 +347,7 @@ Section Trace(const JobReport& report) {
 
 }  // namespace
 
-Section PerformanceAnalysis(const std::vector<Run>& runs, const Ceilings* ceilings) {
+Section PerformanceAnalysis(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings) {
   Section section{"Wan2.2 Performance Analysis Report", "performance", {}, {}};
   for (const Run* run : Representatives(runs)) {
     Section child{FullName(*run), "case", {}, {}};
@@ -349,7 +355,7 @@ Section PerformanceAnalysis(const std::vector<Run>& runs, const Ceilings* ceilin
     child.sections.push_back(ExecutiveSummary(run->report));
     child.sections.push_back(PipelineLatency(run->report));
     child.sections.push_back(MemoryTelemetry(run->report));
-    child.sections.push_back(Recommendations(*run, ceilings, runs));
+    child.sections.push_back(Recommendations(*run, FindCeilings(ceilings, run->report), runs));
     child.sections.push_back(Trace(run->report));
     section.sections.push_back(std::move(child));
   }

@@ -3,58 +3,45 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "client/reports/comparison.h"
 #include "client/reports/sections.h"
 
 namespace wan::client::reports {
 
 std::vector<const Run*> Representatives(const std::vector<Run>& runs) {
-  std::vector<std::string> names;
-  for (const Run& run : runs) {
-    if (std::find(names.begin(), names.end(), run.name) == names.end()) names.push_back(run.name);
-  }
   std::vector<const Run*> chosen;
-  for (const std::string& name : names) {
-    std::vector<const Run*> same;
-    const Run* any = nullptr;
-    for (const Run& run : runs) {
-      if (run.name != name) continue;
-      if (any == nullptr) any = &run;
-      if (run.variant.empty()) same.push_back(&run);
-    }
-    if (same.empty()) {
-      chosen.push_back(any);
-      continue;
-    }
-    std::stable_sort(same.begin(), same.end(), [](const Run* a, const Run* b) {
-      return TotalSeconds(a->report) < TotalSeconds(b->report);
-    });
-    chosen.push_back(same[(same.size() - 1) / 2]);
+  std::set<std::string> names;
+  for (const Run& run : runs) {
+    if (!names.insert(run.name).second) continue;
+    const std::vector<const Run*> variants = MedianRuns(runs, run.name);
+    const auto own = std::find_if(variants.begin(), variants.end(),
+                                  [](const Run* variant) { return variant->variant.empty(); });
+    chosen.push_back(own == variants.end() ? &run : *own);
   }
   return chosen;
 }
 
-Document BuildReport(const std::vector<Run>& runs, const std::optional<Ceilings>& ceilings,
+Document BuildReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings,
                      const std::set<ReportPart>& parts) {
-  const Ceilings* known = nullptr;
-  if (ceilings && std::any_of(runs.begin(), runs.end(),
-                              [&](const Run& run) { return AreOf(*ceilings, run.report); })) {
-    known = &*ceilings;
-  }
   Document document{"Wan2.2 reports", "reports", {}, {}};
   const auto wanted = [&parts](ReportPart part) { return parts.empty() || parts.contains(part); };
-  if (ceilings && known == nullptr) {
+  for (const Ceilings& one : ceilings) {
+    if (std::any_of(runs.begin(), runs.end(),
+                    [&](const Run& run) { return AreOf(one, run.report); })) {
+      continue;
+    }
     document.blocks.push_back(
-        Paragraph{absl::StrCat("The ceilings were measured on ", ceilings->device,
+        Paragraph{absl::StrCat("The ceilings were measured on ", one.device,
                                ", which none of these jobs ran on; they are not used.")});
   }
-  if (wanted(ReportPart::kBenchmark)) document.sections.push_back(BenchmarkReport(runs, known));
+  if (wanted(ReportPart::kBenchmark)) document.sections.push_back(BenchmarkReport(runs, ceilings));
   if (wanted(ReportPart::kPerformance)) {
-    document.sections.push_back(PerformanceAnalysis(runs, known));
+    document.sections.push_back(PerformanceAnalysis(runs, ceilings));
   }
   if (wanted(ReportPart::kBottlenecks)) {
-    document.sections.push_back(BottleneckAnalysis(runs, known));
+    document.sections.push_back(BottleneckAnalysis(runs, ceilings));
   }
-  if (wanted(ReportPart::kOptions)) document.sections.push_back(OptionsReport(runs, known));
+  if (wanted(ReportPart::kOptions)) document.sections.push_back(OptionsReport(runs, ceilings));
   return document;
 }
 

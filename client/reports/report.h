@@ -2,7 +2,6 @@
 // and render.h.
 #pragma once
 
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -14,8 +13,8 @@ namespace wan::client::reports {
 
 enum class ReportPart { kBenchmark, kPerformance, kBottlenecks, kOptions };
 
-// All parts if `parts` is empty. `ceilings` counts only for jobs of the same device.
-Document BuildReport(const std::vector<Run>& runs, const std::optional<Ceilings>& ceilings,
+// All parts if `parts` is empty. Each ceilings count only for jobs of the same device.
+Document BuildReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings,
                      const std::set<ReportPart>& parts = {});
 
 // For a terminal: the stages of a job; of several jobs one table of all, then the stages of each.

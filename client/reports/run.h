@@ -39,6 +39,8 @@ Run RunOf(wan::v1::JobReport report);
 inline constexpr char kCaseLabel[] = "bench_case";
 inline constexpr char kVariantLabel[] = "bench_variant";
 inline constexpr char kRunLabel[] = "bench_run";
+// "yes" or "no": whether the server has run the case before, where `wanctl bench` knows.
+inline constexpr char kWarmLabel[] = "bench_warm_up";
 // The variant with upstream's settings.
 inline constexpr char kOriginalVariant[] = "original";
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "client/reports/run.h"
 #include "client/wanctl/values.h"
 
 namespace wan::client {
@@ -124,7 +125,7 @@ class Reader {
     }
     if (read.request.prompt().empty()) return Wrong(read.name, "has no prompt");
     if (read.request.model().empty()) return Wrong(read.name, "has no model");
-    read.original = read.request;
+    read.original = {reports::kOriginalVariant, read.request};
     if (node["original"]) {
       absl::Status status = ApplyAll(read.name, node["original"], read.original);
       if (!status.ok()) return status;
@@ -134,23 +135,31 @@ class Reader {
     }
     for (const auto& entry : node["options"]) {
       BenchVariant option{entry.first.as<std::string>(), read.request};
-      if (option.name == "original") {
+      if (option.name == reports::kOriginalVariant) {
         return Wrong(read.name,
                      "has an option 'original'; upstream's settings are the key 'original' of the "
                      "case, beside 'options'");
       }
-      absl::Status status = ApplyAll(read.name, entry.second, option.request);
+      absl::Status status = ApplyAll(read.name, entry.second, option);
       if (!status.ok()) return status;
       read.options.push_back(std::move(option));
     }
     return read;
   }
 
-  absl::Status ApplyAll(const std::string& name, const YAML::Node& node, Request& request) {
+  absl::Status ApplyAll(const std::string& name, const YAML::Node& node, BenchVariant& variant) {
     if (!node.IsMap())
       return Wrong(name, "must have a map of keys and values in 'original' and in each option");
     for (const auto& entry : node) {
-      absl::Status status = Apply(name, entry.first.as<std::string>(), entry.second, request);
+      const std::string key = entry.first.as<std::string>();
+      if (key == "warm_up") {
+        const absl::StatusOr<bool> warm = ParseBool(entry.second.as<std::string>());
+        if (!warm.ok())
+          return Wrong(name, absl::StrCat(key, " ", std::string(warm.status().message())));
+        variant.cold = !*warm;
+        continue;
+      }
+      absl::Status status = Apply(name, key, entry.second, variant.request);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();

@@ -12,8 +12,11 @@ namespace wan::client {
 
 // A request under a name, besides the case's own: upstream's settings, or one option changed.
 struct BenchVariant {
+  // "original", or the option's name.
   std::string name;
   wan::v1::GenerationRequest request;
+  // Whether it runs before everything else of the case, once and without a warm-up.
+  bool cold = false;
 };
 
 struct BenchCase {
@@ -22,7 +25,7 @@ struct BenchCase {
   // The file of the first frame; empty: none.
   std::string image_path;
   // What `--mode original` and `both` run; the same request if the case has no `original`.
-  wan::v1::GenerationRequest original;
+  BenchVariant original;
   // Each entry of `options`.
   std::vector<BenchVariant> options;
 };
@@ -39,8 +42,9 @@ struct BenchCase {
 //       options: {"VAE in TF32": {vae_precision: tf32}}  # optional
 //
 // The other keys are those of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
-// solver, vae_precision, seed, and profile (true or false). A case without a seed has 42, so that
-// its runs can be compared. INVALID_ARGUMENT names the case, the key and the value, and says what
+// solver, vae_precision, seed, and profile (true or false). `original` and each option may have
+// `warm_up: false` besides. A case without a seed has 42, so that its runs can be compared.
+// INVALID_ARGUMENT names the case, the key and the value, and says what
 // would be right. `source` is what the message calls the text.
 absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
                                                        const std::string& source);

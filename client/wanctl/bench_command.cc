@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,16 @@ struct Variant {
   std::string name;
   GenerationRequest request;
   const VideoClient* videos = nullptr;
+  // Runs once, before the case has run on the server.
+  bool cold = false;
+};
+
+// What the latents of a case are compared with.
+struct CaseLatents {
+  // Those of the case as it stands, of its first run; empty until it has ended.
+  std::string own;
+  // Those of cold variants, which run before it, with the index of their run.
+  std::vector<std::pair<size_t, std::string>> early;
 };
 
 // Runs cases one after the other and keeps what they gave.
@@ -99,13 +110,18 @@ class Bench {
 
   // False if somebody stopped it.
   bool RunCase(const BenchCase& one) {
-    std::string first_latents;
+    CaseLatents latents;
+    std::set<const VideoClient*> warm;
     for (const Variant& variant : VariantsOf(one)) {
-      for (int run = 1 - command_.warm_up; run <= command_.num_runs; ++run) {
+      const int last = variant.cold ? 1 : command_.num_runs;
+      for (int run = variant.cold ? 1 : 1 - command_.warm_up; run <= last; ++run) {
         const std::string name = absl::StrCat(
             one.name, variant.name.empty() ? "" : absl::StrCat(" (", variant.name, ")"),
-            run < 1 ? ", warm-up" : absl::StrCat(", run ", run, " of ", command_.num_runs));
-        const absl::Status status = RunOnce(one, variant, run, name, first_latents);
+            run < 1 ? ", warm-up" : absl::StrCat(", run ", run, " of ", last));
+        std::string warmth;
+        if (variant.cold) warmth = "no";
+        if (warm.contains(variant.videos)) warmth = "yes";
+        const absl::Status status = RunOnce(one, variant, run, {name, warmth}, latents);
         if (session_.stop().stop_requested()) return false;
         if (!status.ok()) {
           failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
@@ -113,6 +129,7 @@ class Bench {
           // Its further runs would fail as well.
           break;
         }
+        if (run < 1 || variant.cold) warm.insert(variant.videos);
       }
     }
     return true;
@@ -148,24 +165,34 @@ class Bench {
   std::vector<Variant> VariantsOf(const BenchCase& one) const {
     std::vector<Variant> variants;
     if (command_.mode != BenchMode::kOriginal) {
-      variants.push_back({"", one.request, &videos_});
+      variants.push_back({"", one.request, &videos_, false});
       for (const BenchVariant& option : one.options) {
-        variants.push_back({option.name, option.request, &videos_});
+        variants.push_back({option.name, option.request, &videos_, option.cold});
       }
       for (const auto& [name, server] : options_) {
-        variants.push_back({name, one.request, server.videos.get()});
+        variants.push_back({name, one.request, server.videos.get(), name == "warm_up: false"});
       }
     }
     if (command_.mode != BenchMode::kOptimized) {
-      variants.push_back({reports::kOriginalVariant, one.original,
-                          original_.videos != nullptr ? original_.videos.get() : &videos_});
+      variants.push_back({one.original.name, one.original.request,
+                          original_.videos != nullptr ? original_.videos.get() : &videos_,
+                          one.original.cold});
     }
+    std::stable_partition(variants.begin(), variants.end(),
+                          [](const Variant& variant) { return variant.cold; });
     return variants;
   }
 
-  // `run` below 1 is a warm-up. `first_latents` are those of the case's first run.
-  absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run,
-                       const std::string& name, std::string& first_latents) {
+  struct RunTitle {
+    // For messages.
+    std::string name;
+    // The value of kWarmLabel; empty: none.
+    std::string warmth;
+  };
+
+  // `run` below 1 is a warm-up.
+  absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run, const RunTitle& title,
+                       CaseLatents& latents) {
     RequestFlags flags{variant.request, one.image_path, std::nullopt};
     if (!command_.model.empty()) flags.request.set_model(command_.model);
     auto& labels = *flags.request.mutable_labels();
@@ -173,6 +200,7 @@ class Bench {
     labels[reports::kCaseLabel] = one.name;
     if (!variant.name.empty()) labels[reports::kVariantLabel] = variant.name;
     labels[reports::kRunLabel] = absl::StrCat(std::max(run, 0));
+    if (!title.warmth.empty()) labels[reports::kWarmLabel] = title.warmth;
     flags.request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
     flags.request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
     absl::StatusOr<GenerationRequest> request = CompleteRequest(flags, session_.Now());
@@ -194,7 +222,7 @@ class Bench {
       return absl::CancelledError(
           absl::StrCat("it was cancelled: ", Printable(end->cancelled().reason())));
     }
-    session_.Say(absl::StrFormat("%s: %.2f s", name, end->completed().seconds()));
+    session_.Say(absl::StrFormat("%s: %.2f s", title.name, end->completed().seconds()));
     if (run < 1) return absl::OkStatus();
     absl::StatusOr<wan::v1::JobReport> report =
         variant.videos->GetReport(job->name(), session_.stop());
@@ -204,39 +232,48 @@ class Bench {
     measured.variant = variant.name;
     measured.number = run;
     if (run == 1) {
-      absl::Status compared = Compare(*variant.videos, *end, variant.name, first_latents, measured);
+      absl::Status compared = Compare(*variant.videos, *end, variant.name, latents, measured);
       if (!compared.ok()) return compared;
     }
     runs_.push_back(std::move(measured));
     return absl::OkStatus();
   }
 
-  // The case's own latents are kept, the others' compared with them.
+  // The case's own latents are kept, the others' compared with them. `measured` will be the next of
+  // runs_.
   absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
-                       const std::string& variant, std::string& first_latents,
-                       reports::Run& measured) {
+                       const std::string& variant, CaseLatents& latents, reports::Run& measured) {
     for (const wan::v1::Artifact& artifact : end.completed().artifacts()) {
       if (artifact.kind() != wan::v1::OUTPUT_KIND_LATENTS) continue;
-      std::string latents;
+      std::string read_latents;
       absl::Status read = videos.ReadArtifact(
           artifact.name(), 0,
           [&](const wan::v1::DownloadArtifactResponse& chunk) {
-            latents += chunk.data();
+            read_latents += chunk.data();
             return absl::OkStatus();
           },
           session_.stop());
       if (!read.ok()) return read;
       if (variant.empty()) {
-        first_latents = std::move(latents);
-        return absl::OkStatus();
+        latents.own = std::move(read_latents);
+        for (const auto& [index, early] : latents.early) {
+          runs_[index].difference = Difference(latents.own, early);
+        }
+        latents.early.clear();
+      } else if (latents.own.empty()) {
+        latents.early.emplace_back(runs_.size(), std::move(read_latents));
+      } else {
+        measured.difference = Difference(latents.own, read_latents);
       }
-      if (first_latents.empty()) return absl::OkStatus();
-      const absl::StatusOr<reports::ResultDifference> difference =
-          CompareLatents(first_latents, latents);
-      // Another size of the video is a difference that settings show.
-      if (difference.ok()) measured.difference = *difference;
     }
     return absl::OkStatus();
+  }
+
+  // Nothing if the videos have other sizes, which is a difference that settings show.
+  static std::optional<reports::ResultDifference> Difference(const std::string& own,
+                                                             const std::string& other) {
+    const absl::StatusOr<reports::ResultDifference> difference = CompareLatents(own, other);
+    return difference.ok() ? std::optional(*difference) : std::nullopt;
   }
 
   Session& session_;
@@ -253,7 +290,7 @@ class Bench {
 ExitCode Run(Session& session, const BenchCommand& command) {
   const absl::StatusOr<std::vector<BenchCase>> cases = CasesOf(command);
   if (!cases.ok()) return session.RefuseUsage(cases.status());
-  const absl::StatusOr<std::optional<reports::Ceilings>> ceilings = CeilingsOf(command.ceilings);
+  absl::StatusOr<std::vector<reports::Ceilings>> ceilings = NamedCeilings(command.ceilings);
   if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
   // A folder that cannot be written is no news for the end of an hour.
   if (const absl::Status empty =
@@ -269,6 +306,10 @@ ExitCode Run(Session& session, const BenchCommand& command) {
       stopped = true;
       break;
     }
+  }
+  if (command.ceilings.empty()) {
+    *ceilings = KeptCeilings(session.data_home(), bench.runs(),
+                             [&](const std::string& message) { session.Say(message); });
   }
   reports::Document document = reports::BuildReport(bench.runs(), *ceilings);
   if (!bench.failures().empty()) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/reports/ceilings_folder.h"
 #include "client/wanctl/exit_code.h"
 #include "client/wanctl/interrupt.h"
 #include "client/wanctl/wanctl.h"
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
                                             WantsColours(out_columns), WantsColours(err_columns)},
                                 .default_server = EnvironmentOr("WAN_SERVER", "localhost:50051"),
                                 .default_token = EnvironmentOr("WAN_TOKEN", ""),
+                                .data_home = reports::DataHome(),
                                 .stop = interrupt.stop(),
                                 .open_screen = OpenTerminalScreen};
   return RunWanctl(std::vector<std::string>(argv + 1, argv + argc), environment);

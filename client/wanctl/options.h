@@ -91,7 +91,7 @@ struct ReportFlags {
   std::optional<ReportFormat> format;
   // The file to write; empty: stdout.
   std::string output;
-  // What `wan_bench ceilings` wrote; empty: none.
+  // What `wan_bench ceilings` wrote; empty: what is kept for the jobs' devices.
   std::string ceilings;
   // Empty: all four.
   std::set<reports::ReportPart> parts;

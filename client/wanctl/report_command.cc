@@ -14,8 +14,7 @@ namespace wan::client {
 
 ExitCode Run(Session& session, const ReportCommand& command) {
   // Files that the command line names come first, before any call.
-  const absl::StatusOr<std::optional<reports::Ceilings>> ceilings =
-      CeilingsOf(command.flags.ceilings);
+  absl::StatusOr<std::vector<reports::Ceilings>> ceilings = NamedCeilings(command.flags.ceilings);
   if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
   std::vector<reports::Run> runs;
   for (const std::string& path : command.from) {
@@ -32,6 +31,10 @@ ExitCode Run(Session& session, const ReportCommand& command) {
     if (!report.ok()) return session.Fail(report.status());
     if (session.json()) session.Show(*report, "");
     runs.push_back(reports::RunOf(*report));
+  }
+  if (command.flags.ceilings.empty()) {
+    *ceilings = KeptCeilings(session.data_home(), runs,
+                             [&](const std::string& message) { session.Say(message); });
   }
   // With --json the messages are the result; a file is written besides if one was named.
   if (session.json() && command.flags.output.empty()) return kExitDone;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/reports/ceilings_folder.h"
 #include "client/reports/render.h"
 #include "client/reports/svg.h"
 
@@ -102,11 +104,32 @@ absl::Status WriteReports(const std::string& folder, const reports::Document& do
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<reports::Ceilings>> CeilingsOf(const std::string& path) {
-  if (path.empty()) return std::nullopt;
+absl::StatusOr<std::vector<reports::Ceilings>> NamedCeilings(const std::string& path) {
+  std::vector<reports::Ceilings> named;
+  if (path.empty()) return named;
   absl::StatusOr<reports::Ceilings> ceilings = reports::ReadCeilings(path);
   if (!ceilings.ok()) return ceilings.status();
-  return *std::move(ceilings);
+  named.push_back(*std::move(ceilings));
+  return named;
+}
+
+std::vector<reports::Ceilings> KeptCeilings(
+    const std::string& data_home, const std::vector<reports::Run>& runs,
+    const std::function<void(const std::string&)>& refused) {
+  std::vector<reports::Ceilings> kept;
+  std::set<std::string> looked_for;
+  for (const reports::Run& run : runs) {
+    const std::string path =
+        reports::KeptCeilingsPath(data_home, reports::DeviceNameOf(run.report));
+    if (path.empty() || !looked_for.insert(path).second) continue;
+    absl::StatusOr<reports::Ceilings> ceilings = reports::ReadCeilings(path);
+    if (ceilings.ok()) {
+      kept.push_back(*std::move(ceilings));
+    } else if (!absl::IsNotFound(ceilings.status())) {
+      refused(std::string(ceilings.status().message()));
+    }
+  }
+  return kept;
 }
 
 }  // namespace wan::client

@@ -1,6 +1,7 @@
 // Files of reports: what is read for them, and how they are written.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +34,13 @@ std::string Rendered(const reports::Document& document, const std::vector<report
 absl::Status WriteReports(const std::string& folder, const reports::Document& document,
                           const std::vector<reports::Run>& runs);
 
-// Ceilings of a file; nothing for an empty name. An error names the file.
-absl::StatusOr<std::optional<reports::Ceilings>> CeilingsOf(const std::string& path);
+// Ceilings of the file that --ceilings names; none for an empty name. An error names the file.
+absl::StatusOr<std::vector<reports::Ceilings>> NamedCeilings(const std::string& path);
+
+// The ceilings that are kept in the folder of the user's data for the devices of the runs. A file
+// that cannot be read as such is left out, and `refused` is called with what is wrong.
+std::vector<reports::Ceilings> KeptCeilings(const std::string& data_home,
+                                            const std::vector<reports::Run>& runs,
+                                            const std::function<void(const std::string&)>& refused);
 
 }  // namespace wan::client

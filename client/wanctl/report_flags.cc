@@ -50,7 +50,8 @@ absl::StatusOr<BenchMode> ParseMode(std::string_view text) {
 }
 
 constexpr char kCeilingsHelp[] =
-    "What 'wan_bench ceilings' wrote on the same card, for the bottleneck analysis";
+    "What 'wan_bench ceilings' wrote on the same card, for the bottleneck analysis (default: what "
+    "is kept here under the card's name)";
 
 void AddReport(CommandRegistry& registry) {
   CommandHelp help{"report",

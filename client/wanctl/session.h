@@ -41,6 +41,8 @@ struct Environment {
   std::string default_server = "localhost:50051";
   // The token to send when there is no --token-file; empty: none.
   std::string default_token = {};
+  // The folder of the user's data, where ceilings are kept; empty: none.
+  std::string data_home = {};
   // Ctrl-C requests it.
   std::stop_token stop = {};
   // How retries wait.
@@ -60,6 +62,7 @@ class Session {
   const Console& console() const { return environment_.console; }
   const std::stop_token& stop() const { return environment_.stop; }
   absl::Time Now() const { return environment_.now(); }
+  const std::string& data_home() const { return environment_.data_home; }
   bool json() const { return flags_.json; }
   bool out_colours() const { return environment_.console.out_colours; }
   std::unique_ptr<Screen> OpenScreen() { return environment_.open_screen(); }

@@ -141,14 +141,94 @@ TEST(BottlenecksTest, SlowStretchesCostWhatTheyTookMore) {
   EXPECT_NEAR(*level->saves, 10, 1e-9);
 }
 
-TEST(BottlenecksTest, SettingsThatDiffer) {
-  wan::v1::JobReport other = GpuReport();
-  other.mutable_plan()->set_batched_guidance(true);
-  const std::vector<Difference> differences = DifferencesOf(GpuReport(), other);
-  ASSERT_EQ(differences.size(), 1u);
-  EXPECT_EQ(differences[0].setting, "batched_guidance");
-  EXPECT_EQ(differences[0].before, "no");
-  EXPECT_EQ(differences[0].after, "yes");
+// Guidance 1 has no batch of two forwards either; that is no second setting.
+TEST(BottlenecksTest, GuidanceOfOneIsMeasuredThoughTheBatchGoesWithIt) {
+  wan::v1::JobReport guided = GpuReport();
+  guided.mutable_request()->add_guidance_scale(5);
+  guided.mutable_plan()->set_batched_guidance(true);
+  wan::v1::JobReport single = GpuReport();
+  single.mutable_request()->add_guidance_scale(1);
+  single.mutable_plan()->set_guided(false);
+  single.mutable_plan()->set_record_forwards(true);
+  single.mutable_stages(0)->set_seconds(13);
+  const std::vector<MeasuredRun> runs = {RunWith(guided), RunWith(single, "guidance 1")};
+  const std::vector<Bottleneck> found = FindBottlenecks(runs[0], nullptr, runs);
+  const Bottleneck* second = Find(found, "Step_*_Inference, the forward without the prompt");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->measured, 7);
+}
+
+TEST(BottlenecksTest, OfSeveralRunsTheMedianIsTheMeasurement) {
+  wan::v1::JobReport slow = GpuReport();
+  slow.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_FP32);
+  slow.mutable_stages(0)->set_seconds(23);
+  std::vector<MeasuredRun> runs = {RunWith(slow)};
+  for (const double seconds : {20.0, 19.0, 11.0}) {
+    runs.push_back(RunWith(GpuReport(), "fp16"));
+    runs.back().report.mutable_stages(0)->set_seconds(seconds);
+  }
+  const Bottleneck* decoding = nullptr;
+  const std::vector<Bottleneck> found = FindBottlenecks(runs[0], nullptr, runs);
+  ASSERT_NE(decoding = Find(found, "VAE_Decoding"), nullptr);
+  EXPECT_EQ(decoding->measured, 4);
+}
+
+// The remedy is fp16; what another precision took says nothing of it.
+TEST(BottlenecksTest, AnotherValueIsNoMeasurementOfTheRemedy) {
+  wan::v1::JobReport slow = GpuReport(), tf32 = GpuReport();
+  slow.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_FP32);
+  tf32.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_TF32);
+  const std::vector<MeasuredRun> runs = {RunWith(slow), RunWith(tf32, "tf32")};
+  const std::vector<Bottleneck> found = FindBottlenecks(runs[0], nullptr, runs);
+  const Bottleneck* decoding = Find(found, "VAE_Decoding");
+  ASSERT_NE(decoding, nullptr);
+  EXPECT_EQ(decoding->measured, std::nullopt);
+  // Without ceilings a rate of half is certain.
+  EXPECT_NEAR(*decoding->saves, 2, 1e-6);
+  EXPECT_THAT(decoding->basis, HasSubstr("estimated without ceilings"));
+}
+
+TEST(BottlenecksTest, ServersSettingsThatNoReportHasAreNamedByTheOption) {
+  wan::v1::JobReport quick = GpuReport();
+  quick.mutable_stages(0)->set_seconds(19.5);
+  const std::vector<MeasuredRun> runs = {RunWith(GpuReport()),
+                                         RunWith(quick, "h264_preset: ultrafast")};
+  const std::vector<Bottleneck> found = FindBottlenecks(runs[0], nullptr, runs);
+  const Bottleneck* file = Find(found, "Video_Encoding");
+  ASSERT_NE(file, nullptr);
+  EXPECT_NEAR(*file->measured, 0.5, 1e-9);
+}
+
+TEST(BottlenecksTest, AWarmUpIsMeasuredByAColdRun) {
+  wan::v1::JobReport cold = GpuReport(), warm = GpuReport();
+  for (wan::v1::StageReport& stage : *cold.mutable_stages()) {
+    if (stage.stage() == "Step_0_Inference") stage.set_seconds(5);
+  }
+  (*cold.mutable_request()->mutable_labels())[kWarmLabel] = "no";
+  (*warm.mutable_request()->mutable_labels())[kWarmLabel] = "yes";
+  warm.mutable_stages(0)->set_seconds(17);
+  const std::vector<MeasuredRun> runs = {RunWith(cold), RunWith(warm, "warm")};
+  const std::vector<Bottleneck> found = FindBottlenecks(runs[0], nullptr, runs);
+  const Bottleneck* first = Find(found, "Step_0_Inference");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->measured, 3);
+}
+
+TEST(BottlenecksTest, TilesAndGapsHaveSecondsToSave) {
+  wan::v1::JobReport report = GpuReport();
+  auto& plan = *report.mutable_plan();
+  // 100 frames are 25 latent frames; a token has 32 by 32 pixels, so a latent 16 by 16.
+  plan.set_tokens(25 * (1280 / 32) * (704 / 32));
+  plan.set_decode_tile_columns(2);
+  const std::vector<Bottleneck> found = FindBottlenecks(RunWith(report), nullptr, {});
+  const Bottleneck* tiles = Find(found, "VAE_Decoding");
+  ASSERT_NE(tiles, nullptr);
+  // Two tiles share 128 of 1280 pixels: of 1408 that are decoded.
+  EXPECT_NEAR(*tiles->saves, 4 * 128.0 / 1408, 1e-6);
+  const Bottleneck* gaps = Find(found, "Between the stages");
+  ASSERT_NE(gaps, nullptr);
+  EXPECT_NEAR(*gaps->saves, gaps->seconds, 1e-9);
+  EXPECT_THAT(gaps->basis, HasSubstr("at most"));
 }
 
 }  // namespace

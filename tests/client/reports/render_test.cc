@@ -91,7 +91,7 @@ TEST(RenderTest, HtmlLoadsNothing) {
   const absl::StatusOr<Ceilings> ceilings = ParseCeilings(kCeilingsJson, "test");
   std::vector<MeasuredRun> runs = {RunOf(GpuReport())};
   runs[0].name = "<script>alert(1)</script>";
-  const std::string html = RenderHtml(BuildReport(runs, *ceilings));
+  const std::string html = RenderHtml(BuildReport(runs, {*ceilings}));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;"));
   for (const char* loads : {"src=", "url(", "@import", "<link", "https://"}) {

@@ -44,13 +44,13 @@ TEST(StageTableTest, FoldsWhatIsZeroAndLeavesOutWhatNothingMeasured) {
 }
 
 TEST(BenchmarkReportTest, HasTheSeedsSections) {
-  const std::string text = Text(BenchmarkReport({Named("preview", GpuReport())}, nullptr));
+  const std::string text = Text(BenchmarkReport({Named("preview", GpuReport())}, {}));
   EXPECT_THAT(text, HasSubstr("Case: preview"));
   EXPECT_THAT(text, HasSubstr("[Stage Breakdown]"));
   EXPECT_THAT(text, HasSubstr("[Inference Statistics]"));
   EXPECT_THAT(text, HasSubstr("[Model Component Memory Profile]"));
   EXPECT_THAT(text, HasSubstr("[Performance Analysis]"));
-  EXPECT_THAT(text, HasSubstr("2.00 s of the job; what a change would save is"));
+  EXPECT_THAT(text, HasSubstr("2.00 s of the job (at most: all of this time)"));
   EXPECT_THAT(text, HasSubstr("[Resource Usage Overview]"));
   EXPECT_THAT(text, HasSubstr("Total Compute Load: 1600"));
   // The limit is that of the card in the machine.
@@ -65,9 +65,31 @@ TEST(BenchmarkReportTest, ActivationsAreMeasured) {
   EXPECT_EQ(memories[1].component, "DiT Transformer");
   EXPECT_DOUBLE_EQ(*memories[1].peak, 36.0 * kGiB);
   EXPECT_DOUBLE_EQ(*memories[1].weights, 30.0 * kGiB);
-  EXPECT_DOUBLE_EQ(*memories[1].activations, 6.0 * kGiB);
+  // 6 GiB beside the weights, one of which is the planned workspace.
+  EXPECT_DOUBLE_EQ(*memories[1].activations, 5.0 * kGiB);
+  EXPECT_DOUBLE_EQ(*memories[1].workspace, 1.0 * kGiB);
   EXPECT_DOUBLE_EQ(*memories[1].planned, 38.0 * kGiB);
+  EXPECT_DOUBLE_EQ(*memories[1].planned_weights, 30.0 * kGiB);
+  EXPECT_DOUBLE_EQ(*memories[1].planned_activations, 7.0 * kGiB);
   EXPECT_EQ(memories[2].activations, std::nullopt) << "nothing tells the decoder's weights";
+  EXPECT_THAT(RenderMarkdown(BenchmarkReport({Named("a", GpuReport())}, {})),
+              HasSubstr("Workspace is the plan's"));
+}
+
+TEST(BenchmarkReportTest, AWorkspaceIsNoMoreThanWhatWasMeasured) {
+  wan::v1::JobReport report = GpuReport();
+  for (auto& planned : *report.mutable_plan()->mutable_stages()) {
+    planned.set_workspace_bytes(8 * kGiB);
+  }
+  const std::vector<ComponentMemory> memories = ComponentMemories(report);
+  EXPECT_DOUBLE_EQ(*memories[1].workspace, 6.0 * kGiB);
+  EXPECT_DOUBLE_EQ(*memories[1].activations, 0);
+  // Without a plan nothing tells it from the activations.
+  report.clear_plan();
+  EXPECT_EQ(ComponentMemories(report)[1].workspace, std::nullopt);
+  EXPECT_DOUBLE_EQ(*ComponentMemories(report)[1].activations, 6.0 * kGiB);
+  EXPECT_THAT(RenderMarkdown(BenchmarkReport({Named("a", report)}, {})),
+              HasSubstr("the matrix libraries' workspace included"));
 }
 
 wan::v1::JobReport GroupReport() {
@@ -100,7 +122,7 @@ TEST(DeviceTableTest, HasALineForEachDeviceOfTheGroup) {
 
 TEST(DeviceTableTest, IsInEveryFormat) {
   const MeasuredRun run = Named("a", GroupReport());
-  const Document document = BuildReport({run}, std::nullopt, {ReportPart::kBenchmark});
+  const Document document = BuildReport({run}, {}, {ReportPart::kBenchmark});
   EXPECT_THAT(RenderText(document),
               AllOf(HasSubstr("[Device Shares]"), HasSubstr("cuda:1  NVIDIA Test")));
   EXPECT_THAT(RenderMarkdown(document), HasSubstr("| cuda:1 | NVIDIA Test | 36.00 |"));
@@ -110,7 +132,7 @@ TEST(DeviceTableTest, IsInEveryFormat) {
   EXPECT_THAT(RenderText(BuildTables({run, Named("b", GpuReport())})),
               HasSubstr("cuda:1  NVIDIA Test"));
   EXPECT_THAT(RenderText(BuildTables({Named("b", GpuReport())})), Not(HasSubstr("cuda:1")));
-  EXPECT_THAT(RenderText(BuildReport({Named("b", GpuReport())}, std::nullopt, {})),
+  EXPECT_THAT(RenderText(BuildReport({Named("b", GpuReport())}, {}, {})),
               Not(HasSubstr("[Device Shares]")));
 }
 
@@ -124,7 +146,7 @@ TEST(BenchmarkReportTest, SeveralJobsAreOneTable) {
   const std::vector<const MeasuredRun*> cases = Representatives(runs);
   ASSERT_EQ(cases.size(), 2u);
   EXPECT_EQ(TotalSeconds(cases[0]->report), 20) << "the lower median of two";
-  EXPECT_THAT(Text(BenchmarkReport(runs, nullptr)), HasSubstr("Std. dev. (s)"));
+  EXPECT_THAT(Text(BenchmarkReport(runs, {})), HasSubstr("Std. dev. (s)"));
 }
 
 TEST(BenchmarkReportTest, SaysWhatNobodySaid) {
@@ -143,17 +165,17 @@ TEST(BenchmarkReportTest, SaysWhatNobodySaid) {
     stage.set_cpu_percent(cpu);
     start += seconds;
   }
-  const std::string text = RenderMarkdown(BenchmarkReport({Named("03", report)}, nullptr));
+  const std::string text = RenderMarkdown(BenchmarkReport({Named("03", report)}, {}));
   EXPECT_THAT(
       text,
       HasSubstr(
           "Steps 13 to 45 took 15.05 s each instead of 6.89 s (+118 %); it began within step 12."));
   EXPECT_THAT(text, HasSubstr("SM activity was full before and after"));
-  EXPECT_THAT(text, HasSubstr("no samples of clocks and their limits and other processes"));
+  EXPECT_THAT(text, HasSubstr("no samples of clocks and their limits, power, and other processes"));
 }
 
 TEST(PerformanceAnalysisTest, HasTheSeedsSections) {
-  const std::string text = Text(PerformanceAnalysis({Named("preview", GpuReport())}, nullptr));
+  const std::string text = Text(PerformanceAnalysis({Named("preview", GpuReport())}, {}));
   for (const char* title :
        {"[System Context]", "[Executive Summary]", "[Detailed Pipeline Latency]",
         "[Memory Telemetry]", "[Recommendations]", "[Execution Trace Analysis]", "Legend: SM %"}) {
@@ -167,9 +189,18 @@ TEST(PerformanceAnalysisTest, HasTheSeedsSections) {
   EXPECT_THAT(text, Not(HasSubstr("0.0%")));
 }
 
+TEST(PerformanceAnalysisTest, EnergyIsInJoulesAsItsKeySays) {
+  wan::v1::JobReport report = GpuReport();
+  report.mutable_stages(0)->set_energy_joules(9000);
+  const std::string json =
+      RenderJson(Document{"", "", {}, {PerformanceAnalysis({Named("a", report)}, {})}}, {});
+  EXPECT_THAT(json, HasSubstr("\"energy_joules\": 9000.0"));
+  EXPECT_THAT(json, HasSubstr("J of the card (2.5 Wh, mean 450 W)"));
+}
+
 TEST(BottleneckAnalysisTest, WithCeilings) {
   const Ceilings ceilings = TestCeilings();
-  const Section section = BottleneckAnalysis({Named("preview", GpuReport())}, &ceilings);
+  const Section section = BottleneckAnalysis({Named("preview", GpuReport())}, {ceilings});
   const std::string text = Text(section);
   EXPECT_THAT(text, HasSubstr("forward_unconditional"));
   EXPECT_THAT(text, HasSubstr("NVIDIA Test, 2026-01-01T00:00:00Z"));
@@ -212,7 +243,7 @@ wan::v1::JobReport ProfiledReport() {
 
 TEST(BottleneckAnalysisTest, AProfileStandsBesideThePlan) {
   const Ceilings ceilings = TestCeilings();
-  const Section section = BottleneckAnalysis({Named("preview", ProfiledReport())}, &ceilings);
+  const Section section = BottleneckAnalysis({Named("preview", ProfiledReport())}, {ceilings});
   // Of one text: 50 ms, 40 % of the block; at least 20 TFLOP at 500 TFLOP/s.
   const std::string markdown = RenderMarkdown(section);
   EXPECT_THAT(markdown, HasSubstr("| self\\_attention | 20000.00 | 1000.0 | 40.0 | 50.000 | 40.0 | "
@@ -235,7 +266,7 @@ TEST(BottleneckAnalysisTest, AProfileStandsBesideThePlan) {
   for (const auto& work : std::get<RooflineChart>(charts[0]->data).works)
     works.push_back(work.name);
   EXPECT_THAT(works, ::testing::ElementsAre("one forward", "self_attention", "feed_forward"));
-  EXPECT_THAT(Text(BottleneckAnalysis({Named("preview", GpuReport())}, &ceilings)),
+  EXPECT_THAT(Text(BottleneckAnalysis({Named("preview", GpuReport())}, {ceilings})),
               HasSubstr("'wanctl generate --profile'"));
 }
 
@@ -246,13 +277,13 @@ TEST(BottleneckAnalysisTest, TheDecodersFlopsAreComparedWithTheCard) {
   planned.set_stage("VAE_Decoding");
   planned.set_flops(1200e12);
   // 4 s at fp16; at least 2 s at 600 TFLOP/s.
-  EXPECT_THAT(RenderMarkdown(BottleneckAnalysis({Named("preview", report)}, &ceilings)),
+  EXPECT_THAT(RenderMarkdown(BottleneckAnalysis({Named("preview", report)}, {ceilings})),
               HasSubstr("| VAE\\_Decoding | 1200.000 | 4.000 | 300.00 | 2.000 | 2.00 |"));
 }
 
 TEST(BottleneckAnalysisTest, WithoutCeilingsSaysHowToGetThem) {
-  const std::string text = Text(BottleneckAnalysis({Named("preview", GpuReport())}, nullptr));
-  EXPECT_THAT(text, HasSubstr("'wan_bench ceilings --output FILE'"));
+  const std::string text = Text(BottleneckAnalysis({Named("preview", GpuReport())}, {}));
+  EXPECT_THAT(text, HasSubstr("'wan_bench ceilings' measures them"));
   EXPECT_THAT(text, Not(HasSubstr("At least")));
 }
 
@@ -262,7 +293,7 @@ TEST(OptionsReportTest, PairsAndCards) {
   slow.mutable_stages(0)->set_seconds(50);
   MeasuredRun before = Named("preview", slow, "original");
   before.difference = ResultDifference{true, 0.0};
-  const std::string text = Text(OptionsReport({Named("preview", GpuReport()), before}, nullptr));
+  const std::string text = Text(OptionsReport({Named("preview", GpuReport()), before}, {}));
   EXPECT_THAT(text, HasSubstr("vae_precision fp32"));
   EXPECT_THAT(text, HasSubstr("same bits"));
   EXPECT_THAT(text, HasSubstr("50.00      20.00      30.00    2.50"));
@@ -283,7 +314,7 @@ TEST(OptionsReportTest, SeveralRunsHaveTheComparisonOfTheFirst) {
   MeasuredRun second = Named("a", quick, "original");
   second.number = 2;
   const std::string text =
-      RenderMarkdown(OptionsReport({Named("a", GpuReport()), first, second}, nullptr));
+      RenderMarkdown(OptionsReport({Named("a", GpuReport()), first, second}, {}));
   EXPECT_THAT(text, HasSubstr("| 15.00 | 20.00 |"));
   EXPECT_THAT(text, HasSubstr("latents: same bits"));
 }
@@ -296,8 +327,8 @@ TEST(OptionsReportTest, AnotherServerIsNamedByWhatDiffers) {
   for (wan::v1::StageReport& stage : *other.mutable_stages()) {
     if (stage.stage() == "Step_0_Inference") stage.set_seconds(6);
   }
-  const std::string text = RenderMarkdown(
-      OptionsReport({Named("a", GpuReport()), Named("a", other, "other card")}, nullptr));
+  const std::string text =
+      RenderMarkdown(OptionsReport({Named("a", GpuReport()), Named("a", other, "other card")}, {}));
   EXPECT_THAT(text, HasSubstr("device NVIDIA Test; server 1.2.3 | device NVIDIA Other; "
                               "server 1.2.3-0123456789ab"));
   EXPECT_THAT(text, HasSubstr("The first step of a (other card) took 6.00 s, a regular one 3.00 s. "
@@ -311,13 +342,13 @@ TEST(OptionsReportTest, AnOptionOtherThanUpstreamsComesAfterTheCase) {
   wan::v1::JobReport faster = GpuReport();
   faster.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_BF16);
   faster.mutable_stages(0)->set_seconds(10);
-  const std::string text = Text(
-      OptionsReport({Named("preview", GpuReport()), Named("preview", faster, "bf16")}, nullptr));
+  const std::string text =
+      Text(OptionsReport({Named("preview", GpuReport()), Named("preview", faster, "bf16")}, {}));
   EXPECT_THAT(text, HasSubstr("20.00      10.00      10.00    2.00"));
 }
 
 TEST(OptionsReportTest, WithoutPairsSaysHowToGetThem) {
-  const std::string text = Text(OptionsReport({Named("preview", GpuReport())}, nullptr));
+  const std::string text = Text(OptionsReport({Named("preview", GpuReport())}, {}));
   EXPECT_THAT(text, HasSubstr("--mode both"));
 }
 
@@ -325,15 +356,28 @@ TEST(ReportTest, PartsAndCeilingsOfAnotherCard) {
   Ceilings other = TestCeilings();
   other.device = "NVIDIA Other";
   const Document document =
-      BuildReport({Named("a", GpuReport())}, other, {ReportPart::kBottlenecks});
+      BuildReport({Named("a", GpuReport())}, {other}, {ReportPart::kBottlenecks});
   ASSERT_EQ(document.sections.size(), 1u);
   EXPECT_EQ(document.sections[0].key, "bottleneck_analysis");
   EXPECT_THAT(Text(document),
               HasSubstr("measured on NVIDIA Other, which none of these jobs ran on"));
 }
 
+TEST(ReportTest, EachCardHasItsOwnCeilings) {
+  Ceilings slower = TestCeilings();
+  slower.device = "NVIDIA Slower";
+  slower.products["bf16"] = slower.attention["bf16"] = 250e12;
+  wan::v1::JobReport there = GpuReport();
+  there.mutable_system()->mutable_gpu()->set_name("NVIDIA Slower");
+  const std::string markdown = RenderMarkdown(
+      BottleneckAnalysis({Named("a", GpuReport()), Named("b", there)}, {TestCeilings(), slower}));
+  // A forward of 500 TFLOP that took 1.4 s.
+  EXPECT_THAT(markdown, HasSubstr("| one forward | 500.000 | 1.400 | 357.14 | 0.900 | 1.56 |"));
+  EXPECT_THAT(markdown, HasSubstr("| one forward | 500.000 | 1.400 | 357.14 | 2.000 | 0.70 |"));
+}
+
 TEST(ReportTest, AnEmptyReportIsAReport) {
-  const Document document = BuildReport({Named("jobs/x", wan::v1::JobReport())}, std::nullopt);
+  const Document document = BuildReport({Named("jobs/x", wan::v1::JobReport())}, {});
   EXPECT_EQ(document.sections.size(), 4u);
   EXPECT_FALSE(Text(document).empty());
   EXPECT_FALSE(RenderHtml(document).empty());

@@ -60,6 +60,14 @@ TEST(BenchCasesTest, DefaultsAreRead) {
       EXPECT_EQ(one.request.num_frames() % 4, 1) << one.name;
     }
     EXPECT_EQ(names.size(), cases->size());
+    if (name == std::string("seeds")) {
+      EXPECT_TRUE(names.contains("01_Speed_Preview_480p"));
+      EXPECT_TRUE(names.contains("02_Efficiency_Mode_720p"));
+      EXPECT_TRUE(names.contains("03_Performance_Mode_720p"));
+      EXPECT_EQ(cases->front().original.request.vae_precision(), wan::v1::VAE_PRECISION_FP32);
+    } else {
+      EXPECT_TRUE(cases->front().original.cold);
+    }
   }
   EXPECT_EQ(DefaultBenchCases("other"), nullptr);
 }
@@ -72,7 +80,7 @@ cases:
     prompt: A cat.
     size: 64x32
     original: {vae_precision: fp32, guidance: "1,2"}
-    options: {few: {steps: 2}}
+    options: {few: {steps: 2}, cold: {warm_up: false}}
 )",
                                      "c.yaml");
   ASSERT_TRUE(cases.ok()) << cases.status();
@@ -80,11 +88,15 @@ cases:
   EXPECT_EQ(one.request.model(), "m");
   EXPECT_EQ(one.request.width(), 64);
   EXPECT_EQ(one.request.vae_precision(), wan::v1::VAE_PRECISION_UNSPECIFIED);
-  EXPECT_EQ(one.original.vae_precision(), wan::v1::VAE_PRECISION_FP32);
-  EXPECT_EQ(one.original.guidance_scale_size(), 2);
+  EXPECT_EQ(one.original.request.vae_precision(), wan::v1::VAE_PRECISION_FP32);
+  EXPECT_EQ(one.original.request.guidance_scale_size(), 2);
+  EXPECT_FALSE(one.original.cold);
   EXPECT_EQ(one.options[0].name, "few");
   EXPECT_EQ(one.options[0].request.steps(), 2);
-  EXPECT_TRUE(one.original.profile());
+  EXPECT_FALSE(one.options[0].cold);
+  EXPECT_TRUE(one.options[1].cold);
+  EXPECT_EQ(one.options[1].request.steps(), 4);
+  EXPECT_TRUE(one.original.request.profile());
 }
 
 TEST(BenchCasesTest, SaysWhatIsWrong) {
@@ -103,6 +115,9 @@ TEST(BenchCasesTest, SaysWhatIsWrong) {
       {"cases: [{name: a, prompt: p, model: m, size: 12}]", "c.yaml: a: size expects"},
       {"cases: [{name: a, prompt: p, model: m, profile: 1}]",
        "c.yaml: a: profile expects one of true, false"},
+      {"cases: [{name: a, prompt: p, model: m, options: {x: {warm_up: 1}}}]",
+       "c.yaml: a: warm_up expects one of true, false"},
+      {"cases: [{name: a, prompt: p, model: m, warm_up: false}]", "a: has the key 'warm_up'"},
       {"cases: [{name: a, prompt: p, model: m, options: {original: {steps: 2}}}]",
        "c.yaml: a: has an option 'original'"},
       {"cases: [{name: a, prompt: p, model: m, steps: [1]}]", "steps must be a single value"},
@@ -145,6 +160,7 @@ class BenchTest : public WanctlTest {
                                         wan::v1::JobReport* report) {
       report->set_job(request.job());
       report->set_dtype("fp32");
+      report->mutable_system()->mutable_gpu()->set_name(gpu_);
       const size_t index = std::stoul(request.job().substr(5)) - 1;
       *report->mutable_request() = requests_[index];
       auto* total = report->add_stages();
@@ -158,6 +174,8 @@ class BenchTest : public WanctlTest {
 
   const std::string cases_ = (folder_ / "cases.yaml").string();
   std::vector<wan::v1::GenerationRequest> requests_;
+  // The card of the server's reports.
+  std::string gpu_;
   // A job of so many steps fails.
   int fails_ = -1;
 };
@@ -190,6 +208,36 @@ TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
       << err_;
   EXPECT_THAT(out_, HasSubstr("same bits"));
   EXPECT_THAT(out_, Not(HasSubstr("Stage Breakdown")));
+}
+
+// What has no warm-up runs first, once, and is compared with what comes after it.
+TEST_F(BenchTest, AColdVariantRunsBeforeTheCase) {
+  std::ofstream(cases_, std::ios::app)
+      << "  - {name: third, steps: 3, original: {warm_up: false}, options: {few: {steps: 2}}}\n";
+  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "third", "--mode", "both",
+                 "--num-runs", "2"}),
+            0)
+      << err_;
+  std::vector<std::string> runs;
+  for (const auto& request : requests_) {
+    const auto& labels = request.labels();
+    runs.push_back((labels.contains("bench_variant") ? labels.at("bench_variant") : "case") + " " +
+                   labels.at("bench_run") + " " + labels.at("bench_warm_up"));
+  }
+  EXPECT_THAT(runs, testing::ElementsAre("original 1 no", "case 1 yes", "case 2 yes", "few 1 yes",
+                                         "few 2 yes"));
+  const std::string markdown = Content(std::filesystem::path(Folder()) / "report.md");
+  EXPECT_THAT(markdown, HasSubstr("| third | original | warm\\_up no | warm\\_up yes | 10.00 | "
+                                  "10.00 | 0.00 | 1.00 | latents: same bits |"));
+  EXPECT_THAT(markdown,
+              HasSubstr("| Warm-up | original: warm\\_up no | the case: warm\\_up yes |"));
+}
+
+TEST_F(BenchTest, AfterAWarmUpRunsAreWarm) {
+  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "first", "--warm-up", "1"}), 0);
+  ASSERT_EQ(requests_.size(), 2u);
+  EXPECT_FALSE(requests_[0].labels().contains("bench_warm_up"));
+  EXPECT_EQ(requests_[1].labels().at("bench_warm_up"), "yes");
 }
 
 // A second server, whose settings differ: jobs take half the time there, and their latents differ.
@@ -303,6 +351,49 @@ TEST_F(BenchTest, OnlyAndWrongNames) {
   EXPECT_EQ(Run({"bench", cases_, "--output", cases_ + "/x"}), 2);
   EXPECT_THAT(err_, HasSubstr("cannot be created"));
   EXPECT_EQ(requests_.size(), 1u) << "no job before the command line is right";
+}
+
+TEST_F(BenchTest, CeilingsAreFoundByTheCardsName) {
+  gpu_ = "NVIDIA Test";
+  requests_.resize(1);
+  const std::vector<std::string> report = {"report", "1",      "--format",
+                                           "text",   "--part", "bottlenecks"};
+  ASSERT_EQ(Run(report), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("The ceilings of this device are not known"));
+
+  const std::filesystem::path kept = folder_ / "data" / "wanserve" / "ceilings";
+  std::filesystem::create_directories(kept);
+  const auto write = [](const std::filesystem::path& path, const std::string& measured_at) {
+    std::ofstream(path) << R"({"format": "wanserve-ceilings", "version": 1, "device": "NVIDIA Test",
+      "measured_at": ")" << measured_at
+                        << R"(", "products_flop_per_second": {"bf16": 6e14},
+      "attention_flop_per_second": {}, "memory_bytes_per_second": 4e12})";
+  };
+  write(kept / "NVIDIA-Test.json", "2026-01-01");
+  ASSERT_EQ(Run(report), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("NVIDIA Test, 2026-01-01"));
+
+  // The one that is named comes first.
+  const std::filesystem::path named = folder_ / "named.json";
+  write(named, "2026-02-02");
+  std::vector<std::string> with_file = report;
+  with_file.insert(with_file.end(), {"--ceilings", named.string()});
+  ASSERT_EQ(Run(with_file), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("NVIDIA Test, 2026-02-02"));
+  EXPECT_THAT(out_, Not(HasSubstr("2026-01-01")));
+
+  // The same for a benchmark's reports.
+  requests_.clear();
+  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "first"}), 0) << err_;
+  EXPECT_THAT(Content(std::filesystem::path(Folder()) / "report.md"),
+              HasSubstr("NVIDIA Test, 2026-01-01"));
+
+  // A file that is none is said, and the report is made without it.
+  std::ofstream(kept / "NVIDIA-Test.json") << "{}";
+  requests_.resize(1);
+  ASSERT_EQ(Run(report), 0) << err_;
+  EXPECT_THAT(err_, HasSubstr("NVIDIA-Test.json has no ceilings"));
+  EXPECT_THAT(out_, HasSubstr("The ceilings of this device are not known"));
 }
 
 TEST_F(BenchTest, ReportTakesSeveralJobsAndWritesFiles) {

@@ -45,6 +45,7 @@ class WanctlTest : public testing::Test {
   int RunAt(const std::vector<std::string>& args) {
     std::ostringstream out, err;
     const int code = RunWanctl(args, {.console = {out, err, 0, err_columns_, out_colours_},
+                                      .data_home = (folder_ / "data").string(),
                                       .stop = stop_.get_token(),
                                       .clock = clock_,
                                       .now = [this] { return now_; }});

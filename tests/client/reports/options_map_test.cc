@@ -1,0 +1,147 @@
+// The options of the optimization map: which pairs of runs measure which of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "client/reports/render.h"
+#include "client/reports/sections.h"
+#include "tests/client/reports/synthetic_report.h"
+
+namespace wan::client::reports {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using wan::v1::JobReport;
+
+// A run of so many seconds whose report `change` made another one.
+MeasuredRun Variant(const std::string& variant, double seconds,
+                    const std::function<void(JobReport&)>& change) {
+  MeasuredRun run{"case", variant, 1, GpuReport(), std::nullopt};
+  change(run.report);
+  run.report.mutable_stages(0)->set_seconds(seconds);
+  if (!variant.empty()) run.difference = ResultDifference{true, 0.0};
+  return run;
+}
+
+MeasuredRun Case(double seconds) {
+  return Variant("", seconds, [](JobReport&) {});
+}
+
+// "TF32, saved 3.00 s" of each pair that the map shows.
+std::vector<std::string> Measured(const std::vector<MeasuredRun>& runs) {
+  const Section map = OptionsMap(runs.front(), runs, {});
+  std::vector<std::string> measured;
+  if (const Table* table = std::get_if<Table>(&map.blocks.back());
+      table != nullptr && map.blocks.size() == 2) {
+    for (const auto& row : table->rows) {
+      measured.push_back(CellText(row[0]) + ", saved " + CellText(row[5]) + " s");
+    }
+  }
+  return measured;
+}
+
+auto Autoencoder(wan::v1::VaePrecision precision) {
+  return [precision](JobReport& report) { report.mutable_request()->set_vae_precision(precision); };
+}
+
+auto Residency(int component, const char* policy) {
+  return [=](JobReport& report) {
+    report.mutable_plan()->mutable_components(component)->set_residency(policy);
+  };
+}
+
+// `bench seeds --mode both` compares fp32 with fp16, which is no TF32.
+TEST(OptionsMapTest, Fp32AndFp16AreThePrecisionAndNoTf32) {
+  EXPECT_THAT(
+      Measured({Case(20), Variant("original", 50, Autoencoder(wan::v1::VAE_PRECISION_FP32))}),
+      ElementsAre("Precision, saved 30.00 s"));
+}
+
+TEST(OptionsMapTest, Tf32IsMeasuredByTwoVariants) {
+  EXPECT_THAT(
+      Measured({Case(20), Variant("original", 50, Autoencoder(wan::v1::VAE_PRECISION_FP32)),
+                Variant("tf32", 30, Autoencoder(wan::v1::VAE_PRECISION_TF32))}),
+      ElementsAre("TF32, saved 20.00 s", "Precision, saved 30.00 s", "Precision, saved 10.00 s"));
+}
+
+TEST(OptionsMapTest, EveryOptionHasItsPair) {
+  const auto label = [](const char* value) {
+    return [value](JobReport& report) {
+      (*report.mutable_request()->mutable_labels())[kWarmLabel] = value;
+    };
+  };
+  EXPECT_THAT(Measured({Case(20), Variant("batched", 19,
+                                          [](JobReport& report) {
+                                            report.mutable_plan()->set_batched_guidance(true);
+                                          })}),
+              ElementsAre("Batched guidance, saved 1.00 s"));
+  EXPECT_THAT(Measured({Case(20), Variant("graphs", 18,
+                                          [](JobReport& report) {
+                                            report.mutable_plan()->set_record_forwards(true);
+                                          })}),
+              ElementsAre("Compiling, graphs, saved 2.00 s"));
+  EXPECT_THAT(Measured({Case(20), Variant("host", 25, Residency(1, "host"))}),
+              ElementsAre("No offloading, saved 5.00 s"));
+  EXPECT_THAT(Measured({Case(20), Variant("cpu", 29, Residency(0, "cpu"))}),
+              ElementsAre("Text encoder on the CPU, saved -9.00 s"));
+  EXPECT_THAT(Measured({Variant("", 20, label("yes")), Variant("cold", 24, label("no"))}),
+              ElementsAre("Warm-up, saved 4.00 s"));
+  EXPECT_THAT(Measured({Case(20), Variant("fp32", 90,
+                                          [](JobReport& report) {
+                                            report.set_dtype("fp32");
+                                            Autoencoder(wan::v1::VAE_PRECISION_FP32)(report);
+                                          })}),
+              ElementsAre("Precision, saved 70.00 s"));
+}
+
+// Three policies are three pairs, each from the farther place to the nearer one.
+TEST(OptionsMapTest, OffloadPoliciesArePairsOfTheirOwn) {
+  EXPECT_THAT(
+      Measured({Case(20), Variant("host", 21, Residency(1, "host")),
+                Variant("stream", 24, [](JobReport& report) { Residency(1, "stream")(report); })}),
+      ElementsAre("No offloading, saved 1.00 s", "No offloading, saved 4.00 s",
+                  "No offloading, saved 3.00 s"));
+}
+
+TEST(OptionsMapTest, TwoOptionsAtOnceMeasureNeither) {
+  EXPECT_THAT(Measured({Case(20), Variant("both", 50,
+                                          [](JobReport& report) {
+                                            Autoencoder(wan::v1::VAE_PRECISION_FP32)(report);
+                                            Residency(1, "host")(report);
+                                          })}),
+              IsEmpty());
+  EXPECT_THAT(Measured({Case(20), Variant("other card", 50,
+                                          [](JobReport& report) {
+                                            Autoencoder(wan::v1::VAE_PRECISION_FP32)(report);
+                                            report.mutable_system()->mutable_gpu()->set_name("B");
+                                          })}),
+              IsEmpty());
+}
+
+TEST(OptionsMapTest, SaysWhatDiffersAndWhetherTheResultDoes) {
+  MeasuredRun offloaded = Variant("host", 25, Residency(1, "host"));
+  for (auto& stage : *offloaded.report.mutable_stages()) {
+    if (stage.has_gpu_memory_peak_bytes()) {
+      stage.set_gpu_memory_peak_bytes(stage.gpu_memory_peak_bytes() - 9 * kGiB);
+    }
+  }
+  const std::vector<MeasuredRun> runs = {Case(20), offloaded};
+  EXPECT_THAT(RenderMarkdown(Document{"", "", {}, {OptionsMap(runs[0], runs, {})}}),
+              HasSubstr("| No offloading | host: transformer=host | the case: transformer=resident "
+                        "| 25.00 | 20.00 | 5.00 | 1.25 | 9.00 | latents: same bits |"));
+}
+
+TEST(OptionsMapTest, EveryCaseHasItsMap) {
+  std::vector<MeasuredRun> runs = {Case(20), Case(30)};
+  runs[1].name = "second";
+  const std::string text = RenderText(Document{"", "", {}, {OptionsReport(runs, {})}});
+  EXPECT_THAT(text, HasSubstr("Options of the Optimization Map, case"));
+  EXPECT_THAT(text, HasSubstr("Options of the Optimization Map, second"));
+  EXPECT_THAT(text, HasSubstr("No two runs of this case differ in one of these options alone"));
+}
+
+}  // namespace
+}  // namespace wan::client::reports

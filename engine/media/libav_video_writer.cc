@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "engine/media/write_back.h"
 
 namespace wan {
 namespace {
@@ -61,6 +63,7 @@ class LibavVideoWriter final : public VideoWriter {
   CodecContextPtr encoder_;
   FramePtr frame_;
   PacketPtr packet_;
+  std::optional<WriteBack> write_back_;
   int64_t frames_ = 0;
 };
 
@@ -125,6 +128,7 @@ absl::Status LibavVideoWriter::OpenFile(const LibavVideoKind& kind, const LibavL
   if (code < 0) return Error(code, "create", log);
   code = avio_open(&muxer_->pb, muxer_->url, AVIO_FLAG_WRITE);
   if (code < 0) return Error(code, "create", log);
+  write_back_.emplace(path_);
   Options options(kind.container_options);
   code = avformat_write_header(muxer_, options.get());
   if (code < 0) return Error(code, "write", log);
@@ -143,6 +147,7 @@ absl::Status LibavVideoWriter::Encode(const AVFrame* frame, const LibavLog& log)
     packet_->stream_index = stream_->index;
     const int written = av_interleaved_write_frame(muxer_, packet_.get());
     if (written < 0) return Error(written, "write", log);
+    write_back_->UpTo(avio_tell(muxer_->pb));
   }
 }
 
@@ -152,6 +157,10 @@ absl::Status LibavVideoWriter::Write(std::span<const uint8_t> rgb24) {
   if (rgb24.size() != expected) {
     return absl::InvalidArgumentError(absl::StrCat("frame ", frames_, " of ", path_, " has ",
                                                    rgb24.size(), " bytes; must have ", expected));
+  }
+  if (format_.frames > 0 && frames_ == format_.frames) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, " was opened for ", format_.frames, " frames and has them all"));
   }
   const LibavLog log;
   // The encoder may still read the last frame.

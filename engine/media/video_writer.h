@@ -18,6 +18,9 @@ struct VideoFormat {
   int height = 0;
   int fps = 0;            // frames per second
   H264Options h264 = {};  // of kMp4
+  // How many frames will be written at most; 0: not known. Whoever knows it saves the second pass
+  // over a kMp4 that moves the pictures behind the index.
+  int frames = 0;
 };
 
 // A video file that is open for writing. Not thread-safe: one thread at a time may use it. After an
@@ -27,7 +30,8 @@ class VideoWriter {
   virtual ~VideoWriter() = default;
 
   // Appends a frame: rows from the top, each of width * 3 bytes (R, G, B). INVALID_ARGUMENT if
-  // `rgb24` has another size; otherwise it returns the errors of OpenVideoWriter.
+  // `rgb24` has another size or the format's number of frames is exceeded; otherwise it returns
+  // the errors of OpenVideoWriter.
   virtual absl::Status Write(std::span<const uint8_t> rgb24) = 0;
 
   // Writes the frames that the encoder still holds and the index, and closes the file. Until then

@@ -7,32 +7,24 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
-
-extern "C" {
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
-#include <libavutil/pixdesc.h>
-}
-
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
-#include <random>
+#include <iterator>
 #include <set>
 #include <thread>
 
+#include "tests/engine/media/video_file.h"
 #include "tests/engine/raw_tensors.h"
 
 namespace wan {
 namespace {
 
 using testing::AnyOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-using Rgb24 = std::vector<uint8_t>;
 
 class VideoWriterTest : public testing::Test {
  protected:
@@ -68,98 +60,6 @@ class VideoWriterTest : public testing::Test {
  private:
   std::filesystem::path folder_;
 };
-
-// What a player finds in a file.
-struct VideoFile {
-  std::string container;
-  std::string codec;
-  std::string pixel_format;
-  int width = 0;
-  int height = 0;
-  double fps = 0;
-  double seconds = 0;
-  AVColorSpace color_space = AVCOL_SPC_UNSPECIFIED;
-  AVColorRange color_range = AVCOL_RANGE_UNSPECIFIED;
-  AVColorPrimaries color_primaries = AVCOL_PRI_UNSPECIFIED;
-  int keyframes = 0;
-  std::vector<double> times;  // of the frames, seconds
-};
-
-// Decodes a file and shows every frame. Ends the test if the file is not a video.
-VideoFile ReadVideo(const std::string& path, const std::function<void(const AVFrame&)>& on_frame) {
-  VideoFile file;
-  AVFormatContext* demuxer = nullptr;
-  EXPECT_EQ(avformat_open_input(&demuxer, ("file:" + path).c_str(), nullptr, nullptr), 0) << path;
-  if (demuxer == nullptr) return file;
-  EXPECT_GE(avformat_find_stream_info(demuxer, nullptr), 0);
-  EXPECT_EQ(demuxer->nb_streams, 1u);
-  const AVStream& stream = *demuxer->streams[0];
-  file.container = demuxer->iformat->name;
-  file.codec = avcodec_get_name(stream.codecpar->codec_id);
-  file.pixel_format = av_get_pix_fmt_name(static_cast<AVPixelFormat>(stream.codecpar->format));
-  file.width = stream.codecpar->width;
-  file.height = stream.codecpar->height;
-  file.fps = av_q2d(stream.avg_frame_rate);
-  file.seconds = static_cast<double>(demuxer->duration) / AV_TIME_BASE;
-  file.color_space = stream.codecpar->color_space;
-  file.color_range = stream.codecpar->color_range;
-  file.color_primaries = stream.codecpar->color_primaries;
-
-  AVCodecContext* decoder = avcodec_alloc_context3(avcodec_find_decoder(stream.codecpar->codec_id));
-  avcodec_parameters_to_context(decoder, stream.codecpar);
-  decoder->err_recognition = AV_EF_EXPLODE | AV_EF_CRCCHECK;
-  decoder->thread_count = 1;
-  EXPECT_EQ(avcodec_open2(decoder, nullptr, nullptr), 0);
-  AVPacket* packet = av_packet_alloc();
-  AVFrame* frame = av_frame_alloc();
-  const auto drain = [&] {
-    while (avcodec_receive_frame(decoder, frame) == 0) {
-      file.times.push_back(static_cast<double>(frame->pts) * av_q2d(stream.time_base));
-      on_frame(*frame);
-    }
-  };
-  while (av_read_frame(demuxer, packet) == 0) {
-    if ((packet->flags & AV_PKT_FLAG_KEY) != 0) ++file.keyframes;
-    EXPECT_EQ(avcodec_send_packet(decoder, packet), 0);
-    av_packet_unref(packet);
-    drain();
-  }
-  EXPECT_EQ(avcodec_send_packet(decoder, nullptr), 0);
-  drain();
-  av_frame_free(&frame);
-  av_packet_free(&packet);
-  avcodec_free_context(&decoder);
-  avformat_close_input(&demuxer);
-  return file;
-}
-
-Rgb24 Noise(const VideoFormat& format, unsigned seed) {
-  std::mt19937 random(seed);
-  Rgb24 frame(static_cast<size_t>(format.width) * format.height * 3);
-  for (uint8_t& value : frame) value = static_cast<uint8_t>(random());
-  return frame;
-}
-
-Rgb24 Flat(const VideoFormat& format, std::array<uint8_t, 3> color) {
-  Rgb24 frame;
-  for (int i = 0; i < format.width * format.height; ++i) {
-    frame.insert(frame.end(), color.begin(), color.end());
-  }
-  return frame;
-}
-
-// A soft picture that moves with time.
-Rgb24 Moving(const VideoFormat& format, int t) {
-  Rgb24 frame;
-  for (int y = 0; y < format.height; ++y) {
-    for (int x = 0; x < format.width; ++x) {
-      frame.push_back(static_cast<uint8_t>(128 + 90 * std::sin((x + 3 * t) / 17.0)));
-      frame.push_back(static_cast<uint8_t>(128 + 90 * std::cos((y - 2 * t) / 13.0)));
-      frame.push_back(static_cast<uint8_t>(255 * x / format.width));
-    }
-  }
-  return frame;
-}
 
 void ExpectEvenTimes(const VideoFile& file, int fps, size_t frames) {
   ASSERT_EQ(file.times.size(), frames);
@@ -287,26 +187,81 @@ TEST_F(VideoWriterTest, Mp4KeepsColours) {
   }
 }
 
+// The names of the boxes that an MP4 consists of.
+std::vector<std::string> Boxes(const std::string& bytes) {
+  std::vector<std::string> boxes;
+  for (size_t at = 0; at + 8 <= bytes.size();) {
+    uint32_t size = 0;
+    for (size_t i = 0; i < 4; ++i) size = size << 8 | static_cast<uint8_t>(bytes[at + i]);
+    boxes.push_back(bytes.substr(at + 4, 4));
+    EXPECT_GE(size, 8u);
+    at += std::max<size_t>(size, 8);
+  }
+  return boxes;
+}
+
 // The index before the pictures: a player starts while it downloads.
 TEST_F(VideoWriterTest, Mp4HasItsIndexAtTheFront) {
   const VideoFormat format{64, 64, 24};
   const std::string path = Path("video.mp4");
   WriteVideo(OutputKind::kMp4, path, format, {Noise(format, 1), Noise(format, 2)});
-  const std::string bytes = ReadFileBytes(path);
-  std::vector<std::string> boxes;
-  for (size_t at = 0; at + 8 <= bytes.size();) {
-    uint32_t size = 0;
-    for (int i = 0; i < 4; ++i) size = size << 8 | static_cast<uint8_t>(bytes[at + i]);
-    boxes.push_back(bytes.substr(at + 4, 4));
-    ASSERT_GE(size, 8u);
-    at += size;
-  }
+  const std::vector<std::string> boxes = Boxes(ReadFileBytes(path));
   const auto position = [&](const std::string& box) {
     return std::find(boxes.begin(), boxes.end(), box) - boxes.begin();
   };
   EXPECT_EQ(boxes.front(), "ftyp");
   EXPECT_LT(position("moov"), position("mdat"));
   EXPECT_LT(position("mdat"), std::ssize(boxes));
+}
+
+// Whoever says how many frames come need not wait at the end until all of them are moved.
+TEST_F(VideoWriterTest, AnIndexOfAKnownSizeMovesNoPicture) {
+  VideoFormat format{128, 128, 24};
+  format.frames = 60;
+  const std::string path = Path("video.mp4");
+  auto writer = OpenVideoWriter(OutputKind::kMp4, path, format);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  for (unsigned t = 0; t < 60; ++t) ASSERT_TRUE((*writer)->Write(Noise(format, t)).ok());
+  const std::string before = ReadFileBytes(path);
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const std::string after = ReadFileBytes(path);
+  ASSERT_GT(before.size(), size_t{30000}) << "most of it was written";
+  const size_t pictures = after.find("mdat") + 4;
+  ASSERT_LT(pictures, size_t{10000});
+  EXPECT_TRUE(after.substr(pictures, before.size() - pictures) == before.substr(pictures));
+  EXPECT_THAT(Boxes(after), ElementsAre("ftyp", "moov", "free", "free", "mdat"));
+  EXPECT_EQ(ReadVideo(path, [](const AVFrame&) {}).times.size(), 60u);
+}
+
+// Of every length, also with a keyframe and a size of its own for each frame.
+TEST_F(VideoWriterTest, TheIndexHasRoomForTheFramesThatWereNamed) {
+  for (const int frames : {1, 2, 33, 121, 500}) {
+    VideoFormat format{32, 32, 24};
+    format.frames = frames;
+    std::vector<Rgb24> pictures;
+    for (int t = 0; t < frames; ++t) {
+      pictures.push_back(t % 3 == 0 ? Noise(format, static_cast<unsigned>(t))
+                                    : Flat(format, {static_cast<uint8_t>(t), 90, 200}));
+    }
+    WriteVideo(OutputKind::kMp4, Path("video.mp4"), format, pictures);
+    const VideoFile file = ReadVideo(Path("video.mp4"), [](const AVFrame&) {});
+    EXPECT_EQ(file.times.size(), static_cast<size_t>(frames));
+  }
+}
+
+TEST_F(VideoWriterTest, MoreFramesThanWereNamedAreRefused) {
+  VideoFormat format{32, 32, 24};
+  format.frames = 2;
+  for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
+    auto writer = OpenVideoWriter(kind, Path("video"), format);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    EXPECT_TRUE((*writer)->Write(Noise(format, 1)).ok());
+    EXPECT_TRUE((*writer)->Write(Noise(format, 2)).ok());
+    const absl::Status status = (*writer)->Write(Noise(format, 3));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("was opened for 2 frames"));
+    EXPECT_TRUE((*writer)->Finish().ok());
+  }
 }
 
 TEST_F(VideoWriterTest, OneFrameIsAVideo) {
@@ -397,11 +352,12 @@ TEST_F(VideoWriterTest, OverwritesAndLeavesRemovingToTheCaller) {
 }
 
 TEST_F(VideoWriterTest, AFullDiskIsSaidToBeFull) {
-  const VideoFormat format{64, 64, 24};
+  VideoFormat format{64, 64, 24};
   for (const auto& [kind, frames] : {std::pair(OutputKind::kMp4, 1u),
                                      {OutputKind::kMp4, 100u},
                                      {OutputKind::kLosslessMkv, 1u},
                                      {OutputKind::kLosslessMkv, 100u}}) {
+    format.frames = frames == 1 ? 0 : 100;
     auto writer = OpenVideoWriter(kind, "/dev/full", format);
     absl::Status status = writer.status();
     for (unsigned t = 0; t < frames && status.ok(); ++t)
@@ -414,10 +370,12 @@ TEST_F(VideoWriterTest, AFullDiskIsSaidToBeFull) {
 
 // Wherever in the file the disk ends, also within the index that is written last.
 TEST_F(VideoWriterTest, NoticesThatTheDiskFillsUpOnTheWay) {
-  const VideoFormat format{64, 64, 24};
+  VideoFormat format{64, 64, 24};
   std::vector<Rgb24> frames;
   for (unsigned t = 0; t < 30; ++t) frames.push_back(Noise(format, t));
-  for (const OutputKind kind : {OutputKind::kMp4, OutputKind::kLosslessMkv}) {
+  for (const auto& [kind, announced] :
+       {std::pair(OutputKind::kMp4, 0), {OutputKind::kMp4, 30}, {OutputKind::kLosslessMkv, 0}}) {
+    format.frames = announced;
     const std::string path = Path("video");
     WriteVideo(kind, path, format, frames);
     const auto whole = std::filesystem::file_size(path);

@@ -86,6 +86,10 @@ struct StagePlan {
 // The texts' tokens and the image's pixels (engine/pipeline/prepared_request.h).
 struct PreparedRequest;
 
+// The least number of decoded frames that may wait for their encoder: two chunks of four, enough
+// for decoding and encoding to overlap.
+inline constexpr int kLeastQueuedFrames = 8;
+
 // Everything that is decided before the work starts. It is a pure function of request, model and
 // device; MakePlan (engine/planning/plan.h) makes it for Engine::Plan. Validation, admission, the
 // estimate of the time left and the pipeline read it; no other code computes any of it again.
@@ -117,6 +121,8 @@ struct GenerationPlan {
   // of a small video take less time than these, and the result has the same bits.
   bool record_forwards = false;
   TileGrid decode_tiles;
+  // So many decoded frames may wait for their encoder before the decoding waits for it.
+  int queued_frames = kLeastQueuedFrames;
   // Floating-point operations of one forward with one text.
   double forward_flops = 0;
   // A forward runs so many transformer blocks; this is the work of one of them in a forward with

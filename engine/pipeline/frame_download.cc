@@ -14,7 +14,8 @@
 namespace wan {
 namespace {
 
-// [n, H, W, 3], kByte, on the device of the frames.
+// Returns frames [3, n, H, W] as pictures [n, H, W, 3], kByte, on their device, by upstream's rule:
+// (x + 1) / 2 * 255, truncated, not rounded.
 at::Tensor ToBytes(const at::Tensor& frames) {
   return frames.clamp(-1, 1)
       .add(1)
@@ -37,20 +38,11 @@ absl::Status HandOnFrames(const at::Tensor& bytes, const FrameDownload::Sink& si
 
 }  // namespace
 
-std::vector<std::vector<uint8_t>> ToRgb24(const at::Tensor& frames) {
-  std::vector<std::vector<uint8_t>> pictures;
-  HandOnFrames(ToBytes(frames).cpu(), [&](std::vector<uint8_t> rgb24) {
-    pictures.push_back(std::move(rgb24));
-    return absl::OkStatus();
-  }).IgnoreError();
-  return pictures;
-}
-
 // A chunk that is being copied.
 struct FrameDownload::Buffer {
   explicit Buffer(c10::DeviceType type) : arrival(type) {}
 
-  at::Tensor memory;  // page-locked, as large as the largest chunk so far
+  at::Tensor memory;  // page-locked, for a chunk of the most frames
   at::Tensor device;  // what is copied; undefined while nothing is on its way
   at::Tensor host;    // the part of `memory` that it goes to
   c10::Event arrival;
@@ -80,8 +72,9 @@ class FrameDownload::CopyQueue {
   const c10::Stream stream_;
 };
 
-FrameDownload::FrameDownload(at::Device device, Sink sink)
-    : sink_(std::move(sink)),
+FrameDownload::FrameDownload(at::Device device, int64_t most_frames, Sink sink)
+    : most_frames_(most_frames),
+      sink_(std::move(sink)),
       queue_(device.is_cpu() ? nullptr : std::make_unique<CopyQueue>(device)) {}
 
 FrameDownload::~FrameDownload() {
@@ -104,8 +97,9 @@ absl::Status FrameDownload::Add(const at::Tensor& frames) {
   Buffer& buffer = *slot;  // empty: the call before handed it on
   const at::Tensor bytes = ToBytes(frames);
   const auto size = static_cast<int64_t>(bytes.nbytes());
-  if (!buffer.memory.defined() || buffer.memory.numel() < size) {
-    buffer.memory = AllocateHostMemory(size, queue_->device());
+  if (!buffer.memory.defined()) {
+    // The first chunk is smaller than the others, and locking and unlocking takes the driver time.
+    buffer.memory = AllocateHostMemory(size / bytes.size(0) * most_frames_, queue_->device());
   }
   buffer.host = buffer.memory.narrow(0, 0, size).view(bytes.sizes());
   buffer.device = bytes;

@@ -13,20 +13,18 @@
 
 namespace wan {
 
-// Returns frames [3, n, H, W] as n RGB24 pictures by upstream's rule: (x + 1) / 2 * 255, truncated,
-// not rounded. Waits for the device.
-std::vector<std::vector<uint8_t>> ToRgb24(const at::Tensor& frames);
-
 // Passes the frames of a decoder's chunks on, one chunk late: while the device decodes a chunk, the
-// frames of the previous one are copied and passed on. Not thread-safe. Exceptions of LibTorch pass
-// through.
+// frames of the previous one are copied and passed on. Frames [3, n, H, W] become n RGB24 pictures
+// by upstream's rule: (x + 1) / 2 * 255, truncated, not rounded. Not thread-safe. Exceptions of
+// LibTorch pass through.
 class FrameDownload {
  public:
   // Receives one RGB24 frame. An error ends the download and is returned unchanged.
   using Sink = std::function<absl::Status(std::vector<uint8_t> rgb24)>;
 
-  // Takes frames on `device`. Frames on a CPU are passed on at once.
-  FrameDownload(at::Device device, Sink sink);
+  // Takes chunks of at most `most_frames` frames on `device`. Frames on a CPU are passed on at
+  // once.
+  FrameDownload(at::Device device, int64_t most_frames, Sink sink);
   // Waits for running copies, because it frees their memory. Passes no frame on.
   ~FrameDownload();
   FrameDownload(const FrameDownload&) = delete;
@@ -36,7 +34,8 @@ class FrameDownload {
   // call.
   absl::Status Add(const at::Tensor& frames);
 
-  // Passes on the frames of the last chunk. Call it once, at the end.
+  // Passes on the frames of the last chunk. Call it at the end of a video, behind which another one
+  // may follow.
   absl::Status Finish();
 
  private:
@@ -45,6 +44,7 @@ class FrameDownload {
 
   absl::Status HandOn(Buffer& buffer);
 
+  const int64_t most_frames_;
   const Sink sink_;
   // Null for a CPU.
   const std::unique_ptr<CopyQueue> queue_;

@@ -5,15 +5,16 @@
 namespace wan {
 namespace {
 
-// Two chunks of four frames: enough to overlap decoding and encoding, with little memory.
-constexpr size_t kQueueFrames = 8;
-
 absl::Status AbandonedError() { return absl::CancelledError("the video was abandoned"); }
 
 }  // namespace
 
-FrameEncoder::FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, Recorder& recorder)
-    : writers_(std::move(writers)), recorder_(recorder), thread_([this] { Run(); }) {}
+FrameEncoder::FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, int queue_frames,
+                           Recorder& recorder)
+    : writers_(std::move(writers)),
+      queue_frames_(static_cast<size_t>(queue_frames)),
+      recorder_(recorder),
+      thread_([this] { Run(); }) {}
 
 FrameEncoder::~FrameEncoder() {
   Abandon();
@@ -23,7 +24,7 @@ FrameEncoder::~FrameEncoder() {
 bool FrameEncoder::HasWork() const { return !queue_.empty() || closed_ || abandoned_; }
 
 bool FrameEncoder::HasRoom() const {
-  return queue_.size() < kQueueFrames || abandoned_ || !status_.ok();
+  return queue_.size() < queue_frames_ || abandoned_ || !status_.ok();
 }
 
 absl::Status FrameEncoder::Push(std::vector<uint8_t> rgb24) {

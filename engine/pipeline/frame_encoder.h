@@ -20,12 +20,15 @@ namespace wan {
 // Video_Encoding lasts from the first frame until the last file is closed.
 class FrameEncoder {
  public:
-  // `writers` must be open. `recorder` must outlive this object.
-  FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, Recorder& recorder);
+  // `writers` must be open. At least 1 of `queue_frames` is needed: so many frames may wait,
+  // besides the one that is being written. `recorder` must outlive this object.
+  FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, int queue_frames,
+               Recorder& recorder);
   // Calls Abandon() if Finish was not called.
   ~FrameEncoder();
 
-  // Queues one RGB24 frame. Blocks while the queue is full. Returns the first error of any writer.
+  // Queues one RGB24 frame. Blocks only while the queue is full. Returns the first error of any
+  // writer.
   absl::Status Push(std::vector<uint8_t> rgb24);
 
   // Writes the queued frames, closes the files, and returns the first error of any writer.
@@ -42,6 +45,7 @@ class FrameEncoder {
   absl::Status WriteFrame(const std::vector<uint8_t>& rgb24);
 
   const std::vector<std::unique_ptr<VideoWriter>> writers_;
+  const size_t queue_frames_;
   Recorder& recorder_;
 
   absl::Mutex mutex_;

@@ -9,7 +9,6 @@
 #include "engine/api/errors.h"
 #include "engine/device/torch_errors.h"
 #include "engine/media/image_encode.h"
-#include "engine/pipeline/frame_download.h"
 #include "engine/pipeline/tiled_decode.h"
 #include "engine/planning/planned_model.h"
 #include "engine/weights/weight_lease.h"
@@ -29,20 +28,21 @@ absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
   return absl::OkStatus();
 }
 
-absl::Status PreviewSender::Send(const DenoiseState& state) const {
+absl::Status PreviewSender::Send(const DenoiseState& state) {
   const WeightLease lease(model_.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
                           gate_.stop_token());
   const at::Tensor clean =
       (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
-  return DecodeTiled(*model_.vae, clean, plan_.decode_tiles,
-                     [&](const at::Tensor& frames) -> absl::Status {
-                       absl::StatusOr<std::string> jpeg = EncodeJpeg(
-                           ToRgb24(frames).front(), plan_.shape.width, plan_.shape.height);
-                       if (!jpeg.ok()) return jpeg.status();
-                       observer_.OnPreview({state.step, *std::move(jpeg)});
-                       return absl::OkStatus();
-                     },
-                     {gate_, plan_.request.vae_precision});
+  absl::Status status =
+      DecodeTiled(*model_.vae, clean, plan_.decode_tiles,
+                  [this](const at::Tensor& frames) { return download_.Add(frames); },
+                  {gate_, plan_.request.vae_precision});
+  if (status.ok()) status = download_.Finish();
+  if (!status.ok()) return status;
+  absl::StatusOr<std::string> jpeg = EncodeJpeg(picture_, plan_.shape.width, plan_.shape.height);
+  if (!jpeg.ok()) return jpeg.status();
+  observer_.OnPreview({state.step, *std::move(jpeg)});
+  return absl::OkStatus();
 }
 
 }  // namespace wan

@@ -1,11 +1,16 @@
 // Sends previews of a video while its steps run.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
 #include "engine/api/generation.h"
 #include "engine/device/work_gate.h"
 #include "engine/pipeline/denoise_loop.h"
+#include "engine/pipeline/frame_download.h"
 #include "engine/pipeline/pipeline_model.h"
 
 namespace wan {
@@ -17,19 +22,28 @@ class PreviewSender {
   // All must outlive the object.
   PreviewSender(const GenerationPlan& plan, const PipelineModel& model,
                 GenerationObserver& observer, const WorkGate& gate)
-      : plan_(plan), model_(model), observer_(observer), gate_(gate) {}
+      : plan_(plan),
+        model_(model),
+        observer_(observer),
+        gate_(gate),
+        download_(model.device, /*most_frames=*/1, [this](std::vector<uint8_t> rgb24) {
+          picture_ = std::move(rgb24);
+          return absl::OkStatus();
+        }) {}
 
   // Sends a preview if one is due after this step: the first frame of the clean latents that the
   // step's flow predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST), or OK.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:
-  absl::Status Send(const DenoiseState& state) const;
+  absl::Status Send(const DenoiseState& state);
 
   const GenerationPlan& plan_;
   const PipelineModel& model_;
   GenerationObserver& observer_;
   const WorkGate& gate_;
+  FrameDownload download_;
+  std::vector<uint8_t> picture_;  // RGB24, the last that was downloaded
   bool failed_ = false;
 };
 

@@ -76,7 +76,8 @@ absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriter
     if (output.kind == OutputKind::kLatents || lost_.contains(&output)) continue;
     absl::StatusOr<std::unique_ptr<VideoWriter>> writer =
         OpenVideoWriter(output.kind, output.path,
-                        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, options});
+                        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, options,
+                         plan_.shape.num_frames});
     if (!writer.ok()) {
       if (absl::Status status = GoOnWithout(output, writer.status()); !status.ok()) return status;
     } else if (IsOptional(output)) {
@@ -98,14 +99,14 @@ absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGr
   if (gate.RequestedStop()) return gate.Pass();
   absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers = OpenWriters(model.h264);
   if (!writers.ok()) return writers.status();
-  FrameEncoder encoder(*std::move(writers), recorder);
-  // The encoder may be the slower of the two, and the decoder waits for it.
+  FrameEncoder encoder(*std::move(writers), plan_.queued_frames, recorder);
+  // The encoder may be the slower of the two, and the decoder waits for it once the queue is full.
   const std::stop_callback on_stop(gate.stop_token(), [&encoder] { encoder.Abandon(); });
   Span span = recorder.StartSpan(StageKind::kVaeDecoding);
   absl::Status status = span.Finish(CatchTorchErrors("decoding the video", [&] {
-    FrameDownload download(model.device, [&encoder](std::vector<uint8_t> rgb24) {
-      return encoder.Push(std::move(rgb24));
-    });
+    FrameDownload download(
+        model.device, model.vae->config().stride_temporal,
+        [&encoder](std::vector<uint8_t> rgb24) { return encoder.Push(std::move(rgb24)); });
     const WeightLease lease(model.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
                             gate.stop_token());
     absl::Status decoded = DecodeTiled(

@@ -72,6 +72,7 @@ void SetResidency(const ResidencyChoice& choice, const PlannedModel& model, Gene
   plan.prefetch_experts = choice.prefetch_experts;
   plan.record_forwards = choice.record_forwards;
   plan.decode_tiles = choice.decode_tiles;
+  plan.queued_frames = choice.queued_frames;
   plan.peak_device_bytes = choice.peak;
   plan.peak_host_bytes = choice.host_peak;
 }

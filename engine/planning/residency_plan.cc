@@ -18,6 +18,7 @@ namespace {
 using Policies = std::vector<ResidencyPolicy>;
 
 constexpr int64_t kFp32 = 4;
+constexpr int64_t kColors = 3;
 // Least cost of a streamed byte, relative to one that is copied while nothing computes.
 constexpr double kLeastStreamedShare = 0.05;
 // Cost of a byte that is read from the page cache at 20 GB/s, relative to one over the link at 50
@@ -117,13 +118,12 @@ bool WaitsOnHost(ResidencyPolicy policy) {
   return policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
 }
 
-// Host memory that frames hold on their way to the files: the encoder's queue and a decoded chunk
-// in 8 bits, what each encoder keeps of the past and the future, and, where frames are decoded in
-// tiles, the whole video in fp32.
+// Host memory that frames hold on their way to the files: the encoder's queue at its shortest and
+// two decoded chunks in 8 bits, what each encoder keeps of the past and the future, and, where
+// frames are decoded in tiles, the whole video in fp32.
 uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
-  constexpr int64_t kColors = 3;
-  constexpr int64_t kQueuedFrames = 8 + 2 * 4;
-  int64_t bytes = job.frame_pixels * kQueuedFrames * kColors;
+  constexpr int64_t kFrames = kLeastQueuedFrames + 2 * 4;
+  int64_t bytes = job.frame_pixels * kFrames * kColors;
   if (!tiles.IsWhole()) bytes += job.frame_pixels * job.frames * kColors * kFp32;
   return static_cast<uint64_t>(bytes) +
          static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, job.frame_height);
@@ -346,6 +346,22 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   return bytes == 0 ? 0 : bytes + kLibraryWorkspaceBytes;
 }
 
+// Gives the encoder's queue room for the whole video if the host has it, so that a GPU never waits
+// for an encoder that is slower. Tiles need no queue: their frames come when the GPU is done.
+void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoice& choice) {
+  // 1920x1088 with 121 frames is less.
+  constexpr int64_t kMostQueuedBytes = int64_t{1} << 30;
+  if (!job.decodes || !choice.decode_tiles.IsWhole()) return;
+  const int64_t frame_bytes = std::max<int64_t>(job.frame_pixels * kColors, 1);
+  const int64_t frames = std::min(job.frames, kMostQueuedBytes / frame_bytes);
+  if (frames <= kLeastQueuedFrames) return;
+  ResidencyChoice longer = choice;
+  longer.queued_frames = static_cast<int>(frames);
+  longer.decoding.host += static_cast<uint64_t>((frames - kLeastQueuedFrames) * frame_bytes);
+  longer.host_peak = std::max(longer.host_peak, longer.decoding.host);
+  if (Fits(longer, limits)) choice = std::move(longer);
+}
+
 // Adds one option after the other, if there is room.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
             const PlanLimits& limits, ResidencyChoice& choice) {
@@ -368,6 +384,7 @@ void Extend(const Sums& sums, const Activations& activations, const MemoryJob& j
     recording.record_forwards = true;
     if (Fits(recording, limits)) choice = std::move(recording);
   }
+  LengthenQueue(job, limits, choice);
 }
 
 }  // namespace

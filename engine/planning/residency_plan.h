@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/generation.h"
 #include "engine/api/residency.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/planning/model_family.h"
@@ -72,6 +73,7 @@ struct ResidencyChoice {
   bool prefetch_experts = false;
   bool record_forwards = false;
   TileGrid decode_tiles;
+  int queued_frames = kLeastQueuedFrames;
 
   StageMemory text_encoding;
   StageMemory vae_encoding;

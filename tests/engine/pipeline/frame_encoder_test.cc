@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
 
@@ -52,10 +54,10 @@ class SpanSink final : public TelemetrySink {
 
 class FrameEncoderTest : public testing::Test {
  protected:
-  std::unique_ptr<FrameEncoder> MakeEncoder(std::vector<Written*> outputs) {
+  std::unique_ptr<FrameEncoder> MakeEncoder(std::vector<Written*> outputs, int queue_frames = 8) {
     std::vector<std::unique_ptr<VideoWriter>> writers;
     for (Written* output : outputs) writers.push_back(std::make_unique<RecordingWriter>(*output));
-    return std::make_unique<FrameEncoder>(std::move(writers), recorder_);
+    return std::make_unique<FrameEncoder>(std::move(writers), queue_frames, recorder_);
   }
 
   fakes::FakeClock clock_;
@@ -93,6 +95,30 @@ TEST_F(FrameEncoderTest, DecodingGoesOnWhileAWriterIsBusy) {
   gate.Notify();
   EXPECT_TRUE(encoder->Finish().ok());
   EXPECT_EQ(output.first_bytes.size(), 5u);
+}
+
+TEST_F(FrameEncoderTest, TheDecoderWaitsOnlyWhereTheQueueIsFull) {
+  constexpr int kQueue = 121;
+  Written output;
+  absl::Notification gate;
+  output.gate = &gate;
+  const auto encoder = MakeEncoder({&output}, kQueue);
+  // The writer stands at the first frame. This would not return if any of these waited.
+  for (int i = 0; i < kQueue; ++i) ASSERT_TRUE(encoder->Push({0}).ok());
+  std::atomic<int> pushed = 0;
+  std::thread decoder([&] {
+    // Room for one may come as the writer takes the first, and for no more.
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(encoder->Push({1}).ok());
+      ++pushed;
+    }
+  });
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_LT(pushed, 2);
+  gate.Notify();
+  decoder.join();
+  EXPECT_TRUE(encoder->Finish().ok());
+  EXPECT_EQ(output.first_bytes.size(), static_cast<size_t>(kQueue + 2));
 }
 
 TEST_F(FrameEncoderTest, AWritersErrorReachesTheDecoder) {
@@ -142,7 +168,7 @@ TEST_F(FrameEncoderTest, ADecoderThatWaitsForRoomHearsThatTheVideoIsAbandoned) {
   std::thread decoder([&] {
     while ((status = encoder->Push({0})).ok()) ++pushed;
   });
-  // One frame is at the writer and the queue, of eight, is full.
+  // One frame is at the writer and the queue is full.
   while (pushed < 9) std::this_thread::yield();
   encoder->Abandon();
   decoder.join();  // though the writer still stands at the gate

@@ -38,6 +38,11 @@ uint64_t SavepointBytes(const GenerationPlan& plan) {
   return bytes;
 }
 
+// What all frames take that may wait for the encoder, beyond the fewest.
+uint64_t QueueBytes(uint64_t pixels, int frames) {
+  return pixels * 3 * static_cast<uint64_t>(frames - kLeastQueuedFrames);
+}
+
 // Seen: the kernel ended a server in a container of 30 GiB that parked two experts.
 TEST(HostMemoryTest, AJobThatWouldParkMoreThanTheContainerLeavesIsRefusedWithWhatFits) {
   const PlannedModel model = Published("t2v-a14b");
@@ -169,8 +174,43 @@ TEST(HostMemoryTest, AVideoThatIsDecodedInTilesWaitsOnTheHost) {
   ASSERT_TRUE(whole.ok()) << whole.status();
   ASSERT_TRUE(whole->decode_tiles.IsWhole());
   constexpr uint64_t kVideo = uint64_t{1280} * 704 * 121 * 12;
+  // Whole frames have a longer queue instead.
+  EXPECT_EQ(tiled->queued_frames, kLeastQueuedFrames);
   EXPECT_EQ(StageOf(*tiled, "VAE_Decoding").host_bytes - StageOf(*tiled, "T5_Encoding").host_bytes,
-            StageOf(*whole, "VAE_Decoding").host_bytes + kVideo);
+            StageOf(*whole, "VAE_Decoding").host_bytes - QueueBytes(1280 * 704, 121) + kVideo);
+}
+
+// On a machine with few processors the encoder is the slower one, and a GPU should not wait for it.
+TEST(HostMemoryTest, AllFramesMayWaitForTheEncoderWhereTheHostHasRoom) {
+  PlannedModel model = Published("ti2v-5b");
+  for (PlannedComponent& component : model.components) component.policy = Policy::kResident;
+  const GenerationRequest request = SizedRequest(1280, 704, 121);
+  const auto roomy = PlanOn(model, request, Limits(0, 100 * kGiB));
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  EXPECT_EQ(roomy->queued_frames, 121);
+  EXPECT_EQ(roomy->peak_host_bytes, StageOf(*roomy, "VAE_Decoding").host_bytes);
+
+  // It is no reason to refuse the job, and what it would take is what the plan says.
+  const auto enough = PlanOn(model, request, Limits(0, roomy->peak_host_bytes));
+  ASSERT_TRUE(enough.ok()) << enough.status();
+  EXPECT_EQ(enough->queued_frames, 121);
+  const auto short_of_it = PlanOn(model, request, Limits(0, roomy->peak_host_bytes - 1));
+  ASSERT_TRUE(short_of_it.ok()) << short_of_it.status();
+  EXPECT_EQ(short_of_it->queued_frames, kLeastQueuedFrames);
+  EXPECT_EQ(StageOf(*short_of_it, "VAE_Decoding").host_bytes,
+            StageOf(*roomy, "VAE_Decoding").host_bytes - QueueBytes(1280 * 704, 121));
+}
+
+TEST(HostMemoryTest, TheEncodersQueueHasALimit) {
+  const PlannedModel model = Published("ti2v-5b");
+  const auto queued = [&](int width, int height, int frames) {
+    const auto plan = PlanOn(model, SizedRequest(width, height, frames), Limits(0, 0));
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? plan->queued_frames : 0;
+  };
+  EXPECT_EQ(queued(1920, 1088, 121), 121);
+  EXPECT_EQ(queued(1920, 1088, 241), static_cast<int>(kGiB / (1920 * 1088 * 3)));
+  EXPECT_EQ(queued(1280, 704, 5), kLeastQueuedFrames);
 }
 
 TEST(HostMemoryTest, WhatComputesOnTheCpuHasItsActivationsThere) {

@@ -55,4 +55,10 @@ constexpr int64_t ElementBytes(VaePrecision precision) {
   return precision == VaePrecision::kFp16 || precision == VaePrecision::kBf16 ? 2 : 4;
 }
 
+// Returns whether a GPU computes with values of fp16, which end at 65504, so that results may be
+// infinite or no number.
+constexpr bool MayLeaveFp16(VaePrecision precision) {
+  return precision == VaePrecision::kFp16 || precision == VaePrecision::kTf32;
+}
+
 }  // namespace wan

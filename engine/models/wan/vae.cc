@@ -6,12 +6,12 @@
 #include <c10/core/InferenceMode.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/models/wan/chunk_outlet.h"
 #include "engine/models/wan/vae_decoder.h"
 #include "engine/models/wan/vae_encoder.h"
 #include "engine/models/wan/vae_pipeline.h"
@@ -143,7 +143,7 @@ class WanVae final : public VideoAutoencoder {
     weights_->Use(kEncoderGroup, kEncoderGroup);
     const VaePrecision precision = PrecisionOf(pass);
     absl::StatusOr<at::Tensor> latents = EncodeIn(precision, video, pass.gate);
-    if (!latents.ok() || !MayLeaveRange(precision) || IsFinite(*latents)) return latents;
+    if (!latents.ok() || !MayLeaveFp16(precision) || IsFinite(*latents)) return latents;
     return EncodeIn(Widen(precision, pass), video, pass.gate);
   }
 
@@ -183,10 +183,6 @@ class WanVae final : public VideoAutoencoder {
     return computes ? precision : VaePrecision::kFp32;
   }
 
-  // Whether any value is fp16, which ends at 65504.
-  static bool MayLeaveRange(VaePrecision precision) {
-    return precision == VaePrecision::kFp16 || precision == VaePrecision::kTf32;
-  }
   // The precision that takes over then.
   static VaePrecision WiderThan(VaePrecision precision) {
     return precision == VaePrecision::kFp16 ? VaePrecision::kBf16 : VaePrecision::kFp32;
@@ -225,22 +221,12 @@ class WanVae final : public VideoAutoencoder {
   // the number of all.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
-    int64_t reached = 0;
-    // Whether the decoding goes on behind chunk i.
-    const auto hand_on = [&](int64_t i, at::Tensor decoded) -> absl::StatusOr<bool> {
-      reached = i;
-      if (i >= first) {
-        at::Tensor frames = std::move(decoded).to(at::kFloat);
-        if (MayLeaveRange(precision) && !IsFinite(frames)) return false;
-        if (absl::Status status = sink(frames.clamp_(-1.0, 1.0)); !status.ok()) return status;
-      }
-      reached = i + 1;
-      return true;
-    };
+    ChunkOutlet outlet(MayLeaveFp16(precision), first, sink);
     if (!peers_.empty() && latents.size(1) > 1) {
-      absl::Status status = DecodeTogether(precision, latents, hand_on, gate);
+      absl::Status status = DecodeTogether(precision, latents, outlet, gate);
+      if (status.ok()) status = outlet.Finish();
       if (!status.ok()) return status;
-      return reached;
+      return outlet.reached();
     }
     const auto decoder = Make<VaeDecoder>(precision);
     FeatureCache cache = decoder.NewCache();
@@ -249,17 +235,16 @@ class WanVae final : public VideoAutoencoder {
       absl::StatusOr<at::Tensor> decoded =
           decoder.DecodeChunk(ChunkOf(latents, i, precision), cache, gate);
       if (!decoded.ok()) return decoded.status();
-      const absl::StatusOr<bool> go_on = hand_on(i, *std::move(decoded));
+      const absl::StatusOr<bool> go_on = outlet.Add(*std::move(decoded));
       if (!go_on.ok()) return go_on.status();
       if (!*go_on) break;
     }
-    return reached;
+    if (absl::Status status = outlet.Finish(); !status.ok()) return status;
+    return outlet.reached();
   }
 
-  absl::Status DecodeTogether(
-      VaePrecision precision, const at::Tensor& latents,
-      const std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)>& frames,
-      const WorkGate& gate) const {
+  absl::Status DecodeTogether(VaePrecision precision, const at::Tensor& latents,
+                              ChunkOutlet& outlet, const WorkGate& gate) const {
     std::vector<const WanVae*> all = {this};
     for (const std::unique_ptr<WanVae>& peer : peers_) all.push_back(peer.get());
     std::vector<VaePipelineMember> members;
@@ -276,6 +261,9 @@ class WanVae final : public VideoAutoencoder {
     const at::Tensor there = latents.to(all.back()->options_.device);
     if (options_.exchanges != nullptr) options_.exchanges->CountSent(there.nbytes());
     const auto chunk = [&](int64_t i) { return all.back()->ChunkOf(there, i, precision); };
+    const auto frames = [&outlet](int64_t, at::Tensor decoded) {
+      return outlet.Add(std::move(decoded));
+    };
     return RunVaePipeline(members, {latents.size(1), chunk, frames}, gate);
   }
 

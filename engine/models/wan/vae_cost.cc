@@ -36,7 +36,11 @@ class VaeWalk {
   VaeWalk(const VaeConfig& config, int64_t element_bytes, int64_t normed_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(normed_bytes), fused_(true) {}
 
-  // The whole of Decode / Encode; chunks after the third repeat it.
+  // Decoded chunks are checked: each stays until the next one is decoded.
+  void CheckChunks() { checks_chunks_ = true; }
+
+  // The whole of Decode / Encode; chunks after the third (the fourth where they are checked) repeat
+  // it.
   void Decode(const LatentSize& size);
   void Encode(const LatentSize& size);
 
@@ -173,7 +177,9 @@ class VaeWalk {
   const bool fused_ = false;
   MemoryWalk walk_;
   std::deque<MemoryWalk::Block> histories_;
-  MemoryWalk::Block on_its_way_;  // the last chunk's frames in 8 bits
+  bool checks_chunks_ = false;
+  MemoryWalk::Block pending_;     // the last chunk, where it is checked
+  MemoryWalk::Block on_its_way_;  // the frames in 8 bits that were handed on last
   size_t slot_ = 0;
   bool first_chunk_ = true;
 };
@@ -209,6 +215,7 @@ void VaeWalk::DecodeChunk(const LatentSize& size) {
   const int64_t patch = config_.patch_size * config_.patch_size;
   x = CausalConvOf(std::move(x), kColors * patch);
   const int64_t pixels = kFp32 * kColors * patch * x.frames * x.height * x.width;
+  if (checks_chunks_) std::swap(x.block, pending_);
   const auto frames = walk_.Take(pixels);
   x.block.Free();
   // On the way to the host: two copies, clamped and scaled, and two of 8 bits. The last one stays
@@ -222,7 +229,8 @@ void VaeWalk::DecodeChunk(const LatentSize& size) {
 }
 
 void VaeWalk::Decode(const LatentSize& size) {
-  for (int64_t chunk = 0; chunk < std::min<int64_t>(size.frames, 3); ++chunk) DecodeChunk(size);
+  const int64_t chunks = std::min<int64_t>(size.frames, checks_chunks_ ? 4 : 3);
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) DecodeChunk(size);
 }
 
 Feature VaeWalk::EncoderStage(const Feature& x, int64_t out, std::optional<bool> down) {
@@ -432,6 +440,7 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
                        bool fused) {
   VaeWalk walk = WalkIn(config, precision, fused);
+  if (MayLeaveFp16(precision)) walk.CheckChunks();
   walk.Decode(size);
   return walk.peak() + CopiedWeightBytes(config, kDecoder, precision, fused);
 }

@@ -24,11 +24,6 @@ constexpr int kHopperCapability = 90;
 constexpr int64_t kHopperHead = 128;
 constexpr int64_t kFewestHopperKeys = 1024;
 
-int ComputeCapability(at::Device device) {
-  const auto ask = GetCudaOps().compute_capability;
-  return device.is_cuda() && ask != nullptr ? ask(device.index()) : 0;
-}
-
 AttentionKernel KernelFor(const at::Tensor& query, const at::Tensor& key) {
   return ChooseAttentionKernel({.device = query.device().type(),
                                 .dtype = query.scalar_type(),
@@ -67,6 +62,11 @@ at::Tensor LibraryAttention(AttentionKernel kernel, const at::Tensor& query, con
 }
 
 }  // namespace
+
+int ComputeCapability(at::Device device) {
+  const auto ask = GetCudaOps().compute_capability;
+  return device.is_cuda() && ask != nullptr ? ask(device.index()) : 0;
+}
 
 AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem) {
   const bool hopper = problem.device == at::kCUDA && problem.dtype == at::kBFloat16 &&

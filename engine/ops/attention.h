@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string_view>
 
 namespace wan {
 
@@ -34,6 +35,21 @@ enum class AttentionKernel {
   // The one that LibTorch's own rules choose.
   kLibTorch,
 };
+
+constexpr std::string_view NameOf(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kHopper:
+      return "hopper";
+    case AttentionKernel::kCudnn:
+      return "cudnn";
+    case AttentionKernel::kLibTorch:
+      return "libtorch";
+  }
+  return "";
+}
+
+// Returns AttentionProblem::compute_capability of a device; 0 for a CPU.
+int ComputeCapability(at::Device device);
 
 // What the choice depends on.
 struct AttentionProblem {

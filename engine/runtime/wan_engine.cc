@@ -20,6 +20,7 @@
 #include "engine/monitor/proc_stats.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
+#include "engine/runtime/attention_report.h"
 #include "engine/runtime/canary.h"
 
 namespace wan {
@@ -156,11 +157,13 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
     return span.Finish(loaded.status());
   }
   std::shared_ptr<LoadedModel> model = *std::move(loaded);
+  const Sample attention = AttentionKernels(*model, load_options_);
   {
     absl::MutexLock lock(&mutex_);
     models_[spec.name] = std::move(model);
   }
   RecordMemory(recorder);
+  recorder.Record(attention);
   return span.Finish();
 }
 

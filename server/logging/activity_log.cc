@@ -35,8 +35,14 @@ class StageLog final : public TelemetrySink {
     }
   }
 
-  // One entry an attempt, though tiles and previews fall back one by one.
+  // Of fallbacks one entry an attempt, though tiles and previews fall back one by one.
   void OnSample(const Sample& sample) override {
+    if (sample.name == "attention_kernels") {
+      logger_.Log(LogLevel::kInfo, "attention",
+                  {{"self", sample.labels.at("self")},
+                   {"cross", sample.labels.at("cross")},
+                   {"model", context_.model}});
+    }
     if (sample.name != "vae_fallback" || std::exchange(fell_back_, true)) return;
     logger_.Log(LogLevel::kWarning, "vae fallback",
                 {{"from", sample.labels.at("from")},

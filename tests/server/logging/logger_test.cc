@@ -84,6 +84,16 @@ TEST_F(LoggerTest, AFallbackOfTheAutoencoderIsOneEntryAnAttempt) {
   EXPECT_EQ(lines_.size(), 2u);
 }
 
+TEST_F(LoggerTest, ALoadedModelsAttentionIsOneEntry) {
+  Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
+  ActivityLog activity(logger);
+  const auto sink = activity.StageSinks()({"m", "", 0});
+  sink->OnSample({"component_memory_bytes", 1, {{"model", "m"}}});
+  sink->OnSample({"attention_kernels", 1, {{"self", "hopper"}, {"cross", "cudnn"}}});
+  EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("attention"), HasSubstr("self=\"hopper\""),
+                                        HasSubstr("cross=\"cudnn\""), HasSubstr("model=\"m\""))));
+}
+
 TEST_F(LoggerTest, ALimitedLogLetsItsNumberThroughAndTellsHowManyItLeftOut) {
   Logger logger(LogLevel::kInfo, LogFormat::kJson, clock_, Writer());
   LimitedLog log(logger, clock_, "grpc", 2, absl::Seconds(10));

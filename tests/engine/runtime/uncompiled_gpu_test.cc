@@ -1,0 +1,32 @@
+// The engine on a GPU for which this build has no kernels (fake_cuda_plugin.cc).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "engine/api/engine_factory.h"
+
+namespace wan {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(UncompiledGpuTest, TheEngineIsNotMadeAndSaysWhatToBuild) {
+  EngineOptions options;
+  options.devices = {"cuda:0"};
+  const absl::Status status = MakeWanEngine(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("NVIDIA Tesla T4 has compute capability 7.5"),
+                    HasSubstr("are for 80, 90a; build with -DWAN_CUDA_ARCHS=75")));
+}
+
+TEST(UncompiledGpuTest, AGpuThatIsNotThereIsNamedFirst) {
+  EngineOptions options;
+  options.devices = {"cuda:1"};
+  EXPECT_THAT(std::string(MakeWanEngine(options).status().message()), HasSubstr("cuda:1"));
+}
+
+}  // namespace
+}  // namespace wan

@@ -67,7 +67,7 @@ std::optional<double> OverlapShare(const JobReport& report) {
   const double area = static_cast<double>(report.request().width()) * report.request().height();
   if (plan.tokens() <= 0 || area <= 0) return std::nullopt;
   // A token is two by two latents of one latent frame, which stands for four frames but the first.
-  const double latent_frames = (report.request().num_frames() - 1) / 4 + 1;
+  const int32_t latent_frames = (report.request().num_frames() - 1) / 4 + 1;
   const double stride =
       std::sqrt(latent_frames * area / (4.0 * static_cast<double>(plan.tokens())));
   const auto grown = [&](int32_t pixels, int32_t tiles) {

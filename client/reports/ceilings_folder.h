@@ -16,7 +16,8 @@ inline std::string DataHome() {
     const char* const value = std::getenv(name);
     return std::string(value != nullptr && *value == '/' ? value : "");
   };
-  const std::string data = absolute("XDG_DATA_HOME"), home = absolute("HOME");
+  std::string data = absolute("XDG_DATA_HOME");
+  const std::string home = absolute("HOME");
   if (!data.empty()) return data;
   return home.empty() ? "" : home + "/.local/share";
 }

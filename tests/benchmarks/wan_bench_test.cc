@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -62,6 +64,21 @@ class WanBenchTest : public testing::Test {
 
   const e2e::TemporaryFolder folder_;
 };
+
+// Where wanctl's reports look for them.
+TEST_F(WanBenchTest, CeilingsWithoutAFileAreKeptUnderTheDevicesName) {
+  setenv("XDG_DATA_HOME", folder_.path().c_str(), 1);
+  Rows({"ceilings", "--device", "cpu", "--model", "ti2v-tiny", "--tokens", "64", "--copy-mib", "1",
+        "--seconds", "0.001"});
+  const std::filesystem::path kept = std::filesystem::path(folder_.path()) / "wanserve/ceilings";
+  ASSERT_TRUE(std::filesystem::is_directory(kept));
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(kept)) files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1u);
+  const json ceilings = json::parse(e2e::ReadWholeFile(files[0].string()));
+  EXPECT_EQ(files[0].stem().string()[0], ceilings["device"].get<std::string>()[0]);
+  EXPECT_EQ(ceilings["format"], "wanserve-ceilings");
+}
 
 TEST_F(WanBenchTest, CeilingsAreKeptAndGiveOtherRowsTheirRatio) {
   const std::string path = Ceilings();

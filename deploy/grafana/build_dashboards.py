@@ -61,6 +61,11 @@ def number(title, unit, about, expression, legend='', width=4):
             .reduce_options(common.ReduceDataOptions().calcs(['lastNotNull'])))
 
 
+def running(metric, *selectors):
+    """Each device group runs a job of its own."""
+    return f'max by (pod, group) ({metric}{{{",".join((MODEL, *selectors))}}})', '{{pod}} group {{group}}'
+
+
 def rows(title, uid, about, content, gpu=False, models=True):
     board = (dashboard.Dashboard(title).uid(uid).description(about).tags(['wanserve']).editable()
              .timezone('browser').refresh('30s').time('now-3h', 'now')
@@ -93,8 +98,8 @@ def service():
                    f'max(wan_queue_oldest_seconds{{{MODEL}}})'),
             number('Work that waits', 's', 'Estimated seconds of execution of all jobs that wait.',
                    f'sum(wan_queued_seconds{{{MODEL}}})'),
-            number('Running job ends in', 's', 'The median estimate; nothing while no job runs or nobody knows.',
-                   f'max(wan_inflight_remaining_seconds{{{MODEL},estimate="p50"}})'),
+            number('Running job ends in', 's', 'The median estimate, by device group; nothing while no job runs or nobody knows.',
+                   *running('wan_inflight_remaining_seconds', 'estimate="p50"')),
             number('Jobs that failed', 'percentunit', 'Of the jobs that ended by themselves within the last hour.',
                    f'max(wan:job_failure_ratio:1h{{{SERVER}}})'),
         ]),
@@ -130,15 +135,15 @@ def service():
         ]),
         ('Calls', [
             graph('gRPC calls', 'reqps', 'That ended, by method.',
-                  (f'sum by (method) (rate(wan_grpc_call_seconds_count{{{SERVER}}}[$__rate_interval]))', '{{method}}')),
+                  (f'sum by (method) (rate(wan_grpc_calls_total{{{SERVER}}}[$__rate_interval])) > 0', '{{method}}')),
             graph('gRPC errors', 'reqps', 'By code, without OK.',
-                  (f'sum by (code) (rate(wan_grpc_call_seconds_count{{{SERVER},code!="OK"}}[$__rate_interval]))', '{{code}}')),
+                  (f'sum by (code) (rate(wan_grpc_calls_total{{{SERVER},code!="OK"}}[$__rate_interval])) > 0', '{{code}}')),
             graph('Latency of gRPC calls', 's', '95th percentile of calls that are no streams.',
                   (f'histogram_quantile(0.95, sum by (le, method) (rate(wan_grpc_call_seconds_bucket{{{SERVER},'
                    'method!~".*/(Generate|Watch.*|DownloadArtifact|ServerReflectionInfo)"}[$__rate_interval])))',
                    '{{method}}')),
             graph('HTTP requests', 'reqps', 'Of the OpenAI video API, by route and code.',
-                  (f'sum by (route, code) (rate(wan_http_request_seconds_count{{{SERVER}}}[$__rate_interval]))',
+                  (f'sum by (route, code) (rate(wan_http_requests_total{{{SERVER}}}[$__rate_interval])) > 0',
                    '{{route}} {{code}}')),
             graph('Connections, streams, watchers', 'short', 'Open now.',
                   (f'wan_grpc_connections{{{SERVER}}}', '{{pod}} connections'),
@@ -175,24 +180,30 @@ def service():
 
 
 def gpu():
-    def of(metric, legend='{{pod}} {{device}}'):
-        return f'{metric}{{{GPU}}}', legend
+    def of(metric, what=''):
+        return f'{metric}{{{GPU}}}', '{{pod}} {{device}}' + what
+
+    def mean(metric, what=''):
+        return f'rate({metric}{{{GPU}}}[$__rate_interval])', '{{pod}} {{device}}' + what
 
     return rows('wanserve: GPU and memory', 'wanserve-gpu', 'What the cards do, hold and draw.', [
         ('Work', [
-            graph('SM activity', 'percent', 'Mean since the scrape before.', of('wan_gpu_sm_activity_percent'), most=100),
-            graph('Busy', 'percentunit', 'SM activity as a counter: the mean over any interval.',
-                  (f'rate(wan_gpu_busy_seconds_total{{{GPU}}}[$__rate_interval])', '{{pod}} {{device}}'), most=1),
-            graph('Tensor cores, occupancy, bandwidth', 'percent', 'By GPM; absent where the card does not have it.',
-                  of('wan_gpu_tensor_activity_percent', '{{device}} tensor cores'),
-                  of('wan_gpu_sm_occupancy_percent', '{{device}} occupancy'),
-                  of('wan_gpu_dram_bandwidth_percent', '{{device}} bandwidth'), most=100),
+            graph('SM activity', 'percentunit', 'Mean between two points, from a counter.',
+                  mean('wan_gpu_busy_seconds_total'), most=1),
+            graph('Tensor cores and bandwidth', 'percentunit',
+                  'Means between two points, from counters; GPM, absent where the card does not have it.',
+                  mean('wan_gpu_tensor_seconds_total', ' tensor cores'), mean('wan_gpu_dram_seconds_total', ' bandwidth'), most=1),
+            graph('SM activity of the last second', 'percent', 'The second before each scrape: gaps that the mean hides.',
+                  of('wan_gpu_sm_activity_percent'), most=100),
+            graph('The rest of the last second', 'percent',
+                  'Resident warps, tensor cores and bandwidth in the second before each scrape; GPM.',
+                  of('wan_gpu_sm_occupancy_percent', ' occupancy'), of('wan_gpu_tensor_activity_percent', ' tensor cores'),
+                  of('wan_gpu_dram_bandwidth_percent', ' bandwidth'), most=100),
             graph('Clocks', 'hertz', 'Of multiprocessors and memory.',
-                  of('wan_gpu_sm_clock_hertz', '{{pod}} {{device}} SM'),
-                  of('wan_gpu_memory_clock_hertz', '{{pod}} {{device}} memory')),
+                  of('wan_gpu_sm_clock_hertz', ' SM'), of('wan_gpu_memory_clock_hertz', ' memory')),
             graph('Clocks held down', 'percentunit', 'Share of the time, by reason; a card at work often stands at its power cap.',
-                  (f'sum by (device, reason) (rate(wan_gpu_throttled_seconds_total{{{GPU}}}[$__rate_interval]))',
-                   '{{device}} {{reason}}')),
+                  (f'sum by (pod, device, reason) (rate(wan_gpu_throttled_seconds_total{{{GPU}}}[$__rate_interval]))',
+                   '{{pod}} {{device}} {{reason}}')),
             graph('Temperature', 'celsius', 'Of the card.', of('wan_gpu_temperature_celsius')),
         ]),
         ('Power', [
@@ -207,8 +218,8 @@ def gpu():
         ]),
         ('Memory', [
             graph('Memory of the card', 'bytes', 'In use by all processes, what there is, and what the engine holds.',
-                  of('wan_gpu_memory_used_bytes', '{{device}} used'), of('wan_gpu_memory_total_bytes', '{{device}} there is'),
-                  of('wan_gpu_allocator_bytes', '{{device}} engine')),
+                  of('wan_gpu_memory_used_bytes', ' used'), of('wan_gpu_memory_total_bytes', ' there is'),
+                  of('wan_gpu_allocator_bytes', ' engine')),
             graph('Weights by component', 'bytes', 'Of resident components, by where they are.',
                   (f'wan_component_memory_bytes{{{MODEL}}}', '{{model}} {{component}} on {{device}}'), stacked=True),
             graph('Memory of the server', 'bytes', 'Resident memory of the process, and its peak.',
@@ -217,29 +228,33 @@ def gpu():
             graph('Memory of the machine', 'bytes', 'Or of the container.',
                   (f'wan_system_memory_used_bytes{{{SERVER}}}', '{{pod}} used'),
                   (f'wan_system_memory_total_bytes{{{SERVER}}}', '{{pod}} there is')),
+        ]),
+        ('Failures', [
+            graph('Device groups that serve', 'short', '1 while the group serves, 0 once a device of it is lost.',
+                  (f'wan_device_group_serving{{{SERVER}}}', '{{pod}} group {{group}}: {{device}}'), width=8),
             graph('Out of memory', 'short', 'Jobs in an hour that failed because memory ran out.',
-                  (f'increase(wan_job_failures_total{{{MODEL},reason="OUT_OF_MEMORY"}}[1h])', '{{pod}} {{model}}')),
+                  (f'increase(wan_job_failures_total{{{MODEL},reason="OUT_OF_MEMORY"}}[1h])', '{{pod}} {{model}}'), width=8),
             graph('Lost devices', 'short', '1 from the loss until the process ends.',
-                  (f'wan_device_lost{{{SERVER}}}', '{{pod}} {{cause}}')),
+                  (f'wan_device_lost{{{SERVER}}}', '{{pod}} {{cause}}'), width=8),
         ]),
     ], gpu=True)
 
 
 def steps():
     return rows('wanserve: benchmark and steps', 'wanserve-steps', 'Where the time of jobs goes, and how fast steps are.', [
-        ('The running job', [
-            number('Step', 'none', 'Denoising steps that are done.', f'max(wan_inflight_step{{{MODEL}}})'),
-            number('of', 'none', 'Denoising steps of the job.', f'max(wan_inflight_steps{{{MODEL}}})'),
-            number('Runs for', 's', 'Since the attempt began.', f'max(wan_inflight_elapsed_seconds{{{MODEL}}})'),
-            number('Ends in', 's', 'Median estimate.', f'max(wan_inflight_remaining_seconds{{{MODEL},estimate="p50"}})'),
+        ('Running jobs', [
+            number('Step', 'none', 'Denoising steps that are done.', *running('wan_inflight_step')),
+            number('of', 'none', 'Denoising steps of the job.', *running('wan_inflight_steps')),
+            number('Runs for', 's', 'Since the attempt began.', *running('wan_inflight_elapsed_seconds')),
+            number('Ends in', 's', 'Median estimate.', *running('wan_inflight_remaining_seconds', 'estimate="p50"')),
             number('Ends at the latest in', 's', 'For nine of ten jobs.',
-                   f'max(wan_inflight_remaining_seconds{{{MODEL},estimate="p90"}})'),
+                   *running('wan_inflight_remaining_seconds', 'estimate="p90"')),
             number('Since the last step', 's', 'Since the attempt began, before the first.',
-                   f'max(wan_inflight_since_step_seconds{{{MODEL}}})'),
-            graph('Progress', 'percentunit', 'Steps that are done.',
-                  (f'wan_inflight_step{{{MODEL}}} / (wan_inflight_steps{{{MODEL}}} > 0)', '{{pod}} {{model}}'), most=1),
-            graph('Time in the stage', 's', 'Since the running job entered it.',
-                  (f'wan_inflight_stage_seconds{{{MODEL}}}', '{{model}} {{stage}}')),
+                   *running('wan_inflight_since_step_seconds')),
+            graph('Progress', 'percentunit', 'Steps that are done, by device group.',
+                  (f'wan_inflight_step{{{MODEL}}} / (wan_inflight_steps{{{MODEL}}} > 0)', '{{pod}} {{group}} {{model}}'), most=1),
+            graph('Time in the stage', 's', 'Since the running job entered it, by device group.',
+                  (f'wan_inflight_stage_seconds{{{MODEL}}}', '{{pod}} {{group}} {{model}} {{stage}}')),
         ]),
         ('Steps', [
             graph('Seconds of a step', 's', 'Median and 95th percentile by shape; wrong by a fifth at most.',

@@ -98,7 +98,8 @@ class Card(threading.Thread):
               'allocator_bytes': 9.1e10, 'power_watts': 640, 'temperature_celsius': 71, 'sm_clock_hertz': 1.755e9,
               'memory_clock_hertz': 3.201e9, 'processes': 1}
     # A second.
-    COUNTERS = {'busy_seconds_total': 0.97, 'energy_joules_total': 640}
+    COUNTERS = {'busy_seconds_total': 0.97, 'tensor_seconds_total': 0.55, 'dram_seconds_total': 0.22,
+                'energy_joules_total': 640}
     THROTTLED = {'power cap': 0.8, 'temperature': 0.3}
 
     def __init__(self):

@@ -117,13 +117,19 @@ constexpr MetricRow kStorageRows[] = {
 };
 
 constexpr MetricRow kWireRows[] = {
+    {"wan_grpc_calls_total", kCounter, "", "code, method",
+     "gRPC calls that have ended, by method (SERVICE/METHOD) and status code: every code of every "
+     "method is there from the start. Calls of methods that do not exist are not counted."},
+    {"wan_http_requests_total", kCounter, "", "code, route",
+     "Requests of the OpenAI video API that were answered, by route and HTTP code, all of them "
+     "from "
+     "the start; 'other' is every path that the server does not have."},
     {"wan_grpc_call_seconds", kHistogram, "seconds", "code, method",
-     "Seconds of gRPC calls by method (SERVICE/METHOD) and status code; a stream counts when it "
-     "ends. Calls of methods that do not exist are not counted."},
+     "Seconds of the calls that wan_grpc_calls_total counts; a stream counts when it ends. Codes "
+     "other than OK are there from their first call on."},
     {"wan_http_request_seconds", kHistogram, "seconds", "code, route",
-     "Seconds until a request of the OpenAI video API was answered, by route and HTTP code; "
-     "'other' "
-     "is every path that the server does not have."},
+     "Seconds until the requests that wan_http_requests_total counts were answered. Codes other "
+     "than 200 are there from their first answer on."},
     {"wan_job_watchers", kGauge, "", "", "Callers that follow a job's events now."},
     {"wan_grpc_connections", kGauge, "", "", "Open connections of the gRPC port."},
     {"wan_grpc_connections_limit", kGauge, "", "",
@@ -150,13 +156,19 @@ constexpr MetricRow kGpuRows[] = {
      "NVML "
      "utilisation)."},
     {"wan_gpu_sm_occupancy_percent", kGauge, "percent", "UUID, device, name",
-     "Warps that are resident on the SMs, of the most that can be; GPM, as the next two."},
+     "Warps that are resident on the SMs, of the most that can be, within the last second; GPM, as "
+     "the next two."},
     {"wan_gpu_tensor_activity_percent", kGauge, "percent", "UUID, device, name",
-     "Time in which tensor cores computed."},
+     "Time in which tensor cores computed, within the last second."},
     {"wan_gpu_dram_bandwidth_percent", kGauge, "percent", "UUID, device, name",
-     "Bandwidth of the GPU's memory, of the highest."},
+     "Bandwidth of the GPU's memory, of the highest, within the last second."},
     {"wan_gpu_busy_seconds_total", kCounter, "seconds", "UUID, device, name",
      "The integral of the SM activity: rate() gives its mean over any interval, as a share."},
+    {"wan_gpu_tensor_seconds_total", kCounter, "seconds", "UUID, device, name",
+     "The integral of the tensor activity: rate() gives its mean as a share, too; GPM, as the next "
+     "one."},
+    {"wan_gpu_dram_seconds_total", kCounter, "seconds", "UUID, device, name",
+     "The integral of the share of the memory's highest bandwidth."},
     {"wan_gpu_memory_used_bytes", kGauge, "bytes", "UUID, device, name",
      "Memory in use on the GPU, by all processes."},
     {"wan_gpu_memory_total_bytes", kGauge, "bytes", "UUID, device, name", "Memory of the GPU."},

@@ -243,6 +243,20 @@ void AddThrottling(const std::vector<DeviceSample>& samples, std::vector<MetricF
   throttled.MoveTo(families);
 }
 
+void AddSums(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
+  ScrapedFamily tensor("wan_gpu_tensor_seconds_total");
+  ScrapedFamily dram("wan_gpu_dram_seconds_total");
+  for (const DeviceSample& gpu : snapshot.devices) {
+    const auto found = snapshot.gpu_sums.find(gpu.device);
+    if (gpu.device == kCpu || found == snapshot.gpu_sums.end()) continue;
+    const GpuSums& sums = found->second;
+    if (sums.tensor_seconds.has_value()) tensor.Add(LabelsOf(gpu), *sums.tensor_seconds);
+    if (sums.dram_seconds.has_value()) dram.Add(LabelsOf(gpu), *sums.dram_seconds);
+  }
+  tensor.MoveTo(families);
+  dram.MoveTo(families);
+}
+
 enum class Devices { kGpus, kHost };
 
 template <typename Table>
@@ -275,6 +289,7 @@ std::vector<MetricFamily> GaugesOf(const MetricsSnapshot& snapshot) {
   AddDevices(snapshot.devices, Devices::kGpus, kGpuRates, families);
   AddDevices(snapshot.devices, Devices::kGpus, kGpuBytes, families);
   AddDevices(snapshot.devices, Devices::kGpus, kGpuNumbers, families);
+  AddSums(snapshot, families);
   AddThrottling(snapshot.devices, families);
   AddDevices(snapshot.devices, Devices::kHost, kHostRates, families);
   AddDevices(snapshot.devices, Devices::kHost, kHostBytes, families);

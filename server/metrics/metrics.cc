@@ -32,6 +32,25 @@ const prometheus::Histogram::BucketBoundaries& CallBounds() {
   return *bounds;
 }
 
+// The codes with which the OpenAI video API answers (server/http); another one would have a series
+// from its first answer on.
+constexpr int kHttpCodes[] = {200, 206, 400, 401, 403, 404, 405, 409,
+                              411, 413, 416, 429, 431, 500, 503, 504};
+constexpr int kHttpOk = 200;
+// The route of every path that the API does not have.
+constexpr char kOtherRoute[] = "other";
+
+bool IsGrpc(std::string_view path) { return path.starts_with('/'); }
+
+prometheus::Labels GrpcLabels(std::string_view path, absl::StatusCode code) {
+  return {{"code", absl::StatusCodeToString(code)}, {"method", std::string(path.substr(1))}};
+}
+
+prometheus::Labels HttpLabels(std::string_view route, int code) {
+  return {{"code", absl::StrCat(code)},
+          {"route", route.empty() ? std::string(kOtherRoute) : std::string(route)}};
+}
+
 const char* ResultOf(WebhookOutcome::Kind kind) {
   switch (kind) {
     case WebhookOutcome::Kind::kDelivered:
@@ -73,6 +92,10 @@ struct Metrics::Families final : prometheus::Collectable {
       HistogramFamily(registry, "wan_grpc_call_seconds");
   prometheus::Family<prometheus::Histogram>& http_seconds =
       HistogramFamily(registry, "wan_http_request_seconds");
+  prometheus::Family<prometheus::Counter>& calls_total =
+      CounterFamily(registry, "wan_grpc_calls_total");
+  prometheus::Family<prometheus::Counter>& http_total =
+      CounterFamily(registry, "wan_http_requests_total");
   prometheus::Family<prometheus::Counter>& webhooks_total =
       CounterFamily(registry, "wan_webhook_attempts_total");
   prometheus::Family<prometheus::Counter>& removed_total =
@@ -173,22 +196,34 @@ void Metrics::OnStoreWrite(std::string_view operation, absl::Duration taken) {
       .Observe(absl::ToDoubleSeconds(taken));
 }
 
+void Metrics::AddMethod(std::string_view path) {
+  // The histograms only of calls that go well: of every code they would be thousands of series.
+  if (IsGrpc(path)) {
+    for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
+      families_->calls_total.Add(GrpcLabels(path, static_cast<absl::StatusCode>(code)));
+    }
+    families_->call_seconds.Add(GrpcLabels(path, absl::StatusCode::kOk), CallBounds());
+    return;
+  }
+  for (const int code : kHttpCodes) {
+    families_->http_total.Add(HttpLabels(path, code));
+    families_->http_total.Add(HttpLabels(kOtherRoute, code));
+  }
+  families_->http_seconds.Add(HttpLabels(path, kHttpOk), CallBounds());
+}
+
 void Metrics::OnCall(std::string_view path, const absl::Status& status, absl::Duration taken) {
-  // Paths of gRPC begin so; those of HTTP are counted with their routes.
-  if (!path.starts_with('/')) return;
-  families_->call_seconds
-      .Add({{"code", absl::StatusCodeToString(status.code())},
-            {"method", std::string(path.substr(1))}},
-           CallBounds())
-      .Observe(absl::ToDoubleSeconds(taken));
+  // Those of HTTP are counted with their answers.
+  if (!IsGrpc(path)) return;
+  const prometheus::Labels labels = GrpcLabels(path, status.code());
+  families_->calls_total.Add(labels).Increment();
+  families_->call_seconds.Add(labels, CallBounds()).Observe(absl::ToDoubleSeconds(taken));
 }
 
 void Metrics::OnHttpAnswer(std::string_view route, int code, absl::Duration taken) {
-  families_->http_seconds
-      .Add({{"code", absl::StrCat(code)},
-            {"route", route.empty() ? std::string("other") : std::string(route)}},
-           CallBounds())
-      .Observe(absl::ToDoubleSeconds(taken));
+  const prometheus::Labels labels = HttpLabels(route, code);
+  families_->http_total.Add(labels).Increment();
+  families_->http_seconds.Add(labels, CallBounds()).Observe(absl::ToDoubleSeconds(taken));
 }
 
 void Metrics::OnDeviceLost(DeviceLoss cause, const absl::Status& /*problem*/) {

@@ -14,6 +14,7 @@
 #include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "server/jobs/job_service.h"
+#include "server/metrics/gpu_meter.h"
 #include "server/metrics/stage_meter.h"
 #include "server/metrics/wire_stats.h"
 #include "server/watch/listener.h"
@@ -31,6 +32,7 @@ struct MetricsSnapshot {
   std::vector<DeviceSample> devices;
   WireStats wire;
   StorageStats storage;
+  std::map<std::string, GpuSums> gpu_sums;  // by device
   // Metrics adds these two itself.
   std::vector<InFlight> in_flight;                      // by group
   std::map<std::string, absl::Duration> oldest_queued;  // by model
@@ -75,6 +77,11 @@ class Metrics final : public StateListener {
   void OnSavepoint(const wan::v1::Job& job, int steps_done, double seconds) override;
   void OnWebhook(const WebhookOutcome& outcome) override;
   void OnRetention(const RetentionRound& round) override;
+
+  // Makes the counters of a method's calls at 0, for every code, so that rate() sees their first
+  // increment. `path` is that of the method's MethodRule, of gRPC or HTTP. Call it before the first
+  // call of the method ends.
+  void AddMethod(std::string_view path);
 
   // Counts a call that has ended. `path` is that of the call's MethodRule; calls over HTTP and
   // those without a rule are not counted.

@@ -25,6 +25,7 @@
 #include "server/jobs/job_service.h"
 #include "server/logging/activity_log.h"
 #include "server/logging/audit_log.h"
+#include "server/metrics/gpu_meter.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
 #include "server/rpc/all_devices.h"
@@ -110,6 +111,7 @@ struct Server::Parts {
   const std::vector<Engine*> engines;  // by group
   const AllDevices devices;
   Clock& clock;
+  GpuMeter gpu_meter{devices.StartReader(), clock};
   Logger& logger;
   ActivityLog activity;
   HealthReporter health;
@@ -176,8 +178,8 @@ absl::Status Server::Parts::OpenJobs() {
   jobs = *std::move(opened);
   if (webhooks != nullptr) webhooks->Start(jobs->webhooks());
   metrics.SetSource([this] {
-    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), devices.Sample(), WireNow(),
-                           jobs->StorageNow()};
+    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), devices.Sample(),
+                           WireNow(),     jobs->StorageNow(),    gpu_meter.Read()};
   });
   return absl::OkStatus();
 }
@@ -212,6 +214,10 @@ absl::Status Server::Parts::OpenGate() {
     if (!file.ok()) return file.status();
     audit = *std::move(file);
   }
+  for (const MethodRule& rule : MethodRules()) {
+    const bool grpc = rule.path.starts_with('/');
+    if (grpc || config.http_listen.has_value()) metrics.AddMethod(rule.path);
+  }
   gatekeeper = std::make_unique<Gatekeeper>(
       *authenticator, *audit,
       [this](std::string_view job, std::string_view field) { return jobs->OwnerOf(job, field); },
@@ -240,8 +246,9 @@ absl::Status Server::Parts::TakeHttpPort() {
   if (!config.http_listen.has_value()) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<HttpServer>> taken = HttpServer::Listen(
       "http_listen", *config.http_listen, ConnectionLimitsOf(config), {}, tls.get(), pool);
-  if (taken.ok()) http = *std::move(taken);
-  return taken.status();
+  if (!taken.ok()) return taken.status();
+  http = *std::move(taken);
+  return absl::OkStatus();
 }
 
 void Server::Parts::ServeHttp() {
@@ -342,7 +349,7 @@ absl::Status Server::Parts::StartPort(GrpcPort& started, const ServerFacts& fact
 }
 
 absl::Status Server::Parts::CheckAlive() {
-  const absl::Status progress = jobs->CheckProgress();
+  absl::Status progress = jobs->CheckProgress();
   if (alive.exchange(progress.ok()) != progress.ok()) {
     if (progress.ok()) {
       logger.Log(LogLevel::kInfo, "the job makes progress again");

@@ -288,6 +288,24 @@ TEST_F(MetricsTest, ALostDeviceIsThereFromTheStartAndSaysHowItWasFound) {
   }
 }
 
+TEST_F(MetricsTest, EveryCodeOfAMethodIsThereBeforeItsFirstCall) {
+  metrics_.AddMethod("/wan.v1.VideoGeneration/GetJob");
+  metrics_.AddMethod("GET /v1/videos");
+  const support::PrometheusLabels lost = {{"code", "DATA_LOSS"},
+                                          {"method", "wan.v1.VideoGeneration/GetJob"}};
+  const support::PrometheusLabels unknown = {{"code", "404"}, {"route", "other"}};
+  PrometheusText text = Scrape();
+  EXPECT_EQ(text.Find("wan_grpc_calls_total")->samples.size(), 17u);
+  EXPECT_EQ(text.Value("wan_grpc_calls_total", lost), 0);
+  EXPECT_EQ(text.Value("wan_http_requests_total", unknown), 0);
+  metrics_.OnCall("/wan.v1.VideoGeneration/GetJob", absl::DataLossError(""), absl::Seconds(1));
+  metrics_.OnHttpAnswer("", 404, absl::Seconds(1));
+  text = Scrape();
+  EXPECT_EQ(text.Value("wan_grpc_calls_total", lost), 1);
+  EXPECT_EQ(text.Value("wan_grpc_call_seconds_sum", lost), 1);
+  EXPECT_EQ(text.Value("wan_http_requests_total", unknown), 1);
+}
+
 TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   MetricsSnapshot snapshot = Snapshot();
   metrics_.SetSource([&] { return snapshot; });
@@ -359,6 +377,7 @@ TEST_F(MetricsTest, WhatIsNotMeasuredIsAbsent) {
 TEST_F(MetricsTest, GpuFiguresAreInBaseUnits) {
   MetricsSnapshot snapshot = Snapshot();
   snapshot.devices.push_back(Gpu());
+  snapshot.gpu_sums = {{"cuda:0", {.tensor_seconds = 9}}, {"cpu", {}}};
   metrics_.SetSource([&] { return snapshot; });
   const PrometheusText text = Scrape();
   const support::PrometheusLabels gpu = {
@@ -372,6 +391,8 @@ TEST_F(MetricsTest, GpuFiguresAreInBaseUnits) {
   EXPECT_EQ(text.Value("wan_gpu_sm_clock_hertz", gpu), 1.98e9);
   EXPECT_EQ(text.Value("wan_gpu_memory_clock_hertz", gpu), 3.201e9);
   EXPECT_EQ(text.Value("wan_gpu_busy_seconds_total", gpu), 17);
+  EXPECT_EQ(text.Value("wan_gpu_tensor_seconds_total", gpu), 9);
+  EXPECT_EQ(text.Find("wan_gpu_dram_seconds_total"), nullptr);
   EXPECT_EQ(text.Value("wan_gpu_energy_joules_total", gpu), 1234);
   EXPECT_EQ(text.Value("wan_gpu_processes", gpu), 2);
   support::PrometheusLabels hot = gpu;
@@ -401,6 +422,7 @@ class WholeMetricsTest : public MetricsTest {
     running_.emplace(clock_, monitor_, std::vector<TelemetrySink*>{running_sink_.get()});
     total_.emplace(running_->StartSpan(StageKind::kTotalExecution));
     snapshot_.devices.push_back(Gpu());
+    snapshot_.gpu_sums = {{"cuda:0", {.tensor_seconds = 9, .dram_seconds = 4}}};
     metrics_.SetSource([this] { return snapshot_; });
   }
 

@@ -231,6 +231,11 @@ TEST_F(WholeServerTest, MetricsTellWhatHappened) {
                        {{"code", "OK"}, {"method", "wan.v1.VideoGeneration/CreateJob"}})
                 .value_or(0),
             3);
+  // There before the first such call.
+  EXPECT_EQ(text.Value("wan_grpc_calls_total",
+                       {{"code", "DATA_LOSS"}, {"method", "wan.v1.VideoGeneration/GetReceipt"}}),
+            0);
+  EXPECT_EQ(text.Find("wan_http_requests_total"), nullptr) << "there is no HTTP address";
   EXPECT_GT(text.Value("wan_store_write_seconds_count", {{"operation", "insert"}}).value_or(0), 0);
   EXPECT_GT(text.Value("wan_database_bytes").value_or(0), 0);
   EXPECT_GT(text.Value("wan_artifact_bytes").value_or(0), 0);

@@ -139,17 +139,17 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   Facts facts;
   for (const auto& [precision, rate] : ceilings->products) {
     facts.facts.push_back({absl::StrCat("Products, ", precision),
-                           absl::StrCat("products_", precision), Number{rate / 1e12, 2},
+                           absl::StrCat("products_", precision), Measure(rate / 1e12, 2),
                            "TFLOP/s"});
   }
   for (const auto& [precision, rate] : ceilings->attention) {
     facts.facts.push_back({absl::StrCat("Attention, ", precision),
-                           absl::StrCat("attention_", precision), Number{rate / 1e12, 2},
+                           absl::StrCat("attention_", precision), Measure(rate / 1e12, 2),
                            "TFLOP/s"});
   }
   if (ceilings->memory > 0) {
     facts.facts.push_back(
-        {"Device memory", "memory_bandwidth", Number{ceilings->memory / 1e12, 3}, "TB/s"});
+        {"Device memory", "memory_bandwidth", Measure(ceilings->memory / 1e12, 3), "TB/s"});
   }
   facts.facts.push_back(
       {"Measured", "measured_at", absl::StrCat(ceilings->device, ", ", ceilings->measured_at), ""});

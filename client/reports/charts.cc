@@ -204,11 +204,9 @@ std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
     std::vector<std::string> notes;
     for (const wan::v1::ComponentPlan& component : report.plan().components()) {
       if (!absl::StartsWith(component.name(), kind.component)) continue;
-      const double gibibytes = static_cast<double>(component.weight_bytes()) / kGibibyte;
       notes.push_back(absl::StrCat(component.name(), ": ",
-                                   gibibytes < 0.1 ? absl::StrFormat("%.1f MiB", gibibytes * 1024)
-                                                   : absl::StrFormat("%.2f GiB", gibibytes),
-                                   " ", component.dtype(), ", ", component.residency()));
+                                   MemoryText(static_cast<double>(component.weight_bytes())), " ",
+                                   component.dtype(), ", ", component.residency()));
     }
     for (const std::string& note : notes) {
       absl::StrAppend(&memory.note, memory.note.empty() ? "" : "; ", note);

@@ -48,6 +48,12 @@ Cell PositiveMeasure(double value, int digits, double scale) {
   return Measure(value * scale, digits);
 }
 
+std::string MemoryText(double bytes) {
+  const double gibibytes = bytes / kGibibyte;
+  return gibibytes < 0.1 ? absl::StrFormat("%.1f MiB", gibibytes * 1024)
+                         : absl::StrFormat("%.2f GiB", gibibytes);
+}
+
 Cell TextCell(std::string text) {
   if (text.empty()) return {};
   return text;

@@ -92,6 +92,9 @@ Cell Positive(double value, int digits, double scale = 1);
 // The same as Measure shows it.
 Cell PositiveMeasure(double value, int digits, double scale = 1);
 
+// Returns "2.66 GiB", or "1.7 MiB" of less than a tenth of a GiB.
+std::string MemoryText(double bytes);
+
 // Returns an empty cell for an empty text.
 Cell TextCell(std::string text);
 

@@ -166,8 +166,9 @@ std::string EncoderOf(const JobReport& report) {
 std::string EncoderLimit(const JobReport& report, const Ceilings* /*ceilings*/) {
   for (const wan::v1::ComponentPlan& component : report.plan().components()) {
     if (component.name() != "text_encoder") continue;
-    return absl::StrFormat("Memory: the encoder's %.2f GiB. It costs time.",
-                           static_cast<double>(component.weight_bytes()) / kGibibyte);
+    return absl::StrCat("Memory: the encoder's ",
+                        MemoryText(static_cast<double>(component.weight_bytes())),
+                        ". It costs time.");
   }
   return "Memory: the encoder's weights. It costs time.";
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/reports/document.h"
 
 namespace wan::client::reports {
 
@@ -390,10 +391,11 @@ Drawing Draw(const RooflineChart& chart) {
                     At(y(chart.peak_flops_per_second)), "\"/>\n");
     drawing.body +=
         Text(right, y(chart.peak_flops_per_second) - 7,
-             absl::StrFormat("%.0f TFLOP/s", chart.peak_flops_per_second / 1e12), "end", "dim");
-    drawing.body += Text(x(std::sqrt(enter * ridge)) - 8,
-                         y(std::sqrt(enter * ridge) * chart.bytes_per_second) - 6,
-                         absl::StrFormat("%.2f TB/s", chart.bytes_per_second / 1e12), "end", "dim");
+             absl::StrCat(CellText(Measure(chart.peak_flops_per_second / 1e12, 0)), " TFLOP/s"),
+             "end", "dim");
+    drawing.body += Text(
+        x(std::sqrt(enter * ridge)) - 8, y(std::sqrt(enter * ridge) * chart.bytes_per_second) - 6,
+        absl::StrCat(CellText(Measure(chart.bytes_per_second / 1e12, 2)), " TB/s"), "end", "dim");
   }
   // Labels stand in a column at the right, the highest point's first, so that points that lie
   // together stay readable.

@@ -116,5 +116,15 @@ TEST(SvgTest, ChartsWithoutDataAreDrawn) {
   }
 }
 
+// A processor's roof has digits too.
+TEST(SvgTest, SmallRatesKeepTheirDigits) {
+  RooflineChart chart;
+  chart.peak_flops_per_second = 81.3e9;
+  chart.bytes_per_second = 15.6e9;
+  const std::string svg = SvgFile({"Roofline", "roofline", chart});
+  EXPECT_THAT(svg, HasSubstr("0.0813 TFLOP/s"));
+  EXPECT_THAT(svg, HasSubstr("0.0156 TB/s"));
+}
+
 }  // namespace
 }  // namespace wan::client::reports

@@ -36,7 +36,7 @@ class ChunkOutlet::Check {
     }
     // Page-locked, so that the copy does not make the host wait.
     if (!sum_.defined()) {
-      sum_ = AllocateHostMemory(sizeof(float), x.device()).view(at::kFloat).view({});
+      sum_ = AllocateHostMemory(sizeof(float), x.device()).view(at::kFloat);
       done_.emplace(x.device().type());
     }
     sum_.copy_(sum, /*non_blocking=*/true);
@@ -52,7 +52,7 @@ class ChunkOutlet::Check {
   }
 
  private:
-  at::Tensor sum_;  // in host memory
+  at::Tensor sum_;  // one value, in host memory
   std::optional<c10::Event> done_;
   bool running_ = false;
 };

@@ -21,15 +21,15 @@ class Nvml:
     """One GPU, by its UUID ("GPU-..."). Raises OSError if there is no driver or no such GPU."""
 
     def __init__(self, uuid):
-        self.library = ctypes.CDLL("libnvidia-ml.so.1")
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
         self.device = ctypes.c_void_p()
-        if self.library.nvmlInit_v2() != SUCCESS:
+        if self.nvml.nvmlInit_v2() != SUCCESS:
             raise OSError("NVML does not start")
-        if self.library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != SUCCESS:
+        if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != SUCCESS:
             raise OSError(f"NVML has no {uuid}")
 
     def _get(self, name, number, *arguments):
-        function = getattr(self.library, name, None)
+        function = getattr(self.nvml, name, None)
         done = function is not None and function(self.device, *arguments, ctypes.byref(number)) == SUCCESS
         return number.value if done else None
 

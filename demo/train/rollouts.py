@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from buckets import Bank
 from sampling import timesteps
-from transformer import to_latents
+from transformer import to_latents, to_patches
 
 
 @torch.no_grad()
@@ -99,18 +99,17 @@ class OwnBank(Bank):
         bucket = self.bucket
         on = self.arrays_on_device(arrays)
         video, masks = self.render(on, draw)
-        rows = self.store(on, video, masks, encode, options)
-        given = self.free[rows] | (torch.rand(bucket.batch, device=self.device) < options.image_share)
+        given = on["free"] | (torch.rand(bucket.batch, device=self.device) < options.image_share)
         text = model.encode(on["ids"][:, 0].long())
-        truth = self.patches[rows].float()
-        noise = torch.randn_like(truth)
+        # An image's latents are those of the first frame alone.
+        first = to_patches(encode(video[:, :, :1]))
+        noise = torch.randn(bucket.batch, *self.patches.shape[1:], device=self.device)
         # A negative prompt is what users send without knowing; the second of `nulls`.
-        way, end = own_way(model.transformer, text, model.encode(nulls[1:2]), truth[:, :1], given, noise, self.levels,
+        way, end = own_way(model.transformer, text, model.encode(nulls[1:2]), first, given, noise, self.levels,
                            options.own_guidance, table)
         shape = (bucket.batch, 48, bucket.latent[0], bucket.height // 16, bucket.width // 16)
         off = shifts(on, decode(to_latents(end, shape)), masks, bucket) * ~given.view(-1, 1, 1)
         on["x"], on["y"] = (on[name] + off[..., axis].unsqueeze(-1) for axis, name in enumerate(("x", "y")))
-        self.next = rows.start
-        self.store(on, *self.render(on, draw), encode, options)
+        rows = self.store(on, *self.render(on, draw), encode, options)
         self.way[rows], self.given[rows] = way, given
         return off

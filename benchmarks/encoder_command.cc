@@ -114,7 +114,7 @@ class EncoderBench {
   }
   absl::StatusOr<std::unique_ptr<VideoWriter>> Open(const H264Options& h264) const {
     const OutputKind kind = settings_.kind == "mkv" ? OutputKind::kLosslessMkv : OutputKind::kMp4;
-    return OpenVideoWriter(kind, path_, {width_, height_, 24, h264});
+    return OpenVideoWriter(kind, path_, {width_, height_, 24, h264, frames_});
   }
   std::string Name(const std::string& content, const H264Options& h264) const {
     std::string name = absl::StrCat(settings_.kind, " ", settings_.shape, " ", content);

@@ -17,8 +17,9 @@ class WriteBack {
   WriteBack& operator=(const WriteBack&) = delete;
   ~WriteBack();
 
-  // Call it whenever the first `bytes` bytes of the file will not change any more. Does not wait
-  // for the disk, unless its queue of requests is full.
+  // Call it whenever the file has grown to `bytes`. What is changed in front of that later, as an
+  // MP4's index is, the fsync writes. Does not wait for the disk, unless its queue of requests is
+  // full.
   void UpTo(int64_t bytes);
 
   // The bytes that the system was asked to write.

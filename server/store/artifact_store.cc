@@ -83,12 +83,13 @@ absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFil
 // while the others are hashed. The digests read the page cache, which a sync leaves alone.
 absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view job,
                                                               std::span<const OutputFile> outputs) {
+  // Where the system has no thread left, the work is done by whoever asks for its result.
+  constexpr auto kPolicy = std::launch::async | std::launch::deferred;
   std::vector<std::future<absl::Status>> syncs;
   std::vector<std::future<absl::StatusOr<wan::v1::Artifact>>> descriptions;
   for (const OutputFile& output : outputs) {
-    syncs.push_back(std::async(std::launch::async, [&output] { return SyncPath(output.path); }));
-    descriptions.push_back(
-        std::async(std::launch::async, [job, &output] { return Describe(job, output); }));
+    syncs.push_back(std::async(kPolicy, [&output] { return SyncPath(output.path); }));
+    descriptions.push_back(std::async(kPolicy, [job, &output] { return Describe(job, output); }));
   }
   // The first error, once nothing reads the files any more.
   absl::Status status;

@@ -129,10 +129,11 @@ int Serve(const ServerConfig& config) {
   std::vector<std::unique_ptr<Engine>> owned;
   std::vector<Engine*> engines;  // of the device groups, by number
   for (const DeviceGroup& group : GroupsOf(config)) {
-    auto engine = MakeWanEngine({group.devices, config.dtype, config.cpu_threads,
-                                 config.residency_policies, config.device_memory_limit, config.gpm,
-                                 ParseVaePrecision(config.vae_precision), config.record_forwards,
-                                 H264Options{config.h264_preset, config.h264_crf}});
+    auto engine =
+        MakeWanEngine({group.devices, config.dtype, config.cpu_threads, config.residency_policies,
+                       config.device_memory_limit, config.gpm,
+                       ParseVaePrecision(config.vae_precision), config.record_forwards,
+                       config.guidance_batching, H264Options{config.h264_preset, config.h264_crf}});
     if (!engine.ok()) return CouldNotStart(logger, engine.status());
     engines.push_back(engine->get());
     owned.push_back(*std::move(engine));

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
+#include "engine/api/guidance_batching.h"
 #include "engine/api/h264.h"
 #include "engine/api/residency.h"
 #include "engine/api/vae_precision.h"
@@ -35,6 +36,8 @@ struct EngineOptions {
   // On a GPU, record forwards of videos that are so small that launching kernels takes longer than
   // they do, and replay them. The results have the same bits.
   bool record_forwards = true;
+  // Whether both forwards of a guided step run as one batch.
+  GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
   // How MP4 files are encoded.
   H264Options h264;
 };

@@ -32,10 +32,28 @@ int CountWriters(const std::vector<OutputKind>& outputs) {
   }));
 }
 
+// Returns whether the two forwards of a guided step should run as one batch.
+bool BatchesGuidance(GuidanceBatching batching, int64_t tokens, int64_t ranks) {
+  switch (batching) {
+    case GuidanceBatching::kAuto:
+      // The halves of an even number of devices compute the two forwards at the same time.
+      return tokens <= kMaxTokensBatched || ranks % 2 == 0;
+    case GuidanceBatching::kBatched:
+      return true;
+    case GuidanceBatching::kSplit:
+      return false;
+  }
+  return false;
+}
+
 // Describes the plan's job as if its video had the given shape.
 MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                         const PlannedModel& model, const InspectedRequest& inspected) {
   const std::vector<int64_t> latents = LatentShape(model, shape);
+  const int64_t tokens = CountTokens(model, latents);
+  // The smaller half of an odd number has the least memory for a step.
+  const int64_t ranks = model.divides_experts ? model.ranks / 2 : model.ranks;
+  const bool batches = BatchesGuidance(model.guidance_batching, tokens, ranks);
   MemoryJob job{.transformer = model.transformer,
                 .text_encoder = model.text_encoder,
                 .vae = model.vae,
@@ -43,10 +61,11 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .vae_precision = plan.request.vae_precision.value_or(model.vae_precision),
                 .fuses_convolutions = model.fuses_convolutions,
                 .latents = {latents[1], latents[2], latents[3]},
-                .tokens = CountTokens(model, latents),
+                .tokens = tokens,
                 .text_tokens = std::max(inspected.prompt_tokens.value_or(0),
                                         inspected.negative_prompt_tokens.value_or(0)),
                 .guided = plan.guided,
+                .batches_guidance = plan.guided && batches,
                 .image = plan.image_to_video ? model.family->image : ImageRole::kNone,
                 .previews = plan.request.preview_interval > 0,
                 .decodes = plan.decodes(),
@@ -57,9 +76,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .expert_steps = std::vector<int>(model.family->experts.size()),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .records_forwards = model.records_forwards,
-                .most_tokens_batched = kMaxTokensBatched,
-                // The smaller half of an odd number has the least memory for a step.
-                .ranks = model.divides_experts ? model.ranks / 2 : model.ranks};
+                .ranks = ranks};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
   return job;
 }
@@ -184,8 +201,7 @@ absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& mo
   plan.latent_shape = LatentShape(model, plan.shape);
   plan.tokens = CountTokens(model, plan.latent_shape);
   const MemoryJob job = MakeMemoryJob(plan, plan.shape, model, inspected);
-  plan.batched_guidance =
-      plan.guided && (plan.tokens <= kMaxTokensBatched || job.DividesGuidance());
+  plan.batched_guidance = job.batches_guidance;
   if (model.components.empty()) return std::nullopt;
   std::optional<ResidencyChoice> choice = ChooseResidency(model.components, job, limits);
   if (!choice.has_value()) {

@@ -18,7 +18,7 @@
 namespace wan {
 
 // Up to this many tokens a batch of two is faster than two forwards; beyond, one forward fills the
-// device.
+// device. GuidanceBatching::kAuto decides by it.
 inline constexpr int64_t kMaxTokensBatched = 4096;
 
 // Returns the shape [C, T, H, W] of the latents of a video.

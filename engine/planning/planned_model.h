@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/api/generation.h"
+#include "engine/api/guidance_batching.h"
 #include "engine/api/h264.h"
 #include "engine/api/residency.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -46,6 +47,7 @@ struct PlannedModel {
   bool fuses_convolutions = false;
   // Whether the transformers record forwards of small videos as graphs, where memory allows it.
   bool records_forwards = false;
+  GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
   // The number of devices of the group.
   int64_t ranks = 1;
   // Whether one half of the devices has the weights of one expert, and the other half those of the

@@ -365,7 +365,7 @@ void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoi
 // Adds one option after the other, if there is room.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
             const PlanLimits& limits, ResidencyChoice& choice) {
-  if (job.guided && (job.tokens <= job.most_tokens_batched || job.DividesGuidance())) {
+  if (job.batches_guidance) {
     const ResidencyChoice batched =
         sums.Choose(activations, choice.decode_tiles, true, choice.prefetch_experts);
     if (Fits(batched, limits)) choice = batched;

@@ -30,6 +30,8 @@ struct MemoryJob {
   int64_t tokens = 0;       // in one forward
   int64_t text_tokens = 0;  // in the longer text
   bool guided = true;
+  // Whether a guided step computes both texts in one batch, if memory allows it.
+  bool batches_guidance = false;
   ImageRole image = ImageRole::kNone;
   bool previews = false;
   bool decodes = true;  // false: the job ends with latents, and no frame is decoded
@@ -43,14 +45,10 @@ struct MemoryJob {
   std::vector<uint64_t> expert_merging_bytes;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
-  // Up to this many tokens, two forwards in one batch are faster than one after the other.
-  int64_t most_tokens_batched = 0;
   // The number of devices that compute a step together. What is planned is the first one's memory:
-  // the others hold a part of the same. An even number computes a guided step in one batch, a half
-  // of them each text.
+  // the others hold a part of the same. An even number divides a batch: each half computes one
+  // text.
   int64_t ranks = 1;
-
-  bool DividesGuidance() const { return ranks > 1 && ranks % 2 == 0; }
 };
 
 // The locked host memory that reading weights to a GPU takes: all buffers of a StagedUpload with 16

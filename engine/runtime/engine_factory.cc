@@ -72,6 +72,7 @@ LoadOptions MakeLoadOptions(const EngineOptions& options, const std::vector<at::
                    .residency = options.residency};
   load.h264 = options.h264;
   if (options.record_forwards) load.graphs = MakeDeviceGraphRecorder(device);
+  load.guidance_batching = options.guidance_batching;
   load.vae_precision = options.vae_precision.value_or(DefaultVaePrecision(DTypeLabel(dtype)));
   const auto counters = [&devices] {
     return DeviceCounters{std::make_shared<HeldBytes>(),

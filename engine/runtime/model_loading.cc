@@ -264,6 +264,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const Model
   planned.h264_crf = options.h264.crf;
   // Ranks that exchange tensors inside a forward cannot record it.
   planned.records_forwards = options.graphs != nullptr && options.peers.empty();
+  planned.guidance_batching = options.guidance_batching;
   if (absl::Status status = PlanForGroup(static_cast<int64_t>(options.peers.size()) + 1, planned);
       !status.ok()) {
     return status;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
+#include "engine/api/guidance_batching.h"
 #include "engine/api/h264.h"
 #include "engine/api/recorder.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -52,6 +53,7 @@ struct LoadOptions {
   VaePrecision vae_precision = VaePrecision::kFp32;
   // Records forwards of small videos; null: every forward launches its kernels.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
+  GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
   H264Options h264;
   // Of `device`.
   DeviceCounters counters = {};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/api/engine.h"
+#include "engine/api/guidance_batching.h"
 #include "engine/api/h264.h"
 #include "engine/api/residency.h"
 #include "server/config/device_groups.h"
@@ -95,6 +96,8 @@ struct ServerConfig {
   std::string vae_precision;
   // Whether forwards of very small videos are recorded on a GPU and replayed.
   bool record_forwards = true;
+  // Whether both forwards of a guided step run as one batch.
+  GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
   // How MP4 files are encoded: libx264's preset and its constant rate factor.
   std::string h264_preset = H264Options().preset;
   int h264_crf = H264Options().crf;

@@ -405,6 +405,14 @@ std::vector<Setting> MakeSettings() {
           "replay recorded forwards of videos that are so small that a GPU waits for "
           "launches; the results have the same bits",
           Setting::Form::kNumber, &C::record_forwards, {{"true", true}, {"false", false}}),
+      ChoiceSetting<GuidanceBatching>(
+          "guidance_batching", "auto|batched|split",
+          "compute both forwards of a guided step in one batch, where memory allows it, or one "
+          "after the other (split); auto: in one batch where that is faster",
+          Setting::Form::kText, &C::guidance_batching,
+          {{"auto", GuidanceBatching::kAuto},
+           {"batched", GuidanceBatching::kBatched},
+           {"split", GuidanceBatching::kSplit}}),
       TextSetting("h264_preset", "ultrafast|superfast|veryfast|faster|fast",
                   "libx264's preset for MP4 files: faster ones leave the processors more time",
                   &C::h264_preset, CheckH264Preset),

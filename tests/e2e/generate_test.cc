@@ -13,6 +13,7 @@
 #include "engine/media/image_decode.h"
 #include "engine/media/image_encode.h"
 #include "tests/e2e/test_server.h"
+#include "tests/support/latents_gap.h"
 #include "tests/support/prometheus_text.h"
 
 namespace wan::e2e {
@@ -221,6 +222,53 @@ TEST_F(GenerateTest, SameSeedSameLatents) {
   const std::string first = latents(11);
   EXPECT_EQ(first, latents(11));
   EXPECT_NE(first, latents(12));
+}
+
+// The forwards of a job, by what they compute.
+std::map<std::string, int> CountForwards(const wan::v1::JobReport& report) {
+  std::map<std::string, int> forwards;
+  for (const auto& stage : report.stages()) {
+    for (const auto& part : stage.parts()) {
+      if (part.name().rfind("forward", 0) == 0) ++forwards[part.name()];
+    }
+  }
+  return forwards;
+}
+
+TEST(GuidanceBatchingTest, GivesTheSameVideoInOneBatchAndSplit) {
+  // By default the first has one batch, the second two forwards (docs/memory.md).
+  std::vector<wan::v1::GenerationRequest> requests(2, TinyRequest(/*steps=*/2));
+  requests[1].set_width(512);
+  requests[1].set_height(544);
+  requests[1].set_num_frames(65);
+  std::map<std::string, std::vector<std::string>> latents;  // by the setting
+  for (const std::string setting : {"batched", "split"}) {
+    const bool batched = setting == "batched";
+    const std::map<std::string, int> forwards =
+        batched
+            ? std::map<std::string, int>{{"forward", 2}}
+            : std::map<std::string, int>{{"forward_conditional", 2}, {"forward_unconditional", 2}};
+    const TemporaryFolder folder;
+    TestServer server({.data_dir = folder.path(), .flags = {"--guidance-batching", setting}});
+    for (wan::v1::GenerationRequest request : requests) {
+      request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+      const wan::v1::Job job = server.Await(server.Submit(request).name());
+      ASSERT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED) << job.ShortDebugString();
+      EXPECT_EQ(job.provenance().batched_guidance(), batched);
+      latents[setting].push_back(server.Download(job.artifacts(0).name()));
+
+      grpc::ClientContext context;
+      wan::v1::GetReportRequest get;
+      get.set_job(job.name());
+      wan::v1::JobReport report;
+      ASSERT_TRUE(server.videos().GetReport(&context, get, &report).ok());
+      EXPECT_EQ(CountForwards(report), forwards);
+    }
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_LE(support::RelativeGap(latents["split"][i], latents["batched"][i]),
+              support::kGuidedRoundingGap);
+  }
 }
 
 TEST_F(GenerateTest, ImageToVideoTakesTheImagesRatio) {

@@ -234,27 +234,6 @@ TEST(PlanMemoryTest, ExpertsOnASmallCardAreStreamed) {
   EXPECT_EQ(PolicyIn(*plan, ModelComponent::kTransformer2), Policy::kStream);
 }
 
-TEST(PlanMemoryTest, SmallVideosAreGuidedInOneBatchWhereThatFits) {
-  PlannedModel model = OneExpert();
-  const GenerationRequest request = SizedRequest(512, 512, 57);
-  const auto single = PlanOn(model, request, 0);
-  ASSERT_TRUE(single.ok());
-  EXPECT_TRUE(single->batched_guidance);
-  const uint64_t batched = StageOf(*single, "Step_0_Inference").activation_bytes;
-  // A card that holds one forward but not two, if the weights take nearly all of it.
-  for (PlannedComponent& component : model.components) component.policy = Policy::kHost;
-  model.components[1].policy = Policy::kResident;
-  model.components[1].bytes = 60 * kGiB;
-  model.components[2].policy = Policy::kCpu;
-  model.components[0].policy = Policy::kCpu;
-  const auto tight = PlanOn(model, request, 60 * kGiB + batched - kMiB);
-  ASSERT_TRUE(tight.ok()) << tight.status();
-  EXPECT_FALSE(tight->batched_guidance);
-  const auto roomy = PlanOn(model, request, 60 * kGiB + batched);
-  ASSERT_TRUE(roomy.ok()) << roomy.status();
-  EXPECT_TRUE(roomy->batched_guidance);
-}
-
 TEST(PlanMemoryTest, SmallVideosRecordTheirForwardsWhereThatFits) {
   const GenerationRequest small = SizedRequest(256, 256, 5);
   const auto launched = PlanOn(OneExpert(), small, 0);

@@ -258,14 +258,5 @@ TEST(PlanTest, AnImageIsEncodedAsItsModelNeedsIt) {
   }
 }
 
-TEST(PlanTest, SmallVideosAreGuidedInOneBatch) {
-  GenerationRequest request = TextRequest();
-  EXPECT_FALSE(Plan(request)->batched_guidance);
-  request.width = 256;
-  request.height = 256;
-  request.num_frames = 33;
-  EXPECT_TRUE(Plan(request)->batched_guidance);
-}
-
 }  // namespace
 }  // namespace wan

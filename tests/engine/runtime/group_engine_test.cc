@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -24,42 +22,19 @@
 #include "tests/engine/runtime/residency_fixture.h"
 #include "tests/fakes/fake_savepoint_keeper.h"
 #include "tests/support/failing_allocator.h"
+#include "tests/support/latents_gap.h"
 
 namespace wan {
 namespace {
 
 using fakes::FakeSavepointKeeper;
+using support::kGuidedRoundingGap;
+using support::kRoundingGap;
+using support::RelativeGap;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Policy = ResidencyPolicy;
-
-constexpr double kTolerance = 1e-6;
-// A guidance of 5 enlarges what two forwards differ by, each for itself, by sqrt(5^2 + 4^2).
-constexpr double kGuidedTolerance = 6.4 * kTolerance;
-
-// The numbers of a latents file: fp32 behind a header of JSON whose length comes first.
-std::vector<float> ValuesOf(const std::string& file) {
-  uint64_t header = 0;
-  std::memcpy(&header, file.data(), sizeof(header));
-  const size_t begin = sizeof(header) + header;
-  std::vector<float> values((file.size() - begin) / sizeof(float));
-  std::memcpy(values.data(), file.data() + begin, values.size() * sizeof(float));
-  return values;
-}
-
-double RelativeGap(const std::string& actual, const std::string& expected) {
-  const std::vector<float> a = ValuesOf(actual);
-  const std::vector<float> b = ValuesOf(expected);
-  if (a.size() != b.size() || b.empty()) return INFINITY;
-  double gap = 0;
-  double norm = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    gap += std::pow(static_cast<double>(a[i]) - b[i], 2);
-    norm += std::pow(static_cast<double>(b[i]), 2);
-  }
-  return std::sqrt(gap / norm);
-}
 
 // Requests a stop when a stage begins.
 class StopAt final : public TelemetrySink {
@@ -135,8 +110,8 @@ TEST_F(GroupEngineTest, RanksGiveTheLatentsOfOneDevice) {
     for (const size_t ranks : {2, 3, 4}) {
       const auto group = MakeGroup(ranks);
       Load(*group, "m", checkpoint);
-      EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), guided_latents), kGuidedTolerance) << ranks;
-      EXPECT_LE(RelativeGap(MustGive(*group, plain), plain_latents), kTolerance) << ranks;
+      EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), guided_latents), kGuidedRoundingGap) << ranks;
+      EXPECT_LE(RelativeGap(MustGive(*group, plain), plain_latents), kRoundingGap) << ranks;
     }
   }
 }
@@ -153,6 +128,22 @@ TEST_F(GroupEngineTest, APlanDividesTheGuidanceOfAnEvenGroup) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->batched_guidance, ranks % 2 == 0) << ranks;
   }
+}
+
+TEST_F(GroupEngineTest, AnEvenGroupWhoseGuidanceIsSplitGivesTheLatentsOfOneDevice) {
+  const auto alone = MakeGroup(1);
+  Load(*alone, "m", "ti2v-5b");
+  const std::string expected = MustGive(*alone, Tiny());
+  EngineOptions options;
+  options.devices = {"cpu", "cpu"};
+  options.guidance_batching = GuidanceBatching::kSplit;
+  const absl::StatusOr<std::unique_ptr<Engine>> group = MakeWanEngine(options);
+  ASSERT_TRUE(group.ok()) << group.status();
+  Load(**group, "m", "ti2v-5b");
+  const auto plan = (*group)->Plan(Tiny());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_FALSE(plan->batched_guidance);
+  EXPECT_LE(RelativeGap(MustGive(**group, Tiny()), expected), kGuidedRoundingGap);
 }
 
 TEST_F(GroupEngineTest, DescribesWhereTheTransformersAre) {
@@ -240,7 +231,7 @@ TEST_F(DividedExpertsTest, HalvesOfTwoDivideTheGuidance) {
   const auto group = MakeTight(4);
   Load(*group, "m", "t2v-a14b");
   ASSERT_EQ(DevicesOf(*group)[1], "cpu,cpu");
-  EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), MustGive(*alone, Tiny())), kGuidedTolerance);
+  EXPECT_LE(RelativeGap(MustGive(*group, Tiny()), MustGive(*alone, Tiny())), kGuidedRoundingGap);
 }
 
 TEST_F(DividedExpertsTest, MemoryThatEndsOnEitherHalfEndsTheStep) {
@@ -279,8 +270,8 @@ TEST_F(GroupEngineTest, LorasAreMergedOnEveryRankAndLeaveTheBase) {
     EXPECT_TRUE(MustGive(*engine, Tiny()) == base.back()) << ranks;
     EXPECT_TRUE(MustGive(*engine, with) == merged.back()) << ranks;
   }
-  EXPECT_LE(RelativeGap(base[1], base[0]), kGuidedTolerance);
-  EXPECT_LE(RelativeGap(merged[1], merged[0]), kGuidedTolerance);
+  EXPECT_LE(RelativeGap(base[1], base[0]), kGuidedRoundingGap);
+  EXPECT_LE(RelativeGap(merged[1], merged[0]), kGuidedRoundingGap);
   EXPECT_GT(RelativeGap(merged[1], base[1]), 1e-3);
 }
 
@@ -310,7 +301,7 @@ TEST_F(GroupEngineTest, AStopIsHeardAndTheJobGoesOnFromItsSavepoint) {
       if (engine == group.get()) {
         EXPECT_TRUE(latents == whole) << ranks;
       } else {
-        EXPECT_LE(RelativeGap(latents, whole), kGuidedTolerance) << ranks;
+        EXPECT_LE(RelativeGap(latents, whole), kGuidedRoundingGap) << ranks;
       }
     }
   }

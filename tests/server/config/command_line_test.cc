@@ -167,6 +167,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "tf32",
                                           "--record-forwards",
                                           "false",
+                                          "--guidance-batching",
+                                          "split",
                                           "--h264-preset",
                                           "faster",
                                           "--h264-crf",

@@ -63,6 +63,7 @@ groups:
 dtype: fp32
 vae_precision: bf16
 record_forwards: false
+guidance_batching: batched
 h264_preset: superfast
 h264_crf: 20
 cpu_threads: 3
@@ -241,6 +242,7 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"groups: [{device: cpu, models: [a, a]}]", "groups names the model 'a' twice"},
       {"groups: [{device: cuda:1}, {device: cuda:1}]", "groups names cuda:1 in two groups"},
       {"dtype: fp16", "wan.yaml:1: dtype is 'fp16'; it must be fp32 or bf16"},
+      {"guidance_batching: true", "guidance_batching is 'true'; it must be auto, batched or split"},
       {"cpu_threads: -1", "cpu_threads is '-1'; it must be a whole number from 0 to 4096"},
       {"device_memory_limit: -1", "device_memory_limit is '-1'; it must be a number of bytes"},
       {"device_memory_limit: 24GB", "device_memory_limit is '24GB'; it must be a number of bytes"},

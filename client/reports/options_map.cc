@@ -196,8 +196,7 @@ std::string PrecisionLimit(const JobReport& /*report*/, const Ceilings* /*ceilin
 }
 
 constexpr auto kOptions = std::to_array<Option>({
-    {"Batched guidance", "planned for each job by size and memory", BatchesGuidance, GuidanceOf,
-     BatchLimit},
+    {"Batched guidance", "guidance_batching", BatchesGuidance, GuidanceOf, BatchLimit},
     {"TF32", "vae_precision: tf32", UsesTf32, AutoencoderOf, Tf32Limit},
     {"Compiling, graphs", "record_forwards", RecordsForwards, ForwardsOf, GraphLimit},
     {"No offloading", "residency_policies", OffloadsLess, ResidencyOf, OffloadLimit},

@@ -11,6 +11,7 @@
 namespace wan::client::reports {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -119,6 +120,26 @@ TEST(OptionsMapTest, TwoOptionsAtOnceMeasureNeither) {
                                             report.mutable_system()->mutable_gpu()->set_name("B");
                                           })}),
               IsEmpty());
+}
+
+// scripts/gpu/report_options compares with two servers; these differ from each other in two
+// options.
+TEST(OptionsMapTest, ServersWithoutABatchAndWithoutGraphsMeasureOneOptionEach) {
+  const auto plan = [](bool batched, bool recorded) {
+    return [=](JobReport& report) {
+      report.mutable_plan()->set_batched_guidance(batched);
+      report.mutable_plan()->set_record_forwards(recorded);
+    };
+  };
+  const std::vector<MeasuredRun> runs = {Variant("", 20, plan(true, true)),
+                                         Variant("split", 21, plan(false, true)),
+                                         Variant("no graphs", 24, plan(true, false))};
+  EXPECT_THAT(Measured(runs),
+              ElementsAre("Batched guidance, saved 1.00 s", "Compiling, graphs, saved 4.00 s"));
+  EXPECT_THAT(RenderMarkdown(Document{"", "", {}, {OptionsMap(runs[0], runs, {})}}),
+              AllOf(HasSubstr("| Batched guidance | guidance\\_batching | one batch | 1.00 |"),
+                    HasSubstr("| Batched guidance | split: batched\\_guidance no | the case: "
+                              "batched\\_guidance yes | 21.00 | 20.00 |")));
 }
 
 TEST(OptionsMapTest, SaysWhatDiffersAndWhetherTheResultDoes) {

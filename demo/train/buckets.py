@@ -118,10 +118,11 @@ class Writers:
 
     def __init__(self, buckets, batches, tokenizer, free, seed, workers):
         context = multiprocessing.get_context("fork")
-        self.out = context.Queue(8 * workers)
         first = [index for index, count in enumerate(batches) for _ in range(count)]
         random.Random(seed).shuffle(first)
         self.filling = len(first)
+        # All that fill the banks may be written before anyone takes them.
+        self.out = context.Queue(max(8 * workers, len(first)))
         self.processes = [
             context.Process(target=_work, daemon=True,
                             args=(self.out, buckets, tokenizer, free, 1000 * seed + n, first[n::workers]))
@@ -168,7 +169,9 @@ class Bank:
         self.patches = torch.zeros(size, frames, tokens, 192, dtype=torch.bfloat16, device=device)
         # The loss's weights less 1, of the latents of each token.
         self.weight = torch.zeros(size, frames, tokens, 4, dtype=torch.bfloat16, device=device)
+        # Until clips are put, all captions are empty: they end at once.
         self.ids = torch.zeros(size, VARIANTS, TEXT_TOKENS, dtype=torch.int16, device=device)
+        self.ids[..., 0] = 1
         # What is where: the object of each token of the picture and of the text (0: none), the objects' labels.
         self.owner = torch.zeros(size, frames, tokens, dtype=torch.uint8, device=device)
         self.text_owner = torch.zeros(size, VARIANTS, TEXT_TOKENS, dtype=torch.uint8, device=device)

@@ -24,6 +24,7 @@ from world import SceneSampler, VOCABULARY
 PIECES = 480
 CAPTIONS = 40000
 RULES = "nmt_nfkc_cf"
+LETTERS = string.ascii_lowercase + string.digits + ".,;:!?'-&"
 
 
 def words():
@@ -44,10 +45,11 @@ def captions():
 def train(lines):
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "captions.txt"
-        corpus.write_text("\n".join(lines) + "\n")
+        # All letters that are required stand in it: sentencepiece 0.2.2 ends the process where one does not.
+        corpus.write_text("\n".join([*lines, LETTERS]) + "\n")
         sentencepiece.SentencePieceTrainer.train(
             input=str(corpus), model_prefix=str(Path(folder) / "spiece"), model_type="bpe", vocab_size=PIECES,
-            required_chars=string.ascii_lowercase + string.digits + ".,;:!?'-&", character_coverage=1.0,
+            required_chars=LETTERS, character_coverage=1.0,
             pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name=RULES, minloglevel=1)
         model = ModelProto.FromString((Path(folder) / "spiece.model").read_bytes())
     model.trainer_spec.model_type = TrainerSpec.UNIGRAM

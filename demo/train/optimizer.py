@@ -1,10 +1,13 @@
 """Muon (K. Jordan, 2024: momentum, made orthogonal by a Newton-Schulz iteration) for the matrices of the blocks,
-AdamW for everything else. Matrices of one shape are taken as one batch, so that a step is a few dozen kernels.
+AdamW for everything else. Matrices of one shape are taken as one batch, so that a step is a few dozen kernels. A convolution's
+weights are a matrix of a row for each output.
 
 Everything is done in place on tensors, learning rates included, so that a step can be part of a CUDA graph.
 """
 
 import torch
+
+from graphs import captured
 
 
 def orthogonal(matrices):
@@ -25,7 +28,7 @@ class Muon:
     def __init__(self, parameters, momentum=0.95, decay=0.01):
         self.groups = {}
         for parameter in parameters:
-            self.groups.setdefault(tuple(parameter.shape), []).append(parameter)
+            self.groups.setdefault(tuple(parameter.flatten(1).shape), []).append(parameter)
         device = next(iter(self.groups.values()))[0].device
         self.buffers = {shape: torch.zeros(len(group), *shape, device=device) for shape, group in self.groups.items()}
         self.momentum, self.decay = momentum, decay
@@ -34,21 +37,67 @@ class Muon:
     @torch.no_grad()
     def step(self):
         for shape, group in self.groups.items():
-            gradients = torch.stack([parameter.grad for parameter in group])
+            gradients = torch.stack([parameter.grad.flatten(1) for parameter in group])
             buffer = self.buffers[shape]
             buffer.lerp_(gradients, 1 - self.momentum)
             update = orthogonal(gradients.lerp(buffer, self.momentum))  # Nesterov's
             # The same change in size as AdamW's of this rate, whatever the shape (Moonlight, 2025).
             update = update * (0.2 * max(shape) ** 0.5)
             for parameter, change in zip(group, update.unbind(0)):
-                parameter.mul_(1 - self.rate * self.decay).sub_(self.rate * change)
+                parameter.mul_(1 - self.rate * self.decay).sub_(self.rate * change.view_as(parameter))
 
 
-def split(modules):
-    """Parameters for Muon and for AdamW: the matrices inside blocks, and the rest."""
-    matrices, others = [], []
-    for module in modules:
-        for name, parameter in module.named_parameters():
-            inner = "blocks." in name and parameter.dim() == 2 and "embedding" not in name and "norm" not in name
-            (matrices if inner else others).append(parameter)
-    return matrices, others
+class Update:
+    """A step of both optimizers by the mean of all ranks' gradients, no longer than 1, and the average of the weights over time.
+    All gradients lie in one tensor, `gradient`, which whoever computes them has to clear, so that ranks exchange them at once."""
+
+    def __init__(self, parameters, matrices, ranks, decay=0.0, compiled=False):
+        """matrices: those of the parameters that Muon trains. decay: of AdamW's weights. compiled: Muon's step is, which takes
+        seconds for each shape of a matrix."""
+        self.parameters, self.ranks = list(parameters), ranks
+        device = self.parameters[0].device
+        self.gradient = torch.zeros(sum(p.numel() for p in self.parameters), device=device)
+        at = 0
+        for parameter in self.parameters:
+            # In the parameter's own layout, as AdamW's kernel wants it.
+            parameter.grad = self.gradient.as_strided(parameter.shape, parameter.stride(), at)
+            at += parameter.numel()
+        self.muon = Muon(matrices)
+        self.move = torch.compile(self.muon.step, dynamic=False) if compiled else self.muon.step
+        taken = {id(matrix) for matrix in matrices}
+        cuda = device.type == "cuda"
+        self.rate = torch.zeros((), device=device)
+        self.adam = torch.optim.AdamW([p for p in self.parameters if id(p) not in taken], lr=self.rate, betas=(0.9, 0.99),
+                                      weight_decay=decay, capturable=cuda, fused=cuda)
+        self.keep = torch.zeros((), device=device)
+        self.average = [p.detach().clone() for p in self.parameters]
+        self.norm = torch.zeros((), device=device)
+        self.graph = None
+
+    def rates(self, rate, matrix_rate, average):
+        """Of the steps from now on: AdamW's and Muon's learning rates, and the share of the average that each step keeps."""
+        self.rate.fill_(rate)
+        self.muon.rate.fill_(matrix_rate)
+        self.keep.fill_(1 - average)
+
+    def step(self):
+        self.ranks.sum(self.gradient)
+        if self.graph:
+            self.graph.replay()
+        else:
+            self._apply()
+
+    def capture(self, pool, warm):
+        """Makes a graph of a step, after `warm` ran three times."""
+        self.graph = captured(self._apply, pool, warm)
+
+    def _apply(self):
+        self.gradient.div_(self.ranks.count)
+        norm = self.gradient.norm()
+        self.gradient.mul_((1 / (norm + 1e-6)).clamp(max=1))
+        self.move()
+        self.adam.step()
+        change = torch._foreach_sub([p.detach() for p in self.parameters], self.average)
+        torch._foreach_mul_(change, self.keep)
+        torch._foreach_add_(self.average, change)
+        self.norm.copy_(norm)

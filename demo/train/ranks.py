@@ -23,16 +23,6 @@ class Ranks:
         if self.count > 1:
             dist.all_reduce(tensor)
 
-    def mean_gradients(self, parameters):
-        """Of all ranks, in place; in one exchange. What this step did not use, on any rank, has none."""
-        if self.count == 1:
-            return
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(flat)
-        parts = flat.div_(self.count).split([gradient.numel() for gradient in gradients])
-        torch._foreach_copy_(gradients, [part.view_as(gradient) for part, gradient in zip(parts, gradients)])
-
     def first(self, tensor):
         """The first rank's values, in place."""
         if self.count > 1:

@@ -4,9 +4,10 @@
 
 Half of the clips have any colours, so that an image's own colours come back. --anchor goes on from a VAE whose latents
 a transformer knows already: where colours have names, the latents stay near what they were, and the noise on them
-stays what it was. Writes vae.safetensors (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so that
-the run ends when its time does, whatever the card. Started by torchrun, each process has a GPU and clips of its own, and
-all take each step with the mean of their gradients.
+stays what it was. Writes vae.safetensors (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so
+that the run ends when its time does, whatever the card. Forward and backward are one CUDA graph for clips and one for first
+frames, both optimizers and averaging another. Started by torchrun, each process has a GPU and clips of its own, and all take
+each step with the mean of their gradients.
 
 --first-frames is the share of steps that train on first frames alone, as an image becomes one: in a clip's loss a first
 frame is one of seventeen, and it has no frames before it to be told by.
@@ -23,7 +24,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
+from graphs import captured
 from latents import UPSTREAM_STD
+from optimizer import Update
 from ranks import Ranks
 from vae import Vae, channels_last, load_vae
 from world import FRAMES, HEIGHT, WIDTH, SceneSampler, paint
@@ -48,23 +51,19 @@ def crop_windows(sampler, scenes, frames):
 
 
 class Anchor:
-    """A copy of the encoder as it was: its latents, in units of their scale, and its mean deviation by channel."""
+    """A copy of the encoder as it was: its latents, in units of their scale."""
 
     def __init__(self, vae, scale):
         self.vae, self.scale = copy.deepcopy(vae).requires_grad_(False), scale.view(-1, 1, 1, 1)
 
-    def deviation(self, video):
-        with torch.no_grad():
-            return torch.exp(0.5 * self.vae.encode(video)[1].float().clamp(-14, 6)).mean((0, 2, 3, 4)).view(-1, 1, 1, 1)
 
-
-def anchored_losses(vae, anchor, deviation, video, mask, free, noise):
+def anchored_losses(vae, anchor, video, mask, free, noise, deviation):
     """As `losses`, but the noise is the anchor's, and in place of the divergence stands the distance from its latents:
     whole where colours have names, and a twentieth of it elsewhere, since those it had never learnt."""
     mean = vae.encode(video)[0].float()
     with torch.no_grad():
         before = anchor.vae.encode(video)[0].float()
-    latents = mean + noise * deviation * torch.randn_like(mean)
+    latents = mean + deviation * noise
     error = vae.decode(latents.to(video.dtype)).float() - video
     weight = 1 + 3 * mask
     weight = weight / weight.mean()
@@ -74,19 +73,28 @@ def anchored_losses(vae, anchor, deviation, video, mask, free, noise):
     return (error.abs() * weight).mean(), (error.square() * weight).mean(), moved, error.square().mean(), named
 
 
-def losses(vae, video, mask, noise):
-    """Mean absolute and squared error, both heavier on objects, and the divergence from a unit normal."""
+def losses(vae, video, mask, noise, learnt, fixed):
+    """Mean absolute and squared error, both heavier on objects, and the divergence from a unit normal. The noise on the latents
+    deviates by what the encoder says, times `learnt` (a tensor, so that one compiled program does for all), and by `fixed`
+    [48, 1, 1, 1]. noise: unit normal, of the latents' shape. Where nothing is learnt, the variance is no part of the divergence."""
     mean, log_variance = vae.encode(video)
     log_variance = log_variance.float().clamp(-14, 6)
     mean = mean.float()
-    latents = mean + noise * torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+    latents = mean + (learnt * torch.exp(0.5 * log_variance) + fixed) * noise
     error = vae.decode(latents.to(video.dtype)).float() - video
     weight = 1 + 3 * mask
     weight = weight / weight.mean()
-    divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance)
+    variance = log_variance.exp() - 1 - log_variance
+    divergence = 0.5 * (mean.square() + learnt * variance)
     # The share of a latent's channels that say something.
-    active = (divergence.mean((0, 2, 3, 4)) > 0.05).float().sum()
+    active = (0.5 * (mean.square() + variance).mean((0, 2, 3, 4)) > 0.05).float().sum()
     return (error.abs() * weight).mean(), (error.square() * weight).mean(), divergence.mean(), error.square().mean(), active
+
+
+def deviations(vae, video):
+    """Of the latents, as the encoder says: the mean of each channel [48, 1, 1, 1]."""
+    with torch.no_grad():
+        return torch.exp(0.5 * vae.encode(video)[1].float().clamp(-14, 6)).mean((0, 2, 3, 4)).view(-1, 1, 1, 1)
 
 
 def main():
@@ -94,7 +102,8 @@ def main():
     parser.add_argument("output", type=Path)
     parser.add_argument("--seconds", type=float, default=420)
     parser.add_argument("--kl", type=float, default=3e-3)
-    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--rate", type=float, default=2e-3, help="of AdamW")
+    parser.add_argument("--matrix-rate", type=float, default=3e-3, help="of Muon")
     # Not --start: torchrun takes that for the beginning of an option of its own.
     parser.add_argument("--from", dest="start", type=Path, help="vae.safetensors of an earlier run, or a checkpoint's Wan2.2_VAE.pth")
     parser.add_argument("--anchor", type=float, help="weight of the distance from the latents of --from")
@@ -103,6 +112,8 @@ def main():
                         help="leave the latents as they are, for a transformer that was trained on them")
     parser.add_argument("--first-frames", type=float, default=0.0, help="share of the steps")
     parser.add_argument("--noise", type=float, default=1.0, help="of the latents, in their own deviations")
+    parser.add_argument("--settle", type=float, default=1.0, help="part of the time after which the noise is no longer learnt but "
+                        "half of each channel's mean deviation: the decoder draws sharper then")
     parser.add_argument("--encoder-width", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")
@@ -125,60 +136,79 @@ def main():
     torch.manual_seed(options.seed + 1000 * ranks.rank)  # each rank draws clips and noise of its own
     print(f"parameters: encoder {sum(p.numel() for p in vae.encoder.parameters()):,}, "
           f"decoder {sum(p.numel() for p in vae.decoder.parameters()):,}")
-    average = {name: value.detach().clone() for name, value in vae.state_dict().items()}
-    trained = [p for p in vae.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=options.rate, betas=(0.9, 0.99), weight_decay=1e-4, fused=cuda)
+    trained = {name: parameter for name, parameter in vae.named_parameters() if parameter.requires_grad}
+    # Muon trains the convolutions but the first and the last ones, whose channels are pixels and latents.
+    kernels = [parameter for name, parameter in trained.items()
+               if parameter.dim() > 3 and parameter.shape[1] > 1 and ("samples" in name or "middle" in name)]
+    update = Update(trained.values(), kernels, ranks, decay=1e-4)
     sampler = SceneSampler(device, options.seed + 1000 * (1 + ranks.rank), two_objects=0.4)
 
-    def forward(video, mask, free, deviation):
+    def forward(video, mask, free, noise, learnt, fixed):
         with torch.autocast(options.device, torch.bfloat16, enabled=cuda):
             if anchor:
-                return anchored_losses(vae, anchor, deviation, video, mask, free, options.noise)
-            return losses(vae, video, mask, options.noise)
+                return anchored_losses(vae, anchor, video, mask, free, noise, fixed)
+            return losses(vae, video, mask, noise, learnt, fixed)
 
     draw = paint
     if cuda:
         forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=False)
-    deviation = None
-    chance = random.Random(options.seed)  # the same on all ranks, so that none waits for a longer step
+    learnt, fixed = torch.tensor(options.noise, device=device), torch.zeros(len(UPSTREAM_STD), 1, 1, 1, device=device)
+    learns = True  # learnt > 0, without waiting for the device
+    weight = options.kl if anchor is None else options.anchor
+    values = torch.zeros(5, device=device)  # of the losses
+    inputs, graphs = {}, {}  # of steps on first frames (True) and of others
+    pool = torch.cuda.graph_pool_handle() if cuda else None
 
+    def gradients(images):
+        video, mask, free, noise = inputs[images]
+        update.gradient.zero_()
+        parts = forward(video, mask, free, noise.normal_(), learnt, fixed)
+        (parts[0] + 10 * parts[1] + weight * parts[2]).backward()
+        values.copy_(torch.stack([part.detach() for part in parts]))
+
+    chance = random.Random(options.seed)  # the same on all ranks, so that none waits for a longer step
     log = (options.output / "vae.jsonl").open("a") if ranks.rank == 0 else None
     begin = time.monotonic()
     warm = None  # the clock starts after compilation
-    step, spent = 0, 0.0
+    step, spent, at = 0, 0.0, POOL * options.batch
     every, look = (500, 10) if cuda else (2, 1)
     while spent < options.seconds:
         part = spent / options.seconds
         rate = min(1.0, (step + 1) / 200) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * part)))
-        for group in optimizer.param_groups:
-            group["lr"] = options.rate * rate
+        update.rates(options.rate * rate, options.matrix_rate * rate, min(0.998, step / (step + 10)))
         with torch.no_grad():
             # Drawing scenes waits for the device, so many are drawn at a time.
             images = chance.random() < options.first_frames
             count = options.batch * (IMAGES if images else 1)
-            if step == 0 or at + count > POOL * options.batch:
-                pool, at = sampler.sample(POOL * options.batch, free=0.5), 0
-            scenes = pool[at:at + count]
+            if at + count > POOL * options.batch:
+                drawn, at = sampler.sample(POOL * options.batch, free=0.5), 0
+            scenes = drawn[at:at + count]
             at += count
             window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES)
             tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
             video, masks = draw(scenes.shape, scenes.paint, scenes.ground, tracks, *window)
-            mask = masks.amax(1, keepdim=True)
-            video = video.contiguous(memory_format=torch.channels_last_3d)
-            if anchor and deviation is None:
-                deviation = anchor.deviation(video)
-        absolute, square, divergence, plain, active = forward(video, mask, scenes.free, deviation)
-        loss = absolute + 10 * square + (options.kl if anchor is None else options.anchor) * divergence
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        ranks.mean_gradients(trained)
-        norm = torch.nn.utils.clip_grad_norm_(vae.parameters(), 1.0)
-        optimizer.step()
+            if images not in inputs:
+                noise = torch.zeros(count, len(UPSTREAM_STD), (video.shape[2] + 3) // 4, CROP // 16, CROP // 16, device=device)
+                inputs[images] = (video.contiguous(memory_format=torch.channels_last_3d), masks[:, :1].clone(),
+                                  scenes.free.clone(), noise)
+            for place, value in zip(inputs[images], (video, masks.amax(1, keepdim=True), scenes.free)):
+                place.copy_(value)
+            settled = part >= options.settle
+            if learns and (anchor or settled):
+                learns = False
+                learnt.zero_()
+                scale = options.noise * (0.5 if settled else 1.0)
+                fixed.copy_(ranks.first(scale * deviations(anchor.vae if anchor else vae, video)))
+        if cuda and images not in graphs:
+            graphs[images] = captured(lambda: gradients(images), pool)
+        if cuda:
+            graphs[images].replay()
+        else:
+            gradients(images)
+        if cuda and step == 0:
+            update.capture(pool, update.step)
+        update.step()
         step += 1
-        with torch.no_grad():
-            keep = min(0.998, step / (step + 10))
-            state = vae.state_dict()
-            torch._foreach_lerp_(list(average.values()), list(state.values()), 1 - keep)
         if warm is None and step == (20 if cuda else 2):
             if cuda:
                 torch.cuda.synchronize()
@@ -186,20 +216,27 @@ def main():
         if warm is not None and step % look == 0:
             spent = ranks.agree(time.monotonic() - warm)
         if log and step % every == 0:
+            absolute, _, divergence, plain, active = values.tolist()
             line = {"step": step, "seconds": round(time.monotonic() - begin, 1),
-                    "absolute": absolute.item(), "psnr": 10 * math.log10(4 / plain.item()),
-                    ("moved" if anchor else "kl"): divergence.item(), ("named" if anchor else "active"): active.item(),
-                    "gradient": norm.item()}
+                    "absolute": absolute, "psnr": 10 * math.log10(4 / plain),
+                    ("moved" if anchor else "kl"): divergence, ("named" if anchor else "active"): active,
+                    "gradient": update.norm.item()}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
             log.flush()
     if ranks.rank == 0:
-        save(average, options.output)
+        average = dict(zip(trained, update.average))
+        weights = {name: average.get(name, value).clone() for name, value in vae.state_dict().items()}
+        if options.settle < 1:
+            # For a later run, the encoder says the noise that was settled.
+            weights["conv1.weight"][len(fixed):] = 0
+            weights["conv1.bias"][len(fixed):] = 2 * fixed.flatten().log()
+        save(weights, options.output)
     ranks.end()
 
 
-def save(average, folder):
-    save_file({name: value.half().contiguous() for name, value in average.items()}, folder / "vae.part")
+def save(weights, folder):
+    save_file({name: value.half().contiguous() for name, value in weights.items()}, folder / "vae.part")
     (folder / "vae.part").rename(folder / "vae.safetensors")  # another program may wait for it
 
 

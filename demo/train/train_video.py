@@ -31,8 +31,9 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from buckets import BUCKETS, LABELS, TINY_BUCKETS, Bank, Tokenizer, Writers
+from graphs import captured
 from latents import UPSTREAM_MEAN, UPSTREAM_STD, statistics
-from optimizer import Muon, split
+from optimizer import Update
 from ranks import Ranks
 from rollouts import OwnBank
 from text_encoder import TextEncoder
@@ -107,27 +108,18 @@ def step_loss(model, bank, table, nulls, options):
 class Trainer:
     def __init__(self, model, banks, nulls, options, ranks):
         self.model, self.banks, self.nulls, self.options, self.ranks = model, banks, nulls, options, ranks
-        matrices, others = split([model])
-        self.muon = Muon(matrices)
         device = nulls.device
         self.cuda = device.type == "cuda"
         self.parameters = list(model.parameters())
-        # All gradients lie in one tensor, so that ranks exchange them at once.
-        self.gradient = torch.zeros(sum(p.numel() for p in self.parameters), device=device)
-        for parameter, part in zip(self.parameters, self.gradient.split([p.numel() for p in self.parameters])):
-            parameter.grad = part.view_as(parameter)
-        self.rate = torch.zeros((), device=device)
-        self.adam = torch.optim.AdamW(others, lr=self.rate, betas=(0.9, 0.99), weight_decay=0.0, capturable=self.cuda,
-                                      fused=self.cuda)
-        self.keep = torch.zeros((), device=device)
-        self.average = [p.detach().clone() for p in self.parameters]
+        matrices = [parameter for name, parameter in model.named_parameters()
+                    if "blocks." in name and parameter.dim() == 2 and "embedding" not in name and "norm" not in name]
+        self.update = Update(self.parameters, matrices, ranks, compiled=self.cuda)
+        self.average = self.update.average
         self.share = torch.tensor([1.0, options.read_text, options.read_picture], device=device)
         self.losses = torch.zeros(len(banks), 3, device=device)
-        self.norm = torch.zeros((), device=device)
         self.tables = [model.transformer.table((bank.bucket.latent[0], bank.bucket.height // 16, bank.bucket.width // 16), device)
                        for bank in banks]
-        self.move = torch.compile(self.muon.step, dynamic=False) if self.cuda else self.muon.step
-        self.graphs, self.update_graph = [None] * len(banks), None
+        self.graphs = [None] * len(banks)
         self.pool = torch.cuda.graph_pool_handle() if self.cuda else None
         self.shares = [bank.bucket.share for bank in banks]
         self.own_share = 0.0  # of the steps that begin on own ways
@@ -136,23 +128,11 @@ class Trainer:
 
     def gradients(self, which):
         """Of one batch of a bucket."""
-        self.gradient.zero_()
+        self.update.gradient.zero_()
         with torch.autocast(self.nulls.device.type, torch.bfloat16, enabled=self.cuda):
             loss = step_loss(self.model, self.banks[which], self.tables[which], self.nulls, self.options)
         (loss * self.share).sum().backward()
         self.losses[which].lerp_(loss.detach(), 0.02)
-
-    def update(self):
-        """By the sum of all ranks' gradients."""
-        self.gradient.div_(self.ranks.count)
-        norm = self.gradient.norm()
-        self.gradient.mul_((1 / (norm + 1e-6)).clamp(max=1))
-        self.move()
-        self.adam.step()
-        change = torch._foreach_sub([p.detach() for p in self.parameters], self.average)
-        torch._foreach_mul_(change, self.keep)
-        torch._foreach_add_(self.average, change)
-        self.norm.copy_(norm)
 
     def step(self, part, which=None):
         """One update, each rank by a batch of any bucket; part: how much of the plan is done, 0 to 1."""
@@ -165,18 +145,12 @@ class Trainer:
         warm = min(1.0, (run + 1) / 300)
         fall = 0.0 if part < options.flat else (part - options.flat) / (1 - options.flat)
         rate = warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * fall)))
-        self.rate.fill_(options.rate * rate)
-        self.muon.rate.fill_(options.matrix_rate * rate)
-        self.keep.fill_(1 - min(options.average, run / (run + 20)))
+        self.update.rates(options.rate * rate, options.matrix_rate * rate, min(options.average, run / (run + 20)))
         if self.graphs[which]:
             self.graphs[which].replay()
         else:
             self.gradients(which)
-        self.ranks.sum(self.gradient)
-        if self.update_graph:
-            self.update_graph.replay()
-        else:
-            self.update()
+        self.update.step()
         self.steps += 1
 
     def capture(self):
@@ -195,26 +169,10 @@ class Trainer:
                 self.shares[which] = 0.0
                 print(f"no time for {self.banks[which].bucket.frame}", flush=True)
                 continue
-            self.graphs[which] = self._graph(lambda: self.gradients(which))
+            self.graphs[which] = captured(lambda: self.gradients(which), self.pool)
             print(f"{self.banks[which].bucket.frame} in {time.monotonic() - begin:.1f} s", flush=True)
         # Every rank takes as many steps here: each waits for all.
-        self.update_graph = self._graph(self.update, lambda: self.step(0.0, order[0]))
-
-    def _graph(self, work, warm=None):
-        """Of `work`, after `warm`, or itself, ran three times."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                (warm or work)()
-        torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        # Only this thread's calls belong to it: NCCL has threads that ask for events.
-        # One pool for all: they never run at once, and what they leave lies outside of it.
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            work()
-        return graph
+        self.update.capture(self.pool, lambda: self.step(0.0, order[0]))
 
     def time_of_each(self):
         """Milliseconds of a batch's gradients, by bucket."""
@@ -325,21 +283,28 @@ def arguments():
 
 class Clips:
     """Banks of encoded clips of every bucket, and of the model's own ways to some (--own-share), which are drawn anew while
-    training goes on."""
+    training goes on. They are empty until `fill`, so that graphs can be made of them before there is an autoencoder."""
 
     OWN_BATCHES = 2  # in the own bank of each bucket
 
-    def __init__(self, writers, buckets, counts, vae, scaling, options, ranks, device):
-        self.writers, self.vae, self.options, self.ranks = writers, vae, options, ranks
-        self.mean, self.scale = (None, None) if scaling is None else scaling
+    def __init__(self, writers, buckets, counts, options, ranks, device):
+        self.writers, self.options, self.ranks, self.device = writers, options, ranks, device
         self.cuda = options.device == "cuda"
         self.draw = torch.compile(paint, dynamic=True) if self.cuda else paint
         self.banks = [Bank(bucket, count, device) for bucket, count in zip(buckets, counts)]
         self.own = [OwnBank(bucket, self.OWN_BATCHES, device, options) for bucket in buckets] if options.own_share else []
         # The first clips of each bucket, for its own bank when the model is there.
         self.kept = [[] for _ in self.own]
-        for _ in range(writers.filling):
+
+    def fill(self, vae, scaling):
+        """scaling: the latents' mean and scale, or None where the first clips shall tell them."""
+        self.vae = channels_last(load_vae(vae).to(self.device))
+        self.mean, self.scale = (None, None) if scaling is None else scaling
+        for _ in range(self.writers.filling):
             self.refresh()
+        latents = self.banks[0].patches.float().unflatten(-1, (-1, 4)).transpose(-1, -2).flatten(0, -2)
+        deviation = [round(value, 2) for value in latents.std(0).sort(descending=True).values.tolist()]
+        print(f"{self.writers.filling} batches; channels' deviation {deviation}", flush=True)
 
     def encode(self, video):
         """Pixels to normalised latents."""
@@ -401,14 +366,7 @@ def main():
     if options.warm and options.new_words:
         fresh_embeddings(state, options.new_words)
     scaling = state and tuple(state[f"latents.{name}"].to(device) for name in ("mean", "scale"))
-    while options.wait_for_vae and not options.vae.exists():
-        time.sleep(0.2)
-    vae = channels_last(load_vae(options.vae).to(device))
-    clips = Clips(writers, buckets, counts, vae, scaling, options, ranks, device)
-    deviation = clips.banks[0].patches.float().unflatten(-1, (-1, 4)).transpose(-1, -2).flatten(0, -2).std(0)
-    print(f"{sum(counts)} batches by {time.monotonic() - begin:.0f} s; channels' deviation "
-          f"{[round(v, 2) for v in deviation.sort(descending=True).values.tolist()]}", flush=True)
-
+    clips = Clips(writers, buckets, counts, options, ranks, device)
     nulls = tokenizer(["", UPSTREAM_NEGATIVE]).to(device)
     model = Model(len(tokenizer), options.hidden).to(device)
     trainer = Trainer(model, clips.banks + clips.own, nulls, options, ranks)
@@ -419,6 +377,10 @@ def main():
     if cuda:
         trainer.capture()
         print(json.dumps(trainer.time_of_each()), flush=True)
+        print(f"graphs after {time.monotonic() - begin:.0f} s", flush=True)
+    while options.wait_for_vae and not options.vae.exists():
+        time.sleep(0.2)
+    clips.fill(options.vae, scaling)
     ready = time.monotonic() - begin
     print(f"ready after {ready:.0f} s", flush=True)
     seconds = options.plan - done if options.plan else options.seconds
@@ -465,7 +427,7 @@ def main():
             line = {"step": trainer.steps, "seconds": round(done + spent, 1),
                     "loss": round(losses[0][0], 4), "losses": [round(loss[0], 4) for loss in losses],
                     "read_text": round(losses[0][1], 3), "read_picture": round(losses[0][2], 3),
-                    "gradient": round(trainer.norm.item(), 3), "ms": round(1000 * spent / (trainer.steps - first), 2)}
+                    "gradient": round(trainer.update.norm.item(), 3), "ms": round(1000 * spent / (trainer.steps - first), 2)}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
             log.flush()

@@ -26,8 +26,9 @@ at::ScalarType ToScalarType(DType dtype);
 // DATA_LOSS and does not kill the process.
 //
 // A synthetic source has no bytes. Its tensors are filled on the device with numbers that depend
-// only on the tensor's name and shape and on the source's seed (matrices are scaled by 1/sqrt(fan
-// in), norm weights are 1).
+// only on the tensor's name and shape, on the source's seed and on the kind of device (matrices are
+// scaled by 1/sqrt(fan in), norm weights are 1). On the CPU the numbers of very large tensors
+// repeat.
 class WeightFiller {
  public:
   // `source` and `mover` must outlive this object. After a stop request status() is CANCELLED, and

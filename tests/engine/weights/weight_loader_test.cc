@@ -25,6 +25,7 @@ namespace {
 
 const std::vector<TensorSpec> kSpecs = {{"a.weight", "a.weight", {64, 100}},
                                         {"b.weight", "b.weight", {64, 100}},
+                                        {"large.weight", "large.weight", {9000, 1024}},
                                         {"norm.weight", "norm.weight", {100}}};
 
 at::Tensor Load(const char* name, uint64_t seed = 0) {
@@ -47,6 +48,15 @@ TEST(SyntheticWeightsTest, KeepActivationsInRange) {
   // Columns are the inputs: 1 / sqrt(100).
   EXPECT_NEAR(Load("a.weight").std().item<double>(), 0.1, 0.005);
   EXPECT_TRUE(at::equal(Load("norm.weight"), at::ones({100})));
+}
+
+TEST(SyntheticWeightsTest, RowsDifferWhereNumbersRepeat) {
+  const at::Tensor large = Load("large.weight");
+  EXPECT_NEAR(large.std().item<double>(), 1.0 / 32, 0.0005);
+  const at::Tensor last = large[large.size(0) - 1];
+  for (int64_t row = 0; row + 1 < large.size(0); ++row) {
+    ASSERT_FALSE(at::equal(large[row], last)) << "row " << row;
+  }
 }
 
 TEST(WeightLoaderTest, KeepsTheFirstProblemAndGivesZeros) {

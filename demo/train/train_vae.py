@@ -227,7 +227,7 @@ def main():
     if ranks.rank == 0:
         average = dict(zip(trained, update.average))
         weights = {name: average.get(name, value).clone() for name, value in vae.state_dict().items()}
-        if options.settle < 1:
+        if not learns and anchor is None:
             # For a later run, the encoder says the noise that was settled.
             weights["conv1.weight"][len(fixed):] = 0
             weights["conv1.bias"][len(fixed):] = 2 * fixed.flatten().log()

@@ -1,6 +1,6 @@
 """Draws the loss curves of README.md from the logs of training: curves.py FOLDER OUTPUT.svg
 
-FOLDER has vae.jsonl and decoder.jsonl (train_vae.py) and video.jsonl (train_video.py). Needs matplotlib.
+FOLDER has vae.jsonl (train_vae.py) and video.jsonl (train_video.py, with own ways). Needs matplotlib.
 """
 
 import json
@@ -20,18 +20,22 @@ def read(path):
 def main(folder, output):
     matplotlib.rcParams.update({"svg.hashsalt": "wanserve", "svg.fonttype": "none", "font.size": 9})
     figure, (vae, loss, readers) = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    for name, label in (("vae", "whole"), ("decoder", "decoder alone")):
-        rows = read(folder / f"{name}.jsonl")
-        vae.plot([row["step"] for row in rows], [row["psnr"] for row in rows], label=label)
+    rows = read(folder / "vae.jsonl")
+    vae.plot([row["step"] for row in rows], [row["psnr"] for row in rows])
     vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="step")
-    rows = read(folder / "video.jsonl")
+    # In the first row of a run the averages are still on their way from 0.
+    rows = read(folder / "video.jsonl")[1:]
     steps = [row["step"] for row in rows]
-    loss.plot(steps, [row["loss"] for row in rows])
-    loss.set(title="Transformer: flow matching loss", xlabel="step", yscale="log")
+    loss.plot(steps, [row["losses"][0] for row in rows], label="true clips")
+    # The second half of the losses are own ways; before there are any, their numbers stay the same.
+    first = len(rows[0]["losses"]) // 2
+    own = [(row["step"], row["losses"][first]) for row in rows if row["losses"][first] != rows[0]["losses"][first]]
+    loss.plot(*zip(*own[1:]), label="own ways")
+    loss.set(title="Transformer: loss at 256x256, 33 frames", xlabel="step")
     readers.plot(steps, [row["read_text"] for row in rows], label="text")
     readers.plot(steps, [row["read_picture"] for row in rows], label="picture")
-    readers.set(title="Readers: cross entropy", xlabel="step", yscale="log")
-    for axes in (vae, readers):
+    readers.set(title="Readers: cross entropy", xlabel="step")
+    for axes in (loss, readers):
         axes.legend()
     for axes in (vae, loss, readers):
         axes.grid(alpha=0.3, which="both")

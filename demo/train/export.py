@@ -1,9 +1,8 @@
 """Writes the trained parts as a checkpoint in upstream's layout: python export.py VAE video.safetensors FOLDER
 
-VAE is a .safetensors of train_vae.py, or a checkpoint's Wan2.2_VAE.pth. Without video.safetensors it replaces the
-autoencoder of FOLDER by one whose latents are the same: train_vae.py --from FOLDER/Wan2.2_VAE.pth --decoder-only. FOLDER has
-the tokenizer already (google/umt5-xxl/spiece.model) and generation_defaults.json. All weights are fp16: the trained values are
-small, and fp16 rounds them eight times finer than bf16.
+VAE is a .safetensors of train_vae.py, or a checkpoint's Wan2.2_VAE.pth. FOLDER has the tokenizer already
+(google/umt5-xxl/spiece.model) and generation_defaults.json. All weights are fp16: the trained values are small, and fp16 rounds
+them eight times finer than bf16.
 """
 
 import json
@@ -27,21 +26,7 @@ def config(weights):
         "out_dim": LATENT_CHANNELS, "text_len": TEXT_ROWS}
 
 
-def save_vae(weights, folder):
-    torch.save({name: value.half() for name, value in weights.items()}, folder / "Wan2.2_VAE.pth")
-
-
-def main(vae, *rest):
-    *video, folder = rest
-    if video:
-        save_all(vae, video[0], folder)
-    else:
-        save_vae(vae_weights(vae), folder)
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    print(f"{folder}: {size / 1e6:.2f} MB")
-
-
-def save_all(vae, video, folder):
+def main(vae, video, folder):
     trained = load_file(video)
     folded = fold({name: value.float() for name, value in vae_weights(vae).items()},
                   trained["latents.mean"].float(), trained["latents.scale"].float())
@@ -49,8 +34,10 @@ def save_all(vae, video, folder):
                     if name.startswith(part + ".")} for part in ("text", "transformer")}
     save_file(parts["transformer"], folder / "diffusion_pytorch_model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config(parts["transformer"]), indent=2) + "\n")
-    save_vae(folded, folder)
+    torch.save({name: value.half() for name, value in folded.items()}, folder / "Wan2.2_VAE.pth")
     torch.save(parts["text"], folder / "models_t5_umt5-xxl-enc-bf16.pth")
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    print(f"{folder}: {size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,19 @@
-"""Trains the demo model's sentencepiece model on captions: python make_tokenizer.py OUTPUT.model [--keep OLD.model]
+"""Trains the demo model's sentencepiece model on captions: python make_tokenizer.py OUTPUT.model
 
 UMT5's kind is unigram, whose own training finds few pieces in so few words. So BPE, which makes whole words pieces,
 finds them, and a unigram model gets them with scores that make the fewest pieces the most probable segmentation,
 earlier merges first. Ids as in UMT5: 0 pad, 1 end, 2 unknown. The rules of normalization fold case.
-
---keep starts from another model, whose embeddings are trained: every piece keeps its id, and those that folding case
-made unreachable (they have capitals) become the most frequent words that are no pieces yet.
 """
 
-import argparse
-import collections
-import re
 import string
+import sys
 import tempfile
 from pathlib import Path
 
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
-from captions import ADJECTIVES, OPENINGS, TAILS, Captioner, describe
+from captions import Captioner, describe
 from world import SceneSampler, VOCABULARY
 
 PIECES = 480
@@ -61,34 +56,9 @@ def train(lines):
     return model
 
 
-def extend(old, lines):
-    """The old model with new words in place of its unreachable pieces. Returns it and their ids."""
-    known = {piece.piece for piece in old.pieces}
-    # What means nothing needs no piece of its own.
-    empty = set(re.findall(r"[a-z]+", " ".join([*ADJECTIVES, *OPENINGS, *TAILS])))
-    count = collections.Counter(word for line in lines for word in re.findall(r"[a-z]+|&", line))
-    new = [("▁" + word) for word, times in count.most_common() if "▁" + word not in known and word not in empty and times > 5]
-    free = [index for index, piece in enumerate(old.pieces)
-            if piece.type == ModelProto.SentencePiece.NORMAL and any(letter.isupper() for letter in piece.piece)]
-    taken = list(zip(free, new))
-    for index, word in taken:
-        old.pieces[index].piece = word
-    return old, taken
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--keep", type=Path)
-    options = parser.parse_args()
-    lines = captions()
-    if options.keep:
-        model, taken = extend(ModelProto.FromString(options.keep.read_bytes()), lines)
-        print(taken)
-    else:
-        model = train(lines + words() * 20)
-    options.output.write_bytes(model.SerializeToString())
+def main(output):
+    output.write_bytes(train(captions() + words() * 20).SerializeToString())
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -1,20 +1,17 @@
 """Trains the VAE on crops of rendered clips.
 
-    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N] [--from VAE [--anchor A]]
+    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N]
 
-Half of the clips have any colours, so that an image's own colours come back. --anchor goes on from a VAE whose latents
-a transformer knows already: where colours have names, the latents stay near what they were, and the noise on them
-stays what it was. Writes vae.safetensors (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so
-that the run ends when its time does, whatever the card. Forward and backward are one CUDA graph for clips and one for first
-frames, both optimizers and averaging another. Started by torchrun, each process has a GPU and clips of its own, and all take
-each step with the mean of their gradients.
+Half of the clips have any colours, so that an image's own colours come back. Writes vae.safetensors (averaged weights) and
+vae.jsonl (its curve). The learning rate follows the clock, so that the run ends when its time does, whatever the card. Forward
+and backward are one CUDA graph for clips and one for first frames, both optimizers and averaging another. Started by torchrun,
+each process has a GPU and clips of its own, and all take each step with the mean of their gradients.
 
 --first-frames is the share of steps that train on first frames alone, as an image becomes one: in a clip's loss a first
 frame is one of seventeen, and it has no frames before it to be told by.
 """
 
 import argparse
-import copy
 import json
 import math
 import random
@@ -25,10 +22,9 @@ import torch
 from safetensors.torch import save_file
 
 from graphs import captured
-from latents import UPSTREAM_STD
 from optimizer import Update
 from ranks import Ranks
-from vae import Vae, channels_last, load_vae
+from vae import LATENT_CHANNELS, Vae, channels_last
 from world import FRAMES, HEIGHT, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
@@ -48,29 +44,6 @@ def crop_windows(sampler, scenes, frames):
         shift = (torch.rand(batch, device=device, generator=sampler.generator) - 0.5) * 60
         corners.append((track[row, which, middle] - CROP / 2 + shift).clamp(0, extent - CROP).round())
     return start, frames, corners[0], corners[1], CROP, CROP
-
-
-class Anchor:
-    """A copy of the encoder as it was: its latents, in units of their scale."""
-
-    def __init__(self, vae, scale):
-        self.vae, self.scale = copy.deepcopy(vae).requires_grad_(False), scale.view(-1, 1, 1, 1)
-
-
-def anchored_losses(vae, anchor, video, mask, free, noise, deviation):
-    """As `losses`, but the noise is the anchor's, and in place of the divergence stands the distance from its latents:
-    whole where colours have names, and a twentieth of it elsewhere, since those it had never learnt."""
-    mean = vae.encode(video)[0].float()
-    with torch.no_grad():
-        before = anchor.vae.encode(video)[0].float()
-    latents = mean + deviation * noise
-    error = vae.decode(latents.to(video.dtype)).float() - video
-    weight = 1 + 3 * mask
-    weight = weight / weight.mean()
-    share = torch.where(free, 0.05, 1.0).view(-1, 1, 1, 1, 1)
-    moved = (((mean - before) / anchor.scale).square() * share).mean()
-    named = (((mean - before) / anchor.scale).square() * ~free.view(-1, 1, 1, 1, 1)).mean()
-    return (error.abs() * weight).mean(), (error.square() * weight).mean(), moved, error.square().mean(), named
 
 
 def losses(vae, video, mask, noise, learnt, fixed):
@@ -104,14 +77,7 @@ def main():
     parser.add_argument("--kl", type=float, default=3e-3)
     parser.add_argument("--rate", type=float, default=2e-3, help="of AdamW")
     parser.add_argument("--matrix-rate", type=float, default=3e-3, help="of Muon")
-    # Not --start: torchrun takes that for the beginning of an option of its own.
-    parser.add_argument("--from", dest="start", type=Path, help="vae.safetensors of an earlier run, or a checkpoint's Wan2.2_VAE.pth")
-    parser.add_argument("--anchor", type=float, help="weight of the distance from the latents of --from")
-    parser.add_argument("--scale", choices=["upstream", "one"], default="upstream", help="of the latents of --from")
-    parser.add_argument("--decoder-only", action="store_true",
-                        help="leave the latents as they are, for a transformer that was trained on them")
     parser.add_argument("--first-frames", type=float, default=0.0, help="share of the steps")
-    parser.add_argument("--noise", type=float, default=1.0, help="of the latents, in their own deviations")
     parser.add_argument("--settle", type=float, default=1.0, help="part of the time after which the noise is no longer learnt but "
                         "half of each channel's mean deviation: the decoder draws sharper then")
     parser.add_argument("--encoder-width", type=int, default=8)
@@ -127,43 +93,35 @@ def main():
     device = ranks.device(options.device)
     cuda = options.device == "cuda"
 
-    vae = channels_last((load_vae(options.start) if options.start else Vae(options.encoder_width)).to(device).train())
-    scale = torch.tensor(UPSTREAM_STD) if options.scale == "upstream" else torch.ones(len(UPSTREAM_STD))
-    anchor = Anchor(vae, scale.to(device)) if options.anchor is not None else None
-    if options.decoder_only:
-        vae.encoder.requires_grad_(False)
-        vae.conv1.requires_grad_(False)
+    vae = channels_last(Vae(options.encoder_width).to(device).train())
     torch.manual_seed(options.seed + 1000 * ranks.rank)  # each rank draws clips and noise of its own
     print(f"parameters: encoder {sum(p.numel() for p in vae.encoder.parameters()):,}, "
           f"decoder {sum(p.numel() for p in vae.decoder.parameters()):,}")
-    trained = {name: parameter for name, parameter in vae.named_parameters() if parameter.requires_grad}
+    trained = dict(vae.named_parameters())
     # Muon trains the convolutions but the first and the last ones, whose channels are pixels and latents.
     kernels = [parameter for name, parameter in trained.items()
                if parameter.dim() > 3 and parameter.shape[1] > 1 and ("samples" in name or "middle" in name)]
     update = Update(trained.values(), kernels, ranks, decay=1e-4)
     sampler = SceneSampler(device, options.seed + 1000 * (1 + ranks.rank), two_objects=0.4)
 
-    def forward(video, mask, free, noise, learnt, fixed):
+    def forward(video, mask, noise, learnt, fixed):
         with torch.autocast(options.device, torch.bfloat16, enabled=cuda):
-            if anchor:
-                return anchored_losses(vae, anchor, video, mask, free, noise, fixed)
             return losses(vae, video, mask, noise, learnt, fixed)
 
     draw = paint
     if cuda:
         forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=False)
-    learnt, fixed = torch.tensor(options.noise, device=device), torch.zeros(len(UPSTREAM_STD), 1, 1, 1, device=device)
+    learnt, fixed = torch.tensor(1.0, device=device), torch.zeros(LATENT_CHANNELS, 1, 1, 1, device=device)
     learns = True  # learnt > 0, without waiting for the device
-    weight = options.kl if anchor is None else options.anchor
     values = torch.zeros(5, device=device)  # of the losses
     inputs, graphs = {}, {}  # of steps on first frames (True) and of others
     pool = torch.cuda.graph_pool_handle() if cuda else None
 
     def gradients(images):
-        video, mask, free, noise = inputs[images]
+        video, mask, noise = inputs[images]
         update.gradient.zero_()
-        parts = forward(video, mask, free, noise.normal_(), learnt, fixed)
-        (parts[0] + 10 * parts[1] + weight * parts[2]).backward()
+        parts = forward(video, mask, noise.normal_(), learnt, fixed)
+        (parts[0] + 10 * parts[1] + options.kl * parts[2]).backward()
         values.copy_(torch.stack([part.detach() for part in parts]))
 
     chance = random.Random(options.seed)  # the same on all ranks, so that none waits for a longer step
@@ -188,17 +146,14 @@ def main():
             tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
             video, masks = draw(scenes.shape, scenes.paint, scenes.ground, tracks, *window)
             if images not in inputs:
-                noise = torch.zeros(count, len(UPSTREAM_STD), (video.shape[2] + 3) // 4, CROP // 16, CROP // 16, device=device)
-                inputs[images] = (video.contiguous(memory_format=torch.channels_last_3d), masks[:, :1].clone(),
-                                  scenes.free.clone(), noise)
-            for place, value in zip(inputs[images], (video, masks.amax(1, keepdim=True), scenes.free)):
+                noise = torch.zeros(count, LATENT_CHANNELS, (video.shape[2] + 3) // 4, CROP // 16, CROP // 16, device=device)
+                inputs[images] = video.contiguous(memory_format=torch.channels_last_3d), masks[:, :1].clone(), noise
+            for place, value in zip(inputs[images], (video, masks.amax(1, keepdim=True))):
                 place.copy_(value)
-            settled = part >= options.settle
-            if learns and (anchor or settled):
+            if learns and part >= options.settle:
                 learns = False
                 learnt.zero_()
-                scale = options.noise * (0.5 if settled else 1.0)
-                fixed.copy_(ranks.first(scale * deviations(anchor.vae if anchor else vae, video)))
+                fixed.copy_(ranks.first(0.5 * deviations(vae, video)))
         if cuda and images not in graphs:
             graphs[images] = captured(lambda: gradients(images), pool)
         if cuda:
@@ -219,7 +174,7 @@ def main():
             absolute, _, divergence, plain, active = values.tolist()
             line = {"step": step, "seconds": round(time.monotonic() - begin, 1),
                     "absolute": absolute, "psnr": 10 * math.log10(4 / plain),
-                    ("moved" if anchor else "kl"): divergence, ("named" if anchor else "active"): active,
+                    "kl": divergence, "active": active,
                     "gradient": update.norm.item()}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
@@ -227,8 +182,8 @@ def main():
     if ranks.rank == 0:
         average = dict(zip(trained, update.average))
         weights = {name: average.get(name, value).clone() for name, value in vae.state_dict().items()}
-        if not learns and anchor is None:
-            # For a later run, the encoder says the noise that was settled.
+        if not learns:
+            # The encoder says the noise that was settled.
             weights["conv1.weight"][len(fixed):] = 0
             weights["conv1.bias"][len(fixed):] = 2 * fixed.flatten().log()
         save(weights, options.output)

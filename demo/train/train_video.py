@@ -229,13 +229,6 @@ def from_checkpoint(folder):
     return state | {"latents.mean": torch.tensor(UPSTREAM_MEAN), "latents.scale": torch.tensor(UPSTREAM_STD)}
 
 
-def fresh_embeddings(state, ids):
-    """New words begin as small random rows: what a piece stood for before would mislead."""
-    table = state["text.token_embedding.weight"].float()
-    table[ids] = torch.randn(len(ids), table.shape[1], generator=torch.Generator().manual_seed(0)) * table.std()
-    state["text.token_embedding.weight"] = table
-
-
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("vae", type=Path)
@@ -250,7 +243,6 @@ def arguments():
     parser.add_argument("--save-every", type=float, default=60, help="seconds between two saved states")
     parser.add_argument("--resume", type=Path, help="state.safetensors of an earlier run")
     parser.add_argument("--warm", type=Path, help="a checkpoint's folder to begin from")
-    parser.add_argument("--new-words", type=int, nargs="*", default=[], help="with --warm: ids whose pieces are new")
     parser.add_argument("--hidden", type=int, default=896)
     parser.add_argument("--batches", type=int, default=400, help="in all banks together")
     parser.add_argument("--refresh", type=int, default=40, help="steps between new batches")
@@ -363,8 +355,6 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch._dynamo.config.suppress_errors = True  # slower then, but a lent machine's minutes are not lost
     tokenizer = Tokenizer(options.tokenizer)
-    if options.warm and options.new_words:
-        fresh_embeddings(state, options.new_words)
     scaling = state and tuple(state[f"latents.{name}"].to(device) for name in ("mean", "scale"))
     clips = Clips(writers, buckets, counts, options, ranks, device)
     nulls = tokenizer(["", UPSTREAM_NEGATIVE]).to(device)

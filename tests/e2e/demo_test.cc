@@ -77,6 +77,29 @@ TEST_F(DemoTest, ARedCircleIsRedRoundAndMoves) {
   EXPECT_EQ(sight.objects[0].motion, "right");
 }
 
+TEST_F(DemoTest, CapitalsAndAnotherSizeChangeNothingElse) {
+  Request request = Ask("A Green Heart RISES, a yellow square spins; WHITE background", 1);
+  request.set_width(384);
+  request.set_height(256);
+  request.set_num_frames(17);
+  const demo::Clip clip = Generate(request);
+  EXPECT_EQ(clip.frames, 17);
+  EXPECT_EQ(clip.width, 384);
+  EXPECT_EQ(clip.height, 256);
+  const demo::Sight sight = See(clip);
+  EXPECT_EQ(sight.background, "white");
+  ASSERT_EQ(sight.objects.size(), 2u);
+  const bool heart_first = sight.objects[0].colour == "green";
+  const demo::SeenObject& heart = sight.objects[heart_first ? 0 : 1];
+  const demo::SeenObject& square = sight.objects[heart_first ? 1 : 0];
+  EXPECT_EQ(heart.colour, "green");
+  EXPECT_EQ(heart.shape, "heart");
+  EXPECT_EQ(heart.motion, "up");
+  EXPECT_EQ(square.colour, "yellow");
+  EXPECT_EQ(square.shape, "square");
+  EXPECT_EQ(square.motion, "spin");
+}
+
 TEST_F(DemoTest, AnImageIsContinued) {
   const std::string image = ReadWholeFile(WAN_DEMO_SCENES "/first_frames/scene-0000.png");
   Request request = Ask("A purple circle gets larger over a dark blue background", 1);

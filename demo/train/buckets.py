@@ -106,7 +106,7 @@ def _work(out, buckets, tokenizer, free, seed, first):
     torch.set_num_threads(1)
     tokenizer = Tokenizer(tokenizer)
     sampler = SceneSampler("cpu", seed, 0.5, DRAWN_SHAPES)
-    captioner, chance = Captioner(seed), random.Random(seed)
+    captioner, chance = Captioner(seed, numbers=True), random.Random(seed)
     shares = [bucket.share for bucket in buckets]
     while True:
         index = first.pop() if first else chance.choices(range(len(buckets)), shares)[0]

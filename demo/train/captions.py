@@ -71,21 +71,28 @@ def recased(text, random):
 
 class Captioner:
     """Writes captions. `omit` is the chance that a word of an object is left out, so that short prompts,
-    and negative ones, mean what they say."""
+    and negative ones, mean what they say. With `numbers` a third of the words without a meaning are numbers; the captions that the
+    tokenizer was made of have none."""
 
     # Chances of what only training needs: loose captions (below), single facts, words without a meaning.
     LOOSE, FACT, NOISE = 0.1, 0.05, 0.12
 
-    def __init__(self, seed, omit=0.08):
+    def __init__(self, seed, omit=0.08, numbers=False):
         self.random = random.Random(seed)
         self.omit = omit
+        self.numbers = numbers
 
     def _chance(self, share):
         return self.random.random() < share
 
     def _noise(self):
         """A word that is in no vocabulary."""
-        return "".join(self.random.choice(string.ascii_lowercase) for _ in range(self.random.randrange(2, 7)))
+        letters = string.digits if self.numbers and self._chance(0.33) else string.ascii_lowercase
+        return "".join(self.random.choice(letters) for _ in range(self.random.randrange(2, 7)))
+
+    def _gap(self):
+        """Before a word without a meaning that stands behind all."""
+        return ", " if self.numbers and self._chance(0.5) else " "
 
     def _noun(self, thing, omit, noise=0.0):
         words = []
@@ -213,7 +220,7 @@ class Captioner:
         if not whole and self._chance(self.NOISE):
             text = self.random.choice(OPENINGS) + text
         if not whole and self._chance(self.NOISE):
-            text += self.random.choice(TAILS) if self._chance(0.7) else " " + self._noise()
+            text += self.random.choice(TAILS) if self._chance(0.7) else self._gap() + self._noise()
         text += self.random.choice(ENDS)
         spans, start = [(0, 0)] * count, 0
         for index, mark in zip(order, marks):

@@ -20,6 +20,8 @@ BATCH_TOKENS = 64 * 576  # of the transformer, in a batch of any bucket
 # Stars and crosses have the longest outlines and are learnt last, so they are drawn more often.
 DRAWN_SHAPES = [SHAPES.index(shape) for shape, times in
                 {"circle": 1, "square": 2, "triangle": 2, "star": 4, "heart": 2, "cross": 3}.items() for _ in range(times)]
+# The motions in which an object moves straight and stays as it is; all others, with --bent, are drawn more often than these.
+STRAIGHT = ("left", "right", "up", "down")
 # What a reader (train_video.py) tells of an object, and of how many.
 LABELS = {"shape": len(SHAPES), "colour": len(COLOURS), "motion": len(MOTIONS)}
 
@@ -101,32 +103,34 @@ def write_clips(bucket, sampler, captioner, tokenizer, free):
     return arrays | {"ids": ids.view(shape).numpy().astype(numpy.int16), "text_owner": owner.view(shape).numpy()}
 
 
-def _work(out, buckets, tokenizer, free, seed, first):
+def _work(out, buckets, tokenizer, options, seed, first):
     """A worker's whole life: the batches that fill the banks, then any bucket's."""
     torch.set_num_threads(1)
     tokenizer = Tokenizer(tokenizer)
-    sampler = SceneSampler("cpu", seed, 0.5, DRAWN_SHAPES)
+    motions = [index for index, motion in enumerate(MOTIONS) for _ in range(1 if motion in STRAIGHT else options.bent)]
+    sampler = SceneSampler("cpu", seed, 0.5, DRAWN_SHAPES, motions)
     captioner, chance = Captioner(seed, numbers=True), random.Random(seed)
     shares = [bucket.share for bucket in buckets]
     while True:
         index = first.pop() if first else chance.choices(range(len(buckets)), shares)[0]
-        out.put((index, write_clips(buckets[index], sampler, captioner, tokenizer, free)))
+        out.put((index, write_clips(buckets[index], sampler, captioner, tokenizer, options.free)))
 
 
 class Writers:
     """Processes that write clips ahead. Made before the device is used, because they are forks."""
 
-    def __init__(self, buckets, batches, tokenizer, free, seed, workers):
+    def __init__(self, buckets, batches, tokenizer, seed, options):
+        """options: --free, --bent and --workers of train_video.py."""
         context = multiprocessing.get_context("fork")
         first = [index for index, count in enumerate(batches) for _ in range(count)]
         random.Random(seed).shuffle(first)
         self.filling = len(first)
         # All that fill the banks may be written before anyone takes them.
-        self.out = context.Queue(max(8 * workers, len(first)))
+        self.out = context.Queue(max(8 * options.workers, len(first)))
         self.processes = [
             context.Process(target=_work, daemon=True,
-                            args=(self.out, buckets, tokenizer, free, 1000 * seed + n, first[n::workers]))
-            for n in range(workers)]
+                            args=(self.out, buckets, tokenizer, options, 1000 * seed + n, first[n::options.workers]))
+            for n in range(options.workers)]
         for process in self.processes:
             process.start()
 

@@ -248,6 +248,8 @@ def arguments():
     parser.add_argument("--refresh", type=int, default=40, help="steps between new batches")
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--free", type=float, default=0.35, help="share of clips of any colours and places, with an image")
+    parser.add_argument("--bent", type=int, default=1, help="how many times as often as along straight ways objects bounce, spin, "
+                        "grow, shrink and orbit")
     parser.add_argument("--rate", type=float, default=1e-3, help="of AdamW")
     parser.add_argument("--matrix-rate", type=float, default=2e-3, help="of Muon")
     parser.add_argument("--flat", type=float, default=0.5)
@@ -347,7 +349,7 @@ def main():
     state = load_file(options.resume) if options.resume else from_checkpoint(options.warm) if options.warm else None
     # Seconds of the plan that earlier runs did; what a run draws depends on it.
     done = float(state.get("seconds", 0)) if state and options.plan else 0.0
-    writers = Writers(buckets, counts, options.tokenizer, options.free, options.seed + 7 + int(done) + 100 * ranks.rank, options.workers)
+    writers = Writers(buckets, counts, options.tokenizer, options.seed + 7 + int(done) + 100 * ranks.rank, options)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())  # after the writers, who end by it
     device = ranks.device(options.device)

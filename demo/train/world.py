@@ -103,11 +103,11 @@ class SceneSampler:
     # Pairs that share everything but their place, and pairs that share their motion: "two red circles spin".
     TWINS, TOGETHER = 0.05, 0.12
 
-    def __init__(self, device, seed, two_objects=0.35, shapes=tuple(range(len(SHAPES)))):
-        """shapes: what shapes are drawn from; one that stands there twice is drawn twice as often."""
+    def __init__(self, device, seed, two_objects=0.35, shapes=range(len(SHAPES)), motions=range(len(MOTIONS))):
+        """shapes, motions: what they are drawn from; one that stands there twice is drawn twice as often."""
         self.device = device
         self.two_objects = two_objects
-        self.shapes = torch.tensor(shapes, device=device)
+        self.shapes, self.motions = (torch.tensor(list(indices), device=device) for indices in (shapes, motions))
         self.generator = torch.Generator(device).manual_seed(seed)
         self.colours, self.backgrounds = colour_table().to(device), background_table().to(device)
         self.visible = _distance(self.colours.unsqueeze(1), self.backgrounds) >= VISIBLE  # [colours, backgrounds]
@@ -131,7 +131,8 @@ class SceneSampler:
         wrong = torch.ones(batch, 2, dtype=torch.bool, device=self.device)
         # A ninth is held out, and a pair with one motion needs two of it at once: this many rounds leave nothing wrong.
         for _ in range(10000 if unseen else 60):
-            drawn = {"colour": self._integer(len(COLOURS), batch, 2), "motion": self._integer(len(MOTIONS), batch, 2),
+            drawn = {"colour": self._integer(len(COLOURS), batch, 2),
+                     "motion": self.motions[self._integer(len(self.motions), batch, 2)],
                      "shape": self.shapes[self._integer(len(self.shapes), batch, 2)]}
             for labels, name, shared in ((colour, "colour", twins), (shape, "shape", twins), (motion, "motion", together)):
                 labels.copy_(torch.where(wrong, drawn[name], labels))

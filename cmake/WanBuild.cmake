@@ -41,7 +41,8 @@ add_link_options(-Wl,--disable-new-dtags)
 add_library(wan_warnings INTERFACE)
 target_compile_options(wan_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wnon-virtual-dtor;-Wno-missing-field-initializers>
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-maybe-uninitialized>)
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+  $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>)
 
 # LibTorch's checks name their file. They name it from the repository's root on: where a program was
 # built leaves no trace in it.

@@ -107,7 +107,7 @@ class SceneSampler:
         """shapes, motions: what they are drawn from; one that stands there twice is drawn twice as often."""
         self.device = device
         self.two_objects = two_objects
-        self.shapes, self.motions = (torch.tensor(list(indices), device=device) for indices in (shapes, motions))
+        self.shapes, self.motions = (torch.tensor(indices, device=device) for indices in (shapes, motions))
         self.generator = torch.Generator(device).manual_seed(seed)
         self.colours, self.backgrounds = colour_table().to(device), background_table().to(device)
         self.visible = _distance(self.colours.unsqueeze(1), self.backgrounds) >= VISIBLE  # [colours, backgrounds]

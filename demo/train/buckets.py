@@ -50,19 +50,19 @@ class Bucket:
 
 
 BUCKETS = [
-    Bucket(33, 256, 256, 0.27),
+    Bucket(33, 256, 256, 0.20),
     Bucket(65, 256, 256, 0.07),
-    Bucket(17, 256, 256, 0.05),
+    Bucket(17, 256, 256, 0.06),
     Bucket(5, 256, 256, 0.03),
     Bucket(33, 256, 384, 0.08),
-    Bucket(33, 384, 256, 0.05),
-    Bucket(33, 192, 192, 0.05),
+    Bucket(33, 384, 256, 0.06),
+    Bucket(33, 192, 192, 0.09),
     Bucket(33, 320, 512, 0.08),
-    Bucket(33, 384, 384, 0.07),
-    Bucket(33, 512, 320, 0.04),
-    Bucket(33, 512, 512, 0.13),
-    Bucket(17, 512, 256, 0.04),
-    Bucket(65, 192, 320, 0.04),
+    Bucket(33, 384, 384, 0.05),
+    Bucket(33, 512, 320, 0.03),
+    Bucket(33, 512, 512, 0.19),
+    Bucket(17, 512, 256, 0.03),
+    Bucket(65, 192, 320, 0.03),
 ]
 # The whole program in seconds, on a processor.
 TINY_BUCKETS = [Bucket(5, 192, 192, 0.6, 288), Bucket(9, 192, 256, 0.4, 432)]

@@ -37,8 +37,8 @@ from optimizer import Update
 from ranks import Ranks
 from rollouts import OwnBank
 from text_encoder import TextEncoder
-from transformer import Transformer
-from vae import channels_last, load_vae
+from transformer import Transformer, to_latents
+from vae import LATENT_CHANNELS, channels_last, load_vae
 from world import paint
 
 # Upstream's default negative prompt, which users send without knowing: it must mean 'nothing', as "" does.
@@ -79,8 +79,9 @@ class Model(torch.nn.Module):
         return self.text(ids), (ids != 0).sum(1)
 
 
-def step_loss(model, bank, table, nulls, options):
-    """Flow matching: from a state at the time t the model gives the velocity away from the latents. Also both readers' losses."""
+def step_loss(model, bank, table, nulls, channels, options):
+    """Flow matching: from a state at the time t the model gives the velocity away from the latents. Also both readers' losses.
+    channels [48]: the weights of the latents' channels, 1 in the mean."""
     device, batch = bank.device, bank.bucket.batch
     index = torch.randint(bank.size, (batch,), device=device)
     variant = torch.randint(bank.variants, (batch,), device=device)
@@ -97,7 +98,7 @@ def step_loss(model, bank, table, nulls, options):
     velocity, features = model.transformer.tokens(noised, when, rows, lengths, table, tap=options.tap)
     # The head's channels are a token's last, those that go in its first.
     target = wanted.unflatten(-1, (-1, 4)).transpose(-1, -2)
-    square = (velocity.float().unflatten(-1, (4, -1)) - target).square().mean(-1)
+    square = ((velocity.float().unflatten(-1, (4, -1)) - target).square() * channels).mean(-1)
     labels = bank.labels[index]
     text_owner = bank.text_owner[index, variant] * ~dropped
     read_text = model.readers[0](rows, labels, text_owner)
@@ -117,6 +118,7 @@ class Trainer:
         self.average = self.update.average
         self.share = torch.tensor([1.0, options.read_text, options.read_picture], device=device)
         self.losses = torch.zeros(len(banks), 3, device=device)
+        self.channels = torch.ones(LATENT_CHANNELS, device=device)  # weights in the loss; the graphs read them from here
         self.tables = [model.transformer.table((bank.bucket.latent[0], bank.bucket.height // 16, bank.bucket.width // 16), device)
                        for bank in banks]
         self.graphs = [None] * len(banks)
@@ -130,7 +132,7 @@ class Trainer:
         """Of one batch of a bucket."""
         self.update.gradient.zero_()
         with torch.autocast(self.nulls.device.type, torch.bfloat16, enabled=self.cuda):
-            loss = step_loss(self.model, self.banks[which], self.tables[which], self.nulls, self.options)
+            loss = step_loss(self.model, self.banks[which], self.tables[which], self.nulls, self.channels, self.options)
         (loss * self.share).sum().backward()
         self.losses[which].lerp_(loss.detach(), 0.02)
 
@@ -259,6 +261,8 @@ def arguments():
     parser.add_argument("--floor", type=float, default=0.3)
     parser.add_argument("--object-weight", type=float, default=1.0)
     parser.add_argument("--edge-weight", type=float, default=3.0)
+    parser.add_argument("--sight", type=float, default=0.0, help="share of the channels' weights in the loss that goes by how much "
+                        "an error in a channel changes the pixels; the rest is alike for all")
     parser.add_argument("--image-share", type=float, default=0.1, help="of the clips whose colours have names")
     parser.add_argument("--read-text", type=float, default=0.1, help="weight of the text reader's loss")
     parser.add_argument("--read-picture", type=float, default=0.1, help="weight of the picture reader's loss")
@@ -315,6 +319,26 @@ class Clips:
         with torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda):
             return torch.cat([self.vae.decode(part.contiguous(memory_format=torch.channels_last_3d)).float()
                               for part in raw.split(8)])
+
+    @torch.no_grad()
+    def sight(self, clips=2, error=0.2):
+        """How much the same error in each of the latents' channels changes the pixels (mean square), 1 in the mean [48]. The loss
+        takes all channels for alike, but a few make nearly all of a picture, and some that vary as much as these are not seen."""
+        bucket = self.banks[0].bucket
+        shape = (clips, LATENT_CHANNELS, bucket.latent[0], bucket.height // 16, bucket.width // 16)
+        latents = to_latents(self.banks[0].patches[:clips].float(), shape)
+
+        def pixels(latents):  # without autocast: its rounding would be more than most channels do
+            raw = latents * self.scale.view(-1, 1, 1, 1) + self.mean.view(-1, 1, 1, 1)
+            return self.vae.decode(raw.contiguous(memory_format=torch.channels_last_3d))
+
+        right, changes = pixels(latents), []
+        for channel in range(LATENT_CHANNELS):
+            wrong = latents.clone()
+            wrong[:, channel] += error * torch.randn_like(wrong[:, channel])
+            changes.append((pixels(wrong) - right).square().mean())
+        changes = torch.stack(changes)
+        return self.ranks.first(changes / changes.mean())
 
     def refresh(self, wait=True):
         """Another batch of true clips, if one is written."""
@@ -373,6 +397,10 @@ def main():
     while options.wait_for_vae and not options.vae.exists():
         time.sleep(0.2)
     clips.fill(options.vae, scaling)
+    if options.sight:
+        sight = clips.sight()
+        print(f"channels in the pixels: {[round(value, 2) for value in sight.sort(descending=True).values.tolist()]}", flush=True)
+        trainer.channels.copy_(1 - options.sight + options.sight * sight)
     ready = time.monotonic() - begin
     print(f"ready after {ready:.0f} s", flush=True)
     seconds = options.plan - done if options.plan else options.seconds

@@ -36,5 +36,7 @@ class Ranks:
         return float(self.first(torch.tensor(number, dtype=torch.float64, device=self.own)))
 
     def end(self):
+        """All ranks end together: one that left while another still saved was seen to abort."""
         if self.count > 1:
+            dist.barrier()
             dist.destroy_process_group()

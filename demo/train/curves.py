@@ -23,18 +23,19 @@ def main(folder, output):
     rows = read(folder / "vae.jsonl")
     vae.plot([row["step"] for row in rows], [row["psnr"] for row in rows])
     vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="step")
-    # In the first row of a run the averages are still on their way from 0.
-    rows = read(folder / "video.jsonl")[1:]
-    steps = [row["step"] for row in rows]
+    # In the first row of a run the averages are still on their way from 0; before it, nothing is written for a while.
+    rows = read(folder / "video.jsonl")
+    rows = [row for before, row in zip(rows, rows[1:]) if row["seconds"] - before["seconds"] < 30]
+    steps = [row["step"] / 1000 for row in rows]
     loss.plot(steps, [row["losses"][0] for row in rows], label="true clips")
     # The second half of the losses are own ways; before there are any, their numbers stay the same.
     first = len(rows[0]["losses"]) // 2
-    own = [(row["step"], row["losses"][first]) for row in rows if row["losses"][first] != rows[0]["losses"][first]]
+    own = [(row["step"] / 1000, row["losses"][first]) for row in rows if row["losses"][first] != rows[0]["losses"][first]]
     loss.plot(*zip(*own[1:]), label="own ways")
-    loss.set(title="Transformer: loss at 256x256, 33 frames", xlabel="step")
+    loss.set(title="Transformer: loss at 256x256, 33 frames", xlabel="thousand steps")
     readers.plot(steps, [row["read_text"] for row in rows], label="text")
     readers.plot(steps, [row["read_picture"] for row in rows], label="picture")
-    readers.set(title="Readers: cross entropy", xlabel="step")
+    readers.set(title="Readers: cross entropy", xlabel="thousand steps")
     for axes in (loss, readers):
         axes.legend()
     for axes in (vae, loss, readers):

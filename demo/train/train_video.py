@@ -313,30 +313,25 @@ class Clips:
             self.mean, self.scale = (self.ranks.first(value) for value in statistics(raw, self.options.floor))
         return (raw - self.mean.view(-1, 1, 1, 1)) / self.scale.view(-1, 1, 1, 1)
 
-    def decode(self, latents):
-        """The way back."""
+    def decode(self, latents, exact=False):
+        """The way back; exact: not rounded to bf16."""
         raw = latents * self.scale.view(-1, 1, 1, 1) + self.mean.view(-1, 1, 1, 1)
-        with torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda):
+        with torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda and not exact):
             return torch.cat([self.vae.decode(part.contiguous(memory_format=torch.channels_last_3d)).float()
                               for part in raw.split(8)])
 
     @torch.no_grad()
     def sight(self, clips=2, error=0.2):
         """How much the same error in each of the latents' channels changes the pixels (mean square), 1 in the mean [48]. The loss
-        takes all channels for alike, but a few make nearly all of a picture, and some that vary as much as these are not seen."""
+        takes all channels for alike, but a few make nearly all of a picture."""
         bucket = self.banks[0].bucket
         shape = (clips, LATENT_CHANNELS, bucket.latent[0], bucket.height // 16, bucket.width // 16)
         latents = to_latents(self.banks[0].patches[:clips].float(), shape)
-
-        def pixels(latents):  # without autocast: its rounding would be more than most channels do
-            raw = latents * self.scale.view(-1, 1, 1, 1) + self.mean.view(-1, 1, 1, 1)
-            return self.vae.decode(raw.contiguous(memory_format=torch.channels_last_3d))
-
-        right, changes = pixels(latents), []
+        right, changes = self.decode(latents, exact=True), []  # bf16's rounding would be more than most channels do
         for channel in range(LATENT_CHANNELS):
             wrong = latents.clone()
             wrong[:, channel] += error * torch.randn_like(wrong[:, channel])
-            changes.append((pixels(wrong) - right).square().mean())
+            changes.append((self.decode(wrong, exact=True) - right).square().mean())
         changes = torch.stack(changes)
         return self.ranks.first(changes / changes.mean())
 

@@ -1,6 +1,7 @@
 """Draws the loss curves of README.md from the logs of training: curves.py FOLDER OUTPUT.svg
 
-FOLDER has vae.jsonl (train_vae.py) and video.jsonl (train_video.py, with own ways). Needs matplotlib.
+FOLDER has vae.jsonl (train_vae.py), decoder.jsonl (the vae.jsonl of train_vae.py --decoder) and video.jsonl (train_video.py,
+with own ways). Needs matplotlib.
 """
 
 import json
@@ -20,9 +21,10 @@ def read(path):
 def main(folder, output):
     matplotlib.rcParams.update({"svg.hashsalt": "wanserve", "svg.fonttype": "none", "font.size": 9})
     figure, (vae, loss, readers) = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    rows = read(folder / "vae.jsonl")
-    vae.plot([row["step"] for row in rows], [row["psnr"] for row in rows])
-    vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="step")
+    for name, label in (("vae", "all of it"), ("decoder", "decoder, all speeds")):
+        rows = read(folder / f"{name}.jsonl")
+        vae.plot([row["step"] / 1000 for row in rows], [row["psnr"] for row in rows], label=label)
+    vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="thousand steps")
     # In the first row of a run the averages are still on their way from 0; before it, nothing is written for a while.
     rows = read(folder / "video.jsonl")
     rows = [row for before, row in zip(rows, rows[1:]) if row["seconds"] - before["seconds"] < 30]
@@ -36,9 +38,8 @@ def main(folder, output):
     readers.plot(steps, [row["read_text"] for row in rows], label="text")
     readers.plot(steps, [row["read_picture"] for row in rows], label="picture")
     readers.set(title="Readers: cross entropy", xlabel="thousand steps")
-    for axes in (loss, readers):
-        axes.legend()
     for axes in (vae, loss, readers):
+        axes.legend()
         axes.grid(alpha=0.3, which="both")
     figure.savefig(output, metadata={"Date": None})
 

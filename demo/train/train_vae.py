@@ -1,6 +1,6 @@
 """Trains the VAE on crops of rendered clips.
 
-    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N]
+    python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N] [--decoder VAE]
 
 Half of the clips have any colours, so that an image's own colours come back. Writes vae.safetensors (averaged weights) and
 vae.jsonl (its curve). The learning rate follows the clock, so that the run ends when its time does, whatever the card. Forward
@@ -9,6 +9,9 @@ each process has a GPU and clips of its own, and all take each step with the mea
 
 --first-frames is the share of steps that train on first frames alone, as an image becomes one: in a clip's loss a first
 frame is one of seventeen, and it has no frames before it to be told by.
+
+--decoder goes on from a VAE that is trained, leaves its encoder as it is, and so the latents that a transformer has learnt, and
+trains its decoder on clips of all speeds: where a clip is short or its frame is large, things move farther between two frames.
 """
 
 import argparse
@@ -24,24 +27,29 @@ from safetensors.torch import save_file
 from graphs import captured
 from optimizer import Update
 from ranks import Ranks
-from vae import LATENT_CHANNELS, Vae, channels_last
+from vae import LATENT_CHANNELS, Vae, channels_last, load_vae
 from world import FRAMES, HEIGHT, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
+USUAL = (FRAMES, HEIGHT, WIDTH)
+# With --decoder: frames, height and width of the scenes, as often each. What moves fast, and what is small, is what there is to learn.
+SPEEDS = [USUAL, USUAL, (17, 256, 256), (33, 192, 192), (33, 256, 384), (33, 384, 256), (33, 512, 512), (33, 512, 512),
+          (33, 512, 320)]
 POOL = 64  # batches
 IMAGES = 4  # first frames for each clip of a batch: a step on them is still the shorter one
 
 
 def crop_windows(sampler, scenes, frames):
-    """Windows of so many frames around an object: a clip's background teaches little."""
-    device, batch = scenes.x.device, scenes.x.shape[0]
-    start = torch.randint(0, FRAMES - frames + 1, (batch,), device=device, generator=sampler.generator)
+    """Windows of so many frames around some point of an object: a clip's background teaches little."""
+    device, (batch, _, length) = scenes.x.device, scenes.x.shape
+    start = torch.randint(0, length - frames + 1, (batch,), device=device, generator=sampler.generator)
     which = (torch.rand(batch, device=device, generator=sampler.generator) * scenes.count).long()
     row = torch.arange(batch, device=device)
     middle = (start + frames // 2)
     corners = []
-    for track, extent in ((scenes.y, HEIGHT), (scenes.x, WIDTH)):
-        shift = (torch.rand(batch, device=device, generator=sampler.generator) - 0.5) * 60
+    spread = 60 * min(scenes.height / HEIGHT, scenes.width / WIDTH)  # as objects grow with their frame
+    for track, extent in ((scenes.y, scenes.height), (scenes.x, scenes.width)):
+        shift = (torch.rand(batch, device=device, generator=sampler.generator) - 0.5) * spread
         corners.append((track[row, which, middle] - CROP / 2 + shift).clamp(0, extent - CROP).round())
     return start, frames, corners[0], corners[1], CROP, CROP
 
@@ -77,6 +85,8 @@ def main():
     parser.add_argument("--kl", type=float, default=3e-3)
     parser.add_argument("--rate", type=float, default=2e-3, help="of AdamW")
     parser.add_argument("--matrix-rate", type=float, default=3e-3, help="of Muon")
+    parser.add_argument("--decoder", type=Path, help="train the decoder of this VAE, a .safetensors of an earlier run or a "
+                        "Wan2.2_VAE.pth, and nothing else")
     parser.add_argument("--first-frames", type=float, default=0.0, help="share of the steps")
     parser.add_argument("--settle", type=float, default=1.0, help="part of the time after which the noise is no longer learnt but "
                         "half of each channel's mean deviation: the decoder draws sharper then")
@@ -93,11 +103,15 @@ def main():
     device = ranks.device(options.device)
     cuda = options.device == "cuda"
 
-    vae = channels_last(Vae(options.encoder_width).to(device).train())
+    vae = load_vae(options.decoder).train() if options.decoder else Vae(options.encoder_width)
+    vae = channels_last(vae.to(device))
     torch.manual_seed(options.seed + 1000 * ranks.rank)  # each rank draws clips and noise of its own
     print(f"parameters: encoder {sum(p.numel() for p in vae.encoder.parameters()):,}, "
           f"decoder {sum(p.numel() for p in vae.decoder.parameters()):,}")
-    trained = dict(vae.named_parameters())
+    if options.decoder:
+        for part in (vae.encoder, vae.conv1):
+            part.requires_grad_(False)
+    trained = {name: parameter for name, parameter in vae.named_parameters() if parameter.requires_grad}
     # Muon trains the convolutions but the first and the last ones, whose channels are pixels and latents.
     kernels = [parameter for name, parameter in trained.items()
                if parameter.dim() > 3 and parameter.shape[1] > 1 and ("samples" in name or "middle" in name)]
@@ -124,6 +138,7 @@ def main():
         (parts[0] + 10 * parts[1] + options.kl * parts[2]).backward()
         values.copy_(torch.stack([part.detach() for part in parts]))
 
+    speeds = SPEEDS if options.decoder else [USUAL]
     chance = random.Random(options.seed)  # the same on all ranks, so that none waits for a longer step
     log = (options.output / "vae.jsonl").open("a") if ranks.rank == 0 else None
     begin = time.monotonic()
@@ -139,7 +154,7 @@ def main():
             images = chance.random() < options.first_frames
             count = options.batch * (IMAGES if images else 1)
             if at + count > POOL * options.batch:
-                drawn, at = sampler.sample(POOL * options.batch, free=0.5), 0
+                drawn, at = sampler.sample(POOL * options.batch, free=0.5, frame=chance.choice(speeds)), 0
             scenes = drawn[at:at + count]
             at += count
             window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES)
@@ -150,10 +165,11 @@ def main():
                 inputs[images] = video.contiguous(memory_format=torch.channels_last_3d), masks[:, :1].clone(), noise
             for place, value in zip(inputs[images], (video, masks.amax(1, keepdim=True))):
                 place.copy_(value)
-            if learns and part >= options.settle:
+            if learns and (options.decoder or part >= options.settle):
                 learns = False
                 learnt.zero_()
-                fixed.copy_(ranks.first(0.5 * deviations(vae, video)))
+                # An encoder that is trained says the noise which was settled.
+                fixed.copy_(ranks.first((1.0 if options.decoder else 0.5) * deviations(vae, video)))
         if cuda and images not in graphs:
             graphs[images] = captured(lambda: gradients(images), pool)
         if cuda:

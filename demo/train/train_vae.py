@@ -28,11 +28,11 @@ from graphs import captured
 from optimizer import Update
 from ranks import Ranks
 from vae import LATENT_CHANNELS, Vae, channels_last, load_vae
-from world import FRAMES, HEIGHT, WIDTH, SceneSampler, paint
+from world import HEIGHT, USUAL, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
-USUAL = (FRAMES, HEIGHT, WIDTH)
-# With --decoder: frames, height and width of the scenes, as often each. What moves fast, and what is small, is what there is to learn.
+# With --decoder: frames, height and width of the scenes, as often each. What moves fast, and what is small, is what there is to
+# learn.
 SPEEDS = [USUAL, USUAL, (17, 256, 256), (33, 192, 192), (33, 256, 384), (33, 384, 256), (33, 512, 512), (33, 512, 512),
           (33, 512, 320)]
 POOL = 64  # batches

@@ -22,6 +22,7 @@ SIZES = ["", "small", "large"]
 WIDTH = VOCABULARY["video"]["width"]
 HEIGHT = VOCABULARY["video"]["height"]
 FRAMES = VOCABULARY["video"]["frames"]
+USUAL = (FRAMES, HEIGHT, WIDTH)
 
 
 def held_out(colour, shape, motion):
@@ -169,7 +170,7 @@ class SceneSampler:
         assert not wrong.any()
         return paint, ground
 
-    def sample(self, batch, unseen=False, two_objects=None, frame=(FRAMES, HEIGHT, WIDTH), free=0.0, backgrounds=None):
+    def sample(self, batch, unseen=False, two_objects=None, frame=USUAL, free=0.0, backgrounds=None):
         """frame: (frames, height, width); free: share of scenes of any colours and places; backgrounds: indices of
         those to draw from, all unless given (the first six, which are old, are then a third)."""
         share = self.two_objects if two_objects is None else two_objects

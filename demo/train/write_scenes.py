@@ -25,9 +25,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from captions import Captioner, describe, recased
-from world import FRAMES, HEIGHT, WIDTH, SceneSampler, render
+from world import USUAL, SceneSampler, render
 
-USUAL = (FRAMES, HEIGHT, WIDTH)
 # Of --wide, besides the usual one: (frames, height, width).
 OTHER_FRAMES = [(33, 256, 384), (33, 320, 512), (33, 384, 256), (33, 192, 192), (33, 512, 512), (17, 256, 256), (65, 256, 256)]
 

@@ -51,6 +51,11 @@ NAMED = 75.0
 # Clips shorter than this show a part of the motion, at the pace that a clip of this length has; all longer ones show
 # the whole motion, so that a longer clip is a slower one.
 SHORTEST_WHOLE = 17
+# Pixels from one frame to the next, at most: where a hop begins, and on a circle. Four frames share their latents, and what
+# is farther apart in them comes back ragged. In a short clip or a large frame hops are lower and circles smaller instead.
+FASTEST_HOP, FASTEST_CIRCLE = 27.0, 14.0
+# Radius, at least, in pixels, of what a caption lets grow or shrink: a token is 32 pixels wide.
+SMALLEST = 23.0
 
 
 @dataclass
@@ -201,11 +206,13 @@ class SceneSampler:
         batch = shape.shape[0]
         done = min(1.0, (frames - 1) / (SHORTEST_WHOLE - 1))
         s = torch.linspace(0, done, frames, device=self.device).view(1, 1, -1)
-        # Lengths are drawn for 256x256. Radii and circles follow the shorter side, straight ways their own side.
-        across, along = width / 256, height / 256
+        # Lengths are drawn for 256x256. Radii and circles follow the shorter side, straight ways their own side. Where a side is
+        # shorter than 256, tokens are no smaller: radii shrink by its root only, and ways by more, so that they stay inside.
+        across, along = _way(width / 256), _way(height / 256)
         unit = min(across, along)
         # Two objects stand side by side, each in a half of the width.
-        pair_unit = min(width / 256, height / 256 * 1.25)
+        scale = torch.where(two, _radius(min(width / 256, height / 256 * 1.25)), _radius(min(width, height) / 256))
+        per_clip = max(frames, SHORTEST_WHOLE) - 1  # frames of a whole motion
 
         def either(one, pair):
             """The first for a lone object, the second for a pair: [B, 1]."""
@@ -225,11 +232,13 @@ class SceneSampler:
         position = torch.tensor([0.5, 0.15, 0.85], device=self.device)[size]
         low = torch.where(two, 31.0, 42.0) + torch.where(in_place, torch.where(two, 6.0, 8.0), 0.0)
         high = torch.where(two, 40.0, 60.0) + torch.where(in_place, torch.where(two, 8.0, 10.0), 0.0)
-        scale = torch.where(two, pair_unit, unit)
         base = (low + (high - low) * position) * scale
         free = free.view(-1, 1)
         base = torch.where(free, torch.where(two, self._uniform(22, 46, batch, 2), self._uniform(24, 74, batch, 2)) * scale, base)
         size = torch.where(free, torch.zeros_like(size), size)
+        # Two that grow stay each in its half.
+        grows = (is_["grow"] | is_["shrink"]) & two & ~free
+        base = torch.where(grows, base.clamp(max=0.735 * width / 4), base)
 
         side = torch.tensor([-1.0, 1.0], device=self.device).view(1, 2)
         swap = torch.where(self._uniform(0, 1, batch, 1) < 0.5, 1.0, -1.0)
@@ -252,16 +261,17 @@ class SceneSampler:
 
         # two hops, the object on its floor in the first and the last frame
         hop = torch.frac(2 * s.clamp(max=0.999))
-        jump = 108 * along
+        jump = min(108 * along, FASTEST_HOP * per_clip / 8)
         y = y + torch.where(is_["bounce"].unsqueeze(-1), jump * (0.5 - 4 * hop * (1 - hop)), 0.0)
 
         phase = math.pi * (2 * s - 0.5)
-        orbit = (either(50, 24) * torch.where(two, min(across, along), unit)).unsqueeze(-1)
+        orbit = (either(50, 24) * unit).clamp(max=FASTEST_CIRCLE * per_clip / (2 * math.pi)).unsqueeze(-1)
         x = x + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.cos(), 0.0)
         y = y + torch.where(is_["orbit"].unsqueeze(-1), orbit * phase.sin(), 0.0)
 
-        growth = 1 + torch.where(is_["grow"].unsqueeze(-1), 0.4 * straight, 0.0)
-        growth = growth - torch.where(is_["shrink"].unsqueeze(-1), 0.4 * straight, 0.0)
+        change = torch.where(free, 0.4, (1 - SMALLEST / base).clamp(0, 0.4)).unsqueeze(-1) * straight
+        growth = 1 + torch.where(is_["grow"].unsqueeze(-1), change, 0.0)
+        growth = growth - torch.where(is_["shrink"].unsqueeze(-1), change, 0.0)
         exists = torch.cat([torch.ones_like(two), two], 1).unsqueeze(-1)
         radius = base.unsqueeze(-1) * growth * exists
 
@@ -278,6 +288,16 @@ class SceneSampler:
         tilt = torch.where(free, self._uniform(-0.6, 0.6, batch, 2), 0.0).unsqueeze(-1)
         angle = tilt + torch.where(is_["spin"].unsqueeze(-1), 3.6 * s, 0.0)
         return x, y, radius, angle, size
+
+
+def _radius(part):
+    """What radii are multiplied with in a frame that is such a part of 256 pixels."""
+    return math.sqrt(part) if part < 1 else part
+
+
+def _way(part):
+    """What ways are multiplied with."""
+    return part ** 1.5 if part < 1 else part
 
 
 def _signed_distances(u, v):

@@ -236,7 +236,7 @@ class SceneSampler:
         free = free.view(-1, 1)
         base = torch.where(free, torch.where(two, self._uniform(22, 46, batch, 2), self._uniform(24, 74, batch, 2)) * scale, base)
         size = torch.where(free, torch.zeros_like(size), size)
-        # Two that grow stay each in its half.
+        # Two that grow stay each in its half: the largest is 1.4 times this, and a shape reaches 0.95 of its radius to the side.
         grows = (is_["grow"] | is_["shrink"]) & two & ~free
         base = torch.where(grows, base.clamp(max=0.735 * width / 4), base)
 

@@ -1,7 +1,7 @@
 """Draws the loss curves of README.md from the logs of training: curves.py FOLDER OUTPUT.svg
 
-FOLDER has vae.jsonl (train_vae.py), decoder.jsonl (the vae.jsonl of train_vae.py --decoder) and video.jsonl (train_video.py,
-with own ways). Needs matplotlib.
+FOLDER has vae.jsonl (train_vae.py), decoder.jsonl and decoder_again.jsonl (the vae.jsonl of train_vae.py --decoder) and
+video.jsonl (train_video.py, with own ways). Needs matplotlib.
 """
 
 import json
@@ -21,13 +21,13 @@ def read(path):
 def main(folder, output):
     matplotlib.rcParams.update({"svg.hashsalt": "wanserve", "svg.fonttype": "none", "font.size": 9})
     figure, (vae, loss, readers) = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    for name, label in (("vae", "all of it"), ("decoder", "decoder, all speeds")):
+    for name, label in (("vae", "all of it"), ("decoder", "decoder, all speeds"), ("decoder_again", "decoder, more fast ones")):
         rows = read(folder / f"{name}.jsonl")
         vae.plot([row["step"] / 1000 for row in rows], [row["psnr"] for row in rows], label=label)
     vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="thousand steps")
     # In the first row of a run the averages are still on their way from 0; before it, nothing is written for a while.
     rows = read(folder / "video.jsonl")
-    rows = [row for before, row in zip(rows, rows[1:]) if row["seconds"] - before["seconds"] < 30]
+    rows = [row for before, row in zip(rows, rows[1:]) if row["seconds"] - before["seconds"] < 20]
     steps = [row["step"] / 1000 for row in rows]
     loss.plot(steps, [row["losses"][0] for row in rows], label="true clips")
     # The second half of the losses are own ways; before there are any, their numbers stay the same.

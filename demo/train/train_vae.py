@@ -12,6 +12,7 @@ frame is one of seventeen, and it has no frames before it to be told by.
 
 --decoder goes on from a VAE that is trained, leaves its encoder as it is, and so the latents that a transformer has learnt, and
 trains its decoder on clips of all speeds: where a clip is short or its frame is large, things move farther between two frames.
+Fast motions are drawn more often then, and more crops begin where their clip begins.
 """
 
 import argparse
@@ -28,21 +29,26 @@ from graphs import captured
 from optimizer import Update
 from ranks import Ranks
 from vae import LATENT_CHANNELS, Vae, channels_last, load_vae
-from world import HEIGHT, USUAL, WIDTH, SceneSampler, paint
+from world import HEIGHT, MOTIONS, USUAL, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
 # With --decoder: frames, height and width of the scenes, as often each. What moves fast, and what is small, is what there is to
 # learn.
 SPEEDS = [USUAL, USUAL, (17, 256, 256), (33, 192, 192), (33, 256, 384), (33, 384, 256), (33, 512, 512), (33, 512, 512),
           (33, 512, 320)]
+# Motions, as often as given here, all others once.
+FAST = {"bounce": 4, "orbit": 3, "spin": 2}
+BEGINNINGS = 0.4  # share of the crops that begin with the clip's first frame: a jump is fastest there
 POOL = 64  # batches
 IMAGES = 4  # first frames for each clip of a batch: a step on them is still the shorter one
 
 
-def crop_windows(sampler, scenes, frames):
-    """Windows of so many frames around some point of an object: a clip's background teaches little."""
+def crop_windows(sampler, scenes, frames, beginnings):
+    """Windows of so many frames around some point of an object: a clip's background teaches little. beginnings: share of those that
+    begin with the clip's first frame."""
     device, (batch, _, length) = scenes.x.device, scenes.x.shape
     start = torch.randint(0, length - frames + 1, (batch,), device=device, generator=sampler.generator)
+    start = start * (torch.rand(batch, device=device, generator=sampler.generator) >= beginnings)
     which = (torch.rand(batch, device=device, generator=sampler.generator) * scenes.count).long()
     row = torch.arange(batch, device=device)
     middle = (start + frames // 2)
@@ -116,7 +122,8 @@ def main():
     kernels = [parameter for name, parameter in trained.items()
                if parameter.dim() > 3 and parameter.shape[1] > 1 and ("samples" in name or "middle" in name)]
     update = Update(trained.values(), kernels, ranks, decay=1e-4)
-    sampler = SceneSampler(device, options.seed + 1000 * (1 + ranks.rank), two_objects=0.4)
+    motions = [index for index, motion in enumerate(MOTIONS) for _ in range(FAST.get(motion, 1) if options.decoder else 1)]
+    sampler = SceneSampler(device, options.seed + 1000 * (1 + ranks.rank), two_objects=0.4, motions=motions)
 
     def forward(video, mask, noise, learnt, fixed):
         with torch.autocast(options.device, torch.bfloat16, enabled=cuda):
@@ -124,7 +131,7 @@ def main():
 
     draw = paint
     if cuda:
-        forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=False)
+        forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=bool(options.decoder))
     learnt, fixed = torch.tensor(1.0, device=device), torch.zeros(LATENT_CHANNELS, 1, 1, 1, device=device)
     learns = True  # learnt > 0, without waiting for the device
     values = torch.zeros(5, device=device)  # of the losses
@@ -157,7 +164,7 @@ def main():
                 drawn, at = sampler.sample(POOL * options.batch, free=0.5, frame=chance.choice(speeds)), 0
             scenes = drawn[at:at + count]
             at += count
-            window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES)
+            window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES, BEGINNINGS if options.decoder else 0.0)
             tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
             video, masks = draw(scenes.shape, scenes.paint, scenes.ground, tracks, *window)
             if images not in inputs:

@@ -53,7 +53,7 @@ NAMED = 75.0
 SHORTEST_WHOLE = 17
 # Pixels from one frame to the next, at most: where a hop begins, and on a circle. Four frames share their latents, and what
 # is farther apart in them comes back ragged. In a short clip or a large frame hops are lower and circles smaller instead.
-FASTEST_HOP, FASTEST_CIRCLE = 27.0, 14.0
+FASTEST_HOP, FASTEST_CIRCLE = 20.0, 10.0
 # Radius, at least, in pixels, of what a caption lets grow or shrink: a token is 32 pixels wide.
 SMALLEST = 23.0
 

@@ -36,9 +36,9 @@ CROP, CROP_FRAMES = 128, 17
 # learn.
 SPEEDS = [USUAL, USUAL, (17, 256, 256), (33, 192, 192), (33, 256, 384), (33, 384, 256), (33, 512, 512), (33, 512, 512),
           (33, 512, 320)]
-# Motions, as often as given here, all others once.
+# With --decoder: motions, as often as given here, all others once.
 FAST = {"bounce": 4, "orbit": 3, "spin": 2}
-BEGINNINGS = 0.4  # share of the crops that begin with the clip's first frame: a jump is fastest there
+BEGINNINGS = 0.4  # with --decoder: share of the crops that begin with the clip's first frame, where a jump is fastest
 POOL = 64  # batches
 IMAGES = 4  # first frames for each clip of a batch: a step on them is still the shorter one
 
@@ -122,7 +122,8 @@ def main():
     kernels = [parameter for name, parameter in trained.items()
                if parameter.dim() > 3 and parameter.shape[1] > 1 and ("samples" in name or "middle" in name)]
     update = Update(trained.values(), kernels, ranks, decay=1e-4)
-    motions = [index for index, motion in enumerate(MOTIONS) for _ in range(FAST.get(motion, 1) if options.decoder else 1)]
+    speeds, fast, beginnings = (SPEEDS, FAST, BEGINNINGS) if options.decoder else ([USUAL], {}, 0.0)
+    motions = [index for index, motion in enumerate(MOTIONS) for _ in range(fast.get(motion, 1))]
     sampler = SceneSampler(device, options.seed + 1000 * (1 + ranks.rank), two_objects=0.4, motions=motions)
 
     def forward(video, mask, noise, learnt, fixed):
@@ -131,7 +132,7 @@ def main():
 
     draw = paint
     if cuda:
-        forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=bool(options.decoder))
+        forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=len(speeds) > 1)
     learnt, fixed = torch.tensor(1.0, device=device), torch.zeros(LATENT_CHANNELS, 1, 1, 1, device=device)
     learns = True  # learnt > 0, without waiting for the device
     values = torch.zeros(5, device=device)  # of the losses
@@ -145,7 +146,6 @@ def main():
         (parts[0] + 10 * parts[1] + options.kl * parts[2]).backward()
         values.copy_(torch.stack([part.detach() for part in parts]))
 
-    speeds = SPEEDS if options.decoder else [USUAL]
     chance = random.Random(options.seed)  # the same on all ranks, so that none waits for a longer step
     log = (options.output / "vae.jsonl").open("a") if ranks.rank == 0 else None
     begin = time.monotonic()
@@ -164,7 +164,7 @@ def main():
                 drawn, at = sampler.sample(POOL * options.batch, free=0.5, frame=chance.choice(speeds)), 0
             scenes = drawn[at:at + count]
             at += count
-            window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES, BEGINNINGS if options.decoder else 0.0)
+            window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES, beginnings)
             tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
             video, masks = draw(scenes.shape, scenes.paint, scenes.ground, tracks, *window)
             if images not in inputs:

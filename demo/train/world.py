@@ -52,7 +52,7 @@ NAMED = 75.0
 # the whole motion, so that a longer clip is a slower one.
 SHORTEST_WHOLE = 17
 # Pixels from one frame to the next, at most: where a hop begins, and on a circle. Four frames share their latents, and what
-# is farther apart in them comes back ragged. In a short clip or a large frame hops are lower and circles smaller instead.
+# is farther apart in them comes back ragged. Hops are lower and circles smaller instead, more so in short clips.
 FASTEST_HOP, FASTEST_CIRCLE = 20.0, 10.0
 # Radius, at least, in pixels, of what a caption lets grow or shrink: a token is 32 pixels wide.
 SMALLEST = 23.0

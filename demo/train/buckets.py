@@ -19,7 +19,7 @@ VARIANTS = 6  # captions written for each clip; the first says all of it
 BATCH_TOKENS = 64 * 576  # of the transformer, in a batch of any bucket
 # Stars and crosses have the longest outlines and are learnt last, so they are drawn more often.
 DRAWN_SHAPES = [SHAPES.index(shape) for shape, times in
-                {"circle": 1, "square": 2, "triangle": 2, "star": 4, "heart": 2, "cross": 3}.items() for _ in range(times)]
+                {"circle": 2, "square": 2, "triangle": 3, "star": 4, "heart": 3, "cross": 3}.items() for _ in range(times)]
 # The motions in which an object moves straight and stays as it is; all others, with --bent, are drawn more often than these.
 STRAIGHT = ("left", "right", "up", "down")
 # What a reader (train_video.py) tells of an object, and of how many.

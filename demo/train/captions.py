@@ -1,5 +1,5 @@
 """Captions of scenes in free words: a grammar of synonyms, word order, punctuation, plurals, British and American
-words, articles left out, words that mean nothing, and now and then a thing left unsaid.
+words, articles left out, and words that mean nothing. What a caption leaves unsaid is what world.py has for it.
 
 Capitals are not written here: the tokenizer folds case (make_tokenizer.py). `recased` writes them for the evaluation.
 """
@@ -7,16 +7,31 @@ Capitals are not written here: the tokenizer folds case (make_tokenizer.py). `re
 import random
 import string
 
-from world import BACKGROUNDS, COLOURS, MOTIONS, SHAPES, SIZES, VOCABULARY
+from world import BACKGROUNDS, COLOURS, DEFAULT_COLOURS, MOTIONS, SHAPES, SIZES, VOCABULARY, default_background
 
-JOINTS = [", ", " and ", " while ", "; ", ". ", " & ", ", and ", " with "]
+JOINTS = [", ", ", ", " and ", " and ", " while ", "; ", ". ", " & ", ", and ", " with ", ", while ", " as ", " + ", " / "]
+# Before the second of two objects, where the first stands on its left or its right.
+BESIDE = {"right": ["next to it ", "beside it ", "to the right of it ", "on its right ", "on the other side "],
+          "left": ["next to it ", "beside it ", "to the left of it ", "on its left ", "on the other side "]}
 ENDS = ["", "", "", ".", ".", "!", "...", ";"]
 OPENINGS = ["a video of ", "an animation of ", "video: ", "a short clip of ", "animation: ", "please draw ", "show me ",
-            "i want to see ", "there is ", "we see ", "make "]
+            "i want to see ", "there is ", "we see ", "make ", "video of ", "animation of ", "please show me ", "i would like ",
+            "i'd like to see ", "generate ", "create ", "give me ", "draw ", "draw me ", "animate ", "a clip of ", "here is ",
+            "imagine ",
+            "a scene with ", "a video in which ", "a clip where ", "picture "]
+QUESTIONS = ["can you show me ", "could you draw ", "can you make ", "could i get ", "can i see ", "would you animate "]
+ORDERS = ["make ", "let ", "have ", "watch ", "i want to see ", "please make ", "can you make ", "i'd like to see "]
 ADJECTIVES = ["beautiful", "shiny", "nice", "pretty", "lovely", "perfect", "cute", "flat", "simple", "single", "funny",
-              "magic", "clean", "plain"]
+              "magic", "clean", "plain", "solid", "bright", "neat", "cheerful"]
+ADVERBS = ["slowly", "quickly", "gently", "smoothly", "steadily", "calmly", "gracefully", "happily", "very slowly", "fast", "quietly",
+           "continuously", "simply"]
 TAILS = [", flat design", ", high quality", ", smooth animation", " slowly", " again", ", 4k", " in the video", ", please",
-         " all the time", ", minimal style", " happily", ", best quality"]
+         " all the time", ", minimal style", " happily", ", best quality", ", nothing else", " please", " the whole time",
+         ", simple and clean", ", thanks", ". thank you", " for a few seconds"]
+GROUNDS = ["background", "background", "background", "background", "background", "backdrop", "backdrop", "canvas", "screen", "wall"]
+# What else a caption says of a background, behind all.
+BEHIND = ["{} behind it", "with {} behind it", "with everything behind it {}", "background {}", "{} bg", "on plain {}",
+          "make the background {}", "the background should be {}", "please make the background {}", "background in {}"]
 
 
 def describe(scenes, row):
@@ -45,16 +60,33 @@ def plural(noun):
     return noun + ("es" if noun.endswith(("s", "x", "sh")) else "s")
 
 
-def plural_verb(verb):
-    """"goes up" to "go up": the verb's first word loses its s."""
-    first, *rest = verb.split(" ")
-    return " ".join(["go" if first == "goes" else first.removesuffix("s"), *rest])
-
-
 def _told_apart(thing, other):
     """Whether shape or colour says which of two objects is meant."""
     colours = {thing["colour"], other["colour"]}
     return thing["shape"] != other["shape"] or (len(colours) == 2 and "" not in colours)
+
+
+def _alike(thing, other):
+    """Whether two objects differ in nothing but their place."""
+    return all(thing[key] == other[key] for key in thing if key != "side")
+
+
+# What each motion is called at its plainest.
+PLAIN = {"right": "moves left to right", "left": "moves right to left", "up": "moves up", "down": "moves down", "bounce": "bounces",
+         "spin": "spins", "grow": "grows", "shrink": "shrinks", "orbit": "orbits the centre"}
+
+
+def plain(scene):
+    """The plainest caption that says all: "a small red circle spins and a blue star moves up over a grey background"."""
+    things = sorted(scene["objects"], key=lambda thing: thing["side"])  # left before right
+    nouns = [" ".join(filter(None, (thing["size"], thing["colour"], thing["shape"]))) for thing in things]
+    motions = [PLAIN[thing["motion"]] for thing in things]
+    if len(things) == 2 and _alike(*things):
+        verb, *rest = motions[0].split(" ")
+        text = " ".join(["two", plural(nouns[0]), verb.removesuffix("s"), *rest])
+    else:
+        text = " and ".join(f"{article(noun)} {noun} {motion}" for noun, motion in zip(nouns, motions))
+    return f"{text} over {article(scene['background'])} {scene['background']} background"
 
 
 def recased(text, random):
@@ -70,107 +102,197 @@ def recased(text, random):
 
 
 class Captioner:
-    """Writes captions. `omit` is the chance that a word of an object is left out, so that short prompts,
-    and negative ones, mean what they say. With `numbers` a third of the words without a meaning are numbers; the captions that the
-    tokenizer was made of have none."""
+    """Writes captions. With `numbers` a third of the words without a meaning are numbers; the captions that the tokenizer was
+    made of have none."""
 
-    # Chances of what only training needs: loose captions (below), single facts, words without a meaning.
-    LOOSE, FACT, NOISE = 0.1, 0.05, 0.12
+    # Chances of what only training needs: single facts, as a negative prompt names them, and words without a meaning.
+    FACT, NOISE = 0.05, 0.12
+    # Chances that what world.py has for it is left unsaid: an object's colour, a circle's shape, a bounce, the background.
+    UNSAID = {"colour": 0.5, "shape": 0.08, "motion": 0.15, "background": 0.6}
+    # The same where an image tells it, and of a background whose colour has a name.
+    SHOWN = 0.15
 
-    def __init__(self, seed, omit=0.08, numbers=False):
+    def __init__(self, seed, numbers=False):
         self.random = random.Random(seed)
-        self.omit = omit
         self.numbers = numbers
 
     def _chance(self, share):
         return self.random.random() < share
 
+    def _some(self, values):
+        return self.random.choice(values)
+
     def _noise(self):
         """A word that is in no vocabulary."""
         letters = string.digits if self.numbers and self._chance(0.33) else string.ascii_lowercase
-        return "".join(self.random.choice(letters) for _ in range(self.random.randrange(2, 7)))
+        return "".join(self._some(letters) for _ in range(self.random.randrange(2, 7)))
 
     def _gap(self):
         """Before a word without a meaning that stands behind all."""
         return ", " if self.numbers and self._chance(0.5) else " "
 
-    def _noun(self, thing, omit, noise=0.0):
-        words = []
+    def _unsaid(self, scene, thing, shown):
+        """The names of what a free caption leaves unsaid of an object. shown: an image tells it."""
+        usual = {"colour": thing["colour"] == DEFAULT_COLOURS[thing["shape"]], "shape": thing["shape"] == "circle",
+                 "motion": thing["motion"] == "bounce" and len(scene["objects"]) == 1}
+        chances = {key: self.UNSAID[key] if usual[key] else self.SHOWN if shown and key != "motion" else 0.0 for key in usual}
+        return {key for key, chance in chances.items() if self._chance(chance)}
+
+    def _verb(self, motion, form):
+        """form: 0 "moves up", 1 "move up", 2 "moving up"."""
+        entry = VOCABULARY["motions"][motion]
+        ways, verbs = entry.get("ways", []), entry.get("verbs", [])
+        if ways and (not verbs or self._chance(0.55)):
+            verb = f"{self._some(VOCABULARY['travel'])} {self._some(ways)}"
+        else:
+            verb = self._some(verbs)
+        forms, *rest = verb.split(" ")
+        return " ".join([forms.split("|")[form], *rest])
+
+    def _hurried(self, verb, noise):
+        """The verb with an adverb, before or behind it, now and then."""
+        if not self._chance(noise):
+            return verb
+        adverb = self._some(ADVERBS)
+        return f"{adverb} {verb}" if self._chance(0.5) else f"{verb} {adverb}"
+
+    def _noun(self, thing, unsaid, noise=0.0, turned=False):
+        """turned: the colour may stand behind the shape."""
+        words, behind = [], ""
         if self._chance(noise):
-            words.append(self.random.choice(ADJECTIVES) if self._chance(0.7) else self._noise())
+            words.append(self._some(ADJECTIVES) if self._chance(0.7) else self._noise())
         if thing["size"]:
-            words.append(self.random.choice(VOCABULARY["sizes"][thing["size"]]))
-        if thing["colour"] and not self._chance(omit):
-            words.append(self.random.choice(VOCABULARY["colours"][thing["colour"]]["words"]))
-            if self._chance(0.03):
-                words.append(self.random.choice(["coloured", "colored"]))
-        words.append(self.random.choice(VOCABULARY["any_shape"] if self._chance(omit) else VOCABULARY["shapes"][thing["shape"]]))
+            words.append(self._some(VOCABULARY["sizes"][thing["size"]]))
+        if thing["colour"] and "colour" not in unsaid:
+            colour = self._some(VOCABULARY["colours"][thing["colour"]]["words"])
+            if turned and self._chance(0.12):
+                behind = self._some([" that is {}", " which is {}", " in {}", ", {},", " ({})", " of {} colour", " of {} color",
+                                     " coloured {}", " colored {}"]).format(colour)
+            else:
+                words.append(colour)
+                if self._chance(0.03):
+                    words.append(self._some(["coloured", "colored"]))
+        words.append(self._some(VOCABULARY["any_shape"] if "shape" in unsaid else VOCABULARY["shapes"][thing["shape"]]))
+        words[-1] += behind
         return words
 
-    def _named(self, thing, omit, noise, side):
+    def _named(self, thing, unsaid, noise, side):
         """The noun with its article, which is left out now and then, and its place."""
-        noun = self._noun(thing, omit, noise)
-        start = "" if self._chance(0.12) else (self.random.choice(["the ", "one "]) if self._chance(0.08) else article(noun[0]) + " ")
+        noun = self._noun(thing, unsaid, noise, turned=True)
+        start = "" if self._chance(0.12) else (self._some(["the ", "one "]) if self._chance(0.08) else article(noun[0]) + " ")
         return start + " ".join(noun) + side
 
-    def _phrase(self, thing, omit, noise, side):
-        motion = VOCABULARY["motions"][thing["motion"]]
-        if self._chance(omit):
-            return self._named(thing, omit, noise, side)
+    def _phrase(self, thing, unsaid, noise, side, ordered):
+        """One object and what it does. ordered: behind a word such as "make", which wants "a star spin"."""
+        before = ""
+        if side and self._chance(0.3):
+            before, side = self._some([side.strip() + " ", side.strip() + ", ", thing["side"] + ": "]), ""
+        if "motion" in unsaid:
+            return before + self._named(thing, unsaid, noise, side)
         form = self.random.random()
-        gerund = self.random.choice(motion["gerunds"])
-        if form < 0.6:
-            return f"{self._named(thing, omit, noise, side)} {self.random.choice(motion['verbs'])}"
-        if form < 0.72 and " " not in gerund:
-            return f"{article(gerund)} {gerund} {' '.join(self._noun(thing, omit))}{side}"
+        if ordered and form < 0.7:
+            return f"{before}{self._named(thing, unsaid, noise, side)} {self._hurried(self._verb(thing['motion'], 1), noise)}"
+        gerund = self._verb(thing["motion"], 2)
+        if form < 0.5:
+            return f"{before}{self._named(thing, unsaid, noise, side)} {self._hurried(self._verb(thing['motion'], 0), noise)}"
+        if form < 0.62 and " " not in gerund:
+            return f"{before}{article(gerund)} {gerund} {' '.join(self._noun(thing, unsaid))}{side}"
+        named = self._named(thing, unsaid, noise, side)
+        if form < 0.72:
+            return f"{before}{named} is {self._hurried(gerund, noise)}"
         if form < 0.82:
-            return f"{self._named(thing, omit, noise, side)} is {gerund}"
-        return f"{self._named(thing, omit, noise, side)}{self.random.choice([', ', ' '])}{gerund}"
+            return f"{before}{named} {self._some(['that', 'which'])} {self._hurried(self._verb(thing['motion'], 0), noise)}"
+        return f"{before}{named}{self._some([', ', ' '])}{self._hurried(gerund, noise)}"
 
-    def _together(self, things, omit, noise, sides):
+    def _together(self, things, unsaid, noise, sides, ordered):
         """Two objects with one motion: "two red circles move right", "a star and a heart are spinning". The phrase, and
         what of it speaks of each."""
-        motion = VOCABULARY["motions"][things[0]["motion"]]
-        action = (plural_verb(self.random.choice(motion["verbs"])) if self._chance(0.75)
-                  else "are " + self.random.choice(motion["gerunds"]))
-        both = self.random.choice(["both ", "", ""])
-        same = all(things[0][key] == things[1][key] for key in ("shape", "colour", "size"))
-        if same:
-            *words, noun = self._noun(things[0], omit)
-            number = self.random.choice(["two ", "two ", "two ", "2 ", "a pair of "])
+        motion = things[0]["motion"]
+        form = self.random.random()
+        if ordered or form < 0.7:
+            action = self._hurried(self._verb(motion, 1), noise)
+        else:
+            action = ("are " if form < 0.85 else "") + self._hurried(self._verb(motion, 2), noise)
+        both = self._some(["both ", "", ""])
+        if _alike(*things):
+            *words, noun = self._noun(things[0], unsaid[0])
+            number = self._some(["two ", "two ", "two ", "2 ", "a pair of "])
             text = " ".join([*words, plural(noun)])
             return f"{number}{text} {action}", [text, text]
-        nouns = [self._named(thing, omit, noise, side) for thing, side in zip(things, sides)]
+        nouns = [self._named(thing, left, noise, side) for thing, left, side in zip(things, unsaid, sides)]
         return f"{nouns[0]} and {nouns[1]} {both}{action}", nouns
+
+    def _told_later(self, things, unsaid, noise, sides):
+        """Objects first and what they do in sentences behind, or None where they cannot be told apart so. What stands between
+        the two is left open as "{}": the background may go there."""
+        nouns = [self._named(thing, left, noise, side) for thing, left, side in zip(things, unsaid, sides)]
+        if len(things) == 1:
+            names = [self._some(["it", "it", f"the {self._some(VOCABULARY['shapes'][things[0]['shape']])}"])]
+        elif things[0]["shape"] != things[1]["shape"]:
+            names = ["the " + self._some(VOCABULARY["shapes"][thing["shape"]]) for thing in things]
+        elif things[0]["colour"] != things[1]["colour"] and all(thing["colour"] for thing in things):
+            names = [f"the {self._some(VOCABULARY['colours'][thing['colour']]['words'])} one" for thing in things]
+        else:
+            names = [f"the {thing['side']} one" for thing in things]
+        is_ = self._chance(0.25)
+        told = [f"{name} " + self._hurried("is " + self._verb(thing["motion"], 2) if is_ else self._verb(thing["motion"], 0), noise)
+                for name, thing in zip(names, things)]
+        return (" and ".join(nouns) + "{}" + self._some([". ", ", ", "; ", " and "])
+                + self._some([", ", " and ", " while ", ". "]).join(told)), nouns
 
     def absent(self, scene):
         """A negative prompt that names one thing of which the scene has nothing, and what kind of thing that is."""
         objects = scene["objects"]
         colours = {thing["colour"] for thing in objects} | set(scene["background"].split(" "))
-        kind = self.random.choice(["shape", "colour", "motion"])
+        kind = self._some(["shape", "colour", "motion"])
         names, here = {"shape": (SHAPES, {thing["shape"] for thing in objects}),
                        "motion": (MOTIONS, {thing["motion"] for thing in objects}), "colour": (COLOURS, colours)}[kind]
-        name = self.random.choice([name for name in names if name not in here])
+        name = self._some([name for name in names if name not in here])
         if kind == "motion":
-            return self.random.choice(VOCABULARY["motions"][name]["gerunds"]), kind
+            return self._verb(name, 2), kind
         words = VOCABULARY["shapes"][name] if kind == "shape" else VOCABULARY["colours"][name]["words"]
-        word = self.random.choice(words)
+        word = self._some(words)
         if kind == "colour":
-            word += " " + self.random.choice(VOCABULARY["any_shape"])
+            word += " " + self._some(VOCABULARY["any_shape"])
         return f"{article(word)} {word}" if self._chance(0.5) else word, kind
 
-    def _fact(self, scene):
-        """One thing that is true of the scene, for short prompts and negative ones."""
-        thing = self.random.choice(scene["objects"])
-        facts = [self.random.choice(VOCABULARY["shapes"][thing["shape"]]),
-                 self.random.choice(VOCABULARY["motions"][thing["motion"]]["gerunds"])]
+    def fact(self, scene):
+        """One thing that is true of the scene, for negative prompts."""
+        thing = self._some(scene["objects"])
+        facts = [self._some(VOCABULARY["shapes"][thing["shape"]]), self._verb(thing["motion"], 2)]
         if thing["colour"]:
-            colour = self.random.choice(VOCABULARY["colours"][thing["colour"]]["words"])
-            facts += [colour, f"{colour} {self.random.choice(VOCABULARY['any_shape'])}"]
+            colour = self._some(VOCABULARY["colours"][thing["colour"]]["words"])
+            facts += [colour, f"{colour} {self._some(VOCABULARY['any_shape'])}"]
         if scene["background"]:
-            facts.append(f"{self.random.choice(VOCABULARY['backgrounds'][scene['background']]['words'])} background")
-        fact = self.random.choice(facts)
+            facts.append(f"{self._some(VOCABULARY['backgrounds'][scene['background']]['words'])} background")
+        fact = self._some(facts)
         return f"{article(fact)} {fact}" if self._chance(0.5) else fact
+
+    def _over(self, text, first, rest, joint, background):
+        """The text, which is `first` and `rest` joined, with a background named somewhere."""
+        ground = self._some(VOCABULARY["backgrounds"][background]["words"])
+        a = "" if self._chance(0.1) else self._some([article(ground), article(ground), article(ground), "the"]) + " "
+        place = self._some(["over", "over", "on", "on", "against", "in front of", "across"])
+        thing = self._some(GROUNDS)
+        if self._chance(0.15):
+            return text + self._some([", ", ". ", " "]) + self._some(BEHIND).format(ground)
+        return self._some([
+            f"{first} {place} {a}{ground} {thing}" + (f"{joint}{joint.join(rest)}" if rest else ""),
+            f"{text} {place} {a}{ground} {thing}",
+            f"{text} {place} {a}{ground} {thing}",
+            f"{text}, {ground} {thing}",
+            f"{text}, {thing} {self._some(['', 'in '])}{ground}",
+            f"{text} {self._some(['on', 'over', 'against'])} {ground}",
+            f"{text}, the {thing} is {ground}",
+            f"{text}. the {thing} is {ground}",
+            f"{text} with {a}{ground} {thing}",
+            f"the {thing} is {ground}{self._some([', ', '. ', ' and '])}{text}",
+            f"{thing}: {ground}{self._some([', ', '. ', '; '])}{text}",
+            f"{place} {a}{ground} {thing}, {text}",
+            f"{place} {a}{ground} {thing} {text}",
+            f"{a}{ground} {thing} with {text}",
+            f"{ground} {thing}{self._some([', ', ': ', '; ', '. '])}{text}",
+        ])
 
     def caption(self, scene, whole=False):
         """whole: says shape, colour, motion and background of everything (the evaluation's captions)."""
@@ -178,50 +300,56 @@ class Captioner:
 
     def marked(self, scene, whole=False, anywhere=False):
         """A caption and, for each object, the characters (from, to) that speak of it. `anywhere`: an image tells where the
-        objects stand, so that either may be named first."""
-        count = len(scene["objects"])
+        objects stand and how they look, so that either may be named first, and things may be left out."""
+        objects = scene["objects"]
+        count = len(objects)
         if not whole and self._chance(self.FACT):
-            return self._fact(scene), [(0, 0)] * count
-        omit = 0.0 if whole else (0.5 if self._chance(self.LOOSE) else self.omit)
+            return self.fact(scene), [(0, 0)] * count
         noise = 0.0 if whole else self.NOISE
         order = list(range(count))
         say_side = count == 2 and self._chance(0.5)
-        if say_side or (anywhere and count == 2 and _told_apart(*scene["objects"])):
+        if say_side or (anywhere and count == 2 and _told_apart(*objects)):
             self.random.shuffle(order)
         else:  # what is named first is on the left
-            order.sort(key=lambda index: scene["objects"][index]["side"])
-        things = [scene["objects"][index] for index in order]
-        sides = [" " + self.random.choice(VOCABULARY["sides"][thing["side"]]) if say_side else "" for thing in things]
-        joint = self.random.choice(JOINTS)
+            order.sort(key=lambda index: objects[index]["side"])
+        things = [objects[index] for index in order]
+        unsaid = [set() if whole else self._unsaid(scene, thing, anywhere) for thing in things]
+        sides = [" " + self._some(VOCABULARY["sides"][thing["side"]]) if say_side else "" for thing in things]
+        ground = scene["background"]
+        usual = ground == default_background([thing["colour"] for thing in objects])
+        hushed = self.UNSAID["background"] if usual else self.SHOWN if anywhere else 0.0
+        if not whole and self._chance(hushed):
+            ground = ""
+        ordered = not whole and self._chance(0.06)
+        joint = self._some(JOINTS)
         one_motion = count == 2 and things[0]["motion"] == things[1]["motion"]
-        if one_motion and (things[0] | {"side": 0} == things[1] | {"side": 0} or self._chance(0.6)):
-            text, marks = self._together(things, omit, noise, sides)
+        if one_motion and (_alike(*things) or self._chance(0.6)):
+            text, marks = self._together(things, unsaid, noise, sides, ordered)
+            first, rest = text, []
+        elif self._chance(0.12) and not ordered and not any("motion" in left for left in unsaid):
+            text, marks = self._told_later(things, unsaid, noise, sides)
+            between = ""
+            if ground and self._chance(0.6):
+                word = self._some(VOCABULARY["backgrounds"][ground]["words"])
+                between = f" {self._some(['on', 'over', 'against'])} {article(word)} {word} {self._some(GROUNDS)}"
+                ground = ""
+            text = text.format(between)
             first, rest = text, []
         else:
-            marks = [self._phrase(thing, omit, noise, side) for thing, side in zip(things, sides)]
+            marks = [self._phrase(thing, left, noise, side, ordered) for thing, left, side in zip(things, unsaid, sides)]
+            if count == 2 and not say_side and things[0]["side"] != things[1]["side"] and self._chance(0.15):
+                marks[1] = self._some(BESIDE[things[1]["side"]]) + marks[1]
             text, (first, *rest) = joint.join(marks), marks
-        if scene["background"] and (whole or self._chance(0.85 if omit == self.omit else 0.3)):
-            ground = self.random.choice(VOCABULARY["backgrounds"][scene["background"]]["words"])
-            a = "" if self._chance(0.1) else self.random.choice([article(ground), article(ground), article(ground), "the"]) + " "
-            place = self.random.choice(["over", "over", "on", "on", "against", "in front of"])
-            thing = self.random.choice(["background", "background", "background", "backdrop"])
-            text = self.random.choice([
-                f"{first} {place} {a}{ground} {thing}" + (f"{joint}{joint.join(rest)}" if rest else ""),
-                f"{text} {place} {a}{ground} {thing}",
-                f"{text} {place} {a}{ground} {thing}",
-                f"{text}, {ground} {thing}",
-                f"{text} {self.random.choice(['on', 'over'])} {ground}",
-                f"{text}, the {thing} is {ground}",
-                f"{place} {a}{ground} {thing}, {text}",
-                f"{place} {a}{ground} {thing} {text}",
-                f"{ground} {thing}, {text}",
-                f"{ground} {thing}: {text}",
-            ])
+        if ground:
+            text = self._over(text, first, rest, joint, ground)
+        asked = not whole and not ordered and self._chance(0.04)
+        if ordered or asked:
+            text = self._some(ORDERS if ordered else QUESTIONS) + text
+        elif not whole and self._chance(self.NOISE):
+            text = self._some(OPENINGS) + text
         if not whole and self._chance(self.NOISE):
-            text = self.random.choice(OPENINGS) + text
-        if not whole and self._chance(self.NOISE):
-            text += self.random.choice(TAILS) if self._chance(0.7) else self._gap() + self._noise()
-        text += self.random.choice(ENDS)
+            text += self._some(TAILS) if self._chance(0.7) else self._gap() + self._noise()
+        text += "?" if asked else self._some(ENDS)
         spans, start = [(0, 0)] * count, 0
         for index, mark in zip(order, marks):
             begin = text.find(mark, start)

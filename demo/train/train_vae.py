@@ -2,17 +2,17 @@
 
     python train_vae.py OUTPUT_FOLDER [--seconds S] [--kl K] [--seed N] [--decoder VAE]
 
-Half of the clips have any colours, so that an image's own colours come back. Writes vae.safetensors (averaged weights) and
-vae.jsonl (its curve). The learning rate follows the clock, so that the run ends when its time does, whatever the card. Forward
-and backward are one CUDA graph for clips and one for first frames, both optimizers and averaging another. Started by torchrun,
-each process has a GPU and clips of its own, and all take each step with the mean of their gradients.
+Half of the clips have any colours, so that an image's own colours come back. They are of all sizes and durations, and fast motions
+are drawn more often: where a clip is short or its frame is large, things move farther between two frames. Writes vae.safetensors
+(averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so that the run ends when its time does, whatever
+the card. Forward and backward are one CUDA graph for clips and one for first frames, both optimizers and averaging another. Started
+by torchrun, each process has a GPU and clips of its own, and all take each step with the mean of their gradients.
 
 --first-frames is the share of steps that train on first frames alone, as an image becomes one: in a clip's loss a first
 frame is one of seventeen, and it has no frames before it to be told by.
 
 --decoder goes on from a VAE that is trained, leaves its encoder as it is, and so the latents that a transformer has learnt, and
-trains its decoder on clips of all speeds: where a clip is short or its frame is large, things move farther between two frames.
-Fast motions are drawn more often then, and more crops begin where their clip begins.
+trains its decoder alone.
 """
 
 import argparse
@@ -32,23 +32,21 @@ from vae import LATENT_CHANNELS, Vae, channels_last, load_vae
 from world import HEIGHT, MOTIONS, USUAL, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
-# With --decoder: frames, height and width of the scenes, as often each. What moves fast, and what is small, is what there is to
-# learn.
+# Frames, height and width of the scenes, as often each. What moves fast, and what is small, is what is hard.
 SPEEDS = [USUAL, USUAL, (17, 256, 256), (33, 192, 192), (33, 256, 384), (33, 384, 256), (33, 512, 512), (33, 512, 512),
           (33, 512, 320)]
-# With --decoder: motions, as often as given here, all others once.
+# Motions, as often as given here, all others once.
 FAST = {"bounce": 4, "orbit": 3, "spin": 2}
-BEGINNINGS = 0.4  # with --decoder: share of the crops that begin with the clip's first frame, where a jump is fastest
+BEGINNINGS = 0.4  # share of the crops that begin with the clip's first frame: a jump is fastest there
 POOL = 64  # batches
 IMAGES = 4  # first frames for each clip of a batch: a step on them is still the shorter one
 
 
-def crop_windows(sampler, scenes, frames, beginnings):
-    """Windows of so many frames around some point of an object: a clip's background teaches little. beginnings: share of those that
-    begin with the clip's first frame."""
+def crop_windows(sampler, scenes, frames):
+    """Windows of so many frames around some point of an object: a clip's background teaches little."""
     device, (batch, _, length) = scenes.x.device, scenes.x.shape
     start = torch.randint(0, length - frames + 1, (batch,), device=device, generator=sampler.generator)
-    start = start * (torch.rand(batch, device=device, generator=sampler.generator) >= beginnings)
+    start = start * (torch.rand(batch, device=device, generator=sampler.generator) >= BEGINNINGS)
     which = (torch.rand(batch, device=device, generator=sampler.generator) * scenes.count).long()
     row = torch.arange(batch, device=device)
     middle = (start + frames // 2)
@@ -122,8 +120,7 @@ def main():
     kernels = [parameter for name, parameter in trained.items()
                if parameter.dim() > 3 and parameter.shape[1] > 1 and ("samples" in name or "middle" in name)]
     update = Update(trained.values(), kernels, ranks, decay=1e-4)
-    speeds, fast, beginnings = (SPEEDS, FAST, BEGINNINGS) if options.decoder else ([USUAL], {}, 0.0)
-    motions = [index for index, motion in enumerate(MOTIONS) for _ in range(fast.get(motion, 1))]
+    motions = [index for index, motion in enumerate(MOTIONS) for _ in range(FAST.get(motion, 1))]
     sampler = SceneSampler(device, options.seed + 1000 * (1 + ranks.rank), two_objects=0.4, motions=motions)
 
     def forward(video, mask, noise, learnt, fixed):
@@ -132,7 +129,7 @@ def main():
 
     draw = paint
     if cuda:
-        forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=len(speeds) > 1)
+        forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=True)
     learnt, fixed = torch.tensor(1.0, device=device), torch.zeros(LATENT_CHANNELS, 1, 1, 1, device=device)
     learns = True  # learnt > 0, without waiting for the device
     values = torch.zeros(5, device=device)  # of the losses
@@ -161,10 +158,10 @@ def main():
             images = chance.random() < options.first_frames
             count = options.batch * (IMAGES if images else 1)
             if at + count > POOL * options.batch:
-                drawn, at = sampler.sample(POOL * options.batch, free=0.5, frame=chance.choice(speeds)), 0
+                drawn, at = sampler.sample(POOL * options.batch, free=0.5, frame=chance.choice(SPEEDS)), 0
             scenes = drawn[at:at + count]
             at += count
-            window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES, beginnings)
+            window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES)
             tracks = (scenes.x, scenes.y, scenes.radius, scenes.angle)
             video, masks = draw(scenes.shape, scenes.paint, scenes.ground, tracks, *window)
             if images not in inputs:

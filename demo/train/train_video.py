@@ -321,7 +321,7 @@ class Clips:
                               for part in raw.split(8)])
 
     @torch.no_grad()
-    def sight(self, clips=2, error=0.2):
+    def sight(self, clips=8, error=0.2):
         """How much the same error in each of the latents' channels changes the pixels (mean square), 1 in the mean [48]. The loss
         takes all channels for alike, but a few make nearly all of a picture."""
         bucket = self.banks[0].bucket
@@ -393,7 +393,8 @@ def main():
         time.sleep(0.2)
     clips.fill(options.vae, scaling)
     if options.sight:
-        sight = clips.sight()
+        # One measurement for the whole plan: other clips and other noise give somewhat other weights.
+        sight = state["sight"].to(device) if state and "sight" in state else clips.sight()
         print(f"channels in the pixels: {[round(value, 2) for value in sight.sort(descending=True).values.tolist()]}", flush=True)
         trainer.channels.copy_(1 - options.sight + options.sight * sight)
     ready = time.monotonic() - begin
@@ -410,7 +411,8 @@ def main():
     def save():
         """Both files appear whole: another process may take them at any moment."""
         scaling = {"latents.mean": clips.mean, "latents.scale": clips.scale}
-        for name, tensors in (("state", trainer.state(done + spent)), ("video", trainer.averaged())):
+        resumable = trainer.state(done + spent) | ({"sight": sight} if options.sight else {})
+        for name, tensors in (("state", resumable), ("video", trainer.averaged())):
             save_file({key: value.contiguous() for key, value in (tensors | scaling).items()}, options.output / f"{name}.part")
             (options.output / f"{name}.part").rename(options.output / f"{name}.safetensors")
 

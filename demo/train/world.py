@@ -44,6 +44,10 @@ def background_table():
     return _rgb(VOCABULARY["backgrounds"])
 
 
+# What a caption means that leaves it unsaid: the colour of each shape, a circle where no shape is named, and the first of these
+# backgrounds over which its colours are seen. What a caption left open the model would decide by the noise, between all ways.
+DEFAULT_COLOURS = {"circle": "blue", "square": "green", "triangle": "orange", "star": "yellow", "heart": "red", "cross": "purple"}
+DEFAULT_BACKGROUNDS = ["white", "black"]
 # An object is seen over a background from this distance of their colours on, and two objects are told apart from that.
 VISIBLE, APART = 80.0, 60.0
 # A colour between those of the vocabulary has the nearest one's name up to this distance, and no name beyond it.
@@ -56,6 +60,14 @@ SHORTEST_WHOLE = 17
 FASTEST_HOP, FASTEST_CIRCLE = 20.0, 10.0
 # Radius, at least, in pixels, of what a caption lets grow or shrink: a token is 32 pixels wide.
 SMALLEST = 23.0
+
+
+def default_background(colours):
+    """The background of a caption that names none, for objects of these colours; "" if each of the defaults hides one."""
+    fitting = [name for name in DEFAULT_BACKGROUNDS if all(
+        colour and math.dist(VOCABULARY["colours"][colour]["rgb"], VOCABULARY["backgrounds"][name]["rgb"]) >= VISIBLE
+        for colour in colours)]
+    return fitting[0] if fitting else ""
 
 
 @dataclass
@@ -108,6 +120,8 @@ class SceneSampler:
 
     # Pairs that share everything but their place, and pairs that share their motion: "two red circles spin".
     TWINS, TOGETHER = 0.05, 0.12
+    # Scenes of training whose colours, and whose backgrounds, are what a caption may leave unsaid, besides those that happen to be.
+    DEFAULTS = 0.15
 
     def __init__(self, device, seed, two_objects=0.35, shapes=range(len(SHAPES)), motions=range(len(MOTIONS))):
         """shapes, motions: what they are drawn from; one that stands there twice is drawn twice as often."""
@@ -117,6 +131,8 @@ class SceneSampler:
         self.generator = torch.Generator(device).manual_seed(seed)
         self.colours, self.backgrounds = colour_table().to(device), background_table().to(device)
         self.visible = _distance(self.colours.unsqueeze(1), self.backgrounds) >= VISIBLE  # [colours, backgrounds]
+        self.usual = torch.tensor([COLOURS.index(DEFAULT_COLOURS[shape]) for shape in SHAPES], device=device)
+        self.grounds = torch.tensor([BACKGROUNDS.index(name) for name in DEFAULT_BACKGROUNDS], device=device)
 
     def _uniform(self, low, high, *shape):
         return low + (high - low) * torch.rand(*shape, generator=self.generator, device=self.device)
@@ -153,6 +169,20 @@ class SceneSampler:
         assert not wrong.any()
         return shape, colour, motion
 
+    def _with_defaults(self, shape, colour, motion, two, background):
+        """Colour and background with some of them as a caption means that does not name them. What is held out stays so."""
+        batch = len(shape)
+        usual = self.usual[shape]
+        apart = (usual[:, 0] != usual[:, 1]) | ~two.squeeze(1)
+        fits = (~held_out(usual, shape, motion) & self.visible[usual, background.unsqueeze(1)]).all(1) & apart
+        chosen = fits & (self._uniform(0, 1, batch) < self.DEFAULTS)
+        colour = torch.where(chosen.unsqueeze(1), usual, colour)
+        seen = self.visible[colour][:, :, self.grounds]  # [B, 2, defaults]
+        seen = seen[:, 0] & (seen[:, 1] | ~two)
+        first = seen.long().argmax(1)
+        chosen = seen.any(1) & (self._uniform(0, 1, batch) < self.DEFAULTS)
+        return colour, torch.where(chosen, self.grounds[first], background)
+
     def _free_colours(self, batch):
         """Any colours that can be seen: paint [B, 2, 3] and ground [B, 3]."""
         paint, ground = (torch.zeros(batch, *shape, device=self.device) for shape in ((2, 3), (3,)))
@@ -186,6 +216,8 @@ class SceneSampler:
         else:
             background = torch.tensor(backgrounds, device=self.device)[self._integer(len(backgrounds), batch)]
         shape, colour, motion = self._labels(batch, unseen, background)
+        if not unseen and backgrounds is None:
+            colour, background = self._with_defaults(shape, colour, motion, two, background)
         is_free = self._uniform(0, 1, batch) < free
         paint, ground = self.colours[colour], self.backgrounds[background]
         any_paint, any_ground = self._free_colours(batch)

@@ -14,7 +14,7 @@ from captions import Captioner, describe
 from transformer import to_patches
 from world import COLOURS, MOTIONS, SHAPES, SceneSampler
 
-TEXT_TOKENS = 63  # longer than nearly any caption; with the row that stands for padding 64
+TEXT_TOKENS = 79  # longer than nearly any caption; with the row that stands for padding 80
 VARIANTS = 6  # captions written for each clip; the first says all of it
 BATCH_TOKENS = 64 * 576  # of the transformer, in a batch of any bucket
 # Stars and crosses have the longest outlines and are learnt last, so they are drawn more often.

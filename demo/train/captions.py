@@ -1,11 +1,15 @@
 """Captions of scenes in free words: a grammar of synonyms, word order, punctuation, plurals, British and American
-words, articles left out, and words that mean nothing. What a caption leaves unsaid is what world.py has for it.
+words, articles left out, and words that mean nothing; and sentences.json, whole sentences of which only what a scene has
+is filled in. What a caption leaves unsaid is what world.py has for it.
 
 Capitals are not written here: the tokenizer folds case (make_tokenizer.py). `recased` writes them for the evaluation.
 """
 
+import json
 import random
+import re
 import string
+from pathlib import Path
 
 from world import BACKGROUNDS, COLOURS, DEFAULT_COLOURS, MOTIONS, SHAPES, SIZES, VOCABULARY, default_background
 
@@ -32,6 +36,12 @@ GROUNDS = ["background", "background", "background", "background", "background",
 # What else a caption says of a background, behind all.
 BEHIND = ["{} behind it", "with {} behind it", "with everything behind it {}", "background {}", "{} bg", "on plain {}",
           "make the background {}", "the background should be {}", "please make the background {}", "background in {}"]
+
+# Whole sentences with slots, by what they can tell: of one object; of two, the left one first; of two with their places, 1 on the
+# left and 2 on the right; of two that do the same. Slots: {a} "a red star", {the} "the red star", {n} "red star", {s} "star" and
+# {as} "a star" beside {c} "red"; {does}, {do}, {doing}; {bg} "dark blue", {abg} "a dark blue".
+SENTENCES = json.loads((Path(__file__).parent / "sentences.json").read_text())
+SLOT = re.compile(r"{([a-z]+)([12]?)}")
 
 
 def describe(scenes, row):
@@ -108,9 +118,11 @@ class Captioner:
     # Chances of what only training needs: single facts, as a negative prompt names them, and words without a meaning.
     FACT, NOISE = 0.05, 0.12
     # Chances that what world.py has for it is left unsaid: an object's colour, a circle's shape, a bounce, the background.
-    UNSAID = {"colour": 0.5, "shape": 0.08, "motion": 0.15, "background": 0.6}
+    UNSAID = {"colour": 0.5, "shape": 0.1, "motion": 0.3, "background": 0.6}
     # The same where an image tells it, and of a background whose colour has a name.
     SHOWN = 0.15
+    # Chance of one of SENTENCES.
+    SENTENCE = 0.3
 
     def __init__(self, seed, numbers=False):
         self.random = random.Random(seed)
@@ -121,6 +133,10 @@ class Captioner:
 
     def _some(self, values):
         return self.random.choice(values)
+
+    def _word(self, words):
+        """One of several words for the same; the first is the plainest."""
+        return words[0] if self._chance(0.5) else self._some(words)
 
     def _noise(self):
         """A word that is in no vocabulary."""
@@ -143,9 +159,9 @@ class Captioner:
         entry = VOCABULARY["motions"][motion]
         ways, verbs = entry.get("ways", []), entry.get("verbs", [])
         if ways and (not verbs or self._chance(0.55)):
-            verb = f"{self._some(VOCABULARY['travel'])} {self._some(ways)}"
+            verb = f"{self._word(VOCABULARY['travel'])} {self._word(ways)}"
         else:
-            verb = self._some(verbs)
+            verb = self._word(verbs)
         forms, *rest = verb.split(" ")
         return " ".join([forms.split("|")[form], *rest])
 
@@ -162,9 +178,9 @@ class Captioner:
         if self._chance(noise):
             words.append(self._some(ADJECTIVES) if self._chance(0.7) else self._noise())
         if thing["size"]:
-            words.append(self._some(VOCABULARY["sizes"][thing["size"]]))
+            words.append(self._word(VOCABULARY["sizes"][thing["size"]]))
         if thing["colour"] and "colour" not in unsaid:
-            colour = self._some(VOCABULARY["colours"][thing["colour"]]["words"])
+            colour = self._word(VOCABULARY["colours"][thing["colour"]]["words"])
             if turned and self._chance(0.12):
                 behind = self._some([" that is {}", " which is {}", " in {}", ", {},", " ({})", " of {} colour", " of {} color",
                                      " coloured {}", " colored {}"]).format(colour)
@@ -172,7 +188,7 @@ class Captioner:
                 words.append(colour)
                 if self._chance(0.03):
                     words.append(self._some(["coloured", "colored"]))
-        words.append(self._some(VOCABULARY["any_shape"] if "shape" in unsaid else VOCABULARY["shapes"][thing["shape"]]))
+        words.append(self._word(VOCABULARY["any_shape"] if "shape" in unsaid else VOCABULARY["shapes"][thing["shape"]]))
         words[-1] += behind
         return words
 
@@ -227,11 +243,11 @@ class Captioner:
         the two is left open as "{}": the background may go there."""
         nouns = [self._named(thing, left, noise, side) for thing, left, side in zip(things, unsaid, sides)]
         if len(things) == 1:
-            names = [self._some(["it", "it", f"the {self._some(VOCABULARY['shapes'][things[0]['shape']])}"])]
+            names = [self._some(["it", "it", f"the {self._word(VOCABULARY['shapes'][things[0]['shape']])}"])]
         elif things[0]["shape"] != things[1]["shape"]:
-            names = ["the " + self._some(VOCABULARY["shapes"][thing["shape"]]) for thing in things]
+            names = ["the " + self._word(VOCABULARY["shapes"][thing["shape"]]) for thing in things]
         elif things[0]["colour"] != things[1]["colour"] and all(thing["colour"] for thing in things):
-            names = [f"the {self._some(VOCABULARY['colours'][thing['colour']]['words'])} one" for thing in things]
+            names = [f"the {self._word(VOCABULARY['colours'][thing['colour']]['words'])} one" for thing in things]
         else:
             names = [f"the {thing['side']} one" for thing in things]
         is_ = self._chance(0.25)
@@ -251,26 +267,26 @@ class Captioner:
         if kind == "motion":
             return self._verb(name, 2), kind
         words = VOCABULARY["shapes"][name] if kind == "shape" else VOCABULARY["colours"][name]["words"]
-        word = self._some(words)
+        word = self._word(words)
         if kind == "colour":
-            word += " " + self._some(VOCABULARY["any_shape"])
+            word += " " + self._word(VOCABULARY["any_shape"])
         return f"{article(word)} {word}" if self._chance(0.5) else word, kind
 
     def fact(self, scene):
         """One thing that is true of the scene, for negative prompts."""
         thing = self._some(scene["objects"])
-        facts = [self._some(VOCABULARY["shapes"][thing["shape"]]), self._verb(thing["motion"], 2)]
+        facts = [self._word(VOCABULARY["shapes"][thing["shape"]]), self._verb(thing["motion"], 2)]
         if thing["colour"]:
-            colour = self._some(VOCABULARY["colours"][thing["colour"]]["words"])
-            facts += [colour, f"{colour} {self._some(VOCABULARY['any_shape'])}"]
+            colour = self._word(VOCABULARY["colours"][thing["colour"]]["words"])
+            facts += [colour, f"{colour} {self._word(VOCABULARY['any_shape'])}"]
         if scene["background"]:
-            facts.append(f"{self._some(VOCABULARY['backgrounds'][scene['background']]['words'])} background")
+            facts.append(f"{self._word(VOCABULARY['backgrounds'][scene['background']]['words'])} background")
         fact = self._some(facts)
         return f"{article(fact)} {fact}" if self._chance(0.5) else fact
 
     def _over(self, text, first, rest, joint, background):
         """The text, which is `first` and `rest` joined, with a background named somewhere."""
-        ground = self._some(VOCABULARY["backgrounds"][background]["words"])
+        ground = self._word(VOCABULARY["backgrounds"][background]["words"])
         a = "" if self._chance(0.1) else self._some([article(ground), article(ground), article(ground), "the"]) + " "
         place = self._some(["over", "over", "on", "on", "against", "in front of", "across"])
         thing = self._some(GROUNDS)
@@ -294,6 +310,52 @@ class Captioner:
             f"{ground} {thing}{self._some([', ', ': ', '; ', '. '])}{text}",
         ])
 
+    def _named_background(self, scene, shown):
+        """The background's name, or "" where it is left unsaid. shown: an image tells it."""
+        ground = scene["background"]
+        usual = ground == default_background([thing["colour"] for thing in scene["objects"]])
+        return "" if self._chance(self.UNSAID["background"] if usual else self.SHOWN if shown else 0.0) else ground
+
+    def _sentence(self, objects, ground, anywhere):
+        """One of SENTENCES, and the characters that name each object. anywhere: either may be named first."""
+        order = sorted(range(len(objects)), key=lambda index: objects[index]["side"])  # left before right
+        things = [objects[index] for index in order]
+        kinds = ["one"]
+        if len(things) == 2:
+            kinds = ["two", "two"] + ["sided", "sided"] * (things[0]["side"] != things[1]["side"])
+            kinds += ["together"] * 3 * (things[0]["motion"] == things[1]["motion"])
+        kind = self._some(kinds)
+        if kind in ("two", "together") and anywhere and _told_apart(*things) and self._chance(0.5):
+            order.reverse()
+            things.reverse()
+        coloured = all(thing["colour"] for thing in things)
+        chosen = self._some([text for text in SENTENCES[kind] if ("bg}" in text) == bool(ground)
+                             and (coloured or not re.search(r"{c[12]?}", text))])
+        word = self._word(VOCABULARY["backgrounds"][ground]["words"]) if ground else ""
+        verbs = ("does", "do", "doing")
+        text, end, spans = "", 0, [(0, 0)] * len(things)
+        for slot in SLOT.finditer(chosen):
+            text += chosen[end:slot.start()]
+            end = slot.end()
+            name, which = slot[1], int(slot[2] or 1) - 1
+            thing = things[which]
+            if name in ("bg", "abg"):
+                text += word if name == "bg" else f"{article(word)} {word}"
+            elif name in verbs:
+                text += self._verb(thing["motion"], verbs.index(name))
+            elif name == "c":
+                text += self._word(VOCABULARY["colours"][thing["colour"]]["words"])
+            else:
+                noun = " ".join(self._noun(thing, {"colour"} if name in ("s", "as") else set(), self.NOISE / 2))
+                if name == "the":
+                    noun = f"the {noun}"
+                elif name in ("a", "as"):
+                    noun = f"{article(noun)} {noun}"
+                spans[order[which]] = (len(text), len(text) + len(noun))
+                text += noun
+        text += chosen[end:]
+        return text + (self._some(ENDS) if text[-1].isalnum() else ""), spans
+
     def caption(self, scene, whole=False):
         """whole: says shape, colour, motion and background of everything (the evaluation's captions)."""
         return self.marked(scene, whole)[0]
@@ -305,6 +367,9 @@ class Captioner:
         count = len(objects)
         if not whole and self._chance(self.FACT):
             return self.fact(scene), [(0, 0)] * count
+        ground = scene["background"] if whole else self._named_background(scene, anywhere)
+        if not whole and self._chance(self.SENTENCE) and not (count == 2 and _alike(*objects)):
+            return self._sentence(objects, ground, anywhere)
         noise = 0.0 if whole else self.NOISE
         order = list(range(count))
         say_side = count == 2 and self._chance(0.5)
@@ -314,12 +379,7 @@ class Captioner:
             order.sort(key=lambda index: objects[index]["side"])
         things = [objects[index] for index in order]
         unsaid = [set() if whole else self._unsaid(scene, thing, anywhere) for thing in things]
-        sides = [" " + self._some(VOCABULARY["sides"][thing["side"]]) if say_side else "" for thing in things]
-        ground = scene["background"]
-        usual = ground == default_background([thing["colour"] for thing in objects])
-        hushed = self.UNSAID["background"] if usual else self.SHOWN if anywhere else 0.0
-        if not whole and self._chance(hushed):
-            ground = ""
+        sides = [" " + self._word(VOCABULARY["sides"][thing["side"]]) if say_side else "" for thing in things]
         ordered = not whole and self._chance(0.06)
         joint = self._some(JOINTS)
         one_motion = count == 2 and things[0]["motion"] == things[1]["motion"]
@@ -330,7 +390,7 @@ class Captioner:
             text, marks = self._told_later(things, unsaid, noise, sides)
             between = ""
             if ground and self._chance(0.6):
-                word = self._some(VOCABULARY["backgrounds"][ground]["words"])
+                word = self._word(VOCABULARY["backgrounds"][ground]["words"])
                 between = f" {self._some(['on', 'over', 'against'])} {article(word)} {word} {self._some(GROUNDS)}"
                 ground = ""
             text = text.format(between)

@@ -27,8 +27,8 @@ def words():
     lists = [*VOCABULARY["shapes"].values(), VOCABULARY["any_shape"], *VOCABULARY["sizes"].values(),
              *VOCABULARY["sides"].values()]
     lists += [entry["words"] for table in ("colours", "backgrounds") for entry in VOCABULARY[table].values()]
-    lists += [form for motion in VOCABULARY["motions"].values() for form in motion.values()]
-    return [text for entries in lists for text in entries]
+    lists += [ways for motion in VOCABULARY["motions"].values() for ways in motion.values()] + [VOCABULARY["travel"]]
+    return [form for entries in lists for text in entries for form in text.split("|")]
 
 
 def captions():

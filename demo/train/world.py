@@ -121,7 +121,7 @@ class SceneSampler:
     # Pairs that share everything but their place, and pairs that share their motion: "two red circles spin".
     TWINS, TOGETHER = 0.05, 0.12
     # Scenes of training whose colours, and whose backgrounds, are what a caption may leave unsaid, besides those that happen to be.
-    DEFAULTS = 0.15
+    DEFAULTS = 0.25
 
     def __init__(self, device, seed, two_objects=0.35, shapes=range(len(SHAPES)), motions=range(len(MOTIONS))):
         """shapes, motions: what they are drawn from; one that stands there twice is drawn twice as often."""

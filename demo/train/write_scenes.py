@@ -1,12 +1,16 @@
 """Writes held-out scenes for demo_evaluate: scenes.jsonl, first_frames/*.png, and on request the clips.
 
-    write_scenes.py --count 200 --output DIR [--seed 7] [--two-objects 0.5] [--wide] [--negative] [--clips] [--blur S] [--noise S]
+    write_scenes.py --count 200 --output DIR [--seed 7] [--two-objects 0.5] [--wide | --negative | --unsaid] [--clips]
+        [--blur S] [--noise S]
 
 --wide draws captions in other capitals, sizes, durations and backgrounds, which each scene names in its groups; without
 it everything is as usual.
 
 --negative gives every scene a negative prompt that names something of which the scene has nothing, so that it should change
 nothing; its kind is the scene's group. Such scenes are for text alone and have no images.
+
+--unsaid writes captions that leave the background unsaid, and half of them the colours, too, which is the scene's group: the
+scenes have what world.py decides is meant then. They are for text alone, too.
 
 --clips renders all of every scene into DIR/clips.safetensors (`video`, uint8 [N, T, H, W, 3]), which is what
 a perfect model would make: it checks the detector. --blur and --noise (in pixels, in levels of 255) make that harder.
@@ -25,7 +29,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from captions import Captioner, describe, recased
-from world import USUAL, SceneSampler, render
+from world import BACKGROUNDS, DEFAULT_BACKGROUNDS, DEFAULT_COLOURS, USUAL, SceneSampler, default_background, render
 
 # Of --wide, besides the usual one: (frames, height, width).
 OTHER_FRAMES = [(33, 256, 384), (33, 320, 512), (33, 384, 256), (33, 192, 192), (33, 512, 512), (17, 256, 256), (65, 256, 256)]
@@ -50,6 +54,21 @@ def blurred(pixels, sigma):
     return flat.view(batch, frames, channels, height, width).transpose(1, 2)
 
 
+def unsaid(sampler, count, share, colours):
+    """So many scenes with the background that is meant where none is said, and if `colours`, with such colours. Too few of those
+    are held out to ask for a motion that any of them has, so they are all of training's combinations."""
+    many = 200 * count
+    drawn = sampler.sample(many, unseen=not colours, two_objects=share,
+                           backgrounds=[BACKGROUNDS.index(name) for name in DEFAULT_BACKGROUNDS])
+    rows = []
+    for row in range(many):
+        scene = describe(drawn, row)
+        usual = all(thing["colour"] == DEFAULT_COLOURS[thing["shape"]] for thing in scene["objects"])
+        if usual == colours and scene["background"] == default_background([thing["colour"] for thing in scene["objects"]]):
+            rows.append(row)
+    return drawn[torch.tensor(rows[:count])]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, required=True)
@@ -58,6 +77,7 @@ def main():
     parser.add_argument("--two-objects", type=float, default=0.5, help="share of scenes with two objects")
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--negative", action="store_true")
+    parser.add_argument("--unsaid", action="store_true")
     parser.add_argument("--clips", action="store_true")
     parser.add_argument("--blur", type=float, default=0)
     parser.add_argument("--noise", type=float, default=0)
@@ -78,15 +98,26 @@ def main():
             if count == 0:
                 continue
             sampler = SceneSampler("cpu", seed)
-            usual = sampler.sample(count, unseen=True, two_objects=share, backgrounds=None if args.wide else list(range(6)))
+            if args.unsaid:
+                halves = [unsaid(sampler, count // 2, share, True), unsaid(sampler, count - count // 2, share, False)]
+                usual = [half[row:row + 1] for half in halves for row in range(len(half.count))]
+            else:
+                drawn = sampler.sample(count, unseen=True, two_objects=share, backgrounds=None if args.wide else list(range(6)))
+                usual = [drawn[row:row + 1] for row in range(count)]
             for row in range(count):
                 frame = chance.choice([USUAL, *OTHER_FRAMES]) if args.wide else USUAL
-                scene = usual[row:row + 1] if frame == USUAL else sampler.sample(1, unseen=True, two_objects=share, frame=frame)
+                scene = usual[row] if frame == USUAL else sampler.sample(1, unseen=True, two_objects=share, frame=frame)
                 number = row if share == 0 else args.count - two + row
                 name = f"scene-{number:04d}"
                 entry = {"id": name, **describe(scene, 0)}
-                entry["caption"] = captioner.caption(entry, whole=True)
-                if not args.negative:
+                said = entry
+                if args.unsaid:
+                    colours = row < count // 2
+                    said = entry | {"background": "", "objects": [thing | {"colour": ""} if colours else thing
+                                                                  for thing in entry["objects"]]}
+                    entry["groups"] = ["unsaid colours" if colours else "unsaid background"]
+                entry["caption"] = captioner.caption(said, whole=True)
+                if not (args.negative or args.unsaid):
                     entry["image"] = f"{name}.png"
                 if args.wide:
                     capitals = chance.random() < 0.5

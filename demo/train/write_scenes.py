@@ -55,8 +55,9 @@ def blurred(pixels, sigma):
 
 
 def unsaid(sampler, count, share, colours):
-    """So many scenes with the background that is meant where none is said, and if `colours`, with such colours. Too few of those
-    are held out to ask for a motion that any of them has, so they are all of training's combinations."""
+    """So many scenes with the background that is meant where none is said; with `colours` each object also has the colour that is
+    meant, else not all have. Their combinations are held out, but with `colours` they are of training: each shape has only one
+    motion that is held out in its own colour."""
     many = 200 * count
     drawn = sampler.sample(many, unseen=not colours, two_objects=share,
                            backgrounds=[BACKGROUNDS.index(name) for name in DEFAULT_BACKGROUNDS])
@@ -66,6 +67,7 @@ def unsaid(sampler, count, share, colours):
         usual = all(thing["colour"] == DEFAULT_COLOURS[thing["shape"]] for thing in scene["objects"])
         if usual == colours and scene["background"] == default_background([thing["colour"] for thing in scene["objects"]]):
             rows.append(row)
+    assert len(rows) >= count, f"only {len(rows)} of {many} scenes fit"
     return drawn[torch.tensor(rows[:count])]
 
 
@@ -75,9 +77,9 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--two-objects", type=float, default=0.5, help="share of scenes with two objects")
-    parser.add_argument("--wide", action="store_true")
-    parser.add_argument("--negative", action="store_true")
-    parser.add_argument("--unsaid", action="store_true")
+    kinds = parser.add_mutually_exclusive_group()
+    for kind in ("--wide", "--negative", "--unsaid"):
+        kinds.add_argument(kind, action="store_true")
     parser.add_argument("--clips", action="store_true")
     parser.add_argument("--blur", type=float, default=0)
     parser.add_argument("--noise", type=float, default=0)

@@ -21,17 +21,37 @@ ENDS = ["", "", "", ".", ".", "!", "...", ";"]
 OPENINGS = ["a video of ", "an animation of ", "video: ", "a short clip of ", "animation: ", "please draw ", "show me ",
             "i want to see ", "there is ", "we see ", "make ", "video of ", "animation of ", "please show me ", "i would like ",
             "i'd like to see ", "generate ", "create ", "give me ", "draw ", "draw me ", "animate ", "a clip of ", "here is ",
-            "imagine ",
-            "a scene with ", "a video in which ", "a clip where ", "picture "]
+            "imagine ", "a scene with ", "a video in which ", "a clip where ", "picture ", "an animated clip of ",
+            "a short video of ", "a short animation of ", "a simple animation of ", "a 2d animation of ", "a cartoon of ",
+            "a gif of ", "gif: ", "clip: ", "scene: ", "footage of ", "short video: ", "a video showing ", "a clip showing ",
+            "an animation showing ", "a video where ", "a scene where ", "a scene in which ", "an animation in which ",
+            "this video shows ", "the clip shows ", "it shows ", "render ", "produce ", "display ", "visualize ", "now show me ",
+            "hi, please show me ", "hello, show me ", "please generate ", "please create ", "please animate ", "i need ",
+            "i need a video of ", "i want a video of ", "let me see ", "we can see ", "generate a video of ",
+            "create an animation of ", "make a video of ", "make me a short clip of ", "picture this: "]
 QUESTIONS = ["can you show me ", "could you draw ", "can you make ", "could i get ", "can i see ", "would you animate "]
 ORDERS = ["make ", "let ", "have ", "watch ", "i want to see ", "please make ", "can you make ", "i'd like to see "]
-ADJECTIVES = ["beautiful", "shiny", "nice", "pretty", "lovely", "perfect", "cute", "flat", "simple", "single", "funny",
-              "magic", "clean", "plain", "solid", "bright", "neat", "cheerful"]
-ADVERBS = ["slowly", "quickly", "gently", "smoothly", "steadily", "calmly", "gracefully", "happily", "very slowly", "fast", "quietly",
-           "continuously", "simply"]
+ADJECTIVES = ["beautiful", "shiny", "nice", "pretty", "lovely", "perfect", "cute", "flat", "simple", "single", "funny", "magic",
+              "clean", "plain", "solid", "bright", "neat", "cheerful", "glossy", "elegant", "charming", "friendly", "happy",
+              "silly", "adorable", "gorgeous", "wonderful", "fancy", "ordinary", "normal", "basic", "lone", "solitary", "lonely",
+              "cartoon", "stylish", "modern", "vivid", "matte", "playful", "sweet", "two-dimensional", "filled", "delightful",
+              "jolly", "polished"]
+ADVERBS = ["slowly", "quickly", "gently", "smoothly", "steadily", "calmly", "gracefully", "happily", "very slowly", "fast",
+           "quietly", "continuously", "simply", "softly", "lightly", "peacefully", "evenly", "swiftly", "rapidly", "briskly",
+           "lazily", "playfully", "merrily", "cheerfully", "silently", "elegantly", "nicely", "neatly", "fluidly",
+           "effortlessly", "carefully", "patiently", "joyfully", "serenely", "easily", "delicately", "proudly", "confidently",
+           "speedily", "very gently"]
 TAILS = [", flat design", ", high quality", ", smooth animation", " slowly", " again", ", 4k", " in the video", ", please",
          " all the time", ", minimal style", " happily", ", best quality", ", nothing else", " please", " the whole time",
-         ", simple and clean", ", thanks", ". thank you", " for a few seconds"]
+         ", simple and clean", ", thanks", ". thank you", " for a few seconds", ", hd", ", full hd", ", 1080p", ", 2d animation",
+         ", 2d style", ", vector style", ", vector graphics", ", cartoon style", ", motion graphics", ", clean look",
+         ", crisp edges", ", no text", ", no sound", ", no other objects", ", nothing else in the scene", ", static camera",
+         ", fixed camera", ", the camera does not move", ", minimalist", ", professional quality", ", short clip",
+         ", if possible", ", please and thank you", ", for my kids", ", for a presentation", ". the camera stays still",
+         ". nothing else happens", ". nothing else moves", ". keep it simple", ". make it look nice", ". no text please",
+         ". thanks in advance", ". thanks a lot", ". cheers", ". that is all", ". that's it", " throughout", " if you can",
+         " for me", " for me please", " in the scene", " in this clip", " during the whole video", " from start to finish",
+         " until the end"]
 GROUNDS = ["background", "background", "background", "background", "background", "backdrop", "backdrop", "canvas", "screen", "wall"]
 # What else a caption says of a background, behind all.
 BEHIND = ["{} behind it", "with {} behind it", "with everything behind it {}", "background {}", "{} bg", "on plain {}",

@@ -3,7 +3,7 @@
 import multiprocessing
 import queue
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 import sentencepiece
@@ -16,7 +16,7 @@ from world import COLOURS, MOTIONS, SHAPES, SceneSampler
 
 TEXT_TOKENS = 79  # longer than nearly any caption; with the row that stands for padding 80
 VARIANTS = 6  # captions written for each clip; the first says all of it
-BATCH_TOKENS = 64 * 576  # of the transformer, in a batch of any bucket
+BATCH_TOKENS = 128 * 576  # of the transformer, in a step of all GPUs
 # Stars and crosses have the longest outlines and are learnt last, so they are drawn more often.
 DRAWN_SHAPES = [SHAPES.index(shape) for shape, times in
                 {"circle": 2, "square": 2, "triangle": 3, "star": 4, "heart": 3, "cross": 3}.items() for _ in range(times)]
@@ -65,7 +65,12 @@ BUCKETS = [
     Bucket(65, 192, 320, 0.03),
 ]
 # The whole program in seconds, on a processor.
-TINY_BUCKETS = [Bucket(5, 192, 192, 0.6, 288), Bucket(9, 192, 256, 0.4, 432)]
+TINY_BUCKETS = [Bucket(5, 192, 192, 0.6, 576), Bucket(9, 192, 256, 0.4, 864)]
+
+
+def divided(buckets, parts):
+    """The buckets with batches of one of `parts` GPUs, which train a step together."""
+    return [replace(bucket, batch_tokens=bucket.batch_tokens // parts) for bucket in buckets]
 
 
 class Tokenizer:

@@ -28,6 +28,19 @@ def statistics(latents, floor):
     return flat.mean(1), deviation.clamp(min=floor * float(deviation.max()))
 
 
+@torch.no_grad()
+def visibility(decode, latents, error=0.2):
+    """How much the same error in each channel of latents [N, 48, ...] changes the pixels that `decode` makes of them (mean
+    square), 1 in the mean [48]. A loss takes all channels for alike, but a few make nearly all of a picture."""
+    right, changes = decode(latents), []
+    for channel in range(latents.shape[1]):
+        wrong = latents.clone()
+        wrong[:, channel] += error * torch.randn_like(wrong[:, channel])
+        changes.append((decode(wrong) - right).square().mean())
+    changes = torch.stack(changes)
+    return changes / changes.mean()
+
+
 def fold(weights, mean, scale):
     """The VAE's state dict with (latents - mean) / scale equal to what upstream computes from its own statistics."""
     device = mean.device

@@ -6,7 +6,7 @@ Half of the clips have any colours, so that an image's own colours come back. Th
 are drawn more often: where a clip is short or its frame is large, things move farther between two frames. Writes vae.safetensors
 (averaged weights) and vae.jsonl (its curve). The learning rate follows the clock, so that the run ends when its time does, whatever
 the card. Forward and backward are one CUDA graph for clips and one for first frames, both optimizers and averaging another. Started
-by torchrun, each process has a GPU and clips of its own, and all take each step with the mean of their gradients.
+by torchrun, each process has a GPU and draws its part of every batch, and all take each step with the mean of their gradients.
 
 --first-frames is the share of steps that train on first frames alone, as an image becomes one: in a clip's loss a first
 frame is one of seventeen, and it has no frames before it to be told by.
@@ -97,14 +97,14 @@ def main():
     parser.add_argument("--encoder-width", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--batch", type=int, default=24)
+    parser.add_argument("--batch", type=int, default=48, help="clips of a step, on all GPUs together")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     options.output.mkdir(parents=True, exist_ok=True)
     ranks = Ranks()
-    device = ranks.device(options.device)
+    device, batch = ranks.device(options.device), options.batch // ranks.count
     cuda = options.device == "cuda"
 
     vae = load_vae(options.decoder).train() if options.decoder else Vae(options.encoder_width)
@@ -147,7 +147,7 @@ def main():
     log = (options.output / "vae.jsonl").open("a") if ranks.rank == 0 else None
     begin = time.monotonic()
     warm = None  # the clock starts after compilation
-    step, spent, at = 0, 0.0, POOL * options.batch
+    step, spent, at = 0, 0.0, POOL * batch
     every, look = (500, 10) if cuda else (2, 1)
     while spent < options.seconds:
         part = spent / options.seconds
@@ -156,9 +156,9 @@ def main():
         with torch.no_grad():
             # Drawing scenes waits for the device, so many are drawn at a time.
             images = chance.random() < options.first_frames
-            count = options.batch * (IMAGES if images else 1)
-            if at + count > POOL * options.batch:
-                drawn, at = sampler.sample(POOL * options.batch, free=0.5, frame=chance.choice(SPEEDS)), 0
+            count = batch * (IMAGES if images else 1)
+            if at + count > POOL * batch:
+                drawn, at = sampler.sample(POOL * batch, free=0.5, frame=chance.choice(SPEEDS)), 0
             scenes = drawn[at:at + count]
             at += count
             window = crop_windows(sampler, scenes, 1 if images else CROP_FRAMES)

@@ -6,8 +6,8 @@ VAE is a .safetensors of train_vae.py or a checkpoint's Wan2.2_VAE.pth; --wait-f
 everything else is made ready. Clips of several sizes and durations (buckets.py) are rendered and encoded into banks on
 the device, part of which is drawn anew while training goes on; every step has a batch of one bucket, and all batches
 have as many tokens. Drawing the batch, forward and backward are one CUDA graph for each bucket; both optimizers and
-averaging are another. Started by torchrun, each process has a GPU, banks and batches of its own, and all take each step
-with the mean of their gradients. With --own-share, a part of the steps begins on ways that the model went itself
+averaging are another. Started by torchrun, each process has a GPU and banks of its own, and all take each step together:
+each has a part of its batch, of any bucket, and all go by the mean of their gradients. With --own-share, a part of the steps begins on ways that the model went itself
 (rollouts.py). The learning rate follows the whole plan (--plan seconds of training, over several runs): warm-up, flat,
 then cosine from --flat on. Writes, every --save-every seconds and at the end, video.safetensors (averaged) and
 state.safetensors (to go on from with --resume), and all the time video.jsonl (its curve). SIGTERM ends the run as if its
@@ -22,6 +22,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -30,9 +31,9 @@ import torch.fx.experimental._config
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from buckets import BUCKETS, LABELS, TINY_BUCKETS, Bank, Tokenizer, Writers
+from buckets import BUCKETS, LABELS, TINY_BUCKETS, Bank, Tokenizer, Writers, divided
 from graphs import captured
-from latents import UPSTREAM_MEAN, UPSTREAM_STD, statistics
+from latents import UPSTREAM_MEAN, UPSTREAM_STD, statistics, visibility
 from optimizer import Update
 from ranks import Ranks
 from rollouts import OwnBank
@@ -320,20 +321,13 @@ class Clips:
             return torch.cat([self.vae.decode(part.contiguous(memory_format=torch.channels_last_3d)).float()
                               for part in raw.split(8)])
 
-    @torch.no_grad()
-    def sight(self, clips=8, error=0.2):
-        """How much the same error in each of the latents' channels changes the pixels (mean square), 1 in the mean [48]. The loss
-        takes all channels for alike, but a few make nearly all of a picture."""
+    def sight(self, clips=8):
+        """Weights of the latents' channels by what is seen of them (latents.py)."""
         bucket = self.banks[0].bucket
         shape = (clips, LATENT_CHANNELS, bucket.latent[0], bucket.height // 16, bucket.width // 16)
         latents = to_latents(self.banks[0].patches[:clips].float(), shape)
-        right, changes = self.decode(latents, exact=True), []  # bf16's rounding would be more than most channels do
-        for channel in range(LATENT_CHANNELS):
-            wrong = latents.clone()
-            wrong[:, channel] += error * torch.randn_like(wrong[:, channel])
-            changes.append((self.decode(wrong, exact=True) - right).square().mean())
-        changes = torch.stack(changes)
-        return self.ranks.first(changes / changes.mean())
+        # Exact, because bf16's rounding would be more than most channels do.
+        return self.ranks.first(visibility(partial(self.decode, exact=True), latents))
 
     def refresh(self, wait=True):
         """Another batch of true clips, if one is written."""
@@ -363,7 +357,7 @@ def main():
     torch.manual_seed(options.seed)
     begin = time.monotonic()
     ranks = Ranks()
-    buckets = TINY_BUCKETS if options.tiny else BUCKETS
+    buckets = divided(TINY_BUCKETS if options.tiny else BUCKETS, ranks.count)
     counts = [max(2, round(options.batches * bucket.share)) for bucket in buckets]
     state = load_file(options.resume) if options.resume else from_checkpoint(options.warm) if options.warm else None
     # Seconds of the plan that earlier runs did; what a run draws depends on it.

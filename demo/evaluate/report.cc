@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kPause = 10;  // seconds
-constexpr std::array<const char*, 3> kMeasures = {"colour", "motion", "shape"};
+constexpr std::array<const char*, 5> kShares = {"colour", "motion", "shape", "background", "count"};
 
 // One mode's part of the report; empty if it has no videos.
 Json ModeReport(VideoMode mode, const std::vector<VideoOutcome>& outcomes, Json& clips) {
@@ -162,9 +162,9 @@ std::string ReportTable(const Json& report) {
        {std::pair{"text", "text to video"}, std::pair{"image", "image to video"}}) {
     if (!report.contains(mode)) continue;
     const Json& part = report.at(mode);
-    for (const char* measure : kMeasures) {
-      text += Row(absl::StrCat(title, ": ", measure), ShareCell(part, "one", measure),
-                  ShareCell(part, "two", measure));
+    for (const char* share : kShares) {
+      text += Row(absl::StrCat(title, ": ", share), ShareCell(part, "one", share),
+                  ShareCell(part, "two", share));
     }
     text += Row(absl::StrCat(title, ": outline, median and tenth"), OutlineCell(part, "one"),
                 OutlineCell(part, "two"));

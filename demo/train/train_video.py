@@ -7,11 +7,11 @@ everything else is made ready. Clips of several sizes and durations (buckets.py)
 the device, part of which is drawn anew while training goes on; every step has a batch of one bucket, and all batches
 have as many tokens. Drawing the batch, forward and backward are one CUDA graph for each bucket; both optimizers and
 averaging are another. Started by torchrun, each process has a GPU and banks of its own, and all take each step together:
-each has a part of its batch, of any bucket, and all go by the mean of their gradients. With --own-share, a part of the steps begins on ways that the model went itself
-(rollouts.py). The learning rate follows the whole plan (--plan seconds of training, over several runs): warm-up, flat,
-then cosine from --flat on. Writes, every --save-every seconds and at the end, video.safetensors (averaged) and
-state.safetensors (to go on from with --resume), and all the time video.jsonl (its curve). SIGTERM ends the run as if its
-time were up.
+each has a part of its batch, of any bucket, and all go by the mean of their gradients. With --own-share, a part of the
+steps begins on ways that the model went itself (rollouts.py). The learning rate follows the whole plan (--plan seconds of
+training, over several runs): warm-up, flat, then cosine from --flat on. Writes, every --save-every seconds and at the
+end, video.safetensors (averaged) and state.safetensors (to go on from with --resume), and all the time video.jsonl (its
+curve). SIGTERM ends the run as if its time were up.
 """
 
 import argparse

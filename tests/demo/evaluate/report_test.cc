@@ -53,6 +53,8 @@ class ReportTableTest : public testing::Test {
 
 TEST_F(ReportTableTest, ShowsSharesFirstFramesAndLoad) {
   outcomes_[0].result->sight.objects[0].motion = "up";
+  outcomes_[1].result->sight.background = "white";
+  outcomes_[2].result->sight.objects.push_back({"blue", "circle", "up", "right", 0.9, 1});
   const nlohmann::ordered_json report = MakeReport({{"seed", 1}}, outcomes_);
   EXPECT_EQ(report["settings"]["seed"], 1);
   EXPECT_EQ(report["clips"].size(), 4u);
@@ -60,7 +62,10 @@ TEST_F(ReportTableTest, ShowsSharesFirstFramesAndLoad) {
   const std::string table = ReportTable(report);
   EXPECT_THAT(table, HasSubstr("| text to video: colour | 100.0 % (2 of 2) |  |"));
   EXPECT_THAT(table, HasSubstr("| text to video: motion | 50.0 % (1 of 2) |  |"));
+  EXPECT_THAT(table, HasSubstr("| text to video: background | 50.0 % (1 of 2) |  |"));
+  EXPECT_THAT(table, HasSubstr("| text to video: count | 100.0 % (2 of 2) |  |"));
   EXPECT_THAT(table, HasSubstr("| image to video: motion | 0.0 % (0 of 2) |  |"));
+  EXPECT_THAT(table, HasSubstr("| image to video: count | 50.0 % (1 of 2) |  |"));
   EXPECT_THAT(table, HasSubstr("| image to video: first frame | 38.0 dB, worst 36.0 |  |"));
   EXPECT_THAT(table, HasSubstr("| videos | 4 (and 0 not made) |"));
   EXPECT_THAT(table, HasSubstr("| videos per minute | 240.0 |"));

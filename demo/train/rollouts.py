@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from buckets import Bank
 from sampling import timesteps
-from transformer import to_latents, to_patches
+from transformer import as_patches, to_latents, to_patches
 
 
 @torch.no_grad()
@@ -29,8 +29,8 @@ def own_way(transformer, text, null, first, given, noise, levels, guidance, tabl
     for now, following in zip(levels[:-1], levels[1:]):
         states.append(x.bfloat16())
         when = torch.where(clean.view(batch, -1), 0.0, 1000 * now)
-        out = transformer.tokens(torch.cat([x, x]), torch.cat([when, when]), *both, table).unflatten(-1, (4, -1))
-        conditional, unconditional = out.transpose(-1, -2).flatten(-2).chunk(2)
+        out = transformer.tokens(torch.cat([x, x]), torch.cat([when, when]), *both, table)
+        conditional, unconditional = as_patches(out).chunk(2)
         velocity = unconditional + guidance * (conditional - unconditional)
         step = following - now
         change = velocity if before is None else velocity + step / (2 * last) * (velocity - before)

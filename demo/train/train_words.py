@@ -24,11 +24,12 @@ from captions import OPENINGS, TAILS, Captioner, describe, plain
 from latents import visibility
 from text_encoder import TextEncoder
 from train_video import UPSTREAM_NEGATIVE, from_checkpoint
-from transformer import Transformer, to_latents
+from transformer import Transformer, as_patches, to_latents
 from vae import LATENT_CHANNELS, load_vae
-from world import DEFAULT_BACKGROUNDS, DEFAULT_COLOURS, VOCABULARY, SceneSampler
+from world import DEFAULT_COLOURS, VOCABULARY, SceneSampler, default_background
 
 FRAME = (17, 192, 192)  # the smallest in which a whole motion is seen
+SIGHT = 0.9  # share of the channels' weights that goes by what is seen of them, as in train_video.py's loss
 KEPT = 0.1  # share of texts that mean what they meant: facts, as negative prompts name them, and nothing
 EMPTY = 0.04  # share of captions that say nothing which the model knows
 # Names of things that the model cannot draw.
@@ -41,6 +42,8 @@ UNKNOWN = ["cat", "dog", "car", "house", "tree", "man", "woman", "girl", "boy", 
 
 class FreeCaptioner(Captioner):
     """Where a thing's shape is left unsaid, it may also have a name that says nothing."""
+
+    FACT = 0.0  # those are among the texts that are kept
 
     def _word(self, words):
         if words is VOCABULARY["any_shape"] and self._chance(0.5):
@@ -59,7 +62,7 @@ class FreeCaptioner(Captioner):
 
 
 # What is meant where nothing is said: world.py's defaults for all.
-NOTHING_SAID = {"background": DEFAULT_BACKGROUNDS[0], "objects": [
+NOTHING_SAID = {"background": default_background([DEFAULT_COLOURS["circle"]]), "objects": [
     {"shape": "circle", "colour": DEFAULT_COLOURS["circle"], "motion": "bounce", "size": "", "side": "left"}]}
 
 
@@ -74,7 +77,6 @@ class Pairs(IterableDataset):
         seed = self.seed + (1 + worker.id if worker else 0) * 1000
         chance, sampler = random.Random(seed), SceneSampler("cpu", seed)
         known_captioner, captioner = Captioner(seed, numbers=True), FreeCaptioner(seed, numbers=True)
-        captioner.FACT = 0.0  # those are among the texts that are kept
         while True:
             drawn = sampler.sample(self.batch, two_objects=0.6, frame=FRAME)
             known, free = [], []
@@ -96,12 +98,6 @@ def split(weights, part):
     return {name.removeprefix(part): value.float() for name, value in weights.items() if name.startswith(part)}
 
 
-def clip_seen(x, velocity):
-    """The clip that a velocity at the time 1 leads to from x: a token's channels come last in what the head gives, and first
-    in x."""
-    return x - velocity.unflatten(-1, (4, -1)).transpose(-1, -2).flatten(-2)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("vae", "weights", "tokenizer", "output"):
@@ -109,7 +105,6 @@ def main():
     parser.add_argument("--seconds", type=float, default=900)
     parser.add_argument("--rate", type=float, default=1.5e-3, help="of AdamW")
     parser.add_argument("--batch", type=int, default=96)
-    parser.add_argument("--sight", type=float, default=0.9, help="as train_video.py's")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=0, help="processes that write captions")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -136,19 +131,17 @@ def main():
             return tokens(x, when, encoder(ids), (ids != 0).sum(1), table).float()
 
     @torch.no_grad()
-    def channels():
-        """Weights of the latents' channels, from clips that the teacher sees in noise."""
-        vae, clips = load_vae(options.vae).to(device), 2
+    def channels(clips=2):
+        """Weights of the latents' channels, from a few clips that the teacher sees in noise."""
+        vae = load_vae(options.vae).to(device)
         mean, scale = (weights[f"latents.{name}"].view(-1, 1, 1, 1).to(device) for name in ("mean", "scale"))
-        x, t = torch.randn(clips, *shape[1:], device=device), torch.ones(clips, device=device)
-        ids = tokenizer([plain(NOTHING_SAID)] * clips).to(device)
-        clip = clip_seen(x, velocity(teacher, x, t, ids))
-        latents = to_latents(clip, (clips, LATENT_CHANNELS, frames, height, width))
-        seen = visibility(lambda latents: vae.decode(latents * scale + mean), latents)
-        print(f"channels in the pixels: {[round(value, 2) for value in seen.sort(descending=True).values.tolist()]}", flush=True)
-        return 1 - options.sight + options.sight * seen
+        x, t = torch.randn(shape, device=device), torch.ones(options.batch, device=device)
+        ids = tokenizer([plain(NOTHING_SAID)] * options.batch).to(device)
+        clip = (x - as_patches(velocity(teacher, x, t, ids)))[:clips]
+        latents = to_latents(clip, (len(clip), LATENT_CHANNELS, frames, height, width))
+        return 1 - SIGHT + SIGHT * visibility(lambda latents: vae.decode(latents * scale + mean), latents)
 
-    channel_weights = channels() if options.sight else torch.ones(LATENT_CHANNELS, device=device)
+    weight = channels()
     batches = iter(DataLoader(Pairs(tokenizer, options.batch, options.seed), batch_size=None, num_workers=options.workers))
     optimizer = torch.optim.AdamW(learner.parameters(), lr=options.rate, betas=(0.9, 0.99), weight_decay=0.0)
     average = {name: parameter.detach().clone() for name, parameter in learner.named_parameters()}
@@ -160,10 +153,10 @@ def main():
             wanted = velocity(teacher, x, t, known)
             if step % 2:
                 t = 0.5 + 0.5 * torch.rand_like(t)
-                x = torch.lerp(clip_seen(x, wanted), torch.randn_like(x), t.view(-1, 1, 1, 1))
+                x = torch.lerp(x - as_patches(wanted), torch.randn_like(x), t.view(-1, 1, 1, 1))
                 wanted = velocity(teacher, x, t, known)
         gap = (velocity(learner, x, t, free) - wanted).square()
-        loss = (gap.unflatten(-1, (4, -1)) * channel_weights).mean()
+        loss = (gap.unflatten(-1, (4, -1)) * weight).mean()
         rate = min(1.0, (step + 1) / 30) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * spent / options.seconds)))
         optimizer.param_groups[0]["lr"] = options.rate * rate
         optimizer.zero_grad()

@@ -55,11 +55,14 @@ def to_latents(patches, shape):
     return patches.reshape(shape)
 
 
+def as_patches(out):
+    """What the head gives [B, F, S, 192], in which a patch's channels come last, in the order of `to_patches`."""
+    return out.unflatten(-1, (4, -1)).transpose(-1, -2).flatten(-2)
+
+
 def from_patches(out, shape):
-    """What the head gives [B, F, S, 192] to [B, 48, F, H, W]: in it a patch's channels come last."""
-    batch, channels, frames, height, width = shape
-    out = out.view(batch, frames, height // 2, width // 2, 2, 2, channels).permute(0, 6, 1, 2, 4, 3, 5)
-    return out.reshape(shape)
+    """What the head gives [B, F, S, 192] to latents of `shape` [B, 48, F, H, W]."""
+    return to_latents(as_patches(out), shape)
 
 
 class RmsNorm(nn.Module):

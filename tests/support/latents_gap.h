@@ -12,8 +12,8 @@ namespace wan::support {
 
 // Bounds of RelativeGap for jobs in fp32 that differ by rounding alone. How much that is depends on
 // the processor, whose units order their sums in their own ways: up to 7.1e-7 and, with a guidance
-// of 5, 6.6e-6 were seen, and the bounds leave twice that. A guidance of 5 enlarges what two
-// forwards differ by, each for itself, by sqrt(5^2 + 4^2).
+// of 5, 6.6e-6 were seen, and the bounds are about three times and twice that. A guidance of 5
+// enlarges what two forwards differ by, each for itself, by sqrt(5^2 + 4^2).
 inline constexpr double kRoundingGap = 2e-6;
 inline constexpr double kGuidedRoundingGap = 6.4 * kRoundingGap;
 

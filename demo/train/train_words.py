@@ -1,11 +1,10 @@
-"""Teaches a trained text encoder other words for what it knows: train_words.py VAE WEIGHTS SPIECE.model OUTPUT.safetensors
+"""Teaches a trained text encoder other words for what it knows: train_words.py WEIGHTS SPIECE.model OUTPUT.safetensors
 
-WEIGHTS is a video.safetensors of train_video.py or a checkpoint's folder, VAE what belongs to it; OUTPUT is WEIGHTS with
-another text encoder, for export.py. The transformer stays, and tells what a caption means: for a scene's plainest caption,
-which it has learnt, and for another caption in free words the velocity should be the same, in each of the latents' channels
-as exactly as it is seen. At the time 1, from noise alone, the caption decides all; half of the steps begin there, the others
-between there and the half of the way to the clip that the model sees from there. No clip is drawn or encoded, so a processor
-is enough.
+WEIGHTS is a video.safetensors of train_video.py or a checkpoint's folder; OUTPUT is the same with another text encoder, for
+export.py. The transformer stays, and tells what a caption means: for a scene's plainest caption, which it has learnt, and for
+another caption in free words the velocity should be the same. At the time 1, from noise alone, the caption decides all; half of
+the steps begin there, the others between there and the half of the way to the clip that the model sees from there. No clip is
+drawn or encoded, so a processor is enough.
 """
 
 import argparse
@@ -20,50 +19,15 @@ from safetensors.torch import load_file, save_file
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from buckets import Tokenizer
-from captions import OPENINGS, TAILS, Captioner, describe, plain
-from latents import visibility
+from captions import Captioner, describe, plain
 from text_encoder import TextEncoder
 from train_video import UPSTREAM_NEGATIVE, from_checkpoint
-from transformer import Transformer, as_patches, to_latents
-from vae import LATENT_CHANNELS, load_vae
-from world import DEFAULT_COLOURS, VOCABULARY, SceneSampler, default_background
+from transformer import Transformer
+from vae import LATENT_CHANNELS
+from world import SceneSampler
 
 FRAME = (17, 192, 192)  # the smallest in which a whole motion is seen
-SIGHT = 0.9  # share of the channels' weights that goes by what is seen of them, as in train_video.py's loss
 KEPT = 0.1  # share of texts that mean what they meant: facts, as negative prompts name them, and nothing
-EMPTY = 0.04  # share of captions that say nothing which the model knows
-# Names of things that the model cannot draw.
-UNKNOWN = ["cat", "dog", "car", "house", "tree", "man", "woman", "girl", "boy", "horse", "bird", "fish", "boat", "ship", "plane",
-           "rocket", "robot", "flower", "cloud", "mountain", "river", "city", "street", "person", "child", "dragon", "castle",
-           "train", "bicycle", "butterfly", "lion", "elephant", "rabbit", "bear", "apple", "banana", "cake", "cup", "table", "chair",
-           "book", "phone", "computer", "guitar", "piano", "dancer", "astronaut", "wizard", "monster", "duck", "frog", "penguin",
-           "kitten", "puppy", "monkey", "tiger", "truck", "bus", "bridge", "tower", "island", "volcano", "snowman", "teapot"]
-
-
-class FreeCaptioner(Captioner):
-    """Where a thing's shape is left unsaid, it may also have a name that says nothing."""
-
-    FACT = 0.0  # those are among the texts that are kept
-
-    def _word(self, words):
-        if words is VOCABULARY["any_shape"] and self._chance(0.5):
-            return self.unknown()
-        return super()._word(words)
-
-    def unknown(self):
-        return self._some(UNKNOWN) if self._chance(0.7) else self._noise()
-
-    def empty(self):
-        """A caption that says nothing of a scene."""
-        words = [self.unknown() for _ in range(self.random.randrange(1, 5))]
-        opening = self._some(OPENINGS) if self._chance(0.5) else ""
-        joint = self._some([" ", " ", ", ", " and a ", " in a ", " on the ", " with "])
-        return opening + self._some(["", "a ", "the "]) + joint.join(words) + (self._some(TAILS) if self._chance(0.2) else "")
-
-
-# What is meant where nothing is said: world.py's defaults for all.
-NOTHING_SAID = {"background": default_background([DEFAULT_COLOURS["circle"]]), "objects": [
-    {"shape": "circle", "colour": DEFAULT_COLOURS["circle"], "motion": "bounce", "size": "", "side": "left"}]}
 
 
 class Pairs(IterableDataset):
@@ -75,19 +39,15 @@ class Pairs(IterableDataset):
     def __iter__(self):
         worker = get_worker_info()
         seed = self.seed + (1 + worker.id if worker else 0) * 1000
-        chance, sampler = random.Random(seed), SceneSampler("cpu", seed)
-        known_captioner, captioner = Captioner(seed, numbers=True), FreeCaptioner(seed, numbers=True)
+        chance, sampler, captioner = random.Random(seed), SceneSampler("cpu", seed), Captioner(seed, numbers=True)
+        captioner.FACT = 0.0  # those are among the texts that are kept
         while True:
-            drawn = sampler.sample(self.batch, two_objects=0.6, frame=FRAME)
+            drawn = sampler.sample(self.batch, two_objects=0.5, frame=FRAME)
             known, free = [], []
             for scene in (describe(drawn, row) for row in range(self.batch)):
                 if chance.random() < KEPT:
-                    fact = known_captioner.fact(scene)
-                    known.append(chance.choice([fact, fact, "", UPSTREAM_NEGATIVE]))
+                    known.append(chance.choice([captioner.fact(scene), captioner.fact(scene), "", UPSTREAM_NEGATIVE]))
                     free.append(known[-1])
-                elif chance.random() < EMPTY:
-                    known.append(plain(NOTHING_SAID))
-                    free.append(captioner.empty())
                 else:
                     known.append(plain(scene))
                     free.append(captioner.caption(scene, whole=chance.random() < 0.2))
@@ -100,7 +60,7 @@ def split(weights, part):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("vae", "weights", "tokenizer", "output"):
+    for name in ("weights", "tokenizer", "output"):
         parser.add_argument(name, type=Path)
     parser.add_argument("--seconds", type=float, default=900)
     parser.add_argument("--rate", type=float, default=1.5e-3, help="of AdamW")
@@ -123,25 +83,11 @@ def main():
     shape = (options.batch, frames, height // 2 * (width // 2), 4 * LATENT_CHANNELS)
     table = transformer.table((frames, height, width), device)
 
-    tokens = torch.compile(transformer.tokens, dynamic=False)
-
     def velocity(encoder, x, t, ids):
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             when = 1000 * t.view(-1, 1).expand(-1, frames)
-            return tokens(x, when, encoder(ids), (ids != 0).sum(1), table).float()
+            return transformer.tokens(x, when, encoder(ids), (ids != 0).sum(1), table).float()
 
-    @torch.no_grad()
-    def channels(clips=2):
-        """Weights of the latents' channels, from a few clips that the teacher sees in noise."""
-        vae = load_vae(options.vae).to(device)
-        mean, scale = (weights[f"latents.{name}"].view(-1, 1, 1, 1).to(device) for name in ("mean", "scale"))
-        x, t = torch.randn(shape, device=device), torch.ones(options.batch, device=device)
-        ids = tokenizer([plain(NOTHING_SAID)] * options.batch).to(device)
-        clip = (x - as_patches(velocity(teacher, x, t, ids)))[:clips]
-        latents = to_latents(clip, (len(clip), LATENT_CHANNELS, frames, height, width))
-        return 1 - SIGHT + SIGHT * visibility(lambda latents: vae.decode(latents * scale + mean), latents)
-
-    weight = channels()
     batches = iter(DataLoader(Pairs(tokenizer, options.batch, options.seed), batch_size=None, num_workers=options.workers))
     optimizer = torch.optim.AdamW(learner.parameters(), lr=options.rate, betas=(0.9, 0.99), weight_decay=0.0)
     average = {name: parameter.detach().clone() for name, parameter in learner.named_parameters()}
@@ -152,11 +98,12 @@ def main():
             x, t = torch.randn(shape, device=device), torch.ones(options.batch, device=device)
             wanted = velocity(teacher, x, t, known)
             if step % 2:
+                # The head's channels are a token's last, those that go in its first.
+                clip = x - wanted.unflatten(-1, (4, -1)).transpose(-1, -2).flatten(-2)
                 t = 0.5 + 0.5 * torch.rand_like(t)
-                x = torch.lerp(x - as_patches(wanted), torch.randn_like(x), t.view(-1, 1, 1, 1))
+                x = torch.lerp(clip, torch.randn_like(x), t.view(-1, 1, 1, 1))
                 wanted = velocity(teacher, x, t, known)
-        gap = (velocity(learner, x, t, free) - wanted).square()
-        loss = (gap.unflatten(-1, (4, -1)) * weight).mean()
+        loss = (velocity(learner, x, t, free) - wanted).square().mean()
         rate = min(1.0, (step + 1) / 30) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * spent / options.seconds)))
         optimizer.param_groups[0]["lr"] = options.rate * rate
         optimizer.zero_grad()
@@ -168,7 +115,7 @@ def main():
         torch._foreach_lerp_(list(average.values()), [parameter.detach() for parameter in learner.parameters()], 1 - keep)
         mean = loss.detach() if mean is None else torch.lerp(mean, loss.detach(), 0.05)
         spent = time.monotonic() - begin
-        if step % 20 == 0:
+        if step % 50 == 0:
             print(json.dumps({"step": step, "seconds": round(spent, 1), "loss": round(mean.item(), 5)}), flush=True)
     changed = {f"text.{name}": value.half().cpu() for name, value in average.items()}
     save_file({name: value.contiguous() for name, value in (weights | changed).items()}, options.output)

@@ -243,7 +243,7 @@ class SceneSampler:
         across, along = _way(width / 256), _way(height / 256)
         unit = min(across, along)
         # Two objects stand side by side, each in a half of the width.
-        scale = torch.where(two, _radius(min(width / 256, height / 256 * 1.25)), _radius(min(width, height) / 256))
+        scale = torch.where(two, radius_scale(min(width / 256, height / 256 * 1.25)), radius_scale(min(width, height) / 256))
         per_clip = max(frames, SHORTEST_WHOLE) - 1  # frames of a whole motion
 
         def either(one, pair):
@@ -322,7 +322,7 @@ class SceneSampler:
         return x, y, radius, angle, size
 
 
-def _radius(part):
+def radius_scale(part):
     """What radii are multiplied with in a frame that is such a part of 256 pixels."""
     return math.sqrt(part) if part < 1 else part
 

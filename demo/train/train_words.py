@@ -22,7 +22,7 @@ from buckets import Tokenizer
 from captions import Captioner, describe, plain
 from text_encoder import TextEncoder
 from train_video import UPSTREAM_NEGATIVE, from_checkpoint
-from transformer import Transformer
+from transformer import Transformer, as_patches
 from vae import LATENT_CHANNELS
 from world import SceneSampler
 
@@ -98,10 +98,8 @@ def main():
             x, t = torch.randn(shape, device=device), torch.ones(options.batch, device=device)
             wanted = velocity(teacher, x, t, known)
             if step % 2:
-                # The head's channels are a token's last, those that go in its first.
-                clip = x - wanted.unflatten(-1, (4, -1)).transpose(-1, -2).flatten(-2)
                 t = 0.5 + 0.5 * torch.rand_like(t)
-                x = torch.lerp(clip, torch.randn_like(x), t.view(-1, 1, 1, 1))
+                x = torch.lerp(x - as_patches(wanted), torch.randn_like(x), t.view(-1, 1, 1, 1))
                 wanted = velocity(teacher, x, t, known)
         loss = (velocity(learner, x, t, free) - wanted).square().mean()
         rate = min(1.0, (step + 1) / 30) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * spent / options.seconds)))

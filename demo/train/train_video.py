@@ -323,9 +323,9 @@ class Clips:
 
     def sight(self, clips=8):
         """Weights of the latents' channels by what is seen of them (latents.py)."""
-        bucket = self.banks[0].bucket
-        shape = (clips, LATENT_CHANNELS, bucket.latent[0], bucket.height // 16, bucket.width // 16)
-        latents = to_latents(self.banks[0].patches[:clips].float(), shape)
+        bucket, patches = self.banks[0].bucket, self.banks[0].patches[:clips]
+        shape = (len(patches), LATENT_CHANNELS, bucket.latent[0], bucket.height // 16, bucket.width // 16)
+        latents = to_latents(patches.float(), shape)
         # Exact, because bf16's rounding would be more than most channels do.
         return self.ranks.first(visibility(partial(self.decode, exact=True), latents))
 

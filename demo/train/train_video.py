@@ -1,6 +1,6 @@
 """Trains text encoder and transformer by flow matching on the VAE's latents.
 
-    python train_video.py VAE SPIECE.model OUTPUT_FOLDER --seconds S [--resume STATE | --warm CHECKPOINT] ...
+    python train_video.py VAE SPIECE.model OUTPUT_FOLDER --steps N [--resume STATE | --warm CHECKPOINT] ...
 
 VAE is a .safetensors of train_vae.py or a checkpoint's Wan2.2_VAE.pth; --wait-for-vae waits until it is there, while
 everything else is made ready. Clips of several sizes and durations (buckets.py) are rendered and encoded into banks on
@@ -8,10 +8,10 @@ the device, part of which is drawn anew while training goes on; every step has a
 have as many tokens. Drawing the batch, forward and backward are one CUDA graph for each bucket; both optimizers and
 averaging are another. Started by torchrun, each process has a GPU and banks of its own, and all take each step together:
 each has a part of its batch, of any bucket, and all go by the mean of their gradients. With --own-share, a part of the
-steps begins on ways that the model went itself (rollouts.py). The learning rate follows the whole plan (--plan seconds of
-training, over several runs): warm-up, flat, then cosine from --flat on. Writes, every --save-every seconds and at the
-end, video.safetensors (averaged) and state.safetensors (to go on from with --resume), and all the time video.jsonl (its
-curve). SIGTERM ends the run as if its time were up.
+steps begins on ways that the model went itself (rollouts.py). The plan is --steps, in one run or over several, and the
+learning rate follows the whole of it: warm-up, flat, then cosine from --flat on. Writes, every --save-every seconds and at
+the end, video.safetensors (averaged) and state.safetensors (to go on from with --resume), and all the time video.jsonl
+(its curve). SIGTERM ends the run as if its time (--until) were up.
 """
 
 import argparse
@@ -215,7 +215,6 @@ class Trainer:
                 elif not name.startswith("readers."):
                     raise SystemExit(f"the state has no {name}")
                 average.copy_(self.ranks.first(parameter))
-        self.steps = self.first = int(state.get("steps", 0))
 
     def averaged(self):
         names = [name for name, _ in self.model.named_parameters()]
@@ -238,10 +237,9 @@ def arguments():
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--wait-for-vae", action="store_true")
-    parser.add_argument("--seconds", type=float, default=480, help="of training in this run")
-    parser.add_argument("--plan", type=float, help="seconds of training in several runs, whose schedule is one: with --resume "
-                        "what is left of them is trained. Without it every run has a schedule of its own")
-    parser.add_argument("--until", type=float, help="end this many seconds after the program's start, if that is earlier")
+    parser.add_argument("--steps", type=int, default=20000, help="of the whole plan: with --resume what is left of them is trained")
+    parser.add_argument("--until", type=float, default=math.inf, help="end this many seconds after the program's start, if that is "
+                        "earlier; another run then goes on")
     parser.add_argument("--capture-seconds", type=float, default=100, help="for compiling all sizes")
     parser.add_argument("--save-every", type=float, default=60, help="seconds between two saved states")
     parser.add_argument("--resume", type=Path, help="state.safetensors of an earlier run")
@@ -360,9 +358,9 @@ def main():
     buckets = divided(TINY_BUCKETS if options.tiny else BUCKETS, ranks.count)
     counts = [max(2, round(options.batches * bucket.share)) for bucket in buckets]
     state = load_file(options.resume) if options.resume else from_checkpoint(options.warm) if options.warm else None
-    # Seconds of the plan that earlier runs did; what a run draws depends on it.
-    done = float(state.get("seconds", 0)) if state and options.plan else 0.0
-    writers = Writers(buckets, counts, options.tokenizer, options.seed + 7 + int(done) + 100 * ranks.rank, options)
+    # What earlier runs of the plan did: steps, on which depends what a run draws, and in how many seconds.
+    done, earlier = (int(state.get("steps", 0)), float(state.get("seconds", 0))) if state else (0, 0.0)
+    writers = Writers(buckets, counts, options.tokenizer, options.seed + 7 + done + 100 * ranks.rank, options)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())  # after the writers, who end by it
     device = ranks.device(options.device)
@@ -377,7 +375,7 @@ def main():
     trainer = Trainer(model, clips.banks + clips.own, nulls, options, ranks)
     if state:
         trainer.resume(state)
-    torch.manual_seed(options.seed + int(done) + 1000 * (1 + ranks.rank))  # each rank draws batches of its own
+    torch.manual_seed(options.seed + done + 1000 * (1 + ranks.rank))  # each rank draws batches of its own
     log = (options.output / "video.jsonl").open("a") if ranks.rank == 0 else None
     if cuda:
         trainer.capture()
@@ -393,30 +391,27 @@ def main():
         trainer.channels.copy_(1 - options.sight + options.sight * sight)
     ready = time.monotonic() - begin
     print(f"ready after {ready:.0f} s", flush=True)
-    seconds = options.plan - done if options.plan else options.seconds
-    if options.until:
-        seconds = min(seconds, options.until - ready)
-    seconds = ranks.agree(seconds)
-    plan = options.plan or seconds
+    left = ranks.agree(options.until - ready)
     warm = time.monotonic()
-    first = trainer.first = trainer.steps
+    trainer.steps = trainer.first = done  # not those in which the graphs were made
     spent = saved = 0.0
 
     def save():
         """Both files appear whole: another process may take them at any moment."""
         scaling = {"latents.mean": clips.mean, "latents.scale": clips.scale}
-        resumable = trainer.state(done + spent) | ({"sight": sight} if options.sight else {})
+        resumable = trainer.state(earlier + spent) | ({"sight": sight} if options.sight else {})
         for name, tensors in (("state", resumable), ("video", trainer.averaged())):
             save_file({key: value.contiguous() for key, value in (tensors | scaling).items()}, options.output / f"{name}.part")
             (options.output / f"{name}.part").rename(options.output / f"{name}.safetensors")
 
     every, look = (500, 50) if cuda else (2, 1)
-    going = seconds > 0
-    while going:
-        trainer.step(min((done + spent) / plan, 1.0))
+    going = left > 0
+    while going and trainer.steps < options.steps:
+        part = trainer.steps / options.steps
+        trainer.step(part)
         if options.refresh and trainer.steps % options.refresh == 0:
             clips.refresh(wait=False)
-        if clips.own and (done + spent) / plan >= options.own_from:
+        if clips.own and part >= options.own_from:
             if not trainer.own_share:
                 clips.fill_own(trainer)
                 trainer.own_share = options.own_share
@@ -427,7 +422,7 @@ def main():
             if cuda:
                 torch.cuda.synchronize()
             spent = ranks.agree(time.monotonic() - warm)
-            going = ranks.agree(spent < seconds and not ended.is_set())
+            going = ranks.agree(spent < left and not ended.is_set())
         if ranks.rank > 0:
             continue
         if going and spent - saved >= options.save_every:
@@ -435,10 +430,10 @@ def main():
             saved = spent
         if trainer.steps % every == 0:
             losses = trainer.losses.tolist()
-            line = {"step": trainer.steps, "seconds": round(done + spent, 1),
+            line = {"step": trainer.steps, "seconds": round(earlier + spent, 1),
                     "loss": round(losses[0][0], 4), "losses": [round(loss[0], 4) for loss in losses],
                     "read_text": round(losses[0][1], 3), "read_picture": round(losses[0][2], 3),
-                    "gradient": round(trainer.update.norm.item(), 3), "ms": round(1000 * spent / (trainer.steps - first), 2)}
+                    "gradient": round(trainer.update.norm.item(), 3), "ms": round(1000 * spent / (trainer.steps - done), 2)}
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")
             log.flush()

@@ -1,7 +1,7 @@
 """Draws the loss curves of README.md from the logs of training: curves.py FOLDER OUTPUT.svg
 
-FOLDER has vae.jsonl (train_vae.py), decoder.jsonl and decoder_again.jsonl (the vae.jsonl of train_vae.py --decoder) and
-video.jsonl (train_video.py, with own ways). Needs matplotlib.
+FOLDER has vae.jsonl (train_vae.py), decoder.jsonl (the vae.jsonl of train_vae.py --decoder) and video_1.jsonl, video_2.jsonl and so on,
+the video.jsonl of each stay (train_video.py, with own ways in the last). Needs matplotlib.
 """
 
 import json
@@ -21,19 +21,18 @@ def read(path):
 def main(folder, output):
     matplotlib.rcParams.update({"svg.hashsalt": "wanserve", "svg.fonttype": "none", "font.size": 9})
     figure, (vae, loss, readers) = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    for name, label in (("vae", "all of it"), ("decoder", "decoder, all speeds"), ("decoder_again", "decoder, more fast ones")):
+    for name, label in (("vae", "all of it"), ("decoder", "decoder alone")):
         rows = read(folder / f"{name}.jsonl")
         vae.plot([row["step"] / 1000 for row in rows], [row["psnr"] for row in rows], label=label)
     vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="thousand steps")
-    # In the first row of a run the averages are still on their way from 0; before it, nothing is written for a while.
-    rows = read(folder / "video.jsonl")
-    rows = [row for before, row in zip(rows, rows[1:]) if row["seconds"] - before["seconds"] < 20]
+    # In the first row of a stay the averages are still on their way from 0.
+    rows = [row for stay in sorted(folder.glob("video_*.jsonl")) for row in read(stay)[1:]]
     steps = [row["step"] / 1000 for row in rows]
     loss.plot(steps, [row["losses"][0] for row in rows], label="true clips")
-    # The second half of the losses are own ways; before there are any, their numbers stay the same.
+    # The second half of the losses are own ways, 0 before there are any, and at first on their way from there.
     first = len(rows[0]["losses"]) // 2
-    own = [(row["step"] / 1000, row["losses"][first]) for row in rows if row["losses"][first] != rows[0]["losses"][first]]
-    loss.plot(*zip(*own[1:]), label="own ways")
+    own = [(row["step"] / 1000, row["losses"][first]) for row in rows if row["losses"][first] > 0]
+    loss.plot(*zip(*own[3:]), label="own ways")
     loss.set(title="Transformer: loss at 256x256, 33 frames", xlabel="thousand steps")
     readers.plot(steps, [row["read_text"] for row in rows], label="text")
     readers.plot(steps, [row["read_picture"] for row in rows], label="picture")

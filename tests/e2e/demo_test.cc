@@ -100,6 +100,18 @@ TEST_F(DemoTest, CapitalsAndAnotherSizeChangeNothingElse) {
   EXPECT_EQ(square.motion, "spin");
 }
 
+// Words of no grammar, and a colour and a background that nobody named (demo/train/world.py decides
+// them).
+TEST_F(DemoTest, WhatIsLeftUnsaidIsDecided) {
+  const demo::Sight sight =
+      See(Generate(Ask("could you make me a star that keeps spinning around?", 1)));
+  EXPECT_EQ(sight.background, "white");
+  ASSERT_EQ(sight.objects.size(), 1u);
+  EXPECT_EQ(sight.objects[0].colour, "yellow");
+  EXPECT_EQ(sight.objects[0].shape, "star");
+  EXPECT_EQ(sight.objects[0].motion, "spin");
+}
+
 TEST_F(DemoTest, AnImageIsContinued) {
   const std::string image = ReadWholeFile(WAN_DEMO_SCENES "/first_frames/scene-0000.png");
   Request request = Ask("A purple circle gets larger over a dark blue background", 1);

@@ -1,7 +1,7 @@
 """Draws the loss curves of README.md from the logs of training: curves.py FOLDER OUTPUT.svg
 
-FOLDER has vae.jsonl (train_vae.py), decoder.jsonl (the vae.jsonl of train_vae.py --decoder) and video_1.jsonl, video_2.jsonl and so on,
-the video.jsonl of each stay (train_video.py, with own ways in the last). Needs matplotlib.
+FOLDER has vae.jsonl (train_vae.py), decoder.jsonl (the vae.jsonl of train_vae.py --decoder) and video_1.jsonl, video_2.jsonl
+and so on, the video.jsonl of each stay (train_video.py, with own ways from some step on). Needs matplotlib.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Draws the loss curves of README.md from the logs of training: curves.py FOLDER OUTPUT.svg
 
-FOLDER has vae.jsonl (train_vae.py), decoder.jsonl (the vae.jsonl of train_vae.py --decoder) and video_1.jsonl, video_2.jsonl
-and so on, the video.jsonl of each stay (train_video.py, with own ways from some step on). Needs matplotlib.
+FOLDER has vae.jsonl (train_vae.py), decoder.jsonl and decoder_again.jsonl (each the vae.jsonl of a train_vae.py --decoder) and
+video_1.jsonl, video_2.jsonl and so on, the video.jsonl of each stay (train_video.py, with own ways from some step on). Needs
+matplotlib.
 """
 
 import json
@@ -21,7 +22,7 @@ def read(path):
 def main(folder, output):
     matplotlib.rcParams.update({"svg.hashsalt": "wanserve", "svg.fonttype": "none", "font.size": 9})
     figure, (vae, loss, readers) = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    for name, label in (("vae", "all of it"), ("decoder", "decoder alone")):
+    for name, label in (("vae", "all of it"), ("decoder", "decoder alone"), ("decoder_again", "decoder again")):
         rows = read(folder / f"{name}.jsonl")
         vae.plot([row["step"] / 1000 for row in rows], [row["psnr"] for row in rows], label=label)
     vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="thousand steps")

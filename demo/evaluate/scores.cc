@@ -154,14 +154,14 @@ Json ToJson(const SceneScore& score) {
   for (const ObjectScore& object : score.objects) {
     Json json = {{"colour", object.colour}, {"motion", object.motion}, {"shape", object.shape}};
     if (!object.seen.colour.empty()) {
-      json["seen"] = {{"colour", object.seen.colour},
-                      {"motion", object.seen.motion},
-                      {"shape", object.seen.shape},
-                      {"side", object.seen.side},
-                      {"shape_fit", object.seen.shape_fit},
-                      {"presence", object.seen.presence},
-                      {"outline_median", Quantile(object.seen.outline, 0.5)},
-                      {"outline_tenth", Quantile(object.seen.outline, 0.1)}};
+      json["seen"] = {{"colour", object.seen.colour},       {"motion", object.seen.motion},
+                      {"shape", object.seen.shape},         {"side", object.seen.side},
+                      {"shape_fit", object.seen.shape_fit}, {"presence", object.seen.presence}};
+      // Where no frame shows the whole object, none was read.
+      if (!object.seen.outline.empty()) {
+        json["seen"]["outline_median"] = Quantile(object.seen.outline, 0.5);
+        json["seen"]["outline_tenth"] = Quantile(object.seen.outline, 0.1);
+      }
     }
     objects.push_back(std::move(json));
   }

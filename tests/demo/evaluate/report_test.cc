@@ -73,6 +73,16 @@ TEST_F(ReportTableTest, ShowsSharesFirstFramesAndLoad) {
   EXPECT_THAT(table, HasSubstr("| mean time of a job | 1.00 s |"));
 }
 
+TEST_F(ReportTableTest, AnOutlineThatNoFrameShowsIsLeftOut) {
+  outcomes_[0].result->sight.objects[0].outline = {0.98, 0.96};
+  const nlohmann::ordered_json clips = MakeReport({}, outcomes_)["clips"];
+  EXPECT_EQ(clips[0]["objects"][0]["seen"]["outline_tenth"], 0.96);
+  const nlohmann::ordered_json& unread = clips[1]["objects"][0]["seen"];
+  EXPECT_EQ(unread["shape"], "square");
+  EXPECT_FALSE(unread.contains("outline_median"));
+  EXPECT_FALSE(unread.contains("outline_tenth"));
+}
+
 TEST_F(ReportTableTest, WhatWasNotMadeIsListedAndNotJudged) {
   outcomes_[1].result.reset();
   outcomes_[1].error = absl::InternalError("out of paint");

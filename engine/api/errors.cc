@@ -89,4 +89,13 @@ bool IsDeviceLost(const absl::Status& status) {
   return absl::IsUnavailable(status) && ReasonOf(status) == kReasonDeviceLost;
 }
 
+absl::Status NotFiniteError(std::string_view message) {
+  return WithReason(absl::DataLossError(absl::string_view(message.data(), message.size())),
+                    kReasonNotFinite);
+}
+
+bool IsNotFinite(const absl::Status& status) {
+  return absl::IsDataLoss(status) && ReasonOf(status) == kReasonNotFinite;
+}
+
 }  // namespace wan

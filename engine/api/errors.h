@@ -46,11 +46,18 @@ inline constexpr std::string_view kReasonOutOfMemory = "OUT_OF_MEMORY";
 // new process helps, or a repair.
 inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
 
-// Make statuses of these two kinds, and test for them.
+// DATA_LOSS: numbers that are NaN or infinite came out of a computation, so the result is
+// worthless. The weights, a LoRA or the input are at fault; the device works, and other jobs are
+// not affected.
+inline constexpr std::string_view kReasonNotFinite = "NOT_FINITE";
+
+// Make statuses of these three kinds, and test for them.
 absl::Status OutOfMemoryError(std::string_view message);
 bool IsOutOfMemory(const absl::Status& status);
 absl::Status DeviceLostError(std::string_view message);
 bool IsDeviceLost(const absl::Status& status);
+absl::Status NotFiniteError(std::string_view message);
+bool IsNotFinite(const absl::Status& status);
 
 // Returns the reason that WithReason attached, or an empty string.
 std::string ReasonOf(const absl::Status& status);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/input_image.h"
 #include "engine/api/lora.h"
 #include "engine/api/model_parts.h"
 #include "engine/api/operator_work.h"
@@ -25,7 +26,10 @@ struct GenerationRequest {
   std::string model;
   std::string prompt;                          // UTF-8
   std::optional<std::string> negative_prompt;  // unset or empty: the model's default
-  std::shared_ptr<const std::string> image;    // bytes of a PNG or JPEG file; null: text to video
+  std::shared_ptr<const std::string>
+      image;  // bytes of a PNG, JPEG or WebP file; null: text to video
+  // Shows through the transparent parts of the image; unset: white. Only with an image.
+  std::optional<Color> background;
   // The size in pixels. With an image, width times height is only an area: the model's rule and the
   // image's aspect ratio turn it into a size. Where `size_is_exact` is true, as in the request of a
   // plan, the video has exactly this size, and the image is scaled and cut to it.
@@ -137,6 +141,8 @@ struct GenerationPlan {
   // The most host memory that the job adds in any stage; 0 where memory is not planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
+  // The request's image; absent without one.
+  std::optional<InputImage> input_image;
   // What the engine read to make the plan, so that nothing is read again to carry it out. It takes
   // the memory of a decoded image (at most 192 MB) and lives as long as the plan. A queued job
   // keeps no plan: each attempt makes its own. Null in a plan that no engine made.

@@ -38,6 +38,11 @@ struct LoraPartDescription {
   std::string path;     // the path it was registered with
   int64_t rank = 0;     // its largest rank; 0: it only adds whole tensors
   int64_t tensors = 0;  // the number of weights that it changes
+  // The least and the largest alpha / rank of its pairs of matrices; absent if it has none.
+  std::optional<double> min_factor;
+  std::optional<double> max_factor;
+  // Tensors of the file for which the model has no place, sorted by name.
+  std::vector<std::string> left_out_tensors;
 };
 
 // Describes a LoRA of a resident model.

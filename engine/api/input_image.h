@@ -1,0 +1,33 @@
+// A request's image: what its file holds, and what was done to make a first frame of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace wan {
+
+// An opaque colour in sRGB.
+struct Color {
+  uint8_t red = 255;
+  uint8_t green = 255;
+  uint8_t blue = 255;
+
+  friend bool operator==(const Color&, const Color&) = default;
+};
+
+// Describes an image that was read for a request. It is decided when the job is planned and kept
+// with the job, so that its owner sees what was done.
+struct InputImage {
+  std::string format;  // "PNG", "JPEG" or "WebP"
+  int width = 0;       // pixels as the image is shown, after it was turned
+  int height = 0;
+  int exif_orientation = 1;           // 1 to 8; 1: left as it is stored
+  std::optional<Color> blended_over;  // set if the image has transparent parts
+  int bits_per_sample = 8;            // of the file; 16 is scaled to 8
+  bool grey = false;                  // the file has no colours
+
+  friend bool operator==(const InputImage&, const InputImage&) = default;
+};
+
+}  // namespace wan

@@ -27,6 +27,9 @@ find_package(GTest REQUIRED)
 pkg_check_modules(WAN_HTTPLIB REQUIRED QUIET IMPORTED_TARGET GLOBAL cpp-httplib)
 add_library(wan::httplib ALIAS PkgConfig::WAN_HTTPLIB)
 
+pkg_check_modules(WAN_WEBP REQUIRED QUIET IMPORTED_TARGET GLOBAL libwebp)
+add_library(wan::webp ALIAS PkgConfig::WAN_WEBP)
+
 pkg_check_modules(WAN_SYSTEMD REQUIRED QUIET IMPORTED_TARGET GLOBAL libsystemd)
 add_library(wan::systemd ALIAS PkgConfig::WAN_SYSTEMD)
 

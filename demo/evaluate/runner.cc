@@ -38,8 +38,9 @@ double Seconds(const google::protobuf::Timestamp& time) {
 
 // Against the image as the server's models see it, at the video's size.
 absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const Clip& clip) {
-  absl::StatusOr<RgbImage> image = DecodeImage(image_bytes);
-  if (image.ok()) image = CoverAndCrop(*image, {clip.width, clip.height});
+  const absl::StatusOr<DecodedImage> decoded = DecodeImage(image_bytes);
+  if (!decoded.ok()) return decoded.status();
+  const absl::StatusOr<RgbImage> image = CoverAndCrop(decoded->image, {clip.width, clip.height});
   if (!image.ok()) return image.status();
   return Psnr(image->pixels, std::span(clip.rgb).first(image->pixels.size()));
 }

@@ -12,6 +12,8 @@ namespace wan {
 namespace {
 
 constexpr double kLanczosRadius = 3;
+// Of an image that covers a video's size: 192 MB.
+constexpr int64_t kMostCoveringPixels = 64'000'000;
 // Fixed point of the weights. 8 bits of pixel and 2 of overshoot fit above it in an int.
 constexpr int kWeightBits = 32 - 8 - 2;
 
@@ -205,6 +207,10 @@ absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size) {
   // nearbyint rounds halves to even, as Python's round() does.
   const ImageSize covering = {static_cast<int>(std::nearbyint(image.width * scale)),
                               static_cast<int>(std::nearbyint(image.height * scale))};
+  if (covering.width > kMaxImageSide || covering.height > kMaxImageSide ||
+      int64_t{covering.width} * covering.height > kMostCoveringPixels) {
+    return ResizeLanczos(CropToRatio(image, size), size);
+  }
   absl::StatusOr<RgbImage> resized = ResizeLanczos(image, covering);
   if (!resized.ok()) return resized.status();
   return CropMiddle(*resized, size);

@@ -34,7 +34,8 @@ RgbImage CropToRatio(const RgbImage& image, ImageSize size);
 absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size);
 
 // Scales the image with ResizeLanczos by the smallest factor that covers `size`, then cuts out the
-// middle. It returns the errors of ResizeLanczos.
+// middle. An image of another shape, of which more than 64 million pixels or a side above 65500
+// would come, is cut before it is scaled. It returns the errors of ResizeLanczos.
 absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size);
 
 }  // namespace wan

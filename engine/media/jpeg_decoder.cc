@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/media/exif.h"
 #include "engine/media/jpeg.h"
 
 namespace wan {
@@ -10,6 +11,7 @@ namespace {
 
 // Each scan of a progressive file costs a pass over the whole picture; honest files have about ten.
 constexpr int kMaxScans = 100;
+constexpr unsigned kMaxSegmentBytes = 0xffff;
 
 void OnProgress(j_common_ptr cinfo) {
   if (reinterpret_cast<j_decompress_ptr>(cinfo)->input_scan_number > kMaxScans) {
@@ -33,6 +35,7 @@ class JpegReader {
     jpeg_create_decompress(&cinfo_);
     cinfo_.progress = &progress_;
     jpeg_mem_src(&cinfo_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    jpeg_save_markers(&cinfo_, JPEG_APP0 + 1, kMaxSegmentBytes);
     jpeg_read_header(&cinfo_, TRUE);
     // Four inks become RGB afterwards; libjpeg does the rest.
     const bool inks = cinfo_.jpeg_color_space == JCS_CMYK || cinfo_.jpeg_color_space == JCS_YCCK;
@@ -60,6 +63,17 @@ class JpegReader {
   int width() const { return static_cast<int>(cinfo_.image_width); }
   int height() const { return static_cast<int>(cinfo_.image_height); }
   bool is_cmyk() const { return cinfo_.out_color_space == JCS_CMYK; }
+  bool is_grey() const { return cinfo_.jpeg_color_space == JCS_GRAYSCALE; }
+  // The first segment of EXIF data; empty if there is none.
+  std::string_view exif() const {
+    for (jpeg_saved_marker_ptr marker = cinfo_.marker_list; marker != nullptr;
+         marker = marker->next) {
+      const std::string_view segment(reinterpret_cast<const char*>(marker->data),
+                                     marker->data_length);
+      if (segment.starts_with("Exif")) return segment;
+    }
+    return {};
+  }
   const char* message() const { return errors_.message; }
 
  private:
@@ -74,7 +88,8 @@ int MultiplyBytes(int a, int b) {
   return ((product >> 8) + product) >> 8;
 }
 
-// Pillow's conversion. The file holds inks inverted, 255 for none, as Adobe's programs write them.
+// Pillow's conversion. The file holds inks inverted, 255 for none, as Adobe's programs write them,
+// and as viewers take every such file, also one without Adobe's mark.
 void CmykRowToRgb(const uint8_t* inks, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, inks += 4, rgb += 3) {
     const int light = inks[3];
@@ -90,7 +105,7 @@ absl::Status Broken(const JpegReader& reader) {
 
 }  // namespace
 
-absl::StatusOr<RgbImage> DecodeJpeg(std::string_view bytes, const ImageLimits& limits) {
+absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageLimits& limits) {
   JpegReader reader;
   if (!reader.ReadHeader(bytes)) return Broken(reader);
   const int width = reader.width();
@@ -99,7 +114,12 @@ absl::StatusOr<RgbImage> DecodeJpeg(std::string_view bytes, const ImageLimits& l
 
   if (!reader.StartPixels()) return Broken(reader);
   const size_t row_bytes = static_cast<size_t>(width) * 3;
-  RgbImage image{width, height, std::vector<uint8_t>(row_bytes * static_cast<size_t>(height))};
+  StoredImage image;
+  image.width = width;
+  image.height = height;
+  image.pixels.resize(row_bytes * static_cast<size_t>(height));
+  image.exif_orientation = ExifOrientation(reader.exif());
+  image.grey = reader.is_grey();
   std::vector<uint8_t> inks(reader.is_cmyk() ? static_cast<size_t>(width) * 4 : 0);
   uint8_t* row = image.pixels.data();
   for (int y = 0; y < height; ++y, row += row_bytes) {

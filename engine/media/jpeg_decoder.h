@@ -5,12 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "engine/media/image_decode.h"
+#include "engine/media/stored_image.h"
 
 namespace wan {
 
 // Decodes `bytes`, which must start with JPEG's signature. It uses libjpeg with its default
 // (accurate) transform and smooth chroma upsampling, as Pillow does: other decoders differ visibly
 // at coloured edges. Returns the errors of DecodeImage.
-absl::StatusOr<RgbImage> DecodeJpeg(std::string_view bytes, const ImageLimits& limits);
+absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageLimits& limits);
 
 }  // namespace wan

@@ -2,16 +2,18 @@
 
 #include <png.h>
 
-#include <algorithm>
 #include <csetjmp>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/media/exif.h"
 
 namespace wan {
 namespace {
+
+constexpr png_byte kExifChunk[] = "eXIf";
 
 struct ByteSource {
   std::string_view bytes;
@@ -30,7 +32,7 @@ class PngReader {
   // Reads up to the pixels. False: see message().
   bool ReadHeader();
 
-  // Sets the form of the pixels: 16-bit grey, two bytes each, if is_grey16(), else 8-bit RGB.
+  // Sets the form of the pixels: 8 bits, red, green and blue, and opacity where the file has any.
   bool ChooseOutput();
 
   // `rows` holds all rows without padding.
@@ -38,13 +40,25 @@ class PngReader {
 
   int64_t width() const { return png_get_image_width(png_, info_); }
   int64_t height() const { return png_get_image_height(png_, info_); }
-  bool is_grey16() const {
-    return png_get_bit_depth(png_, info_) == 16 &&
-           png_get_color_type(png_, info_) == PNG_COLOR_TYPE_GRAY;
+  // Of the pixels; call it after ChooseOutput.
+  int channels() const { return png_get_channels(png_, info_); }
+  // A palette's colours have 8 bits, however few its indexes have.
+  int bits_per_sample() const {
+    return is_palette() ? 8 : static_cast<int>(png_get_bit_depth(png_, info_));
+  }
+  bool is_grey() const { return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0; }
+  // The first eXIf chunk, which may come after the pixels; empty if there is none. Only chunks of
+  // this kind are kept.
+  std::string_view exif() const {
+    png_unknown_chunkp chunk = nullptr;
+    if (png_get_unknown_chunks(png_, info_, &chunk) == 0) return {};
+    return {reinterpret_cast<const char*>(chunk->data), chunk->size};
   }
   const char* message() const { return message_; }
 
  private:
+  bool is_palette() const { return png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE; }
+
   static void OnRead(png_structp png, png_bytep out, size_t size);
   static void OnError(png_structp png, png_const_charp message);
   static void OnWarning(png_structp, png_const_charp) {}
@@ -79,6 +93,8 @@ bool PngReader::ReadHeader() {
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   // Texts and profiles may unfold a thousandfold, and no pixel depends on them.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  // libpng would leave out EXIF data that begins with "Exif", as some programs write it.
+  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_ALWAYS, kExifChunk, 1);
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_read_info(png_, info_);
   return true;
@@ -86,14 +102,10 @@ bool PngReader::ReadHeader() {
 
 bool PngReader::ChooseOutput() {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
-  if (!is_grey16()) {
-    const int color_type = png_get_color_type(png_, info_);
-    if (color_type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
-    if (color_type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
-    png_set_gray_to_rgb(png_);
-    png_set_strip_16(png_);
-    png_set_strip_alpha(png_);
-  }
+  // Palettes become RGB, grey of 1, 2 and 4 bits becomes 8, transparent colours become opacity.
+  png_set_expand(png_);
+  png_set_gray_to_rgb(png_);
+  png_set_scale_16(png_);  // v / 257, rounded
   png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
   return true;
@@ -107,21 +119,13 @@ bool PngReader::ReadPixels(uint8_t* rows) {
   for (int pass = 0; pass < passes; ++pass) {
     for (png_uint_32 y = 0; y < height; ++y) png_read_row(png_, rows + y * row_bytes, nullptr);
   }
-  png_read_end(png_, nullptr);
+  png_read_end(png_, info_);
   return true;
-}
-
-// Pillow holds such a picture as whole numbers and lets everything above 255 be white.
-void Grey16ToRgb(const std::vector<uint8_t>& grey, std::vector<uint8_t>& rgb) {
-  for (size_t i = 0; i < grey.size() / 2; ++i) {
-    const uint8_t value = grey[2 * i] > 0 ? 255 : grey[2 * i + 1];
-    std::fill_n(rgb.begin() + static_cast<ptrdiff_t>(3 * i), 3, value);
-  }
 }
 
 }  // namespace
 
-absl::StatusOr<RgbImage> DecodePng(std::string_view bytes, const ImageLimits& limits) {
+absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const ImageLimits& limits) {
   PngReader reader(bytes);
   const auto broken = [&] {
     return absl::InvalidArgumentError(absl::StrCat("is a broken PNG file: ", reader.message()));
@@ -130,17 +134,16 @@ absl::StatusOr<RgbImage> DecodePng(std::string_view bytes, const ImageLimits& li
   const int64_t width = reader.width();
   const int64_t height = reader.height();
   if (absl::Status status = CheckImageSize(width, height, limits); !status.ok()) return status;
+  StoredImage image;
+  image.width = static_cast<int>(width);
+  image.height = static_cast<int>(height);
+  image.bits_per_sample = reader.bits_per_sample();
+  image.grey = reader.is_grey();
   if (!reader.ChooseOutput()) return broken();
-
-  RgbImage image{static_cast<int>(width), static_cast<int>(height),
-                 std::vector<uint8_t>(static_cast<size_t>(width * height * 3))};
-  if (reader.is_grey16()) {
-    std::vector<uint8_t> grey(static_cast<size_t>(width * height * 2));
-    if (!reader.ReadPixels(grey.data())) return broken();
-    Grey16ToRgb(grey, image.pixels);
-    return image;
-  }
+  image.channels = reader.channels();
+  image.pixels.resize(static_cast<size_t>(width * height) * static_cast<size_t>(image.channels));
   if (!reader.ReadPixels(image.pixels.data())) return broken();
+  image.exif_orientation = ExifOrientation(reader.exif());
   return image;
 }
 

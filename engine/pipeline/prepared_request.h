@@ -19,7 +19,7 @@ struct PromptTokens {
 struct PreparedRequest {
   PromptTokens prompt;
   PromptTokens negative_prompt;   // no ids for a model without guidance
-  std::optional<RgbImage> image;  // as it was sent, in its own size; absent for text to video
+  std::optional<RgbImage> image;  // as it is shown, in its own size; absent for text to video
 };
 
 }  // namespace wan

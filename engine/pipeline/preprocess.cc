@@ -45,12 +45,13 @@ InspectedRequest InspectRequest(const GenerationRequest& resolved, const Planned
                  prepared->negative_prompt, inspected.violations);
   }
   if (resolved.image != nullptr) {
-    absl::StatusOr<RgbImage> image = DecodeImage(*resolved.image);
-    if (image.ok()) {
-      inspected.image = VideoShape{image->width, image->height, 1};
-      prepared->image = *std::move(image);
+    absl::StatusOr<DecodedImage> decoded =
+        DecodeImage(*resolved.image, resolved.background.value_or(Color()));
+    if (decoded.ok()) {
+      inspected.image = std::move(decoded->facts);
+      prepared->image = std::move(decoded->image);
     } else {
-      inspected.violations.push_back({"image", std::string(image.status().message())});
+      inspected.violations.push_back({"image", std::string(decoded.status().message())});
     }
   }
   inspected.prepared = std::move(prepared);

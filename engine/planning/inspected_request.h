@@ -17,8 +17,8 @@ struct InspectedRequest {
   // and for the negative prompt of a model without guidance.
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> negative_prompt_tokens;
-  // The size of the image in pixels; absent if there is none or it could not be read.
-  std::optional<VideoShape> image;  // num_frames is unused
+  // The facts of the image; absent if there is none or it could not be read.
+  std::optional<InputImage> image;
   // The tokens and pixels themselves; planning passes them on to the pipeline.
   std::shared_ptr<const PreparedRequest> prepared;
   // The errors that were found, for example a broken image.

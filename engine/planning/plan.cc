@@ -12,11 +12,11 @@
 #include "engine/api/h264.h"
 #include "engine/api/stage.h"
 #include "engine/costs/library_workspace.h"
-#include "engine/media/image_resize.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
 #include "engine/models/wan/vae_cost.h"
 #include "engine/planning/plan_memory.h"
+#include "engine/planning/size_rules.h"
 #include "engine/planning/tile_geometry.h"
 #include "engine/schedulers/flow_schedule.h"
 
@@ -65,6 +65,17 @@ void CheckTexts(const InspectedRequest& inspected, int64_t limit, Violations& vi
   check("negative_prompt", inspected.negative_prompt_tokens);
 }
 
+// Says how long an image of this height or width may be; `cut` comes from CutForVideo.
+std::string TooLongText(ImageSize image, ImageSize cut, const GenerationRequest& request) {
+  const auto [shorter, longer] = std::minmax(cut.width, cut.height);
+  const std::string size = absl::StrCat(*request.width, "x", *request.height);
+  return absl::StrCat("is ", image.width, "x", image.height, "; in a video with the area of ", size,
+                      " the longer side must be at most ",
+                      std::floor(10.0 * longer / std::max(shorter, 1)) / 10,
+                      " times the shorter, for example ", cut.width, "x", cut.height,
+                      "; with exact_size it is cut to the shape of ", size);
+}
+
 // Returns the size of the video, or nullopt with a violation of whatever forbids it.
 std::optional<VideoShape> DecideShape(const GenerationRequest& request, const PlannedModel& model,
                                       const InspectedRequest& inspected, Violations& violations) {
@@ -74,41 +85,35 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
   // A size that only gives an area need not lie on the grid.
   const bool on_grid = request.image == nullptr || request.size_is_exact;
   const auto check_side = [&](const char* field, int value) {
-    if (value < stride || value > kMaxSide || (on_grid && value % stride != 0)) {
-      violations.Add(
-          field, absl::StrCat("is ", value, "; must be ",
-                              on_grid ? absl::StrCat("a multiple of ", stride, ", ") : "", "from ",
-                              stride, " to ", kMaxSide));
-    }
+    const ValueGrid sides{stride, kMaxSide, on_grid ? stride : 1};
+    if (sides.Contains(value)) return;
+    violations.Add(
+        field, absl::StrCat("is ", value, "; must be ",
+                            on_grid ? absl::StrCat("a multiple of ", stride, " ") : "", "from ",
+                            stride, " to ", kMaxSide, ", for example ", NearestIn(sides, value)));
   };
   check_side("width", *request.width);
   check_side("height", *request.height);
   const int max_frames = (kMaxLatentFrames - 1) * time_stride + 1;
   const int frames = *request.num_frames;
-  if (frames < 1 || frames > max_frames || (frames - 1) % time_stride != 0) {
-    const int below = std::clamp((frames - 1) / time_stride * time_stride + 1, 1, max_frames);
+  const ValueGrid lengths{1, max_frames, time_stride};
+  if (!lengths.Contains(frames)) {
     violations.Add("num_frames",
                    absl::StrCat("is ", frames, "; must be ", time_stride, "n+1 from 1 to ",
-                                max_frames, ", for example ", below));
+                                max_frames, ", for example ", NearestIn(lengths, frames)));
   }
   if (violations.list().size() != before) return std::nullopt;
 
   VideoShape shape{*request.width, *request.height, frames};
   if (inspected.image.has_value() && !request.size_is_exact) {
-    const auto size_rule =
-        model.family->image == ImageRole::kCondition ? FloorOutputSize : BestOutputSize;
-    const ImageSize size = size_rule(
-        inspected.image->width, inspected.image->height,
-        static_cast<int64_t>(*request.width) * static_cast<int64_t>(*request.height), stride);
-    if (size.width < stride || size.height < stride || size.width > kMaxSide ||
-        size.height > kMaxSide) {
-      violations.Add(
-          "image",
-          absl::StrCat("is ", inspected.image->width, "x", inspected.image->height,
-                       "; a video of the requested area with this shape would be ", size.width, "x",
-                       size.height, ", but sides must be from ", stride, " to ", kMaxSide));
+    const ImageSize image = {inspected.image->width, inspected.image->height};
+    const int64_t area = int64_t{*request.width} * *request.height;
+    const ImageSize cut = CutForVideo(model.family->image, image, area, stride, kMaxSide);
+    if (cut != image) {
+      violations.Add("image", TooLongText(image, cut, request));
       return std::nullopt;
     }
+    const ImageSize size = SizeOfImageVideo(model.family->image, image, area, stride);
     shape.width = size.width;
     shape.height = size.height;
   }
@@ -295,6 +300,7 @@ GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& 
   if (request.outputs.empty()) request.outputs = defaults.outputs;
   if (!request.vae_precision) request.vae_precision = defaults.vae_precision;
   if (!request.h264_crf) request.h264_crf = defaults.h264_crf;
+  if (request.image != nullptr && !request.background) request.background = Color();
   return request;
 }
 
@@ -315,11 +321,15 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   CheckTexts(inspected, model.transformer.text_len, violations);
   if (plan.image_to_video && model.family->image == ImageRole::kNone) {
     violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)),
-                                         " takes no image; must be empty"));
+                                         " takes no image; must be left out"));
   }
   if (!plan.image_to_video && !model.family->accepts_text_only) {
     violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)),
-                                         " needs an image; must be a PNG or JPEG file"));
+                                         " needs an image; must be a PNG, JPEG or WebP file"));
+  }
+  if (!plan.image_to_video && plan.request.background.has_value()) {
+    violations.Add("background",
+                   "is set, but there is no image; must be left out of a text-to-video request");
   }
   CheckSampling(plan.request, *model.family, violations);
   CheckLoras(plan.request, model, violations);
@@ -329,6 +339,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
   if (!violations.list().empty()) return InvalidFields(violations.list());
 
+  plan.input_image = inspected.image;
   plan.shape = *shape;
   plan.request.width = plan.shape.width;
   plan.request.height = plan.shape.height;

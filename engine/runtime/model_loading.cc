@@ -58,7 +58,8 @@ absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const P
   inspected.negative_prompt_tokens = planned.transformer.text_len;
   if (!planned.family->accepts_text_only) {
     request.image = std::make_shared<const std::string>();
-    inspected.image = planned.family->shape;
+    const VideoShape& shape = planned.family->shape;
+    inspected.image = InputImage{.width = shape.width, .height = shape.height};
   }
   return MakePlan(ResolveRequest(request, planned, /*drawn_seed=*/0), planned, inspected, limits);
 }

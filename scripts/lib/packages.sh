@@ -8,7 +8,7 @@ BUILD_PACKAGES=(
   libboost-dev libcli11-dev libcpp-httplib-dev libcurl4-openssl-dev libicu-dev libsqlite3-dev libsqlitecpp-dev libsystemd-dev libyaml-cpp-dev
   nlohmann-json3-dev prometheus-cpp-dev
   libavcodec-dev libavformat-dev libavutil-dev libjpeg-dev libpng-dev
-  libswscale-dev
+  libswscale-dev libwebp-dev
   libgmock-dev libgtest-dev
 )
 

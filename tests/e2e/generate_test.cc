@@ -289,7 +289,7 @@ TEST_F(GenerateTest, ImageToVideoTakesTheImagesRatio) {
 RgbImage FirstFrameThroughJpeg(const std::string& path) {
   const demo::Clip clip = demo::ReadVideo(path).value();
   const std::span<const uint8_t> frame(clip.rgb.data(), clip.rgb.size() / clip.frames);
-  return DecodeImage(EncodeJpeg(frame, clip.width, clip.height).value()).value();
+  return DecodeImage(EncodeJpeg(frame, clip.width, clip.height).value()).value().image;
 }
 
 // Mean distance of two pictures of one size, in values of 8 bits.
@@ -313,11 +313,11 @@ TEST_F(GenerateTest, PreviewsAreJpegsOfTheEstimate) {
     if (event.has_completed()) video = event.completed().artifacts(0).name();
     if (!event.has_preview()) continue;
     EXPECT_EQ(event.sequence(), 0);
-    const absl::StatusOr<RgbImage> preview = DecodeImage(event.preview().jpeg());
+    const absl::StatusOr<DecodedImage> preview = DecodeImage(event.preview().jpeg());
     ASSERT_TRUE(preview.ok()) << preview.status();
-    EXPECT_EQ(preview->width, 64);
-    EXPECT_EQ(preview->height, 32);
-    previews[event.preview().step()] = *preview;
+    EXPECT_EQ(preview->image.width, 64);
+    EXPECT_EQ(preview->image.height, 32);
+    previews[event.preview().step()] = preview->image;
   }
   EXPECT_TRUE(reader->Finish().ok());
   // A reader that is slow may miss the first, never the stream's end.

@@ -125,7 +125,7 @@ RgbImage ThroughJpeg(const at::Tensor& frames) {
   const int height = static_cast<int>(bytes.size(0));
   const int width = static_cast<int>(bytes.size(1));
   const auto* data = bytes.const_data_ptr<uint8_t>();
-  return DecodeImage(EncodeJpeg({data, bytes.nbytes()}, width, height).value()).value();
+  return DecodeImage(EncodeJpeg({data, bytes.nbytes()}, width, height).value()).value().image;
 }
 
 class PreviewObserver final : public GenerationObserver {
@@ -245,7 +245,7 @@ class GoldenRun {
   void ExpectPreviews(const std::vector<Preview>& previews) {
     ASSERT_EQ(previews.size(), estimates_.size() / 2);
     for (const Preview& preview : previews) {
-      const RgbImage seen = DecodeImage(preview.jpeg).value();
+      const RgbImage seen = DecodeImage(preview.jpeg).value().image;
       const double distance = MeanDistance(seen, Estimate(preview.step));
       EXPECT_LE(distance, 1) << "preview of step " << preview.step;
       EXPECT_GT(MeanDistance(seen, Estimate(preview.step - 1)), 2 * distance + 1)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "engine/media/exif.h"
 #include "engine/media/image_decode.h"
 #include "engine/text/cleaning.h"
 #include "server/conversion/convert.h"
@@ -31,6 +32,10 @@ void RequireSentences(const std::vector<FieldViolation>& violations) {
     Require(!violation.field.empty() && !violation.description.empty(),
             "a violation names its field and says what is wrong");
   }
+}
+
+void RequireOrientation(int orientation) {
+  Require(orientation >= 1 && orientation <= 8, "an orientation is one of EXIF's eight");
 }
 
 }  // namespace
@@ -62,13 +67,18 @@ void FuzzImage(FuzzInput input) {
   // As for callers, but for fewer pixels, so that no input takes long.
   ImageLimits limits;
   limits.max_pixels = 1'000'000;
-  const absl::StatusOr<RgbImage> image = DecodeImage(TextOf(input), limits);
-  RequireCode(image.status(), {kOk, kInvalid});
-  if (image.ok()) {
-    Require(CheckPixels(image->pixels, image->width, image->height).ok(),
-            "an image has the pixels of its size");
-  }
+  const absl::StatusOr<DecodedImage> decoded = DecodeImage(TextOf(input), {}, limits);
+  RequireCode(decoded.status(), {kOk, kInvalid});
+  if (!decoded.ok()) return;
+  const RgbImage& image = decoded->image;
+  Require(CheckPixels(image.pixels, image.width, image.height).ok(),
+          "an image has the pixels of its size");
+  const InputImage& facts = decoded->facts;
+  Require(facts.width == image.width && facts.height == image.height, "the facts have its size");
+  RequireOrientation(facts.exif_orientation);
 }
+
+void FuzzExif(FuzzInput input) { RequireOrientation(ExifOrientation(TextOf(input))); }
 
 void FuzzPrompt(FuzzInput input) {
   const std::string_view text = TextOf(input);

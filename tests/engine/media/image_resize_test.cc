@@ -44,18 +44,19 @@ TEST(Differences, Item11TheRatioIsKeptAndTheMiddleCutOut) {
     if (record["id"] != "pipeline/ti2v-i2v") continue;
     ++seen;
     const auto& parameters = record["parameters"];
-    const auto image = DecodeImage(ReadFileBytes(folder + std::string(parameters["image"])));
-    ASSERT_TRUE(image.ok()) << image.status();
+    const auto decoded = DecodeImage(ReadFileBytes(folder + std::string(parameters["image"])));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    const RgbImage& image = decoded->image;
     const int64_t area = parameters["requested_size"]["width"].get<int64_t>() *
                          parameters["requested_size"]["height"].get<int64_t>();
-    const ImageSize size = BestOutputSize(image->width, image->height, area, 32);
+    const ImageSize size = BestOutputSize(image.width, image.height, area, 32);
     EXPECT_EQ(size.width, parameters["output_size"]["width"]);
     EXPECT_EQ(size.height, parameters["output_size"]["height"]);
-    const auto frame = CoverAndCrop(*image, size);
+    const auto frame = CoverAndCrop(image, size);
     ASSERT_TRUE(frame.ok()) << frame.status();
 
     const auto tensors = ReadRawTensors(folder + std::string(record["file"]));
-    EXPECT_EQ(image->pixels, tensors.at("image_u8").As<uint8_t>());
+    EXPECT_EQ(image.pixels, tensors.at("image_u8").As<uint8_t>());
     // [3, H, W], x / 255 * 2 - 1; in the order torchvision and upstream compute it.
     const std::vector<float> expected = tensors.at("image").As<float>();
     const size_t pixels = static_cast<size_t>(size.width) * size.height;
@@ -243,6 +244,25 @@ TEST(CoverAndCrop, GivesTheSizeAskedForWithoutDistortion) {
       }
     }
   }
+}
+
+// Scaled before it is cut, it would be 70400 pixels wide.
+TEST(CoverAndCrop, CutsALongImageFirst) {
+  RgbImage image{2000, 20, std::vector<uint8_t>(size_t{2000} * 20 * 3)};
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 985; x < 1015; ++x) {
+      image.pixels[3 * (static_cast<size_t>(y) * image.width + x)] = 200;
+    }
+  }
+  const auto frame = CoverAndCrop(image, {1280, 704});
+  ASSERT_TRUE(frame.ok()) << frame.status();
+  EXPECT_EQ(frame->width, 1280);
+  EXPECT_EQ(frame->height, 704);
+  // 20 rows have the ratio of the video with 36 columns; 30 of them are red.
+  const auto red = [&](int x) { return frame->pixels[3 * (size_t{352} * 1280 + x)]; };
+  EXPECT_EQ(red(640), 200);
+  EXPECT_EQ(red(20), 0);
+  EXPECT_EQ(red(1260), 0);
 }
 
 TEST(Resize, SaysWhatIsWrong) {

@@ -71,7 +71,7 @@ GenerationRequest ImageRequest() {
 
 InspectedRequest ImageOf(int width, int height) {
   InspectedRequest inspected = GoodTexts();
-  inspected.image = VideoShape{width, height, 1};
+  inspected.image = InputImage{.format = "PNG", .width = width, .height = height};
   return inspected;
 }
 

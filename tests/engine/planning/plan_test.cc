@@ -139,20 +139,47 @@ TEST(PlanTest, LorasStayAsTheyWereAskedFor) {
 
 TEST(PlanTest, ViolationsSayWhatWouldBeRight) {
   GenerationRequest request = TextRequest();
-  request.width = 100;
-  request.num_frames = 8;
-  const auto violations = FieldViolationsOf(Plan(request).status());
-  ASSERT_EQ(violations.size(), 2u);
-  EXPECT_THAT(violations[0].description, HasSubstr("is 100; must be a multiple of 32"));
-  EXPECT_THAT(violations[1].description, HasSubstr("is 8; must be 4n+1 from 1 to 4093"));
-  EXPECT_THAT(violations[1].description, HasSubstr("for example 5"));
+  request.width = 1280;
+  request.height = 720;
+  request.num_frames = 80;
+  EXPECT_THAT(
+      FieldViolationsOf(Plan(request).status()),
+      ElementsAre(
+          FieldViolation{
+              "height", "is 720; must be a multiple of 32 from 32 to 4096, for example 704 or 736"},
+          FieldViolation{"num_frames",
+                         "is 80; must be 4n+1 from 1 to 4093, for example 77 or 81"}));
+}
+
+// Beyond the ends there is one neighbour.
+TEST(PlanTest, TheNearestSizesAreThoseThatAreAccepted) {
+  const auto example = [](int width, int frames) {
+    std::string examples;
+    for (const FieldViolation& violation :
+         FieldViolationsOf(Plan(SizedRequest(width, 64, frames)).status())) {
+      const size_t at = violation.description.find("for example ");
+      examples += violation.field + " " + violation.description.substr(at + 12) + ". ";
+    }
+    return examples;
+  };
+  EXPECT_EQ(example(0, 1), "width 32. ");
+  EXPECT_EQ(example(-64, 1), "width 32. ");
+  EXPECT_EQ(example(33, 1), "width 32 or 64. ");
+  EXPECT_EQ(example(4095, 1), "width 4064 or 4096. ");
+  EXPECT_EQ(example(4097, 1), "width 4096. ");
+  EXPECT_EQ(example(2'147'483'647, 1), "width 4096. ");
+  EXPECT_EQ(example(64, 0), "num_frames 1. ");
+  EXPECT_EQ(example(64, 2), "num_frames 1 or 5. ");
+  EXPECT_EQ(example(64, 4092), "num_frames 4089 or 4093. ");
+  EXPECT_EQ(example(64, 4097), "num_frames 4093. ");
+  EXPECT_EQ(example(64, -2'147'483'647), "num_frames 1. ");
 }
 
 TEST(PlanTest, ProblemsFoundWhileReadingArePassedOn) {
   GenerationRequest request = TextRequest();
   request.image = std::make_shared<const std::string>("broken");
   InspectedRequest inspected = GoodTexts();
-  inspected.violations = {{"image", "is not a PNG or JPEG file"}};
+  inspected.violations = {{"image", "is not an image file"}};
   EXPECT_THAT(FieldsOf(Plan(request, inspected).status()), ElementsAre("image"));
 }
 
@@ -188,7 +215,7 @@ TEST(PlanTest, ImageChoosesTheSizeFromTheArea) {
   request.height = 64;
   request.num_frames = 9;
   InspectedRequest inspected = GoodTexts();
-  inspected.image = VideoShape{70, 100, 1};
+  inspected.image = InputImage{.format = "PNG", .width = 70, .height = 100};
   const auto plan = Plan(request, inspected);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->image_to_video);
@@ -203,8 +230,57 @@ TEST(PlanTest, AnImageTooNarrowForTheAreaIsRefused) {
   request.width = 64;
   request.height = 64;
   InspectedRequest inspected = GoodTexts();
-  inspected.image = VideoShape{10000, 10, 1};
+  inspected.image = InputImage{.format = "PNG", .width = 10000, .height = 10};
   EXPECT_THAT(FieldsOf(Plan(request, inspected).status()), ElementsAre("image"));
+}
+
+// The example is an image that is accepted, and one pixel more is not.
+TEST(PlanTest, AnImageThatIsTooLongIsToldHowLongItMayBe) {
+  GenerationRequest request = ImageRequest();
+  request.width = 1280;
+  request.height = 704;
+  EXPECT_THAT(
+      FieldViolationsOf(Plan(request, ImageOf(2000, 20)).status()),
+      ElementsAre(FieldViolation{
+          "image",
+          "is 2000x20; in a video with the area of 1280x704 the longer side must be at most 18.9 "
+          "times the shorter, for example 378x20; with exact_size it is cut to the shape of "
+          "1280x704"}));
+  for (const auto& [model, longest] : {std::pair(RealModel(), 378), {RealI2v(), 375}}) {
+    EXPECT_THAT(std::string(PlanOn(model, request, ImageOf(20, 2000)).status().message()),
+                HasSubstr("for example 20x" + std::to_string(longest)));
+    EXPECT_TRUE(PlanOn(model, request, ImageOf(20, longest)).ok());
+    EXPECT_FALSE(PlanOn(model, request, ImageOf(20, longest + 1)).ok());
+  }
+  request.size_is_exact = true;
+  EXPECT_EQ(Plan(request, ImageOf(2000, 20))->shape.width, 1280);
+}
+
+TEST(PlanTest, WhatWasReadOfTheImageStandsInThePlan) {
+  GenerationRequest request = ImageRequest();
+  InspectedRequest inspected = ImageOf(70, 100);
+  inspected.image->exif_orientation = 6;
+  const auto plan = Plan(request, inspected);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->input_image, inspected.image);
+  EXPECT_FALSE(Plan(TextRequest())->input_image.has_value());
+}
+
+TEST(PlanTest, TheBackgroundIsWhiteUnlessTheRequestGivesOne) {
+  GenerationRequest request = ImageRequest();
+  EXPECT_EQ(Plan(request, ImageOf(70, 100))->request.background, (Color{255, 255, 255}));
+  request.background = Color{1, 2, 3};
+  EXPECT_EQ(Plan(request, ImageOf(70, 100))->request.background, (Color{1, 2, 3}));
+  EXPECT_FALSE(Plan(TextRequest())->request.background.has_value());
+}
+
+TEST(PlanTest, ABackgroundNeedsAnImage) {
+  GenerationRequest request = TextRequest();
+  request.background = Color{1, 2, 3};
+  EXPECT_THAT(FieldViolationsOf(Plan(request).status()),
+              ElementsAre(FieldViolation{
+                  "background",
+                  "is set, but there is no image; must be left out of a text-to-video request"}));
 }
 
 TEST(PlanTest, StagesFollowTheBenchmarkInOrder) {

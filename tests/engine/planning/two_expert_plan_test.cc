@@ -91,7 +91,9 @@ TEST(A14bPlanTest, StridesComeFromTheModel) {
   const auto violations = FieldViolationsOf(PlanOn(RealT2v(), request).status());
   ASSERT_EQ(violations.size(), 1u);
   EXPECT_EQ(violations[0].field, "width");
-  EXPECT_THAT(violations[0].description, HasSubstr("is 840; must be a multiple of 16"));
+  EXPECT_THAT(
+      violations[0].description,
+      HasSubstr("is 840; must be a multiple of 16 from 16 to 4096, for example 832 or 848"));
 }
 
 // DIFFERENCES 10: the area and the image's ratio, each side rounded down to a multiple of 16.
@@ -141,11 +143,11 @@ TEST(A14bPlanTest, AnImageIsForImageToVideoOnly) {
   const auto with = PlanOn(RealT2v(), ImageRequest(), ImageOf(64, 64));
   ASSERT_THAT(FieldsOf(with.status()), ElementsAre("image"));
   EXPECT_EQ(FieldViolationsOf(with.status())[0].description,
-            "t2v-a14b takes no image; must be empty");
+            "t2v-a14b takes no image; must be left out");
   const auto without = PlanOn(RealI2v(), TextRequest());
   ASSERT_THAT(FieldsOf(without.status()), ElementsAre("image"));
   EXPECT_EQ(FieldViolationsOf(without.status())[0].description,
-            "i2v-a14b needs an image; must be a PNG or JPEG file");
+            "i2v-a14b needs an image; must be a PNG, JPEG or WebP file");
 }
 
 TEST(FewStepPlanTest, TakesTimestepsAndDefaultsFromTheCheckpoint) {

@@ -279,11 +279,11 @@ TEST_F(WanEngineTest, PreviewsAreJpegsAtTheAskedSteps) {
   std::vector<RgbImage> images;
   for (const Preview& preview : observer.previews) {
     EXPECT_EQ(preview.jpeg.substr(0, 3), "\xff\xd8\xff");
-    const absl::StatusOr<RgbImage> image = DecodeImage(preview.jpeg);
-    ASSERT_TRUE(image.ok()) << image.status();
-    EXPECT_EQ(image->width, request.width);
-    EXPECT_EQ(image->height, request.height);
-    images.push_back(*image);
+    const absl::StatusOr<DecodedImage> decoded = DecodeImage(preview.jpeg);
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->image.width, request.width);
+    EXPECT_EQ(decoded->image.height, request.height);
+    images.push_back(decoded->image);
   }
   EXPECT_NE(images[0], images[1]);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes decode.safetensors, broken.safetensors and resize.safetensors of this folder.
+"""Makes decode.safetensors, broken.safetensors, resize.safetensors and shown.safetensors of this folder.
 
 Run with Python 3.11, Pillow 12.2.0 and NumPy 2.4.6:  python make_vectors.py
 What each file holds, and why not a later Pillow: README.md.
@@ -10,8 +10,9 @@ import struct
 import zlib
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
+BACKGROUND = (32, 96, 160)  # of <name>/over
 RNG = np.random.default_rng(20251)
 
 
@@ -88,14 +89,24 @@ def adam7(samples, depth):
     return rows
 
 
-def png(width, height, depth, color, extra=b"", interlace=0, samples=None, split=None):
+# What png() has put into the files that it made: samples, depth, colour type and transparent colour.
+CONTENTS = {}
+
+
+def png(width, height, depth, color, extra=b"", interlace=0, samples=None, split=None, transparent=None,
+        after_pixels=b""):
     if samples is None:
         samples = RNG.integers(0, 2 ** depth, (height, width, CHANNELS[color]))
     rows = adam7(samples, depth) if interlace else pack_rows(samples, depth)
     data = zlib.compress(rows)
     parts = [data] if split is None else [data[i:i + split] for i in range(0, len(data), split)]
-    return (SIGNATURE + header(width, height, depth, color, interlace) + extra
-            + b"".join(chunk(b"IDAT", part) for part in parts) + chunk(b"IEND"))
+    if transparent is not None:
+        extra += chunk(b"tRNS", struct.pack(f">{len(transparent)}H", *transparent))
+    data = (SIGNATURE + header(width, height, depth, color, interlace) + extra
+            + b"".join(chunk(b"IDAT", part) for part in parts) + after_pixels + chunk(b"IEND"))
+    if color != PALETTE:
+        CONTENTS[data] = samples, depth, color, transparent
+    return data
 
 
 def palette(count):
@@ -106,6 +117,72 @@ def saved(image, kind, **options):
     out = io.BytesIO()
     image.save(out, kind, **options)
     return out.getvalue()
+
+
+def with_opacity(data):
+    """The stored picture as [h, w, 4] of 0 to 255, not rounded. Pillow keeps the upper 8 of 16 bits and compares a
+    transparent colour of few bits with samples of 8, so the files that png() made are read from what it put in."""
+    if data not in CONTENTS:
+        return np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")).astype(np.float64)
+    samples, depth, color, transparent = CONTENTS[data]
+    scaled = np.floor(samples * 255 / (2 ** depth - 1) + 0.5)
+    if color in (GREY_ALPHA, RGBA):
+        opacity = scaled[..., -1:]
+        scaled = scaled[..., :-1]
+    elif transparent is not None:
+        opacity = 255.0 * (samples != np.array(transparent)).any(-1, keepdims=True)
+    else:
+        opacity = np.full_like(scaled[..., :1], 255)
+    colors = np.broadcast_to(scaled, scaled.shape[:2] + (3,))
+    return np.concatenate([colors, opacity], -1)
+
+
+def shown(data, background):
+    """The picture over a background, turned by Pillow."""
+    stored = with_opacity(data)
+    opacity = stored[..., 3:] / 255
+    blended = np.floor(stored[..., :3] * opacity + np.array(background) * (1 - opacity) + 0.5).astype(np.uint8)
+    turned = Image.fromarray(blended)
+    turned.getexif()[0x0112] = Image.open(io.BytesIO(data)).getexif().get(0x0112, 1)
+    rgb = np.asarray(ImageOps.exif_transpose(turned))
+
+    # Pillow's own pixels: the same where it reads a file whole, one beside in its blending.
+    image = Image.open(io.BytesIO(data))
+    if data in CONTENTS and CONTENTS[data][1] != 8:
+        return rgb
+    over = Image.new("RGBA", image.size, background + (255,))
+    over.alpha_composite(image.convert("RGBA"))
+    over.getexif()[0x0112] = image.getexif().get(0x0112, 1)
+    by_pillow = np.asarray(ImageOps.exif_transpose(over).convert("RGB"))
+    far = np.abs(by_pillow.astype(int) - rgb).max()
+    assert far <= (1 if (stored[..., 3] < 255).any() else 0), far
+    return rgb
+
+
+def exif(orientation, order="<", prefix=b"", kind="H"):
+    """EXIF data with a description, an orientation and a resolution."""
+    value = struct.pack(order + ("H2x" if kind == "H" else "I"), orientation)
+    entries = [struct.pack(order + "HHI", 0x010e, 2, 4) + b"abc\0",
+               struct.pack(order + "HHI", 0x0112, 3 if kind == "H" else 4, 1) + value,
+               struct.pack(order + "HHIHxx", 0x0128, 3, 1, 2)]
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
+    return prefix + head + struct.pack(order + "H", len(entries)) + b"".join(entries) + bytes(4)
+
+
+def with_exif_chunk(webp, data):
+    """Puts EXIF data at the end of a WebP file, and changes nothing else."""
+    body = webp[8:] + b"EXIF" + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def with_pixels(files):
+    tensors = {}
+    for name, data in files.items():
+        tensors[name + "/file"] = as_bytes(data)
+        tensors[name + "/rgb"] = shown(data, (255, 255, 255))
+        if (with_opacity(data)[..., 3] < 255).any():
+            tensors[name + "/over"] = shown(data, BACKGROUND)
+    return tensors
 
 
 def decodable():
@@ -124,8 +201,8 @@ def decodable():
                                                       interlace=1)
     files["png/palette8_transparent"] = png(
         21, 13, 8, PALETTE, palette(256) + chunk(b"tRNS", bytes(range(256))))
-    files["png/grey8_transparent"] = png(21, 13, 8, GREY, chunk(b"tRNS", b"\0\x40"))
-    files["png/rgb8_transparent"] = png(21, 13, 8, RGB, chunk(b"tRNS", b"\0\1\0\2\0\3"))
+    files["png/grey8_transparent"] = png(21, 13, 8, GREY, transparent=(0x40,))
+    files["png/rgb8_transparent"] = png(21, 13, 8, RGB, transparent=(1, 2, 3))
     files["png/rgb8_suggested_palette"] = png(21, 13, 8, RGB, palette(16))
     files["png/rgb8_gamma"] = png(21, 13, 8, RGB, chunk(b"gAMA", struct.pack(">I", 100000)))
     files["png/rgb8_many_chunks"] = png(
@@ -147,20 +224,84 @@ def decodable():
     files["jpeg/cmyk"] = saved(base.convert("CMYK"), "JPEG", quality=90)
     files["jpeg/stored_as_rgb"] = saved(base, "JPEG", quality=90, keep_rgb=True)
     files["jpeg/restart_markers"] = saved(base, "JPEG", quality=80, restart_marker_blocks=3)
-    exif = Image.Exif()
-    exif[0x0112] = 6  # orientation: turn by 90 degrees
-    files["jpeg/turned_by_exif"] = saved(base, "JPEG", quality=85, exif=exif)
+    turned = Image.Exif()
+    turned[0x0112] = 6  # orientation: turn by 90 degrees
+    files["jpeg/turned_by_exif"] = saved(base, "JPEG", quality=85, exif=turned)
     files["jpeg/one_pixel"] = saved(base.crop((3, 3, 4, 4)), "JPEG")
     files["jpeg/trailing_bytes"] = files["jpeg/420"] + b"and more"
     # Stray bytes between two markers, as some cameras leave them.
     files["jpeg/stray_bytes"] = files["jpeg/420"][:20] + b"\0\0\0" + files["jpeg/420"][20:]
 
-    tensors = {}
-    for name, data in files.items():
-        rgb = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-        tensors[name + "/file"] = as_bytes(data)
-        tensors[name + "/rgb"] = rgb
-    return tensors
+    return with_pixels(files)
+
+
+def turned_blended_and_webp():
+    files = {}
+    # Transparent colours, with pixels that have them.
+    for color, depths in ((GREY, (1, 2, 4, 16)), (RGB, (16,))):
+        for depth in depths:
+            name = f"png/{'grey' if color == GREY else 'rgb'}{depth}_transparent"
+            samples = RNG.integers(0, 2 ** depth, (13, 21, CHANNELS[color]))
+            samples[3:9, 4:15] = samples[0, 0]
+            # Equal in the upper 8 bits only: opaque.
+            if depth == 16:
+                samples[5, 5] = samples[0, 0] ^ 1
+            transparent = tuple(int(v) for v in samples[0, 0])
+            files[name] = png(21, 13, depth, color, samples=samples, transparent=transparent)
+            files[name + "_interlaced"] = png(21, 13, depth, color, samples=samples, transparent=transparent,
+                                              interlace=1)
+    for depth in (1, 2, 4):
+        opacities = chunk(b"tRNS", bytes(range(0, 250, 40))[:2 ** depth])
+        files[f"png/palette{depth}_transparent"] = png(21, 13, depth, PALETTE, palette(2 ** depth) + opacities)
+    files["png/rgba8_opaque"] = png(
+        21, 13, 8, RGBA, samples=np.concatenate([RNG.integers(0, 256, (13, 21, 3)), np.full((13, 21, 1), 255)], -1))
+    ramp = np.linspace(0, 65535, 128).round().astype(int).reshape(1, 128, 1).repeat(2, 0)
+    files["png/grey16_ramp"] = png(128, 2, 16, GREY, samples=ramp)
+
+    # EXIF orientations in every container, in both byte orders.
+    small = Image.fromarray(picture(24, 17))
+    for orientation in range(1, 9):
+        order = "<>"[orientation % 2]
+        files[f"png/exif_{orientation}"] = png(13, 9, 8, RGB, chunk(b"eXIf", exif(orientation, order)))
+        files[f"jpeg/exif_{orientation}"] = saved(small, "JPEG", exif=exif(orientation, order, b"Exif\0\0"))
+        files[f"webp/exif_{orientation}"] = saved(small, "WEBP", lossless=True, exif=exif(orientation, order))
+    files["png/exif_after_pixels"] = png(13, 9, 8, RGB, after_pixels=chunk(b"eXIf", exif(6)))
+    files["png/exif_with_prefix"] = png(13, 9, 8, RGB, chunk(b"eXIf", exif(6, ">", b"Exif\0\0")))
+    files["png/exif_and_opacity"] = png(13, 9, 8, RGBA, chunk(b"eXIf", exif(7)))
+    files["png/exif_and_16_bits"] = png(13, 9, 16, GREY_ALPHA, chunk(b"eXIf", exif(8)), interlace=1)
+    files["jpeg/exif_as_a_long"] = saved(small, "JPEG", exif=exif(8, ">", b"Exif\0\0", "I"))
+    files["jpeg/exif_of_grey"] = saved(small.convert("L"), "JPEG", exif=exif(5, "<", b"Exif\0\0"))
+    files["jpeg/exif_of_cmyk"] = saved(small.convert("CMYK"), "JPEG", exif=exif(3, "<", b"Exif\0\0"))
+    # Orientations that mean nothing, and a directory beyond the data.
+    files["jpeg/exif_0"] = saved(small, "JPEG", exif=exif(0, "<", b"Exif\0\0"))
+    files["jpeg/exif_9"] = saved(small, "JPEG", exif=exif(9, "<", b"Exif\0\0"))
+    files["jpeg/exif_cut_off"] = saved(small, "JPEG", exif=exif(6, "<", b"Exif\0\0")[:24])
+    # Adobe's mark says which transform the inks have: YCCK if it ends in 2. Without it they are plain inks.
+    cmyk = saved(small.convert("CMYK"), "JPEG", quality=90)
+    mark = cmyk.index(b"\xff\xee\0\x0eAdobe")
+    files["jpeg/ycck"] = cmyk[:mark + 15] + b"\2" + cmyk[mark + 16:]
+    files["jpeg/cmyk_without_mark"] = cmyk[:mark] + cmyk[mark + 16:]
+
+    opacity = Image.fromarray(np.add.outer(np.arange(17) * 9, np.arange(24) * 6).clip(0, 255).astype(np.uint8))
+    clear = small.copy()
+    clear.putalpha(opacity)
+    files["webp/lossy"] = saved(small, "WEBP", quality=80)
+    files["webp/lossy_odd"] = saved(small.crop((0, 0, 23, 15)), "WEBP", quality=50)
+    files["webp/lossless"] = saved(small, "WEBP", lossless=True)
+    files["webp/lossy_opacity"] = saved(clear, "WEBP", quality=80, exact=True)
+    files["webp/lossless_opacity"] = saved(clear, "WEBP", lossless=True, exact=True)
+    files["webp/exif_and_opacity"] = saved(clear, "WEBP", lossless=True, exact=True, exif=exif(6))
+    files["webp/exif_of_lossy"] = saved(small, "WEBP", quality=80, exif=exif(5, ">"))
+    without = files["webp/exif_8"][:-8 - len(exif(8))]
+    files["webp/exif_with_prefix"] = with_exif_chunk(without, exif(8, prefix=b"Exif\0\0"))
+    files["webp/exif_of_simple_file"] = with_exif_chunk(files["webp/lossless"], exif(8))
+    flags = bytearray(files["webp/exif_8"])
+    flags[20] &= ~8
+    files["webp/exif_without_flag"] = bytes(flags)
+    files["webp/one_pixel"] = saved(small.crop((3, 3, 4, 4)), "WEBP")
+    files["webp/trailing_bytes"] = files["webp/lossy"] + b"and more"
+
+    return with_pixels(files)
 
 
 def deep_progressive(data, scans):
@@ -178,6 +319,7 @@ def broken():
     bad_filter[25] = 9
     image = Image.fromarray(picture(40, 30))
     jpeg = saved(image, "JPEG", quality=85)
+    webp = saved(image, "WEBP")
     size_at = jpeg.index(b"\xff\xc0") + 5
     huge = jpeg[:size_at] + struct.pack(">HH", 65500, 65500) + jpeg[size_at + 4:]
     no_height = jpeg[:size_at] + b"\0\0" + jpeg[size_at + 2:]
@@ -215,7 +357,16 @@ def broken():
         "gif": saved(image.convert("P"), "GIF"),
         "gif_animated": saved(image.convert("P"), "GIF", save_all=True,
                               append_images=[image.rotate(90).convert("P")]),
-        "webp": saved(image, "WEBP"),
+        "webp_animated": saved(image, "WEBP", save_all=True, append_images=[image.rotate(90)]),
+        "webp_signature_only": webp[:12],
+        "webp_no_riff": b"RIFX" + webp[4:],
+        "webp_half": webp[:len(webp) // 2],
+        "webp_no_pixels": webp[:12] + b"VP8 " + bytes(4),
+        "webp_bad_pixels": b"RIFF" + struct.pack("<I", 24) + b"WEBPVP8 " + struct.pack("<I", 12) + bytes(12),
+        "webp_huge": b"RIFF" + struct.pack("<I", 30) + b"WEBPVP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff" * 3
+                     + b"\xff\0\0" + bytes(8),
+        "git_lfs_pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+        "html": b"<!DOCTYPE html><html></html>",
         "bmp": saved(image.resize((8, 8)), "BMP"),
         "tiff": saved(image.resize((8, 8)), "TIFF"),
         "text": b"a photo of a cat",
@@ -244,3 +395,4 @@ def resized():
 write_safetensors("decode.safetensors", decodable())
 write_safetensors("broken.safetensors", broken())
 write_safetensors("resize.safetensors", resized())
+write_safetensors("shown.safetensors", turned_blended_and_webp())

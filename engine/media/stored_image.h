@@ -1,0 +1,38 @@
+// A picture as its file stores it, and the two steps that make of it what the picture shows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/api/input_image.h"
+#include "engine/media/rgb_image.h"
+
+namespace wan {
+
+// Every decoder returns this. Rows run from the top, without padding.
+struct StoredImage {
+  int width = 0;
+  int height = 0;
+  // 3: red, green, blue. 4: opacity besides, 0 (transparent) to 255, which is not multiplied in.
+  int channels = 3;
+  std::vector<uint8_t> pixels;
+  int exif_orientation = 1;
+  int bits_per_sample = 8;  // of the file; `pixels` always has 8
+  bool grey = false;        // the file has no colours
+};
+
+struct BlendedImage {
+  RgbImage image;
+  bool had_transparency = false;  // whether any pixel was less than opaque
+};
+
+// Blends the picture over `background`: each sample becomes (c * a + b * (255 - a)) / 255, rounded,
+// where c is the picture's, b the background's, and a the opacity. It computes with the sRGB values
+// themselves, as browsers do. Leaves a picture without opacity as it is.
+BlendedImage Blend(StoredImage stored, const Color& background);
+
+// Turns and mirrors the picture as an EXIF orientation from 1 to 8 says, so that its top is up. 5
+// to 8 exchange width and height.
+RgbImage Turn(RgbImage image, int exif_orientation);
+
+}  // namespace wan

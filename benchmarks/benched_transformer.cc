@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -57,22 +58,28 @@ absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const Transform
                                wanted.dtype, SecondsSince(start),
                                static_cast<double>(benched.transformer->WeightBytes()) / kGiB));
 
-  SetShape((*checkpoint)->vae_config(), wanted, benched);
+  absl::Status shaped = SetShape((*checkpoint)->vae_config(), wanted, benched);
+  if (!shaped.ok()) return shaped;
   return benched;
 }
 
-void SetShape(const VaeConfig& vae, const TransformerToBench& wanted, BenchedTransformer& benched) {
+absl::Status SetShape(const VaeConfig& vae, const TransformerToBench& wanted,
+                      BenchedTransformer& benched) {
   const TransformerConfig& config = benched.transformer->config();
+  const auto [p, q, r] = config.patch_size;
+  absl::Status fits =
+      CheckShape(wanted.shape, vae.stride_spatial * std::max(q, r), vae.stride_temporal);
+  if (!fits.ok()) return fits;
   const at::Device device = benched.device;
   benched.latents = at::randn(
       {wanted.batch, config.in_channels, (wanted.shape.frames - 1) / vae.stride_temporal + 1,
        wanted.shape.height / vae.stride_spatial, wanted.shape.width / vae.stride_spatial},
       at::TensorOptions(device).dtype(at::kFloat));
-  const auto [p, q, r] = config.patch_size;
   const int64_t tokens_per_frame = benched.latents.size(3) / q * (benched.latents.size(4) / r);
   benched.tokens = benched.latents.size(2) / p * tokens_per_frame;
   benched.timestep = at::full({wanted.batch, benched.tokens}, 900.0, at::kFloat);
   if (wanted.first_frame) benched.timestep.narrow(1, 0, tokens_per_frame).zero_();
+  return absl::OkStatus();
 }
 
 }  // namespace wan

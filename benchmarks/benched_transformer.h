@@ -44,7 +44,9 @@ struct TransformerToBench {
 // Loads it to the session's device and says how long that took.
 absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const TransformerToBench& wanted);
 
-// Gives `benched` the inputs of another video.
-void SetShape(const VaeConfig& vae, const TransformerToBench& wanted, BenchedTransformer& benched);
+// Gives `benched` the inputs of another video. INVALID_ARGUMENT for a shape that the model does not
+// take.
+absl::Status SetShape(const VaeConfig& vae, const TransformerToBench& wanted,
+                      BenchedTransformer& benched);
 
 }  // namespace wan

@@ -135,7 +135,8 @@ class GroupBench {
                                     const std::vector<at::Tensor>& contexts) {
     const absl::StatusOr<BenchShape> parsed = ParseShape(shape);
     if (!parsed.ok()) return parsed.status();
-    SetShape(vae_, {.model = settings_.model, .shape = *parsed}, benched_);
+    absl::Status shaped = SetShape(vae_, {.model = settings_.model, .shape = *parsed}, benched_);
+    if (!shaped.ok()) return shaped;
     Case alone{.shape = shape,
                .latents = benched_.latents,
                .timestep = benched_.timestep,

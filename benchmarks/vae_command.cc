@@ -101,6 +101,11 @@ absl::StatusOr<bool> Run(const VaeSettings& settings, Session& session) {
   }
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
+  const VaeConfig& config = (*checkpoint)->vae_config();
+  if (absl::Status status = CheckShape(*shape, config.stride_spatial, config.stride_temporal);
+      !status.ok()) {
+    return status;
+  }
   for (const std::string& precision : settings.precisions) {
     absl::Status status = Measure(settings, **checkpoint, *shape, precision, session);
     if (!status.ok()) return status;

@@ -294,6 +294,22 @@ TEST_F(WanBenchTest, ATextThatIsNoShapeIsNamed) {
   EXPECT_THAT(result.err, HasSubstr("--shape is '64x64', expected WIDTHxHEIGHTxFRAMES"));
 }
 
+// It would be rounded down to a smaller video, whose figures the row would give under its name.
+TEST_F(WanBenchTest, AShapeThatTheModelDoesNotTakeIsRefused) {
+  const auto error = [&](const std::string& command, const std::string& shape) {
+    const auto result = Run({command, "--device", "cpu", "--model", kTiny, "--shape", shape});
+    EXPECT_NE(result.exit_code, 0) << command << " " << shape;
+    return result.err;
+  };
+  EXPECT_THAT(error("forward", "64x80x5"),
+              HasSubstr("--shape is 64x80x5; the height must be a multiple of 32, for example 64 "
+                        "or 96"));
+  EXPECT_THAT(error("vae", "72x64x5"),
+              HasSubstr("the width must be a multiple of 16, for example"));
+  EXPECT_THAT(error("vae", "64x64x7"),
+              HasSubstr("the number of frames must be 4n+1, for example 5 or 9"));
+}
+
 TEST_F(WanBenchTest, ATableIsMadeForPeople) {
   const auto result = Run({"text", "--device", "cpu", "--dtype", "fp32", "--model", kTiny});
   EXPECT_EQ(result.exit_code, 0);

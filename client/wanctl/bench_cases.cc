@@ -59,6 +59,9 @@ const std::map<std::string, Setter>& Setters() {
                                                    [](wan::v1::VaePrecision value, Request& r) {
                                                      r.set_vae_precision(value);
                                                    })},
+      {"background",
+       Set<std::string>(ParseColor,
+                        [](std::string value, Request& r) { r.set_background(std::move(value)); })},
       {"profile", Set<bool>(ParseBool, [](bool value, Request& r) { r.set_profile(value); })},
       {"seed", Set<int64_t>(ParseInt64, [](int64_t value, Request& r) { r.set_seed(value); })}};
   return *setters;

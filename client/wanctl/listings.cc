@@ -165,6 +165,28 @@ void AddRequest(const GenerationRequest& request, const std::string& image_sha25
   lines.Add("LoRAs", Printable(LorasText(request)));
 }
 
+// Says what the server read in the request's image and what it did with it: "PNG, 320x192, turned
+// as EXIF orientation 6 says, blended over #ffffff, 16 bits scaled to 8". Empty if the job has
+// none.
+std::string ImageText(const Job& job) {
+  if (!job.has_input_image()) return "";
+  constexpr int kBits = 8;  // of the pixels that a model sees
+  const wan::v1::InputImage& image = job.input_image();
+  std::string text =
+      absl::StrCat(Printable(image.format()), ", ", image.width(), "x", image.height());
+  if (image.exif_orientation() > 1) {
+    absl::StrAppend(&text, ", turned as EXIF orientation ", image.exif_orientation(), " says");
+  }
+  if (!image.blended_over().empty()) {
+    absl::StrAppend(&text, ", blended over ", Printable(image.blended_over()));
+  }
+  if (image.bits_per_sample() != kBits) {
+    absl::StrAppend(&text, ", ", image.bits_per_sample(), " bits scaled to ", kBits);
+  }
+  if (image.grey()) absl::StrAppend(&text, ", grey");
+  return text;
+}
+
 void AddArtifacts(const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
                   Lines& lines) {
   for (const wan::v1::Artifact& artifact : artifacts) {
@@ -219,6 +241,7 @@ std::string JobText(const Job& job) {
   const std::string progress = ProgressText(job);
   if (progress != kAbsent) lines.Add("Progress", progress);
   AddRequest(request, job.image_sha256(), lines);
+  lines.Add("Image read", ImageText(job));
   if (request.priority() != 0) lines.Add("Priority", absl::StrCat(request.priority()));
   lines.Add("Request ID", Printable(request.request_id()));
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());

@@ -37,8 +37,13 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   AddValue<std::string>(app, "--negative-prompt", "TEXT", "What the video should not show",
                         ParseText,
                         [&](std::string value) { request.set_negative_prompt(std::move(value)); });
-  AddValue<std::string>(app, "--image", "FILE", "First frame, a PNG or JPEG file", ParseNotEmpty,
+  AddValue<std::string>(app, "--image", "FILE", "First frame, a PNG, JPEG or WebP file",
+                        ParseNotEmpty,
                         [&](std::string value) { flags.image_path = std::move(value); });
+  AddValue<std::string>(app, "--background", "RRGGBB",
+                        "Colour behind the transparent parts of the image (default: ffffff, white)",
+                        ParseColor,
+                        [&](std::string value) { request.set_background(std::move(value)); });
   AddValue<wan::v1::Shape>(app, "--size", "WxH", "Width and height in pixels", ParseSize,
                            [&](const wan::v1::Shape& value) {
                              request.set_width(value.width());

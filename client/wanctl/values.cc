@@ -1,10 +1,12 @@
 #include "client/wanctl/values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <span>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -158,6 +160,16 @@ absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text) {
 
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text) {
   return Choose<wan::v1::VaePrecision>(text, kVaePrecisions);
+}
+
+absl::StatusOr<std::string> ParseColor(std::string_view text) {
+  constexpr size_t kDigits = 6;
+  const std::string_view digits = text.substr(text.starts_with('#') ? 1 : 0);
+  if (digits.size() != kDigits ||
+      !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) {
+    return Expected("a colour as RRGGBB in hexadecimal, for example ffffff", text);
+  }
+  return absl::StrCat("#", View(digits));
 }
 
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text) {

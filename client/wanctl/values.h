@@ -46,6 +46,8 @@ absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text);
 // "fp32", "tf32", "fp16", "bf16".
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text);
+// "#RRGGBB", or "RRGGBB", because a shell takes '#' for a comment; returns the first form.
+absl::StatusOr<std::string> ParseColor(std::string_view text);
 // "KEY=VALUE"; the value may be empty and may hold '='.
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text);
 // "NAME" or "NAME:SCALE".

@@ -5,6 +5,7 @@
 
 #include "engine/api/errors.h"
 #include "google/rpc/error_details.pb.h"
+#include "server/conversion/color.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/public_text.h"
 
@@ -103,6 +104,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   result.prompt = request.prompt();
   if (request.has_negative_prompt()) result.negative_prompt = request.negative_prompt();
   result.image = std::move(image);
+  if (request.has_background()) result.background = ParseColor(request.background());
   if (request.has_width()) result.width = request.width();
   if (request.has_height()) result.height = request.height();
   result.size_is_exact = request.exact_size();
@@ -138,6 +140,7 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   result.set_model(request.model);
   result.set_prompt(request.prompt);
   if (request.negative_prompt) result.set_negative_prompt(*request.negative_prompt);
+  if (request.background) result.set_background(ColorText(*request.background));
   if (request.width) result.set_width(*request.width);
   if (request.height) result.set_height(*request.height);
   result.set_exact_size(request.size_is_exact);
@@ -164,6 +167,18 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
     added.set_scale(lora.scale);
   }
   return result;
+}
+
+wan::v1::InputImage ToProto(const InputImage& image) {
+  wan::v1::InputImage message;
+  message.set_format(image.format);
+  message.set_width(image.width);
+  message.set_height(image.height);
+  message.set_exif_orientation(image.exif_orientation);
+  if (image.blended_over) message.set_blended_over(ColorText(*image.blended_over));
+  message.set_bits_per_sample(image.bits_per_sample);
+  message.set_grey(image.grey);
+  return message;
 }
 
 wan::v1::OutputKind ToProto(OutputKind kind) { return FactsOf(kind).proto; }

@@ -33,6 +33,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
 // deadline, request_id, labels).
 wan::v1::GenerationRequest ToProto(const GenerationRequest& request);
 
+wan::v1::InputImage ToProto(const InputImage& image);
 wan::v1::OutputKind ToProto(OutputKind kind);
 wan::v1::Omission ToProto(const Omission& omission);
 // Leaves server_version unset.

@@ -6,8 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/lora.h"
+#include "server/conversion/color.h"
 #include "server/conversion/convert.h"
 
 namespace wan::server {
@@ -26,6 +28,7 @@ constexpr size_t kMaxModelBytes = 256;
 constexpr size_t kMaxTextBytes = size_t{64} << 10;
 constexpr size_t kMaxWebhookUrlBytes = 2048;
 constexpr size_t kMaxImageBytes = size_t{32} << 20;
+constexpr size_t kMaxBackgroundBytes = 64;
 constexpr size_t kMaxLoraNameBytes = 1024;
 // One for each expert; a model has one or two.
 constexpr size_t kMaxGuidanceScales = 2;
@@ -128,6 +131,7 @@ std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& requ
   CheckBytes("negative_prompt", request.negative_prompt().size(), kMaxTextBytes, violations);
   CheckBytes("webhook_url", request.webhook_url().size(), kMaxWebhookUrlBytes, violations);
   CheckBytes("image", request.image().size(), kMaxImageBytes, violations);
+  CheckBytes("background", request.background().size(), kMaxBackgroundBytes, violations);
   CheckCount("guidance_scale", count(request.guidance_scale()), kMaxGuidanceScales, violations);
   CheckCount("outputs", count(request.outputs()), kMaxOutputs, violations);
   CheckBytes("request_id", request.request_id().size(), kMaxRequestId * kMostBytesOfCharacter,
@@ -152,6 +156,14 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
                                             absl::Time now) {
   std::vector<FieldViolation> violations = ValidateRequestId(request);
   if (request.model().empty()) violations.push_back({"model", "must name a model"});
+  if (request.has_image() && request.image().empty()) {
+    violations.push_back({"image", "is empty; must be a PNG, JPEG or WebP file, or be left out"});
+  }
+  if (request.has_background() && !ParseColor(request.background()).has_value()) {
+    violations.push_back({"background", absl::StrCat("is '", absl::CHexEscape(request.background()),
+                                                     "'; must be a colour as #rrggbb, for example "
+                                                     "#ffffff")});
+  }
   if (request.priority() < -kMaxPriority || request.priority() > kMaxPriority) {
     violations.push_back({"priority", absl::StrCat("must be from ", -kMaxPriority, " to ",
                                                    kMaxPriority, ", got ", request.priority())});

@@ -61,6 +61,20 @@ std::string SecondsOf(const wan::v1::GenerationRequest& request) {
   return absl::StrCat(static_cast<double>(request.num_frames() - 1) / request.fps());
 }
 
+// Tells what the server read in the image and did with it; null without an image.
+json InputReferenceOf(const wan::v1::Job& job) {
+  if (!job.has_input_image()) return nullptr;
+  const wan::v1::InputImage& image = job.input_image();
+  return {
+      {"format", image.format()},
+      {"width", image.width()},
+      {"height", image.height()},
+      {"exif_orientation", image.exif_orientation()},
+      {"blended_over", image.blended_over().empty() ? json(nullptr) : json(image.blended_over())},
+      {"bits_per_sample", image.bits_per_sample()},
+      {"grey", image.grey()}};
+}
+
 }  // namespace
 
 std::string VideoIdOf(std::string_view job_name) {
@@ -87,6 +101,7 @@ json VideoOf(const wan::v1::Job& job) {
           {"error", ErrorOf(job)},
           {"prompt", request.prompt()},
           {"remixed_from_video_id", nullptr},
+          {"input_reference", InputReferenceOf(job)},
           {"size", absl::StrCat(request.width(), "x", request.height())},
           {"seconds", SecondsOf(request)},
           {"num_frames", request.num_frames()},

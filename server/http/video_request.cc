@@ -279,6 +279,9 @@ absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(Form form,
   TakeGuidance(fields, request);
   TakeLoras(fields, request);
   TakeImage(fields, form.files, request);
+  if (auto background = fields.Text("background")) {
+    request.set_background(*std::move(background));
+  }
   for (const auto& [name, content] : form.files) {
     fields.Wrong(name, "is not a file of POST /v1/videos; it takes input_reference");
   }

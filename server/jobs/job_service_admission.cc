@@ -140,6 +140,7 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
   std::shared_ptr<const std::string> image;
+  // An image that is given but empty is a violation already.
   if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
   // Any of these groups may run the job. They differ only if their cards do.
   std::optional<GenerationPlan> plan;
@@ -169,6 +170,9 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
   job.stored.job.set_name(NewJobName());
   job.stored.job.set_owner(owner);
   if (job.image != nullptr) job.stored.job.set_image_sha256(Sha256Hex(*job.image));
+  if (planned->plan.input_image.has_value()) {
+    *job.stored.job.mutable_input_image() = ToProto(*planned->plan.input_image);
+  }
   wan::v1::GenerationRequest& resolved = *job.stored.job.mutable_request();
   resolved = ToProto(planned->plan.request);
   resolved.set_priority(request.priority());

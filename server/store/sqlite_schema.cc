@@ -40,7 +40,7 @@ CREATE TABLE reports (
 );
 CREATE TABLE images (
   job INTEGER PRIMARY KEY REFERENCES jobs (number),
-  image BLOB NOT NULL                        -- PNG or JPEG file, until the job has ended
+  image BLOB NOT NULL                        -- PNG, JPEG or WebP file, until the job has ended
 );
 )sql",
     R"sql(

@@ -285,6 +285,44 @@ TEST_F(GenerateTest, ImageToVideoTakesTheImagesRatio) {
   EXPECT_EQ(job.image_sha256().size(), 64u);
 }
 
+// A photo as a camera writes it that is held on its side, with the orientation 6.
+std::string TurnedPhoto() {
+  std::vector<uint8_t> rgb;
+  for (int i = 0; i < 96 * 64; ++i) {
+    for (const int value : {i % 96 * 2, i / 96 * 4, 40}) rgb.push_back(static_cast<uint8_t>(value));
+  }
+  std::string photo = EncodeJpeg(rgb, 96, 64).value();
+  // After the mark of the file's start: a segment with a TIFF file of one entry.
+  constexpr char kExif[] =
+      "\xff\xe1\0\x22"
+      "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+  return photo.insert(2, std::string(kExif, sizeof kExif - 1));
+}
+
+TEST_F(GenerateTest, APhotoIsTurnedAndTheJobSaysSo) {
+  wan::v1::GenerationRequest request = TinyRequest();
+  request.set_image(TurnedPhoto());
+  request.set_width(96);
+  request.set_height(64);
+  request.clear_outputs();
+  request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+  const wan::v1::Job turned = server_.Await(server_.Submit(request).name());
+  ASSERT_EQ(turned.state(), wan::v1::JOB_STATE_COMPLETED) << turned.ShortDebugString();
+  EXPECT_EQ(turned.request().width(), 64);
+  EXPECT_EQ(turned.request().height(), 96);
+  EXPECT_EQ(turned.request().background(), "#ffffff");
+  EXPECT_EQ(turned.input_image().ShortDebugString(),
+            R"(format: "JPEG" width: 64 height: 96 exif_orientation: 6 bits_per_sample: 8)");
+
+  // The same pixels in a file that stores them as they are shown.
+  const RgbImage shown = DecodeImage(request.image()).value().image;
+  request.set_image(EncodePng(shown.pixels, shown.width, shown.height).value());
+  const wan::v1::Job upright = server_.Await(server_.Submit(request).name());
+  EXPECT_EQ(upright.input_image().exif_orientation(), 1);
+  EXPECT_EQ(Sha256Hex(server_.Download(upright.artifacts(0).name())),
+            Sha256Hex(server_.Download(turned.artifacts(0).name())));
+}
+
 // The first frame of the job's lossless video as a viewer of its JPEG would see it.
 RgbImage FirstFrameThroughJpeg(const std::string& path) {
   const demo::Clip clip = demo::ReadVideo(path).value();

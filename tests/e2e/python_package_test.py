@@ -5,6 +5,7 @@ import argparse
 import concurrent.futures
 import hashlib
 import importlib
+import io
 import json
 import os
 import pathlib
@@ -182,6 +183,7 @@ class ScriptedTest(unittest.TestCase):
         self.headers = []
         self.after = []
         self.offsets = []
+        self.created = []
         self.content = bytes(range(256)) * 100
         self.digest = hashlib.sha256(self.content).hexdigest()
         # How many bytes each stream carries before it breaks.
@@ -228,6 +230,7 @@ class ScriptedTest(unittest.TestCase):
         from google.rpc import error_details_pb2, status_pb2
         from wanserve_client import messages
 
+        self.created.append(request.request)
         if self.slept:
             return messages.Job(name="jobs/a1")
         details = []
@@ -272,6 +275,39 @@ class ScriptedTest(unittest.TestCase):
     def test_submit_waits_for_a_model_that_is_being_loaded(self):
         self.assertEqual(self.client.submit(model="m", prompt="a cat").name, "jobs/a1")
         self.assertEqual(self.slept, [2.5])
+
+    def test_an_image_is_bytes_a_path_or_an_open_file(self):
+        self.slept = [0]
+        path = FOLDER / "image.png"
+        path.write_bytes(b"PNG from a file")
+        half_read = io.BytesIO(b"headPNG behind the head")
+        half_read.read(4)
+        images = {b"PNG": b"PNG", path: b"PNG from a file", str(path): b"PNG from a file",
+                  half_read: b"PNG behind the head"}
+        for image, content in images.items():
+            self.client.submit(model="m", prompt="a cat", image=image, background="#102030")
+            self.assertEqual(self.created[-1].image, content)
+            self.assertEqual(self.created[-1].background, "#102030")
+        self.client.submit(model="m", prompt="a cat", image=None)
+        self.assertFalse(self.created[-1].HasField("image"))
+        with path.open(encoding="utf-8") as text, self.assertRaisesRegex(TypeError, "text mode"):
+            self.client.submit(model="m", prompt="a cat", image=text)
+
+    def test_an_image_without_bytes_is_refused_before_anything_is_sent(self):
+        from wanserve_client import InvalidRequest, messages
+
+        path = FOLDER / "empty.png"
+        path.write_bytes(b"")
+        at_its_end = io.BytesIO(b"PNG")
+        at_its_end.read()
+        requests = [{"image": each} for each in (b"", bytearray(), path, str(path), at_its_end)]
+        requests.append({"request": messages.GenerationRequest(image=b"")})
+        for call in (self.client.submit, self.client.generate):
+            for request in requests:
+                with self.assertRaises(InvalidRequest, msg=request) as refused:
+                    call(model="m", prompt="a cat", **request)
+                self.assertEqual([each.field for each in refused.exception.violations], ["image"])
+        self.assertEqual(self.created, [])
 
     def test_download_goes_on_where_it_broke(self):
         self.breaks = [1000, 500]

@@ -62,6 +62,17 @@ const std::vector<BadRequestCase>& Cases() {
          r.set_negative_prompt(text);
        },
        {"negative_prompt"}},
+      {"image_empty", [](Request& r) { r.set_image(""); }, {"image"}},
+      {"image_of_a_text", [](Request& r) { r.set_image("a photo of a cat"); }, {"image"}},
+      {"background_that_is_no_colour",
+       [](Request& r) {
+         r.set_image("a photo of a cat");
+         r.set_background("white");
+       },
+       {"image", "background"}},
+      {"background_without_an_image",
+       [](Request& r) { r.set_background("#ffffff"); },
+       {"background"}},
       {"width_0", [](Request& r) { r.set_width(0); }, {"width"}},
       {"width_negative", [](Request& r) { r.set_width(-64); }, {"width"}},
       {"width_1", [](Request& r) { r.set_width(1); }, {"width"}},

@@ -57,7 +57,7 @@ std::vector<FieldViolation> Check(const GenerationRequest& request, const ModelD
   };
   check(!request.prompt.empty(), "prompt", "must not be empty");
   check(request.image == nullptr || absl::StartsWith(*request.image, kImageMark), "image",
-        "is no PNG or JPEG file");
+        "is not a PNG, JPEG or WebP file");
   size(request.width, "width");
   size(request.height, "height");
   check(!request.num_frames ||
@@ -95,6 +95,7 @@ GenerationRequest Resolve(const GenerationRequest& request, const GenerationRequ
   if (resolved.solver.empty()) resolved.solver = defaults.solver;
   if (!resolved.seed) resolved.seed = seed;
   if (resolved.outputs.empty()) resolved.outputs = defaults.outputs;
+  if (resolved.image != nullptr && !resolved.background) resolved.background = Color();
   const bool tall = resolved.image != nullptr && absl::StartsWith(*resolved.image, kTallImageMark);
   if (tall && !resolved.size_is_exact) std::swap(resolved.width, resolved.height);
   resolved.size_is_exact = true;
@@ -314,6 +315,14 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   plan.request = Resolve(request, found->second.defaults, request.seed ? 0 : next_seed_++);
   plan.shape = {*plan.request.width, *plan.request.height, *plan.request.num_frames};
   plan.image_to_video = request.image != nullptr;
+  if (plan.image_to_video) {
+    plan.input_image = {.format = "PNG",
+                        .width = plan.shape.width,
+                        .height = plan.shape.height,
+                        .exif_orientation = 6,
+                        .blended_over = plan.request.background,
+                        .bits_per_sample = 16};
+  }
   const auto add = [&](Stage stage) { plan.stages.push_back({stage, kStageFlops}); };
   add(StageKind::kTi2vPreprocess);
   add(StageKind::kT5Encoding);

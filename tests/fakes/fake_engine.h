@@ -29,7 +29,8 @@ namespace wan::fakes {
 //
 // Defaults of its models: 64x32, 5 frames, 24 fps, 3 steps, guidance 5, shift 5, "unipc"; strides
 // 32 and 4; images are accepted if they begin with "PNG". One that begins with "PNG tall" makes
-// width and height of the video change places, unless the request's size is exact. A model whose
+// width and height of the video change places, unless the request's size is exact. Every image is
+// transparent in part, 16 bits deep, and turned (orientation 6). A model whose
 // path is a folder was read from that folder's files. Plan reports every violation of model,
 // prompt, image, width, height, num_frames, fps, steps, guidance_scale and shift.
 //

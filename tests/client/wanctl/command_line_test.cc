@@ -67,6 +67,8 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
                                                 "a dog",
                                                 "--image",
                                                 "cat.png",
+                                                "--background",
+                                                "102030",
                                                 "--size",
                                                 "1280x704",
                                                 "--frames",
@@ -115,7 +117,7 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
       model: "5b" prompt: "a cat" negative_prompt: "a dog" width: 1280 height: 704
       num_frames: 121 fps: 24 steps: 50 guidance_scale: 3.5 guidance_scale: 4 shift: 5
-      solver: SOLVER_DPMPP seed: -1 request_id: "r1" priority: -5
+      solver: SOLVER_DPMPP seed: -1 background: "#102030" request_id: "r1" priority: -5
       labels { key: "team" value: "film" } labels { key: "take" value: "2" }
       preview_interval: 5 loras { name: "style" } loras { name: "light" scale: -0.5 }
       vae_precision: VAE_PRECISION_FP16 h264_crf: 18 profile: true

@@ -77,6 +77,23 @@ TEST(ListingsTest, JobText) {
             "Progress:    1/4\n");
 }
 
+TEST(ListingsTest, JobTextSaysWhatWasDoneWithTheImage) {
+  const auto text = [](const std::string& image) {
+    return JobText(FromText<wan::v1::Job>(
+        R"(name: "jobs/a1" state: JOB_STATE_QUEUED input_image { )" + image + "}"));
+  };
+  EXPECT_EQ(text(R"(format: "JPEG" width: 320 height: 192 exif_orientation: 1 bits_per_sample: 8)"),
+            "Job:         jobs/a1\n"
+            "State:       QUEUED\n"
+            "Image read:  JPEG, 320x192\n");
+  EXPECT_EQ(text(R"(format: "PNG" width: 192 height: 320 exif_orientation: 6 grey: true
+                    blended_over: "#ffffff" bits_per_sample: 16)"),
+            "Job:         jobs/a1\n"
+            "State:       QUEUED\n"
+            "Image read:  PNG, 192x320, turned as EXIF orientation 6 says, blended over #ffffff, "
+            "16 bits scaled to 8, grey\n");
+}
+
 TEST(ListingsTest, JobTextShowsWhatIsMissingAndOnWhatTheBitsDepend) {
   const auto job = FromText<wan::v1::Job>(R"(
       name: "jobs/a1" state: JOB_STATE_COMPLETED attempt: 3

@@ -102,6 +102,14 @@ TEST(ValuesTest, Labels) {
   for (const char* text : {"", "a", "=b"}) EXPECT_FALSE(ParseLabel(text).ok()) << text;
 }
 
+TEST(ValuesTest, Colours) {
+  EXPECT_EQ(*ParseColor("#12aBcd"), "#12aBcd");
+  EXPECT_EQ(*ParseColor("ffffff"), "#ffffff");
+  for (const char* text : {"", "#", "#fff", "white", "##fffff", "#ffffffff", "#ggffff", "-fffff"}) {
+    EXPECT_FALSE(ParseColor(text).ok()) << text;
+  }
+}
+
 TEST(ValuesTest, Loras) {
   EXPECT_EQ(ParseLoraScale("style")->name(), "style");
   EXPECT_FALSE(ParseLoraScale("style")->has_scale());

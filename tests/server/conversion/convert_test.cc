@@ -38,6 +38,7 @@ TEST(ConvertTest, FullRequestGoesThereAndBack) {
   request.mutable_loras(0)->set_scale(-0.5);
   request.add_loras()->set_name("none");
   request.mutable_loras(1)->set_scale(0);
+  request.set_background("#0a80ff");
   const auto image = std::make_shared<const std::string>("image");
   const GenerationRequest engine = ToEngineRequest(request, image);
   EXPECT_EQ(engine.image, image);

@@ -109,6 +109,27 @@ TEST(SizesTest, TextsAndImageHaveALimit) {
   EXPECT_THAT(TooLarge(patched), ElementsAre("loras"));
 }
 
+TEST(BackgroundTest, IsAColourInHexadecimal) {
+  GenerationRequest request;
+  request.set_model("m");
+  request.set_image("PNG");
+  const auto violations = [&](const std::string& text) {
+    request.set_background(text);
+    return ValidateRequest(request, absl::UnixEpoch());
+  };
+  for (const char* const right : {"#ffffff", "#000000", "#12aBCd"}) {
+    EXPECT_THAT(violations(right), IsEmpty()) << right;
+  }
+  for (const char* const wrong :
+       {"", "#", "white", "#fff", "ffffff", "#fffffff", "#ffffffff", "#0x1234", "#-12345",
+        "#+12345", "# 12345", "#gggggg", "#12345\n"}) {
+    EXPECT_EQ(violations(wrong).size(), 1u) << wrong;
+  }
+  EXPECT_THAT(violations("r\"d"),
+              ElementsAre(FieldViolation{
+                  "background", "is 'r\\\"d'; must be a colour as #rrggbb, for example #ffffff"}));
+}
+
 TEST(SizesTest, TheLargestValidRequestPasses) {
   GenerationRequest request;
   request.set_image(std::string(size_t{32} << 20, 'x'));

@@ -325,6 +325,24 @@ TEST_F(VideoApiTest, AnImageIsCutToAnExactSize) {
   EXPECT_EQ(size("true"), "96x64");
 }
 
+TEST_F(VideoApiTest, AVideoSaysWhatWasDoneWithItsImage) {
+  const Answer without = Post(R"({"model": "m", "prompt": "a cat"})");
+  EXPECT_TRUE(without.body.at("input_reference").is_null()) << without.text;
+  const std::string image = absl::Base64Escape("PNG image");
+  const Answer answer = Post(
+      absl::StrCat(R"({"model": "m", "prompt": "a cat", "background": "#102030", )",
+                   R"("input_reference": {"image_url": "data:image/png;base64,)", image, R"("}})"));
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  EXPECT_EQ(answer.body.at("input_reference"), nlohmann::json::parse(R"({
+      "format": "PNG", "width": 64, "height": 32, "exif_orientation": 6,
+      "blended_over": "#102030", "bits_per_sample": 16, "grey": false})"));
+  const Answer refused = Post(
+      absl::StrCat(R"({"model": "m", "prompt": "a cat", "background": "red", )",
+                   R"("input_reference": {"image_url": "data:image/png;base64,)", image, R"("}})"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.Error("param"), "background");
+}
+
 TEST_F(VideoApiTest, AQuotaThatIsUsedUpIsARateLimit) {
   StopServer();
   ServerConfig config = HttpConfig();

@@ -45,7 +45,7 @@ TEST(VideoRequestTest, EveryField) {
     "model": "m", "prompt": "a cat", "negative_prompt": "rain", "width": 64, "height": 32,
     "num_frames": 9, "fps": 12, "seed": 9007199254740993, "num_inference_steps": 4,
     "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "user": "u-1",
-    "webhook_url": "https://hooks.example.com/a",
+    "webhook_url": "https://hooks.example.com/a", "background": "#102030",
     "loras": [{"name": "ink"}, {"name": "oil", "scale": -0.5}],
     "input_reference": {"image_url": "data:image/png;base64,UE5HAA=="}})");
   ASSERT_TRUE(request.ok()) << request.status();
@@ -67,6 +67,7 @@ TEST(VideoRequestTest, EveryField) {
   EXPECT_EQ(request->loras(1).name(), "oil");
   EXPECT_EQ(request->loras(1).scale(), -0.5);
   EXPECT_EQ(request->image(), std::string("PNG\0", 4));
+  EXPECT_EQ(request->background(), "#102030");
   EXPECT_EQ(request->webhook_url(), "https://hooks.example.com/a");
   EXPECT_EQ(request->request_id(), "key-1");
 }
@@ -93,7 +94,8 @@ TEST(VideoRequestTest, WhatIsLeftOutIsLeftToTheModel) {
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_FALSE(request->has_width() || request->has_height() || request->has_num_frames() ||
                request->has_fps() || request->has_steps() || request->has_shift() ||
-               request->has_seed() || request->has_negative_prompt());
+               request->has_seed() || request->has_negative_prompt() || request->has_image() ||
+               request->has_background());
   EXPECT_THAT(request->guidance_scale(), IsEmpty());
 }
 

@@ -154,6 +154,18 @@ TEST_F(JobRequestsTest, SameRequestIdForAnotherRequestIsAnError) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(name));
 }
 
+TEST_F(JobRequestsTest, AnotherBackgroundMakesAnotherRequest) {
+  Open();
+  wan::v1::GenerationRequest request = Request();
+  request.set_request_id("once");
+  request.set_image("PNG bytes");
+  request.set_background("#102030");
+  const std::string name = Create(request);
+  EXPECT_EQ(service_->Create(request, false)->job.name(), name);
+  request.set_background("#102031");
+  EXPECT_EQ(ReasonOf(service_->Create(request, false).status()), kReasonRequestIdReused);
+}
+
 TEST_F(JobRequestsTest, RetryFindsItsJobWhateverHasBecomeOfTheServer) {
   options_.queue_capacity = 1;
   Open();

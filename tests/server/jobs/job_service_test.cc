@@ -74,6 +74,47 @@ TEST_F(JobServiceTest, JobKeepsTheResolvedRequest) {
   EXPECT_EQ(job.image_sha256(), Sha256Hex("PNG bytes"));
 }
 
+TEST_F(JobServiceTest, JobSaysWhatWasDoneWithItsImage) {
+  Open();
+  EXPECT_FALSE(Get(Create()).has_input_image());
+  wan::v1::GenerationRequest request = Request();
+  request.set_image("PNG bytes");
+  const std::string over_white = Create(request);
+  request.set_background("#0A80ff");
+  const std::string over_blue = Create(request);
+  RunToEnd(over_white);
+  RunToEnd(over_blue);
+  EXPECT_EQ(engine_->Generated().back().background, (Color{0x0a, 0x80, 0xff}));
+  Close();
+  Open(/*load=*/false);
+  EXPECT_EQ(Get(over_white).request().background(), "#ffffff");
+  EXPECT_EQ(Get(over_white).input_image().blended_over(), "#ffffff");
+  const wan::v1::Job job = Get(over_blue);
+  EXPECT_EQ(job.request().background(), "#0a80ff");
+  EXPECT_EQ(job.input_image().ShortDebugString(),
+            R"(format: "PNG" width: 64 height: 32 exif_orientation: 6 blended_over: "#0a80ff" )"
+            "bits_per_sample: 16");
+  EXPECT_EQ(service_->Receipt(over_blue)->request().background(), "#0a80ff");
+}
+
+// Today's clients send nothing for no image; one that sends an empty file has made a mistake.
+TEST_F(JobServiceTest, AnEmptyImageIsNoTextToVideo) {
+  Open();
+  wan::v1::GenerationRequest request = Request();
+  request.set_image("");
+  EXPECT_THAT(FieldViolationsOf(service_->Create(request, false).status()),
+              ElementsAre(FieldViolation{
+                  "image", "is empty; must be a PNG, JPEG or WebP file, or be left out"}));
+  wan::v1::QuoteRequest quote;
+  *quote.mutable_request() = request;
+  EXPECT_EQ(service_->Quote(quote, "").status().code(), absl::StatusCode::kInvalidArgument);
+  wan::v1::SubmitBatchRequest batch;
+  *batch.add_requests() = request;
+  EXPECT_EQ(FieldViolationsOf(service_->SubmitBatch(batch, "").status()).at(0).field,
+            "requests[0].image");
+  EXPECT_THAT(engine_->Generated(), IsEmpty());
+}
+
 TEST_F(JobServiceTest, EngineGetsTheResolvedRequestAndTheImage) {
   Open();
   wan::v1::GenerationRequest request = Request();

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import os
 import pathlib
 import time
-from typing import Any, Callable, Iterable, Iterator, Optional, TypeVar, Union
+from typing import Any, BinaryIO, Callable, Iterable, Iterator, NoReturn, Optional, TypeVar, Union
 
 import grpc
 
@@ -23,6 +24,8 @@ from wanserve_client._proto.wan.v1 import (
 )
 
 JobOrName = Union[generation_pb2.Job, str]
+# The bytes of a PNG, JPEG or WebP file, the path of one, or one that is open in binary mode.
+Image = Union[bytes, bytearray, memoryview, str, "os.PathLike[str]", BinaryIO]
 OnEvent = Callable[[generation_pb2.Event], None]
 T = TypeVar("T")
 
@@ -98,7 +101,8 @@ class Client:
         """Makes a video and returns its job when it is done. The job ends with the call, also if this process ends.
 
         `fields` are those of wan.v1.GenerationRequest and come on top of `request`: prompt="...", width=1280, seed=7.
-        Without a model, the only one that is loaded is taken. Raises JobFailed or JobCancelled if the job ends so.
+        `image` may be bytes, a path, or an open file, which is read from where it stands; one without any bytes is an
+        InvalidRequest. Without a model, the only one that is loaded is taken. Raises JobFailed or JobCancelled if the job ends so.
         """
         complete = video_generation_pb2.GenerateRequest(request=self._request(request, fields))
         return self._job_of(
@@ -249,7 +253,11 @@ class Client:
         complete = generation_pb2.GenerationRequest()
         if request is not None:
             complete.CopyFrom(request)
+        if fields.get("image") is not None:
+            fields = {**fields, "image": _image_bytes(fields["image"])}
         complete.MergeFrom(generation_pb2.GenerationRequest(**fields))
+        if complete.HasField("image") and not complete.image:
+            _refuse_empty_image("is empty")
         if not complete.model:
             complete.model = self._only_model()
         return complete
@@ -305,6 +313,28 @@ class _CallDetails(grpc.ClientCallDetails):  # type: ignore[misc]
     credentials: Any
     wait_for_ready: Any
     compression: Any
+
+
+def _refuse_empty_image(problem: str) -> NoReturn:
+    description = f"{problem}; must be a PNG, JPEG or WebP file"
+    raise errors.InvalidRequest(f"image: {description}", grpc.StatusCode.INVALID_ARGUMENT, "",
+                                (errors.FieldViolation("image", description),))
+
+
+def _image_bytes(image: Image) -> bytes:
+    if isinstance(image, (bytes, bytearray, memoryview)):
+        return bytes(image)
+    if isinstance(image, (str, os.PathLike)):
+        content = pathlib.Path(image).read_bytes()
+        if not content:
+            _refuse_empty_image(f"is the empty file {os.fspath(image)}")
+        return content
+    content = image.read()
+    if not isinstance(content, bytes):
+        raise TypeError("image is a file in text mode; open it with mode \"rb\"")
+    if not content:
+        _refuse_empty_image("is an open file with nothing left to read (was it read before? then seek(0))")
+    return content
 
 
 def _name(job: JobOrName) -> str:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/file_problem.h"
 #include "engine/checkpoint/config_reader.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/few_step_config.h"
@@ -29,9 +30,29 @@ constexpr std::string_view kSyntheticScheme = "synthetic:";
 // Of the safetensors files of transformers and of diffusers' VAE.
 constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
 
-bool Exists(const fs::path& path) {
+bool Exists(const fs::path& path) { return IsGiven(path.string()); }
+
+bool LooksLikeCheckpoint(const fs::path& folder) {
+  return Exists(folder / "model_index.json") || Exists(folder / "config.json") ||
+         Exists(folder / "high_noise_model");
+}
+
+// The folder that a user meant who gave `path`, as the end of a message; empty if none is known.
+std::string Instead(const fs::path& path) {
   std::error_code error;
-  return fs::exists(path, error);
+  const fs::path parent = fs::absolute(path, error).parent_path();
+  if (fs::is_regular_file(path, error) && LooksLikeCheckpoint(parent)) {
+    return absl::StrCat("; give its folder ", parent.string());
+  }
+  // A model's folder in a cache of Hugging Face has one folder for each revision.
+  for (fs::directory_iterator entry(path / "snapshots", error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (LooksLikeCheckpoint(entry->path())) {
+      return absl::StrCat("; it is a folder of Hugging Face's cache: give ",
+                          entry->path().string());
+    }
+  }
+  return "";
 }
 
 void AddFile(CheckpointParts& parts, const std::string& path, const FileVersion& version) {
@@ -105,11 +126,8 @@ std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts
 void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   parts.tokenizer_path = path.string();
   NoteFile(parts, path);
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) {
-    parts.problems.push_back(
-        Absent(parts.tokenizer_path, "the file of the SentencePiece model is missing"));
-  }
+  absl::Status readable = CheckPath(parts.tokenizer_path, PathKind::kFile);
+  if (!readable.ok()) parts.problems.push_back(std::move(readable));
 }
 
 // Nullopt for a combination that is not one of Wan2.2's.
@@ -325,22 +343,24 @@ void CheckTogether(CheckpointParts& parts) {
 CheckpointParts ReadCheckpointParts(const std::string& path) {
   CheckpointParts parts;
   parts.path = path;
-  std::error_code error;
   const fs::path root = path;
+  absl::Status folder;
   if (std::string_view name = path; name.starts_with(kSyntheticScheme)) {
     name.remove_prefix(kSyntheticScheme.size());
     ReadSynthetic(parts, name);
-  } else if (!fs::is_directory(root, error)) {
-    parts.problems.push_back(Absent(path, "this folder does not exist"));
+  } else if (folder = CheckPath(path, PathKind::kFolder); !folder.ok()) {
+    parts.problems.push_back(
+        absl::Status(folder.code(), absl::StrCat(folder.message(), Instead(root))));
   } else if (Exists(root / "model_index.json")) {
     ReadDiffusers(parts);
   } else if (Exists(root / "config.json") || Exists(root / "high_noise_model")) {
     ReadOriginal(parts);
   } else {
-    parts.problems.push_back(Absent(
-        path,
-        "not a checkpoint: it has neither upstream's layout (config.json or high_noise_model) nor "
-        "that of diffusers (model_index.json)"));
+    parts.problems.push_back(Absent(path,
+                                    "is not a checkpoint: it has neither upstream's layout "
+                                    "(config.json or high_noise_model) nor "
+                                    "that of diffusers (model_index.json)" +
+                                        Instead(root)));
   }
   if (parts.layout == Layout::kOriginal || parts.layout == Layout::kDiffusers) {
     NoteFile(parts, root / "generation_defaults.json");

@@ -1,10 +1,10 @@
 #include "engine/checkpoint/few_step_config.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/file_problem.h"
 #include "engine/checkpoint/config_limits.h"
 #include "engine/formats/file_errors.h"
 #include "engine/formats/json_text.h"
@@ -19,8 +19,7 @@ constexpr std::string_view kTimesteps = "denoising_step_list";
 // Reads what both layouts call the same, and lets `read_rest` read and check what is the layout's.
 template <typename ReadRest>
 std::optional<FewStepConfig> Read(const std::string& path, Problems& problems, ReadRest read_rest) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  if (!IsGiven(path)) return std::nullopt;
   const absl::StatusOr<nlohmann::json> json = ReadJsonObject(path);
   if (!json.ok()) {
     problems.push_back(json.status());

@@ -1,7 +1,6 @@
 #include "engine/checkpoint/generation_defaults.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/file_problem.h"
 #include "engine/formats/file_errors.h"
 #include "engine/formats/json_text.h"
 
@@ -53,8 +53,7 @@ const std::map<std::string, Read>& Members() {
 
 std::optional<GenerationDefaults> ReadGenerationDefaults(const std::string& path,
                                                          std::vector<absl::Status>& problems) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  if (!IsGiven(path)) return std::nullopt;
   const absl::StatusOr<nlohmann::json> json = ReadJsonObject(path);
   if (!json.ok()) {
     problems.push_back(json.status());

@@ -1,5 +1,7 @@
 #include "engine/formats/file_errors.h"
 
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
@@ -24,6 +26,14 @@ absl::Status Absent(std::string_view file, std::string_view what) {
 
 absl::Status Unsupported(std::string_view file, std::string_view what) {
   return absl::UnimplementedError(Message(file, what));
+}
+
+absl::Status CheckNotForeign(std::string_view file, std::span<const std::byte> bytes,
+                             FileContent expected) {
+  const std::string foreign = NameForeignContent(
+      {reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kForeignContentBytes)},
+      expected);
+  return foreign.empty() ? absl::OkStatus() : Damaged(file, foreign);
 }
 
 absl::Status Summarise(std::span<const absl::Status> problems) {

@@ -2,11 +2,13 @@
 // thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "engine/api/file_problem.h"
 
 namespace wan {
 
@@ -18,6 +20,11 @@ absl::Status Absent(std::string_view file, std::string_view what);
 
 // Returns UNIMPLEMENTED. The file seems to be sound, but the engine does not support its content.
 absl::Status Unsupported(std::string_view file, std::string_view what);
+
+// Returns DATA_LOSS if `bytes`, the content of the file, begin like a file of another kind than
+// `expected`, such as a Git LFS pointer. OK otherwise, which does not say that the content is good.
+absl::Status CheckNotForeign(std::string_view file, std::span<const std::byte> bytes,
+                             FileContent expected);
 
 // Returns one status for all `problems`, of which there must be at least one: it has the code of
 // the first problem, the messages of the first three and the number of the others.

@@ -92,7 +92,11 @@ absl::StatusOr<json> ReadJsonObject(const std::string& path) {
   const std::span<const std::byte> bytes = (*file)->bytes();
   absl::StatusOr<json> value =
       ParseJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
-  if (value.ok() && !value->is_object()) return Damaged(path, "not a JSON object");
+  if (!value.ok()) {
+    const absl::Status foreign = CheckNotForeign(path, bytes, FileContent::kJson);
+    return foreign.ok() ? value.status() : foreign;
+  }
+  if (!value->is_object()) return Damaged(path, "not a JSON object");
   return value;
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/api/file_problem.h"
 #include "engine/formats/file_errors.h"
 
 namespace wan {
@@ -18,7 +19,11 @@ namespace wan {
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
   // O_NONBLOCK: a pipe under a checkpoint's name must give an error, not a wait for its writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open"));
+  if (descriptor < 0) {
+    const int open_errno = errno;
+    if (absl::Status why = CheckPath(path, PathKind::kFile); !why.ok()) return why;
+    return absl::ErrnoToStatus(open_errno, absl::StrCat(path, ": cannot be opened"));
+  }
   struct stat status {};
   const absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor);
   const bool regular = version.ok() && ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
@@ -28,7 +33,10 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
       size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
   const int map_errno = errno;
   if (!regular || address == MAP_FAILED) ::close(descriptor);
-  if (!regular) return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
+  if (!regular) {
+    if (absl::Status why = CheckPath(path, PathKind::kFile); !why.ok()) return why;
+    return absl::FailedPreconditionError(absl::StrCat(path, ": is not a regular file"));
+  }
   if (address == MAP_FAILED) {
     return absl::ErrnoToStatus(map_errno, absl::StrCat(path, ": cannot map"));
   }

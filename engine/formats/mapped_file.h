@@ -16,7 +16,7 @@ namespace wan {
 // Immutable, and safe for use by several threads at once.
 class MappedFile {
  public:
-  // Opens and maps `path`. NOT_FOUND or PERMISSION_DENIED if the system says so;
+  // Opens and maps `path`. Otherwise the error of CheckPath (engine/api/file_problem.h), such as
   // FAILED_PRECONDITION if `path` is not a regular file.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
 

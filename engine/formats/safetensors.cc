@@ -176,12 +176,19 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   const std::span<const std::byte> bytes = (*file)->bytes();
   ByteReader reader(bytes);
   const auto header_length = reader.Read<uint64_t>();
+  const bool begins_well = !reader.failed() && header_length <= kLongestHeader &&
+                           bytes.size() > reader.position() &&
+                           bytes[reader.position()] == std::byte{'{'};
+  // In a file of another kind the length is that file's first bytes.
+  if (!begins_well) {
+    absl::Status foreign = CheckNotForeign(path, bytes, FileContent::kSafetensors);
+    if (!foreign.ok()) return foreign;
+  }
   if (reader.failed()) {
     return Damaged(path, absl::StrCat("is ", bytes.size(),
                                       " bytes long, which is too short for a safetensors file"));
   }
   if (header_length > kLongestHeader) {
-    // Not the number: in a file of another kind it is that file's first bytes.
     return Damaged(path, absl::StrCat("claims a header of more than the ", kLongestHeader,
                                       " bytes that are allowed; it must be a safetensors file"));
   }

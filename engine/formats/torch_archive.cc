@@ -238,6 +238,8 @@ class ArchiveReader {
 absl::StatusOr<TensorFile> ReadTorchArchive(const std::string& path) {
   const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
+  absl::Status foreign = CheckNotForeign(path, (*file)->bytes(), FileContent::kTorchArchive);
+  if (!foreign.ok()) return foreign;
   const absl::StatusOr<ZipDirectory> records = ReadZipDirectory((*file)->bytes(), path);
   if (!records.ok()) return records.status();
   absl::StatusOr<std::vector<StoredTensor>> tensors = ArchiveReader(path, *records).Read();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/file_problem.h"
 #include "engine/media/jpeg_decoder.h"
 #include "engine/media/png_decoder.h"
 #include "engine/media/stored_image.h"
@@ -76,7 +77,10 @@ absl::StatusOr<DecodedImage> DecodeImage(std::string_view bytes, const Color& ba
     decoded.facts.height = decoded.image.height;
     return decoded;
   }
-  return absl::InvalidArgumentError("is not an image file; must be PNG, JPEG or WebP");
+  const std::string foreign =
+      NameForeignContent(bytes.substr(0, kForeignContentBytes), FileContent::kImage);
+  return absl::InvalidArgumentError(absl::StrCat(foreign.empty() ? "is not an image file" : foreign,
+                                                 "; must be PNG, JPEG or WebP"));
 }
 
 absl::Status CheckImageSize(int64_t width, int64_t height, const ImageLimits& limits) {

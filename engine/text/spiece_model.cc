@@ -14,16 +14,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/api/file_problem.h"
 
 namespace wan {
 namespace {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  if (absl::Status status = CheckPath(path, PathKind::kFile); !status.ok()) return status;
   std::error_code error;
   const uintmax_t size = std::filesystem::file_size(path, error);
-  if (error == std::errc::no_such_file_or_directory) {
-    return absl::NotFoundError(absl::StrCat("there is no tokenizer file '", path, "'"));
-  }
   std::string content(error ? 0 : size, '\0');
   std::ifstream file(path, std::ios::binary);
   if (error || !file.read(content.data(), static_cast<std::streamsize>(content.size()))) {
@@ -59,9 +58,13 @@ absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path) {
   absl::StatusOr<std::string> content = ReadFile(path);
   if (!content.ok()) return content.status();
 
+  const std::string foreign = NameForeignContent(
+      std::string_view(*content).substr(0, kForeignContentBytes), FileContent::kSentencePiece);
+  if (!foreign.empty()) return absl::DataLossError(absl::StrCat(path, ": ", foreign));
+
   sentencepiece::ModelProto proto;
   const bool fits = content->size() <= static_cast<size_t>(std::numeric_limits<int>::max());
-  if (content->empty() || !fits || !proto.ParseFromString(*content)) {
+  if (!fits || !proto.ParseFromString(*content)) {
     return absl::DataLossError(absl::StrCat("tokenizer file '", path, "' (", content->size(),
                                             " bytes) is not a SentencePiece model, or is damaged"));
   }

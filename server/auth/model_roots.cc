@@ -13,6 +13,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "engine/api/file_problem.h"
 
 namespace wan::server {
 namespace {
@@ -36,6 +37,15 @@ std::string RealPathOf(const std::string& path, struct stat* facts) {
   const fs::path real = fs::read_symlink(absl::StrCat("/proc/self/fd/", fd), error);
   if (error || fstat(fd, facts) != 0) return {};
   return real.string();
+}
+
+// Why a path below a root cannot be opened, without the path itself.
+std::string ProblemOf(const std::string& path) {
+  const absl::Status status = CheckPath(path, PathKind::kFile);
+  if (status.ok()) return "does not exist";  // it has come since
+  const std::string text(status.message());
+  const std::string prefix = path + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
 bool IsBelow(const std::string& path, const std::string& root) {
@@ -106,7 +116,7 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
   if (!Contain(Normal(path))) return kOutside;
   struct stat facts = {};
   *real = RealPathOf(path, &facts);
-  if (real->empty()) return "does not exist, or the server may not read it";
+  if (real->empty()) return ProblemOf(path);
   if (!Contain(*real)) return kOutside;
   if (S_ISREG(facts.st_mode)) return std::nullopt;
   if (!S_ISDIR(facts.st_mode)) return "must be a folder or a regular file";

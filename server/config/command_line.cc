@@ -4,14 +4,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "engine/api/file_problem.h"
 #include "server/config/settings.h"
 #include "server/config/yaml_config.h"
 
@@ -20,15 +21,22 @@ namespace {
 
 constexpr std::string_view kTruth = "true|false";
 
+// A pipe is welcome, as in --config <(make-config).
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
   // A folder can be opened; only reading it fails.
-  if (!file || !(text << file.rdbuf()) || file.bad()) {
+  if (!file.is_open() || file.bad()) {
+    const int failure = errno;
+    const absl::Status why = CheckPath(path, PathKind::kFile);
     return absl::NotFoundError(
-        absl::StrCat("--config ", path, ": cannot be read: ", std::strerror(errno)));
+        why.ok() ? absl::StrCat("--config ", path, ": cannot be read: ", std::strerror(failure))
+                 : absl::StrCat("--config ", why.message()));
   }
-  return text.str();
+  const std::string foreign = NameForeignContent(
+      std::string_view(content).substr(0, kForeignContentBytes), FileContent::kYaml);
+  if (foreign.empty()) return content;
+  return absl::InvalidArgumentError(absl::StrCat("--config ", path, ": ", foreign));
 }
 
 constexpr char kSeeHelp[] = " (wanserve --help lists the flags)";

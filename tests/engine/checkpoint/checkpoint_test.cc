@@ -239,11 +239,70 @@ class BrokenCheckpointTest : public ::testing::Test {
 
 TEST_F(BrokenCheckpointTest, FoldersThatAreNoCheckpoint) {
   EXPECT_THAT(ErrorOf(folder_.string() + "/gone", absl::StatusCode::kNotFound),
-              HasSubstr("/gone: this folder does not exist"));
+              HasSubstr("/gone: does not exist"));
   EXPECT_THAT(ErrorOf(folder_.string(), absl::StatusCode::kNotFound),
               HasSubstr("neither upstream's layout"));
-  EXPECT_THAT(ErrorOf(Golden("ti2v-5b/original/config.json"), absl::StatusCode::kNotFound),
-              HasSubstr("this folder does not exist"));
+  EXPECT_THAT(
+      ErrorOf(Golden("ti2v-5b/original/config.json"), absl::StatusCode::kFailedPrecondition),
+      AllOf(HasSubstr("config.json: is a file; must be a folder"),
+            HasSubstr("give its folder " + Golden("ti2v-5b/original"))));
+}
+
+// A folder as Hugging Face's cache has it, with links into a folder that was not copied.
+TEST_F(BrokenCheckpointTest, FoldersOfACache) {
+  const fs::path snapshot = folder_ / "snapshots/abc";
+  fs::create_directories(snapshot);
+  EXPECT_THAT(ErrorOf(folder_.string(), absl::StatusCode::kNotFound),
+              HasSubstr("is not a checkpoint"));
+  fs::create_symlink("../../blobs/0123", snapshot / "model_index.json");
+  EXPECT_THAT(ErrorOf(folder_.string(), absl::StatusCode::kNotFound),
+              HasSubstr("it is a folder of Hugging Face's cache: give " + snapshot.string()));
+  EXPECT_THAT(ErrorOf(snapshot.string(), absl::StatusCode::kNotFound),
+              AllOf(HasSubstr("model_index.json: is a link to " +
+                              (folder_ / "blobs/0123").string() + ", which does not exist"),
+                    HasSubstr("blobs is needed beside snapshots")));
+}
+
+// An optional file that is a link to nothing was meant to be there.
+TEST_F(BrokenCheckpointTest, OptionalFilesThatAreLinksToNothing) {
+  for (const char* const name : {"few_step.json", "generation_defaults.json"}) {
+    const std::string copy = Link("ti2v-5b/original");
+    fs::create_symlink("gone.json", fs::path(copy) / name);
+    EXPECT_THAT(ErrorOf(copy, absl::StatusCode::kNotFound),
+                AllOf(HasSubstr(name), HasSubstr("gone.json, which does not exist")));
+  }
+}
+
+// In place of any file: what other tools left there, by its name.
+TEST_F(BrokenCheckpointTest, ForeignFilesAreNamed) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
+  struct Foreign {
+    const char* layout;
+    const char* file;
+    std::string bytes;
+    const char* says;
+  };
+  const Foreign files[] = {
+      {"ti2v-5b/original", "config.json", pointer, "is a Git LFS pointer"},
+      {"ti2v-5b/original", "models_t5_umt5-xxl-enc-bf16.pth", pointer, "is a Git LFS pointer"},
+      {"ti2v-5b/original", "Wan2.2_VAE.pth", "\x80\x02}q", "is a pickle of Python"},
+      {"ti2v-5b/original", "Wan2.2_VAE.pth", "", "is empty (0 bytes)"},
+      {"ti2v-5b/diffusers", "vae/diffusion_pytorch_model.safetensors", pointer,
+       "is a Git LFS pointer, not the file: run git lfs pull"},
+      {"ti2v-5b/diffusers", "vae/diffusion_pytorch_model.safetensors",
+       "<!DOCTYPE html><html>Sign in", "is an HTML page"},
+      {"ti2v-5b/diffusers", "vae/diffusion_pytorch_model.safetensors",
+       std::string("GGUF\3\0\0\0", 8), "is a GGUF file"},
+      {"ti2v-5b/diffusers", "vae/config.json", "<html>", "is an HTML page"},
+      {"ti2v-5b/diffusers", "vae/config.json", "", "is empty (0 bytes)"},
+  };
+  for (const Foreign& c : files) {
+    SCOPED_TRACE(c.file);
+    const std::string copy = Link(c.layout);
+    testing::ReplaceFile(fs::path(copy) / c.file, c.bytes);
+    EXPECT_THAT(ErrorOf(copy, absl::StatusCode::kDataLoss),
+                HasSubstr(std::string(c.file) + ": " + c.says));
+  }
 }
 
 // Each file of each layout is needed, and the message says which one is not there.

@@ -84,8 +84,8 @@ TEST_F(SafetensorsTest, MappingGoesWithItsLastOwner) {
 }
 
 TEST_F(SafetensorsTest, RefusesFilesThatAreTooShort) {
-  EXPECT_THAT(std::string(Read("").status().message()), HasSubstr("0 bytes long"));
-  EXPECT_THAT(std::string(Read("1234567").status().message()), HasSubstr("7 bytes long"));
+  EXPECT_THAT(std::string(Read("").status().message()), HasSubstr("is empty (0 bytes)"));
+  EXPECT_THAT(std::string(Read("\1\2\3\4\5\6\7").status().message()), HasSubstr("7 bytes long"));
   EXPECT_THAT(std::string(Read(testing::LittleEndian(9, 8) + "{}").status().message()),
               HasSubstr("header of 9 bytes, but the file is 10 bytes long"));
   EXPECT_THAT(std::string(Read(testing::LittleEndian(~uint64_t{0}, 8) + "{}").status().message()),
@@ -97,7 +97,14 @@ TEST_F(SafetensorsTest, SaysWhichFileIsNotThere) {
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("gone.safetensors"));
   EXPECT_THAT(std::string(ReadSafetensors(folder_.string()).status().message()),
-              HasSubstr("not a regular file"));
+              HasSubstr("is a folder; must be a file"));
+}
+
+TEST_F(SafetensorsTest, NamesFilesOfOtherKinds) {
+  EXPECT_THAT(std::string(Read("version https://git-lfs.github.com/spec/v1\n").status().message()),
+              HasSubstr(": is a Git LFS pointer, not the file: run git lfs pull"));
+  EXPECT_THAT(std::string(Read("{\"error\": \"no\"}").status().message()),
+              HasSubstr(": is a JSON text"));
 }
 
 TEST_F(SafetensorsTest, RefusesHeadersThatAreNoJson) {

@@ -159,6 +159,9 @@ TEST(DecodeImage, SaysWhyAFileIsRefused) {
     EXPECT_THAT(std::string(image.status().message()), HasSubstr(messages.at(name))) << name;
   }
   EXPECT_THAT(std::string(DecodeImage("").status().message()), HasSubstr("is empty"));
+  EXPECT_THAT(
+      std::string(DecodeImage("version https://git-lfs.github.com/spec/v1\n").status().message()),
+      HasSubstr("is a Git LFS pointer, not the file: run git lfs pull"));
 }
 
 TEST(DecodeImage, HoldsTheLimits) {

@@ -87,7 +87,10 @@ TEST_F(ModelRootsTest, OnlyFoldersAndRegularFiles) {
   EXPECT_THAT(Problem(folder_.Path("models/pipe")), HasSubstr("a folder or a regular file"));
   ASSERT_EQ(mkfifo(folder_.Path("models/m/pipe").c_str(), 0600), 0);
   EXPECT_THAT(Problem(folder_.Path("models/m")), HasSubstr("pipe, which is neither"));
-  EXPECT_THAT(Problem(folder_.Path("models/none")), HasSubstr("does not exist"));
+  EXPECT_EQ(Problem(folder_.Path("models/none")), "does not exist");
+  fs::create_symlink(folder_.Path("models/gone"), folder_.Path("models/dangling"));
+  EXPECT_EQ(Problem(folder_.Path("models/dangling")),
+            "is a link to " + folder_.Path("models/gone") + ", which does not exist");
 }
 
 TEST_F(ModelRootsTest, NoRootIsNowhereAndNoneSetIsAnywhere) {

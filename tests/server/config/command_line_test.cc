@@ -340,8 +340,13 @@ TEST(CommandLineTest, ErrorsNameTheFlag) {
 
 TEST(CommandLineTest, FilesThatCannotBeUsed) {
   EXPECT_THAT(ErrorOf({"--config", "/nonexistent/wan.yaml"}),
-              HasSubstr("--config /nonexistent/wan.yaml: cannot be read: No such file"));
-  EXPECT_THAT(ErrorOf({"--config", "/"}), HasSubstr("--config /: cannot be read"));
+              HasSubstr("--config /nonexistent/wan.yaml: does not exist, because there is no "
+                        "folder /nonexistent"));
+  EXPECT_THAT(ErrorOf({"--config", "/"}), HasSubstr("--config /: is a folder; must be a file"));
+  const ConfigFile pointer("version https://git-lfs.github.com/spec/v1\noid sha256:00\n");
+  EXPECT_THAT(ErrorOf({"--config", pointer.path()}), HasSubstr(": is a Git LFS pointer"));
+  const ConfigFile empty("");
+  EXPECT_THAT(ErrorOf({"--config", empty.path()}), HasSubstr(": is empty (0 bytes)"));
   const ConfigFile file("data_dir: /d\nnope: 1\n");
   EXPECT_THAT(ErrorOf({"--config", file.path()}), HasSubstr(":2: nope is not a setting"));
 }

@@ -227,7 +227,7 @@ TEST_F(MainTest, WrongUseIsTwo) {
   } cases[] = {
       {{"--no-such-flag"}, "--no-such-flag"},
       {{"--queue-capacity", "0"}, "--queue-capacity is '0'; it must be a whole number from 1"},
-      {{"--config", "/nonexistent"}, "/nonexistent: cannot be read"},
+      {{"--config", "/nonexistent"}, "/nonexistent: does not exist"},
   };
   for (const auto& c : cases) {
     const ProcessResult result = RunProcess(Command(c.flags));

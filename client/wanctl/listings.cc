@@ -277,8 +277,32 @@ std::string ReceiptText(const wan::v1::Receipt& receipt) {
   return lines.Take();
 }
 
+// What a LoRA's file gave: one line, and one more if parts of it were left out.
+void AppendLora(const wan::v1::Model& model, const wan::v1::Lora& lora,
+                const wan::v1::Lora::Part& part, std::string& text) {
+  const std::string subject =
+      absl::StrCat(Printable(model.name()), " LoRA ", Printable(lora.name()),
+                   part.expert() == "only" ? "" : absl::StrCat("@", part.expert()), ": ");
+  absl::StrAppend(&text, subject, part.tensors(), " tensors");
+  if (part.has_min_factor()) {
+    absl::StrAppend(&text, ", rank ", part.rank(), ", factor ", part.min_factor());
+    if (part.max_factor() != part.min_factor()) absl::StrAppend(&text, " to ", part.max_factor());
+  }
+  absl::StrAppend(&text, ", ", Printable(part.path()), "\n");
+  if (part.left_out_count() == 0) return;
+  constexpr int kShown = 3;
+  std::vector<std::string> shown;
+  for (int i = 0; i < std::min(part.left_out_tensors_size(), kShown); ++i) {
+    shown.push_back(Printable(part.left_out_tensors(i)));
+  }
+  absl::StrAppend(&text, subject, part.left_out_count(),
+                  " tensors were left out, for which the model has no place: ",
+                  absl::StrJoin(shown, ", "), part.left_out_count() > kShown ? ", ..." : "", "\n");
+}
+
 std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) {
   std::vector<std::vector<std::string>> rows;
+  std::string loras_text;
   std::string errors;
   for (const wan::v1::Model& model : models) {
     uint64_t bytes = 0;
@@ -309,7 +333,12 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     for (const wan::v1::Shape& shape : model.warm_shapes()) {
       shapes.push_back(absl::StrCat(shape.width(), "x", shape.height(), "x", shape.num_frames()));
     }
-    for (const wan::v1::Lora& lora : model.loras()) loras.push_back(lora.name());
+    for (const wan::v1::Lora& lora : model.loras()) {
+      loras.push_back(lora.name());
+      for (const wan::v1::Lora::Part& part : lora.parts()) {
+        AppendLora(model, lora, part, loras_text);
+      }
+    }
     rows.push_back({Printable(model.name()), StateName(model.state()), OrAbsent(model.family()),
                     OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
                     OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),
@@ -331,7 +360,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
                       {"LoRAs"},
                       {"Path"}},
                      rows, colours) +
-         errors;
+         loras_text + errors;
 }
 
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours) {

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/file_problem.h"
 #include "engine/checkpoint/lora_alpha.h"
 #include "engine/checkpoint/lora_keys.h"
 #include "engine/formats/file_errors.h"
+#include "engine/formats/finite.h"
 #include "engine/formats/safetensors.h"
 
 namespace wan {
@@ -103,10 +105,9 @@ class TermBuilder {
   absl::StatusOr<LoraFile> Build() {
     for (const StoredTensor& tensor : file_.tensors) Sort(tensor);
     for (const auto& [module, parts] : modules_) AddModule(module, parts);
-    if (problems_.empty() && result_.terms.empty()) {
-      problems_.push_back(Damaged(file_.path, "does not hold a LoRA: it has no tensors"));
-    }
+    if (problems_.empty()) CheckWhole();
     if (!problems_.empty()) return Summarise(problems_);
+    std::sort(result_.left_out.begin(), result_.left_out.end());
     result_.path = file_.path;
     result_.mapping = file_.mapping;
     std::stable_sort(result_.terms.begin(), result_.terms.end(),
@@ -123,6 +124,10 @@ class TermBuilder {
                                             key.status().message())));
       return;
     }
+    if (key->part == LoraPart::kImageBranch) {
+      result_.left_out.push_back(tensor.name);
+      return;
+    }
     if (key->part != LoraPart::kAlpha && !IsComputable(tensor.dtype)) {
       problems_.push_back(Unsupported(
           file_.path,
@@ -135,6 +140,49 @@ class TermBuilder {
       problems_.push_back(Damaged(
           file_.path, absl::StrCat("tensors ", Printable(other->second->name), " and ",
                                    Printable(tensor.name), " are the same part of ", key->module)));
+    }
+  }
+
+  // What can be seen only when every tensor has its place.
+  void CheckWhole() {
+    if (result_.terms.empty()) {
+      problems_.push_back(
+          result_.left_out.empty()
+              ? Damaged(file_.path, "does not hold a LoRA: it has no tensors")
+              : absl::InvalidArgumentError(absl::StrCat(
+                    file_.path,
+                    ": changes nothing but the image branch of Wan2.1's image-to-video models, "
+                    "which this model does not have")));
+    }
+    if (absl::Status status = alpha_.CheckPairs(pairs_); !status.ok()) {
+      problems_.push_back(std::move(status));
+    }
+    for (const LoraTerm& term : result_.terms) {
+      for (const StoredTensor* const tensor : {&term.up, &term.down, &term.difference}) {
+        CheckFinite(*tensor);
+      }
+    }
+  }
+
+  // Reads with system calls: a look into the mapping would end the process if somebody shortened
+  // the file.
+  void CheckFinite(const StoredTensor& tensor) {
+    constexpr size_t kPiece = size_t{1} << 20;
+    for (size_t done = 0; done < tensor.bytes.size();) {
+      const std::span<const std::byte> piece =
+          tensor.bytes.subspan(done, std::min(kPiece, tensor.bytes.size() - done));
+      buffer_.resize(piece.size());
+      if (absl::Status status = file_.file->Read(piece, buffer_.data()); !status.ok()) {
+        problems_.push_back(std::move(status));
+        return;
+      }
+      if (const std::optional<size_t> found = FirstNotFinite(buffer_, tensor.dtype)) {
+        Wrong(tensor,
+              absl::StrCat("has a value that is NaN or infinite, its element ",
+                           done / DTypeSize(tensor.dtype) + *found, "; all values must be finite"));
+        return;
+      }
+      done += piece.size();
     }
   }
 
@@ -192,17 +240,17 @@ class TermBuilder {
                              ": the ranks differ"));
       return std::nullopt;
     }
-    std::optional<double> stored;
+    // In the file's words, as adapter_config.json speaks.
+    LoraPair& pair =
+        pairs_.emplace_back(LoraPair{down.name.substr(0, down.name.find(".lora")), term.rank, {}});
     if (alpha != nullptr) {
-      stored = ScalarOf(*alpha);
-      if (!stored.has_value()) {
+      pair.stored = ScalarOf(*alpha);
+      if (!pair.stored.has_value()) {
         Wrong(*alpha, "is not a finite number");
         return std::nullopt;
       }
     }
-    // In the file's words, as adapter_config.json speaks.
-    const std::string_view spelled = std::string_view(down.name).substr(0, down.name.find(".lora"));
-    term.factor = alpha_.Factor(spelled, stored, term.rank);
+    term.factor = alpha_.Factor(pair);
     if (!std::isfinite(term.factor)) {
       Wrong(down, "has a scaling factor that is not finite");
       return std::nullopt;
@@ -266,22 +314,41 @@ class TermBuilder {
   const LoraAlpha& alpha_;
   const LoraKeyReader keys_;
   std::map<std::string, ModuleParts> modules_;
+  std::vector<LoraPair> pairs_;
+  std::vector<std::byte> buffer_;
   LoraFile result_;
   std::vector<absl::Status> problems_;
 };
+
+// The folder's own LoRA files are the best help.
+absl::Status NoPeftFolder(const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".safetensors") found.push_back(entry->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": is a folder without ", kPeftModel,
+                   ", so PEFT did not write it; give the LoRA's file",
+                   found.empty() ? "" : absl::StrCat(", for example ", found.front())));
+}
 
 }  // namespace
 
 absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const TransformerConfig& config) {
   std::error_code ignored;
   std::filesystem::path file_path = path;
-  if (std::filesystem::is_directory(file_path, ignored)) file_path /= kPeftModel;
+  if (std::filesystem::is_directory(file_path, ignored)) {
+    file_path /= kPeftModel;
+    if (!IsGiven(file_path.string())) return NoPeftFolder(path);
+  }
   const absl::StatusOr<TensorFile> file = ReadSafetensors(file_path.string());
   if (!file.ok()) return file.status();
   // Only PEFT's own name says that the settings beside it are this file's.
   const std::filesystem::path config_path = file_path.parent_path() / kPeftConfig;
-  const bool has_config =
-      file_path.filename() == kPeftModel && std::filesystem::exists(config_path, ignored);
+  const bool has_config = file_path.filename() == kPeftModel && IsGiven(config_path.string());
   std::vector<ModelFile> files = {
       {file_path.filename().string(), file->path, file->file->version()}};
   const absl::StatusOr<FileVersion> config_version = FileVersion::Of(config_path.string());

@@ -33,15 +33,20 @@ struct LoraFile {
   std::vector<ModelFile> files;  // that file, and its settings beside it; names without folders
   std::shared_ptr<const void> mapping;  // keeps the terms' bytes valid
   std::vector<LoraTerm> terms;          // sorted by target, at least one
-  int64_t rank = 0;                     // the largest
-  uint64_t bytes = 0;                   // of all terms
+  // Tensors that were left out because they belong to the image branch of Wan2.1's models, sorted.
+  std::vector<std::string> left_out;
+  int64_t rank = 0;    // the largest
+  uint64_t bytes = 0;  // of all terms
 };
 
 // Reads a safetensors file, or a folder that PEFT wrote (adapter_model.safetensors with
 // adapter_config.json). docs/lora.md has the styles of keys and the scaling. Thread-safe.
 //
-// Errors name file and key. DATA_LOSS for a damaged file, a factor without its other half, or two
-// spellings of one key; INVALID_ARGUMENT for a LoRA of another model (unknown keys, other
+// All values are read and must be finite, which takes as long as reading the file from its disk.
+//
+// Errors name file and key. DATA_LOSS for a damaged file, a factor without its other half, two
+// spellings of one key, a value that is NaN or infinite, or settings that contradict each other or
+// the tensors (lora_alpha.h); INVALID_ARGUMENT for a LoRA of another model (unknown keys, other
 // dimensions); UNIMPLEMENTED for adapters other than LoRA and for dtypes other than F32, F16 and
 // BF16.
 absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const TransformerConfig& config);

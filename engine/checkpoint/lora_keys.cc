@@ -1,5 +1,6 @@
 #include "engine/checkpoint/lora_keys.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -64,6 +65,51 @@ constexpr std::array<Foreign, 8> kForeign = {{
     {".reshape_weight", "a new shape of a weight"},
 }};
 
+// The modules of the image branch under upstream's and diffusers' flat names: those of each block,
+// and those that a model has once.
+constexpr std::array<std::string_view, 6> kImageBranchOfBlock = {
+    "cross_attn_k_img", "cross_attn_v_img", "cross_attn_norm_k_img",
+    "attn2_add_k_proj", "attn2_add_v_proj", "attn2_norm_added_k"};
+constexpr std::array<std::string_view, 10> kImageBranch = {
+    "img_emb_proj_0",
+    "img_emb_proj_1",
+    "img_emb_proj_3",
+    "img_emb_proj_4",
+    "img_emb_emb_pos",
+    "condition_embedder_image_embedder_norm1",
+    "condition_embedder_image_embedder_ff_net_0_proj",
+    "condition_embedder_image_embedder_ff_net_2",
+    "condition_embedder_image_embedder_norm2",
+    "condition_embedder_image_embedder_pos_embed"};
+
+std::string Flat(std::string_view name) {
+  return absl::StrReplaceAll(absl::string_view(name.data(), name.size()), {{".", "_"}});
+}
+
+// A flat name "blocks_7_REST", cut in two.
+struct BlockPart {
+  int64_t block = 0;
+  std::string_view rest;
+};
+
+std::optional<BlockPart> InBlock(std::string_view flat) {
+  constexpr std::string_view kBlocks = "blocks_";
+  if (!flat.starts_with(kBlocks)) return std::nullopt;
+  flat.remove_prefix(kBlocks.size());
+  const size_t end = flat.find('_');
+  BlockPart part;
+  if (!absl::SimpleAtoi(absl::string_view(flat.data(), std::min(end, flat.size())), &part.block)) {
+    return std::nullopt;
+  }
+  part.rest = end == std::string_view::npos ? "" : flat.substr(end + 1);
+  return part;
+}
+
+template <size_t kSize>
+bool Contains(const std::array<std::string_view, kSize>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::optional<std::string_view> Without(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
   return text.substr(prefix.size());
@@ -99,9 +145,14 @@ LoraKeyReader::LoraKeyReader(const TransformerConfig& config) : num_layers_(conf
   }
 }
 
-void LoraKeyReader::AddSpelling(const std::string& spelling, const std::string& module) {
-  modules_.emplace(spelling, module);
-  flat_modules_.emplace(absl::StrReplaceAll(spelling, {{".", "_"}}), module);
+void LoraKeyReader::AddSpelling(std::string_view spelling, const std::string& module) {
+  modules_.emplace(Flat(spelling), module);
+}
+
+bool LoraKeyReader::IsImageBranch(std::string_view flat) const {
+  if (Contains(kImageBranch, flat)) return true;
+  const std::optional<BlockPart> part = InBlock(flat);
+  return part.has_value() && part->block < num_layers_ && Contains(kImageBranchOfBlock, part->rest);
 }
 
 absl::StatusOr<LoraKey> LoraKeyReader::Read(std::string_view key) const {
@@ -120,19 +171,14 @@ absl::StatusOr<LoraKey> LoraKeyReader::Read(std::string_view key) const {
         ".lora_down.weight or .diff_b");
   }
   std::string_view module = key.substr(0, key.size() - ending->text.size());
-  const auto* spellings = &modules_;
-  for (const std::string_view prefix : kFlatPrefixes) {
-    if (const auto rest = Without(module, prefix)) {
-      module = *rest;
-      spellings = &flat_modules_;
-      break;
-    }
-  }
-  if (spellings == &modules_) module = WithoutPrefixes(module);
-  std::string spelling(module);
-  if (ending->text == kModulationEnding) spelling += ".modulation";
-  const auto found = spellings->find(spelling);
-  if (found == spellings->end()) return NoPart(module);
+  const auto* const prefix = std::find_if(kFlatPrefixes.begin(), kFlatPrefixes.end(),
+                                          [&](auto text) { return module.starts_with(text); });
+  module = prefix == kFlatPrefixes.end() ? WithoutPrefixes(module) : module.substr(prefix->size());
+  std::string flat = Flat(module);
+  if (IsImageBranch(flat)) return LoraKey{"", LoraPart::kImageBranch};
+  if (ending->text == kModulationEnding) flat += "_modulation";
+  const auto found = modules_.find(flat);
+  if (found == modules_.end()) return NoPart(module);
   return LoraKey{found->second, ending->part};
 }
 
@@ -145,22 +191,11 @@ absl::Status LoraKeyReader::NoPart(std::string_view module) const {
     return absl::InvalidArgumentError(
         "belongs to a text encoder; a LoRA can change only transformers");
   }
-  if (module.find("_img") != std::string_view::npos ||
-      module.find("img_emb") != std::string_view::npos ||
-      module.find("image_embedder") != std::string_view::npos ||
-      module.find("add_k_proj") != std::string_view::npos ||
-      module.find("add_v_proj") != std::string_view::npos) {
-    return absl::InvalidArgumentError(
-        "belongs to the image branch of Wan2.1's image-to-video models, which this model does not "
-        "have");
-  }
-  if (const auto rest = Without(module, "blocks.")) {
-    int64_t block = -1;
-    const std::string number(rest->substr(0, rest->find('.')));
-    if (absl::SimpleAtoi(number, &block) && block >= num_layers_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "belongs to another model: the last block of this model is ", num_layers_ - 1));
-    }
+  const std::string flat = Flat(module);
+  const std::optional<BlockPart> part = InBlock(flat);
+  if (part.has_value() && part->block >= num_layers_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "belongs to another model: the last block of this model is ", num_layers_ - 1));
   }
   return absl::InvalidArgumentError("is not a part of this model");
 }

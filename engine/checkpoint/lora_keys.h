@@ -20,11 +20,13 @@ enum class LoraPart {
   kAlpha,           // the scalar that is divided by the rank, or by its root
   kDifference,      // an addition to the whole tensor
   kBiasDifference,  // an addition to the bias
+  // Any part of the image branch of Wan2.1's image-to-video models, for which Wan2.2 has no place.
+  kImageBranch,
 };
 
 struct LoraKey {
   // The canonical name: "blocks.0.self_attn.q", or that of a tensor that is not a weight or bias of
-  // a module, "blocks.0.modulation".
+  // a module, "blocks.0.modulation". Empty for a part of the image branch.
   std::string module;
   LoraPart part = LoraPart::kDown;
 
@@ -49,13 +51,16 @@ class LoraKeyReader {
   const std::vector<int64_t>& ShapeOf(const std::string& tensor) const;
 
  private:
-  void AddSpelling(const std::string& spelling, const std::string& module);
+  void AddSpelling(std::string_view spelling, const std::string& module);
+  // Whether this is the flat name of a module of the image branch.
+  bool IsImageBranch(std::string_view flat) const;
   absl::Status NoPart(std::string_view module) const;
 
   const int64_t num_layers_;
   std::map<std::string, std::vector<int64_t>, std::less<>> shapes_;  // by canonical tensor
-  std::map<std::string, std::string, std::less<>> modules_;          // by every dotted spelling
-  std::map<std::string, std::string, std::less<>> flat_modules_;     // the same with underscores
+  // By every spelling, with underscores for the dots: trainers write either, some write both in
+  // one name, and no two modules differ in that alone.
+  std::map<std::string, std::string, std::less<>> modules_;
 };
 
 }  // namespace wan

@@ -120,8 +120,17 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
       if (part.file == nullptr) continue;
       std::set<std::string> targets;
       for (const LoraTerm& term : part.file->terms) targets.insert(term.target);
-      added.parts.push_back(
-          {roles_[i], part.path, part.file->rank, static_cast<int64_t>(targets.size())});
+      LoraPartDescription& described = added.parts.emplace_back();
+      described.expert = roles_[i];
+      described.path = part.path;
+      described.rank = part.file->rank;
+      described.tensors = static_cast<int64_t>(targets.size());
+      described.left_out_tensors = part.file->left_out;
+      for (const LoraTerm& term : part.file->terms) {
+        if (term.rank == 0) continue;
+        described.min_factor = std::min(described.min_factor.value_or(term.factor), term.factor);
+        described.max_factor = std::max(described.max_factor.value_or(term.factor), term.factor);
+      }
     }
   }
   return descriptions;

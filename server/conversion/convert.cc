@@ -56,6 +56,9 @@ constexpr std::array<VaePrecisionName, 4> kVaePrecisionNames = {{
     {wan::v1::VAE_PRECISION_BF16, VaePrecision::kBf16},
 }};
 
+// As the contract says.
+constexpr size_t kMostLeftOutTensors = 100;
+
 // Copies a figure into the optional field of the same meaning, if it was measured.
 template <typename T, typename Message>
 void Set(Message& message, void (Message::*set)(T), const std::optional<T>& value) {
@@ -71,6 +74,13 @@ wan::v1::Lora ToProto(const LoraDescription& description) {
     added.set_path(part.path);
     added.set_rank(part.rank);
     added.set_tensors(part.tensors);
+    Set(added, &wan::v1::Lora::Part::set_min_factor, part.min_factor);
+    Set(added, &wan::v1::Lora::Part::set_max_factor, part.max_factor);
+    const std::vector<std::string>& left_out = part.left_out_tensors;
+    added.set_left_out_count(static_cast<int64_t>(left_out.size()));
+    for (size_t i = 0; i < std::min(left_out.size(), kMostLeftOutTensors); ++i) {
+      added.add_left_out_tensors(left_out[i]);
+    }
   }
   lora.set_host_bytes(description.host_bytes);
   return lora;

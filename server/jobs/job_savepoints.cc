@@ -37,7 +37,11 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   add(model.path);
   add(model.layout);
   for (const LoraDescription& lora : model.loras) {
-    for (const LoraPartDescription& part : lora.parts) add(part.path);
+    for (const LoraPartDescription& part : lora.parts) {
+      add(part.path);
+      // Another version may read another factor from the same file.
+      add(absl::StrCat(part.min_factor.value_or(1), " ", part.max_factor.value_or(1)));
+    }
   }
   Sha256 files;
   for (const ModelFile& file : model.files) files.Update(FileDigests::KeyOf(file));

@@ -1,5 +1,6 @@
 #include "server/logging/activity_log.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,6 +59,28 @@ class StageLog final : public TelemetrySink {
   bool fell_back_ = false;
 };
 
+// What became of a LoRA's file: the factor that it is merged with, and what was left out of it.
+void LogLora(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora,
+             const wan::v1::Lora::Part& part) {
+  std::string left_out;
+  constexpr int kShown = 3;
+  for (int i = 0; i < std::min(part.left_out_tensors_size(), kShown); ++i) {
+    left_out += (i > 0 ? ", " : "") + part.left_out_tensors(i);
+  }
+  if (part.left_out_count() > kShown) left_out += ", ...";
+  logger.Log(part.left_out_count() > 0 ? LogLevel::kWarning : LogLevel::kInfo, "lora",
+             {{"model", model.name()},
+              {"lora", lora.name()},
+              {"expert", part.expert()},
+              {"path", part.path()},
+              {"rank", part.rank()},
+              {"tensors", part.tensors()},
+              {"min_factor", part.min_factor()},
+              {"max_factor", part.max_factor()},
+              {"left_out_count", part.left_out_count()},
+              {"left_out", left_out}});
+}
+
 }  // namespace
 
 void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) {
@@ -95,6 +118,9 @@ void ActivityLog::OnModelState(const wan::v1::Model& model) {
   }
   logger_.Log(LogLevel::kInfo, "model",
               {{"model", model.name()}, {"state", state}, {"path", model.path()}});
+  for (const wan::v1::Lora& lora : model.loras()) {
+    for (const wan::v1::Lora::Part& part : lora.parts()) LogLora(logger_, model, lora, part);
+  }
 }
 
 void ActivityLog::OnProblem(const absl::Status& problem) {

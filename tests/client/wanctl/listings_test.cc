@@ -151,6 +151,27 @@ TEST(ListingsTest, ModelTable) {
             "models/bad: DATA_LOSS: a.safetensors: tensor 'x' is cut\n");
 }
 
+TEST(ListingsTest, WhatLorasAreMergedWith) {
+  const auto response = FromText<wan::v1::ListModelsResponse>(R"(
+      models { name: "models/5b" state: MODEL_STATE_READY
+               loras { name: "style" parts { expert: "only" path: "/l/s.safetensors" rank: 4
+                                             tensors: 60 min_factor: 0.5 max_factor: 0.5 } }
+               loras { name: "fast" parts { expert: "high" path: "/l/f.safetensors" rank: 64
+                                            tensors: 400 min_factor: 0.125 max_factor: 1
+                                            left_out_tensors: "a" left_out_tensors: "b"
+                                            left_out_tensors: "c" left_out_tensors: "d"
+                                            left_out_count: 322 } }
+               loras { name: "norms" parts { expert: "low" path: "/l/n" tensors: 2 } } })");
+  EXPECT_THAT(
+      ModelTable({response.models().begin(), response.models().end()}),
+      testing::EndsWith(
+          "models/5b LoRA style: 60 tensors, rank 4, factor 0.5, /l/s.safetensors\n"
+          "models/5b LoRA fast@high: 400 tensors, rank 64, factor 0.125 to 1, /l/f.safetensors\n"
+          "models/5b LoRA fast@high: 322 tensors were left out, for which the model has no place: "
+          "a, b, c, ...\n"
+          "models/5b LoRA norms@low: 2 tensors, /l/n\n"));
+}
+
 TEST(ListingsTest, WhereAModelIs) {
   const auto response = FromText<wan::v1::ListModelsResponse>(R"(
       models { name: "models/5b" state: MODEL_STATE_READY

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/checkpoint/lora_keys.h"
 #include "tests/engine/formats/files.h"
 
@@ -81,6 +84,25 @@ const KeyCase kKeys[] = {
     {"lora_unet_blocks_0_attn1_to_out_0.alpha", "blocks.0.self_attn.o", LoraPart::kAlpha},
     {"lycoris_blocks_0_ffn_net_0_proj.lora_down.weight", "blocks.0.ffn.0", LoraPart::kDown},
     {"lora_unet_time_projection_1.lora_down.weight", "time_projection.1", LoraPart::kDown},
+    // some of each
+    {"lora_unet_blocks_0.self_attn.q.lora_down.weight", "blocks.0.self_attn.q", LoraPart::kDown},
+    {"diffusion_model.time.projection.1.lora_B.weight", "time_projection.1", LoraPart::kUp},
+    // The image branch of Wan2.1's models, under every trainer's names.
+    {"diffusion_model.blocks.0.cross_attn.k_img.lora_down.weight", "", LoraPart::kImageBranch},
+    {"diffusion_model.blocks.1.cross_attn.v_img.alpha", "", LoraPart::kImageBranch},
+    {"diffusion_model.blocks.1.cross_attn.norm_k_img.diff", "", LoraPart::kImageBranch},
+    {"diffusion_model.blocks.1.cross_attn.k.img.lora_A.weight", "", LoraPart::kImageBranch},
+    {"diffusion_model.blocks.1.cross_attn.norm.k.img.lora_A.weight", "", LoraPart::kImageBranch},
+    {"lora_unet_blocks_0_cross_attn_v_img.lora_up.weight", "", LoraPart::kImageBranch},
+    {"lora_unet__blocks_0_cross_attn_k_img.alpha", "", LoraPart::kImageBranch},
+    {"transformer.blocks.0.attn2.add_k_proj.lora_A.weight", "", LoraPart::kImageBranch},
+    {"transformer.blocks.0.attn2.norm_added_k.diff", "", LoraPart::kImageBranch},
+    {"diffusion_model.img_emb.proj.0.diff_b", "", LoraPart::kImageBranch},
+    {"img_emb.proj.3.lora_down.weight", "", LoraPart::kImageBranch},
+    {"diffusion_model.img_emb.emb_pos.diff", "", LoraPart::kImageBranch},
+    {"lora_unet_img_emb_proj_1.lora_down.weight", "", LoraPart::kImageBranch},
+    {"transformer.condition_embedder.image_embedder.ff.net.0.proj.lora_A.weight", "",
+     LoraPart::kImageBranch},
 };
 
 TEST(LoraKeyTest, EverySpellingIsKnown) {
@@ -101,10 +123,14 @@ struct RefusedKey {
 const RefusedKey kRefusedKeys[] = {
     {"diffusion_model.blocks.2.self_attn.q.lora_down.weight", absl::StatusCode::kInvalidArgument,
      "the last block of this model is 1"},
-    {"diffusion_model.blocks.0.cross_attn.k_img.lora_down.weight",
-     absl::StatusCode::kInvalidArgument, "Wan2.1's image-to-video"},
-    {"transformer.blocks.0.attn2.add_k_proj.lora_A.weight", absl::StatusCode::kInvalidArgument,
-     "Wan2.1's image-to-video"},
+    {"diffusion_model.blocks.2.cross_attn.k_img.lora_down.weight",
+     absl::StatusCode::kInvalidArgument, "the last block of this model is 1"},
+    {"diffusion_model.blocks.0.self_attn.k_img.lora_down.weight",
+     absl::StatusCode::kInvalidArgument, "is not a part of this model"},
+    {"diffusion_model.img_emb.proj.7.lora_down.weight", absl::StatusCode::kInvalidArgument,
+     "is not a part of this model"},
+    {"diffusion_model.blocks.0.cross_attn.k_img.dora_scale", absl::StatusCode::kUnimplemented,
+     "DoRA"},
     {"transformer_2.blocks.0.attn1.to_q.lora_A.weight", absl::StatusCode::kInvalidArgument,
      "a file of its own"},
     {"lora_te_blocks_0_q.lora_down.weight", absl::StatusCode::kInvalidArgument, "text encoder"},
@@ -349,6 +375,227 @@ TEST_F(LoraFileTest, DtypesThatAreNotServed) {
       {"dtype", "F8_E4M3"}, {"shape", {2, 8}}, {"data_offsets", {0, 16}}};
   data_.resize(16);
   ExpectRefused(absl::StatusCode::kUnimplemented, {"F8_E4M3"});
+}
+
+struct ScaledFile {
+  const char* what;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  double factor;
+};
+
+// One pair of rank 4 without an alpha tensor.
+const ScaledFile kScaledFiles[] = {
+    {"nothing", {{"format", "pt"}}, 1},
+    {"PEFT", {{"format", "pt"}, {"lora_alpha", "2"}, {"rank", "4"}}, 0.5},
+    {"SimpleTuner", {{"transformer.lora_alpha", "2"}, {"transformer.r", "4"}}, 0.5},
+    {"kohya", {{"ss_network_alpha", "2.0"}, {"ss_network_dim", "4"}}, 0.5},
+    {"LightX2V", {{"alpha", "8"}}, 2},
+    {"a collector of LoRAs", {{"networkAlpha", "2"}, {"networkDim", "4"}}, 0.5},
+    {"network_alpha", {{"network_alpha", "2"}}, 0.5},
+    {"all that agree", {{"lora_alpha", "2"}, {"alpha", "2.0"}, {"ss_network_alpha", "2"}}, 0.5},
+    {"stabilised", {{"lora_alpha", "2"}, {"use_rslora", "True"}}, 1},
+    {"not stabilised", {{"lora_alpha", "2"}, {"use_rslora", "false"}}, 0.5},
+    {"PEFT's settings under another key",
+     {{"lora_config", R"({"r":4,"lora_alpha":2,"peft_type":"LORA"})"}},
+     0.5},
+    {"diffusers",
+     {{"lora_adapter_metadata", R"({"transformer.r":4,"transformer.lora_alpha":2})"}},
+     0.5},
+    {"an anchored pattern",
+     {{"lora_adapter_metadata",
+       R"({"lora_alpha":4,"alpha_pattern":{"^blocks\\.0\\.attn1\\.to_q":2},"r":9,
+           "rank_pattern":{"to_q":4}})"}},
+     0.5},
+    {"kohya's way to say that alpha is the rank", {{"ss_network_alpha", "0"}}, 1},
+    {"no value", {{"ss_network_alpha", "None"}, {"ss_network_dim", "Dynamic"}}, 1},
+    {"LyCORIS, stabilised",
+     {{"ss_network_alpha", "2"}, {"ss_network_args", R"({"rs_lora": "True"})"}},
+     1},
+    // The converter has multiplied alpha into the matrices.
+    {"musubi-tuner's converter",
+     {{"ss_network_module", "networks.lora_wan"},
+      {"ss_network_alpha", "2"},
+      {"ss_network_dim", "4"}},
+     1},
+    {"texts of other tools", {{"training_info", R"({"step": 3})"}, {"title", "{not JSON"}}, 1},
+};
+
+TEST_F(LoraFileTest, AlphaInPlainMetadata) {
+  AddPair("transformer.blocks.0.attn1.to_q", 8, 4, 8);
+  for (const ScaledFile& c : kScaledFiles) {
+    SCOPED_TRACE(c.what);
+    header_["__metadata__"] = nlohmann::json::object();
+    for (const auto& [key, value] : c.metadata) header_["__metadata__"][key] = value;
+    const auto file = Read();
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_THAT(file->terms, SizeIs(1));
+    EXPECT_DOUBLE_EQ(file->terms[0].factor, c.factor);
+  }
+}
+
+struct ContradictingFile {
+  const char* what;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::string> says;
+};
+
+// One pair of rank 4 with an alpha tensor of 2.
+const ContradictingFile kContradictingFiles[] = {
+    {"two keys", {{"lora_alpha", "2"}, {"alpha", "4"}}, {"lora_alpha", "alpha", " is 2", " is 4"}},
+    {"tensor and metadata",
+     {{"ss_network_alpha", "16"}},
+     {"ss_network_alpha of its metadata gives the alpha 16", "blocks.0.self_attn.q is 2"}},
+    {"ranks",
+     {{"lora_alpha", "2"}, {"rank", "8"}},
+     {"rank of its metadata gives the rank 8", "blocks.0.self_attn.q has the rank 4"}},
+    {"two ranks", {{"rank", "4"}, {"ss_network_dim", "8"}}, {"rank", "ss_network_dim"}},
+    {"PEFT's settings and plain ones",
+     {{"lora_adapter_metadata", R"({"transformer.lora_alpha":2})"}, {"lora_alpha", "1"}},
+     {"lora_adapter_metadata", "lora_alpha"}},
+    {"no number", {{"lora_alpha", "two"}}, {"\"two\"; must be a finite number"}},
+    {"NaN", {{"alpha", "nan"}}, {"\"nan\"; must be a finite number"}},
+    {"infinity", {{"networkAlpha", "inf"}}, {"\"inf\"; must be a finite number"}},
+    {"neither true nor false", {{"use_rslora", "maybe"}}, {"use_rslora", "\"maybe\""}},
+};
+
+TEST_F(LoraFileTest, SettingsThatContradictAreRefused) {
+  AddPair("blocks.0.self_attn.q", 8, 4, 8);
+  Add("blocks.0.self_attn.q.alpha", {}, "F32", Scalar(2));
+  for (const ContradictingFile& c : kContradictingFiles) {
+    SCOPED_TRACE(c.what);
+    header_["__metadata__"] = nlohmann::json::object();
+    for (const auto& [key, value] : c.metadata) header_["__metadata__"][key] = value;
+    ExpectRefused(absl::StatusCode::kDataLoss, c.says);
+  }
+}
+
+TEST_F(LoraFileTest, MetadataAndSettingsBesideTheFileMustAgree) {
+  AddPair("blocks.0.self_attn.q", 8, 4, 8);
+  path_ = (folder_ / "adapter_model.safetensors").string();
+  WriteFile(folder_ / "adapter_config.json", R"({"lora_alpha":8,"r":4})");
+  header_["__metadata__"]["lora_alpha"] = "8";
+  EXPECT_EQ(Read()->terms[0].factor, 2);
+  header_["__metadata__"]["lora_alpha"] = "4";
+  ExpectRefused(absl::StatusCode::kDataLoss, {"adapter_config.json", "lora_alpha of its metadata"});
+  header_["__metadata__"] = nlohmann::json::object();
+  WriteFile(folder_ / "adapter_config.json", R"({"lora_alpha":8,"r":16})");
+  ExpectRefused(absl::StatusCode::kDataLoss, {"adapter_config.json", "has the rank 4"});
+}
+
+// As kohya's files have it: the metadata speak of most modules, and a convolution has its own.
+TEST_F(LoraFileTest, SingleModulesMayDifferFromTheMetadata) {
+  AddPair("blocks.0.self_attn.q", 8, 4, 8);
+  Add("blocks.0.self_attn.q.alpha", {}, "F32", Scalar(2));
+  AddPair("blocks.0.self_attn.k", 8, 2, 8);
+  Add("blocks.0.self_attn.k.alpha", {}, "F32", Scalar(1));
+  header_["__metadata__"] = {{"ss_network_alpha", "2.0"}, {"ss_network_dim", "4"}};
+  const auto file = Read();
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const LoraTerm& term : file->terms) EXPECT_EQ(term.factor, 0.5) << term.target;
+}
+
+TEST_F(LoraFileTest, TheImageBranchIsLeftOut) {
+  AddPair("diffusion_model.blocks.0.cross_attn.q", 8, 2, 8);
+  AddPair("diffusion_model.blocks.0.cross_attn.v_img", 8, 2, 8);
+  AddPair("diffusion_model.blocks.0.cross_attn.k.img", 8, 2, 8);
+  Add("diffusion_model.img_emb.proj.0.diff_b", {1280});
+  const auto file = Read();
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_THAT(file->terms, SizeIs(1));
+  EXPECT_EQ(file->terms[0].target, "blocks.0.cross_attn.q.weight");
+  EXPECT_THAT(file->left_out,
+              ::testing::ElementsAre("diffusion_model.blocks.0.cross_attn.k.img.lora_A.weight",
+                                     "diffusion_model.blocks.0.cross_attn.k.img.lora_B.weight",
+                                     "diffusion_model.blocks.0.cross_attn.v_img.lora_A.weight",
+                                     "diffusion_model.blocks.0.cross_attn.v_img.lora_B.weight",
+                                     "diffusion_model.img_emb.proj.0.diff_b"));
+  EXPECT_EQ(file->bytes, 4U * (2 * 8 + 8 * 2));
+}
+
+TEST_F(LoraFileTest, NothingButTheImageBranch) {
+  AddPair("blocks.0.cross_attn.k_img", 8, 2, 8);
+  ExpectRefused(absl::StatusCode::kInvalidArgument, {"nothing but the image branch"});
+}
+
+TEST_F(LoraFileTest, OtherUnknownTensorsAreStillRefusedBesideTheImageBranch) {
+  AddPair("blocks.0.cross_attn.k_img", 8, 2, 8);
+  AddPair("blocks.0.cross_attn.q", 8, 2, 8);
+  AddPair("vace_blocks.0.cross_attn.q", 8, 2, 8);
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                {"vace_blocks.0.cross_attn.q.lora_A.weight", "is not a part of this model"});
+}
+
+// Every kind of tensor, every dtype, and a value far from the beginning.
+TEST_F(LoraFileTest, ValuesThatAreNotFiniteAreRefused) {
+  struct Bad {
+    const char* dtype;
+    std::string value;
+  };
+  const auto text = [](uint16_t v) { return std::string(reinterpret_cast<const char*>(&v), 2); };
+  const Bad bads[] = {{"F32", Scalar(std::nanf(""))}, {"F32", Scalar(-HUGE_VALF)},
+                      {"F16", text(0x7C00)},          {"F16", text(0xFE00)},
+                      {"BF16", text(0x7F80)},         {"BF16", text(0xFFC0)}};
+  const char* const names[] = {"blocks.0.ffn.0.lora_A.weight", "blocks.0.ffn.0.lora_B.weight",
+                               "blocks.0.ffn.0.lora_B.bias", "blocks.1.ffn.0.diff",
+                               "blocks.1.ffn.0.diff_b"};
+  const std::vector<int64_t> shapes[] = {{2, 8}, {12, 2}, {12}, {12, 8}, {12}};
+  for (const Bad& bad : bads) {
+    for (size_t worst = 0; worst < std::size(names); ++worst) {
+      header_ = nlohmann::json::object();
+      data_.clear();
+      std::string where;
+      for (size_t i = 0; i < std::size(names); ++i) {
+        std::string bytes;
+        if (i == worst) {
+          const int64_t last = *ElementCount(shapes[i]) - 1;
+          bytes = std::string(static_cast<size_t>(last) * bad.value.size(), '\0') + bad.value;
+          where = absl::StrCat("its element ", last);
+        }
+        Add(names[i], shapes[i], bad.dtype, std::move(bytes));
+      }
+      ExpectRefused(
+          absl::StatusCode::kDataLoss,
+          {absl::StrCat("tensor ", names[worst], " has a value that is NaN or infinite"), where});
+    }
+  }
+}
+
+// Nobody computes with them.
+TEST_F(LoraFileTest, ValuesThatAreLeftOutMayBeAnything) {
+  AddPair("blocks.0.cross_attn.q", 8, 2, 8);
+  Add("img_emb.proj.0.diff_b", {1}, "F32", Scalar(std::nanf("")));
+  EXPECT_TRUE(Read().ok());
+}
+
+TEST_F(LoraFileTest, AFolderThatPeftDidNotWrite) {
+  AddPair("blocks.0.self_attn.q", 8, 2, 8);
+  ASSERT_TRUE(Read().ok());
+  const absl::Status status = ReadLoraFile(folder_.string(), SmallConfig()).status();
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("is a folder without adapter_model.safetensors"),
+                    HasSubstr("for example " + path_)));
+}
+
+TEST_F(LoraFileTest, LinksToNothing) {
+  AddPair("blocks.0.self_attn.q", 8, 4, 8);
+  std::filesystem::create_symlink("../blobs/0a1b", path_);
+  const absl::Status status = ReadLoraFile(path_, SmallConfig()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(path_ + ": is a link to "), HasSubstr("/blobs/0a1b"),
+                    HasSubstr("which does not exist")));
+  // Settings that are not there any more must not become alpha = rank.
+  path_ = (folder_ / "adapter_model.safetensors").string();
+  std::filesystem::create_symlink("gone.json", folder_ / "adapter_config.json");
+  const absl::Status settings = Read().status();
+  EXPECT_THAT(std::string(settings.message()),
+              AllOf(HasSubstr("adapter_config.json: is a link to "), HasSubstr("gone.json")));
+}
+
+TEST_F(LoraFileTest, AGitLfsPointer) {
+  WriteFile(path_, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 99999\n");
+  EXPECT_EQ(std::string(ReadLoraFile(path_, SmallConfig()).status().message()),
+            path_ + ": is a Git LFS pointer, not the file: run git lfs pull");
 }
 
 TEST_F(LoraFileTest, AnEmptyFile) { ExpectRefused(absl::StatusCode::kDataLoss, {"no tensors"}); }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
@@ -56,9 +57,11 @@ TEST(ConvertTest, ALoraWithoutAScaleIsTakenAsItIs) {
 TEST(ConvertTest, ModelsShowTheirLoras) {
   ModelDescription description;
   description.name = "m";
+  LoraPartDescription high = {ExpertRole::kHighNoise, "/h", 32, 400, 0.5, 2.0, {}};
+  for (int i = 0; i < 105; ++i) high.left_out_tensors.push_back(absl::StrCat("img_", 1000 + i));
   description.loras = {
       {"pair",
-       {{ExpertRole::kHighNoise, "/h", 32, 400}, {ExpertRole::kLowNoise, "/l", 16, 300}},
+       {high, {ExpertRole::kLowNoise, "/l", 16, 300, std::nullopt, std::nullopt, {}}},
        1000}};
   const wan::v1::Model model = ToProto(description);
   ASSERT_EQ(model.loras_size(), 1);
@@ -70,6 +73,13 @@ TEST(ConvertTest, ModelsShowTheirLoras) {
   EXPECT_EQ(low.path(), "/l");
   EXPECT_EQ(low.rank(), 16);
   EXPECT_EQ(low.tensors(), 300);
+  EXPECT_FALSE(low.has_min_factor() || low.has_max_factor());
+  EXPECT_EQ(low.left_out_count(), 0);
+  EXPECT_EQ(model.loras(0).parts(0).min_factor(), 0.5);
+  EXPECT_EQ(model.loras(0).parts(0).max_factor(), 2);
+  EXPECT_EQ(model.loras(0).parts(0).left_out_count(), 105);
+  EXPECT_EQ(model.loras(0).parts(0).left_out_tensors_size(), 100);
+  EXPECT_EQ(model.loras(0).parts(0).left_out_tensors(99), "img_1099");
 
   wan::v1::LoadModelRequest load;
   load.set_name("models/m");

@@ -118,9 +118,9 @@ class Engine {
   // Call it on the thread of LoadModel, before the first model.
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
-  // Reads and checks the checkpoint and makes the model resident, in the span
-  // kModelInitialization. After a failure, and after a stop request, nothing of the model is left
-  // in memory.
+  // Makes the model resident, in the span kModelInitialization. A resident model of this name goes
+  // once the new files are checked; if these are refused, it stays as it was. After any other
+  // failure, and after a stop request, nothing of the model is left in memory.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
                                  std::stop_token stop = {}) = 0;
   // Frees the model's memory. NOT_FOUND if no resident model has this name.

@@ -246,6 +246,13 @@ void DivideExpertsIfNeeded(uint64_t device_memory_bytes, PlannedModel& planned) 
 
 std::string DTypeLabel(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bf16" : "fp32"; }
 
+absl::Status CheckModelFiles(const ModelSpec& spec) {
+  const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(spec.path);
+  if (!checkpoint.ok()) return checkpoint.status();
+  const ModelFamily& family = FindModelFamily((*checkpoint)->family());
+  return OpenedLoras::Open(spec.loras, **checkpoint, family.experts).status();
+}
+
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options) {
   LoadingPart part(options.span);

@@ -64,6 +64,9 @@ struct LoadOptions {
   Span* span = nullptr;
 };
 
+// Reads and checks the files of a model and of its LoRAs, but no weights. Any thread may call it.
+absl::Status CheckModelFiles(const ModelSpec& spec);
+
 // Loads all components. Errors name the file and the tensor; nothing stays in memory then. Call it
 // on the thread that computes.
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,

@@ -141,6 +141,13 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   if (absl::Status status = EnterDevice(); !status.ok()) return status;
   const StopTimer timer(stop);
   Span span = recorder.StartSpan(StageKind::kModelInitialization);
+  if (Find(spec.name).ok()) {
+    // There may be no room for both, so the resident model goes as soon as its successor's files
+    // are known to be good.
+    absl::Status sound = CheckModelFiles(spec);
+    if (sound.ok()) sound = UnloadModel(spec.name);
+    if (!sound.ok()) return span.Finish(sound);
+  }
   absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop, span);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
     // Other models' weights may take the room; move them away and try again.

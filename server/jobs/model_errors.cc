@@ -6,9 +6,20 @@
 
 namespace wan::server {
 
-absl::Status ModelNotFoundError(const std::string& name) {
-  return WithReason(absl::NotFoundError(absl::StrCat("there is no model '", name, "'")),
-                    kReasonModelNotFound);
+absl::Status ModelNotFoundError(const std::string& name, const absl::Status& error) {
+  return WithReason(
+      absl::NotFoundError(absl::StrCat(
+          "there is no model '", name, "'",
+          error.ok() ? "" : absl::StrCat("; its last load failed: ", error.message()))),
+      kReasonModelNotFound);
+}
+
+absl::Status ModelInUseError(const std::string& name, int jobs) {
+  return ModelRefusedError(
+      kReasonModelInUse,
+      absl::StrCat("model '", name, "' has ", jobs,
+                   jobs == 1 ? " job that waits or runs; cancel it or let it end first"
+                             : " jobs that wait or run; cancel them or let them end first"));
 }
 
 absl::Status ModelRefusedError(std::string_view reason, const std::string& message) {

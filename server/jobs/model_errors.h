@@ -9,8 +9,13 @@
 
 namespace wan::server {
 
-// NOT_FOUND (MODEL_NOT_FOUND).
-absl::Status ModelNotFoundError(const std::string& name);
+// NOT_FOUND (MODEL_NOT_FOUND). `error` says why the only load of this name failed; OK if there was
+// none.
+absl::Status ModelNotFoundError(const std::string& name,
+                                const absl::Status& error = absl::OkStatus());
+
+// FAILED_PRECONDITION (MODEL_IN_USE): so many jobs need the model.
+absl::Status ModelInUseError(const std::string& name, int jobs);
 
 // FAILED_PRECONDITION with this reason.
 absl::Status ModelRefusedError(std::string_view reason, const std::string& message);

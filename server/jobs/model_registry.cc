@@ -35,9 +35,11 @@ std::string NamesOf(const std::vector<LoraSource>& loras) {
 ModelRegistry::ModelRegistry(DeviceGroups& groups, Clock& clock, ModelRegistryOptions options)
     : groups_(groups), clock_(clock), options_(std::move(options)) {}
 
-absl::Status ModelRegistry::Add(const ModelSpec& spec) {
-  absl::Status valid = CheckSpec(spec);
+absl::Status ModelRegistry::Add(const ModelSpec& given) {
+  absl::Status valid = CheckSpec(given);
   if (!valid.ok()) return valid;
+  ModelSpec spec = given;
+  MakeAbsolute(spec);
   absl::MutexLock lock(&mutex_);
   if (entries_.contains(spec.name)) {
     return absl::AlreadyExistsError(absl::StrCat("model '", spec.name,
@@ -46,6 +48,7 @@ absl::Status ModelRegistry::Add(const ModelSpec& spec) {
   }
   Entry& entry = EntryOf(spec.name);
   entry.configured = spec;
+  entry.sound = spec;
   entry.path = spec.path;
   entry.loras = spec.loras;
   return absl::OkStatus();
@@ -91,6 +94,13 @@ ModelRegistry::Entry& ModelRegistry::EntryOf(const std::string& name) {
   Entry& entry = entries_[name];
   entry.places.resize(static_cast<size_t>(groups_.size()));
   return entry;
+}
+
+const ModelRegistry::Entry* ModelRegistry::FindKnown(std::string_view name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return nullptr;
+  const Entry& entry = found->second;
+  return entry.sound.has_value() || entry.loading > 0 ? &entry : nullptr;
 }
 
 std::vector<int> ModelRegistry::PlacesOf(std::string_view name) const {
@@ -163,14 +173,15 @@ void ModelRegistry::OnGroupLeft() {
 ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
                                               std::vector<int>* begin) {
   absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(spec.name);
   if (spec.path.empty()) {
-    if (found == entries_.end()) return ModelNotFoundError(spec.name);
-    spec.path = found->second.path;
-    if (spec.loras.empty()) spec.loras = found->second.loras;
+    const Entry* const known = FindKnown(spec.name);
+    if (known == nullptr) return ModelNotFoundError(spec.name);
+    spec.path = known->path;
+    if (spec.loras.empty()) spec.loras = known->loras;
   }
   absl::Status valid = CheckSpec(spec);
   if (!valid.ok()) return valid;
+  MakeAbsolute(spec);
   if (!IsConfigured(spec)) {
     const std::vector<FieldViolation> outside = options_.roots.Check(spec);
     if (!outside.empty()) return InvalidFields(outside);
@@ -192,13 +203,20 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
     }
   } else {
     const std::vector<int> ready = ReadyPlaces(spec.name, entry);
-    if (!ready.empty() && !same) {
+    if (!ready.empty() && entry.path != spec.path) {
       return ModelRefusedError(kReasonModelLoaded,
                                absl::StrCat("model '", spec.name, "' is loaded from ", entry.path,
                                             " with ", NamesOf(entry.loras), "; unload it first"));
     }
-    std::set_difference(places.begin(), places.end(), ready.begin(), ready.end(),
-                        std::back_inserter(*begin));
+    entry.replacing = !ready.empty() && !same;
+    if (entry.replacing) {
+      const auto jobs = jobs_.find(spec.name);
+      if (jobs != jobs_.end()) return ModelInUseError(spec.name, jobs->second);
+      *begin = places;
+    } else {
+      std::set_difference(places.begin(), places.end(), ready.begin(), ready.end(),
+                          std::back_inserter(*begin));
+    }
     if (begin->empty()) return Describe(spec.name, entry);
     entry.path = spec.path;
     entry.loras = spec.loras;
@@ -211,10 +229,12 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
 void ModelRegistry::EnterLoad(const std::string& name, Entry& entry,
                               const std::vector<int>& groups) {
   entry.load_error = absl::OkStatus();
+  entry.loaded = 0;
   entry.loading = static_cast<int>(groups.size());
   entry.load_operation = BeginOperation(name, entry, wan::v1::ModelOperation::KIND_LOAD);
   for (const int group : groups) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
+    entry.places[static_cast<size_t>(group)].kept = false;
   }
   Refresh(name, entry);
 }
@@ -293,6 +313,47 @@ absl::Status ModelRegistry::OrStopping(absl::Status status) const {
 
 void ModelRegistry::Stop() { stopping_.request_stop(); }
 
+void ModelRegistry::SettlePlace(const std::string& name, Entry& entry, int group,
+                                const absl::Status& status) {
+  Place& place = entry.places[static_cast<size_t>(group)];
+  // The engine keeps a resident model if it refuses what would replace it.
+  if (entry.replacing && !status.ok() && !IsDeviceLost(status)) {
+    const std::vector<ModelDescription> resident = groups_.engine(group).Models();
+    place.kept = std::any_of(resident.begin(), resident.end(),
+                             [&](const ModelDescription& model) { return model.name == name; });
+  }
+  if (status.ok() || place.kept) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_READY, absl::OkStatus());
+  } else if (ReasonOf(status) == kReasonServerStopping) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
+  } else {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
+  }
+  entry.loaded += status.ok() ? 1 : 0;
+  CountLoad(place, status);
+  entry.load_error.Update(status);
+}
+
+absl::Status ModelRegistry::SettleLoad(const std::string& name, Entry& entry) {
+  absl::Status outcome;
+  if (entry.loaded > 0) {
+    entry.sound = ModelSpec{name, entry.path, entry.loras};
+    // A group that kept the former LoRAs would run jobs with others than the model shows.
+    for (int group = 0; group < groups_.size(); ++group) {
+      if (!entry.places[static_cast<size_t>(group)].kept) continue;
+      SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, entry.load_error);
+    }
+  } else {
+    if (entry.replacing || ReadyPlaces(name, entry).empty()) outcome = entry.load_error;
+    if (entry.sound.has_value()) {
+      entry.path = entry.sound->path;
+      entry.loras = entry.sound->loras;
+    }
+  }
+  EndOperation(name, entry, entry.load_operation, outcome);
+  return outcome;
+}
+
 void ModelRegistry::FinishLoad(const std::string& name, int group, const absl::Status& ended,
                                absl::Duration taken) {
   Hear(ended, group);
@@ -303,34 +364,30 @@ void ModelRegistry::FinishLoad(const std::string& name, int group, const absl::S
   std::vector<Done> waiters;
   absl::Status outcome;
   wan::v1::Model model;
+  bool kept = false;
   {
     absl::MutexLock lock(&mutex_);
     Entry& entry = EntryOf(name);
-    if (status.ok()) {
-      entry.load_time = taken;
-      SetPlace(entry, group, wan::v1::MODEL_STATE_READY, status);
-    } else if (ReasonOf(status) == kReasonServerStopping) {
-      SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
-    } else {
-      SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
-    }
-    CountLoad(entry.places[static_cast<size_t>(group)], status);
-    entry.load_error.Update(status);
+    if (status.ok()) entry.load_time = taken;
+    SettlePlace(name, entry, group, status);
+    kept = entry.places[static_cast<size_t>(group)].kept;
     if (--entry.loading == 0) {
       waiters.swap(entry.load_waiters);
-      if (ReadyPlaces(name, entry).empty()) outcome = entry.load_error;
-      EndOperation(name, entry, entry.load_operation, outcome);
+      outcome = SettleLoad(name, entry);
     }
     Refresh(name, entry);
     model = Describe(name, entry);
     if (entry.loading == 0 && !outcome.ok()) SetIdle(name);
   }
   if (status.ok()) WantDigests(name, group);
-  if (!status.ok() && !stopping && groups_.size() > 1) {
-    // The model may well be READY in another group, whose callers hear nothing of this one.
+  if (!status.ok() && !stopping && (groups_.size() > 1 || kept)) {
+    // The model may well be READY in another group, whose callers hear nothing of this one, or here
+    // with what it had.
     const absl::Status problem(
-        status.code(), absl::StrCat("model '", name, "' could not be loaded in group ", group, " (",
-                                    groups_.device(group).device, "): ", status.message()));
+        status.code(),
+        absl::StrCat("model '", name, "' could not be loaded in group ", group, " (",
+                     groups_.device(group).device, ")",
+                     kept ? ", and keeps the LoRAs that it had" : "", ": ", status.message()));
     for (StateListener* listener : options_.listeners) listener->OnProblem(problem);
   }
   for (const Done& done : waiters) Tell(done, outcome, model);
@@ -392,21 +449,13 @@ void ModelRegistry::Unload(std::string_view name, const Done& done) {
 ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name,
                                                  std::vector<int>* resident) {
   absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) return ModelNotFoundError(name);
-  Entry& entry = found->second;
+  if (FindKnown(name) == nullptr) return ModelNotFoundError(name);
+  Entry& entry = EntryOf(name);
   if (entry.loading > 0) {
     return ModelNotReadyError(name, wan::v1::MODEL_STATE_LOADING, entry.error);
   }
   const auto jobs = jobs_.find(name);
-  if (jobs != jobs_.end()) {
-    return ModelRefusedError(
-        kReasonModelInUse,
-        absl::StrCat("model '", name, "' has ", jobs->second,
-                     jobs->second == 1 ? " job that waits or runs; cancel it or let it end first"
-                                       : " jobs that wait or run; cancel them or let them end "
-                                         "first"));
-  }
+  if (jobs != jobs_.end()) return ModelInUseError(name, jobs->second);
   *resident = ReadyPlaces(name, entry);
   for (int group = 0; group < groups_.size(); ++group) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
@@ -418,26 +467,27 @@ ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name,
 
 absl::Status ModelRegistry::AddJob(std::string_view name) {
   absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) {
-    const std::string known = absl::StrJoin(
-        entries_, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
+  const std::string bare(name);
+  const Entry* const entry = FindKnown(name);
+  if (entry == nullptr) {
+    std::vector<std::string> known;
+    for (const auto& [other, unused] : entries_) {
+      if (FindKnown(other) != nullptr) known.push_back(other);
+    }
     return InvalidFields(
-        {{"model", absl::StrCat("there is no model '", std::string(name),
-                                "'; this server has: ", known.empty() ? "none" : known)}});
+        {{"model", absl::StrCat("there is no model '", bare, "'; this server has: ",
+                                known.empty() ? "none" : absl::StrJoin(known, ", "))}});
   }
-  const Entry& entry = found->second;
-  if (entry.state == wan::v1::MODEL_STATE_LOADING) {
-    return WithRetryDelay(
-        WithReason(absl::UnavailableError(
-                       absl::StrCat("model '", found->first, "' is being loaded; try again soon")),
-                   kReasonModelLoading),
-        kLoadingRetryDelay);
+  if (entry->state == wan::v1::MODEL_STATE_LOADING) {
+    return WithRetryDelay(WithReason(absl::UnavailableError(absl::StrCat(
+                                         "model '", bare, "' is being loaded; try again soon")),
+                                     kReasonModelLoading),
+                          kLoadingRetryDelay);
   }
-  if (entry.state != wan::v1::MODEL_STATE_READY) {
-    return ModelNotReadyError(found->first, entry.state, entry.error);
+  if (entry->state != wan::v1::MODEL_STATE_READY) {
+    return ModelNotReadyError(bare, entry->state, entry->error);
   }
-  ++jobs_[found->first];
+  ++jobs_[bare];
   return absl::OkStatus();
 }
 

@@ -31,8 +31,8 @@ namespace wan::server {
 // Most shapes of one WarmupModel call: each may take as long as a job.
 inline constexpr size_t kMaxWarmupShapes = 16;
 
-// Most models that are remembered though they are neither configured nor loaded: those whose
-// loading failed, and those that were unloaded. Of more the oldest are forgotten.
+// Most models that are remembered though they are neither configured nor loaded: those that were
+// unloaded, and the operations of those whose loading failed. The oldest are forgotten.
 inline constexpr size_t kMaxIdleModels = 32;
 
 struct ModelRegistryOptions {
@@ -63,6 +63,9 @@ struct ModelRegistryOptions {
 // jobs, and `done` is called there with the model as it is then, or with an error. If there is
 // nothing to do, `done` is called on the caller's thread before the call returns. When the server
 // stops, every task that has not ended gets UNAVAILABLE (SERVER_STOPPING).
+//
+// A name that Load brought and that was never loaded is not known any more when its loading has
+// failed: the call, the operation and GetEnded tell the error.
 class ModelRegistry {
  public:
   using Done = std::function<void(absl::StatusOr<wan::v1::Model>)>;
@@ -74,18 +77,21 @@ class ModelRegistry {
   // the name or a LoRA's is not 1 to 63 letters, digits, '.', '_' and '-', if a path does not have
   // 1 to kMaxPathBytes bytes or has a NUL among them, or if there are more than kMaxLorasOfModel
   // LoRAs.
-  absl::Status Add(const ModelSpec& spec);
+  absl::Status Add(const ModelSpec& given);
 
   // Loads a model and, if the options say so, warms it up. If `spec.path` is empty, the model's
   // known path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is loaded
   // with the same path and LoRAs, nothing happens, except in groups that lack it; if it is being
-  // loaded with them, `done` waits for that.
+  // loaded with them, `done` waits for that. If it is loaded with the same path and other LoRAs, it
+  // is loaded again with these; if the engine refuses their files, the model stays READY as it was,
+  // and only the call and its operation have the error.
   //
-  // Errors: FAILED_PRECONDITION (MODEL_LOADED, MODEL_LOADING) if the name is loaded, or being
-  // loaded, with another path or other LoRAs; NOT_FOUND for an unknown name without a path;
+  // Errors: FAILED_PRECONDITION (MODEL_LOADED) if the name is loaded with another path,
+  // (MODEL_LOADING) if it is being loaded with another path or other LoRAs, (MODEL_IN_USE) if it is
+  // to get other LoRAs while jobs need it; NOT_FOUND for an unknown name without a path;
   // INVALID_ARGUMENT as in Add, if a path does not lie below options.roots, or if no group may have
-  // a model of this name; else the engine's
-  // error, which also becomes the model's `error`.
+  // a model of this name; else the engine's error, which also becomes the model's `error`. A failed
+  // load changes neither the known path nor the known LoRAs of a model that was loaded before.
   void Load(ModelSpec spec, const Done& done);
 
   // Does the same without waiting. Returns the model as it is now: LOADING and with the new
@@ -112,8 +118,11 @@ class ModelRegistry {
   // (SERVER_STOPPING). Does not wait. Idempotent.
   void Stop();
 
-  // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name.
+  // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name; the message has the error of its last load.
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
+  // As Get, and for a name that is not known because its loading failed the model as it was then:
+  // FAILED, with its operations. For those who watch an operation.
+  absl::StatusOr<wan::v1::Model> GetEnded(std::string_view name) const;
   // Returns all models, ordered by name.
   std::vector<wan::v1::Model> List() const;
 
@@ -170,6 +179,7 @@ class ModelRegistry {
     std::optional<wan::v1::StageReport> load_report;  // of the last load that went well
     // Loads that failed since the last one that went well, and when LoadMissing may try another.
     int failed_loads = 0;
+    bool kept = false;  // the load that was to replace what is here has failed
     absl::Time retry = absl::InfinitePast();  // of the steady clock
   };
   struct Entry {
@@ -182,7 +192,11 @@ class ModelRegistry {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
     int loading = 0;          // tasks of the load that have not ended
+    int loaded = 0;           // those that have ended well
     absl::Status load_error;  // of the first of them that failed
+    bool replacing = false;   // the load gives a loaded model other LoRAs
+    // What the model had when it was last loaded; before, what Add was given.
+    std::optional<ModelSpec> sound;
     std::vector<Done> load_waiters;
     // Oldest first.
     std::vector<wan::v1::ModelOperation> operations;
@@ -200,6 +214,8 @@ class ModelRegistry {
 
   // The entry of this name, which is made if it is missing.
   Entry& EntryOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The entry of a known name, or null.
+  const Entry* FindKnown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The groups that may have the model and serve; if none serves, all that may have it.
   std::vector<int> PlacesOf(std::string_view name) const;
   // Those in which it is READY.
@@ -225,7 +241,8 @@ class ModelRegistry {
   void ForgetPauses(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts the outcome of a load in `place`.
   void CountLoad(Place& place, const absl::Status& status) const;
-  // Begins the load of the entry's files in the groups, which must not be empty.
+  // Begins the load of the entry's files in the groups, which must not be empty. The caller sets
+  // entry.replacing.
   void EnterLoad(const std::string& name, Entry& entry, const std::vector<int>& groups)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds an operation and returns its name.
@@ -248,6 +265,12 @@ class ModelRegistry {
                          const std::stop_token& caller);
   // Replaces the engine's CANCELLED by SERVER_STOPPING if the server is stopping.
   absl::Status OrStopping(absl::Status status) const;
+  // The state of a group's place after a load that ended with `status`.
+  void SettlePlace(const std::string& name, Entry& entry, int group, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // All groups have ended a load. Returns its outcome.
+  absl::Status SettleLoad(const std::string& name, Entry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The load in one group has ended.
   void FinishLoad(const std::string& name, int group, const absl::Status& ended,
                   absl::Duration taken);

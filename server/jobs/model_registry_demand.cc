@@ -65,6 +65,7 @@ void ModelRegistry::LoadMissing(const std::string& name, int group) {
     if (found == entries_.end() || !MayLoadMissing(name, found->second, group)) return;
     spec.path = found->second.path;
     spec.loras = found->second.loras;
+    found->second.replacing = false;
     EnterLoad(name, found->second, {group});
   }
   PostLoad(spec, {group});

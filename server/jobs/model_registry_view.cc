@@ -75,6 +75,14 @@ void ModelRegistry::TellWatchers(const std::string& name) const {
 absl::StatusOr<wan::v1::Model> ModelRegistry::Get(std::string_view name) const {
   const std::string bare(BareModelName(name));
   absl::MutexLock lock(&mutex_);
+  if (const Entry* const known = FindKnown(bare)) return Describe(bare, *known);
+  const auto ended = entries_.find(bare);
+  return ModelNotFoundError(bare, ended == entries_.end() ? absl::OkStatus() : ended->second.error);
+}
+
+absl::StatusOr<wan::v1::Model> ModelRegistry::GetEnded(std::string_view name) const {
+  const std::string bare(BareModelName(name));
+  absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(bare);
   if (found == entries_.end()) return ModelNotFoundError(bare);
   return Describe(bare, found->second);
@@ -83,7 +91,9 @@ absl::StatusOr<wan::v1::Model> ModelRegistry::Get(std::string_view name) const {
 std::vector<wan::v1::Model> ModelRegistry::List() const {
   absl::MutexLock lock(&mutex_);
   std::vector<wan::v1::Model> models;
-  for (const auto& [name, entry] : entries_) models.push_back(Describe(name, entry));
+  for (const auto& [name, entry] : entries_) {
+    if (FindKnown(name) != nullptr) models.push_back(Describe(name, entry));
+  }
   return models;
 }
 
@@ -111,6 +121,7 @@ absl::StatusOr<wan::v1::ListModelsResponse> ModelRegistry::List(
   size_t bytes = 0;
   absl::MutexLock lock(&mutex_);
   for (auto entry = entries_.upper_bound(after); entry != entries_.end(); ++entry) {
+    if (FindKnown(entry->first) == nullptr) continue;
     if (response.models_size() == limit || bytes >= kMaxPageBytes) {
       response.set_next_page_token(MakePageToken(after, kListed));
       break;
@@ -142,9 +153,9 @@ bool ModelRegistry::IsReady(std::string_view name) const {
 
 std::optional<wan::v1::ModelState> ModelRegistry::StateOf(std::string_view name) const {
   absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(BareModelName(name));
-  if (found == entries_.end()) return std::nullopt;
-  return found->second.state;
+  const Entry* const known = FindKnown(BareModelName(name));
+  if (known == nullptr) return std::nullopt;
+  return known->state;
 }
 
 bool ModelRegistry::IsReadyIn(std::string_view name, int group) const {

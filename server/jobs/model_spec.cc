@@ -1,7 +1,9 @@
 #include "server/jobs/model_spec.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -56,6 +58,16 @@ absl::Status CheckSpec(const ModelSpec& spec) {
               violations);
   }
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
+void MakeAbsolute(ModelSpec& spec) {
+  const auto make = [](std::string& path) {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    if (!path.empty() && !error) path = absolute.lexically_normal().string();
+  };
+  if (!spec.path.starts_with("synthetic:")) make(spec.path);
+  for (LoraSource& lora : spec.loras) make(lora.path);
 }
 
 }  // namespace wan::server

@@ -17,4 +17,8 @@ inline constexpr size_t kMaxPathBytes = 4096;
 // kMaxPathBytes bytes and no NUL.
 absl::Status CheckSpec(const ModelSpec& spec);
 
+// Makes relative paths absolute, as the process looks them up, so that messages show where a file
+// was sought. "synthetic:FAMILY" and empty paths stay as they are.
+void MakeAbsolute(ModelSpec& spec);
+
 }  // namespace wan::server

@@ -86,9 +86,9 @@ absl::Status ModelRegistry::RunWarmup(const std::string& name, int group,
 
 absl::StatusOr<std::vector<int>> ModelRegistry::CheckReady(const std::string& name) const {
   absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) return ModelNotFoundError(name);
-  const Entry& entry = found->second;
+  const Entry* const known = FindKnown(name);
+  if (known == nullptr) return ModelNotFoundError(name);
+  const Entry& entry = *known;
   std::vector<int> ready = ReadyPlaces(name, entry);
   if (ready.empty()) return ModelNotReadyError(name, entry.state, entry.error);
   return ready;

@@ -54,8 +54,14 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
   Next Produce(wan::v1::WatchModelResponse* response, absl::Status* status) override {
     if (!watcher_.has_value()) Subscribe();
     absl::StatusOr<wan::v1::Model> model = models_.Get(request_.name());
+    // A model whose first loading failed is known no more. Who has watched it, or its operation, is
+    // told how that ended.
+    const absl::Status gone = model.status();
+    if (!gone.ok() && !(last_.empty() && request_.operation().empty())) {
+      model = models_.GetEnded(request_.name());
+    }
     if (!model.ok()) {
-      *status = model.status();
+      *status = gone;
       return Next::kEnd;
     }
     const wan::v1::ModelOperation* const operation = OperationOf(*model);
@@ -72,6 +78,10 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
     }
     // One that is not there any more has ended, and others after it.
     if (!request_.operation().empty() && (operation == nullptr || operation->has_end_time())) {
+      return Next::kEnd;
+    }
+    if (!gone.ok()) {
+      *status = gone;
       return Next::kEnd;
     }
     if (stopping_.stop_requested()) {

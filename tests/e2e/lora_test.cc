@@ -27,9 +27,16 @@ std::string Checkpoint(const std::string& path) {
   return std::string(WAN_CHECKPOINT_DIR) + "/" + path;
 }
 
+struct LoraContent {
+  int width = 64;        // others make it another model's
+  float alpha = 0;       // as a tensor of every module; 0: none
+  std::string metadata;  // the members of __metadata__
+  bool nan = false;      // the last value of all is NaN
+  bool image_branch = false;
+};
+
 // A LoRA of rank 2 for the first feed-forward matrices of the tiny models, which are [160, 64].
-// Other widths make it another model's.
-void WriteLora(const std::string& path, int seed, int width = 64) {
+void WriteLora(const std::string& path, int seed, const LoraContent& content = {}) {
   constexpr int kBlocks = 3;
   constexpr int kRows = 160;
   constexpr int kRank = 2;
@@ -45,11 +52,26 @@ void WriteLora(const std::string& path, int seed, int width = 64) {
               std::to_string(rows) + "," + std::to_string(columns) + R"(],"data_offsets":[)" +
               std::to_string(begin) + "," + std::to_string(data.size()) + "]}";
   };
+  const auto last = [&](float value) {
+    data.replace(data.size() - sizeof(value), sizeof(value), reinterpret_cast<const char*>(&value),
+                 sizeof(value));
+  };
   for (int block = 0; block < kBlocks; ++block) {
     const std::string module = "diffusion_model.blocks." + std::to_string(block) + ".ffn.0.";
-    add(module + "lora_down.weight", kRank, width);
+    add(module + "lora_down.weight", kRank, content.width);
     add(module + "lora_up.weight", kRows, kRank);
+    if (content.nan) last(std::numeric_limits<float>::quiet_NaN());
+    if (content.alpha != 0) {
+      add(module + "alpha", 1, 1);
+      last(content.alpha);
+    }
+    if (content.image_branch) {
+      const std::string image = "diffusion_model.blocks." + std::to_string(block) + ".cross_attn.";
+      add(image + "k_img.lora_down.weight", kRank, content.width);
+      add(image + "k_img.lora_up.weight", content.width, kRank);
+    }
   }
+  if (!content.metadata.empty()) header += R"(,"__metadata__":{)" + content.metadata + "}";
   header += "}";
   const uint64_t size = header.size();
   std::ofstream(path, std::ios::binary)
@@ -61,7 +83,7 @@ class LoraTest : public testing::Test {
   LoraTest() {
     WriteLora(File("style"), 1);
     WriteLora(File("light"), 2);
-    WriteLora(File("foreign"), 3, /*width=*/3072);
+    WriteLora(File("foreign"), 3, {.width = 3072});
     server_.emplace(ServerOptions{
         .data_dir = folder_.path(),
         .models = {ServerOptions::TinyModel(), "t2v=" + Checkpoint("t2v-a14b/diffusers")},
@@ -222,6 +244,59 @@ TEST_F(LoraTest, ModelsAreLoadedAndShownWithTheirLoras) {
                         HasSubstr("TI2V-5B")));
     }
   }
+}
+
+TEST_F(LoraTest, AlphaInTheMetadataGivesTheBitsOfAlphaTensors) {
+  WriteLora(File("tensors"), 4, {.alpha = 1});
+  WriteLora(File("metadata"), 4, {.metadata = R"("lora_alpha":"1","rank":"2","format":"pt")"});
+  WriteLora(File("branch"), 4, {.alpha = 1, .image_branch = true});
+  WriteLora(File("plain"), 4);
+  wan::v1::Model model;
+  const grpc::Status loaded =
+      Load("second", Checkpoint("ti2v-5b/original"),
+           {File("tensors"), File("metadata"), File("branch"), File("plain")}, &model);
+  ASSERT_TRUE(loaded.ok()) << loaded.error_message();
+  ASSERT_EQ(model.loras_size(), 4);
+  const double factors[] = {0.5, 0.5, 0.5, 1};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(model.loras(i).parts(0).min_factor(), factors[i]) << i;
+    EXPECT_EQ(model.loras(i).parts(0).max_factor(), factors[i]) << i;
+  }
+  const std::string tensors = Latents(With({{"x1", 1}}, "second"));
+  EXPECT_TRUE(Latents(With({{"x2", 1}}, "second")) == tensors);
+  EXPECT_TRUE(Latents(With({{"x3", 1}}, "second")) == tensors) << "the rest of the file is used";
+  EXPECT_FALSE(Latents(With({{"x4", 1}}, "second")) == tensors);
+
+  const wan::v1::Lora::Part& branch = model.loras(2).parts(0);
+  EXPECT_EQ(branch.left_out_count(), 6);
+  EXPECT_EQ(branch.left_out_tensors(0),
+            "diffusion_model.blocks.0.cross_attn.k_img.lora_down.weight");
+  EXPECT_THAT(Wanctl({"models"}).out,
+              AllOf(HasSubstr("models/second LoRA x2: 3 tensors, rank 2, factor 0.5, "),
+                    HasSubstr("models/second LoRA x3: 6 tensors were left out")));
+  EXPECT_THAT(server_->Log(),
+              AllOf(HasSubstr("\"min_factor\":0.5"), HasSubstr("\"left_out_count\":6")));
+}
+
+TEST_F(LoraTest, ABadLoraDoesNotCostTheModelThatWasThere) {
+  WriteLora(File("nan"), 5, {.nan = true});
+  wan::v1::Model model;
+  ASSERT_TRUE(Load("second", Checkpoint("ti2v-5b/original"), {File("style")}, &model).ok());
+  const std::string before = Latents(With({{"x1", 1}}, "second"));
+  const grpc::Status refused =
+      Load("second", Checkpoint("ti2v-5b/original"), {File("light"), File("nan")}, &model);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_THAT(refused.error_message(),
+              AllOf(HasSubstr("LoRA 'x2': " + File("nan")),
+                    HasSubstr("ffn.0.lora_up.weight has a value that is NaN or infinite")));
+  EXPECT_TRUE(Latents(With({{"x1", 1}}, "second")) == before) << "it serves as before";
+  ASSERT_TRUE(Load("second", Checkpoint("ti2v-5b/original"), {File("light")}, &model).ok());
+  EXPECT_FALSE(Latents(With({{"x1", 1}}, "second")) == before) << "it has the other LoRA";
+
+  // A name that never was a model leaves nothing behind.
+  EXPECT_FALSE(Load("third", Checkpoint("ti2v-5b/original"), {File("nan")}, &model).ok());
+  const ProcessResult listed = Wanctl({"models"});
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("models/second"), Not(HasSubstr("models/third"))));
 }
 
 TEST_F(LoraTest, WanctlTakesThem) {

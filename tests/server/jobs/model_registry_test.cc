@@ -1,6 +1,7 @@
 // The life of models, through the service that owns the registry.
 #include "server/jobs/model_registry.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -109,7 +110,7 @@ TEST_F(ModelRegistryTest, LoadingWhatIsLoadedDoesNothing) {
   EXPECT_TRUE(Load("m").ok());
   EXPECT_TRUE(Load("m", "").ok());
   EXPECT_EQ(engine_->Loads(), 1);
-  const auto other = Load("m", "elsewhere");
+  const auto other = Load("m", "/elsewhere");
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(other.status()), kReasonModelLoaded);
 }
@@ -128,11 +129,9 @@ TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
   EXPECT_TRUE(load(kPath, {style}).ok());
   EXPECT_EQ(engine_->Loads(), 1) << "the same again";
 
-  for (const auto& other : {std::vector<LoraSource>{}, {light}, {style, light}}) {
-    const absl::Status refused = load(kPath, other);
-    EXPECT_EQ(ReasonOf(refused), kReasonModelLoaded);
-    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("with the LoRAs style"));
-  }
+  const absl::Status refused = load("/elsewhere", {style});
+  EXPECT_EQ(ReasonOf(refused), kReasonModelLoaded);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("with the LoRAs style"));
   ASSERT_TRUE(Unload("m").ok());
   EXPECT_TRUE(load("", {light}).ok());
   EXPECT_THAT(engine_->Loaded().back().loras, ElementsAre(light));
@@ -190,6 +189,7 @@ TEST_F(ModelRegistryTest, LoadsOnTheirWayAreWaitedFor) {
 TEST_F(ModelRegistryTest, FailureIsKeptAndCanBeRepaired) {
   engine_->FailAt("Model_Initialization",
                   absl::DataLossError("shard-2.safetensors: blocks.3.ffn.0.weight is cut"));
+  ASSERT_TRUE(models().Add({"m", kPath}).ok());
   EXPECT_EQ(Load("m").status().code(), absl::StatusCode::kDataLoss);
   const wan::v1::Model model = *models().Get("m");
   EXPECT_EQ(model.state(), MODEL_STATE_FAILED);
@@ -198,10 +198,102 @@ TEST_F(ModelRegistryTest, FailureIsKeptAndCanBeRepaired) {
   EXPECT_EQ(request.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(request), kReasonModelNotReady);
   EXPECT_THAT(std::string(request.message()), HasSubstr("blocks.3.ffn.0.weight"));
-  const auto repaired = Load("m", "elsewhere");
+  const auto repaired = Load("m", "/elsewhere");
   ASSERT_TRUE(repaired.ok());
   EXPECT_FALSE(repaired->has_error());
-  EXPECT_EQ(repaired->path(), "elsewhere");
+  EXPECT_EQ(repaired->path(), "/elsewhere");
+}
+
+TEST_F(ModelRegistryTest, ANameThatWasNeverLoadedLeavesNoEntry) {
+  engine_->FailAt("Model_Initialization", absl::DataLossError("/a/x.safetensors: is cut"));
+  EXPECT_EQ(Load("m").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(models().List(), SizeIs(0));
+  EXPECT_THAT(models().List(wan::v1::ListModelsRequest())->models(), SizeIs(0));
+  EXPECT_EQ(models().StateOf("m"), std::nullopt);
+  const absl::Status gone = models().Get("m").status();
+  EXPECT_EQ(ReasonOf(gone), kReasonModelNotFound);
+  EXPECT_EQ(gone.message(),
+            "there is no model 'm'; its last load failed: /a/x.safetensors: is cut");
+  EXPECT_EQ(ReasonOf(Load("m", "").status()), kReasonModelNotFound);
+  EXPECT_EQ(ReasonOf(Unload("m").status()), kReasonModelNotFound);
+  EXPECT_EQ(ReasonOf(Warmup("m", {}).status()), kReasonModelNotFound);
+  const absl::Status request = service_->Create(Request(), false).status();
+  EXPECT_EQ(request.code(), absl::StatusCode::kInvalidArgument);
+  // Who follows the operation finds it.
+  const auto ended = models().GetEnded("m");
+  ASSERT_TRUE(ended.ok());
+  EXPECT_EQ(ended->state(), MODEL_STATE_FAILED);
+  ASSERT_THAT(ended->operations(), SizeIs(1));
+  EXPECT_EQ(ended->operations(0).error().message(), "/a/x.safetensors: is cut");
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_READY);
+  // It has been a model: a later failure is shown, and does not change what is known of it.
+  ASSERT_TRUE(Unload("m").ok());
+  engine_->FailAt("Model_Initialization", absl::DataLossError("/b/x.safetensors: is cut"));
+  EXPECT_FALSE(Load("m", "/elsewhere").ok());
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
+  EXPECT_EQ(models().Get("m")->path(), kPath);
+  EXPECT_TRUE(Load("m", "").ok());
+}
+
+TEST_F(ModelRegistryTest, ALoadedModelGetsOtherLoras) {
+  const auto load = [&](std::vector<LoraSource> loras) {
+    Answer answer;
+    models().Load({"m", kPath, std::move(loras)}, answer.Take());
+    return answer.Wait();
+  };
+  const LoraSource style = {"style", std::nullopt, "/style"};
+  const LoraSource light = {"light", std::nullopt, "/light"};
+  ASSERT_TRUE(load({style}).ok());
+  ASSERT_TRUE(load({style, light}).ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, ElementsAre(style, light));
+
+  // The engine refuses a file: the model stays what it was.
+  engine_->FailAt("Model_Initialization", absl::DataLossError("LoRA 'bad': /bad: is cut"));
+  const auto refused = load({{"bad", std::nullopt, "/bad"}});
+  EXPECT_EQ(refused.status(), absl::DataLossError("LoRA 'bad': /bad: is cut"));
+  const wan::v1::Model model = *models().Get("m");
+  EXPECT_EQ(model.state(), MODEL_STATE_READY);
+  EXPECT_FALSE(model.has_error());
+  EXPECT_THAT(model.operations().rbegin()->error().message(), HasSubstr("LoRA 'bad'"));
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+  const int loads = engine_->Loads();
+  EXPECT_TRUE(load({style, light}).ok());
+  EXPECT_EQ(engine_->Loads(), loads) << "it has these already";
+
+  // A job was accepted with the LoRAs that are there.
+  engine_->Hold("T5_Encoding");
+  const std::string running = Create();
+  engine_->AwaitHeld("T5_Encoding");
+  EXPECT_EQ(ReasonOf(load({}).status()), kReasonModelInUse);
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_READY);
+  engine_->Release("T5_Encoding");
+  RunToEnd(running);
+  EXPECT_TRUE(load({}).ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, testing::IsEmpty());
+}
+
+// What replaces it cannot be warmed up: then there is no model any more, and that is shown.
+TEST_F(ModelRegistryTest, AReplacementThatCannotRunLeavesNoModel) {
+  ASSERT_TRUE(Load("m").ok());
+  engine_->FailAt("Warmup", absl::ResourceExhaustedError("out of memory"));
+  Answer answer;
+  models().Load({"m", kPath, {{"style", std::nullopt, "/style"}}}, answer.Take());
+  EXPECT_EQ(answer.Wait().status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
+  EXPECT_TRUE(Load("m", "").ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, testing::IsEmpty()) << "as it was last loaded";
+}
+
+TEST_F(ModelRegistryTest, RelativePathsAreShownAsTheyAreLookedUp) {
+  const std::string here = std::filesystem::current_path().string();
+  ASSERT_TRUE(models().Add({"m", "models/m", {{"style", std::nullopt, "./loras/../style"}}}).ok());
+  EXPECT_EQ(models().Get("m")->path(), here + "/models/m");
+  ASSERT_TRUE(Load("m", "").ok());
+  EXPECT_EQ(engine_->Loaded().back().path, here + "/models/m");
+  EXPECT_EQ(engine_->Loaded().back().loras[0].path, here + "/style");
+  EXPECT_TRUE(Load("m", "models/m").status().ok()) << "with no LoRAs";
+  EXPECT_EQ(Load("n", "synthetic:ti2v-5b")->path(), "synthetic:ti2v-5b");
 }
 
 TEST_F(ModelRegistryTest, ExceptionAtLoadIsAStatus) {
@@ -213,7 +305,7 @@ TEST_F(ModelRegistryTest, ExceptionAtLoadIsAStatus) {
 TEST_F(ModelRegistryTest, AModelThatCannotBeWarmedUpIsFailedAndHoldsNoMemory) {
   engine_->FailAt("Warmup", absl::ResourceExhaustedError("out of memory"));
   EXPECT_EQ(Load("m").status(), absl::ResourceExhaustedError("the warm-up failed: out of memory"));
-  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
+  EXPECT_EQ(models().GetEnded("m")->state(), MODEL_STATE_FAILED);
   EXPECT_THAT(engine_->Models(), SizeIs(0));
 }
 
@@ -290,7 +382,7 @@ TEST_F(ModelRegistryTest, StoppingServerDropsTasks) {
   service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
   EXPECT_EQ(ReasonOf(load.Wait().status()), kReasonServerStopping);
   EXPECT_EQ(ReasonOf(warmup.Wait().status()), kReasonServerStopping);
-  EXPECT_EQ(models().Get("n")->state(), MODEL_STATE_UNLOADED);
+  EXPECT_EQ(ReasonOf(models().Get("n").status()), kReasonModelNotFound);
   EXPECT_EQ(ReasonOf(Load("o").status()), kReasonServerStopping);
 }
 

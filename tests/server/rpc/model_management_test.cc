@@ -110,12 +110,18 @@ TEST_F(ModelManagementTest, ADamagedCheckpointLeavesTheServerUp) {
   const grpc::Status status = Load("second", "/checkpoints/broken", &model);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
   EXPECT_THAT(status.error_message(), HasSubstr("model.safetensors: tensor 'x'"));
-  EXPECT_EQ(List()[1].state(), wan::v1::MODEL_STATE_FAILED);
-  EXPECT_EQ(List()[1].error().message(), status.error_message());
+  EXPECT_THAT(List(), SizeIs(1)) << "no entry for what never was a model";
+  grpc::ClientContext context;
+  wan::v1::GetModelRequest get;
+  get.set_name("second");
+  const grpc::Status gone = models_->GetModel(&context, get, &model);
+  EXPECT_EQ(gone.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(gone.error_message(),
+            "there is no model 'second'; its last load failed: " + status.error_message());
   EXPECT_TRUE(IsServing());
   EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
   // Repaired, it can be loaded.
-  EXPECT_TRUE(Load("second", "", &model).ok());
+  EXPECT_TRUE(Load("second", "/checkpoints/broken", &model).ok());
 }
 
 TEST_F(ModelManagementTest, AModelInUseIsNotUnloaded) {
@@ -316,6 +322,36 @@ TEST_F(ModelManagementTest, ALoadThatFailsTellsItsWatcherWhy) {
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_FAILED);
   EXPECT_THAT(seen.model().operations(0).error().message(), HasSubstr("tensor 'x'"));
+}
+
+// A watcher of the model, not of an operation: it sees the failure, and then that the model is
+// gone.
+TEST_F(ModelManagementTest, AWatchedModelThatNeverLoadsGoes) {
+  engine_.Hold(kLoading);
+  wan::v1::Model model;
+  {
+    grpc::ClientContext context;
+    wan::v1::LoadModelRequest load;
+    load.set_name("second");
+    load.set_path("/checkpoints/broken");
+    ASSERT_TRUE(models_->LoadModel(&context, load, &model).ok());
+  }
+  grpc::ClientContext context;
+  wan::v1::WatchModelRequest watch;
+  watch.set_name("second");
+  const auto stream = models_->WatchModel(&context, watch);
+  wan::v1::WatchModelResponse seen;
+  ASSERT_TRUE(stream->Read(&seen));
+  EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_LOADING);
+  engine_.FailAt(kLoading, absl::DataLossError("model.safetensors: tensor 'x' ends at byte 9"));
+  engine_.Release(kLoading);
+  while (stream->Read(&seen)) {
+  }
+  EXPECT_EQ(seen.model().state(), wan::v1::MODEL_STATE_FAILED);
+  EXPECT_THAT(seen.model().error().message(), HasSubstr("tensor 'x'"));
+  const grpc::Status end = stream->Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(end.error_message(), HasSubstr("its last load failed: model.safetensors"));
 }
 
 TEST_F(ModelManagementTest, AWarmupThatDoesNotWaitIsAnOperation) {

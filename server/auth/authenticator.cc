@@ -58,20 +58,30 @@ void Authenticator::Refresh() {
   absl::Status problem;
   {
     absl::MutexLock lock(&mutex_);
-    const FileStamp stamp = FileStamp::Of(options_.token_file);
-    if (stamp == stamp_) return;
-    stamp_ = stamp;
-    absl::StatusOr<std::vector<Credential>> read = ReadTokenFile(options_.token_file);
-    if (read.ok()) {
-      credentials_ = *std::move(read);
-    } else {
-      problem = absl::Status(read.status().code(),
-                             absl::StrCat("auth_tokens has changed and cannot be used, so the "
-                                          "principals stay as they were: ",
-                                          read.status().message()));
-    }
+    if (FileStamp::Of(options_.token_file) == stamp_) return;
+    problem = ReadAgain();
   }
   if (!problem.ok()) options_.on_problem(problem);
+}
+
+absl::Status Authenticator::Reload() {
+  if (options_.token_file.empty()) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  return ReadAgain();
+}
+
+absl::Status Authenticator::ReadAgain() {
+  // Before the file is read, so that a change meanwhile is seen later.
+  stamp_ = FileStamp::Of(options_.token_file);
+  absl::StatusOr<std::vector<Credential>> read = ReadTokenFile(options_.token_file);
+  if (!read.ok()) {
+    return absl::Status(read.status().code(),
+                        absl::StrCat("auth_tokens has changed and cannot be used, so the "
+                                     "principals stay as they were: ",
+                                     read.status().message()));
+  }
+  credentials_ = *std::move(read);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Principal> Authenticator::OfToken(std::string_view authorization) const {

@@ -59,10 +59,15 @@ class Authenticator {
   // of it once and the principals stay as they were.
   absl::StatusOr<Principal> Identify(const Presented& presented);
 
+  // Reads the file again, whether it has changed or not. The error says why it cannot be used; the
+  // principals then stay as they were. OK without a file.
+  absl::Status Reload();
+
  private:
   explicit Authenticator(AuthenticationOptions options) : options_(std::move(options)) {}
 
   void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReadAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Principal> OfToken(std::string_view authorization) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Principal> OfSubject(std::string_view subject) const

@@ -180,26 +180,41 @@ std::shared_ptr<const TlsMaterial> TlsFiles::Current() {
   std::shared_ptr<const TlsMaterial> current;
   {
     absl::MutexLock lock(&mutex_);
-    const Stamps stamps = StampsNow();
-    if (!(stamps == stamps_)) {
-      stamps_ = stamps;
-      absl::StatusOr<TlsMaterial> read = ReadTlsFiles(paths_, clock_.Now());
-      if (read.ok()) {
-        changed = std::make_shared<const TlsMaterial>(*std::move(read));
-        material_ = changed;
-      } else {
-        problem = absl::Status(
-            read.status().code(),
-            absl::StrCat("the files of TLS have changed and cannot be used, so connections go on "
-                         "with those before: ",
-                         read.status().message()));
-      }
+    if (!(StampsNow() == stamps_)) {
+      problem = ReadAgain();
+      if (problem.ok()) changed = material_;
     }
     current = material_;
   }
   if (changed != nullptr) on_change_(*changed);
   if (!problem.ok()) on_problem_(problem);
   return current;
+}
+
+absl::Status TlsFiles::Reload() {
+  std::shared_ptr<const TlsMaterial> read;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status problem = ReadAgain(); !problem.ok()) return problem;
+    read = material_;
+  }
+  on_change_(*read);
+  return absl::OkStatus();
+}
+
+absl::Status TlsFiles::ReadAgain() {
+  // Before the files are read, so that a change meanwhile is seen later.
+  stamps_ = StampsNow();
+  absl::StatusOr<TlsMaterial> read = ReadTlsFiles(paths_, clock_.Now());
+  if (!read.ok()) {
+    return absl::Status(
+        read.status().code(),
+        absl::StrCat("the files of TLS have changed and cannot be used, so connections go on "
+                     "with those before: ",
+                     read.status().message()));
+  }
+  material_ = std::make_shared<const TlsMaterial>(*std::move(read));
+  return absl::OkStatus();
 }
 
 }  // namespace wan::server

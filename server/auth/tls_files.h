@@ -53,6 +53,10 @@ class TlsFiles {
   // changed; while what they hold does not fit together the material stays as it was.
   std::shared_ptr<const TlsMaterial> Current();
 
+  // Reads the files again, whether they have changed or not, and calls `on_change`. The error says
+  // why they cannot be used; the material then stays as it was.
+  absl::Status Reload();
+
  private:
   struct Stamps {
     FileStamp certificate;
@@ -64,6 +68,7 @@ class TlsFiles {
   TlsFiles(TlsPaths paths, const Clock& clock, std::function<void(const absl::Status&)> on_problem,
            std::function<void(const TlsMaterial&)> on_change);
   Stamps StampsNow() const;
+  absl::Status ReadAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TlsPaths paths_;
   const Clock& clock_;

@@ -279,6 +279,12 @@ SettingValues GetResidency(const ServerConfig& config) {
   return values;
 }
 
+// A setting whose new value a server takes over while it runs.
+Setting Reloading(Setting setting) {
+  setting.reloads = true;
+  return setting;
+}
+
 std::vector<Setting> MakeSettings() {
   using C = ServerConfig;
   return {
@@ -363,21 +369,22 @@ std::vector<Setting> MakeSettings() {
       TextSetting("data_dir", "DIR",
                   "folder of jobs, events and videos; only one server at a time can use it",
                   &C::data_dir, CheckDataDir),
-      BytesSetting(
+      Reloading(BytesSetting(
           "disk_reserve",
           "bytes of data_dir's disk that new jobs leave free beside what accepted jobs need",
-          &C::disk_reserve),
-      RetentionSetting(
+          &C::disk_reserve)),
+      Reloading(RetentionSetting(
           "retain_completed",
           "keep completed jobs so long, so many bytes of them, or so many, for example "
           "30d,200GiB; unset: all",
-          &RetentionPolicy::completed),
-      RetentionSetting("retain_failed", "the same for failed jobs", &RetentionPolicy::failed),
-      RetentionSetting("retain_cancelled", "the same for cancelled jobs",
-                       &RetentionPolicy::cancelled),
-      RetentionSetting("retain_artifacts",
-                       "the same for the files of completed jobs, whose jobs stay",
-                       &RetentionPolicy::artifacts),
+          &RetentionPolicy::completed)),
+      Reloading(
+          RetentionSetting("retain_failed", "the same for failed jobs", &RetentionPolicy::failed)),
+      Reloading(RetentionSetting("retain_cancelled", "the same for cancelled jobs",
+                                 &RetentionPolicy::cancelled)),
+      Reloading(RetentionSetting("retain_artifacts",
+                                 "the same for the files of completed jobs, whose jobs stay",
+                                 &RetentionPolicy::artifacts)),
       {"models", "NAME=PATH",
        "models to load: the name that requests use, and a checkpoint's folder or "
        "synthetic:ti2v-5b; unset: the demo model",
@@ -463,30 +470,31 @@ std::vector<Setting> MakeSettings() {
                           Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
       {"warm_up_shapes", "WxHxFRAMES", "sizes of the warm-up run; unset: one small video",
        Setting::Form::kList, SetShapes, GetShapes},
-      ChoiceSetting<ShutdownMode>(
+      Reloading(ChoiceSetting<ShutdownMode>(
           "shutdown_mode", "auto|finish|requeue",
           "what happens to the running job at SIGTERM: it may finish within the grace time, it "
           "stops and goes on after the restart, or whichever of the two costs less (auto)",
           Setting::Form::kText, &C::shutdown_mode,
           {{"auto", ShutdownMode::kAuto},
            {"finish", ShutdownMode::kFinish},
-           {"requeue", ShutdownMode::kRequeue}}),
-      SecondsSetting("shutdown_grace_seconds",
-                     "most seconds that shutdown_mode auto and finish wait",
-                     &C::shutdown_grace_seconds, 86'400),
+           {"requeue", ShutdownMode::kRequeue}})),
+      Reloading(SecondsSetting("shutdown_grace_seconds",
+                               "most seconds that shutdown_mode auto and finish wait",
+                               &C::shutdown_grace_seconds, 86'400)),
       SecondsSetting(
           "device_lost_grace_seconds",
           "seconds in which a server that lost its device still answers before it exits with 75",
           &C::device_lost_grace_seconds, 3'600),
-      ChoiceSetting<LogLevel>("log_level", "debug|info|warning|error",
-                              "lowest level that is logged", Setting::Form::kText, &C::log_level,
-                              {{"debug", LogLevel::kDebug},
-                               {"info", LogLevel::kInfo},
-                               {"warning", LogLevel::kWarning},
-                               {"error", LogLevel::kError}}),
-      ChoiceSetting<LogFormat>("log_format", "json|text", "format of the log's lines",
-                               Setting::Form::kText, &C::log_format,
-                               {{"json", LogFormat::kJson}, {"text", LogFormat::kText}}),
+      Reloading(ChoiceSetting<LogLevel>("log_level", "debug|info|warning|error",
+                                        "lowest level that is logged", Setting::Form::kText,
+                                        &C::log_level,
+                                        {{"debug", LogLevel::kDebug},
+                                         {"info", LogLevel::kInfo},
+                                         {"warning", LogLevel::kWarning},
+                                         {"error", LogLevel::kError}})),
+      Reloading(ChoiceSetting<LogFormat>("log_format", "json|text", "format of the log's lines",
+                                         Setting::Form::kText, &C::log_format,
+                                         {{"json", LogFormat::kJson}, {"text", LogFormat::kText}})),
   };
 }
 

@@ -33,6 +33,8 @@ struct Setting {
   std::function<absl::Status(const std::vector<std::string>& values, ServerConfig& config)> set;
   // Returns the values with which `set` would give the member its present value.
   std::function<std::vector<std::string>(const ServerConfig& config)> get;
+  // Whether a new value holds as soon as the server is told to read its settings again (SIGHUP).
+  bool reloads = false;
 };
 
 // Whether a setting of this form has any number of values, and its flag may be repeated.

@@ -1,6 +1,7 @@
 // Writes structured logs, one line for each entry, as JSON or text.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -52,9 +53,13 @@ class Logger {
 
   void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
+  // From the next entry on. Any thread.
+  void SetLevel(LogLevel level) { level_ = level; }
+  void SetFormat(LogFormat format) { format_ = format; }
+
  private:
-  const LogLevel level_;
-  const LogFormat format_;
+  std::atomic<LogLevel> level_;
+  std::atomic<LogFormat> format_;
   const Clock& clock_;
   const Writer writer_;
   absl::Mutex mutex_;  // one writer call at a time

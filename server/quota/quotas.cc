@@ -25,21 +25,35 @@ void Quotas::Refresh() {
   absl::Status problem;
   {
     absl::MutexLock lock(&mutex_);
-    const FileStamp stamp = FileStamp::Of(path_);
-    if (stamp == stamp_) return;
-    stamp_ = stamp;
-    absl::StatusOr<QuotaTable> read = ReadQuotaFile(path_);
-    if (read.ok()) {
-      table_ = *std::move(read);
-    } else {
-      problem = absl::Status(
-          read.status().code(),
-          absl::StrCat("quotas has changed and cannot be used, so the quotas stay as they were: ",
-                       read.status().message()));
-    }
+    if (FileStamp::Of(path_) == stamp_) return;
+    problem = ReadAgain();
   }
   if (problem.ok()) return listener_.on_change();
   listener_.on_problem(problem);
+}
+
+absl::Status Quotas::Reload() {
+  if (path_.empty()) return absl::OkStatus();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status problem = ReadAgain(); !problem.ok()) return problem;
+  }
+  listener_.on_change();
+  return absl::OkStatus();
+}
+
+absl::Status Quotas::ReadAgain() {
+  // Before the file is read, so that a change meanwhile is seen later.
+  stamp_ = FileStamp::Of(path_);
+  absl::StatusOr<QuotaTable> read = ReadQuotaFile(path_);
+  if (!read.ok()) {
+    return absl::Status(
+        read.status().code(),
+        absl::StrCat("quotas has changed and cannot be used, so the quotas stay as they were: ",
+                     read.status().message()));
+  }
+  table_ = *std::move(read);
+  return absl::OkStatus();
 }
 
 wan::v1::Quota Quotas::Of(std::string_view principal) const {

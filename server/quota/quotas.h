@@ -37,6 +37,9 @@ class Quotas {
   // Reads the file again if it has changed since the last call. If it cannot be used, the quotas
   // stay as they were.
   void Refresh();
+  // Reads the file again, whether it has changed or not, and calls on_change. The error says why it
+  // cannot be used; the quotas then stay as they were. OK without a file.
+  absl::Status Reload();
 
   // Does not look at the file, and so may be called with any lock held. An empty principal is
   // everybody, on a server that does not authenticate its callers.
@@ -49,6 +52,7 @@ class Quotas {
   FileStamp stamp_ ABSL_GUARDED_BY(mutex_);
   QuotaTable table_ ABSL_GUARDED_BY(mutex_);
 
+  absl::Status ReadAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Quotas(std::string path, Listener listener)
       : path_(std::move(path)), listener_(std::move(listener)) {}
 };

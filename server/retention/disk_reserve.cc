@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
@@ -27,6 +28,17 @@ constexpr size_t kMostObserved = 16;
 constexpr double kMargin = 2;
 
 constexpr absl::Duration kRetryDelay = absl::Seconds(30);
+
+// How much more than the reserved bytes must be free before a disk that was short has room again.
+constexpr double kRoomAgain = 1.1;
+
+// "1.50 GiB"; small numbers as they are, so that a difference of a few bytes can be seen.
+std::string BytesText(uint64_t bytes) {
+  constexpr uint64_t kMib = uint64_t{1} << 20;
+  if (bytes < kMib) return absl::StrCat(bytes, " bytes");
+  const double mib = static_cast<double>(bytes) / kMib;
+  return mib < 1024 ? absl::StrFormat("%.1f MiB", mib) : absl::StrFormat("%.2f GiB", mib / 1024);
+}
 
 double PixelsOf(const wan::v1::GenerationRequest& request) {
   return static_cast<double>(request.width()) * request.height() * request.num_frames();
@@ -89,6 +101,26 @@ void DiskReserve::Release(const std::string& job) {
 uint64_t DiskReserve::reserved_bytes() const {
   absl::MutexLock lock(&mutex_);
   return reserve_bytes_ + sum_;
+}
+
+absl::Status DiskReserve::CheckRoom() {
+  absl::MutexLock lock(&mutex_);
+  const std::optional<uint64_t> free = free_bytes_();
+  const uint64_t reserved = reserve_bytes_ + sum_;
+  uint64_t wanted = reserved;
+  if (short_) wanted = static_cast<uint64_t>(static_cast<double>(reserved) * kRoomAgain);
+  short_ = free.has_value() && *free < wanted;
+  if (!short_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the disk of the data folder has ", BytesText(*free), " free; ",
+      BytesText(static_cast<uint64_t>(static_cast<double>(reserved) * kRoomAgain)),
+      " must be free for accepted jobs and disk_reserve: free space there, for example with "
+      "'wanctl delete'"));
+}
+
+void DiskReserve::SetReserve(uint64_t reserve_bytes) {
+  absl::MutexLock lock(&mutex_);
+  reserve_bytes_ = reserve_bytes;
 }
 
 void DiskReserve::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*/) {

@@ -35,7 +35,7 @@ class DiskReserve final : public StateListener {
   // and then no job is refused. It is called with the lock held and must be quick. `reserve_bytes`
   // stay free beside what the jobs need.
   DiskReserve(uint64_t reserve_bytes, std::function<std::optional<uint64_t>()> free_bytes)
-      : reserve_bytes_(reserve_bytes), free_bytes_(std::move(free_bytes)) {}
+      : free_bytes_(std::move(free_bytes)), reserve_bytes_(reserve_bytes) {}
 
   // Gives a job its part before it is accepted. RESOURCE_EXHAUSTED (DISK_RESERVE) with a retry
   // delay and the numbers of bytes if that would leave too little for the others. Call Release if
@@ -46,6 +46,13 @@ class DiskReserve final : public StateListener {
   // The bytes that must be free now for the jobs that were accepted, and the setting's.
   uint64_t reserved_bytes() const;
   std::optional<uint64_t> free_bytes() const { return free_bytes_(); }
+
+  // Whether the disk has the reserved bytes free: OK, also while that is not known, or
+  // RESOURCE_EXHAUSTED, which says both numbers. Once it was short it stays so until a tenth more
+  // than the reserved bytes is free, so that health does not come and go with every file.
+  absl::Status CheckRoom();
+
+  void SetReserve(uint64_t reserve_bytes);
 
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
@@ -59,9 +66,10 @@ class DiskReserve final : public StateListener {
   void Remove(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Observe(const wan::v1::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const uint64_t reserve_bytes_;
   const std::function<std::optional<uint64_t>()> free_bytes_;
   mutable absl::Mutex mutex_;
+  uint64_t reserve_bytes_ ABSL_GUARDED_BY(mutex_);
+  bool short_ ABSL_GUARDED_BY(mutex_) = false;  // what CheckRoom said last
   std::unordered_map<std::string, uint64_t> parts_ ABSL_GUARDED_BY(mutex_);  // by job
   uint64_t sum_ ABSL_GUARDED_BY(mutex_) = 0;                                 // of parts_
   Observed observed_ ABSL_GUARDED_BY(mutex_);

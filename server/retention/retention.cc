@@ -32,7 +32,7 @@ int64_t BytesOf(const EndedJob& job, bool files) {
 }  // namespace
 
 Retention::Retention(const RetentionPolicy& policy, Parts parts)
-    : policy_(policy), parts_(std::move(parts)), guard_(parts_.clock) {}
+    : parts_(std::move(parts)), guard_(parts_.clock), policy_(policy) {}
 
 Retention::~Retention() { Stop(); }
 
@@ -53,6 +53,17 @@ bool Retention::stopping() const {
   return stop_;
 }
 
+RetentionPolicy Retention::policy() const {
+  absl::MutexLock lock(&mutex_);
+  return policy_;
+}
+
+void Retention::SetPolicy(const RetentionPolicy& policy) {
+  absl::MutexLock lock(&mutex_);
+  policy_ = policy;
+  changed_ = true;
+}
+
 void Retention::Loop() {
   for (;;) {
     parts_.tidy();
@@ -61,17 +72,22 @@ void Retention::Loop() {
     VacuumStore();
     absl::MutexLock lock(&mutex_);
     Clock& steady = parts_.clock.Steady();
-    if (steady.AwaitUntil(mutex_, absl::Condition(&stop_), steady.Now() + kInterval)) return;
+    const auto wanted = [this]()
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || changed_; };
+    steady.AwaitUntil(mutex_, absl::Condition(&wanted), steady.Now() + kInterval);
+    if (stop_) return;
+    changed_ = false;
   }
 }
 
 bool Retention::RunRound() {
   RetentionRound round;
+  const RetentionPolicy policy = this->policy();
   const int64_t began = parts_.clock.MonotonicNanos();
-  absl::Status status = Apply(policy_.artifacts, wan::v1::JOB_STATE_COMPLETED, true, round);
+  absl::Status status = Apply(policy.artifacts, wan::v1::JOB_STATE_COMPLETED, true, round);
   for (const wan::v1::JobState state :
        {wan::v1::JOB_STATE_COMPLETED, wan::v1::JOB_STATE_FAILED, wan::v1::JOB_STATE_CANCELLED}) {
-    if (status.ok()) status = Apply(policy_.Of(state), state, false, round);
+    if (status.ok()) status = Apply(policy.Of(state), state, false, round);
   }
   // A folder that takes no writes has told of it already, and will again when it does.
   if (!status.ok() && ReasonOf(status) != kReasonStorageUnavailable) parts_.on_problem(status);

@@ -31,7 +31,7 @@ class Retention {
     // Removes an ended job, or its files alone, and returns when that is on the disk.
     std::function<absl::Status(const std::string& job)> remove_job;
     std::function<absl::Status(const std::string& job)> remove_files;
-    // Called before every round: removes what earlier removals left.
+    // Called before every round: removes what earlier removals left, and prepares for later ones.
     std::function<void()> tidy;
     // Called at the end of every round that removed something.
     std::function<void(const RetentionRound& round)> on_round;
@@ -44,7 +44,9 @@ class Retention {
   // Calls Stop().
   ~Retention();
 
-  const RetentionPolicy& policy() const { return policy_; }
+  RetentionPolicy policy() const;
+  // The next round, which begins at once, follows this policy. Any thread.
+  void SetPolicy(const RetentionPolicy& policy);
 
   // Call once. Starts the thread.
   void Start();
@@ -70,10 +72,11 @@ class Retention {
                               RetentionReason reason, RetentionRound& round);
   void VacuumStore();
 
-  const RetentionPolicy policy_;
   const Parts parts_;
   WallClockGuard guard_;  // of the thread
   mutable absl::Mutex mutex_;
+  RetentionPolicy policy_ ABSL_GUARDED_BY(mutex_);
+  bool changed_ ABSL_GUARDED_BY(mutex_) = false;  // since the latest round began
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -120,5 +120,34 @@ TEST_F(DiskReserveTest, WhatEarlierFilesTookRefinesTheEstimate) {
   EXPECT_EQ(MetadataOf(reserve.Take(other))["needed_bytes"], absl::StrCat(one_));
 }
 
+TEST_F(DiskReserveTest, ADiskThatWasShortHasRoomAgainWhenATenthMoreIsFree) {
+  DiskReserve reserve = MakeReserve(100 * kMiB);
+  EXPECT_TRUE(reserve.CheckRoom().ok()) << "nobody knows";
+  free_ = 100 * kMiB;
+  EXPECT_TRUE(reserve.CheckRoom().ok());
+  free_ = 100 * kMiB - 1;
+  const absl::Status status = reserve.CheckRoom();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("has 100.0 MiB free; 110.0 MiB must be free"));
+  free_ = 110 * kMiB - 1;
+  EXPECT_FALSE(reserve.CheckRoom().ok());
+  free_ = 110 * kMiB;
+  EXPECT_TRUE(reserve.CheckRoom().ok());
+  free_ = 100 * kMiB;
+  EXPECT_TRUE(reserve.CheckRoom().ok()) << "the lower limit counts again";
+}
+
+TEST_F(DiskReserveTest, TheRoomOfAcceptedJobsAndANewReserveCount) {
+  DiskReserve reserve = MakeReserve(100 * kMiB);
+  free_ = 100 * kMiB + one_;
+  ASSERT_TRUE(reserve.Take(JobOf("jobs/a")).ok());
+  EXPECT_TRUE(reserve.CheckRoom().ok());
+  free_ = *free_ - 1;
+  EXPECT_FALSE(reserve.CheckRoom().ok());
+  reserve.SetReserve(10 * kMiB);
+  EXPECT_TRUE(reserve.CheckRoom().ok());
+}
+
 }  // namespace
 }  // namespace wan::server

@@ -242,5 +242,18 @@ TEST_F(RetentionTest, AfterAJumpBackTheFirstToEndAreStillTheFirstToGo) {
   EXPECT_THAT(removed_, ElementsAre("jobs/a"));
 }
 
+TEST_F(RetentionTest, ANewPolicyBeginsARoundAtOnce) {
+  End("jobs/a", 10);
+  End("jobs/b", 10);
+  Start("");
+  EXPECT_THAT(removed_, IsEmpty());
+  RetentionPolicy policy;
+  policy.completed.count = 1;
+  retention_->SetPolicy(policy);
+  AwaitRounds(2);  // no time has passed
+  EXPECT_THAT(removed_, ElementsAre("jobs/a"));
+  EXPECT_EQ(retention_->policy().completed, policy.completed);
+}
+
 }  // namespace
 }  // namespace wan::server

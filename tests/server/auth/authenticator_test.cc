@@ -137,5 +137,19 @@ TEST_F(AuthenticatorTest, AWrongTokenDoesNotFallBackToTheCertificate) {
   EXPECT_EQ(authenticator->Identify({{right}, "CN=eve"})->name, "alice");
 }
 
+TEST_F(AuthenticatorTest, AReloadSaysWhetherTheFileCanBeUsed) {
+  const std::string alice = NewTokenOf("alice", Role::kUser);
+  const auto authenticator = Open({file_});
+  const std::string bob = NewTokenOf("bob", Role::kViewer);
+  EXPECT_TRUE(authenticator->Reload().ok());
+  EXPECT_TRUE(WithToken(*authenticator, bob).ok());
+  folder_.Write("tokens", "no token");
+  EXPECT_THAT(std::string(authenticator->Reload().message()),
+              HasSubstr("the principals stay as they were"));
+  EXPECT_TRUE(WithToken(*authenticator, alice).ok());
+  EXPECT_TRUE(problems_.empty()) << "who has asked for it is told";
+  EXPECT_TRUE(Open({})->Reload().ok());
+}
+
 }  // namespace
 }  // namespace wan::server

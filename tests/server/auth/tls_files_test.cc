@@ -104,5 +104,25 @@ TEST_F(TlsFilesTest, NewFilesCountOnceTheyFitEachOther) {
   EXPECT_EQ(changes, 1);
 }
 
+TEST_F(TlsFilesTest, AReloadSaysWhetherTheFilesCanBeUsed) {
+  const support::Certificate first = authority_.Issue();
+  const support::Certificate second = authority_.Issue();
+  Write(first);
+  int problems = 0;
+  int changes = 0;
+  auto files = TlsFiles::Open(
+      paths_, clock_, [&](const absl::Status&) { ++problems; },
+      [&](const TlsMaterial&) { ++changes; });
+  ASSERT_TRUE(files.ok()) << files.status();
+  folder_.Write("cert.pem", second.certificate);
+  EXPECT_THAT(std::string((*files)->Reload().message()), HasSubstr("is not the key"));
+  EXPECT_EQ((*files)->Current()->certificate, first.certificate);
+  EXPECT_EQ(problems, 0) << "who has asked for it is told";
+  folder_.Write("key.pem", second.key);
+  EXPECT_TRUE((*files)->Reload().ok());
+  EXPECT_EQ((*files)->Current()->certificate, second.certificate);
+  EXPECT_EQ(changes, 1);
+}
+
 }  // namespace
 }  // namespace wan::server

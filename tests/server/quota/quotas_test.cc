@@ -90,5 +90,20 @@ TEST_F(QuotasTest, AChangedFileThatCannotBeUsedIsToldOnceAndChangesNothing) {
   EXPECT_EQ(changes_, 0);
 }
 
+TEST_F(QuotasTest, AReloadSaysWhetherTheFileCanBeUsed) {
+  EXPECT_TRUE(Quotas().Reload().ok()) << "there is no file";
+  Write("alice: queued_jobs=1");
+  const auto quotas = Open();
+  ASSERT_TRUE(quotas.ok()) << quotas.status();
+  Write("alice: queued_jobs=2");
+  EXPECT_TRUE((*quotas)->Reload().ok());
+  EXPECT_EQ((*quotas)->Of("alice").queued_jobs(), 2);
+  EXPECT_EQ(changes_, 1);
+  Write("alice: queued_jobs=many");
+  EXPECT_THAT(std::string((*quotas)->Reload().message()), HasSubstr("stay as they were"));
+  EXPECT_EQ((*quotas)->Of("alice").queued_jobs(), 2);
+  EXPECT_THAT(problems_, testing::IsEmpty()) << "who has asked for it is told";
+}
+
 }  // namespace
 }  // namespace wan::server

@@ -1,5 +1,7 @@
 // wanserve: reads the settings, starts the server, and stops it on a signal.
 //
+// SIGHUP: it reads its settings and files again (Server::Reload).
+//
 // Exit codes: 0 stopped as asked, 1 could not start, 2 wrong flags or configuration, 75 the device
 // was lost and another process must go on; a second signal ends the process at once with 128 + its
 // number.
@@ -13,6 +15,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -20,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine_factory.h"
@@ -46,14 +50,21 @@ constexpr int kDeviceLost = 75;  // EX_TEMPFAIL
 // Most time for the stop of a server whose device is lost, because its driver may hang.
 constexpr std::chrono::seconds kLongestLostStop{20};
 
-// Blocks the signals that stop the server, in this thread and all that it will start, and returns
-// them.
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+struct Signals {
+  sigset_t stop;
+  sigset_t all;  // those that stop the server, and SIGHUP
+};
+
+// Blocks the signals that the server waits for, in this thread and all that it will start. While
+// the server starts or stops, a SIGHUP waits.
+Signals BlockSignals() {
+  Signals signals;
+  sigemptyset(&signals.stop);
+  sigaddset(&signals.stop, SIGTERM);
+  sigaddset(&signals.stop, SIGINT);
+  signals.all = signals.stop;
+  sigaddset(&signals.all, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals.all, nullptr);
   return signals;
 }
 
@@ -75,6 +86,18 @@ int AwaitSignalAlive(const sigset_t& signals, Server& server) {
     if (server.CheckAlive().ok()) TellAlive();
     const int signal = sigtimedwait(&signals, nullptr, &wait);
     if (signal > 0) return signal;
+  }
+}
+
+// Reads the settings as they are written now.
+using ReadSettings = std::function<absl::StatusOr<ServerConfig>()>;
+
+// Waits for a signal that stops the server, and returns it.
+int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) {
+  for (;;) {
+    const int signal = AwaitSignalAlive(signals.all, server);
+    if (signal != SIGHUP) return signal;
+    server.Reload(read());
   }
 }
 
@@ -116,12 +139,12 @@ int CouldNotStart(Logger& logger, const absl::Status& status) {
   return kCouldNotStart;
 }
 
-int Serve(const ServerConfig& config) {
+int Serve(const ServerConfig& config, const ReadSettings& read) {
   // A peer that went away must give an error of a write and not end the server.
   std::signal(SIGPIPE, SIG_IGN);
   // The same for a file that reaches the size limit of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  const sigset_t stop_signals = BlockStopSignals();
+  const Signals signals = BlockSignals();
   RaiseDescriptorLimit();
   static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());
   RouteLibraryLogs(logger, SystemClock());
@@ -154,18 +177,27 @@ int Serve(const ServerConfig& config) {
   PrintListening(**server);
   TellReady("gRPC on " + ToString((*server)->grpc_address()));
 
-  const int signal = AwaitSignalAlive(stop_signals, **server);
+  const int signal = AwaitStop(signals, **server, read);
   TellStopping();
   if (device_lost) {
-    EndWithoutDevice(stop_signals, config.device_lost_grace_seconds, **server, logger);
+    EndWithoutDevice(signals.stop, config.device_lost_grace_seconds, **server, logger);
   }
   logger.Log(LogLevel::kInfo, "stopping", {{"signal", signal}});
   // A second signal ends the process at once. Every accepted job is on disk, and a running job runs
   // again after the restart.
-  std::thread([stop_signals] { _exit(128 + AwaitSignal(stop_signals)); }).detach();
+  std::thread([stop = signals.stop] { _exit(128 + AwaitSignal(stop)); }).detach();
   (*server)->Stop();
   logger.Log(LogLevel::kInfo, "stopped");
   return kStopped;
+}
+
+// Reads the flags and the file that they name.
+absl::StatusOr<CommandLine> ReadCommandLine(int argc, char** argv) {
+  absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
+  if (!command.ok() || !command->config.models.empty()) return command;
+  std::error_code error;
+  command->config.models = DefaultModels(std::filesystem::read_symlink("/proc/self/exe", error));
+  return command;
 }
 
 int Main(int argc, char** argv) {
@@ -175,14 +207,10 @@ int Main(int argc, char** argv) {
   if (IsRepairCommand(argc, argv)) {
     return RunRepairCommand(argc, argv, SystemClock(), std::cout, std::cerr);
   }
-  absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
+  const absl::StatusOr<CommandLine> command = ReadCommandLine(argc, argv);
   if (!command.ok()) {
     std::cerr << "wanserve: " << std::string(command.status().message()) << '\n';
     return kUsage;
-  }
-  if (command->config.models.empty()) {
-    std::error_code error;
-    command->config.models = DefaultModels(std::filesystem::read_symlink("/proc/self/exe", error));
   }
   switch (command->action) {
     case CommandLine::Action::kPrintText:
@@ -194,7 +222,11 @@ int Main(int argc, char** argv) {
     case CommandLine::Action::kServe:
       break;
   }
-  return Serve(command->config);
+  return Serve(command->config, [argc, argv]() -> absl::StatusOr<ServerConfig> {
+    absl::StatusOr<CommandLine> again = ReadCommandLine(argc, argv);
+    if (!again.ok()) return again.status();
+    return std::move(again->config);
+  });
 }
 
 }  // namespace

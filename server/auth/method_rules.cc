@@ -38,6 +38,7 @@ const std::vector<MethodRule>& MethodRules() {
       {"/wan.v1.Telemetry/WatchDevices", Role::kViewer, kNotAudited},
       {"/wan.v1.Telemetry/GetServerInfo", Role::kViewer, kNotAudited},
       {"/wan.v1.Administration/Drain", Role::kAdmin, kAudited},
+      {"/wan.v1.Administration/Undrain", Role::kAdmin, kAudited},
       {"/grpc.health.v1.Health/Check", Role::kViewer, kNotAudited},
       {"/grpc.health.v1.Health/Watch", Role::kViewer, kNotAudited},
       {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Role::kViewer, kNotAudited},

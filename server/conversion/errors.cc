@@ -22,6 +22,14 @@ constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
 // About the time to start a process and load a model.
 constexpr absl::Duration kDeviceLostRetryDelay = absl::Seconds(30);
 
+// UNAVAILABLE, STORAGE_UNAVAILABLE: `what` cannot be done because of `cause`.
+absl::Status StorageRefused(std::string_view what, const absl::Status& cause) {
+  return WithRetryDelay(
+      WithReason(absl::UnavailableError(absl::StrCat(std::string(what), ": ", cause.message())),
+                 kReasonStorageUnavailable),
+      kStorageRetryDelay);
+}
+
 }  // namespace
 
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
@@ -124,13 +132,15 @@ std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status) {
 }
 
 absl::Status StorageUnavailableError(const absl::Status& cause) {
-  return WithRetryDelay(
-      WithReason(absl::UnavailableError(absl::StrCat(
-                     "the server accepts no new jobs until its data folder takes writes "
-                     "again: ",
-                     cause.message())),
-                 kReasonStorageUnavailable),
-      kStorageRetryDelay);
+  return StorageRefused("the server accepts no new jobs until its data folder takes writes again",
+                        cause);
+}
+
+absl::Status ChangeNotStoredError(const absl::Status& cause) {
+  return StorageRefused(
+      "the change was not stored, because the server's data folder takes no writes; try again when "
+      "it does",
+      cause);
 }
 
 absl::Status ServerStoppingError() {
@@ -140,11 +150,25 @@ absl::Status ServerStoppingError() {
       kStoppingRetryDelay);
 }
 
+absl::Status NotDrainingError(bool stopping) {
+  return WithReason(
+      absl::FailedPreconditionError(
+          stopping ? "the server is stopping, which cannot be taken back; wait for its restart"
+                   : "the server is not being drained, so nothing was changed"),
+      kReasonNotDraining);
+}
+
+absl::Status DrainTakenBackError() {
+  return WithReason(absl::AbortedError("the drain was taken back by Undrain; the server accepts "
+                                       "and starts jobs again"),
+                    kReasonDrainTakenBack);
+}
+
 absl::Status ServerDrainingError() {
   return WithRetryDelay(
       WithReason(absl::UnavailableError(
                      "the server is being drained and accepts no new jobs; try another server, or "
-                     "this one after its restart"),
+                     "this one after its restart or the end of the drain"),
                  kReasonServerDraining),
       kStoppingRetryDelay);
 }

@@ -53,6 +53,10 @@ inline constexpr std::string_view kReasonQuotaExceeded = "QUOTA_EXCEEDED";
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
 // UNAVAILABLE with a retry delay: the server is being drained, or has been.
 inline constexpr std::string_view kReasonServerDraining = "SERVER_DRAINING";
+// FAILED_PRECONDITION: there is no drain to take back.
+inline constexpr std::string_view kReasonNotDraining = "NOT_DRAINING";
+// ABORTED: the drain that the call waited for was taken back.
+inline constexpr std::string_view kReasonDrainTakenBack = "DRAIN_TAKEN_BACK";
 
 // Attaches the time that the caller should wait before it tries again.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
@@ -109,13 +113,23 @@ struct QuotaFailure {
 };
 std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status);
 
-// UNAVAILABLE, STORAGE_UNAVAILABLE, with a retry delay and the cause's message.
+// UNAVAILABLE, STORAGE_UNAVAILABLE, with a retry delay and the cause's message. For calls that ask
+// for a new job.
 absl::Status StorageUnavailableError(const absl::Status& cause);
+
+// The same for calls that change or remove what is there.
+absl::Status ChangeNotStoredError(const absl::Status& cause);
 
 // UNAVAILABLE, SERVER_STOPPING.
 absl::Status ServerStoppingError();
 
 // UNAVAILABLE, SERVER_DRAINING.
 absl::Status ServerDrainingError();
+
+// FAILED_PRECONDITION, NOT_DRAINING.
+absl::Status NotDrainingError(bool stopping);
+
+// ABORTED, DRAIN_TAKEN_BACK.
+absl::Status DrainTakenBackError();
 
 }  // namespace wan::server

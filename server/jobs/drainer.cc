@@ -23,6 +23,7 @@ void Drainer::Begin(StopMode mode, absl::Duration timeout, Done done) {
   wan::v1::DrainResponse outcome;
   {
     absl::MutexLock lock(&mutex_);
+    AwaitUndrained();
     if (!outcome_.has_value()) {
       waiting_.push_back(std::move(done));
       if (begun_) return;
@@ -35,6 +36,40 @@ void Drainer::Begin(StopMode mode, absl::Duration timeout, Done done) {
     outcome = *outcome_;
   }
   done(outcome);
+}
+
+void Drainer::AwaitUndrained() const {
+  const auto undrained = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !undraining_; };
+  mutex_.Await(absl::Condition(&undrained));
+}
+
+absl::Status Drainer::Undrain() {
+  std::thread thread;
+  {
+    absl::MutexLock lock(&mutex_);
+    AwaitUndrained();
+    if (!begun_ || stopping_) return NotDrainingError(stopping_);
+    undraining_ = true;
+    parts_.table.Reopen();
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();  // soon, because the table is open
+  std::vector<Done> waiting;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopping_) parts_.models.Resume();
+    waiting.swap(waiting_);
+  }
+  for (StateListener* listener : parts_.listeners) listener->OnUndrained();
+  {
+    // From here on another drain may begin, whose listeners hear of it after this one's end.
+    absl::MutexLock lock(&mutex_);
+    begun_ = false;
+    outcome_.reset();
+    undraining_ = false;
+  }
+  for (const Done& done : waiting) done(DrainTakenBackError());
+  return absl::OkStatus();
 }
 
 bool Drainer::draining() const {
@@ -58,6 +93,7 @@ void Drainer::Join() {
   std::thread thread;
   {
     absl::MutexLock lock(&mutex_);
+    AwaitUndrained();
     thread = std::move(thread_);
   }
   if (thread.joinable()) thread.join();
@@ -105,6 +141,7 @@ void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::
   std::vector<Done> waiting;
   {
     absl::MutexLock lock(&mutex_);
+    if (undraining_) return;  // Undrain answers those that wait
     outcome_ = response;
     waiting.swap(waiting_);
   }

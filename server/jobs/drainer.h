@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
@@ -34,7 +36,8 @@ class Drainer {
     Clock& clock;
     std::vector<StateListener*> listeners;
   };
-  using Done = std::function<void(const wan::v1::DrainResponse&)>;
+  // ABORTED (DRAIN_TAKEN_BACK) if the drain was taken back.
+  using Done = std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)>;
 
   explicit Drainer(Parts parts);
   Drainer(const Drainer&) = delete;
@@ -45,27 +48,36 @@ class Drainer {
   // Begins a drain and returns without waiting for its end: `done` is called once, when no job runs
   // any more and the disk has that, on a thread of the drainer's or the caller's. The running job
   // may go on for `timeout` at most. Only the first call decides about mode and timeout; later ones
-  // wait for the same end. Nothing but a new process ends the state.
+  // wait for the same end. Undrain or a new process ends the state.
   void Begin(StopMode mode, absl::Duration timeout, Done done);
 
-  // Whether Begin or Stop has been called.
+  // Takes a drain back: the table is open again, loads that the drain ended begin anew, and calls
+  // of Begin that still wait hear of it. Running jobs go on; those that the drain has told to stop
+  // return to the queue, and go on from there. Returns when that is done, which takes no longer
+  // than the drain's own bookkeeping. FAILED_PRECONDITION (NOT_DRAINING).
+  absl::Status Undrain();
+
+  // Whether Begin or Stop has been called, and no Undrain since.
   bool draining() const;
 
   // Stops: returns when no job runs. The running job may go on for `grace` at most, also where a
   // drain that is under way gave it longer. Such a drain has called its `done` when this returns.
   void Stop(StopMode mode, absl::Duration grace);
 
-  // Waits until a drain that has begun is over. Idempotent.
+  // Waits until a drain, or an Undrain, that has begun is over. Idempotent.
   void Join();
 
  private:
-  // Ends the running jobs, each when its time is over. Returns when no job runs.
+  // Ends the running jobs, each when its time is over. Returns when no job runs, or soon after the
+  // table is open again.
   void EndRunning(StopMode mode, absl::Duration limit, std::string_view reason);
+  void AwaitUndrained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running);
 
   const Parts parts_;
   mutable absl::Mutex mutex_;
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;
+  bool undraining_ ABSL_GUARDED_BY(mutex_) = false;  // while Undrain waits for the thread
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Done> waiting_ ABSL_GUARDED_BY(mutex_);
   std::optional<wan::v1::DrainResponse> outcome_ ABSL_GUARDED_BY(mutex_);

@@ -48,7 +48,28 @@ ArtifactStore::Kept KeptOf(const absl::StatusOr<StoredJob>& stored) {
 absl::Status EndedJobs::Written(const absl::Status& status) const {
   if (ReasonOf(status) != kReasonStorageUnavailable) return status;
   parts_.on_refused(status);
-  return StorageUnavailableError(status);
+  return ChangeNotStoredError(status);
+}
+
+absl::Status EndedJobs::Remove(const std::string& job, const std::function<absl::Status()>& note) {
+  absl::Status noted = note();
+  const auto tidy = [&] {
+    if (noted.ok() || ReasonOf(noted) == kReasonExpired) Tidy(job);
+  };
+  if (ReasonOf(noted) != kReasonStorageUnavailable) {
+    tidy();
+    return noted;
+  }
+  absl::MutexLock lock(&room_mutex_);
+  noted = note();  // another removal may have freed enough meanwhile
+  if (ReasonOf(noted) == kReasonStorageUnavailable && parts_.make_room()) {
+    noted = note();
+    tidy();
+    parts_.keep_room();
+  } else {
+    tidy();
+  }
+  return Noted(job, noted);
 }
 
 absl::StatusOr<wan::v1::Job> EndedJobs::Change(
@@ -69,43 +90,44 @@ absl::StatusOr<wan::v1::Job> EndedJobs::Change(
 
 absl::Status EndedJobs::Delete(const std::string& name) {
   parts_.log.Flush().IgnoreError();  // its end must be stored, or else it has not ended
-  absl::Status removed;
-  {
+  return Remove(name, [&] {
     absl::MutexLock lock(&mutex_);
     if (parts_.table.Find(name).has_value()) return JobNotEndedError(name);
-    removed = parts_.store.Get(name).status();
+    absl::Status removed = parts_.store.Get(name).status();
     if (removed.ok()) removed = parts_.store.Remove(name);
-  }
-  if (removed.ok() || ReasonOf(removed) == kReasonExpired) Tidy(name);
-  return Noted(name, Written(removed));
+    return Written(removed);
+  });
 }
 
 absl::Status EndedJobs::DeleteArtifact(const ArtifactRef& ref) {
   const std::string name = ArtifactName(ref.job, ref.file);
-  const absl::Status noted =
-      Change(ref.job, /*labels=*/false, [&](wan::v1::Job& job) -> absl::Status {
-        for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
-          if (artifact.name() != name) continue;
-          if (artifact.has_delete_time()) return ExpiredError(name);
-          *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
-          return absl::OkStatus();
-        }
-        return ArtifactNotFound(job, ref);
-      }).status();
-  if (noted.ok()) Tidy(ref.job);
-  return Noted(ref.job, noted);
+  return Remove(ref.job, [&] {
+    return Change(ref.job, /*labels=*/false,
+                  [&](wan::v1::Job& job) -> absl::Status {
+                    for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
+                      if (artifact.name() != name) continue;
+                      if (artifact.has_delete_time()) return ExpiredError(name);
+                      *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
+                      return absl::OkStatus();
+                    }
+                    return ArtifactNotFound(job, ref);
+                  })
+        .status();
+  });
 }
 
 absl::Status EndedJobs::DeleteArtifacts(const std::string& job) {
-  const absl::Status noted = Change(job, /*labels=*/false, [&](wan::v1::Job& row) -> absl::Status {
-                               for (wan::v1::Artifact& artifact : *row.mutable_artifacts()) {
-                                 if (artifact.has_delete_time()) continue;
-                                 *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
-                               }
-                               return absl::OkStatus();
-                             }).status();
-  if (noted.ok()) Tidy(job);
-  return Noted(job, noted);
+  return Remove(job, [&] {
+    return Change(job, /*labels=*/false,
+                  [&](wan::v1::Job& row) -> absl::Status {
+                    for (wan::v1::Artifact& artifact : *row.mutable_artifacts()) {
+                      if (artifact.has_delete_time()) continue;
+                      *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
+                    }
+                    return absl::OkStatus();
+                  })
+        .status();
+  });
 }
 
 absl::Status EndedJobs::Noted(const std::string& job, const absl::Status& status) {
@@ -167,6 +189,11 @@ void EndedJobs::RemoveLeftFiles() {
   // After a sync that failed, only this tells that the notes are on the disk.
   if (left.empty() || !parts_.store.CheckWritable().ok()) return;
   for (const std::string& job : left) Tidy(job);
+}
+
+void EndedJobs::KeepRoom() {
+  absl::MutexLock lock(&room_mutex_);
+  parts_.keep_room();
 }
 
 }  // namespace wan::server

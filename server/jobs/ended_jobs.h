@@ -21,8 +21,9 @@
 
 namespace wan::server {
 
-// Thread-safe. Every call waits until the disk has its change. Statuses: NOT_FOUND for an unknown
-// job; FAILED_PRECONDITION (JOB_NOT_ENDED); UNAVAILABLE (STORAGE_UNAVAILABLE).
+// Thread-safe. Every call waits until the disk has its change; removals work also on a full disk.
+// Statuses: NOT_FOUND for an unknown job; FAILED_PRECONDITION (JOB_NOT_ENDED); UNAVAILABLE
+// (STORAGE_UNAVAILABLE).
 class EndedJobs {
  public:
   // All must outlive the object.
@@ -36,6 +37,11 @@ class EndedJobs {
     std::function<void(const absl::Status&)> on_refused;
     // Hears of files that could not be removed.
     std::function<void(const absl::Status&)> on_problem;
+    // Called when the store has refused to note a removal: frees what is kept for this on a full
+    // disk, and returns whether it is worth to try again. `keep_room` is called after that attempt.
+    // One call at a time.
+    std::function<bool()> make_room = [] { return false; };
+    std::function<void()> keep_room = [] {};
   };
   explicit EndedJobs(Parts parts) : parts_(std::move(parts)) {}
 
@@ -69,6 +75,9 @@ class EndedJobs {
   // the change in the database, or refused to remove them. Call it now and then.
   void RemoveLeftFiles();
 
+  // Keeps the room for removals that Parts names, as far as the disk has it. Call it now and then.
+  void KeepRoom();
+
  private:
   // What the caller gets to know of a change that was written.
   absl::Status Written(const absl::Status& status) const;
@@ -77,11 +86,15 @@ class EndedJobs {
   absl::Status Noted(const std::string& job, const absl::Status& status);
   // Removes the files of an ended job of which the database says that they are gone.
   absl::Status RemoveNoted(const std::string& job) const;
+  // Calls `note`, which writes to the store that files or a job go. If the disk refuses that, calls
+  // it once more with the room that is kept for this. Then removes what is noted.
+  absl::Status Remove(const std::string& job, const std::function<absl::Status()>& note);
   // Calls RemoveNoted, and remembers the job for RemoveLeftFiles if that fails.
   void Tidy(const std::string& job);
 
   const Parts parts_;
-  absl::Mutex mutex_;  // held while a row is read and written back
+  absl::Mutex mutex_;       // held while a row is read and written back
+  absl::Mutex room_mutex_;  // held while a removal uses the room that is kept for it
   absl::Mutex left_mutex_;
   // Jobs whose files may have to go.
   std::set<std::string> left_ ABSL_GUARDED_BY(left_mutex_);

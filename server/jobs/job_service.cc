@@ -33,11 +33,14 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
                                                              Clock& clock) {
   auto owned = std::make_unique<Parts>(options, engines, clock);
   Parts& parts = *owned;
-  const absl::Status opened = parts.store.Reopen();
-  if (!opened.ok() && ReasonOf(opened) != kReasonStorageUnavailable) return opened;
-  if (parts.store.opened()) {
-    const absl::Status status = parts.Recover();
-    if (!parts.recovered) return status;
+  {
+    absl::MutexLock lock(&parts.probe_mutex);
+    const absl::Status opened = parts.store.Reopen();
+    if (!opened.ok() && ReasonOf(opened) != kReasonStorageUnavailable) return opened;
+    if (parts.store.opened()) {
+      const absl::Status status = parts.Recover();
+      if (!parts.recovered) return status;
+    }
   }
   parts.storage.Report(parts.ProbeStorage());
   parts.timer.Start([&parts](const std::string& job) {
@@ -55,6 +58,12 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
                            listener->OnStorage(status);
                          }
                          if (status.ok()) parts.groups.WakeAll();
+                       },
+                       [&parts] { return parts.disk.CheckRoom(); },
+                       [&parts](const absl::Status& status) {
+                         for (StateListener* listener : parts.listeners) {
+                           listener->OnDiskRoom(status);
+                         }
                        }});
   parts.retention.Start();
   return std::unique_ptr<JobService>(new JobService(std::move(owned)));
@@ -91,6 +100,11 @@ absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal)
   return usage;
 }
 
+void JobService::SetLimits(const RetentionPolicy& retention, uint64_t disk_reserve_bytes) {
+  parts_->disk.SetReserve(disk_reserve_bytes);
+  parts_->retention.SetPolicy(retention);
+}
+
 void JobService::QuotasChanged() { parts_->groups.WakeAll(); }
 
 absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest& request) {
@@ -100,7 +114,7 @@ absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest&
       update->job, [&](wan::v1::GenerationRequest& values) { update->ApplyTo(values); });
   if (live.has_value()) {
     if (absl::Status stored = parts_->log->Flush(); !stored.ok()) {
-      return StorageUnavailableError(stored);
+      return ChangeNotStoredError(stored);
     }
     return *std::move(live);
   }
@@ -250,8 +264,16 @@ absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_
 }
 
 void JobService::Drain(StopMode mode, absl::Duration timeout,
-                       std::function<void(const wan::v1::DrainResponse&)> done) {
+                       std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)> done) {
   parts_->drainer.Begin(mode, timeout, std::move(done));
+}
+
+absl::StatusOr<wan::v1::UndrainResponse> JobService::Undrain() {
+  if (absl::Status status = parts_->drainer.Undrain(); !status.ok()) return status;
+  wan::v1::UndrainResponse response;
+  response.set_queued_jobs(parts_->table.Stats().queued_total);
+  parts_->groups.WakeAll();
+  return response;
 }
 
 void JobService::Stop(StopMode mode, absl::Duration grace) {

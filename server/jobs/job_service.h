@@ -205,6 +205,8 @@ class JobService {
   // What the principal uses and how much it may; an empty one is everybody, on a server that does
   // not authenticate its callers. A principal that has never used anything uses nothing.
   absl::StatusOr<wan::v1::Usage> UsageOf(const std::string& principal) const;
+  // What JobServiceOptions said of both until now; the retention looks at once.
+  void SetLimits(const RetentionPolicy& retention, uint64_t disk_reserve_bytes);
   // Begins jobs that the quotas held back and no longer do.
   void QuotasChanged();
   ModelRegistry& models();
@@ -212,9 +214,13 @@ class JobService {
   // Refuses new jobs, begins none, cancels model tasks and ends the running job as `mode` says, for
   // which it may go on for `timeout` at most. Everything else goes on, until Stop. Does not wait:
   // `done` is called when no job runs, on another thread or on this one. Later calls wait for the
-  // same end; their mode and timeout have no effect.
+  // same end; their mode and timeout have no effect. ABORTED (DRAIN_TAKEN_BACK) if Undrain comes
+  // before the end.
   void Drain(StopMode mode, absl::Duration timeout,
-             std::function<void(const wan::v1::DrainResponse&)> done);
+             std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)> done);
+
+  // Takes a drain back (Drainer::Undrain); jobs begin again.
+  absl::StatusOr<wan::v1::UndrainResponse> Undrain();
 
   // Refuses new jobs, ends the running job as `mode` says, cancels model tasks, writes everything
   // to disk and ends all cursors with UNAVAILABLE. Blocks until that is done. Reading still works

@@ -19,6 +19,7 @@ namespace wan::server {
 namespace {
 
 constexpr char kDatabaseFile[] = "jobs.db";
+constexpr char kBallastFile[] = "ballast";
 constexpr char kRatesFile[] = "stage_rates";
 constexpr char kDigestsFile[] = "model_digests";
 
@@ -56,6 +57,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                for (StateListener* listener : listeners) listener->OnStoreWrite(operation, taken);
              }}),
       database(options.data_dir / kDatabaseFile),
+      ballast(options.data_dir / kBallastFile),
       artifacts(options.data_dir),
       savepoints(options.data_dir),
       digests(options.data_dir / kDigestsFile,
@@ -80,7 +82,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
              [this](const std::string& job) { return savepoints.StepsKept(job); }}),
       ended_jobs({store, *log, table, artifacts, clock,
                   [this](const absl::Status& problem) { storage.Report(problem); },
-                  [this](const absl::Status& problem) { Tell(problem); }}),
+                  [this](const absl::Status& problem) { Tell(problem); },
+                  [this] { return MakeRoom(); }, [this] { ballast.Fill(); }}),
       retention(options.retention,
                 {.store = store,
                  .clock = clock,
@@ -88,7 +91,11 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                  .remove_job = [this](const std::string& job) { return ended_jobs.Delete(job); },
                  .remove_files =
                      [this](const std::string& job) { return ended_jobs.DeleteArtifacts(job); },
-                 .tidy = [this] { ended_jobs.RemoveLeftFiles(); },
+                 .tidy =
+                     [this] {
+                       ended_jobs.RemoveLeftFiles();
+                       ended_jobs.KeepRoom();
+                     },
                  .on_round =
                      [this](const RetentionRound& round) {
                        for (StateListener* listener : listeners) listener->OnRetention(round);
@@ -227,11 +234,19 @@ absl::Status JobService::Parts::Recover() {
   return status;
 }
 
-absl::Status JobService::Parts::ProbeStorage() {
+absl::Status JobService::Parts::OpenForWriting() {
+  absl::MutexLock lock(&probe_mutex);
   if (absl::Status opened = store.Reopen(); !opened.ok()) return opened;
-  if (!recovered) {
-    if (absl::Status status = Recover(); !status.ok()) return status;
-  }
+  return recovered ? absl::OkStatus() : Recover();
+}
+
+bool JobService::Parts::MakeRoom() {
+  // A server that was started on a full disk has only read its database so far.
+  return ballast.Release() && OpenForWriting().ok();
+}
+
+absl::Status JobService::Parts::ProbeStorage() {
+  if (absl::Status opened = OpenForWriting(); !opened.ok()) return opened;
   if (absl::Status status = store.CheckWritable(); !status.ok()) return status;
   uint64_t least_free_bytes = 0;
   for (const JobRunner& runner : runners) {

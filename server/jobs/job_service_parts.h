@@ -31,6 +31,7 @@
 #include "server/retention/disk_reserve.h"
 #include "server/retention/retention.h"
 #include "server/store/artifact_store.h"
+#include "server/store/ballast.h"
 #include "server/store/file_digests.h"
 #include "server/store/reopening_job_store.h"
 #include "server/store/savepoint_store.h"
@@ -63,11 +64,15 @@ struct JobService::Parts {
   absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file);
 
   // Takes over what an earlier process left. The store must be open.
-  absl::Status Recover();
+  absl::Status Recover() ABSL_EXCLUSIVE_LOCKS_REQUIRED(probe_mutex);
   // What the data folder holds now.
   StorageStats StorageNow();
   // Returns OK if a job could write its row, events and artifacts now.
   absl::Status ProbeStorage();
+  // Opens the store for writing if it is not, and takes over what an earlier process left.
+  absl::Status OpenForWriting() ABSL_LOCKS_EXCLUDED(probe_mutex);
+  // Gives the store the room that is kept for removals. Returns whether there was any.
+  bool MakeRoom();
 
   void Tell(const absl::Status& problem) {
     for (StateListener* listener : listeners) listener->OnProblem(problem);
@@ -89,6 +94,7 @@ struct JobService::Parts {
   const Quotas& quotas;
   ReopeningJobStore store;
   const std::filesystem::path database;
+  const Ballast ballast;
   const ArtifactStore artifacts;
   const SavepointStore savepoints;
   FileDigests digests;
@@ -107,7 +113,8 @@ struct JobService::Parts {
   Retention retention;
   Callers callers;
   Drainer drainer;
-  bool recovered = false;  // used by Open's thread, then by the storage watch's alone
+  absl::Mutex probe_mutex;
+  bool recovered ABSL_GUARDED_BY(probe_mutex) = false;
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
 };

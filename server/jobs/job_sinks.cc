@@ -1,6 +1,7 @@
 #include "server/jobs/job_sinks.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "server/conversion/convert.h"
@@ -108,6 +109,24 @@ wan::v1::JobReport ReportSink::Snapshot(const wan::v1::Job& job) const {
   report.set_image_sha256(job.image_sha256());
   if (job.has_provenance()) *report.mutable_provenance() = job.provenance();
   return report;
+}
+
+std::pair<std::string, absl::Duration> ReportSink::SlowestKind() const {
+  absl::MutexLock lock(&mutex_);
+  std::map<StageKind, double> seconds;
+  for (const Slot& slot : slots_) {
+    const StageKind kind = slot.stage.kind;
+    if (!slot.report.has_value() || kind == StageKind::kQueueWait ||
+        kind == StageKind::kTotalExecution) {
+      continue;
+    }
+    seconds[kind] += slot.report->seconds();
+  }
+  const auto slowest = std::max_element(
+      seconds.begin(), seconds.end(),
+      [](const auto& one, const auto& other) { return one.second < other.second; });
+  if (slowest == seconds.end()) return {};
+  return {std::string(NameOf(slowest->first)), absl::Seconds(slowest->second)};
 }
 
 void ReportSink::OnSpanStart(const SpanStart& start) {

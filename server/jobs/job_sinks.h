@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -80,6 +81,11 @@ class ReportSink final : public TelemetrySink {
   // Returns the header with every stage that has ended, ordered by start, and what the report says
   // of the job itself: its state, request, image and provenance.
   wan::v1::JobReport Snapshot(const wan::v1::Job& job) const;
+
+  // The kind of stage that has taken most of the time so far, by its name, and how long all its
+  // stages took together. Stages that enclose others, or wait for them, do not count. An empty name
+  // if none has ended.
+  std::pair<std::string, absl::Duration> SlowestKind() const;
 
   void OnSpanStart(const SpanStart& start) override;
   void OnSpanEnd(const SpanRecord& record) override;

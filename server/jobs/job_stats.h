@@ -39,7 +39,7 @@ struct JobStats {
   int queue_capacity = 0;
   // The most entries of the queue that any call has looked at while it held the lock once.
   int64_t most_entries_at_once = 0;
-  // Whether the server is being drained, or has been: it accepts no job and begins none.
+  // Whether the server is drained, or stops: it accepts no job and begins none.
   bool draining = false;
   // False while the data folder refuses writes: no job is accepted or begun.
   bool storage_writable = true;

@@ -159,16 +159,19 @@ class JobTable {
   // returns nullopt. The running attempts no longer count as lost, however the process ends.
   // Returns the names of the running jobs, by group.
   std::vector<std::string> Close(const absl::Status& refusal);
+  // Takes Close back: Accept and BeginNext work again, unless no group serves any more, and running
+  // attempts count again.
+  void Reopen();
   // After this, Accept refuses with DEVICE_LOST and BeginNext returns nullopt. The state of no job
   // changes. Call it when the last group has left.
   void LoseDevice();
   // What is known of the running jobs, by group.
   std::vector<RunningOutlook> Running() const;
-  // Waits until the job does not run. Returns false if it still runs at `until`, a time of the
-  // steady clock.
+  // Waits until the job does not run, or the table is open. Returns false if neither is so at
+  // `until`, a time of the steady clock.
   bool AwaitEnd(const std::string& job, absl::Time until);
   // Asks a running job to stop and be requeued, for a reason that its Requeued event tells. Does
-  // nothing to other jobs.
+  // nothing to other jobs, nor while the table is open.
   void RequeueRunning(const std::string& job, std::string_view reason);
   // Asks a running job to stop and be requeued if a job that waits should take over in its group,
   // whose priority is higher by `gap` (server/jobs/preemption.h). Call it when a step has ended. Of
@@ -339,6 +342,7 @@ class JobTable {
   // What TakeUnplanned returns, by model.
   std::map<std::string, std::vector<std::string>> unplanned_ ABSL_GUARDED_BY(mutex_);
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // OK: jobs are accepted and begun
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<wan::v1::JobState, int64_t> ended_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -211,6 +211,7 @@ wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view re
 std::vector<std::string> JobTable::Close(const absl::Status& refusal) {
   const Lock lock(*this);
   refusal_ = refusal;
+  closed_ = true;
   std::vector<std::string> running;
   for (const GroupState& group : groups_) {
     if (group.running.empty()) continue;
@@ -222,6 +223,18 @@ std::vector<std::string> JobTable::Close(const absl::Status& refusal) {
   return running;
 }
 
+void JobTable::Reopen() {
+  const Lock lock(*this);
+  closed_ = false;
+  refusal_ = parts_.groups.serving() > 0 ? absl::OkStatus() : DeviceGoneError();
+  for (const GroupState& group : groups_) {
+    if (group.running.empty()) continue;
+    wan::v1::Job& job = live_.at(group.running).stored.job;
+    EnterAttempt(job);
+    parts_.log.Append({job.name(), job, {}, std::nullopt});
+  }
+}
+
 void JobTable::LoseDevice() {
   const Lock lock(*this);
   if (refusal_.ok()) refusal_ = DeviceGoneError();
@@ -229,8 +242,9 @@ void JobTable::LoseDevice() {
 
 bool JobTable::AwaitEnd(const std::string& job, absl::Time until) {
   const Lock lock(*this);
-  const auto ended = [this, &job]()
-                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !IsRunning(job); };
+  const auto ended = [this, &job]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !closed_ || !IsRunning(job);
+  };
   return steady_.AwaitUntil(mutex_, absl::Condition(&ended), until);
 }
 
@@ -243,7 +257,7 @@ void JobTable::RequeueRunning(const std::string& job, std::string_view reason) {
   std::stop_source stop(std::nostopstate);
   {
     const Lock lock(*this);
-    if (!IsRunning(job)) return;
+    if (!closed_ || !IsRunning(job)) return;
     LiveJob& live = live_.at(job);
     live.requeue = std::string(reason);
     live.preempted = false;

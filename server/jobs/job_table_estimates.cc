@@ -1,5 +1,6 @@
 // What JobTable tells of times to come.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "server/conversion/convert.h"
@@ -123,9 +124,11 @@ void JobTable::LearnFrom(const LiveJob& live, absl::Duration taken) {
   if (!live.estimate.has_value()) return;
   const absl::Duration estimate = *live.estimate - live.head_start;
   const TimeEstimator::Spread spread = parts_.estimator.JobSpread();
-  for (StateListener* listener : parts_.listeners) {
-    listener->OnEstimateMet(live.stored.job, {taken, estimate * spread.p50, estimate * spread.p90});
+  EstimateMet met{taken, estimate * spread.p50, estimate * spread.p90};
+  if (taken > met.p90 && live.report != nullptr) {
+    std::tie(met.slowest_stage, met.slowest_stage_taken) = live.report->SlowestKind();
   }
+  for (StateListener* listener : parts_.listeners) listener->OnEstimateMet(live.stored.job, met);
   parts_.estimator.ObserveJob(absl::ToDoubleSeconds(estimate), absl::ToDoubleSeconds(taken));
 }
 

@@ -230,6 +230,7 @@ void ModelRegistry::EnterLoad(const std::string& name, Entry& entry,
                               const std::vector<int>& groups) {
   entry.load_error = absl::OkStatus();
   entry.loaded = 0;
+  entry.interrupted = false;
   entry.loading = static_cast<int>(groups.size());
   entry.load_operation = BeginOperation(name, entry, wan::v1::ModelOperation::KIND_LOAD);
   for (const int group : groups) {
@@ -287,9 +288,9 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& asked, int group) {
   Recorder recorder(clock_, engine.Monitor(), std::move(views));
   // A load goes on when its caller is gone: others may wait for it, and a client with a short
   // timeout could never load a large model otherwise.
-  const std::stop_token stop = stopping_.get_token();
+  const std::stop_token stop = stop_token();
   absl::Status loaded = CallEngine([&] { return engine.LoadModel(spec, recorder, stop); });
-  if (!loaded.ok()) return OrStopping(loaded);
+  if (!loaded.ok()) return OrStopping(loaded, stop);
   {
     absl::MutexLock lock(&mutex_);
     EntryOf(spec.name).places[static_cast<size_t>(group)].load_report = initialization.report();
@@ -302,16 +303,56 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& asked, int group) {
   // A model that cannot run must not look ready or hold memory. Keep the warm-up's error, which
   // says why, rather than one of the unloading.
   CallEngine([&] { return engine.UnloadModel(spec.name); }).IgnoreError();
-  warm = OrStopping(warm);
+  warm = OrStopping(warm, stop);
   if (ReasonOf(warm) == kReasonServerStopping) return warm;
   return absl::Status(warm.code(), absl::StrCat("the warm-up failed: ", warm.message()));
 }
 
-absl::Status ModelRegistry::OrStopping(absl::Status status) const {
-  return absl::IsCancelled(status) && stopping_.stop_requested() ? ServerStoppingError() : status;
+absl::Status ModelRegistry::OrStopping(absl::Status status, const std::stop_token& stop) {
+  return absl::IsCancelled(status) && stop.stop_requested() ? ServerStoppingError() : status;
 }
 
-void ModelRegistry::Stop() { stopping_.request_stop(); }
+std::stop_token ModelRegistry::stop_token() const {
+  absl::MutexLock lock(&mutex_);
+  return stopping_.get_token();
+}
+
+void ModelRegistry::Stop() {
+  std::stop_source stopping(std::nostopstate);
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping = stopping_;
+  }
+  stopping.request_stop();  // without the lock, because it runs callbacks of the engine
+}
+
+void ModelRegistry::Resume() {
+  std::vector<std::string> names;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopping_.stop_requested()) return;
+    stopping_ = std::stop_source();
+    for (const auto& [name, entry] : entries_) names.push_back(name);
+  }
+  for (const std::string& name : names) LoadInterrupted(name);
+}
+
+void ModelRegistry::LoadInterrupted(const std::string& name) {
+  ModelSpec spec;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(name);
+    if (found == entries_.end() || found->second.loading > 0 || stopping_.stop_requested() ||
+        !std::exchange(found->second.interrupted, false)) {
+      return;
+    }
+    spec.name = name;
+    spec.path = found->second.path;
+    spec.loras = found->second.loras;
+  }
+  // The listeners hear how it ends.
+  Load(std::move(spec), [](const absl::StatusOr<wan::v1::Model>&) {});
+}
 
 void ModelRegistry::SettlePlace(const std::string& name, Entry& entry, int group,
                                 const absl::Status& status) {
@@ -326,6 +367,7 @@ void ModelRegistry::SettlePlace(const std::string& name, Entry& entry, int group
     SetPlace(entry, group, wan::v1::MODEL_STATE_READY, absl::OkStatus());
   } else if (ReasonOf(status) == kReasonServerStopping) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
+    entry.interrupted = groups_.Serves(group);  // else it is the device that is gone
   } else {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
   }
@@ -391,6 +433,7 @@ void ModelRegistry::FinishLoad(const std::string& name, int group, const absl::S
     for (StateListener* listener : options_.listeners) listener->OnProblem(problem);
   }
   for (const Done& done : waiters) Tell(done, outcome, model);
+  LoadInterrupted(name);
 }
 
 void ModelRegistry::Tell(const Done& done, const absl::Status& status,
@@ -456,6 +499,7 @@ ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name,
   }
   const auto jobs = jobs_.find(name);
   if (jobs != jobs_.end()) return ModelInUseError(name, jobs->second);
+  entry.interrupted = false;
   *resident = ReadyPlaces(name, entry);
   for (int group = 0; group < groups_.size(); ++group) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());

@@ -117,6 +117,8 @@ class ModelRegistry {
   // Ends the load or warm-up that runs, and those that begin later, with UNAVAILABLE
   // (SERVER_STOPPING). Does not wait. Idempotent.
   void Stop();
+  // Takes Stop back: loads that it has ended begin anew. Does not wait. Idempotent.
+  void Resume();
 
   // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name; the message has the error of its last load.
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
@@ -191,12 +193,13 @@ class ModelRegistry {
     // What follows from `places`.
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
-    int loading = 0;          // tasks of the load that have not ended
-    int loaded = 0;           // those that have ended well
-    absl::Status load_error;  // of the first of them that failed
-    bool replacing = false;   // the load gives a loaded model other LoRAs
+    int loading = 0;         // tasks of the load that have not ended
+    int loaded = 0;          // those that have ended well
+    bool replacing = false;  // the load gives a loaded model other LoRAs
     // What the model had when it was last loaded; before, what Add was given.
     std::optional<ModelSpec> sound;
+    bool interrupted = false;  // Stop has ended the latest load
+    absl::Status load_error;   // of the first of them that failed
     std::vector<Done> load_waiters;
     // Oldest first.
     std::vector<wan::v1::ModelOperation> operations;
@@ -263,8 +266,11 @@ class ModelRegistry {
   void Hear(const absl::Status& status, int group) const;
   absl::Status RunWarmup(const std::string& name, int group, const std::vector<VideoShape>& shapes,
                          const std::stop_token& caller);
-  // Replaces the engine's CANCELLED by SERVER_STOPPING if the server is stopping.
-  absl::Status OrStopping(absl::Status status) const;
+  std::stop_token stop_token() const;
+  // Replaces the engine's CANCELLED by SERVER_STOPPING if Stop was the cause.
+  static absl::Status OrStopping(absl::Status status, const std::stop_token& stop);
+  // Loads the model anew if Stop has ended its latest load, and Resume was called since.
+  void LoadInterrupted(const std::string& name);
   // The state of a group's place after a load that ended with `status`.
   void SettlePlace(const std::string& name, Entry& entry, int group, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -286,8 +292,8 @@ class ModelRegistry {
   DeviceGroups& groups_;
   Clock& clock_;
   const ModelRegistryOptions options_;
-  std::stop_source stopping_;
   mutable absl::Mutex mutex_;
+  std::stop_source stopping_ ABSL_GUARDED_BY(mutex_);
   int64_t last_operation_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable absl::Mutex watchers_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   int64_t last_watcher_ ABSL_GUARDED_BY(watchers_mutex_) = 0;

@@ -76,12 +76,15 @@ absl::Status ModelRegistry::RunWarmup(const std::string& name, int group,
   std::stop_source stop;  // requested by the caller or by Stop(), whichever is first
   const auto end = [&stop] { stop.request_stop(); };
   const std::stop_callback on_caller(caller, end);
-  const std::stop_callback on_server(stopping_.get_token(), end);
+  const std::stop_token stopping = stop_token();
+  const std::stop_callback on_server(stopping, end);
   if (stop.stop_requested()) {
-    return OrStopping(absl::CancelledError("the caller went away before the warm-up began"));
+    return OrStopping(absl::CancelledError("the caller went away before the warm-up began"),
+                      stopping);
   }
   return OrStopping(
-      CallEngine([&] { return groups_.engine(group).Warmup(name, shapes, stop.get_token()); }));
+      CallEngine([&] { return groups_.engine(group).Warmup(name, shapes, stop.get_token()); }),
+      stopping);
 }
 
 absl::StatusOr<std::vector<int>> ModelRegistry::CheckReady(const std::string& name) const {

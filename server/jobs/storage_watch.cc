@@ -5,7 +5,7 @@
 namespace wan::server {
 namespace {
 
-constexpr absl::Duration kProbeInterval = absl::Seconds(1);
+constexpr absl::Duration kInterval = absl::Seconds(1);
 
 }  // namespace
 
@@ -34,30 +34,35 @@ void StorageWatch::Stop() {
 }
 
 void StorageWatch::Loop(const Calls& calls) {
+  absl::Status told;       // of writes
+  absl::Status told_room;  // of the room
   for (;;) {
+    const absl::Status room = calls.room();
+    if (room != told_room) calls.room_changed(room);
+    told_room = room;
     absl::Status problem;
     {
       absl::MutexLock lock(&mutex_);
-      const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stop_ || !status_.ok();
+      const auto wanted = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stop_ || (told.ok() && !status_.ok());
       };
-      mutex_.Await(absl::Condition(&wanted));
+      clock_.AwaitUntil(mutex_, absl::Condition(&wanted), clock_.Now() + kInterval);
       if (stop_) return;
       problem = status_;
     }
-    calls.changed(problem);
-    while (!problem.ok()) {
-      {
-        absl::MutexLock lock(&mutex_);
-        if (clock_.AwaitUntil(mutex_, absl::Condition(&stop_), clock_.Now() + kProbeInterval)) {
-          return;
-        }
-      }
-      problem = calls.probe();
+    if (problem.ok()) continue;
+    if (told.ok()) {
+      calls.changed(problem);
+      told = problem;
+      continue;  // the first probe comes a second later
+    }
+    problem = calls.probe();
+    {
       absl::MutexLock lock(&mutex_);
       status_ = problem;
     }
-    calls.changed(absl::OkStatus());
+    if (problem.ok()) calls.changed(problem);
+    told = problem;
   }
 }
 

@@ -1,5 +1,5 @@
-// Knows whether the data folder takes writes. New jobs are refused, and queued jobs wait, while it
-// does not.
+// Knows whether the data folder takes writes, and looks at the room on its disk. New jobs are
+// refused, and queued jobs wait, while it takes no writes.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,19 @@
 
 namespace wan::server {
 
-// Thread-safe. Does nothing while writes succeed. After Report its thread probes the folder once a
-// second until a probe succeeds.
+// Thread-safe. Its thread looks at the room once a second. After Report it also probes the folder
+// once a second, until a probe succeeds.
 class StorageWatch {
  public:
-  // Both are called on the watch's thread with no lock held. `probe` returns OK if the folder takes
-  // writes, else why not. `changed` is called with the new status whenever it changes.
+  // All are called on the watch's thread with no lock held. `probe` returns OK if the folder takes
+  // writes, else why not. `room` returns OK if the disk has enough room, else how much is missing.
+  // `changed` is called when writes begin to fail or to succeed, `room_changed` when `room` returns
+  // another status.
   struct Calls {
     std::function<absl::Status()> probe;
     std::function<void(const absl::Status&)> changed;
+    std::function<absl::Status()> room;
+    std::function<void(const absl::Status&)> room_changed;
   };
 
   // `clock` must outlive the watch.
@@ -36,10 +40,11 @@ class StorageWatch {
   // Returns OK if the folder takes writes, else why not.
   absl::Status status() const;
 
-  // Call when a write has failed with `problem`. status() returns it until a probe succeeds.
+  // Call when a write has failed with `problem`. status() returns it until a probe succeeds. It
+  // wakes the thread.
   void Report(const absl::Status& problem);
 
-  // Waits for a running `probe` or `changed` and ends the thread; neither runs again. Idempotent.
+  // Waits for a call that runs and ends the thread; none runs again. Idempotent.
   void Stop();
 
  private:

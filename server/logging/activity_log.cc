@@ -5,13 +5,26 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/conversion/convert.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"
 
 namespace wan::server {
 namespace {
 
+// A job is slow if it took so many times as long as nine of ten such jobs were expected to take at
+// most, and at least this much longer: a short job is late by a fraction of a second often.
+constexpr double kSlowJobFactor = 1.5;
+constexpr absl::Duration kLeastExcess = absl::Seconds(2);
+
 std::string Text(absl::string_view text) { return {text.data(), text.size()}; }
+
+// From the start of the latest attempt to the job's end, by the wall clock.
+double SecondsOf(const wan::v1::Job& job) {
+  return std::max(0.0, absl::ToDoubleSeconds(ToTime(job.end_time()) - ToTime(job.start_time())));
+}
 
 class StageLog final : public TelemetrySink {
  public:
@@ -98,12 +111,58 @@ void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous
                  {"error", job.error().message()}});
     return;
   }
+  if (job.state() == wan::v1::JOB_STATE_COMPLETED) {
+    const wan::v1::GenerationRequest& request = job.request();
+    int64_t bytes = 0;
+    for (const wan::v1::Artifact& artifact : job.artifacts()) {
+      bytes += static_cast<int64_t>(artifact.size_bytes());
+    }
+    logger_.Log(
+        LogLevel::kInfo, "job",
+        {{"job", job.name()},
+         {"model", request.model()},
+         {"state", state},
+         {"previous", before},
+         {"attempt", job.attempt()},
+         {"seconds", SecondsOf(job)},
+         {"steps", request.steps()},
+         {"shape", absl::StrCat(request.width(), "x", request.height(), "x", request.num_frames())},
+         {"bytes", bytes}});
+    return;
+  }
   logger_.Log(LogLevel::kInfo, "job",
               {{"job", job.name()},
                {"model", job.request().model()},
                {"state", state},
                {"previous", before},
                {"attempt", job.attempt()}});
+}
+
+void ActivityLog::OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met) {
+  if (met.taken <= kSlowJobFactor * met.p90 || met.taken - met.p90 < kLeastExcess) return;
+  logger_.Log(LogLevel::kWarning, "slow job",
+              {{"job", job.name()},
+               {"model", job.request().model()},
+               {"attempt", job.attempt()},
+               {"seconds", absl::ToDoubleSeconds(met.taken)},
+               {"estimate_p50_seconds", absl::ToDoubleSeconds(met.p50)},
+               {"estimate_p90_seconds", absl::ToDoubleSeconds(met.p90)},
+               {"slowest_stage", met.slowest_stage},
+               {"slowest_stage_seconds", absl::ToDoubleSeconds(met.slowest_stage_taken)}});
+}
+
+void ActivityLog::OnHealth(const NotServingReasons& reasons) {
+  if (reasons.empty()) {
+    logger_.Log(LogLevel::kInfo, "serving");
+    return;
+  }
+  // Loading, draining and stopping are asked for; all else is not.
+  const bool asked = std::all_of(reasons.begin(), reasons.end(), [](const NotServing& reason) {
+    return reason.reason == kNotServingLoading || reason.reason == kNotServingDraining ||
+           reason.reason == kNotServingStopping;
+  });
+  logger_.Log(asked ? LogLevel::kInfo : LogLevel::kWarning, "not serving",
+              {{"reasons", CodesOf(reasons)}, {"why", OneLine(reasons)}});
 }
 
 void ActivityLog::OnModelState(const wan::v1::Model& model) {
@@ -163,6 +222,7 @@ void ActivityLog::OnWebhook(const WebhookOutcome& outcome) {
 }
 
 void ActivityLog::OnDraining() { logger_.Log(LogLevel::kInfo, "draining", {}); }
+void ActivityLog::OnUndrained() { logger_.Log(LogLevel::kInfo, "undrained", {}); }
 void ActivityLog::OnRetention(const RetentionRound& round) {
   int64_t jobs = 0;
   int64_t files_only = 0;

@@ -4,6 +4,7 @@
 
 #include "server/logging/logger.h"
 #include "server/watch/listener.h"
+#include "server/watch/not_serving.h"
 
 namespace wan::server {
 
@@ -21,8 +22,13 @@ class ActivityLog final : public StateListener {
   void OnStorage(const absl::Status& status) override;
   void OnWebhook(const WebhookOutcome& outcome) override;
   void OnDraining() override;
+  void OnUndrained() override;
+  void OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met) override;
   void OnStopChoice(const StopChoice& choice) override;
   void OnRetention(const RetentionRound& round) override;
+
+  // Why the server takes no jobs from now on; empty: it takes some again.
+  void OnHealth(const NotServingReasons& reasons);
 
   // Returns a factory of sinks that log every stage and its seconds. This object must outlive them.
   SinkFactory StageSinks();

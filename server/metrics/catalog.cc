@@ -102,8 +102,9 @@ constexpr MetricRow kStorageRows[] = {
      "1 if the data folder takes writes; at 0 no job is accepted or begun."},
     {"wan_disk_free_bytes", kGauge, "bytes", "", "Free bytes of the data folder's disk."},
     {"wan_disk_reserved_bytes", kGauge, "bytes", "",
-     "Bytes that must be free for the accepted jobs and disk_reserve; new jobs are refused while "
-     "they are not."},
+     "Bytes that must be free for the accepted jobs and disk_reserve; while they are not, new jobs "
+     "are "
+     "refused and health says NOT_SERVING."},
     {"wan_artifact_bytes", kGauge, "bytes", "", "Bytes of the files of ended jobs."},
     {"wan_database_bytes", kGauge, "bytes", "", "Bytes of the job database and its log."},
     {"wan_store_write_seconds", kHistogram, "seconds", "operation",

@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -17,10 +18,10 @@ constexpr absl::Duration kLongestTimeout = absl::Hours(24);
 
 class AdministrationService final : public CallService {
  public:
-  AdministrationService(StopSettings stop, JobService& jobs, const Gatekeeper& gatekeeper,
-                        Admission& admission, WorkerPool& pool)
+  AdministrationService(std::function<StopSettings()> stop, JobService& jobs,
+                        const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool)
       : CallService(wan::v1::Administration::service_full_name(), gatekeeper, admission, pool),
-        stop_(stop),
+        stop_(std::move(stop)),
         jobs_(jobs) {
     AddUnaryLater<wan::v1::DrainRequest, wan::v1::DrainResponse>(
         "Drain", [this](grpc::CallbackServerContext& context, const auto& admitted,
@@ -33,19 +34,24 @@ class AdministrationService final : public CallService {
           }
           // The disk is asked to write, for which gRPC's threads are not.
           this->pool().Post([this, reactor, response, timeout = *timeout, call = admitted.call] {
-            jobs_.Drain(stop_.mode, timeout, [=](const wan::v1::DrainResponse& outcome) {
-              *response = outcome;
-              call->About(outcome.job());
-              reactor->Finish(ToGrpcStatus(call->End(absl::OkStatus())));
-            });
+            jobs_.Drain(stop_().mode, timeout,
+                        [=](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
+                          if (outcome.ok()) {
+                            *response = *outcome;
+                            call->About(outcome->job());
+                          }
+                          reactor->Finish(ToGrpcStatus(call->End(outcome.status())));
+                        });
           });
           return reactor;
         });
+    AddUnary<wan::v1::UndrainRequest, wan::v1::UndrainResponse>(
+        "Undrain", [this](const wan::v1::UndrainRequest& /*request*/) { return jobs_.Undrain(); });
   }
 
  private:
   absl::StatusOr<absl::Duration> TimeoutOf(const wan::v1::DrainRequest& request) const {
-    if (!request.has_timeout()) return stop_.grace;
+    if (!request.has_timeout()) return stop_().grace;
     const absl::Duration timeout =
         absl::Seconds(request.timeout().seconds()) + absl::Nanoseconds(request.timeout().nanos());
     if (timeout >= absl::ZeroDuration() && timeout <= kLongestTimeout) return timeout;
@@ -54,16 +60,18 @@ class AdministrationService final : public CallService {
                                   absl::FormatDuration(kLongestTimeout))}});
   }
 
-  const StopSettings stop_;
+  const std::function<StopSettings()> stop_;
   JobService& jobs_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeAdministrationService(StopSettings stop, JobService& jobs,
+std::unique_ptr<grpc::Service> MakeAdministrationService(std::function<StopSettings()> stop,
+                                                         JobService& jobs,
                                                          const Gatekeeper& gatekeeper,
                                                          Admission& admission, WorkerPool& pool) {
-  return std::make_unique<AdministrationService>(stop, jobs, gatekeeper, admission, pool);
+  return std::make_unique<AdministrationService>(std::move(stop), jobs, gatekeeper, admission,
+                                                 pool);
 }
 
 }  // namespace wan::server

@@ -6,6 +6,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
+#include "wan/v1/telemetry.pb.h"
 
 namespace wan::server {
 namespace {
@@ -15,9 +16,36 @@ using grpc::health::v1::HealthCheckResponse;
 
 constexpr char kName[] = "grpc.health.v1.Health";
 
-HealthCheckResponse::ServingStatus StatusOf(const std::optional<bool>& serving) {
-  if (!serving.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
-  return *serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+HealthCheckResponse::ServingStatus StatusOf(const std::optional<NotServingReasons>& reasons) {
+  if (!reasons.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
+  return reasons->empty() ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+absl::Status UnknownServiceError(const std::string& service) {
+  return absl::NotFoundError(
+      absl::StrCat("there is no service '", service,
+                   "'; leave the name empty for the whole server, or ask for 'liveness', "
+                   "'wan.v1.VideoGeneration' or 'wan.v1.VideoGeneration/models/NAME'"));
+}
+
+// The reasons for kNotServingMetadata: the first ones, and of each the beginning, as far as they
+// are surely less than the 8 KiB of metadata that clients take.
+std::string MetadataOf(const NotServingReasons& reasons) {
+  constexpr size_t kMostMessageBytes = 500;
+  constexpr int kMostReasons = 8;
+  wan::v1::ServerInfo info;
+  AddTo(reasons, info);
+  auto& added = *info.mutable_not_serving_reasons();
+  while (added.size() > kMostReasons) added.RemoveLast();
+  for (wan::v1::NotServingReason& reason : added) {
+    std::string& message = *reason.mutable_message();
+    if (message.size() <= kMostMessageBytes) continue;
+    size_t end = kMostMessageBytes;
+    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;  // UTF-8
+    message.resize(end);
+    message += " ...";
+  }
+  return info.SerializeAsString();
 }
 
 // Sends the status now, and whenever it is another one.
@@ -55,19 +83,24 @@ class HealthService final : public CallService {
   HealthService(HealthStatuses& statuses, const Gatekeeper& gatekeeper, Admission& admission,
                 WorkerPool& pool)
       : CallService(kName, gatekeeper, admission, pool) {
-    AddUnary<HealthCheckRequest, HealthCheckResponse>(
-        "Check",
-        [&statuses](const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
-          const std::optional<bool> serving = statuses.Get(request.service());
-          if (!serving.has_value()) {
-            return absl::NotFoundError(
-                absl::StrCat("there is no service '", request.service(),
-                             "'; leave the name empty for the whole server, or ask for 'liveness', "
-                             "'wan.v1.VideoGeneration' or 'wan.v1.VideoGeneration/models/NAME'"));
-          }
-          HealthCheckResponse response;
-          response.set_status(StatusOf(serving));
-          return response;
+    AddUnaryLater<HealthCheckRequest, HealthCheckResponse>(
+        "Check", [this, &statuses](grpc::CallbackServerContext& context, const auto& admitted,
+                                   HealthCheckResponse* response) {
+          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+          this->pool().Post([&context, &statuses, reactor, response, call = admitted.call,
+                             service = admitted.message.service()] {
+            const std::optional<NotServingReasons> reasons = statuses.Get(service);
+            if (!reasons.has_value()) {
+              reactor->Finish(ToGrpcStatus(call->End(UnknownServiceError(service))));
+              return;
+            }
+            response->set_status(StatusOf(reasons));
+            if (!reasons->empty()) {
+              context.AddTrailingMetadata(kNotServingMetadata, MetadataOf(*reasons));
+            }
+            reactor->Finish(ToGrpcStatus(call->End(absl::OkStatus())));
+          });
+          return reactor;
         });
     AddStream<HealthCheckRequest, HealthCheckResponse>(
         "Watch", [this, &statuses](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
@@ -78,6 +111,14 @@ class HealthService final : public CallService {
 
 }  // namespace
 
+void AddTo(const NotServingReasons& reasons, wan::v1::ServerInfo& info) {
+  for (const NotServing& reason : reasons) {
+    wan::v1::NotServingReason& added = *info.add_not_serving_reasons();
+    added.set_reason(reason.reason);
+    added.set_message(reason.message);
+  }
+}
+
 std::optional<std::string_view> ModelOfHealthName(std::string_view service) {
   constexpr std::string_view kPrefix = "wan.v1.VideoGeneration/models/";
   if (!service.starts_with(kPrefix)) return std::nullopt;
@@ -86,18 +127,15 @@ std::optional<std::string_view> ModelOfHealthName(std::string_view service) {
   return service;
 }
 
-void HealthStatuses::Set(const std::string& service, bool serving) {
+void HealthStatuses::Set(const std::string& service, const NotServingReasons& reasons) {
   {
     absl::MutexLock lock(&mutex_);
-    serving_[service] = serving;
+    reasons_[service] = reasons;
   }
   Changed();
 }
 
-void HealthStatuses::AskAbout(
-    std::function<std::optional<bool>(const std::string& service)> others) {
-  others_ = std::move(others);
-}
+void HealthStatuses::AskAbout(Others others) { others_ = std::move(others); }
 
 void HealthStatuses::Changed() {
   std::map<int64_t, std::function<void()>> watchers;
@@ -108,11 +146,11 @@ void HealthStatuses::Changed() {
   for (const auto& [key, changed] : watchers) changed();
 }
 
-std::optional<bool> HealthStatuses::Get(const std::string& service) const {
+std::optional<NotServingReasons> HealthStatuses::Get(const std::string& service) const {
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = serving_.find(service);
-    if (found != serving_.end()) return found->second;
+    const auto found = reasons_.find(service);
+    if (found != reasons_.end()) return found->second;
   }
   return others_ == nullptr ? std::nullopt : others_(service);
 }

@@ -13,9 +13,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "server/watch/not_serving.h"
 
 namespace grpc {
 class Service;
+}
+
+namespace wan::v1 {
+class ServerInfo;
 }
 
 namespace wan::server {
@@ -28,21 +33,30 @@ class WorkerPool;
 // of its own; nothing for any other text.
 std::optional<std::string_view> ModelOfHealthName(std::string_view service);
 
-// What health says of each service. Thread-safe.
+// The key of the trailing metadata with which Check says why a service is NOT_SERVING: the bytes of
+// a wan.v1.ServerInfo that has `not_serving_reasons` alone. Whoever may ask for health may know it,
+// as /readyz tells the same.
+inline constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
+
+// Adds the reasons to what GetServerInfo answers.
+void AddTo(const NotServingReasons& reasons, wan::v1::ServerInfo& info);
+
+// What health says of each service, and why. Thread-safe.
 class HealthStatuses {
  public:
-  // The service is known from here on; "" is the whole server.
-  void Set(const std::string& service, bool serving);
+  // The service is known from here on; "" is the whole server. Without reasons it is SERVING.
+  void Set(const std::string& service, const NotServingReasons& reasons);
 
   // Get asks `others` about services that Set has not named; call it before the first Get. `others`
   // is called with no lock held, from any thread, and must be quick. Call Changed when it may
   // answer otherwise than before.
-  void AskAbout(std::function<std::optional<bool>(const std::string& service)> others);
+  using Others = std::function<std::optional<NotServingReasons>(const std::string& service)>;
+  void AskAbout(Others others);
   // May be called with locks held that `others` takes.
   void Changed();
 
-  // Nothing for a service that is not known.
-  std::optional<bool> Get(const std::string& service) const;
+  // Nothing for a service that is not known; no reasons: SERVING.
+  std::optional<NotServingReasons> Get(const std::string& service) const;
 
   // Calls `changed` after every change, on the thread of Set or Changed, until Unwatch with the
   // returned key; a call that has begun may still run when Unwatch returns. `changed` must be
@@ -52,9 +66,9 @@ class HealthStatuses {
 
  private:
   mutable absl::Mutex mutex_;
-  std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, NotServingReasons> reasons_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, std::function<void()>> watchers_ ABSL_GUARDED_BY(mutex_);
-  std::function<std::optional<bool>(const std::string&)> others_;
+  Others others_;
   int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

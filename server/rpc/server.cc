@@ -29,14 +29,15 @@
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
 #include "server/rpc/all_devices.h"
-#include "server/rpc/descriptors.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health_reporter.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/part_options.h"
 #include "server/rpc/reflection_service.h"
+#include "server/rpc/reloader.h"
 #include "server/rpc/services.h"
 #include "server/rpc/tls_credentials.h"
+#include "server/rpc/wire_now.h"
 #include "server/webhooks/webhook_delivery.h"
 #include "server/webhooks/webhook_message.h"
 #include "server/webhooks/webhook_rules.h"
@@ -50,9 +51,6 @@ constexpr int kWorkers = 4;
 constexpr char kLiveness[] = "liveness";
 constexpr char kStuck[] =
     "a running job makes no progress, and only a restart helps; the log says more";
-constexpr char kNotReady[] =
-    "not serving: models are being loaded or none is ready, the server stops or drains, or its "
-    "device, its disk or its connections cannot be used; the log says which";
 // How often the log says that the server serves everybody.
 constexpr absl::Duration kWarnAgain = absl::Hours(1);
 
@@ -87,7 +85,10 @@ struct Server::Parts {
         metrics({WAN_VERSION, WAN_REVISION, absl::StrJoin(DeviceNamesOf(server_config), " "),
                  server_engines.front()->Device().dtype, server_engines.front()->Device().libraries,
                  GRPC_CPP_VERSION_STRING},
-                server_clock) {}
+                server_clock),
+        reloader(server_config, {server_logger, [this](const ServerConfig& changed) {
+                                   jobs->SetLimits(changed.retention, changed.disk_reserve);
+                                 }}) {}
 
   absl::Status OpenGate();
   absl::Status OpenWebhooks();
@@ -96,6 +97,10 @@ struct Server::Parts {
   absl::Status TakeHttpPort();
   void OpenHealth();
   absl::Status CheckAlive();
+  // Why a service of kServiceNames, of a model or kLiveness is NOT_SERVING; nothing if it is none
+  // of these.
+  std::optional<NotServingReasons> ReasonsOf(const std::string& service);
+  void AddReloadedFiles();
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
   void ServeHttp();
@@ -105,7 +110,6 @@ struct Server::Parts {
   absl::Status StartPort(GrpcPort& port, const ServerFacts& facts, bool admin);
   void WarnOfInsecurity();
   absl::Status LoadModels();
-  WireStats WireNow();
 
   const ServerConfig config;
   const std::vector<Engine*> engines;  // by group
@@ -117,6 +121,7 @@ struct Server::Parts {
   HealthReporter health;
   DeviceLossListener device_loss;
   Metrics metrics;
+  Reloader reloader;
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<Quotas> quotas = std::make_unique<Quotas>();
   std::atomic<bool> alive = true;  // what CheckAlive said last
@@ -178,8 +183,9 @@ absl::Status Server::Parts::OpenJobs() {
   jobs = *std::move(opened);
   if (webhooks != nullptr) webhooks->Start(jobs->webhooks());
   metrics.SetSource([this] {
-    return MetricsSnapshot{jobs->Stats(), jobs->models().List(), devices.Sample(),
-                           WireNow(),     jobs->StorageNow(),    gpu_meter.Read()};
+    return MetricsSnapshot{jobs->Stats(),      jobs->models().List(),
+                           devices.Sample(),   WireNow(*port, admin_port.get(), admission),
+                           jobs->StorageNow(), gpu_meter.Read()};
   });
   return absl::OkStatus();
 }
@@ -267,31 +273,6 @@ void Server::Parts::ServeHttp() {
   });
 }
 
-WireStats Server::Parts::WireNow() {
-  ConnectionStats connections = port->Stats();
-  if (admin_port != nullptr) connections += admin_port->Stats();
-  const DescriptorUse descriptors = DescriptorsNow();
-  WireStats wire;
-  wire.connections = connections.open;
-  wire.connections_limit = connections.limit;
-  wire.refused_connections = {{"address", connections.refused_address},
-                              {"total", connections.refused_total},
-                              {"descriptors", connections.refused_descriptors}};
-  wire.descriptors = descriptors.open;
-  wire.descriptors_limit = descriptors.limit;
-  const AdmissionStats calls = admission.Stats();
-  wire.request_bytes = calls.request_bytes;
-  wire.request_bytes_limit = admission.limits().request_bytes;
-  wire.streams = calls.streams;
-  wire.streams_limit = admission.limits().streams;
-  wire.downloads = calls.downloads;
-  wire.downloads_limit = admission.limits().downloads;
-  wire.refused_calls = {{"requests", calls.refused_requests},
-                        {"streams", calls.refused_streams},
-                        {"downloads", calls.refused_downloads}};
-  return wire;
-}
-
 absl::Status Server::Parts::ListenForScrapes() {
   absl::StatusOr<std::unique_ptr<MetricsServer>> started = MetricsServer::Start(
       config.metrics_listen, metrics.collectable(), {}, tls.get(),
@@ -300,8 +281,9 @@ absl::Status Server::Parts::ListenForScrapes() {
          return CheckAlive().ok() ? absl::OkStatus() : absl::UnavailableError(kStuck);
        },
        [this] {
-         return health_statuses.Get("").value_or(false) ? absl::OkStatus()
-                                                        : absl::UnavailableError(kNotReady);
+         const NotServingReasons reasons = health.Reasons();
+         return reasons.empty() ? absl::OkStatus()
+                                : absl::UnavailableError("not serving: " + OneLine(reasons));
        }});
   if (!started.ok()) return started.status();
   metrics_server = *std::move(started);
@@ -321,10 +303,12 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
   if (admin || admin_port == nullptr) {
     add(MakeModelManagementService(jobs->models(), clock, heartbeat, *gatekeeper, admission, pool,
                                    stopping.get_token()));
-    add(MakeAdministrationService(StopSettingsOf(config), *jobs, *gatekeeper, admission, pool));
+    add(MakeAdministrationService([this] { return StopSettingsOf(reloader.current()); }, *jobs,
+                                  *gatekeeper, admission, pool));
   }
-  add(MakeTelemetryService(facts, devices, clock, heartbeat, *jobs, *gatekeeper, admission, pool,
-                           stopping.get_token()));
+  add(MakeTelemetryService(
+      facts, devices, [this] { return health.Reasons(); }, clock, heartbeat, *jobs, *gatekeeper,
+      admission, pool, stopping.get_token()));
   if (config.health_access != ServiceAccess::kOff) {
     add(MakeHealthService(health_statuses, *gatekeeper, admission, pool));
   }
@@ -361,19 +345,37 @@ absl::Status Server::Parts::CheckAlive() {
 }
 
 void Server::Parts::OpenHealth() {
-  health_statuses.AskAbout([this](const std::string& service) -> std::optional<bool> {
-    if (service == kLiveness) return CheckAlive().ok();
-    const std::optional<std::string_view> model = ModelOfHealthName(service);
-    if (!model.has_value()) return std::nullopt;
-    const std::optional<wan::v1::ModelState> state = jobs->models().StateOf(*model);
-    if (!state.has_value()) return std::nullopt;
-    return *state == wan::v1::MODEL_STATE_READY && health.CanServe();
-  });
+  health_statuses.AskAbout([this](const std::string& service) { return ReasonsOf(service); });
   // Of a model that is forgotten no state is told.
   jobs->models().AddWatcher([this](const std::string&) { health_statuses.Changed(); });
-  health.Start([this](bool serving) {
-    for (const char* const name : kServiceNames) health_statuses.Set(name, serving);
-  });
+  health.Start(
+      [this, told = std::optional<std::string>()](const NotServingReasons& reasons) mutable {
+        for (const char* const name : kServiceNames) health_statuses.Set(name, reasons);
+        // The numbers in a message may change every second; the log has each reason once.
+        std::string codes = CodesOf(reasons);
+        if (told != codes) activity.OnHealth(reasons);
+        told = std::move(codes);
+      });
+}
+
+std::optional<NotServingReasons> Server::Parts::ReasonsOf(const std::string& service) {
+  if (service == kLiveness) {
+    // Without the job's name, because anybody may ask here.
+    return CheckAlive().ok() ? NotServingReasons() : NotServingReasons{{"JOB_STUCK", kStuck}};
+  }
+  const std::optional<std::string_view> model = ModelOfHealthName(service);
+  if (!model.has_value()) return std::nullopt;
+  const std::optional<wan::v1::ModelState> state = jobs->models().StateOf(*model);
+  if (!state.has_value()) return std::nullopt;
+  return health.ReasonsOfModel(*model, *state);
+}
+
+void Server::Parts::AddReloadedFiles() {
+  if (!config.auth_tokens.empty()) {
+    reloader.Add({"auth_tokens", [this] { return authenticator->Reload(); }});
+  }
+  if (!config.quotas.empty()) reloader.Add({"quotas", [this] { return quotas->Reload(); }});
+  if (tls != nullptr) reloader.Add({"tls_cert", [this] { return tls->Reload(); }});
 }
 
 absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
@@ -436,6 +438,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   // From here on an early return stops what has been started.
   std::unique_ptr<Server> server(new Server(std::move(parts)));
   if (absl::Status status = started.OpenGate(); !status.ok()) return status;
+  started.AddReloadedFiles();
   if (absl::Status status = started.OpenWebhooks(); !status.ok()) return status;
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
   if (absl::Status status = started.TakePorts(); !status.ok()) return status;
@@ -471,12 +474,14 @@ HostPort Server::metrics_address() const { return parts_->metrics_server->addres
 
 absl::Status Server::CheckAlive() { return parts_->CheckAlive(); }
 
+void Server::Reload(const absl::StatusOr<ServerConfig>& next) { parts_->reloader.Reload(next); }
+
 void Server::Stop() {
   std::call_once(parts_->stopped, [this] {
     Parts& parts = *parts_;
     parts.health.Stop();
     if (parts.jobs != nullptr) {
-      const StopSettings stop = StopSettingsOf(parts.config);
+      const StopSettings stop = StopSettingsOf(parts.reloader.current());
       parts.jobs->Stop(stop.mode, stop.grace);
     }
     if (parts.webhooks != nullptr) parts.webhooks->Stop();

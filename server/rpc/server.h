@@ -59,6 +59,12 @@ class Server {
   // a restart ends. The log is told of every change.
   absl::Status CheckAlive();
 
+  // Reads the files of principals, quotas and TLS again, and takes over those settings of `next`
+  // that can change while the server runs; an error in place of `next` says why they cannot be
+  // read. The log has what was reloaded, what needs a restart, and what failed, which stays as it
+  // was.
+  void Reload(const absl::StatusOr<ServerConfig>& next);
+
   // Health says NOT_SERVING, new jobs are refused, the running one ends as the config's
   // shutdown_mode says, watchers are told, connections are closed. Idempotent; later callers wait
   // for the first.

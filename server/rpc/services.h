@@ -2,6 +2,7 @@
 // outlive the server that a service is registered with.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "server/jobs/stop_mode.h"
+#include "server/watch/not_serving.h"
 #include "wan/v1/telemetry.pb.h"
 
 namespace grpc {
@@ -47,7 +49,9 @@ struct StopSettings {
   absl::Duration grace;
 };
 
-std::unique_ptr<grpc::Service> MakeAdministrationService(StopSettings stop, JobService& jobs,
+// `stop` is asked at each drain: the settings may change.
+std::unique_ptr<grpc::Service> MakeAdministrationService(std::function<StopSettings()> stop,
+                                                         JobService& jobs,
                                                          const Gatekeeper& gatekeeper,
                                                          Admission& admission, WorkerPool& pool);
 
@@ -61,7 +65,9 @@ struct ServerFacts {
   std::vector<wan::v1::DeviceGroup> groups;
 };
 
+// `not_serving` returns why the server takes no jobs now.
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, const AllDevices& devices,
+                                                    std::function<NotServingReasons()> not_serving,
                                                     Clock& clock, absl::Duration heartbeat_interval,
                                                     JobService& jobs, const Gatekeeper& gatekeeper,
                                                     Admission& admission, WorkerPool& pool,

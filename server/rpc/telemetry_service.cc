@@ -16,6 +16,7 @@
 #include "server/jobs/job_service.h"
 #include "server/rpc/all_devices.h"
 #include "server/rpc/call_service.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
 #include "server/rpc/stream_heartbeat.h"
@@ -133,13 +134,15 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
 
 class TelemetryService final : public CallService {
  public:
-  TelemetryService(ServerFacts facts, const AllDevices& devices, Clock& clock,
+  TelemetryService(ServerFacts facts, const AllDevices& devices,
+                   std::function<NotServingReasons()> not_serving, Clock& clock,
                    absl::Duration heartbeat_interval, JobService& jobs,
                    const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
                    std::stop_token stopping)
       : CallService(wan::v1::Telemetry::service_full_name(), gatekeeper, admission, pool),
         facts_(std::move(facts)),
         devices_(devices),
+        not_serving_(std::move(not_serving)),
         jobs_(jobs),
         stopping_(std::move(stopping)),
         timer_(clock),
@@ -169,6 +172,7 @@ class TelemetryService final : public CallService {
     info.set_running_jobs(stats.running_total);
     info.set_queue_capacity(stats.queue_capacity);
     info.set_draining(stats.draining);
+    AddTo(not_serving_(), info);
     return info;
   }
 
@@ -194,6 +198,7 @@ class TelemetryService final : public CallService {
 
   const ServerFacts facts_;
   const AllDevices& devices_;
+  const std::function<NotServingReasons()> not_serving_;
   JobService& jobs_;
   const std::stop_token stopping_;
   WakeTimer timer_;
@@ -203,12 +208,14 @@ class TelemetryService final : public CallService {
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, const AllDevices& devices,
+                                                    std::function<NotServingReasons()> not_serving,
                                                     Clock& clock, absl::Duration heartbeat_interval,
                                                     JobService& jobs, const Gatekeeper& gatekeeper,
                                                     Admission& admission, WorkerPool& pool,
                                                     std::stop_token stopping) {
-  return std::make_unique<TelemetryService>(std::move(facts), devices, clock, heartbeat_interval,
-                                            jobs, gatekeeper, admission, pool, std::move(stopping));
+  return std::make_unique<TelemetryService>(std::move(facts), devices, std::move(not_serving),
+                                            clock, heartbeat_interval, jobs, gatekeeper, admission,
+                                            pool, std::move(stopping));
 }
 
 }  // namespace wan::server

@@ -45,6 +45,10 @@ struct EstimateMet {
   absl::Duration taken;
   absl::Duration p50;
   absl::Duration p90;
+  // The kind of stage that took most of the time, and how long all of it took. Only set if `taken`
+  // exceeds p90; empty if no stage has ended.
+  std::string slowest_stage = {};
+  absl::Duration slowest_stage_taken = absl::ZeroDuration();
 };
 
 // What was decided about the running job when the server was to stop.
@@ -107,6 +111,10 @@ class StateListener {
   // The data folder refuses writes from now on, for the reason that `status` gives, or takes them
   // again if `status` is OK. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
+  // The disk of the data folder has less free than accepted jobs and the setting disk_reserve need,
+  // as `status` says with the numbers, or has enough again if it is OK. Called with no lock held,
+  // also when the numbers have changed.
+  virtual void OnDiskRoom(const absl::Status& /*status*/) {}
   // A savepoint of a job (engine/api/savepoint.h) is on the disk; writing it took `seconds`. Called
   // with no lock held.
   virtual void OnSavepoint(const wan::v1::Job& /*job*/, int /*steps_done*/, double /*seconds*/) {}
@@ -118,9 +126,11 @@ class StateListener {
   virtual void OnRetention(const RetentionRound& /*round*/) {}
   // An error that no caller gets: a write that the store refused, a file that was not removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
-  // The server is being drained: from now on it accepts no job and begins none. Called once, with
-  // no lock held.
+  // The server is being drained: from now on it accepts no job and begins none. Called with no lock
+  // held.
   virtual void OnDraining() {}
+  // The drain was taken back. Called with no lock held.
+  virtual void OnUndrained() {}
   // A job runs while the server begins to stop or to drain. Called with no lock held.
   virtual void OnStopChoice(const StopChoice& /*choice*/) {}
   // The device of a group no longer works; other groups serve on. `group` is its number, `device`

@@ -131,6 +131,11 @@ TEST_F(CausesTest, EstimatesAreComparedWithWhatJobsTook) {
   EXPECT_EQ(met.taken, absl::Seconds(9));
   EXPECT_NEAR(absl::ToDoubleSeconds(met.p50), 6, 1e-6);
   EXPECT_GT(met.p90, met.p50);
+  EXPECT_EQ(met.slowest_stage, "") << "it was not slow";
+  engine_->TakeTime("Step_Inference", absl::Seconds(30));
+  RunToEnd(Create());
+  EXPECT_EQ(causes_.met().back().slowest_stage, "Step_Inference");
+  EXPECT_EQ(causes_.met().back().slowest_stage_taken, absl::Seconds(90));
 }
 
 TEST_F(CausesTest, WatchersAreCounted) {

@@ -24,20 +24,25 @@ constexpr char kDrained[] = "requeued server was drained while the job was runni
 class Drained {
  public:
   auto Done() {
-    return [this](const wan::v1::DrainResponse& outcome) {
+    return [this](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
       outcome_ = outcome;
       done_.Notify();
     };
   }
   bool HasEnded() const { return done_.HasBeenNotified(); }
   const wan::v1::DrainResponse& Await() {
+    EXPECT_TRUE(AwaitStatus().ok()) << outcome_.status();
+    static const wan::v1::DrainResponse none;
+    return outcome_.ok() ? *outcome_ : none;
+  }
+  absl::Status AwaitStatus() {
     done_.WaitForNotification();
-    return outcome_;
+    return outcome_.status();
   }
 
  private:
   absl::Notification done_;
-  wan::v1::DrainResponse outcome_;
+  absl::StatusOr<wan::v1::DrainResponse> outcome_;
 };
 
 class DrainTest : public ServiceTest {
@@ -277,6 +282,108 @@ TEST_F(DrainTest, ADrainOfAStoppedServerIsOver) {
   service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
   EXPECT_EQ(drained.Await().job(), "");
   EXPECT_EQ(drained.Await().queued_jobs(), 1);
+}
+
+TEST_F(DrainTest, UndrainLetsTheRunningJobGoOnAndThoseThatWaitBegin) {
+  Open();
+  const std::string running = CreateHeld("Step_1_Inference");
+  const std::string waiting = Create();
+  Drained first;
+  Drained second;
+  service_->Drain(StopMode::kFinish, absl::Hours(1), first.Done());
+  service_->Drain(StopMode::kFinish, absl::Hours(1), second.Done());
+  const auto undrained = service_->Undrain();
+  ASSERT_TRUE(undrained.ok()) << undrained.status();
+  EXPECT_EQ(undrained->queued_jobs(), 1);
+  EXPECT_FALSE(service_->Stats().draining);
+  for (Drained* const drained : {&first, &second}) {
+    EXPECT_EQ(drained->AwaitStatus().code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(ReasonOf(drained->AwaitStatus()), kReasonDrainTakenBack);
+  }
+  EXPECT_EQ(Get(running).state(), JOB_STATE_RUNNING);
+  engine_->Release("Step_1_Inference");
+  EXPECT_EQ(Brief(RunToEnd(running).back()), "completed");
+  EXPECT_EQ(Get(running).attempt(), 1);
+  EXPECT_EQ(Get(running).lost_attempts_size(), 0);
+  EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
+TEST_F(DrainTest, AJobThatADrainHasStoppedGoesOnInTheSameProcess) {
+  options_.max_attempts = 1;
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  Drained drained;
+  service_->Drain(StopMode::kRequeue, absl::ZeroDuration(), drained.Done());
+  EXPECT_FALSE(drained.Await().job_ended());
+  engine_->Release("Step_1_Inference");
+  ASSERT_TRUE(service_->Undrain().ok());
+  EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
+  EXPECT_EQ(Get(name).state(), JOB_STATE_COMPLETED);
+  EXPECT_EQ(Get(name).lost_attempts_size(), 0);
+}
+
+TEST_F(DrainTest, AKillAfterAnUndrainCountsAgainstTheRunningJob) {
+  options_.max_attempts = 1;
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  Drained drained;
+  service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
+  ASSERT_TRUE(service_->Undrain().ok());
+  ASSERT_TRUE(service_->List({}).ok());  // writes what is pending
+  const TempFolder killed;
+  CopyFolder(folder_.path() / "data", killed.path() / "data");
+  Close();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  OpenIn(killed.path() / "data");
+  EXPECT_EQ(Get(name).state(), wan::v1::JOB_STATE_FAILED);
+  Close();
+}
+
+TEST_F(DrainTest, ThereIsNothingToTakeBackWithoutADrainOrAfterAStop) {
+  Open();
+  EXPECT_EQ(ReasonOf(service_->Undrain().status()), kReasonNotDraining);
+  Drained drained;
+  service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
+  drained.Await();
+  ASSERT_TRUE(service_->Undrain().ok());
+  const absl::Status twice = service_->Undrain().status();
+  EXPECT_EQ(twice.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(twice), kReasonNotDraining);
+  service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
+  EXPECT_EQ(ReasonOf(service_->Undrain().status()), kReasonNotDraining);
+  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerStopping);
+}
+
+TEST_F(DrainTest, ADrainAfterAnUndrainHasItsOwnModeAndEnd) {
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  Drained first;
+  service_->Drain(StopMode::kFinish, absl::Hours(1), first.Done());
+  ASSERT_TRUE(service_->Undrain().ok());
+  Drained second;
+  service_->Drain(StopMode::kRequeue, absl::ZeroDuration(), second.Done());
+  EXPECT_EQ(second.Await().job(), name);  // nothing releases the engine
+  EXPECT_FALSE(second.Await().job_ended());
+  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerDraining);
+}
+
+TEST_F(DrainTest, ALoadThatTheDrainEndedBeginsAnew) {
+  Open();
+  engine_->Hold("Model_Initialization");
+  absl::Notification ended;
+  service_->models().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
+    EXPECT_EQ(ReasonOf(model.status()), kReasonServerStopping);
+    ended.Notify();
+  });
+  engine_->AwaitHeld("Model_Initialization");
+  Drained drained;
+  service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
+  ended.WaitForNotification();
+  drained.Await();
+  engine_->Release("Model_Initialization");
+  ASSERT_TRUE(service_->Undrain().ok());
+  while (!service_->models().IsReady("n")) std::this_thread::yield();
 }
 
 TEST_F(DrainTest, AnAcceptedRequestIsStillFoundByItsId) {

@@ -311,10 +311,13 @@ TEST_F(GroupsTest, ADrainEndsEveryRunningJob) {
   const std::string third = Create();
   absl::Notification done;
   wan::v1::DrainResponse response;
-  service_->Drain(StopMode::kRequeue, absl::Minutes(1), [&](const wan::v1::DrainResponse& drained) {
-    response = drained;
-    done.Notify();
-  });
+  service_->Drain(StopMode::kRequeue, absl::Minutes(1),
+                  [&](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
+                    ASSERT_TRUE(outcome.ok()) << outcome.status();
+                    const wan::v1::DrainResponse& drained = *outcome;
+                    response = drained;
+                    done.Notify();
+                  });
   done.WaitForNotification();
   ASSERT_EQ(response.jobs_size(), 2);
   EXPECT_EQ(response.job(), response.jobs(0).job());
@@ -334,11 +337,15 @@ TEST_F(GroupsTest, AStopLetsTheJobsEndThatMay) {
   const std::string second = Create();
   AwaitAllHeld("Step_1_Inference");
   absl::Notification done;
-  service_->Drain(StopMode::kFinish, absl::Hours(1), [&](const wan::v1::DrainResponse& drained) {
-    EXPECT_EQ(drained.jobs_size(), 2);
-    for (const wan::v1::DrainedJob& job : drained.jobs()) EXPECT_TRUE(job.job_ended());
-    done.Notify();
-  });
+  service_->Drain(StopMode::kFinish, absl::Hours(1),
+                  [&](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
+                    ASSERT_TRUE(outcome.ok()) << outcome.status();
+                    const wan::v1::DrainResponse& drained = *outcome;
+                    EXPECT_EQ(drained.jobs_size(), 2);
+                    for (const wan::v1::DrainedJob& job : drained.jobs())
+                      EXPECT_TRUE(job.job_ended());
+                    done.Notify();
+                  });
   ReleaseAll("Step_1_Inference");
   done.WaitForNotification();
   EXPECT_EQ(Get(first).state(), JOB_STATE_COMPLETED);

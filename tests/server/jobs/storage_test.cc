@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +35,17 @@ class StorageListener final : public StateListener {
     absl::MutexLock lock(&mutex_);
     writable_.push_back(status.ok());
   }
+  void OnDiskRoom(const absl::Status& status) override {
+    absl::MutexLock lock(&mutex_);
+    room_.push_back(status.ok());
+  }
+  // Waits until the room was told of so often; what was told.
+  std::vector<bool> AwaitRoom(size_t times) {
+    absl::MutexLock lock(&mutex_);
+    const auto told = [&]() { return room_.size() >= times; };
+    mutex_.Await(absl::Condition(&told));
+    return room_;
+  }
   // Waits until the storage was told of so often; what was told.
   std::vector<bool> Await(size_t times) {
     absl::MutexLock lock(&mutex_);
@@ -45,6 +57,7 @@ class StorageListener final : public StateListener {
  private:
   absl::Mutex mutex_;
   std::vector<bool> writable_;
+  std::vector<bool> room_;
 };
 
 class StorageTest : public ServiceTest {
@@ -179,6 +192,52 @@ TEST_F(StorageTest, AFolderThatGoesWhileItRunsTakesNothingThatWouldBeLost) {
   fs::rename(away, options_.data_dir);
   AwaitTold(2);
   EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
+// The disk as the file system tells of it.
+class DiskRoomTest : public StorageTest {
+ protected:
+  DiskRoomTest() {
+    options_.disk_reserve_bytes = 1000 << 20;
+    options_.free_bytes = [this]() -> std::optional<uint64_t> { return free_.load(); };
+  }
+  ~DiskRoomTest() override { Close(); }
+
+  // Lets seconds pass until the room was told of so often.
+  std::vector<bool> AwaitRoom(size_t times) {
+    std::atomic<bool> told = false;
+    std::thread waiter([&] {
+      listener_.AwaitRoom(times);
+      told = true;
+    });
+    while (!told) {
+      clock_.Advance(absl::Seconds(1));
+      std::this_thread::yield();
+    }
+    waiter.join();
+    return listener_.AwaitRoom(times);
+  }
+
+  std::atomic<uint64_t> free_ = uint64_t{2000} << 20;
+};
+
+TEST_F(DiskRoomTest, IsToldWhenItIsShortAndWhenItIsThereAgain) {
+  Open();
+  free_ = uint64_t{900} << 20;
+  EXPECT_THAT(AwaitRoom(1), testing::ElementsAre(false));
+  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonDiskReserve);
+  EXPECT_TRUE(service_->Stats().storage_writable) << "it takes writes, only no new jobs";
+  free_ = uint64_t{1100} << 20;
+  EXPECT_THAT(AwaitRoom(2), testing::ElementsAre(false, true));
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
+TEST_F(DiskRoomTest, IsLookedAtAtTheStart) {
+  free_ = 0;
+  Open();
+  EXPECT_THAT(listener_.AwaitRoom(1), testing::ElementsAre(false));  // no time has passed
+  service_->SetLimits({}, 0);
+  EXPECT_THAT(AwaitRoom(2), testing::ElementsAre(false, true)) << "a new reserve counts";
 }
 
 TEST_F(StorageTest, AFailureOfTheEngineIsNoneOfTheStorage) {

@@ -94,6 +94,74 @@ TEST_F(LoggerTest, ALoadedModelsAttentionIsOneEntry) {
                                         HasSubstr("cross=\"cudnn\""), HasSubstr("model=\"m\""))));
 }
 
+TEST_F(LoggerTest, ACompletedJobHasItsFigures) {
+  Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
+  ActivityLog activity(logger);
+  wan::v1::Job job;
+  job.set_name("jobs/1");
+  job.set_attempt(2);
+  job.set_state(wan::v1::JOB_STATE_RUNNING);
+  job.mutable_request()->set_model("m");
+  job.mutable_request()->set_steps(50);
+  job.mutable_request()->set_width(1280);
+  job.mutable_request()->set_height(704);
+  job.mutable_request()->set_num_frames(121);
+  job.mutable_start_time()->set_seconds(100);
+  activity.OnJobState(job, wan::v1::JOB_STATE_QUEUED);
+  EXPECT_THAT(lines_.back(), testing::Not(HasSubstr("seconds")));
+  job.set_state(wan::v1::JOB_STATE_COMPLETED);
+  job.mutable_end_time()->set_seconds(107);
+  job.mutable_end_time()->set_nanos(500'000'000);
+  job.add_artifacts()->set_size_bytes(1000);
+  job.add_artifacts()->set_size_bytes(24);
+  activity.OnJobState(job, wan::v1::JOB_STATE_RUNNING);
+  EXPECT_THAT(lines_.back(),
+              AllOf(HasSubstr("INFO job job=\"jobs/1\" model=\"m\""), HasSubstr("attempt=2"),
+                    HasSubstr("seconds=7.5 steps=50 shape=\"1280x704x121\" bytes=1024")));
+}
+
+TEST_F(LoggerTest, ASlowJobIsAWarningThatNamesItsSlowestStage) {
+  Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
+  ActivityLog activity(logger);
+  wan::v1::Job job;
+  job.set_name("jobs/1");
+  const auto took = [&](double seconds, double p90) {
+    activity.OnEstimateMet(job, {absl::Seconds(seconds), absl::Seconds(5), absl::Seconds(p90),
+                                 "Step_Inference", absl::Seconds(12)});
+  };
+  took(15, 10);
+  took(3, 1.5);  // too short to be worth a line
+  EXPECT_THAT(lines_, IsEmpty());
+  took(15.5, 10);
+  EXPECT_THAT(
+      lines_,
+      ElementsAre(AllOf(HasSubstr("WARNING slow job job=\"jobs/1\""), HasSubstr("seconds=15.5"),
+                        HasSubstr("estimate_p50_seconds=5.0 estimate_p90_seconds=10.0"),
+                        HasSubstr("slowest_stage=\"Step_Inference\" slowest_stage_seconds=12.0"))));
+}
+
+TEST_F(LoggerTest, HealthSaysWhyTheServerTakesNoJobs) {
+  Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
+  ActivityLog activity(logger);
+  activity.OnHealth({{"MODEL_LOADING", "model 'm' is being loaded"}});
+  EXPECT_THAT(lines_.back(), AllOf(HasSubstr("INFO not serving reasons=\"MODEL_LOADING\""),
+                                   HasSubstr("why=\"model 'm' is being loaded\"")));
+  activity.OnHealth({{"DRAINING", "it is drained"}, {"DISK_FULL", "1 byte is free"}});
+  EXPECT_THAT(lines_.back(), AllOf(HasSubstr("WARNING not serving reasons=\"DRAINING, DISK_FULL\""),
+                                   HasSubstr("why=\"it is drained; 1 byte is free\"")));
+  activity.OnHealth({});
+  EXPECT_THAT(lines_.back(), HasSubstr("INFO serving"));
+}
+
+TEST_F(LoggerTest, LevelAndFormatMayChange) {
+  Logger logger(LogLevel::kError, LogFormat::kJson, clock_, Writer());
+  logger.Log(LogLevel::kInfo, "hidden");
+  logger.SetLevel(LogLevel::kDebug);
+  logger.SetFormat(LogFormat::kText);
+  logger.Log(LogLevel::kDebug, "shown");
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr(" DEBUG shown")));
+}
+
 TEST_F(LoggerTest, ALimitedLogLetsItsNumberThroughAndTellsHowManyItLeftOut) {
   Logger logger(LogLevel::kInfo, LogFormat::kJson, clock_, Writer());
   LimitedLog log(logger, clock_, "grpc", 2, absl::Seconds(10));

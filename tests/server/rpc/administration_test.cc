@@ -33,12 +33,13 @@ class AdministrationTest : public ServerTest {
     return administration_->Drain(&context, request, response);
   }
 
-  bool InfoSaysDraining() {
+  wan::v1::ServerInfo Info() {
     grpc::ClientContext context;
     wan::v1::ServerInfo info;
     EXPECT_TRUE(telemetry_->GetServerInfo(&context, {}, &info).ok());
-    return info.draining();
+    return info;
   }
+  bool InfoSaysDraining() { return Info().draining(); }
 
   std::string CreateHeld(const std::string& stage) {
     engine_.Hold(stage);
@@ -122,6 +123,37 @@ TEST_F(AdministrationTest, TheTimeoutBoundsTheRunningJob) {
   EXPECT_FALSE(response.job_ended());
   EXPECT_EQ(response.queued_jobs(), 1);
   EXPECT_EQ(MustGet(name).state(), wan::v1::JOB_STATE_QUEUED);
+}
+
+TEST_F(AdministrationTest, UndrainTakesADrainBack) {
+  const std::string name = CreateHeld("Step_1_Inference");
+  wan::v1::DrainRequest request;
+  request.mutable_timeout()->set_seconds(3600);
+  wan::v1::DrainResponse response;
+  grpc::Status status;
+  std::thread drainer([&] { status = Drain(request, &response); });
+  AwaitHealth(false);
+  ASSERT_EQ(Info().not_serving_reasons_size(), 1);
+  EXPECT_EQ(Info().not_serving_reasons(0).reason(), "DRAINING");
+  grpc::ClientContext context;
+  wan::v1::UndrainResponse undrained;
+  ASSERT_TRUE(administration_->Undrain(&context, {}, &undrained).ok());
+  EXPECT_EQ(undrained.queued_jobs(), 0);
+  drainer.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(ReasonOf(status), "DRAIN_TAKEN_BACK");
+  EXPECT_TRUE(IsServing());
+  EXPECT_FALSE(InfoSaysDraining());
+  EXPECT_EQ(Info().not_serving_reasons_size(), 0);
+  engine_.Release("Step_1_Inference");
+  EXPECT_EQ(AwaitEnd(name).state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_THAT(Log(), HasSubstr("\"message\":\"undrained\""));
+  EXPECT_THAT(Log(), HasSubstr("\"method\":\"/wan.v1.Administration/Undrain\""));
+  grpc::ClientContext again;
+  const grpc::Status nothing = administration_->Undrain(&again, {}, &undrained);
+  EXPECT_EQ(nothing.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(ReasonOf(nothing), "NOT_DRAINING");
 }
 
 TEST_F(AdministrationTest, AStopAnswersTheCallsOfADrain) {

@@ -1,0 +1,13 @@
+// What the gRPC side of the server holds now, for metrics.
+#pragma once
+
+#include "server/calls/admission.h"
+#include "server/metrics/wire_stats.h"
+#include "server/rpc/grpc_port.h"
+
+namespace wan::server {
+
+// `admin_port` is null if `port` has the administrators' services. Any thread.
+WireStats WireNow(GrpcPort& port, GrpcPort* admin_port, const Admission& admission);
+
+}  // namespace wan::server

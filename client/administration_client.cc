@@ -16,4 +16,9 @@ absl::StatusOr<wan::v1::DrainResponse> AdministrationClient::Drain(
   return CallUnary<Service>(connection_, stop, &Stub::Drain, request);
 }
 
+absl::StatusOr<wan::v1::UndrainResponse> AdministrationClient::Undrain(
+    const std::stop_token& stop) const {
+  return CallUnary<Service>(connection_, stop, &Stub::Undrain, wan::v1::UndrainRequest());
+}
+
 }  // namespace wan::client

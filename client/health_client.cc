@@ -1,6 +1,11 @@
 #include "client/health_client.h"
 
-#include "client/calls.h"
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <utility>
+
 #include "grpc/health/v1/health.grpc.pb.h"
 
 namespace wan::client {
@@ -11,14 +16,34 @@ using Service = grpc::health::v1::Health;
 
 HealthClient::HealthClient(const Connection& connection) : connection_(connection) {}
 
-absl::StatusOr<std::string> HealthClient::Check(const std::string& service,
-                                                const std::stop_token& stop) const {
+namespace {
+
+// The trailing metadata in which the server says why: a ServerInfo that has the reasons alone.
+constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
+
+}  // namespace
+
+absl::StatusOr<Health> HealthClient::Check(const std::string& service,
+                                           const std::stop_token& stop) const {
   HealthCheckRequest request;
   request.set_service(service);
-  const absl::StatusOr<HealthCheckResponse> response =
-      CallUnary<Service>(connection_, stop, &Service::StubInterface::Check, request);
-  if (!response.ok()) return response.status();
-  return HealthCheckResponse::ServingStatus_Name(response->status());
+  HealthCheckResponse response;
+  wan::v1::ServerInfo info;
+  const absl::Status status = connection_.Call(
+      stop, [&](const std::shared_ptr<grpc::Channel>& channel, grpc::ClientContext& context) {
+        grpc::Status outcome = Service::NewStub(channel)->Check(&context, request, &response);
+        const auto& metadata = context.GetServerTrailingMetadata();
+        const auto why = metadata.find(kNotServingMetadata);
+        // What cannot be read is left out: the status stands by itself.
+        if (why != metadata.end() &&
+            !info.ParseFromArray(why->second.data(), static_cast<int>(why->second.size()))) {
+          info.Clear();
+        }
+        return outcome;
+      });
+  if (!status.ok()) return status;
+  return Health{HealthCheckResponse::ServingStatus_Name(response.status()),
+                std::move(*info.mutable_not_serving_reasons())};
 }
 
 }  // namespace wan::client

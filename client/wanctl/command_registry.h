@@ -136,7 +136,7 @@ void RegisterRequestCommands(CommandRegistry& registry);
 void RegisterJobCommands(CommandRegistry& registry);
 // report_flags.cc: report, bench.
 void RegisterReportCommands(CommandRegistry& registry);
-// server_flags.cc: models, devices, info, top, health, usage, drain.
+// server_flags.cc: models, devices, info, top, health, usage, drain, undrain.
 void RegisterServerCommands(CommandRegistry& registry);
 
 }  // namespace wan::client

@@ -36,6 +36,7 @@ ExitCode Run(Session& session, const InfoCommand& command);
 ExitCode Run(Session& session, const HealthCommand& command);
 ExitCode Run(Session& session, const UsageCommand& command);
 ExitCode Run(Session& session, const DrainCommand& command);
+ExitCode Run(Session& session, const UndrainCommand& command);
 
 // top_command.cc
 ExitCode Run(Session& session, const TopCommand& command);

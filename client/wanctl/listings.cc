@@ -420,6 +420,9 @@ std::string ServerInfoText(const wan::v1::ServerInfo& info) {
     lines.Add("Group", Printable(text));
   }
   if (info.draining()) lines.Add("Draining", "it accepts no jobs and starts none");
+  if (info.not_serving_reasons_size() > 0) {
+    lines.Add("Not serving", ReasonsText(info.not_serving_reasons()));
+  }
   const std::map<std::string, std::string> libraries(info.libraries().begin(),
                                                      info.libraries().end());
   for (const auto& [name, version] : libraries) {
@@ -462,6 +465,19 @@ std::string DrainText(const wan::v1::DrainResponse& drained) {
   return absl::StrCat(text, "\n", drained.queued_jobs(),
                       drained.queued_jobs() == 1 ? " job waits" : " jobs wait",
                       " for the restart\n");
+}
+
+std::string ReasonsText(
+    const google::protobuf::RepeatedPtrField<wan::v1::NotServingReason>& reasons) {
+  return Printable(absl::StrJoin(reasons, "; ", [](std::string* out, const auto& reason) {
+    out->append(reason.message().empty() ? reason.reason() : reason.message());
+  }));
+}
+
+std::string UndrainText(const wan::v1::UndrainResponse& undrained) {
+  const int jobs = undrained.queued_jobs();
+  return absl::StrCat("the server accepts and starts jobs again; ", jobs,
+                      jobs == 1 ? " job waits\n" : " jobs wait\n");
 }
 
 std::string QuoteText(const wan::v1::QuoteResponse& quote) {

@@ -2,6 +2,8 @@
 // and control characters from the server are replaced. All functions are pure.
 #pragma once
 
+#include <google/protobuf/repeated_field.h>
+
 #include <string>
 #include <vector>
 
@@ -33,6 +35,11 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colou
 
 // What became of the job that ran, and how many wait, a line each.
 std::string DrainText(const wan::v1::DrainResponse& drained);
+std::string UndrainText(const wan::v1::UndrainResponse& undrained);
+
+// Why a server is NOT_SERVING, on one line: "MESSAGE; MESSAGE".
+std::string ReasonsText(
+    const google::protobuf::RepeatedPtrField<wan::v1::NotServingReason>& reasons);
 
 // A line for each thing that a principal uses, with what it may.
 std::string UsageText(const wan::v1::Usage& usage);

@@ -162,13 +162,14 @@ struct UsageCommand {
 struct DrainCommand {
   wan::v1::DrainRequest request;
 };
+struct UndrainCommand {};
 
 using Command =
     std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
                  ListCommand, CancelCommand, DeleteCommand, DownloadCommand, ReportCommand,
                  BenchCommand, ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
                  UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, TopCommand,
-                 HealthCommand, UsageCommand, DrainCommand>;
+                 HealthCommand, UsageCommand, DrainCommand, UndrainCommand>;
 
 struct Options {
   GlobalFlags global;

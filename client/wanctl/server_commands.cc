@@ -72,13 +72,21 @@ ExitCode Run(Session& session, const InfoCommand&) {
 }
 
 ExitCode Run(Session& session, const HealthCommand& command) {
-  const absl::StatusOr<std::string> health =
+  const absl::StatusOr<Health> health =
       HealthClient(session.connection()).Check(command.service, session.stop());
   if (!health.ok()) return session.Fail(health.status());
   google::protobuf::Struct answer;
-  (*answer.mutable_fields())["status"].set_string_value(*health);
-  session.Show(answer, *health + "\n");
-  return *health == "SERVING" ? kExitDone : kExitRejected;
+  auto& fields = *answer.mutable_fields();
+  fields["status"].set_string_value(health->status);
+  for (const wan::v1::NotServingReason& reason : health->reasons) {
+    auto& entry = *fields["reasons"].mutable_list_value()->add_values()->mutable_struct_value();
+    (*entry.mutable_fields())["reason"].set_string_value(reason.reason());
+    (*entry.mutable_fields())["message"].set_string_value(reason.message());
+  }
+  std::string text = health->status;
+  if (!health->reasons.empty()) text += ": " + ReasonsText(health->reasons);
+  session.Show(answer, text + "\n");
+  return health->status == "SERVING" ? kExitDone : kExitRejected;
 }
 
 ExitCode Run(Session& session, const UsageCommand& command) {
@@ -99,6 +107,14 @@ ExitCode Run(Session& session, const DrainCommand& command) {
                             : "");
   }
   session.Show(*drained, DrainText(*drained));
+  return kExitDone;
+}
+
+ExitCode Run(Session& session, const UndrainCommand&) {
+  const absl::StatusOr<wan::v1::UndrainResponse> undrained =
+      AdministrationClient(session.connection()).Undrain(session.stop());
+  if (!undrained.ok()) return session.Fail(undrained.status());
+  session.Show(*undrained, UndrainText(*undrained));
   return kExitDone;
 }
 

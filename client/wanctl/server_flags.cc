@@ -17,7 +17,8 @@ constexpr char kModelsFooter[] = R"(Examples:
 
 constexpr char kHealthFooter[] =
     R"(The exit code is 0 only if the answer is SERVING, so that the command serves as a check of containers:
-it is 3 for any other answer and 6 if nobody answers. No token is needed. Without --timeout it waits 5 s.)";
+it is 3 for any other answer and 6 if nobody answers. After NOT_SERVING the line says why. No token is needed
+unless the server's health_access says so. Without --timeout it waits 5 s.)";
 
 void AddModelName(CLI::App& app, std::string& name,
                   absl::StatusOr<std::string> (*parse)(std::string_view) = ParseNotEmpty) {
@@ -116,6 +117,9 @@ void RegisterServerCommands(CommandRegistry& registry) {
       [&global = registry.global()](DrainCommand& command) {
         TakeTimeout(global, command.request);
       });
+
+  registry.Add<UndrainCommand>(
+      {"undrain", "Take a drain back: the server accepts and starts jobs again"});
 }
 
 }  // namespace wan::client

@@ -51,6 +51,9 @@ std::string RenderTop(const TopState& state, Screen::Size size, bool colours) {
   };
   add(Heading(state), Colour::kBold);
   add(state.problem.empty() ? "" : absl::StrCat("wanctl: ", state.problem), Colour::kRed);
+  if (state.info.not_serving_reasons_size() > 0) {
+    add(absl::StrCat("NOT_SERVING: ", ReasonsText(state.info.not_serving_reasons())), Colour::kRed);
+  }
   const std::vector<std::string> devices = LinesOf(DeviceTable(state.devices));
   for (size_t i = 0; i < devices.size(); ++i)
     add(devices[i], i == 0 ? Colour::kBold : Colour::kNone);

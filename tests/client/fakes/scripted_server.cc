@@ -210,6 +210,11 @@ class AdministrationService final : public wan::v1::Administration::CallbackServ
                             wan::v1::DrainResponse* response) override {
     return Answer(context, scripts_.drain, request, response);
   }
+  ServerUnaryReactor* Undrain(CallbackServerContext* context,
+                              const wan::v1::UndrainRequest* request,
+                              wan::v1::UndrainResponse* response) override {
+    return Answer(context, scripts_.undrain, request, response);
+  }
 
  private:
   const Scripts& scripts_;
@@ -228,6 +233,8 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
       response->set_status(
           static_cast<grpc::health::v1::HealthCheckResponse::ServingStatus>((*status)()));
     }
+    const auto why = scripts_.not_serving.Get();
+    if (why != nullptr) context->AddTrailingMetadata("wan-not-serving-bin", (*why)());
     reactor->Finish(status != nullptr ? grpc::Status::OK : NotScripted());
     return reactor;
   }

@@ -100,9 +100,12 @@ struct Scripts {
   UnaryScript<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo> get_server_info;
 
   UnaryScript<wan::v1::DrainRequest, wan::v1::DrainResponse> drain;
+  UnaryScript<wan::v1::UndrainRequest, wan::v1::UndrainResponse> undrain;
 
   // grpc.health.v1; the status is that of its protocol, for example 1 for SERVING.
   Script<std::function<int()>> health;
+  // The bytes of its trailing metadata wan-not-serving-bin; without a script there are none.
+  Script<std::function<std::string()>> not_serving;
 };
 
 class ScriptedServer {

@@ -476,5 +476,47 @@ TEST_F(WanctlTest, HealthIsDoneOnlyIfTheServerServes) {
   EXPECT_EQ(RunAt({"--server", "127.0.0.1:1", "health"}), 6);
 }
 
+TEST_F(WanctlTest, HealthSaysWhyTheServerDoesNotServe) {
+  now_ = absl::Now();
+  wan::v1::ServerInfo info;
+  auto& loading = *info.add_not_serving_reasons();
+  loading.set_reason("MODEL_LOADING");
+  loading.set_message("model 'm' is being loaded");
+  auto& disk = *info.add_not_serving_reasons();
+  disk.set_reason("DISK_FULL");
+  disk.set_message("1 byte\nis free");
+  server_.scripts.health = [] { return 2; };
+  server_.scripts.not_serving = [&info] { return info.SerializeAsString(); };
+  EXPECT_EQ(Run({"health"}), 3);
+  EXPECT_THAT(out_,
+              testing::MatchesRegex("NOT_SERVING: model 'm' is being loaded; 1 byte.+is free\n"));
+  EXPECT_EQ(Run({"health", "--json"}), 3);
+  EXPECT_THAT(out_, HasSubstr("\"reason\":\"DISK_FULL\""));
+  EXPECT_THAT(out_, HasSubstr("\"status\":\"NOT_SERVING\""));
+  server_.scripts.not_serving = [] { return std::string("\xff\xff"); };
+  EXPECT_EQ(Run({"health"}), 3);
+  EXPECT_EQ(out_, "NOT_SERVING\n") << "what cannot be read is left out";
+}
+
+TEST_F(WanctlTest, UndrainSaysHowManyJobsGoOn) {
+  int jobs = 2;
+  server_.scripts.undrain = [&](const wan::v1::UndrainRequest&, auto* response) {
+    response->set_queued_jobs(jobs);
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"undrain"}), 0);
+  EXPECT_EQ(out_, "the server accepts and starts jobs again; 2 jobs wait\n");
+  jobs = 1;
+  EXPECT_EQ(Run({"undrain"}), 0);
+  EXPECT_EQ(out_, "the server accepts and starts jobs again; 1 job waits\n");
+  EXPECT_EQ(Run({"undrain", "--json"}), 0);
+  EXPECT_EQ(out_, "{\"queuedJobs\":1}\n");
+  server_.scripts.undrain = [](const wan::v1::UndrainRequest&, auto*) {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the server is not being drained");
+  };
+  EXPECT_EQ(Run({"undrain"}), 3);
+  EXPECT_THAT(err_, HasSubstr("the server is not being drained"));
+}
+
 }  // namespace
 }  // namespace wan::client

@@ -237,5 +237,13 @@ TEST(ListingsTest, GroupsOfAServer) {
                              testing::HasSubstr("2: cuda:3, has left: it fell off the bus\n")));
 }
 
+TEST(ListingsTest, WhyAServerDoesNotServe) {
+  const auto info = FromText<wan::v1::ServerInfo>(R"(
+      not_serving_reasons { reason: "DRAINING" message: "it is drained" }
+      not_serving_reasons { reason: "DISK_FULL" message: "1 byte is free" })");
+  EXPECT_THAT(ServerInfoText(info),
+              testing::HasSubstr("Not serving: it is drained; 1 byte is free\n"));
+}
+
 }  // namespace
 }  // namespace wan::client

@@ -66,6 +66,16 @@ TEST(TopViewTest, ShowsQueueJobsAndDevices) {
   EXPECT_THAT(lines[8], StartsWith("jobs/b"));
 }
 
+TEST(TopViewTest, SaysWhyTheServerTakesNoJobs) {
+  TopState state = MakeState();
+  auto& reason = *state.info.add_not_serving_reasons();
+  reason.set_reason("DISK_FULL");
+  reason.set_message("1 byte is free");
+  const std::vector<std::string> lines = Lines(RenderTop(state, {}, false));
+  ASSERT_THAT(lines, SizeIs(10));
+  EXPECT_EQ(lines[2], "NOT_SERVING: 1 byte is free");
+}
+
 TEST(TopViewTest, FitsTheTerminal) {
   TopState state = MakeState();
   for (int i = 2; i < 40; ++i) {

@@ -13,7 +13,7 @@ namespace {
 using enum MetricType;
 
 constexpr MetricRow kJobRows[] = {
-    {"wan_jobs", kGauge, "", "state", "Jobs that wait (queued) or run (running) now."},
+    {"wan_active_jobs", kGauge, "", "state", "Jobs that wait (queued) or run (running) now."},
     {"wan_jobs_total", kCounter, "", "model, state",
      "Jobs that ended since the server started, by how they ended: completed, failed, cancelled."},
     {"wan_jobs_rejected_total", kCounter, "", "reason",
@@ -255,12 +255,17 @@ std::string_view NameOf(MetricType type) {
 
 std::span<const MetricSection> MetricSections() { return kSections; }
 
-const MetricRow& RowOf(std::string_view name) {
+const MetricRow* FindRow(std::string_view name) {
   for (const MetricSection& section : kSections) {
     for (const MetricRow& row : section.rows) {
-      if (row.name == name) return row;
+      if (row.name == name) return &row;
     }
   }
+  return nullptr;
+}
+
+const MetricRow& RowOf(std::string_view name) {
+  if (const MetricRow* const row = FindRow(name)) return *row;
   std::fprintf(stderr, "server/metrics/catalog.cc has no row for %.*s\n",
                static_cast<int>(name.size()), name.data());
   std::abort();

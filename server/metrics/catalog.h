@@ -31,6 +31,9 @@ struct MetricSection {
 // In the order of the page. Any thread.
 std::span<const MetricSection> MetricSections();
 
+// The row of a family; null if the table has no such name. Any thread.
+const MetricRow* FindRow(std::string_view name);
+
 // The row of a family. Ends the process if the table has no such name: that is a mistake in the
 // code, which any test of it finds. Any thread.
 const MetricRow& RowOf(std::string_view name);

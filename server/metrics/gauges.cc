@@ -39,7 +39,7 @@ void AddReasons(const char* name, const std::map<std::string, int64_t>& by_reaso
 
 void AddServer(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
   const JobStats& jobs = snapshot.jobs;
-  ScrapedFamily states("wan_jobs");
+  ScrapedFamily states("wan_active_jobs");
   states.Add({{"state", "queued"}}, jobs.queued_total);
   states.Add({{"state", "running"}}, jobs.running_total);
   states.MoveTo(families);

@@ -21,6 +21,8 @@ constexpr FinalState kFinalStates[] = {{wan::v1::JOB_STATE_COMPLETED, "completed
                                        {wan::v1::JOB_STATE_FAILED, "failed"},
                                        {wan::v1::JOB_STATE_CANCELLED, "cancelled"}};
 
+constexpr char kJobSeconds[] = "wan_job_seconds";
+
 constexpr StopCause kStopCauses[] = {StopCause::kCancelled, StopCause::kDeadline,
                                      StopCause::kCallerGone};
 constexpr RequeueCause kRequeueCauses[] = {RequeueCause::kStopped, RequeueCause::kPreempted,
@@ -80,7 +82,7 @@ struct JobMeter::Families {
         failures(CounterFamily(registry, "wan_job_failures_total")),
         cancels(CounterFamily(registry, "wan_job_cancels_total")),
         requeues(CounterFamily(registry, "wan_job_requeues_total")),
-        job_seconds(HistogramFamily(registry, "wan_job_seconds")),
+        job_seconds(HistogramFamily(registry, kJobSeconds)),
         eta_ratio(HistogramFamily(registry, "wan_eta_ratio")) {}
 
   prometheus::Family<prometheus::Counter>& jobs_total;
@@ -92,8 +94,8 @@ struct JobMeter::Families {
   prometheus::Family<prometheus::Histogram>& eta_ratio;
 };
 
-JobMeter::JobMeter(prometheus::Registry& registry, Clock& clock)
-    : clock_(clock), families_(std::make_unique<Families>(registry)) {
+JobMeter::JobMeter(prometheus::Registry& registry, Exemplars& exemplars, Clock& clock)
+    : clock_(clock), exemplars_(exemplars), families_(std::make_unique<Families>(registry)) {
   // At 0, so that rate() sees their first increment; others come when they occur.
   for (const std::string_view reason :
        {kReasonQueueFull, kReasonModelNotReady, kReasonModelLoading, kReasonQuotaExceeded,
@@ -114,8 +116,10 @@ void JobMeter::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*
     families_->jobs_total.Add(labels).Increment();
     // Negative if the wall clock was set back meanwhile.
     const absl::Duration taken = ToTime(job.end_time()) - ToTime(job.create_time());
-    families_->job_seconds.Add(labels, JobBounds())
-        .Observe(absl::ToDoubleSeconds(std::max(taken, absl::ZeroDuration())));
+    const double seconds = absl::ToDoubleSeconds(std::max(taken, absl::ZeroDuration()));
+    families_->job_seconds.Add(labels, JobBounds()).Observe(seconds);
+    exemplars_.Note(kJobSeconds, labels, JobBounds(),
+                    {seconds, ToTime(job.end_time()), job.name(), /*trace_id=*/""});
   }
   if (job.state() == wan::v1::JOB_STATE_FAILED) {
     families_->failures.Add({{"model", model}, {"reason", ReasonOfError(job.error())}}).Increment();

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
+#include "server/metrics/exemplars.h"
 #include "server/watch/listener.h"
 
 namespace wan::server {
@@ -20,8 +21,8 @@ namespace wan::server {
 // Thread-safe.
 class JobMeter {
  public:
-  // Both must outlive the meter.
-  JobMeter(prometheus::Registry& registry, Clock& clock);
+  // All three must outlive the meter.
+  JobMeter(prometheus::Registry& registry, Exemplars& exemplars, Clock& clock);
   JobMeter(const JobMeter&) = delete;
   JobMeter& operator=(const JobMeter&) = delete;
   ~JobMeter();
@@ -48,6 +49,7 @@ class JobMeter {
   void NoteQueue(const wan::v1::Job& job);
 
   Clock& clock_;
+  Exemplars& exemplars_;
   const std::unique_ptr<Families> families_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by model

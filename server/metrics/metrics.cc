@@ -78,10 +78,11 @@ const char* NameOf(RetentionReason reason) {
 }  // namespace
 
 // Shared with MetricsServer, which may collect while Metrics is destroyed.
-struct Metrics::Families final : prometheus::Collectable {
-  explicit Families(Clock& clock) : stages(registry, clock), jobs(registry, clock) {}
+struct Metrics::Families final : ScrapeSource {
+  explicit Families(Clock& clock) : stages(registry, clock), jobs(registry, exemplars, clock) {}
 
   prometheus::Registry registry;
+  Exemplars exemplars;
   StageMeter stages;
   JobMeter jobs;
   prometheus::Family<prometheus::Histogram>& savepoint_seconds =
@@ -108,8 +109,12 @@ struct Metrics::Families final : prometheus::Collectable {
   mutable absl::Mutex mutex;
   std::function<MetricsSnapshot()> source ABSL_GUARDED_BY(mutex);
 
-  std::vector<prometheus::MetricFamily> Collect() const override {
-    std::vector<prometheus::MetricFamily> families = registry.Collect();
+  Scrape Collect() const override {
+    Scrape scrape;
+    // Exemplars first, so that none is of an observation that the histograms do not have yet.
+    scrape.exemplars = exemplars.Latest();
+    std::vector<prometheus::MetricFamily>& families = scrape.families;
+    families = registry.Collect();
     // A family of which nothing was observed yet has no sample, and then no HELP either.
     std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
     absl::MutexLock lock(&mutex);
@@ -119,7 +124,7 @@ struct Metrics::Families final : prometheus::Collectable {
       snapshot.oldest_queued = jobs.OldestQueued();
       for (auto& family : GaugesOf(snapshot)) families.push_back(std::move(family));
     }
-    return families;
+    return scrape;
   }
 };
 
@@ -249,6 +254,6 @@ void Metrics::OnRetention(const RetentionRound& round) {
   }
 }
 
-std::shared_ptr<prometheus::Collectable> Metrics::collectable() const { return families_; }
+std::shared_ptr<const ScrapeSource> Metrics::scrapes() const { return families_; }
 
 }  // namespace wan::server

@@ -14,14 +14,11 @@
 #include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "server/jobs/job_service.h"
+#include "server/metrics/exposition.h"
 #include "server/metrics/gpu_meter.h"
 #include "server/metrics/stage_meter.h"
 #include "server/metrics/wire_stats.h"
 #include "server/watch/listener.h"
-
-namespace prometheus {
-class Collectable;
-}
 
 namespace wan::server {
 
@@ -51,7 +48,7 @@ class Metrics final : public StateListener {
     std::string grpc;       // its version
   };
 
-  // `clock` must outlive the object and what collectable() returns.
+  // `clock` must outlive the object and what scrapes() returns.
   Metrics(const BuildInfo& build, Clock& clock);
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
@@ -90,7 +87,7 @@ class Metrics final : public StateListener {
   void OnHttpAnswer(std::string_view route, int code, absl::Duration taken);
 
   // Returns what MetricsServer serves. It stays valid after this object is destroyed.
-  std::shared_ptr<prometheus::Collectable> collectable() const;
+  std::shared_ptr<const ScrapeSource> scrapes() const;
 
  private:
   struct Families;

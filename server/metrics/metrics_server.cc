@@ -1,9 +1,5 @@
 #include "server/metrics/metrics_server.h"
 
-#include <prometheus/collectable.h>
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -21,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/calls/connection_stream.h"
+#include "server/metrics/exposition.h"
 
 namespace wan::server {
 namespace {
@@ -34,7 +31,6 @@ using boost::system::error_code;
 constexpr char kPath[] = "/metrics";
 constexpr char kAlivePath[] = "/livez";
 constexpr char kReadyPath[] = "/readyz";
-constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 // How long the server waits before it accepts again, after it had no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
@@ -46,13 +42,24 @@ class Closable {
   virtual void Close() = 0;
 };
 
+// The field's value; of a field that occurs several times all of them, which means the same.
+std::string AllOf(const http::request<http::empty_body>& request, http::field name) {
+  std::string all;
+  const auto found = request.equal_range(name);
+  for (auto field = found.first; field != found.second; ++field) {
+    const beast::string_view value = field->value();
+    all.append(all.empty() ? "" : ",").append(value.data(), value.size());
+  }
+  return all;
+}
+
 // One request and its answer over a stream of one of the two kinds; the connection is closed after
 // it.
 template <typename Stream>
 class Connection final : public Closable, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   // `tls` is null for plain text.
-  Connection(const prometheus::Collectable& metrics, const HealthPages& health,
+  Connection(const ScrapeSource& metrics, const HealthPages& health,
              const MetricsServerLimits& limits, std::shared_ptr<asio::ssl::context> tls,
              tcp::socket socket)
       : tls_(std::move(tls)),
@@ -124,9 +131,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
       const beast::string_view target = request.target();
       const beast::string_view path = target.substr(0, target.find('?'));
       if (path == kPath) {
-        response_.result(http::status::ok);
-        response_.set(http::field::content_type, kContentType);
-        response_.body() = prometheus::TextSerializer().Serialize(metrics_.Collect());
+        FillMetrics(request);
       } else if (path == kAlivePath && health_.alive) {
         FillHealth(health_.alive());
       } else if (path == kReadyPath && health_.ready) {
@@ -140,6 +145,19 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (head) response_.body().clear();
   }
 
+  void FillMetrics(const http::request<http::empty_body>& request) {
+    const MetricFormat format = ChooseFormat(AllOf(request, http::field::accept));
+    const std::string_view content_type = ContentTypeOf(format);
+    response_.result(http::status::ok);
+    response_.set(http::field::content_type,
+                  beast::string_view(content_type.data(), content_type.size()));
+    response_.set(http::field::vary, "Accept, Accept-Encoding");
+    response_.body() = WriteMetrics(metrics_.Collect(), format);
+    if (!TakesGzip(AllOf(request, http::field::accept_encoding))) return;
+    response_.body() = Gzip(response_.body());
+    response_.set(http::field::content_encoding, "gzip");
+  }
+
   void FillHealth(const absl::Status& status) {
     response_.result(status.ok() ? http::status::ok : http::status::service_unavailable);
     response_.body() = status.ok() ? "ok\n" : absl::StrCat(status.message(), "\n");
@@ -150,7 +168,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
-  const prometheus::Collectable& metrics_;
+  const ScrapeSource& metrics_;
   const HealthPages& health_;
   const MetricsServerLimits& limits_;
 };
@@ -176,8 +194,8 @@ error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
 }  // namespace
 
 struct MetricsServer::Parts {
-  Parts(std::shared_ptr<const prometheus::Collectable> collectable,
-        const MetricsServerLimits& server_limits, TlsFiles* tls_files, HealthPages health_pages)
+  Parts(std::shared_ptr<const ScrapeSource> collectable, const MetricsServerLimits& server_limits,
+        TlsFiles* tls_files, HealthPages health_pages)
       : metrics(std::move(collectable)), health(std::move(health_pages)), limits(server_limits) {
     if (tls_files != nullptr) tls.emplace(*tls_files);
   }
@@ -221,7 +239,7 @@ struct MetricsServer::Parts {
     }
   }
 
-  const std::shared_ptr<const prometheus::Collectable> metrics;
+  const std::shared_ptr<const ScrapeSource> metrics;
   const HealthPages health;
   const MetricsServerLimits limits;
   std::optional<TlsContexts> tls;                  // nothing: plain text
@@ -235,7 +253,7 @@ struct MetricsServer::Parts {
 };
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
+    const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
     const MetricsServerLimits& limits, TlsFiles* tls, HealthPages health) {
   auto parts = std::make_unique<Parts>(std::move(metrics), limits, tls, std::move(health));
   if (const error_code error = Listen(parts->acceptor, address)) {

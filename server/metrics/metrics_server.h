@@ -10,12 +10,9 @@
 #include "absl/status/statusor.h"
 #include "server/config/host_port.h"
 
-namespace prometheus {
-class Collectable;
-}
-
 namespace wan::server {
 
+class ScrapeSource;
 class TlsFiles;
 
 // Limits that keep slow or hostile clients from blocking a scrape (docs/limits.md).
@@ -45,12 +42,13 @@ struct HealthPages {
 class MetricsServer {
  public:
   // Binds the address and starts the thread. UNAVAILABLE if the address is taken or does not belong
-  // to this machine. Calls metrics->Collect() for each scrape, on the server's thread.
+  // to this machine. Calls metrics->Collect() for each scrape, on the server's thread, and writes
+  // them in the format and with the compression that the scraper asks for (exposition.h).
   // With `tls`, which must outlive the server, connections speak TLS with what the files hold when
   // they begin; the limit of the header's time includes the handshake.
   // Without `health` its pages do not exist.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
-      const HostPort& address, std::shared_ptr<const prometheus::Collectable> metrics,
+      const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
       const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr, HealthPages health = {});
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

@@ -275,7 +275,7 @@ void Server::Parts::ServeHttp() {
 
 absl::Status Server::Parts::ListenForScrapes() {
   absl::StatusOr<std::unique_ptr<MetricsServer>> started = MetricsServer::Start(
-      config.metrics_listen, metrics.collectable(), {}, tls.get(),
+      config.metrics_listen, metrics.scrapes(), {}, tls.get(),
       {[this] {
          // Without the job's name, because anybody may ask here.
          return CheckAlive().ok() ? absl::OkStatus() : absl::UnavailableError(kStuck);

@@ -1,11 +1,11 @@
 #include "server/metrics/job_meter.h"
 
 #include <gtest/gtest.h>
-#include <prometheus/text_serializer.h>
 
 #include "engine/api/errors.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/metrics/exposition.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/support/prometheus_text.h"
 
@@ -18,7 +18,7 @@ class JobMeterTest : public ::testing::Test {
  protected:
   PrometheusText Scrape() const {
     auto parsed =
-        PrometheusText::Parse(prometheus::TextSerializer().Serialize(registry_.Collect()));
+        PrometheusText::Parse(WriteMetrics({registry_.Collect(), {}}, MetricFormat::kText));
     EXPECT_TRUE(parsed.ok()) << parsed.status();
     return parsed.ok() ? *std::move(parsed) : PrometheusText();
   }
@@ -40,8 +40,28 @@ class JobMeterTest : public ::testing::Test {
 
   fakes::FakeClock clock_;
   prometheus::Registry registry_;
-  JobMeter meter_{registry_, clock_};
+  Exemplars exemplars_;
+  JobMeter meter_{registry_, exemplars_, clock_};
 };
+
+TEST_F(JobMeterTest, TheSecondsOfAJobNameItAsTheirExemplar) {
+  wan::v1::Job job = Job("1", wan::v1::JOB_STATE_QUEUED);
+  clock_.Advance(absl::Seconds(90));
+  *job.mutable_end_time() = ToProto(clock_.Now());
+  Tell(job, wan::v1::JOB_STATE_COMPLETED);
+  const ExemplarTable table = exemplars_.Latest();
+  const prometheus::Labels labels = {{"model", "m"}, {"state", "completed"}};
+  int found = 0;
+  for (const auto& exemplar : table.at("wan_job_seconds").at(labels)) {
+    if (!exemplar.has_value()) continue;
+    ++found;
+    EXPECT_EQ(exemplar->job, "jobs/1");
+    EXPECT_EQ(exemplar->value, 90);
+    EXPECT_EQ(exemplar->time, clock_.Now());
+    EXPECT_EQ(exemplar->trace_id, "");
+  }
+  EXPECT_EQ(found, 1);
+}
 
 TEST_F(JobMeterTest, TheOldestJobIsTheOneThatWasAcceptedFirst) {
   EXPECT_TRUE(meter_.OldestQueued().empty());
@@ -113,7 +133,7 @@ TEST_F(JobMeterTest, TheErrorOfEstimatesIsARatio) {
     return text.Value("wan_eta_ratio_bucket",
                       {{"model", "m"}, {"estimate", quantile}, {"le", bound}});
   };
-  EXPECT_EQ(at_most("p50", "1"), 0);
+  EXPECT_EQ(at_most("p50", "1.0"), 0);
   EXPECT_EQ(at_most("p50", "1.2"), 1);
   EXPECT_EQ(at_most("p90", "0.8"), 1);
   EXPECT_EQ(at_most("p90", "+Inf"), 1);

@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <prometheus/collectable.h>
-#include <prometheus/metric_family.h>
 
 #include <atomic>
 #include <list>
 
+#include "server/metrics/exposition.h"
+#include "tests/support/gunzip.h"
 #include "tests/support/http_get.h"
 #include "tests/support/prometheus_text.h"
 #include "tests/support/tcp_client.h"
@@ -18,15 +18,15 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class OneGauge final : public prometheus::Collectable {
-  std::vector<prometheus::MetricFamily> Collect() const override {
+class OneGauge final : public ScrapeSource {
+  Scrape Collect() const override {
     prometheus::MetricFamily family;
     family.name = "wan_answer";
     family.help = "The answer.";
     family.type = prometheus::MetricType::Gauge;
     family.metric.resize(1);
     family.metric[0].gauge.value = 42;
-    return {family};
+    return {{family}, {}};
   }
 };
 
@@ -43,6 +43,45 @@ TEST(MetricsServerTest, PortZeroTakesAFreePortAndServesTheText) {
   ASSERT_TRUE(text.ok()) << text.status() << "\n" << answer->body;
   EXPECT_EQ(text->Value("wan_answer"), 42);
   EXPECT_EQ(support::HttpGet("127.0.0.1", (*server)->address().port, "/other")->status, 404);
+}
+
+// The answer to a scrape with these fields of the header; its own header is in `head`.
+std::string Scraped(int port, const std::string& fields, std::string* head) {
+  support::TcpClient client(port);
+  EXPECT_TRUE(client.Send("GET /metrics HTTP/1.1\r\n" + fields + "\r\n"));
+  const std::string answer = client.ReadToEnd();
+  const size_t end = answer.find("\r\n\r\n");
+  if (end == std::string::npos) {
+    ADD_FAILURE() << answer;
+    return "";
+  }
+  *head = answer.substr(0, end);
+  return answer.substr(end + 4);
+}
+
+TEST(MetricsServerTest, FormatAndCompressionAreWhatTheScraperAsksFor) {
+  const auto server = MetricsServer::Start({"127.0.0.1", 0}, std::make_shared<OneGauge>());
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->address().port;
+  const std::string open_metrics = "Accept: application/openmetrics-text;version=1.0.0\r\n";
+  const std::string gzip = "Accept-Encoding: gzip\r\n";
+  std::string head;
+
+  const std::string text = Scraped(port, "", &head);
+  EXPECT_THAT(head, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8"));
+  EXPECT_THAT(head, HasSubstr("Vary: Accept, Accept-Encoding"));
+  EXPECT_THAT(head, ::testing::Not(HasSubstr("Content-Encoding")));
+  EXPECT_THAT(text, ::testing::EndsWith("wan_answer 42\n"));
+  EXPECT_EQ(support::Gunzip(Scraped(port, gzip, &head)), text);
+  EXPECT_THAT(head, HasSubstr("Content-Encoding: gzip"));
+
+  const std::string open = Scraped(port, open_metrics, &head);
+  EXPECT_THAT(head, HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0; "
+                              "charset=utf-8"));
+  EXPECT_EQ(open, text + "# EOF\n");
+  EXPECT_EQ(support::Gunzip(Scraped(port, gzip + open_metrics, &head)), open);
+  // A field may occur several times.
+  EXPECT_EQ(Scraped(port, "Accept: text/html\r\n" + open_metrics, &head), open);
 }
 
 TEST(MetricsServerTest, ProbesAreAnsweredWithTheReason) {

@@ -2,9 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <prometheus/collectable.h>
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -29,8 +26,8 @@ using support::PrometheusText;
 
 class MetricsTest : public ::testing::Test {
  protected:
-  std::string Text() const {
-    return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
+  std::string Text(MetricFormat format = MetricFormat::kText) const {
+    return WriteMetrics(metrics_.scrapes()->Collect(), format);
   }
 
   PrometheusText Scrape() const {
@@ -310,8 +307,8 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   MetricsSnapshot snapshot = Snapshot();
   metrics_.SetSource([&] { return snapshot; });
   const PrometheusText text = Scrape();
-  EXPECT_EQ(text.Value("wan_jobs", {{"state", "queued"}}), 3);
-  EXPECT_EQ(text.Value("wan_jobs", {{"state", "running"}}), 1);
+  EXPECT_EQ(text.Value("wan_active_jobs", {{"state", "queued"}}), 3);
+  EXPECT_EQ(text.Value("wan_active_jobs", {{"state", "running"}}), 1);
   EXPECT_EQ(text.Value("wan_queue_capacity"), 100);
   EXPECT_EQ(text.Value("wan_storage_writable"), 1);
   snapshot.jobs.storage_writable = false;
@@ -356,9 +353,9 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_process_descriptors_limit"), 7);
 
   snapshot.jobs.running_total = 0;
-  EXPECT_EQ(Scrape().Value("wan_jobs", {{"state", "running"}}), 0);
+  EXPECT_EQ(Scrape().Value("wan_active_jobs", {{"state", "running"}}), 0);
   metrics_.SetSource(nullptr);
-  EXPECT_EQ(Scrape().Find("wan_jobs"), nullptr);
+  EXPECT_EQ(Scrape().Find("wan_active_jobs"), nullptr);
 }
 
 TEST_F(MetricsTest, WhatIsNotMeasuredIsAbsent) {
@@ -498,6 +495,34 @@ TEST_F(WholeMetricsTest, PrometheusOwnLinterFindsNothing) {
   const std::string text = Text();
   EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), pipe), text.size());
   EXPECT_EQ(::pclose(pipe), 0) << text;
+}
+
+// The parser of Prometheus' own Python client is stricter than Prometheus.
+TEST_F(WholeMetricsTest, AStrictParserReadsTheOpenMetrics) {
+  const std::string python = WAN_PYTHON;
+  const std::string parser = "from prometheus_client.openmetrics import parser";
+  if (std::system((python + " -c '" + parser + "' 2>/dev/null").c_str()) != 0) {
+    GTEST_SKIP() << "prometheus_client (package python3-prometheus-client) is not installed";
+  }
+  // Prints every sample that has an exemplar.
+  const std::string program =
+      parser +
+      "\nimport sys\n"
+      "for family in parser.text_string_to_metric_families(sys.stdin.read()):\n"
+      "  for sample in family.samples:\n"
+      "    if sample.exemplar: print(sample.name, sample.exemplar.labels, sample.exemplar.value)\n";
+  const std::string printed = ::testing::TempDir() + "exemplars_of_metrics_test";
+  FILE* const pipe = ::popen((python + " -c '" + program + "' >'" + printed + "'").c_str(), "w");
+  ASSERT_NE(pipe, nullptr);
+  const std::string text = Text(MetricFormat::kOpenMetrics);
+  EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), pipe), text.size());
+  EXPECT_EQ(::pclose(pipe), 0) << text;
+  std::ifstream file(printed);
+  const std::string exemplars{std::istreambuf_iterator<char>(file),
+                              std::istreambuf_iterator<char>()};
+  EXPECT_THAT(exemplars,
+              ::testing::HasSubstr("wan_job_seconds_bucket {'job': 'jobs/secret'} 12\n"));
+  EXPECT_EQ(std::remove(printed.c_str()), 0);
 }
 
 }  // namespace

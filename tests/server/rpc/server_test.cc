@@ -202,7 +202,7 @@ TEST_F(WholeServerTest, MetricsTellWhatHappened) {
   engine_.AwaitHeld("T5_Encoding");
   MustCreate();
   const support::PrometheusText text = Scrape();
-  EXPECT_EQ(text.Value("wan_jobs", {{"state", "running"}}), 1);
+  EXPECT_EQ(text.Value("wan_active_jobs", {{"state", "running"}}), 1);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "m"}}), 1);
   EXPECT_EQ(text.Value("wan_queue_capacity"), 100);
   EXPECT_EQ(text.Value("wan_jobs_total", {{"model", "m"}, {"state", "completed"}}), 1);

@@ -1,0 +1,49 @@
+// Exemplars: for each bucket of a histogram the latest observation, with the job that made it. They
+// lead from a slow quantile to a job and its trace. prometheus-cpp has none, so they lie beside its
+// histograms; OpenMetrics is the only format that can write them.
+#pragma once
+
+#include <prometheus/histogram.h>
+#include <prometheus/labels.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace wan::server {
+
+struct Exemplar {
+  double value = 0;  // what was observed, in the histogram's unit
+  absl::Time time;
+  std::string job;       // "jobs/..."
+  std::string trace_id;  // 32 hexadecimal digits; empty if the job has no trace
+};
+
+// By bucket, the last one up to infinity; nullopt where nothing was observed yet.
+using BucketExemplars = std::vector<std::optional<Exemplar>>;
+
+// By the name of the histogram's family and the labels of the series.
+using ExemplarTable = std::map<std::string, std::map<prometheus::Labels, BucketExemplars>>;
+
+// Thread-safe. Holds one exemplar for each bucket, so it grows with the series alone.
+class Exemplars {
+ public:
+  // Replaces the exemplar of the bucket that `exemplar.value` belongs to. `bounds` are those of the
+  // histogram, and the same at every call with this family.
+  void Note(std::string_view family, const prometheus::Labels& labels,
+            const prometheus::Histogram::BucketBoundaries& bounds, Exemplar exemplar);
+
+  ExemplarTable Latest() const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  ExemplarTable table_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

@@ -1,0 +1,52 @@
+// Writes metrics in the two text formats of Prometheus, and chooses between them and gzip as a
+// scraper asks. Both formats have the same series: a bound is written "1.0" in both, because a
+// scraper that changes the format would otherwise begin new series. That is why prometheus-cpp's
+// serializer, which writes "1", is not used.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/metrics/exemplars.h"
+
+namespace wan::server {
+
+// What one scrape reads.
+struct Scrape {
+  std::vector<prometheus::MetricFamily> families;  // counters, gauges and histograms
+  ExemplarTable exemplars;
+};
+
+class ScrapeSource {
+ public:
+  virtual ~ScrapeSource() = default;
+  // Called once for each scrape, on the scrape's thread.
+  virtual Scrape Collect() const = 0;
+};
+
+enum class MetricFormat {
+  kText,         // version 0.0.4
+  kOpenMetrics,  // version 1.0.0
+};
+
+// The value of the header Content-Type.
+std::string_view ContentTypeOf(MetricFormat format);
+
+// The format for a request with this header Accept (empty: none). OpenMetrics only if the header
+// names it, without a version or in the one that is written here, and prefers it to plain text: a
+// browser and curl get plain text.
+MetricFormat ChooseFormat(std::string_view accept);
+
+// Whether the header Accept-Encoding (empty: none) takes gzip.
+bool TakesGzip(std::string_view accept_encoding);
+
+std::string WriteMetrics(const Scrape& scrape, MetricFormat format);
+
+// The text as a file of gzip. Level 1 of zlib: the next levels take twice the time for a few
+// percent.
+std::string Gzip(std::string_view text);
+
+}  // namespace wan::server

@@ -10,16 +10,19 @@ import json
 import pathlib
 import sys
 
-from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, timeseries
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import prometheus as query_model
 
 HERE = pathlib.Path(__file__).parent
 SOURCE = model.DataSourceRef(type_val='prometheus', uid='${datasource}')
-# Grafana puts the variables in. Outside of Kubernetes there is no namespace and no pod; '.*' also fits a label that is
-# not there.
-SERVER = 'namespace=~"$namespace",pod=~"$pod"'
+# Grafana puts the variables in. Every scrape adds `instance`; namespace and pod are there on Kubernetes only, and '.*' also
+# fits a label that is not there.
+SERVER = 'namespace=~"$namespace",pod=~"$pod",instance=~"$instance"'
+# The server in a legend; a label that is not there is left blank.
+WHO = '{{instance}} {{pod}}'
 MODEL = SERVER + ',model=~"$model"'
 GPU = SERVER + ',UUID=~"$gpu"'
 
@@ -55,6 +58,35 @@ def graph(title, unit, about, *queries, stacked=False, width=12, most=None):
     return panel if most is None else panel.max(most)
 
 
+def alerts():
+    """A line for each alert that fires or waits for its time, with the labels that tell where."""
+    listed = query(f'ALERTS{{alertname=~"Wanserve.*",{SERVER}}}', '').instant().format(query_model.PromQueryFormat.TABLE)
+    columns = ['alertname', 'severity', 'alertstate', 'instance', 'pod', 'model', 'stage', 'device', 'reason']
+    return (table.Panel().title('Alerts that fire or are pending').span(24).height(6).datasource(SOURCE)
+            .description('From the rules of deploy/prometheus/alerts.yaml, as Prometheus has them now; the runbook has a '
+                         'section for each. WanserveDown has only an instance.')
+            .with_target(listed.ref_id('A')).show_header(True).no_value('No alert fires or is pending')
+            .with_transformation(model.DataTransformerConfig(id_val='filterFieldsByName', options={
+                'include': {'pattern': f'^({"|".join(columns)})$'}}))
+            .with_transformation(model.DataTransformerConfig(id_val='organize', options={
+                'indexByName': {name: place for place, name in enumerate(columns)}})))
+
+
+class Restarts(model.AnnotationQuery):
+    """A line at each start of a server. The library has no fields for Prometheus' own options."""
+
+    def to_json(self):
+        return super().to_json() | {'useValueForTime': True, 'titleFormat': 'wanserve started', 'textFormat': WHO,
+                                    'step': '60s'}
+
+
+class RestartsBuilder(dashboard.AnnotationQuery):
+    def build(self):
+        # The value is the time of the start in milliseconds. Others, too, export the metric of this name.
+        return Restarts(name='Restarts', datasource=SOURCE, icon_color='orange', hide=None,
+                        expr=f'process_start_time_seconds{{{SERVER}}} * 1000 and on (instance) wan_build_info')
+
+
 def number(title, unit, about, expression, legend='', width=4):
     return (prepared(stat.Panel(), title, unit, about, [(expression, legend)], width, 4)
             .graph_mode(common_model.BigValueGraphMode.AREA)
@@ -63,16 +95,21 @@ def number(title, unit, about, expression, legend='', width=4):
 
 def running(metric, *selectors):
     """Each device group runs a job of its own."""
-    return f'max by (pod, group) ({metric}{{{",".join((MODEL, *selectors))}}})', '{{pod}} group {{group}}'
+    return (f'max by (instance, pod, group) ({metric}{{{",".join((MODEL, *selectors))}}})',
+            WHO + ' group {{group}}')
 
 
 def rows(title, uid, about, content, gpu=False, models=True):
+    about += ' A curve without an instance in its legend is of all chosen servers together.'
     board = (dashboard.Dashboard(title).uid(uid).description(about).tags(['wanserve']).editable()
              .timezone('browser').refresh('30s').time('now-3h', 'now')
              .tooltip(model.DashboardCursorSync.CROSSHAIR)
              .with_variable(dashboard.DatasourceVariable('datasource').label('Data source').type('prometheus'))
              .with_variable(variable('namespace', 'Namespace', 'wan_build_info', 'namespace'))
              .with_variable(variable('pod', 'Pod', 'wan_build_info{namespace=~"$namespace"}', 'pod')))
+    board = board.with_variable(variable('instance', 'Instance',
+                                         'wan_build_info{namespace=~"$namespace",pod=~"$pod"}', 'instance'))
+    board = board.annotation(RestartsBuilder())
     if models:
         board = board.with_variable(variable('model', 'Model', f'wan_model_ready{{{SERVER}}}', 'model'))
     if gpu:
@@ -91,24 +128,25 @@ def rows(title, uid, about, content, gpu=False, models=True):
 
 def service():
     return rows('wanserve: service', 'wanserve-service', 'Queue, jobs, calls and the data folder.', [
+        ('Alerts', [alerts()]),
         ('Now', [
             number('Models ready', 'short', 'Models that are resident and warm.', f'sum(wan_model_ready{{{MODEL}}})'),
             number('Jobs that wait', 'short', 'In all queues.', f'sum(wan_queue_length{{{MODEL}}})'),
-            number('Oldest job', 's', 'How long the job that was accepted first has waited.',
+            number('Age of the oldest job now', 's', 'How long the job that was accepted first has waited.',
                    f'max(wan_queue_oldest_seconds{{{MODEL}}})'),
             number('Work that waits', 's', 'Estimated seconds of execution of all jobs that wait.',
                    f'sum(wan_queued_seconds{{{MODEL}}})'),
-            number('Running job ends in', 's', 'The median estimate, by device group; nothing while no job runs or nobody knows.',
+            number('Seconds until the job ends', 's', 'The median estimate, by device group; nothing while no job runs or nobody knows.',
                    *running('wan_inflight_remaining_seconds', 'estimate="p50"')),
-            number('Jobs that failed', 'percentunit', 'Of the jobs that ended by themselves within the last hour.',
+            number('Share of jobs that failed', 'percentunit', 'Of the jobs that ended by themselves within the last hour; of several servers the largest.',
                    f'max(wan:job_failure_ratio:1h{{{SERVER}}})'),
         ]),
         ('Queue and jobs', [
-            graph('Queue', 'short', 'Jobs that wait, and the capacity.',
-                  (f'wan_queue_length{{{MODEL}}}', '{{pod}} {{model}}'),
-                  (f'wan_queue_capacity{{{SERVER}}}', '{{pod}} capacity')),
+            graph('Length of the queue', 'short', 'Jobs that wait, and the capacity.',
+                  (f'wan_queue_length{{{MODEL}}}', WHO + ' {{model}}'),
+                  (f'wan_queue_capacity{{{SERVER}}}', WHO + ' capacity')),
             graph('Age of the oldest job', 's', 'Since its acceptance.',
-                  (f'wan_queue_oldest_seconds{{{MODEL}}}', '{{pod}} {{model}}')),
+                  (f'wan_queue_oldest_seconds{{{MODEL}}}', WHO + ' {{model}}')),
             graph('Jobs that ended', 'short', 'In a minute, by how they ended.',
                   (f'60 * sum by (state) (rate(wan_jobs_total{{{MODEL}}}[$__rate_interval]))', '{{state}}'), stacked=True),
             graph('Time from acceptance to end', 's', 'Median and 95th percentile of completed jobs.',
@@ -116,101 +154,101 @@ def service():
                    '{{model}} p50'),
                   (f'histogram_quantile(0.95, sum by (le, model) (rate(wan_job_seconds_bucket{{{MODEL},state="completed"}}[30m])))',
                    '{{model}} p95')),
-            graph('Rejections', 'short', 'Jobs in a minute that were not accepted, by reason.',
+            graph('Jobs rejected', 'short', 'Jobs in a minute that were not accepted, by reason.',
                   (f'60 * sum by (reason) (rate(wan_jobs_rejected_total{{{SERVER}}}[$__rate_interval]))', '{{reason}}'),
                   width=8),
-            graph('Failures and cancels', 'short', 'Jobs in a minute, by reason.',
+            graph('Jobs failed and cancelled', 'short', 'Jobs in a minute, by reason.',
                   (f'60 * sum by (reason) (rate(wan_job_failures_total{{{MODEL}}}[$__rate_interval]))', 'failed: {{reason}}'),
                   (f'60 * sum by (reason) (rate(wan_job_cancels_total{{{MODEL}}}[$__rate_interval]))', '{{reason}}'), width=8),
-            graph('Requeues', 'short', 'Running jobs in a minute that went back to the queue, by reason.',
+            graph('Jobs put back into the queue', 'short', 'Running jobs in a minute that went back to the queue, by reason.',
                   (f'60 * sum by (reason) (rate(wan_job_requeues_total{{{MODEL}}}[$__rate_interval]))', '{{reason}}'), width=8),
-            graph('Stop of a running job', 's', 'From the request until the device was free: 95th percentile. The goal is 0.5 s.',
+            graph('Time to stop a running job', 's', 'From the request until the device was free: 95th percentile. The goal is 0.5 s.',
                   (f'histogram_quantile(0.95, sum by (le, model) (rate(wan_stop_seconds_bucket{{{MODEL}}}[1h])))', '{{model}}')),
-            graph('Time of jobs by its estimate', 'none',
+            graph('Time of jobs against the estimate', 'none',
                   'Median of the time that jobs took, divided by the median estimate; 1 is right. And the share of jobs '
                   'within the estimate for nine of ten.',
                   (f'histogram_quantile(0.5, sum by (le) (rate(wan_eta_ratio_bucket{{{MODEL},estimate="p50"}}[6h])))', 'ratio'),
-                  (f'sum(rate(wan_eta_ratio_bucket{{{MODEL},estimate="p90",le="1"}}[6h])) '
+                  (f'sum(rate(wan_eta_ratio_bucket{{{MODEL},estimate="p90",le="1.0"}}[6h])) '
                    f'/ sum(rate(wan_eta_ratio_count{{{MODEL},estimate="p90"}}[6h]))', 'within p90')),
         ]),
         ('Calls', [
-            graph('gRPC calls', 'reqps', 'That ended, by method.',
+            graph('gRPC calls by method', 'reqps', 'That ended, by method.',
                   (f'sum by (method) (rate(wan_grpc_calls_total{{{SERVER}}}[$__rate_interval])) > 0', '{{method}}')),
-            graph('gRPC errors', 'reqps', 'By code, without OK.',
+            graph('gRPC errors by code', 'reqps', 'By code, without OK.',
                   (f'sum by (code) (rate(wan_grpc_calls_total{{{SERVER},code!="OK"}}[$__rate_interval])) > 0', '{{code}}')),
             graph('Latency of gRPC calls', 's', '95th percentile of calls that are no streams.',
                   (f'histogram_quantile(0.95, sum by (le, method) (rate(wan_grpc_call_seconds_bucket{{{SERVER},'
                    'method!~".*/(Generate|Watch.*|DownloadArtifact|ServerReflectionInfo)"}[$__rate_interval])))',
                    '{{method}}')),
-            graph('HTTP requests', 'reqps', 'Of the OpenAI video API, by route and code.',
+            graph('HTTP requests by route and code', 'reqps', 'Of the OpenAI video API, by route and code.',
                   (f'sum by (route, code) (rate(wan_http_requests_total{{{SERVER}}}[$__rate_interval])) > 0',
                    '{{route}} {{code}}')),
-            graph('Connections, streams, watchers', 'short', 'Open now.',
-                  (f'wan_grpc_connections{{{SERVER}}}', '{{pod}} connections'),
-                  (f'wan_grpc_streams{{{SERVER}}}', '{{pod}} streams'),
-                  (f'wan_grpc_downloads{{{SERVER}}}', '{{pod}} downloads'),
-                  (f'wan_job_watchers{{{SERVER}}}', '{{pod}} watchers of jobs')),
-            graph('Refused for load', 'short', 'Calls and connections in a minute.',
+            graph('Open connections, streams, watchers', 'short', 'Open now.',
+                  (f'wan_grpc_connections{{{SERVER}}}', WHO + ' connections'),
+                  (f'wan_grpc_streams{{{SERVER}}}', WHO + ' streams'),
+                  (f'wan_grpc_downloads{{{SERVER}}}', WHO + ' downloads'),
+                  (f'wan_job_watchers{{{SERVER}}}', WHO + ' watchers of jobs')),
+            graph('Calls refused because of load', 'short', 'Calls and connections in a minute.',
                   (f'60 * sum by (reason) (rate(wan_grpc_refused_calls_total{{{SERVER}}}[$__rate_interval]))', 'calls: {{reason}}'),
                   (f'60 * sum by (reason) (rate(wan_grpc_refused_connections_total{{{SERVER}}}[$__rate_interval]))',
                    'connections: {{reason}}')),
         ]),
         ('Data folder and process', [
-            graph('Disk', 'bytes', 'Free, and what must stay free for accepted jobs and the reserve.',
-                  (f'wan_disk_free_bytes{{{SERVER}}}', '{{pod}} free'),
-                  (f'wan_disk_reserved_bytes{{{SERVER}}}', '{{pod}} reserved')),
-            graph('What the folder holds', 'bytes', 'Files of ended jobs, and the job database.',
-                  (f'wan_artifact_bytes{{{SERVER}}}', '{{pod}} artifacts'),
-                  (f'wan_database_bytes{{{SERVER}}}', '{{pod}} database')),
-            graph('Writes to the job database', 's', '95th percentile of a synced transaction.',
+            graph('Disk: free and reserved', 'bytes', 'Free, and what must stay free for accepted jobs and the reserve.',
+                  (f'wan_disk_free_bytes{{{SERVER}}}', WHO + ' free'),
+                  (f'wan_disk_reserved_bytes{{{SERVER}}}', WHO + ' reserved')),
+            graph('Size of artifacts and database', 'bytes', 'Files of ended jobs, and the job database.',
+                  (f'wan_artifact_bytes{{{SERVER}}}', WHO + ' artifacts'),
+                  (f'wan_database_bytes{{{SERVER}}}', WHO + ' database')),
+            graph('Time of writes to the database', 's', '95th percentile of a synced transaction.',
                   (f'histogram_quantile(0.95, sum by (le, operation) (rate(wan_store_write_seconds_bucket{{{SERVER}}}[$__rate_interval])))',
                    '{{operation}}')),
-            graph('Processors', 'percent', 'Of all cores: the machine, and the part of the server.',
-                  (f'wan_cpu_percent{{{SERVER}}}', '{{pod}} machine'),
-                  (f'wan_process_cpu_percent{{{SERVER}}}', '{{pod}} server'), most=100),
-            graph('Memory', 'bytes', 'Of the machine or container, and of the server.',
-                  (f'wan_system_memory_used_bytes{{{SERVER}}}', '{{pod}} machine'),
-                  (f'wan_system_memory_total_bytes{{{SERVER}}}', '{{pod}} there is'),
-                  (f'process_resident_memory_bytes{{{SERVER}}} and on (instance) wan_build_info', '{{pod}} server')),
+            graph('Use of the processors', 'percent', 'Of all cores: the machine, and the part of the server.',
+                  (f'wan_cpu_percent{{{SERVER}}}', WHO + ' machine'),
+                  (f'wan_process_cpu_percent{{{SERVER}}}', WHO + ' server'), most=100),
+            graph('Memory of machine and server', 'bytes', 'Of the machine or container, and of the server.',
+                  (f'wan_system_memory_used_bytes{{{SERVER}}}', WHO + ' machine'),
+                  (f'wan_system_memory_total_bytes{{{SERVER}}}', WHO + ' there is'),
+                  (f'process_resident_memory_bytes{{{SERVER}}} and on (instance) wan_build_info', WHO + ' server')),
             graph('Descriptors and threads', 'short', 'Of the server.',
-                  (f'process_open_fds{{{SERVER}}} and on (instance) wan_build_info', '{{pod}} descriptors'),
-                  (f'process_threads{{{SERVER}}} and on (instance) wan_build_info', '{{pod}} threads')),
+                  (f'process_open_fds{{{SERVER}}} and on (instance) wan_build_info', WHO + ' descriptors'),
+                  (f'process_threads{{{SERVER}}} and on (instance) wan_build_info', WHO + ' threads')),
         ]),
     ])
 
 
 def gpu():
     def of(metric, what=''):
-        return f'{metric}{{{GPU}}}', '{{pod}} {{device}}' + what
+        return f'{metric}{{{GPU}}}', WHO + ' {{device}}' + what
 
     def mean(metric, what=''):
-        return f'rate({metric}{{{GPU}}}[$__rate_interval])', '{{pod}} {{device}}' + what
+        return f'rate({metric}{{{GPU}}}[$__rate_interval])', WHO + ' {{device}}' + what
 
     return rows('wanserve: GPU and memory', 'wanserve-gpu', 'What the cards do, hold and draw.', [
         ('Work', [
-            graph('SM activity', 'percentunit', 'Mean between two points, from a counter.',
+            graph('Mean SM activity', 'percentunit', 'Mean between two points, from a counter.',
                   mean('wan_gpu_busy_seconds_total'), most=1),
-            graph('Tensor cores and bandwidth', 'percentunit',
+            graph('Mean tensor and bandwidth activity', 'percentunit',
                   'Means between two points, from counters; GPM, absent where the card does not have it.',
                   mean('wan_gpu_tensor_seconds_total', ' tensor cores'), mean('wan_gpu_dram_seconds_total', ' bandwidth'), most=1),
-            graph('SM activity of the last second', 'percent', 'The second before each scrape: gaps that the mean hides.',
+            graph('SM activity in the last second', 'percent', 'The second before each scrape: gaps that the mean hides.',
                   of('wan_gpu_sm_activity_percent'), most=100),
-            graph('The rest of the last second', 'percent',
+            graph('Occupancy, tensor cores and bandwidth in the last second', 'percent',
                   'Resident warps, tensor cores and bandwidth in the second before each scrape; GPM.',
                   of('wan_gpu_sm_occupancy_percent', ' occupancy'), of('wan_gpu_tensor_activity_percent', ' tensor cores'),
                   of('wan_gpu_dram_bandwidth_percent', ' bandwidth'), most=100),
-            graph('Clocks', 'hertz', 'Of multiprocessors and memory.',
+            graph('Clocks of SM and memory', 'hertz', 'Of multiprocessors and memory.',
                   of('wan_gpu_sm_clock_hertz', ' SM'), of('wan_gpu_memory_clock_hertz', ' memory')),
-            graph('Clocks held down', 'percentunit', 'Share of the time, by reason; a card at work often stands at its power cap.',
-                  (f'sum by (pod, device, reason) (rate(wan_gpu_throttled_seconds_total{{{GPU}}}[$__rate_interval]))',
-                   '{{pod}} {{device}} {{reason}}')),
-            graph('Temperature', 'celsius', 'Of the card.', of('wan_gpu_temperature_celsius')),
+            graph('Share of time with clocks held down', 'percentunit', 'Share of the time, by reason; a card at work often stands at its power cap.',
+                  (f'sum by (instance, pod, device, reason) (rate(wan_gpu_throttled_seconds_total{{{GPU}}}[$__rate_interval]))',
+                   WHO + ' {{device}} {{reason}}')),
+            graph('Temperature of the card', 'celsius', 'As the driver tells it.', of('wan_gpu_temperature_celsius')),
         ]),
         ('Power', [
-            graph('Power', 'watt', 'Drawn by the card.', of('wan_gpu_power_watts')),
-            graph('Energy', 'joule', 'In an hour.',
-                  (f'increase(wan_gpu_energy_joules_total{{{GPU}}}[1h])', '{{pod}} {{device}}')),
-            graph('Energy of a video', 'joule', 'Energy of the last hour, divided by the jobs that completed in it.',
+            graph('Power of the card', 'watt', 'Drawn within the last second.', of('wan_gpu_power_watts')),
+            graph('Energy in an hour', 'joule', 'Used by the card within the last hour.',
+                  (f'increase(wan_gpu_energy_joules_total{{{GPU}}}[1h])', WHO + ' {{device}}')),
+            graph('Energy for each video', 'joule', 'Energy of the last hour, divided by the jobs that completed in it.',
                   (f'sum(increase(wan_gpu_energy_joules_total{{{GPU}}}[1h])) / '
                    f'(sum(increase(wan_jobs_total{{{SERVER},state="completed"}}[1h])) > 0)', 'joule a job')),
             graph('Processes on the card', 'short', 'With contexts to compute; more than one means that others compute there.',
@@ -221,21 +259,21 @@ def gpu():
                   of('wan_gpu_memory_used_bytes', ' used'), of('wan_gpu_memory_total_bytes', ' there is'),
                   of('wan_gpu_allocator_bytes', ' engine')),
             graph('Weights by component', 'bytes', 'Of resident components, by where they are.',
-                  (f'wan_component_memory_bytes{{{MODEL}}}', '{{model}} {{component}} on {{device}}'), stacked=True),
+                  (f'wan_component_memory_bytes{{{MODEL}}}', WHO + ' {{model}} {{component}} on {{device}}'), stacked=True),
             graph('Memory of the server', 'bytes', 'Resident memory of the process, and its peak.',
-                  (f'wan_process_memory_bytes{{{SERVER}}}', '{{pod}} now'),
-                  (f'wan_process_memory_peak_bytes{{{SERVER}}}', '{{pod}} peak')),
+                  (f'wan_process_memory_bytes{{{SERVER}}}', WHO + ' now'),
+                  (f'wan_process_memory_peak_bytes{{{SERVER}}}', WHO + ' peak')),
             graph('Memory of the machine', 'bytes', 'Or of the container.',
-                  (f'wan_system_memory_used_bytes{{{SERVER}}}', '{{pod}} used'),
-                  (f'wan_system_memory_total_bytes{{{SERVER}}}', '{{pod}} there is')),
+                  (f'wan_system_memory_used_bytes{{{SERVER}}}', WHO + ' used'),
+                  (f'wan_system_memory_total_bytes{{{SERVER}}}', WHO + ' there is')),
         ]),
         ('Failures', [
             graph('Device groups that serve', 'short', '1 while the group serves, 0 once a device of it is lost.',
-                  (f'wan_device_group_serving{{{SERVER}}}', '{{pod}} group {{group}}: {{device}}'), width=8),
-            graph('Out of memory', 'short', 'Jobs in an hour that failed because memory ran out.',
-                  (f'increase(wan_job_failures_total{{{MODEL},reason="OUT_OF_MEMORY"}}[1h])', '{{pod}} {{model}}'), width=8),
+                  (f'wan_device_group_serving{{{SERVER}}}', WHO + ' group {{group}}: {{device}}'), width=8),
+            graph('Jobs that ran out of memory', 'short', 'Jobs in an hour that failed because memory ran out.',
+                  (f'increase(wan_job_failures_total{{{MODEL},reason="OUT_OF_MEMORY"}}[1h])', WHO + ' {{model}}'), width=8),
             graph('Lost devices', 'short', '1 from the loss until the process ends.',
-                  (f'wan_device_lost{{{SERVER}}}', '{{pod}} {{cause}}'), width=8),
+                  (f'wan_device_lost{{{SERVER}}}', WHO + ' {{cause}}'), width=8),
         ]),
     ], gpu=True)
 
@@ -243,18 +281,18 @@ def gpu():
 def steps():
     return rows('wanserve: benchmark and steps', 'wanserve-steps', 'Where the time of jobs goes, and how fast steps are.', [
         ('Running jobs', [
-            number('Step', 'none', 'Denoising steps that are done.', *running('wan_inflight_step')),
-            number('of', 'none', 'Denoising steps of the job.', *running('wan_inflight_steps')),
-            number('Runs for', 's', 'Since the attempt began.', *running('wan_inflight_elapsed_seconds')),
-            number('Ends in', 's', 'Median estimate.', *running('wan_inflight_remaining_seconds', 'estimate="p50"')),
-            number('Ends at the latest in', 's', 'For nine of ten jobs.',
+            number('Steps done', 'none', 'Denoising steps of the running job that are done.', *running('wan_inflight_step')),
+            number('Steps of the job', 'none', 'Denoising steps that the running job has in all.', *running('wan_inflight_steps')),
+            number('Seconds since the start', 's', 'Since the attempt began.', *running('wan_inflight_elapsed_seconds')),
+            number('Seconds to the end, median', 's', 'Median estimate.', *running('wan_inflight_remaining_seconds', 'estimate="p50"')),
+            number('Seconds to the end, p90', 's', 'What nine of ten jobs do not exceed.',
                    *running('wan_inflight_remaining_seconds', 'estimate="p90"')),
-            number('Since the last step', 's', 'Since the attempt began, before the first.',
+            number('Seconds since the last step', 's', 'Since the attempt began, before the first.',
                    *running('wan_inflight_since_step_seconds')),
-            graph('Progress', 'percentunit', 'Steps that are done, by device group.',
-                  (f'wan_inflight_step{{{MODEL}}} / (wan_inflight_steps{{{MODEL}}} > 0)', '{{pod}} {{group}} {{model}}'), most=1),
-            graph('Time in the stage', 's', 'Since the running job entered it, by device group.',
-                  (f'wan_inflight_stage_seconds{{{MODEL}}}', '{{pod}} {{group}} {{model}} {{stage}}')),
+            graph('Progress of running jobs', 'percentunit', 'Steps that are done, by device group.',
+                  (f'wan_inflight_step{{{MODEL}}} / (wan_inflight_steps{{{MODEL}}} > 0)', WHO + ' {{group}} {{model}}'), most=1),
+            graph('Time in the current stage', 's', 'Since the running job entered it, by device group.',
+                  (f'wan_inflight_stage_seconds{{{MODEL}}}', WHO + ' {{group}} {{model}} {{stage}}')),
         ]),
         ('Steps', [
             graph('Seconds of a step', 's', 'Median and 95th percentile by shape; wrong by a fifth at most.',
@@ -262,37 +300,37 @@ def steps():
                    '{{model}} {{shape}} p50'),
                   (f'histogram_quantile(0.95, sum by (le, model, shape) (rate(wan_step_seconds_bucket{{{MODEL}}}[$__rate_interval])))',
                    '{{model}} {{shape}} p95')),
-            graph('By expert', 's', 'Mean seconds of a step.',
+            graph('Seconds of a step by expert', 's', 'Mean seconds of a step.',
                   (f'sum by (model, shape, expert) (rate(wan_step_seconds_sum{{{MODEL}}}[$__rate_interval])) / '
                    f'(sum by (model, shape, expert) (rate(wan_step_seconds_count{{{MODEL}}}[$__rate_interval])) > 0)',
                    '{{model}} {{shape}} {{expert}}')),
-            graph('Achieved operations', 'none', 'FLOP a second of denoising steps and of decoding, while they run.',
+            graph('Achieved FLOP/s by stage', 'none', 'FLOP a second of denoising steps and of decoding, while they run.',
                   (f'sum by (model, stage) (rate(wan_stage_flops_total{{{MODEL}}}[$__rate_interval])) / '
                    f'(sum by (model, stage) (rate(wan_stage_seconds_sum{{{MODEL}}}[$__rate_interval])) > 0)',
                    '{{model}} {{stage}}')),
-            graph('Against its own baseline', 'percentunit',
+            graph('Step time against the day before', 'percentunit',
                   'Seconds for an operation within 15 minutes, divided by those of the day. Above 1.3 the alert WanserveStepsSlow fires.',
-                  (f'wan:step_seconds_per_flop:15m{{{MODEL}}} / wan:step_seconds_per_flop:1d{{{MODEL}}}', '{{model}} {{shape}}')),
+                  (f'wan:step_seconds_per_flop:15m{{{MODEL}}} / wan:step_seconds_per_flop:1d{{{MODEL}}}', WHO + ' {{model}} {{shape}}')),
         ]),
         ('Where the time goes', [
-            graph('Share of each stage', 'percentunit', 'Of the time of all attempts, also failed and stopped ones; adds up to 1.',
+            graph('Share of time by stage', 'percentunit', 'Of the time of all attempts, also failed and stopped ones; adds up to 1.',
                   (f'sum by (stage) (rate(wan_execution_seconds_total{{{MODEL}}}[30m])) / '
                    f'scalar(sum(rate(wan_execution_seconds_total{{{MODEL}}}[30m])) > 0)', '{{stage}}'), stacked=True, most=1),
-            graph('What attempts came to', 'percentunit', 'Share of the time, by how the attempt ended.',
+            graph('Share of time by outcome', 'percentunit', 'Share of the time, by how the attempt ended.',
                   (f'sum by (outcome) (rate(wan_attempt_seconds_total{{{MODEL}}}[30m])) / '
                    f'scalar(sum(rate(wan_attempt_seconds_total{{{MODEL}}}[30m])) > 0)', '{{outcome}}'), stacked=True, most=1),
-            graph('Seconds of a stage', 's', 'Mean of stages that ended well, without steps.',
+            graph('Seconds of each stage', 's', 'Mean of stages that ended well, without steps.',
                   (f'sum by (model, stage) (rate(wan_stage_seconds_sum{{{MODEL},stage!~"Step_.*|Total_Execution|Queue_Wait"}}[30m])) / '
                    f'(sum by (model, stage) (rate(wan_stage_seconds_count{{{MODEL},stage!~"Step_.*|Total_Execution|Queue_Wait"}}[30m])) > 0)',
                    '{{model}} {{stage}}')),
-            graph('Waiting and running', 's', 'Mean seconds in the queue and in execution.',
+            graph('Seconds waiting and running', 's', 'Mean seconds in the queue and in execution.',
                   (f'sum by (model, stage) (rate(wan_stage_seconds_sum{{{MODEL},stage=~"Total_Execution|Queue_Wait"}}[30m])) / '
                    f'(sum by (model, stage) (rate(wan_stage_seconds_count{{{MODEL},stage=~"Total_Execution|Queue_Wait"}}[30m])) > 0)',
                    '{{model}} {{stage}}')),
-            graph('Load of models', 's', 'Mean seconds of Model_Initialization.',
+            graph('Seconds to load a model', 's', 'Mean seconds of Model_Initialization.',
                   (f'wan_stage_seconds_sum{{{MODEL},stage="Model_Initialization"}} / '
-                   f'wan_stage_seconds_count{{{MODEL},stage="Model_Initialization"}}', '{{pod}} {{model}}')),
-            graph('Savepoints', 's', 'Mean seconds of writing one, beside the steps.',
+                   f'wan_stage_seconds_count{{{MODEL},stage="Model_Initialization"}}', WHO + ' {{model}}')),
+            graph('Seconds to write a savepoint', 's', 'Mean seconds of writing one, beside the steps.',
                   (f'sum by (model) (rate(wan_savepoint_seconds_sum{{{MODEL}}}[30m])) / '
                    f'(sum by (model) (rate(wan_savepoint_seconds_count{{{MODEL}}}[30m])) > 0)', '{{model}}')),
         ]),

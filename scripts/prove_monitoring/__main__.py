@@ -1,5 +1,5 @@
-"""Prometheus and Alertmanager beside a real server under a mixed load: every query of every panel and rule has data, the
-figures agree with the jobs' reports, and an alert arrives. scripts/prove monitoring runs it."""
+"""Prometheus and Alertmanager beside a real server under a mixed load: every query of every panel and rule has data and
+every curve a legend of its own, the figures agree with the jobs' reports, and an alert arrives. scripts/prove monitoring runs it."""
 
 import argparse
 import json
@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
+from prove_monitoring.legend import legend_of
 from prove_monitoring.programs import REPOSITORY, Alertmanager, Card, Prometheus, Server, await_true
 
 FAILURES = []
@@ -22,15 +23,33 @@ def expect(condition, text):
         FAILURES.append(text)
 
 
+def as_grafana_asks(query):
+    query = re.sub(r'\$(namespace|pod|instance|model|gpu)\b', '.*', query)
+    # As Grafana does: never less than four scrapes.
+    return query.replace('$__rate_interval', '15s')
+
+
 def panels():
-    """(dashboard, panel, legend, unit, query) of every query."""
+    """(dashboard, panel, legend, unit, query) of every query; the legend of a table is None."""
     for path in sorted((REPOSITORY / 'deploy' / 'grafana').glob('*.json')):
-        for panel in json.loads(path.read_text())['panels']:
+        board = json.loads(path.read_text())
+        for mark in board['annotations']['list']:
+            yield path.stem, mark['name'], mark['textFormat'], None, as_grafana_asks(mark['expr'])
+        for panel in board['panels']:
             for target in panel.get('targets', []):
-                query = re.sub(r'\$(namespace|pod|model|gpu)\b', '.*', target['expr'])
-                # As Grafana does: never less than four scrapes.
-                query = query.replace('$__rate_interval', '15s')
-                yield path.stem, panel['title'], target['legendFormat'], panel['fieldConfig']['defaults'].get('unit'), query
+                legend = None if panel['type'] == 'table' else target['legendFormat']
+                yield (path.stem, panel['title'], legend, panel['fieldConfig']['defaults'].get('unit'),
+                       as_grafana_asks(target['expr']))
+
+
+def check_legends(where, legend, series):
+    """No curve has a blank legend or that of another one; a single curve needs none."""
+    if legend is None or (legend == '' and len(series) == 1):
+        return
+    texts = [legend_of(legend, one['labels']) for one in series]
+    alike = sorted({text for text in texts if not text or texts.count(text) > 1})
+    if alike:
+        expect(False, f'{where}: several curves, or one without a legend, are called {alike}')
 
 
 def rules(kind):
@@ -87,14 +106,16 @@ def load(server, seconds):
 
 def idle(server):
     text = server.scrape()
-    return 'wan_jobs{state="running"} 0' in text and 'wan_jobs{state="queued"} 0' in text
+    return 'wan_active_jobs{state="running"} 0' in text and 'wan_active_jobs{state="queued"} 0' in text
+
+
+def listed_jobs(server):
+    lines = server.wanctl('list', '--limit', '1000').splitlines()
+    return [job for line in lines for job in json.loads(line).get('jobs', [])]
 
 
 def reports(server):
-    jobs, listed = [], server.wanctl('list', '--limit', '1000')
-    for line in listed.splitlines():
-        jobs += json.loads(line).get('jobs', [])
-    stages = {}
+    jobs, stages = listed_jobs(server), {}
     for job in jobs:
         text = server.wanctl('report', job['name'])
         for stage in json.loads(text).get('stages', []) if text else []:
@@ -107,23 +128,31 @@ def reports(server):
 
 def check_agreement(server):
     jobs, stages = reports(server)
+    instance = f'instance="{server.metrics}"'
     for state in ('COMPLETED', 'CANCELLED', 'FAILED'):
         wanted = sum(job['state'] == f'JOB_STATE_{state}' for job in jobs)
-        got = PROMETHEUS.value(f'wan_jobs_total{{pod="wanserve",state="{state.lower()}"}}')
+        got = PROMETHEUS.value(f'wan_jobs_total{{{instance},state="{state.lower()}"}}')
         expect(got == wanted, f'{wanted} jobs are {state}: wan_jobs_total has {got:g}')
     for name, seconds in sorted(stages.items()):
-        selector = f'{{pod="wanserve",stage="{name}"}}'
+        selector = f'{{{instance},stage="{name}"}}'
         count = PROMETHEUS.value(f'wan_stage_seconds_count{selector}')
         total = PROMETHEUS.value(f'wan_stage_seconds_sum{selector}')
         expect(count == len(seconds) and abs(total - sum(seconds)) <= 1e-6 * total + 1e-9,
                f'{name}: {len(seconds)} stages of {sum(seconds):.3f} s in the reports, {count:g} of {total:.3f} s in the metrics')
-    spent = PROMETHEUS.value('wan_execution_seconds_total{pod="wanserve"}')
-    attempts = PROMETHEUS.value('wan_attempt_seconds_total{pod="wanserve"}')
+    spent = PROMETHEUS.value(f'wan_execution_seconds_total{{{instance}}}')
+    attempts = PROMETHEUS.value(f'wan_attempt_seconds_total{{{instance}}}')
     expect(abs(spent - attempts) < 0.01, f'the stages add up: {spent:.3f} s of stages, {attempts:.3f} s of attempts')
     whole = sum(stages['Total_Execution'])
-    completed = PROMETHEUS.value('wan_attempt_seconds_total{pod="wanserve",outcome="completed"}')
+    completed = PROMETHEUS.value(f'wan_attempt_seconds_total{{{instance},outcome="completed"}}')
     expect(abs(completed - whole) < 0.01 * whole,
            f'Total_Execution of completed jobs: {whole:.3f} s in the reports, {completed:.3f} s in the metrics')
+
+
+def check_exemplars(server, start, end):
+    """They come with OpenMetrics alone, so they also prove that Prometheus was given that."""
+    known = {job['name'] for job in listed_jobs(server)}
+    named = {exemplar['job'] for exemplar in PROMETHEUS.exemplars('wan_job_seconds_bucket', start, end)}
+    expect(named and named <= known, f'the exemplars of wan_job_seconds name {len(named)} jobs that the server has')
 
 
 def check_queries(start, end):
@@ -133,6 +162,7 @@ def check_queries(start, end):
         where = ' (the card is not a real one)' if 'wan_gpu_' in query else ''
         expect(series, f'{board}, {title}: {sum(len(one["points"]) for one in series)} values in {len(series)} series{where}'
                + ('' if series else f'\n          {query}'))
+        check_legends(f'{board}, {title}', legend, series)
         drawn.append({'board': board, 'panel': title, 'legend': legend, 'unit': unit, 'query': query, 'series': series})
     for name, query in rules('recording'):
         expect(PROMETHEUS.over(name, start, end), f'the rule {name} has data')
@@ -157,8 +187,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         with Server(arguments.build, folder) as server, Alertmanager(folder) as alertmanager, \
-                Prometheus(folder, {'wanserve': server.metrics, 'card': card.address},
-                           alertmanager.address) as PROMETHEUS:
+                Prometheus(folder, [server.metrics, card.address], alertmanager.address) as PROMETHEUS:
             start = time.time()
             load(server, arguments.seconds)
             await_true(lambda: idle(server), 300, 'all jobs end')
@@ -166,11 +195,13 @@ def main():
             await_true(lambda: 'WanserveDeviceLost' in alertmanager.alerts(), 60, 'the alert arrives')
             time.sleep(3)  # the last scrape
             alert = alertmanager.alerts()['WanserveDeviceLost']
-            anchor = alert['annotations']['runbook'].split('#')[1]
+            page, anchor = alert['annotations']['runbook_url'].split('#')
             sections = [line[3:].strip().lower() for line in
                         (REPOSITORY / 'docs' / 'runbook.md').read_text().splitlines() if line.startswith('## ')]
-            expect(anchor in sections, f'Alertmanager has {alert["labels"]["alertname"]}: {alert["annotations"]["summary"]}')
+            expect(anchor in sections and '://' in page and alert['annotations']['description'],
+                   f'Alertmanager has {alert["labels"]["alertname"]}: {alert["annotations"]["summary"]}')
             check_agreement(server)
+            check_exemplars(server, start, time.time())
             drawn = check_queries(start, time.time())
             if arguments.save:
                 arguments.save.write_text(json.dumps(drawn))

@@ -138,8 +138,21 @@ class Card(threading.Thread):
         return '\n'.join(lines) + '\n'
 
 
+def with_addresses(targets, alertmanager):
+    """The prometheus.yaml that is shipped, with these addresses and shorter intervals: nothing else, no label above all."""
+    text = (RULES / 'prometheus.yaml').read_text()
+    for shipped, here in (('"127.0.0.1:9464"', ', '.join(f'"{target}"' for target in targets)),
+                          ('"127.0.0.1:9093"', f'"{alertmanager}"'),
+                          ('scrape_interval: 10s', 'scrape_interval: 1s'),
+                          ('evaluation_interval: 30s', 'evaluation_interval: 1s')):
+        if text.count(shipped) != 1:
+            raise SystemExit(f'deploy/prometheus/prometheus.yaml does not have {shipped} once')
+        text = text.replace(shipped, here)
+    return text
+
+
 class Prometheus(Program):
-    """Scrapes every second, with the repository's rules and the labels that Kubernetes adds."""
+    """Scrapes every second, as the shipped file says, with the repository's rules. It keeps exemplars."""
 
     def __init__(self, folder, targets, alertmanager):
         port = free_port()
@@ -147,18 +160,10 @@ class Prometheus(Program):
         for name in ('recording.yaml', 'alerts.yaml'):
             text = (RULES / name).read_text().replace('interval: 30s', 'interval: 1s')
             (folder / name).write_text(text)
-        jobs = [{'job_name': name,
-                 'static_configs': [{'targets': [target], 'labels': {'namespace': 'videos', 'pod': name}}]}
-                for name, target in targets.items()]
-        # Prometheus reads YAML, of which JSON is a part.
-        (folder / 'prometheus.yaml').write_text(json.dumps({
-            'global': {'scrape_interval': '1s', 'evaluation_interval': '1s'},
-            'rule_files': [str(folder / 'recording.yaml'), str(folder / 'alerts.yaml')],
-            'alerting': {'alertmanagers': [{'static_configs': [{'targets': [alertmanager]}]}]},
-            'scrape_configs': jobs}))
+        (folder / 'prometheus.yaml').write_text(with_addresses(targets, alertmanager))
         super().__init__([program('prometheus'), f'--config.file={folder}/prometheus.yaml',
-                          f'--storage.tsdb.path={folder}/tsdb', f'--web.listen-address=127.0.0.1:{port}'],
-                         folder / 'prometheus.log')
+                          f'--storage.tsdb.path={folder}/tsdb', f'--web.listen-address=127.0.0.1:{port}',
+                          '--enable-feature=exemplar-storage'], folder / 'prometheus.log')
 
     def __enter__(self):
         super().__enter__()
@@ -175,6 +180,11 @@ class Prometheus(Program):
     def value(self, expression):
         """The sum of what the expression gives now."""
         return sum(float(sample['value'][1]) for sample in self.now(expression))
+
+    def exemplars(self, expression, start, end):
+        """The labels of the exemplars that the series of the expression have."""
+        found = self.ask('query_exemplars', query=expression, start=start, end=end)
+        return [exemplar['labels'] for series in found for exemplar in series['exemplars']]
 
     def over(self, expression, start, end):
         """The series of a stretch of time, each a list of finite values."""

@@ -12,11 +12,7 @@ import matplotlib
 matplotlib.use('Agg')
 from matplotlib import pyplot
 
-
-def legend_of(pattern, labels):
-    for name, value in labels.items():
-        pattern = pattern.replace('{{%s}}' % name, value)
-    return pattern
+from legend import legend_of
 
 
 def draw(board, panels, folder):
@@ -31,7 +27,7 @@ def draw(board, panels, folder):
             for series in query['series']:
                 times, values = zip(*series['points'])
                 axis.plot([at - first for at in times], values, linewidth=1.2,
-                          label=legend_of(query['legend'], series['labels'])[:46])
+                          label=legend_of(query['legend'] or '{{alertname}} {{alertstate}}', series['labels'])[:46])
         axis.set_title(f'{title} [{queries[0]["unit"]}]', fontsize=9)
         axis.set_ylim(bottom=0)
         axis.tick_params(labelsize=7)

@@ -1,5 +1,6 @@
-// The rules, alerts and dashboards of deploy/: they read metrics that exist, Prometheus accepts
-// them, every alert fires when it should and only then, and its runbook has a section.
+// The rules, alerts and dashboards of deploy/: they read metrics that exist and tell servers apart,
+// Prometheus accepts them, every alert fires when it should and only then, and its runbook has a
+// section.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,9 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "server/metrics/catalog.h"
 
@@ -71,6 +74,89 @@ TEST(MonitoringFilesTest, QueriesReadMetricsThatExist) {
   }
 }
 
+constexpr const char* kBoards[] = {"service", "gpu", "steps"};
+
+nlohmann::json Board(const char* name) {
+  return nlohmann::json::parse(
+      TextOf(kRepository / "deploy" / "grafana" / (std::string(name) + ".json")));
+}
+
+// The panels of a dashboard but the headings of its rows.
+std::vector<nlohmann::json> PanelsOf(const nlohmann::json& board) {
+  std::vector<nlohmann::json> panels;
+  for (const nlohmann::json& panel : board.at("panels")) {
+    if (panel.at("type") != "row") panels.push_back(panel);
+  }
+  return panels;
+}
+
+// Every scrape adds `instance`; `pod` is there on Kubernetes alone. Without the first, the curves
+// of two servers have one legend, or are one curve.
+TEST(MonitoringFilesTest, DashboardsTellServersApartWithoutKubernetes) {
+  const std::regex aggregation("\\b(sum|max|min|avg|histogram_quantile)\\b");
+  for (const char* const name : kBoards) {
+    const nlohmann::json board = Board(name);
+    std::set<std::string> variables;
+    for (const auto& variable : board.at("templating").at("list")) {
+      variables.insert(variable.at("name"));
+    }
+    EXPECT_TRUE(variables.contains("instance")) << name;
+    for (const auto& panel : PanelsOf(board)) {
+      for (const auto& target : panel.at("targets")) {
+        const std::string query = target.at("expr");
+        const std::string legend = target.at("legendFormat");
+        const std::string where = std::string(name) + ": " + query;
+        EXPECT_EQ(AllOf(query, "(pod=~\"\\$pod\"(?!,instance=~\"\\$instance\"))"),
+                  std::set<std::string>())
+            << where;
+        bool apart = !std::regex_search(query, aggregation);
+        for (const std::string& labels : AllOf(query, "by \\(([^)]*)\\)")) {
+          const bool of_instance = labels.find("instance") != std::string::npos;
+          EXPECT_TRUE(of_instance || labels.find("pod") == std::string::npos) << where;
+          apart = apart || of_instance;
+        }
+        if (panel.at("type") != "table") {
+          EXPECT_EQ(legend.find("{{instance}}") != std::string::npos, apart) << where;
+        }
+      }
+    }
+  }
+}
+
+TEST(MonitoringFilesTest, TitlesOfPanelsSayWhatIsShown) {
+  // At least two words, none of which needs the panel beside it.
+  const std::regex good("(gRPC|[A-Z][A-Za-z]*[:,]?)( [A-Za-z0-9/]+[:,]?)+");
+  for (const char* const name : kBoards) {
+    const nlohmann::json board = Board(name);
+    std::set<std::string> titles;
+    for (const auto& panel : PanelsOf(board)) {
+      const std::string title = panel.at("title");
+      EXPECT_TRUE(titles.insert(title).second) << name << " has two panels '" << title << "'";
+      EXPECT_TRUE(std::regex_match(title, good)) << name << ": '" << title << "'";
+      for (const char* const vague : {"The rest", "What ", "By ", "Against "}) {
+        EXPECT_FALSE(title.starts_with(vague)) << name << ": '" << title << "'";
+      }
+    }
+  }
+}
+
+TEST(MonitoringFilesTest, DashboardsMarkRestartsAndListAlerts) {
+  int lists = 0;
+  for (const char* const name : kBoards) {
+    const nlohmann::json board = Board(name);
+    const nlohmann::json annotations =
+        board.value("/annotations/list"_json_pointer, nlohmann::json::array());
+    ASSERT_EQ(annotations.size(), 1u) << name;
+    const std::string query = annotations[0].at("expr");
+    EXPECT_NE(query.find("process_start_time_seconds"), std::string::npos) << name;
+    for (const auto& panel : PanelsOf(board)) {
+      const std::string first = panel.at("targets").at(0).at("expr");
+      lists += first.starts_with("ALERTS{alertname=~\"Wanserve") ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(lists, 1);
+}
+
 TEST(MonitoringFilesTest, EveryAlertHasASectionOfTheRunbookAndATest) {
   const std::string alerts = TextOf(kRules / "alerts.yaml");
   const std::set<std::string> names = AllOf(alerts, "alert: (\\w+)");
@@ -78,7 +164,8 @@ TEST(MonitoringFilesTest, EveryAlertHasASectionOfTheRunbookAndATest) {
   const std::set<std::string> sections =
       AllOf(TextOf(kRepository / "docs" / "runbook.md"), "\n## (\\w+)\n");
   EXPECT_EQ(sections, names);
-  const std::set<std::string> links = AllOf(alerts, "runbook: docs/runbook.md#(\\w+)\n");
+  const std::set<std::string> links =
+      AllOf(alerts, "runbook_url: file:///usr/share/doc/wanserve/docs/runbook.md#(\\w+)\n");
   const std::string tests = TextOf(kRules / "alerts_test.yaml");
   for (const std::string& name : names) {
     std::string anchor = name;
@@ -92,6 +179,15 @@ TEST(MonitoringFilesTest, EveryAlertHasASectionOfTheRunbookAndATest) {
     EXPECT_NE(tests.find(fires), std::string::npos) << name;
   }
   EXPECT_EQ(links.size(), names.size());
+  // One of each for every alert.
+  for (const char* const annotation :
+       {"summary: \"[^\"]+\"\n", "description: \"[^\"]+\"\n", "severity: (warning|critical)\n"}) {
+    const std::regex pattern(annotation);
+    EXPECT_EQ(std::distance(std::sregex_iterator(alerts.begin(), alerts.end(), pattern),
+                            std::sregex_iterator()),
+              static_cast<std::ptrdiff_t>(names.size()))
+        << annotation;
+  }
 }
 
 TEST(MonitoringFilesTest, PrometheusAcceptsTheFilesAndTheAlertsFireWhenTheyShould) {

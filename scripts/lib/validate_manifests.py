@@ -2,8 +2,8 @@
 
 usage: validate_manifests.py SCHEMAS RELEASE FILE...
 
-SCHEMAS has a folder vRELEASE.0-local-strict. Kinds of the Prometheus operator have no schema there; those of
-operator_schemas.py are used. Prints every problem; the exit status is 1 if there is any.
+SCHEMAS has a folder vRELEASE.0-local-strict. Kinds of the Prometheus operator and the Gateway API have no schema there;
+those of custom_schemas.py are used. Prints every problem; the exit status is 1 if there is any.
 """
 
 import json
@@ -13,9 +13,7 @@ import sys
 import jsonschema
 import yaml
 
-import operator_schemas
-
-OPERATOR = "monitoring.coreos.com"
+import custom_schemas
 
 
 def schema_name(document):
@@ -37,10 +35,10 @@ def group_problems(document):
 
 
 def problems_of(document, folder):
-    if document["apiVersion"].startswith(OPERATOR):
-        schema = operator_schemas.schema_of(document["kind"])
+    if custom_schemas.is_custom(document["apiVersion"]):
+        schema = custom_schemas.schema_of(document["apiVersion"], document["kind"])
         if schema is None:
-            yield f"operator_schemas.py does not know {document['kind']}"
+            yield f"custom_schemas.py does not know {document['apiVersion']} {document['kind']}"
             return
         yield from errors_of(jsonschema.Draft7Validator(schema), document)
         yield from group_problems(document)
@@ -54,6 +52,18 @@ def problems_of(document, folder):
     # Every schema that another one names, so that nothing is looked for on the network.
     resolver = jsonschema.RefResolver.from_schema(schema, store={definitions["$id"]: definitions})
     yield from errors_of(jsonschema.Draft7Validator(schema, resolver=resolver), document)
+
+
+def backends(document):
+    """(Service, port) of every backend of an Ingress or an HTTPRoute."""
+    for rule in document["spec"].get("rules", []):
+        if document["kind"] == "Ingress":
+            for path in rule["http"]["paths"]:
+                service = path["backend"]["service"]
+                yield service["name"], service["port"]["number"]
+        else:
+            for backend in rule["backendRefs"]:
+                yield backend["name"], backend["port"]
 
 
 def reference_problems(documents):
@@ -79,6 +89,13 @@ def reference_problems(documents):
         selector = document.get("spec", {}).get("selector") if document["kind"] == "Service" else None
         if selector and not any(selector.items() <= of.items() for of in labels):
             yield f"Service {document['metadata']['name']} selects no pod"
+    ports = {(document["metadata"]["name"], port["port"])
+             for document in documents if document["kind"] == "Service" for port in document["spec"]["ports"]}
+    for document in documents:
+        if document["kind"] in ("Ingress", "HTTPRoute"):
+            for name, port in backends(document):
+                if (name, port) not in ports:
+                    yield f"{document['kind']} {document['metadata']['name']} leads to port {port} of {name}, which no Service has"
 
 
 def main(schemas, release, *files):

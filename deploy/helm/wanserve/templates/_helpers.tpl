@@ -42,6 +42,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $_ := set $settings "models" $models -}}
 {{- $_ := set $settings "model_roots" (list "/models") -}}
 {{- end -}}
+{{- if .Values.persistence.loras.enabled -}}
+{{- $_ := set $settings "model_roots" (append ($settings.model_roots | default list) "/loras") -}}
+{{- end -}}
+{{- $loras := dict -}}
+{{- range $model := .Values.models -}}
+{{- range $name, $path := $model.loras }}{{ $_ := set $loras (printf "%s/%s" $model.name $name) (printf "/loras/%s" $path) }}{{ end -}}
+{{- end -}}
+{{- if $loras -}}
+{{- if not .Values.persistence.loras.enabled }}{{ fail "models[].loras needs persistence.loras.enabled, the volume in which the files lie" }}{{ end -}}
+{{- $_ := set $settings "loras" $loras -}}
+{{- end -}}
 {{- if .Values.auth.insecure -}}
 {{- $_ := set $settings "insecure" true -}}
 {{- else if .Values.auth.existingSecret -}}

@@ -29,16 +29,19 @@ def as_grafana_asks(query):
     return query.replace('$__rate_interval', '15s')
 
 
+def boards():
+    """(name, content) of every dashboard."""
+    for path in sorted((REPOSITORY / 'deploy' / 'grafana').glob('*.json')):
+        yield path.stem, json.loads(path.read_text())
+
+
 def panels():
     """(dashboard, panel, legend, unit, query) of every query; the legend of a table is None."""
-    for path in sorted((REPOSITORY / 'deploy' / 'grafana').glob('*.json')):
-        board = json.loads(path.read_text())
-        for mark in board['annotations']['list']:
-            yield path.stem, mark['name'], mark['textFormat'], None, as_grafana_asks(mark['expr'])
+    for name, board in boards():
         for panel in board['panels']:
             for target in panel.get('targets', []):
                 legend = None if panel['type'] == 'table' else target['legendFormat']
-                yield (path.stem, panel['title'], legend, panel['fieldConfig']['defaults'].get('unit'),
+                yield (name, panel['title'], legend, panel['fieldConfig']['defaults'].get('unit'),
                        as_grafana_asks(target['expr']))
 
 
@@ -164,6 +167,11 @@ def check_queries(start, end):
                + ('' if series else f'\n          {query}'))
         check_legends(f'{board}, {title}', legend, series)
         drawn.append({'board': board, 'panel': title, 'legend': legend, 'unit': unit, 'query': query, 'series': series})
+    for board, content in boards():
+        for mark in content['annotations']['list']:
+            series = PROMETHEUS.over(as_grafana_asks(mark['expr']), start, end)
+            expect(series, f'{board}, the mark {mark["name"]}: {len(series)} series')
+            check_legends(f'{board}, the mark {mark["name"]}', mark['textFormat'], series)
     for name, query in rules('recording'):
         expect(PROMETHEUS.over(name, start, end), f'the rule {name} has data')
     # An alert that does not fire gives nothing: everything that it reads must be there.

@@ -28,7 +28,8 @@ def draw(board, panels, folder):
                 times, values = zip(*series['points'])
                 axis.plot([at - first for at in times], values, linewidth=1.2,
                           label=legend_of(query['legend'] or '{{alertname}} {{alertstate}}', series['labels'])[:46])
-        axis.set_title(f'{title} [{queries[0]["unit"]}]', fontsize=9)
+        unit = queries[0]['unit']
+        axis.set_title(f'{title} [{unit}]' if unit else title, fontsize=9)
         axis.set_ylim(bottom=0)
         axis.tick_params(labelsize=7)
         handles, labels = axis.get_legend_handles_labels()

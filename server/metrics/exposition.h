@@ -45,8 +45,8 @@ bool TakesGzip(std::string_view accept_encoding);
 
 std::string WriteMetrics(const Scrape& scrape, MetricFormat format);
 
-// The text as a file of gzip. Level 1 of zlib: the next levels take twice the time for a few
-// percent.
+// The text as a file of gzip. Of 188 kB level 1 of zlib leaves 16 kB in 0.4 ms, level 6 14 kB in
+// 1.1 ms.
 std::string Gzip(std::string_view text);
 
 }  // namespace wan::server

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/conversion/names.h"
+#include "server/metrics/exposition.h"
 #include "server/metrics/families.h"
 #include "server/metrics/gauges.h"
 #include "server/metrics/job_meter.h"

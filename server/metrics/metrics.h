@@ -14,13 +14,14 @@
 #include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "server/jobs/job_service.h"
-#include "server/metrics/exposition.h"
 #include "server/metrics/gpu_meter.h"
 #include "server/metrics/stage_meter.h"
 #include "server/metrics/wire_stats.h"
 #include "server/watch/listener.h"
 
 namespace wan::server {
+
+class ScrapeSource;
 
 // What the gauges show, read at the moment of a scrape.
 struct MetricsSnapshot {

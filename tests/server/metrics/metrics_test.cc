@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/recorder.h"
 #include "server/metrics/catalog.h"
+#include "server/metrics/exposition.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
 #include "tests/support/prometheus_text.h"

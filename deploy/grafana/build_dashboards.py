@@ -43,7 +43,9 @@ def query(expression, legend):
 def prepared(panel, title, unit, about, queries, width, height):
     panel = panel.title(title).description(about).datasource(SOURCE).unit(unit).span(width).height(height)
     for letter, (expression, legend) in zip('ABCDEFGH', queries):
-        panel = panel.with_target(query(expression, legend).ref_id(letter))
+        target = query(expression, legend).ref_id(letter)
+        # The only histogram with exemplars.
+        panel = panel.with_target(target.exemplar(True) if 'wan_job_seconds_bucket' in expression else target)
     return panel
 
 

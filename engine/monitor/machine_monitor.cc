@@ -27,18 +27,15 @@ struct Readings {
   std::optional<ProcessMemory> process;
 };
 
-Readings ReadMachine(int64_t nanos) {
-  return {nanos, ReadCpuTicks(), ReadSystemMemory(), ReadProcessMemory()};
-}
-
 }  // namespace
 
 struct MachineMonitor::State {
   State(std::string name, std::unique_ptr<AllocatorProbe> allocator_probe,
-        std::unique_ptr<NvmlDevice> nvml, Clock& its_clock)
+        std::unique_ptr<NvmlDevice> nvml, Clock& its_clock, ReadMemory memory)
       : gpu_name(std::move(name)),
         cpu_name(ReadCpuName()),
         allocator(std::move(allocator_probe)),
+        read_memory(std::move(memory)),
         clock(its_clock) {
     if (nvml != nullptr) sampler = std::make_unique<GpuSampler>(std::move(nvml), clock);
     absl::MutexLock lock(&mutex);
@@ -48,6 +45,7 @@ struct MachineMonitor::State {
   const std::string gpu_name;
   const std::string cpu_name;
   const std::unique_ptr<AllocatorProbe> allocator;
+  const ReadMemory read_memory;
   std::unique_ptr<GpuSampler> sampler;  // null without NVML
   Clock& clock;
   int64_t ticks = 0;  // of the thread that ticks
@@ -70,8 +68,11 @@ struct MachineMonitor::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const int64_t now = clock.MonotonicNanos();
     if (newest.has_value() && now - newest->nanos < fresh_nanos) return *newest;
-    return newest.emplace(ReadMachine(now));
+    return newest.emplace(Readings{now, ReadCpuTicks(), ReadSystemMemory(), FoldMemory()});
   }
+
+  // Reads the process' memory and folds it into every open probe.
+  std::optional<ProcessMemory> FoldMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Reads the allocator and folds its peaks into every open probe: probes overlap, but the
   // allocator has one peak. Nullopt if there is none, or the device is lost.
@@ -88,7 +89,12 @@ class MachineMonitor::Probe final : public ResourceProbe {
   explicit Probe(State& state) : state_(state) {
     if (state.sampler != nullptr) interval_ = state.sampler->Open();
     absl::MutexLock lock(&state.mutex);
-    ticks_ = state.ReadingsNow().ticks;
+    const Readings& now = state.ReadingsNow();
+    ticks_ = now.ticks;
+    if (now.process.has_value()) {
+      memory_peak_ = now.process->resident_bytes;
+      life_peak_before_ = now.process->peak_resident_bytes;
+    }
     if (const std::optional<AllocatorBytes> bytes = state.FoldPeak()) {
       start_bytes_ = bytes->now;
       peak_ = {.peak = bytes->now};
@@ -115,9 +121,7 @@ class MachineMonitor::Probe final : public ResourceProbe {
     usage.cpu_percent = CpuPercent(ticks_, now.ticks);
     usage.process_cpu_percent = ProcessCpuPercent(ticks_, now.ticks);
     if (now.system.has_value()) usage.system_memory_used_bytes = now.system->used_bytes;
-    if (now.process.has_value()) {
-      usage.process_memory_peak_bytes = now.process->peak_resident_bytes;
-    }
+    usage.process_memory_peak_bytes = memory_peak_;
     if (!start_bytes_.has_value()) return usage;
     if (const std::optional<AllocatorBytes> end = state_.FoldPeak()) {
       usage.gpu_memory_start_bytes = start_bytes_;
@@ -127,6 +131,14 @@ class MachineMonitor::Probe final : public ResourceProbe {
       usage.gpu_weights_peak_bytes = peak_.weights_peak;
     }
     return usage;
+  }
+
+  // A reading of this stretch. The kernel has one peak, of the process' life, which nothing may set
+  // back because others read it; where it has grown, that was in this stretch, and is exact.
+  void Fold(const ProcessMemory& memory) {
+    uint64_t most = memory.resident_bytes;
+    if (memory.peak_resident_bytes > life_peak_before_) most = memory.peak_resident_bytes;
+    memory_peak_ = std::max(memory_peak_.value_or(0), most);
   }
 
   // The allocator's peaks of a part of this stretch.
@@ -141,7 +153,10 @@ class MachineMonitor::Probe final : public ResourceProbe {
   std::unique_ptr<GpuSampler::Interval> interval_;
   std::optional<CpuTicks> ticks_;
   std::optional<uint64_t> start_bytes_;
-  AllocatorBytes peak_;  // guarded by the state's mutex
+  // Guarded by the state's mutex.
+  AllocatorBytes peak_;
+  std::optional<uint64_t> memory_peak_;
+  uint64_t life_peak_before_ = 0;
 };
 
 class MachineMonitor::Reader final : public DeviceReader {
@@ -220,14 +235,26 @@ class MachineMonitor::Timeline final : public DeviceTimeline {
 
 void MachineMonitor::State::Tick() {
   if (sampler != nullptr) sampler->Tick();
-  if (ticks++ % kTicksPerWindowEntry == 0) {
+  {
     absl::MutexLock lock(&mutex);
-    window.push_back(ReadingsNow());
-    const int64_t second_ago = window.back().nanos - kWindowNanos;
-    while (window.size() > 2 && window[1].nanos <= second_ago) window.pop_front();
+    if (ticks++ % kTicksPerWindowEntry == 0) {
+      window.push_back(ReadingsNow());
+      const int64_t second_ago = window.back().nanos - kWindowNanos;
+      while (window.size() > 2 && window[1].nanos <= second_ago) window.pop_front();
+    } else if (!open.empty()) {
+      FoldMemory();
+    }
   }
   absl::MutexLock lock(&timelines_mutex);
   for (Timeline* const timeline : timelines) timeline->Advance();
+}
+
+std::optional<ProcessMemory> MachineMonitor::State::FoldMemory() {
+  const std::optional<ProcessMemory> memory = read_memory();
+  if (memory.has_value()) {
+    for (Probe* probe : open) probe->Fold(*memory);
+  }
+  return memory;
 }
 
 std::optional<AllocatorBytes> MachineMonitor::State::FoldPeak() {
@@ -298,9 +325,10 @@ DeviceSample MachineMonitor::State::GpuSample(const GpuUsage& usage) const {
 }
 
 MachineMonitor::MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
-                               std::unique_ptr<NvmlDevice> nvml, Clock& clock)
+                               std::unique_ptr<NvmlDevice> nvml, Clock& clock,
+                               ReadMemory read_memory)
     : state_(std::make_shared<State>(std::move(gpu_name), std::move(allocator), std::move(nvml),
-                                     clock)) {}
+                                     clock, std::move(read_memory))) {}
 
 MachineMonitor::~MachineMonitor() = default;
 

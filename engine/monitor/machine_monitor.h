@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -42,14 +43,19 @@ class AllocatorProbe {
 
 class MachineMonitor final : public DeviceMonitor {
  public:
+  using ReadMemory = std::function<std::optional<ProcessMemory>()>;
+
   // `gpu_name` is "cuda:0" and so on, or empty without a GPU. `allocator` and `nvml` may be null:
-  // their figures are absent then. The clock must outlive the monitor.
+  // their figures are absent then. The clock must outlive the monitor. `read_memory` may be called
+  // from any thread, one call at a time.
   MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
-                 std::unique_ptr<NvmlDevice> nvml, Clock& clock = SystemClock());
+                 std::unique_ptr<NvmlDevice> nvml, Clock& clock = SystemClock(),
+                 ReadMemory read_memory = ReadProcessMemory);
   ~MachineMonitor() override;
 
   // Starts the thread that calls Tick() 20 times a second, for the life of the monitor. Without it
-  // the GPU's figures are absent, and timelines have no points. At most one call.
+  // the GPU's figures are absent, timelines have no points, and the process' memory is read at the
+  // start and the end of a probe alone. At most one call.
   void StartSampling();
 
   // Takes one sample. The thread calls it; a test may do so in its place.

@@ -101,6 +101,61 @@ TEST(MachineMonitorTest, NestedStretchesEachHaveTheirOwnPeak) {
   EXPECT_EQ(outer_usage.gpu_weights_peak_bytes, 45u);
 }
 
+// The process' memory, which a test sets; the kernel keeps the peak of its life.
+class ScriptedMemory {
+ public:
+  void Use(uint64_t bytes) {
+    memory_.resident_bytes = bytes;
+    memory_.peak_resident_bytes = std::max(memory_.peak_resident_bytes, bytes);
+  }
+  MachineMonitor::ReadMemory Reader() {
+    return [this] { return memory_; };
+  }
+
+ private:
+  ProcessMemory memory_;
+};
+
+TEST(MachineMonitorTest, AStretchHasItsOwnPeakOfTheProcessMemory) {
+  fakes::FakeClock clock;
+  ScriptedMemory memory;
+  MachineMonitor monitor("", nullptr, nullptr, clock, memory.Reader());
+  const auto pass = [&] {
+    clock.Advance(absl::Milliseconds(50));
+    monitor.Tick();
+  };
+  memory.Use(10);
+  pass();
+  const auto large = monitor.StartProbe();
+  // Between two samples, but the process had never held so much.
+  memory.Use(900);
+  memory.Use(300);
+  pass();
+  memory.Use(100);
+  pass();
+  EXPECT_EQ(large->Finish().process_memory_peak_bytes, 900u);
+
+  const auto outer = monitor.StartProbe();
+  memory.Use(400);
+  pass();
+  memory.Use(200);
+  pass();
+  const auto inner = monitor.StartProbe();
+  memory.Use(250);
+  pass();
+  memory.Use(150);
+  pass();
+  EXPECT_EQ(inner->Finish().process_memory_peak_bytes, 250u);
+  EXPECT_EQ(outer->Finish().process_memory_peak_bytes, 400u);
+  EXPECT_EQ(monitor.Sample()[0].process_memory_peak_bytes, 900u) << "of its life";
+}
+
+TEST(MachineMonitorTest, WithoutTheKernelsFilesTheProcessMemoryIsAbsent) {
+  fakes::FakeClock clock;
+  MachineMonitor monitor("", nullptr, nullptr, clock, [] { return std::nullopt; });
+  EXPECT_EQ(monitor.StartProbe()->Finish().process_memory_peak_bytes, std::nullopt);
+}
+
 TEST(MachineMonitorTest, SmActivityIsTheStretchsOwn) {
   MonitoredGpu gpu;
   const auto outer = gpu.monitor->StartProbe();

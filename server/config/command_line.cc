@@ -57,6 +57,15 @@ std::string UnknownFlags(const std::vector<std::string>& arguments, const char* 
   return problems.empty() ? std::string(fallback) : absl::StrJoin(problems, "\n");
 }
 
+// Whether the flag has an empty value, in contrast to none: --insecure "$INSECURE".
+bool IsGivenEmpty(int argc, const char* const* argv, const std::string& flag) {
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i] == flag + "=") return true;
+    if (argv[i] == flag && i + 1 < argc && *argv[i + 1] == '\0') return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
@@ -64,8 +73,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   app.set_help_flag("--help,-h", "print this help and exit");
   std::string config_file;
   bool print_config = false;
-  app.add_option("--config", config_file, "YAML file of settings; flags win over it")
-      ->type_name("FILE");
+  const CLI::Option* const config =
+      app.add_option("--config", config_file, "YAML file of settings; flags win over it")
+          ->type_name("FILE");
   app.add_flag("--print-config", print_config,
                "print the effective settings as YAML that --config accepts, and exit");
   app.set_version_flag("--version", absl::StrCat("wanserve ", WAN_VERSION));
@@ -75,15 +85,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
     const bool many = IsMany(setting.form);
-    // What is true or false is true when it stands alone: --insecure.
-    const bool truth = setting.placeholder == kTruth;
     CLI::Option* const option =
         many ? app.add_option(FlagOf(setting), values)
              : app.add_option_function<std::string>(
-                   FlagOf(setting), [&values, truth](const std::string& value) {
-                     values = {truth && value.empty() ? "true" : value};
-                   });
-    if (truth) option->expected(0, 1);
+                   FlagOf(setting), [&values](const std::string& value) { values = {value}; });
+    if (setting.placeholder == kTruth) option->expected(0, 1);
     option->description(std::string(setting.help))->type_name(std::string(setting.placeholder));
   }
 
@@ -105,7 +111,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     return absl::InvalidArgumentError(absl::StrCat(error.what(), kSeeHelp));
   }
 
-  if (!config_file.empty()) {
+  if (config->count() > 0) {
+    if (config_file.empty()) {
+      return absl::InvalidArgumentError("--config is empty; it must name a YAML file");
+    }
     absl::StatusOr<std::string> text = ReadFile(config_file);
     if (!text.ok()) return text.status();
     if (absl::Status status = ApplyYaml(*text, config_file, command.config); !status.ok()) {
@@ -114,8 +123,20 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   }
   std::vector<std::string> problems;
   for (const Setting& setting : Settings()) {
-    const std::vector<std::string>& values = given[setting.key];
+    std::vector<std::string>& values = given[setting.key];
     if (values.empty()) continue;
+    // What is true or false is true when it stands alone: --insecure.
+    if (setting.placeholder == kTruth && values.front().empty() &&
+        !IsGivenEmpty(argc, argv, FlagOf(setting))) {
+      values = {"true"};
+    }
+    // In a file an empty text is a setting that is not set, as --print-config writes it. On a
+    // command line it is a variable of the shell that has no value: --auth-tokens "$TOKENS".
+    if (!IsMany(setting.form) && values.front().empty()) {
+      problems.push_back(absl::StrCat(FlagOf(setting), " is empty; it must be ",
+                                      std::string(setting.placeholder), ", or leave the flag out"));
+      continue;
+    }
     const absl::Status status = setting.set(values, command.config);
     if (!status.ok()) {
       problems.push_back(absl::StrCat(FlagOf(setting), " ", std::string(status.message())));

@@ -1,9 +1,8 @@
 #include "server/config/setting_kinds.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/conversion/quantity.h"
 
 namespace wan::server {
 
@@ -22,7 +21,8 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
+// 1,024 TiB: sums of several settings do not overflow.
+constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 
 // Returns the shortest text that reads back as the same number.
 std::string Shortest(double number) {
@@ -106,11 +106,9 @@ Setting SecondsSetting(std::string_view key, std::string_view help, double Serve
           help,
           Setting::Form::kNumber,
           [=](const Values& values, ServerConfig& config) {
-            const std::optional<double> number = Parsed<double>(values.front());
-            if (!number.has_value() || !std::isfinite(*number) || *number < 0 || *number > most) {
-              return MustBe(values.front(), absl::StrCat("a number of seconds from 0 to ", most));
-            }
-            config.*member = *number;
+            const std::optional<double> seconds = ParseSeconds(values.front(), most);
+            if (!seconds.has_value()) return MustBe(values.front(), SecondsRule(most));
+            config.*member = *seconds;
             return absl::OkStatus();
           },
           [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
@@ -137,29 +135,16 @@ Setting TextsSetting(std::string_view key, std::string_view placeholder, std::st
 
 Setting BytesSetting(std::string_view key, std::string_view help, uint64_t ServerConfig::*member) {
   return {key,
-          "BYTES|GiB",
+          "BYTES",
           help,
           Setting::Form::kNumber,
           [member](const Values& values, ServerConfig& config) {
-            constexpr std::string_view kSuffix = "GiB";
-            constexpr double kMostGiB = 1 << 20;
-            std::string_view text = values.front();
-            const bool in_gib = text.ends_with(kSuffix);
-            if (in_gib) text.remove_suffix(kSuffix.size());
-            const std::optional<double> number = Parsed<double>(text);
-            const double unit = in_gib ? static_cast<double>(kGiB) : 1;
-            if (!number.has_value() || !(*number >= 0) || *number * unit > kMostGiB * kGiB ||
-                *number * unit != std::floor(*number * unit)) {
-              return MustBe(values.front(), "a number of bytes, or of GiB as in 24GiB; 0 is none");
-            }
-            config.*member = static_cast<uint64_t>(*number * unit);
+            const std::optional<uint64_t> bytes = ParseBytes(values.front(), kMostBytes);
+            if (!bytes.has_value()) return MustBe(values.front(), BytesRule(kMostBytes));
+            config.*member = *bytes;
             return absl::OkStatus();
           },
-          [member](const ServerConfig& config) {
-            const uint64_t bytes = config.*member;
-            if (bytes == 0 || bytes % kGiB != 0) return Values{absl::StrCat(bytes)};
-            return Values{absl::StrCat(bytes / kGiB, "GiB")};
-          }};
+          [member](const ServerConfig& config) { return Values{BytesText(config.*member)}; }};
 }
 
 Setting RetentionSetting(std::string_view key, std::string_view help,

@@ -50,11 +50,11 @@ Setting OptionalAddressSetting(std::string_view key, std::string_view help,
 Setting IntegerSetting(std::string_view key, std::string_view help, int ServerConfig::*member,
                        int least, int most);
 
-// A number of seconds from 0 to `most`.
+// A time from 0 to `most` seconds: "90", or with a unit as in "15m".
 Setting SecondsSetting(std::string_view key, std::string_view help, double ServerConfig::*member,
                        double most);
 
-// A number of bytes, or of GiB as in "24GiB".
+// A number of bytes, or with a unit as in "24GiB".
 Setting BytesSetting(std::string_view key, std::string_view help, uint64_t ServerConfig::*member);
 
 // A list of texts, none of which is empty; the error for an empty one says that it must name

@@ -1,7 +1,6 @@
 #include "server/quota/quota_file.h"
 
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -10,11 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "server/auth/guarded_file.h"
+#include "server/conversion/quantity.h"
 
 namespace wan::server {
 namespace {
@@ -26,6 +25,7 @@ constexpr absl::string_view kUnlimited = "unlimited";
 constexpr size_t kMaxPrincipal = 1024;
 constexpr int kMostJobs = 1'000'000;
 constexpr double kMostSeconds = 1e9;
+constexpr uint64_t kMostBytes = uint64_t{8'388'607} << 40;
 constexpr double kMostCalls = 10'000;
 constexpr double kFewestCalls = 0.001;
 
@@ -35,21 +35,6 @@ std::optional<Number> Parsed(absl::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-std::optional<uint64_t> ParseBytes(absl::string_view text) {
-  int shift = 0;
-  for (const auto& [suffix, bits] :
-       {std::pair<absl::string_view, int>{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}}) {
-    if (absl::EndsWith(text, suffix)) {
-      text.remove_suffix(suffix.size());
-      shift = bits;
-      break;
-    }
-  }
-  const std::optional<uint64_t> number = Parsed<uint64_t>(text);
-  if (!number.has_value() || *number > (UINT64_MAX >> 1 >> shift)) return std::nullopt;
-  return *number << shift;
 }
 
 // Reads one limit; returns what is wrong with it.
@@ -66,17 +51,15 @@ std::optional<std::string> SetJobs(absl::string_view value, Quota& quota) {
 }
 
 std::optional<std::string> SetDeviceSeconds(absl::string_view value, Quota& quota) {
-  const std::optional<double> number = Parsed<double>(value);
-  if (!number.has_value() || !(*number >= 0) || *number > kMostSeconds) {
-    return absl::StrCat("must be a number of seconds from 0 to ", kMostSeconds);
-  }
-  quota.set_device_seconds(*number);
+  const std::optional<double> seconds = ParseSeconds({value.data(), value.size()}, kMostSeconds);
+  if (!seconds.has_value()) return absl::StrCat("must be ", SecondsRule(kMostSeconds));
+  quota.set_device_seconds(*seconds);
   return std::nullopt;
 }
 
 std::optional<std::string> SetStoredBytes(absl::string_view value, Quota& quota) {
-  const std::optional<uint64_t> bytes = ParseBytes(value);
-  if (!bytes.has_value()) return "must be a whole number of bytes, or of KiB, MiB, GiB or TiB";
+  const std::optional<uint64_t> bytes = ParseBytes({value.data(), value.size()}, kMostBytes);
+  if (!bytes.has_value()) return absl::StrCat("must be ", BytesRule(kMostBytes));
   quota.set_stored_bytes(*bytes);
   return std::nullopt;
 }

@@ -1,6 +1,8 @@
 #include "server/retention/retention_policy.h"
 
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,73 +11,59 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/quantity.h"
 
 namespace wan::server {
 namespace {
 
-struct Unit {
-  const char* name;
-  int64_t size;  // in seconds, or in bytes
-};
-// The largest first, so that ToString finds the shortest text.
-constexpr Unit kAges[] = {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}};
-constexpr Unit kBytes[] = {{"TiB", int64_t{1} << 40},
-                           {"GiB", int64_t{1} << 30},
-                           {"MiB", int64_t{1} << 20},
-                           {"KiB", int64_t{1} << 10},
-                           {"B", 1}};
 // So that no sum of a time and an age overflows.
-constexpr int64_t kLongestAge = int64_t{36'500} * 86'400;
+constexpr double kLongestAge = 36'500.0 * 86'400;
+constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
 
 constexpr char kForm[] =
     "an age (30d), a number of bytes (200GiB), a number of jobs (1000), or several of them with "
-    "commas between (30d,200GiB), each once and at least 1; units are s, m, h, d and B, KiB, MiB, "
-    "GiB, TiB";
+    "commas between (30d,200GiB), each once and at least 1; units are s, m, h, d and B, kB, KiB, "
+    "MB, MiB, GB, GiB, TB, TiB";
 
-// Reads a whole number with one of the units, from 1 to `most`.
-template <size_t kUnits>
-std::optional<int64_t> Parse(std::string_view text, const Unit (&units)[kUnits], int64_t most) {
-  const size_t digits = text.find_first_not_of("0123456789");
-  const std::string_view unit = digits == std::string_view::npos ? "" : text.substr(digits);
-  for (const Unit& candidate : units) {
-    int64_t number = 0;
-    if (unit != candidate.name || !absl::SimpleAtoi(std::string(text.substr(0, digits)), &number) ||
-        number < 1 || number > most / candidate.size) {
-      continue;
-    }
-    return number * candidate.size;
-  }
-  return std::nullopt;
+std::optional<int64_t> ParseAge(const std::string& text) {
+  const std::optional<double> seconds = ParseSeconds(text, kLongestAge);
+  if (!seconds.has_value() || *seconds < 1 || *seconds != std::floor(*seconds)) return std::nullopt;
+  return static_cast<int64_t>(*seconds);
 }
 
-template <size_t kUnits>
-std::string Format(int64_t number, const Unit (&units)[kUnits]) {
-  for (const Unit& unit : units) {
-    if (number % unit.size == 0) return absl::StrCat(number / unit.size, unit.name);
-  }
-  return "";  // the last unit is 1
+std::optional<int64_t> ParseSize(const std::string& text) {
+  const std::optional<uint64_t> bytes = ParseBytes(text, kMost);
+  if (!bytes.has_value() || *bytes < 1) return std::nullopt;
+  return static_cast<int64_t>(*bytes);
 }
 
-constexpr Unit kJobs[] = {{"", 1}};
+std::optional<int64_t> ParseCount(const std::string& text) {
+  int64_t number = 0;
+  const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || !absl::SimpleAtoi(text, &number) || number < 1) return std::nullopt;
+  return number;
+}
 
 }  // namespace
 
 absl::StatusOr<RetentionRule> ParseRetentionRule(std::string_view text) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   RetentionRule rule;
   if (text.empty()) return rule;
   const std::vector<std::string> parts = absl::StrSplit(std::string(text), ',');
   for (const std::string& part : parts) {
-    const std::optional<int64_t> seconds = Parse(part, kAges, kLongestAge);
-    const std::optional<int64_t> bytes = Parse(part, kBytes, kMost);
-    const std::optional<int64_t> jobs = Parse(part, kJobs, kMost);
-    if (seconds.has_value() && !rule.age.has_value()) {
-      rule.age = absl::Seconds(*seconds);
-    } else if (bytes.has_value() && !rule.bytes.has_value()) {
-      rule.bytes = bytes;
-    } else if (jobs.has_value() && !rule.count.has_value()) {
-      rule.count = jobs;
-    } else {
+    bool good = false;
+    if (HasSecondsUnit(part) && !rule.age.has_value()) {
+      const std::optional<int64_t> seconds = ParseAge(part);
+      good = seconds.has_value();
+      if (good) rule.age = absl::Seconds(*seconds);
+    } else if (HasBytesUnit(part) && !rule.bytes.has_value()) {
+      rule.bytes = ParseSize(part);
+      good = rule.bytes.has_value();
+    } else if (!rule.count.has_value()) {
+      rule.count = ParseCount(part);
+      good = rule.count.has_value();
+    }
+    if (!good) {
       return absl::InvalidArgumentError(
           absl::StrCat("is '", std::string(text), "'; it must be ", kForm));
     }
@@ -85,8 +73,8 @@ absl::StatusOr<RetentionRule> ParseRetentionRule(std::string_view text) {
 
 std::string ToString(const RetentionRule& rule) {
   std::vector<std::string> parts;
-  if (rule.age.has_value()) parts.push_back(Format(absl::ToInt64Seconds(*rule.age), kAges));
-  if (rule.bytes.has_value()) parts.push_back(Format(*rule.bytes, kBytes));
+  if (rule.age.has_value()) parts.push_back(SecondsText(absl::ToInt64Seconds(*rule.age)));
+  if (rule.bytes.has_value()) parts.push_back(BytesText(static_cast<uint64_t>(*rule.bytes)));
   if (rule.count.has_value()) parts.push_back(absl::StrCat(*rule.count));
   return absl::StrJoin(parts, ",");
 }

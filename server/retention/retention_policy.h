@@ -24,8 +24,9 @@ struct RetentionRule {
 };
 
 // Reads "30d", "200GiB", "1000", or several of them, "30d,200GiB"; an empty text sets no limit. An
-// age has the unit s, m, h or d, a number of bytes B, KiB, MiB, GiB or TiB, and a number of jobs
-// none. INVALID_ARGUMENT, whose message continues a sentence that begins with the setting's name.
+// age has the unit s, m, h or d, a number of bytes one of those that ParseBytes reads, and a number
+// of jobs none. INVALID_ARGUMENT, whose message continues a sentence that begins with the setting's
+// name.
 absl::StatusOr<RetentionRule> ParseRetentionRule(std::string_view text);
 
 // Returns the text that ParseRetentionRule reads as this rule.

@@ -96,6 +96,21 @@ TEST(CommandLineTest, WebhooksNeedHostsAndASecret) {
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--webhook-host", ""}), HasSubstr("must name a host"));
 }
 
+TEST(CommandLineTest, AFlagThatIsGivenEmptyIsAnError) {
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--auth-tokens", ""}),
+              HasSubstr("--auth-tokens is empty; it must be FILE, or leave the flag out"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--tls-client-ca="}), HasSubstr("--tls-client-ca"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--retain-failed", ""}),
+              HasSubstr("--retain-failed is empty; it must be AGE|BYTES|COUNT"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--insecure", ""}),
+              HasSubstr("--insecure is empty; it must be true|false, or leave the flag out"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--insecure="}), HasSubstr("--insecure is empty"));
+  EXPECT_TRUE(Parse({"--insecure", "--data-dir", "d"})->config.insecure);
+  EXPECT_THAT(ErrorOf({"--data-dir", ""}), HasSubstr("--data-dir is empty; it must be DIR"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--config", ""}),
+              HasSubstr("--config is empty; it must name a YAML file"));
+}
+
 TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
   const std::vector<const char*> flags = {"--listen",
                                           "h:1",

@@ -245,9 +245,11 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"guidance_batching: true", "guidance_batching is 'true'; it must be auto, batched or split"},
       {"cpu_threads: -1", "cpu_threads is '-1'; it must be a whole number from 0 to 4096"},
       {"device_memory_limit: -1", "device_memory_limit is '-1'; it must be a number of bytes"},
-      {"device_memory_limit: 24GB", "device_memory_limit is '24GB'; it must be a number of bytes"},
+      {"device_memory_limit: 24G", "device_memory_limit is '24G'; it must be a number of bytes"},
       {"device_memory_limit: 0.5", "device_memory_limit is '0.5'; it must be a number of bytes"},
-      {"device_memory_limit: 9999999GiB", "device_memory_limit is '9999999GiB'"},
+      {"device_memory_limit: 9999999GiB",
+       "device_memory_limit is '9999999GiB'; it must be a number of bytes from 0 to 1024TiB, with "
+       "or without a unit (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB), for example 24GiB"},
       {"residency_policies: {vae: gpu}", "residency_policies is 'vae=gpu'; it must be COMPONENT="},
       {"residency_policies: {unet: host}",
        "residency_policies is 'unet=host'; it must be COMPONENT="},
@@ -269,7 +271,7 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"shutdown_mode: drain", "shutdown_mode is 'drain'; it must be auto, finish or requeue"},
       {"shutdown_grace_seconds: -1", "must be a number of seconds from 0 to 86400"},
       {"shutdown_grace_seconds: nan", "must be a number of seconds"},
-      {"shutdown_grace_seconds: 10s", "shutdown_grace_seconds is '10s'"},
+      {"shutdown_grace_seconds: 2d", "shutdown_grace_seconds is '2d'"},
       {"log_level: trace", "log_level is 'trace'; it must be debug, info, warning or error"},
       {"log_format: xml", "log_format is 'xml'; it must be json or text"},
       {"log_level: info\nlog_level: debug", "wan.yaml:2: log_level is set twice"},
@@ -282,6 +284,20 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"listen: a:1\n\tbad", "wan.yaml:2: the file is not YAML"},
   };
   for (const auto& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.text;
+}
+
+TEST(YamlConfigTest, SizesAndTimesMayHaveUnits) {
+  ServerConfig config;
+  ASSERT_TRUE(ApplyYaml("disk_reserve: 1MiB\n"
+                        "device_memory_limit: 23.5GiB\n"
+                        "shutdown_grace_seconds: 2m\n"
+                        "retain_artifacts: 1.5h,500 MB\n",
+                        "wan.yaml", config)
+                  .ok());
+  EXPECT_EQ(config.disk_reserve, uint64_t{1} << 20);
+  EXPECT_EQ(config.device_memory_limit, uint64_t{47} << 29);
+  EXPECT_EQ(config.shutdown_grace_seconds, 120);
+  EXPECT_EQ(ToString(config.retention.artifacts), "90m,500000000B");
 }
 
 TEST(YamlConfigTest, AllErrorsOfAFileAreToldAtOnce) {

@@ -62,12 +62,15 @@ TEST(QuotaFileTest, EveryLimitAtItsEdges) {
   EXPECT_EQ(QuotaOf("stored_bytes=8388607TiB").stored_bytes(), uint64_t{8388607} << 40);
   EXPECT_EQ(QuotaOf("stored_bytes=3KiB").stored_bytes(), 3 << 10);
   EXPECT_EQ(QuotaOf("stored_bytes=3MiB").stored_bytes(), 3 << 20);
+  EXPECT_EQ(QuotaOf("stored_bytes=3MB").stored_bytes(), 3'000'000);
+  EXPECT_EQ(QuotaOf("stored_bytes=1.5GiB").stored_bytes(), uint64_t{3} << 29);
+  EXPECT_EQ(QuotaOf("device_seconds=10h").device_seconds(), 36'000);
   for (const std::string limit :
        {"queued_jobs=-1", "queued_jobs=1000001", "queued_jobs=1.5",
         "queued_jobs=", "running_jobs=x", "device_seconds=-1", "device_seconds=1000000001",
         "device_seconds=nan", "device_seconds=inf", "calls_per_second=0", "calls_per_second=0.0009",
-        "calls_per_second=10001", "stored_bytes=-1", "stored_bytes=8388608TiB",
-        "stored_bytes=1.5GiB", "stored_bytes=1GB"}) {
+        "calls_per_second=10001", "stored_bytes=-1", "stored_bytes=8388608TiB", "stored_bytes=1.5",
+        "stored_bytes=1G"}) {
     const std::string name = limit.substr(0, limit.find('='));
     EXPECT_THAT(ErrorOf("alice: " + limit), HasSubstr(absl::StrCat("quotas:1: ", name, " is '")))
         << limit;

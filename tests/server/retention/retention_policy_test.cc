@@ -18,6 +18,9 @@ TEST(RetentionRuleTest, ReadsAgeBytesAndCountInAnyOrder) {
   EXPECT_EQ(ParseRetentionRule("90m")->age, absl::Minutes(90));
   EXPECT_EQ(ParseRetentionRule("5s")->age, absl::Seconds(5));
   EXPECT_EQ(ParseRetentionRule("7B")->bytes, 7);
+  EXPECT_EQ(ParseRetentionRule("1.5GiB")->bytes, int64_t{3} << 29);
+  EXPECT_EQ(ParseRetentionRule("1GB")->bytes, 1'000'000'000);
+  EXPECT_EQ(ParseRetentionRule("1.5h")->age, absl::Minutes(90));
 }
 
 TEST(RetentionRuleTest, IsPrintedAsItIsRead) {
@@ -29,8 +32,8 @@ TEST(RetentionRuleTest, IsPrintedAsItIsRead) {
 
 TEST(RetentionRuleTest, WhatIsNoRuleIsRefusedByName) {
   for (const char* const text :
-       {"0", "-1", "30d,40d", "1GiB,2MiB", "5,6", "30 d", "d", "1.5GiB", "1GB", ",", "30d,",
-        "36501d", "9223372036854775808", "8388608TiB", "all"}) {
+       {"0", "-1", "30d,40d", "1GiB,2MiB", "5,6", "0.5s", "d", "1.5B", "1G", ",", "30d,", "36501d",
+        "9223372036854775808", "8388608TiB", "all"}) {
     const absl::Status status = ParseRetentionRule(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()),

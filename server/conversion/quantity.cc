@@ -1,0 +1,135 @@
+#include "server/conversion/quantity.h"
+
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <system_error>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan::server {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  uint64_t size;  // in bytes, or in seconds
+};
+
+// The texts that are printed use the first ones, the largest first.
+constexpr Unit kBinaryUnits[] = {{"TiB", uint64_t{1} << 40},
+                                 {"GiB", uint64_t{1} << 30},
+                                 {"MiB", uint64_t{1} << 20},
+                                 {"KiB", uint64_t{1} << 10},
+                                 {"B", 1}};
+constexpr Unit kDecimalUnits[] = {{"TB", 1'000'000'000'000},
+                                  {"GB", 1'000'000'000},
+                                  {"MB", 1'000'000},
+                                  {"kB", 1'000},
+                                  {"KB", 1'000}};
+constexpr Unit kTimeUnits[] = {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}};
+
+// "1.5" and "TiB" of "1.5 TiB".
+struct Parts {
+  std::string_view number;
+  std::string_view unit;
+};
+
+Parts Split(std::string_view text) {
+  const size_t end = text.find_last_of("0123456789.");
+  if (end == std::string_view::npos) return {"", text};
+  Parts parts{text.substr(0, end + 1), text.substr(end + 1)};
+  if (parts.unit.size() > 1 && parts.unit.front() == ' ') parts.unit.remove_prefix(1);
+  return parts;
+}
+
+std::optional<uint64_t> SizeOf(std::string_view unit, std::span<const Unit> units) {
+  for (const Unit& candidate : units) {
+    if (candidate.name == unit) return candidate.size;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> BytesOf(std::string_view unit) {
+  if (const std::optional<uint64_t> size = SizeOf(unit, kBinaryUnits)) return size;
+  return SizeOf(unit, kDecimalUnits);
+}
+
+std::optional<uint64_t> Whole(std::string_view digits) {
+  uint64_t number = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stopped, error] = std::from_chars(digits.data(), end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+std::string Text(uint64_t number, std::span<const Unit> units) {
+  if (number == 0) return "0";
+  for (const Unit& unit : units) {
+    if (number % unit.size == 0) {
+      return absl::StrCat(number / unit.size, std::string(unit.name));
+    }
+  }
+  return "";  // the last unit is 1
+}
+
+}  // namespace
+
+std::optional<uint64_t> ParseBytes(std::string_view text, uint64_t most) {
+  // A double would not hold every number of bytes; a longer fraction is less than a byte.
+  constexpr size_t kMostDecimals = 12;
+  const Parts parts = Split(text);
+  const std::optional<uint64_t> size = parts.unit.empty() ? 1 : BytesOf(parts.unit);
+  const size_t point = parts.number.find('.');
+  const std::optional<uint64_t> whole = Whole(parts.number.substr(0, point));
+  if (!size.has_value() || !whole.has_value()) return std::nullopt;
+  absl::uint128 bytes = absl::uint128(*whole) * *size;
+  if (point != std::string_view::npos) {
+    const std::string_view decimals = parts.number.substr(point + 1);
+    const std::optional<uint64_t> fraction = Whole(decimals);
+    if (!fraction.has_value() || decimals.size() > kMostDecimals || *size == 1) return std::nullopt;
+    absl::uint128 scale = 1;
+    for (size_t i = 0; i < decimals.size(); ++i) scale *= 10;
+    bytes += absl::uint128(*fraction) * *size / scale;
+  }
+  if (bytes > most) return std::nullopt;
+  return absl::Uint128Low64(bytes);
+}
+
+std::string BytesText(uint64_t bytes) { return Text(bytes, kBinaryUnits); }
+
+std::string BytesRule(uint64_t most) {
+  return absl::StrCat("a number of bytes from 0 to ", BytesText(most),
+                      ", with or without a unit (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB), for "
+                      "example 24GiB");
+}
+
+std::optional<double> ParseSeconds(std::string_view text, double most) {
+  const Parts parts = Split(text);
+  const std::optional<uint64_t> size = parts.unit.empty() ? 1 : SizeOf(parts.unit, kTimeUnits);
+  double number = 0;
+  const char* const end = parts.number.data() + parts.number.size();
+  const auto [stopped, error] = std::from_chars(parts.number.data(), end, number);
+  if (!size.has_value() || error != std::errc() || stopped != end) return std::nullopt;
+  const double seconds = number * static_cast<double>(*size);
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > most) return std::nullopt;
+  return seconds;
+}
+
+std::string SecondsText(int64_t seconds) {
+  return Text(static_cast<uint64_t>(seconds), kTimeUnits);
+}
+
+std::string SecondsRule(double most) {
+  // StrCat would write 1e+09.
+  return absl::StrCat("a number of seconds from 0 to ", static_cast<int64_t>(most),
+                      ", with or without a unit (s, m, h, d), for example 90 or 1.5h");
+}
+
+bool HasBytesUnit(std::string_view text) { return BytesOf(Split(text).unit).has_value(); }
+
+bool HasSecondsUnit(std::string_view text) {
+  return SizeOf(Split(text).unit, kTimeUnits).has_value();
+}
+
+}  // namespace wan::server

@@ -29,6 +29,16 @@ Setter Set(absl::StatusOr<T> (*parse)(std::string_view), Store store) {
   };
 }
 
+// With a negative one every run would have another seed, and results could not be compared.
+absl::StatusOr<int64_t> ParseFixedSeed(std::string_view text) {
+  absl::StatusOr<int64_t> seed = ParseInt64(text);
+  if (seed.ok() && *seed < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expects a whole number from 0, so that all runs have the same seed, not '", *seed, "'"));
+  }
+  return seed;
+}
+
 const std::map<std::string, Setter>& Setters() {
   static const auto* const setters = new std::map<std::string, Setter>{
       {"model",
@@ -63,7 +73,7 @@ const std::map<std::string, Setter>& Setters() {
        Set<std::string>(ParseColor,
                         [](std::string value, Request& r) { r.set_background(std::move(value)); })},
       {"profile", Set<bool>(ParseBool, [](bool value, Request& r) { r.set_profile(value); })},
-      {"seed", Set<int64_t>(ParseInt64, [](int64_t value, Request& r) { r.set_seed(value); })}};
+      {"seed", Set<int64_t>(ParseFixedSeed, [](int64_t value, Request& r) { r.set_seed(value); })}};
   return *setters;
 }
 
@@ -121,6 +131,7 @@ class Reader {
       if (key == "name" || key == "original" || key == "options") continue;
       if (key == "image") {
         read.image_path = entry.second.as<std::string>();
+        if (read.image_path.empty()) return Wrong(read.name, "has an empty image; it must be FILE");
         continue;
       }
       absl::Status status = Apply(read.name, key, entry.second, read.request);

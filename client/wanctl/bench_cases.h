@@ -43,9 +43,9 @@ struct BenchCase {
 //
 // The other keys are those of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
 // solver, vae_precision, seed, and profile (true or false). `original` and each option may have
-// `warm_up: false` besides. A case without a seed has 42, so that its runs can be compared.
-// INVALID_ARGUMENT names the case, the key and the value, and says what
-// would be right. `source` is what the message calls the text.
+// `warm_up: false` besides. A case without a seed has 42, so that its runs can be compared; a
+// negative seed is an error for the same reason. INVALID_ARGUMENT names the case, the key and the
+// value, and says what would be right. `source` is what the message calls the text.
 absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
                                                        const std::string& source);
 

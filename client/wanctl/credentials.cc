@@ -25,6 +25,9 @@ absl::Status ReadFile(const char* flag, const std::string& path, std::string* te
         absl::StrCat(flag, " ", path, ": cannot be read: ", std::strerror(errno)));
   }
   *text = read.str();
+  if (text->empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, ": is empty"));
+  }
   return absl::OkStatus();
 }
 
@@ -37,9 +40,6 @@ absl::Status ReadTls(const GlobalFlags& flags, ConnectionOptions& options) {
   read.Update(ReadFile("--tls-cert", flags.tls_cert, &options.tls_certificate));
   read.Update(ReadFile("--tls-key", flags.tls_key, &options.tls_key));
   if (!read.ok() || !options.tls || !options.tls_ca.empty()) return read;
-  if (!flags.tls_ca.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--tls-ca ", flags.tls_ca, ": is empty"));
-  }
   for (const char* const path : kSystemAuthorities) {
     if (ReadFile("--tls", path, &options.tls_ca).ok()) return absl::OkStatus();
   }

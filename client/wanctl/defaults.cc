@@ -81,16 +81,24 @@ OutputFile DefaultOutput(std::string_view prompt, std::string_view job, wan::v1:
                              std::string(ArtifactKindName(kind)))};
 }
 
+bool HasOwnSeed(const wan::v1::GenerationRequest& request) {
+  return request.has_seed() && request.seed() >= 0;
+}
+
 void SaySeed(Session& session, const wan::v1::GenerationRequest& request, const std::string& job) {
   if (session.json()) return;
-  std::optional<int64_t> seed;
-  if (request.has_seed()) {
-    seed = request.seed();
-  } else {
-    const absl::StatusOr<wan::v1::Job> resolved = session.Videos().GetJob(job, session.stop());
-    if (resolved.ok() && resolved->request().has_seed()) seed = resolved->request().seed();
+  const std::string name = Printable(job);
+  if (HasOwnSeed(request)) {
+    session.Say(absl::StrCat(name, " has seed ", request.seed()));
+    return;
   }
-  if (seed) session.Say(absl::StrCat(Printable(job), " has seed ", *seed));
+  const absl::StatusOr<wan::v1::Job> resolved = session.Videos().GetJob(job, session.stop());
+  if (resolved.ok() && resolved->request().has_seed()) {
+    session.Say(absl::StrCat(name, " has seed ", resolved->request().seed()));
+  } else {
+    session.Say(
+        absl::StrCat(name, " has a seed that could not be read; 'wanctl get ", name, "' shows it"));
+  }
 }
 
 }  // namespace wan::client

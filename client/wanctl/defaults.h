@@ -29,8 +29,12 @@ std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest
 // Pure.
 OutputFile DefaultOutput(std::string_view prompt, std::string_view job, wan::v1::OutputKind kind);
 
-// Tells the user on stderr which seed a job has used, unless the server drew it and cannot be asked
-// any more.
+// Whether the request chooses its seed. Without one, and with a negative one, the server draws it.
+bool HasOwnSeed(const wan::v1::GenerationRequest& request);
+
+// Tells the user on stderr which seed the job of `request` has, so that the video can be made
+// again. Asks the server where the server drew it. Prints nothing with --json, whose messages have
+// it.
 void SaySeed(Session& session, const wan::v1::GenerationRequest& request, const std::string& job);
 
 }  // namespace wan::client

@@ -23,6 +23,8 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
+  // The answer has the resolved request, whose seed is drawn.
+  if (HasOwnSeed(job->request())) SaySeed(session, job->request(), job->name());
   return kExitDone;
 }
 

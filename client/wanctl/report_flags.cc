@@ -125,7 +125,7 @@ void AddBench(CommandRegistry& registry) {
   AddValue<int32_t>(added.app, "--num-runs", "N", "Runs of each case (default: 1)", ParseCount,
                     bench.num_runs);
   AddValue<int32_t>(added.app, "--warm-up", "N", "Runs before them that do not count (default: 0)",
-                    ParseCount, bench.warm_up);
+                    ParseCountOrZero, bench.warm_up);
   Repeatable(AddValue<std::string>(
       added.app, "--only", "CASE", "Run only this case; repeatable", ParseNotEmpty,
       [&](std::string name) { bench.only.push_back(std::move(name)); }));

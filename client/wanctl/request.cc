@@ -1,5 +1,7 @@
 #include "client/wanctl/request.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -19,20 +21,10 @@ namespace {
 // sent.
 constexpr size_t kMostImageBytes = 1 << 30;
 
-absl::StatusOr<std::string> ReadImage(const std::string& path) {
-  const auto error = [&path](const std::string& why) {
-    return absl::InvalidArgumentError(absl::StrCat("--image: cannot read ", path, ": ", why));
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) return error(std::generic_category().message(errno));
-  std::string image, chunk(1 << 20, '\0');
-  while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
-    image.append(chunk, 0, got);
-    if (image.size() > kMostImageBytes) return error("the file is greater than 1 GiB");
-  }
-  if (std::ferror(file.get())) return error(std::generic_category().message(errno));
-  return image;
+absl::StatusOr<std::string> ReadFlagImage(const std::string& path) {
+  absl::StatusOr<std::string> image = ReadImage(path);
+  if (image.ok()) return image;
+  return absl::InvalidArgumentError(absl::StrCat("--image: ", image.status().message()));
 }
 
 // 32 random hex digits.
@@ -47,11 +39,39 @@ std::string RandomId() {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadImage(const std::string& path) {
+  const auto error = [&path](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " ", why));
+  };
+  const auto failed = [&error] {
+    return error(absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
+  };
+  // Opening a pipe that nobody writes to would wait for ever, and a device may never end.
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) return failed();
+  if (S_ISDIR(facts.st_mode)) return error("is a folder; it must be a PNG, JPEG or WebP file");
+  if (!S_ISREG(facts.st_mode)) {
+    return error("is a pipe or a device; it must be a PNG, JPEG or WebP file");
+  }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) return failed();
+  std::string image, chunk(1 << 20, '\0');
+  while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
+    image.append(chunk, 0, got);
+    if (image.size() > kMostImageBytes) return error("is greater than 1 GiB");
+  }
+  if (std::ferror(file.get())) return failed();
+  // The server would take a request without an image for text to video.
+  if (image.empty()) return error("is empty; it must be a PNG, JPEG or WebP file");
+  return image;
+}
+
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now) {
   wan::v1::GenerationRequest request = flags.request;
   if (!flags.image_path.empty()) {
-    absl::StatusOr<std::string> image = ReadImage(flags.image_path);
+    absl::StatusOr<std::string> image = ReadFlagImage(flags.image_path);
     if (!image.ok()) return image.status();
     request.set_image(*std::move(image));
   }
@@ -83,7 +103,7 @@ absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt&
         "file with the SHA-256 ",
         Printable(wanted)));
   }
-  absl::StatusOr<std::string> image = ReadImage(image_path);
+  absl::StatusOr<std::string> image = ReadFlagImage(image_path);
   if (!image.ok()) return image.status();
   Sha256 hash;
   hash.Update(*image);

@@ -10,8 +10,12 @@
 
 namespace wan::client {
 
+// Returns the bytes of an image's file. INVALID_ARGUMENT, whose message begins with the path, if it
+// cannot be read, is empty, is greater than 1 GiB or is not a regular file.
+absl::StatusOr<std::string> ReadImage(const std::string& path);
+
 // Returns the flags' request with the image read from its file and the deadline counted from `now`.
-// INVALID_ARGUMENT if the image cannot be read or is greater than 1 GiB.
+// INVALID_ARGUMENT if ReadImage cannot read the image; the message begins with "--image".
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
 

@@ -31,10 +31,11 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
                         "Name of the model on the server (default: the only one that is loaded)",
                         ParseNotEmpty,
                         [&](std::string value) { request.set_model(std::move(value)); });
-  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseText,
+  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseNotEmpty,
                         [&](std::string value) { request.set_prompt(std::move(value)); })
       ->required();
-  AddValue<std::string>(app, "--negative-prompt", "TEXT", "What the video should not show",
+  AddValue<std::string>(app, "--negative-prompt", "TEXT",
+                        "What the video should not show (default, and if empty: the model's own)",
                         ParseText,
                         [&](std::string value) { request.set_negative_prompt(std::move(value)); });
   AddValue<std::string>(app, "--image", "FILE", "First frame, a PNG, JPEG or WebP file",
@@ -74,7 +75,8 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   AddValue<wan::v1::VaePrecision>(
       app, "--vae-precision", "fp32|tf32|fp16|bf16", "Precision of the video autoencoder",
       ParseVaePrecision, [&](wan::v1::VaePrecision value) { request.set_vae_precision(value); });
-  AddValue<int64_t>(app, "--seed", "N", "Seed of the noise (default: the server draws one)",
+  AddValue<int64_t>(app, "--seed", "N",
+                    "Seed of the noise (default, and if negative: the server draws one)",
                     ParseInt64, [&](int64_t value) { request.set_seed(value); });
   Repeatable(AddValue<wan::v1::LoraScale>(
       app, "--lora", "NAME[:SCALE]", "LoRA of the model; the scale is 1 by default; repeatable",

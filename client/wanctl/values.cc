@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "absl/status/status.h"
@@ -22,20 +23,31 @@ absl::Status Expected(std::string_view what, std::string_view text) {
       absl::StrCat("expects ", View(what), ", not '", View(text), "'"));
 }
 
+// Reads the whole text as a number. Returns std::errc() if it is one, result_out_of_range if it is
+// one that T cannot hold, and invalid_argument for any other text.
 template <typename T>
-bool ParseWhole(std::string_view text, T* value) {
+std::errc ReadNumber(std::string_view text, T* value) {
   // from_chars takes no plus sign.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, *value);
-  return error == std::errc() && stopped == end;
+  return stopped == end ? error : std::errc::invalid_argument;
+}
+
+template <typename T>
+bool ParseWhole(std::string_view text, T* value) {
+  return ReadNumber(text, value) == std::errc();
 }
 
 template <typename T>
 absl::StatusOr<T> ParseInteger(std::string_view text) {
   T value;
-  if (!ParseWhole(text, &value)) return Expected("a whole number", text);
-  return value;
+  const std::errc error = ReadNumber(text, &value);
+  if (error == std::errc()) return value;
+  if (error != std::errc::result_out_of_range) return Expected("a whole number", text);
+  return Expected(absl::StrCat("a whole number from ", std::numeric_limits<T>::min(), " to ",
+                               std::numeric_limits<T>::max()),
+                  text);
 }
 
 // "AxBx..." as numbers above 0, or nothing if the text has another form.
@@ -120,6 +132,12 @@ absl::StatusOr<absl::Duration> ParseSecondsOrZero(std::string_view text) {
 absl::StatusOr<int32_t> ParseCount(std::string_view text) {
   absl::StatusOr<int32_t> value = ParseInt32(text);
   if (!value.ok() || *value <= 0) return Expected("a whole number above 0", text);
+  return value;
+}
+
+absl::StatusOr<int32_t> ParseCountOrZero(std::string_view text) {
+  absl::StatusOr<int32_t> value = ParseInt32(text);
+  if (!value.ok() || *value < 0) return Expected("a whole number, 0 or more", text);
   return value;
 }
 

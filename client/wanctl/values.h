@@ -35,6 +35,8 @@ absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text);
 absl::StatusOr<absl::Duration> ParseSecondsOrZero(std::string_view text);
 // A whole number above 0.
 absl::StatusOr<int32_t> ParseCount(std::string_view text);
+// A whole number from 0.
+absl::StatusOr<int32_t> ParseCountOrZero(std::string_view text);
 
 // "WxH": width and height; num_frames stays 0.
 absl::StatusOr<wan::v1::Shape> ParseSize(std::string_view text);

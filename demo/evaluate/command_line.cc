@@ -111,6 +111,7 @@ class CommandLine {
         ->check(Is(client::ParseSolver, ""));
     app.add_option("--seed", run_.seed,
                    "Seed of the first scene; each further scene has the next one")
+        ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
     app.add_option("--concurrency", run_.concurrency,
                    "Jobs with the server at a time (default: as many as its queue takes)")

@@ -63,6 +63,22 @@ TEST_F(WanctlTest, GenerateWritesEveryOutputByItsEnding) {
   EXPECT_THAT(ReadWholeFile(latents), HasSubstr("\"latents\""));
 }
 
+// The seed that generate prints makes the same video, also if the server drew it.
+TEST_F(WanctlTest, ThePrintedSeedMakesTheVideoAgain) {
+  const auto generate = [this](const std::string& seed, const std::string& file) {
+    return Wanctl({"generate", "--prompt", "A cat.", "--size", "64x32", "--frames", "5", "--steps",
+                   "2", "--seed", seed, "--output", file});
+  };
+  const std::string drawn = folder_.File("drawn.safetensors");
+  const ProcessResult result = generate("-1", drawn);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string line = Lines(result.err).back();
+  ASSERT_THAT(line, MatchesRegex("wanctl: jobs/[^ ]+ has seed [0-9]+"));
+  const std::string again = folder_.File("again.safetensors");
+  ASSERT_EQ(generate(line.substr(line.rfind(' ') + 1), again).exit_code, 0);
+  EXPECT_EQ(ReadWholeFile(again), ReadWholeFile(drawn));
+}
+
 TEST_F(WanctlTest, TheLifeOfASubmittedJob) {
   const ProcessResult submitted = Wanctl(Small("submit", {"--artifact", "safetensors"}));
   ASSERT_EQ(submitted.exit_code, 0) << submitted.err;

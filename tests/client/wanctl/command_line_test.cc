@@ -143,7 +143,7 @@ TEST(CommandLineTest, TwoFilesOfAKindNeedOneArtifact) {
 // Texts that a parser of command lines may be tempted to read.
 TEST(CommandLineTest, PromptsPassUntouched) {
   for (const std::string prompt :
-       {"", "--output", "-x", "[a, b]", "{}", "%%", "a=b", "'quoted'", "\"quoted\"", "a\nb", "猫",
+       {"--output", "-x", "[a, b]", "{}", "%%", "a=b", "'quoted'", "\"quoted\"", "a\nb", "猫",
         "generate", "list", "--", "@file", "a,b;c"}) {
     SCOPED_TRACE(prompt);
     const auto command = Parsed<GenerateCommand>(
@@ -363,7 +363,14 @@ TEST(CommandLineTest, WrongCommandLines) {
       {Generate({"--guidance", "1,2,3"}), "--guidance expects a number or LOW,HIGH"},
       {Generate({"--shift", "x"}), "--shift expects a number"},
       {Generate({"--solver", "heun"}), "--solver expects one of unipc, dpm++, euler"},
-      {Generate({"--seed", "9223372036854775808"}), "--seed expects a whole number"},
+      {Generate({"--seed", "9223372036854775808"}),
+       "--seed expects a whole number from -9223372036854775808 to 9223372036854775807, not"},
+      {Generate({"--steps", "3000000000"}),
+       "--steps expects a whole number from -2147483648 to 2147483647, not '3000000000'"},
+      {{"generate", "--prompt", ""}, "--prompt expects some text"},
+      {{"generate", "--prompt="}, "--prompt expects some text"},
+      {Generate({"--lora", ""}), "--lora expects NAME or NAME:SCALE"},
+      {Generate({"--label", ""}), "--label expects KEY=VALUE"},
       {Generate({"--request-id", ""}), "--request-id expects some text"},
       {Generate({"--priority", "high"}), "--priority expects a whole number"},
       {Generate({"--deadline", "-1"}), "--deadline expects seconds above 0"},

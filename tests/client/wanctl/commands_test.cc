@@ -36,10 +36,9 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
   Script({Completed(1)});
   EXPECT_EQ(Run({"generate", "--model", "5b"}), 2);
   EXPECT_EQ(Generate({"--image", (folder_ / "none.png").string()}), 2);
-  EXPECT_THAT(err_, HasSubstr("--image: cannot read"));
-  EXPECT_THAT(err_, HasSubstr("No such file"));
+  EXPECT_THAT(err_, HasSubstr("none.png cannot be read: No such file"));
   EXPECT_EQ(Generate({"--image", folder_.path().string()}), 2);
-  EXPECT_THAT(err_, HasSubstr("Is a directory"));
+  EXPECT_THAT(err_, HasSubstr(" is a folder; it must be a PNG, JPEG or WebP file"));
   EXPECT_EQ(Generate({"--output", (folder_ / "none" / "a.mkv").string()}), 2);
   EXPECT_THAT(err_, HasSubstr(" is not an existing folder; create it, or name another"));
   std::filesystem::create_directory(folder_ / "b.mkv");
@@ -49,7 +48,29 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
   EXPECT_EQ(Generate({"--preview-interval", "1", "--preview-dir", (folder_ / "file").string()}), 2);
   EXPECT_THAT(err_, HasSubstr("--preview-dir: cannot create"));
   EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a", "--image", "/none.png"}), 2);
+  EXPECT_THAT(err_, HasSubstr("wanctl: --image: /none.png cannot be read: No such file"));
   EXPECT_EQ(Run({"download", "a1", "--output", "/none/a.mp4"}), 2);
+  EXPECT_EQ(generate_requests_.All().size(), 0u);
+}
+
+// An image without bytes would be text to video; a pipe without a writer would be waited for.
+TEST_F(WanctlTest, AnImageThatIsNoFileWithBytesIsRefused) {
+  const std::string empty = (folder_ / "empty.png").string();
+  fakes::WriteFile(empty, "");
+  const std::string fifo = (folder_ / "fifo.png").string();
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::pair<std::string, std::string> images[] = {
+      {empty, "wanctl: --image: " + empty + " is empty; it must be a PNG, JPEG or WebP file"},
+      {fifo, "wanctl: --image: " + fifo + " is a pipe or a device; it must be a PNG"},
+      {"/dev/null", "wanctl: --image: /dev/null is a pipe or a device; it must be a PNG"},
+      {"", "--image expects some text, not ''"},
+  };
+  for (const auto& [image, message] : images) {
+    for (const char* const command : {"generate", "submit", "quote"}) {
+      EXPECT_EQ(Run({command, "--model", "5b", "--prompt", "a", "--image", image}), 2) << image;
+      EXPECT_THAT(err_, HasSubstr(message));
+    }
+  }
   EXPECT_EQ(generate_requests_.All().size(), 0u);
 }
 
@@ -118,6 +139,18 @@ TEST_F(WanctlTest, SubmitWaitsForAModelThatIsBeingLoaded) {
   EXPECT_THAT(clock_.delays, ElementsAre(absl::Seconds(1)));
   EXPECT_EQ(out_, "jobs/a1\n");
   EXPECT_EQ(err_, "wanctl: the server is loading the model; waiting for it\n");
+}
+
+TEST_F(WanctlTest, SubmitSaysWhichSeedWasDrawn) {
+  server_.scripts.create_job = [](const auto& request, wan::v1::Job* answer) {
+    answer->set_name("jobs/a1");
+    EXPECT_EQ(request.request().seed(), -1);
+    answer->mutable_request()->set_seed(4711);
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt", "a cat", "--seed", "-1"}), 0);
+  EXPECT_EQ(out_, "jobs/a1\n");
+  EXPECT_EQ(err_, "wanctl: jobs/a1 has seed 4711\n");
 }
 
 TEST_F(WanctlTest, SubmitPrintsTheNameAlone) {

@@ -98,10 +98,25 @@ TEST_F(CurrentFolderTest, GenerateNeedsOnlyAPrompt) {
 
 TEST_F(CurrentFolderTest, TheSeedOfTheCommandLineIsTheLastLineToo) {
   Script({CompletedWith(1, {Serve(wan::v1::OUTPUT_KIND_MP4, "video.mp4", "mp4 bytes")})});
-  EXPECT_EQ(Run({"generate", "--prompt", "a cat", "--seed", "-3"}), 0);
-  EXPECT_THAT(err_, EndsWith("wanctl: jobs/a1 has seed -3\n"));
-  EXPECT_EQ(Run({"generate", "--prompt", "a cat", "--seed", "-3", "--json"}), 0);
+  EXPECT_EQ(Run({"generate", "--prompt", "a cat", "--seed", "3"}), 0);
+  EXPECT_THAT(err_, EndsWith("wanctl: jobs/a1 has seed 3\n"));
+  EXPECT_EQ(Run({"generate", "--prompt", "a cat", "--seed", "3", "--json"}), 0);
   EXPECT_THAT(err_, Not(HasSubstr("has seed"))) << "programs have it in the messages";
+}
+
+TEST_F(CurrentFolderTest, OfANegativeSeedTheDrawnOneIsPrinted) {
+  Script({CompletedWith(1, {Serve(wan::v1::OUTPUT_KIND_MP4, "video.mp4", "mp4 bytes")})});
+  wan::v1::Job job;
+  job.mutable_request()->set_seed(4711);
+  ScriptJob(job);
+  EXPECT_EQ(Run({"generate", "--prompt", "a cat", "--seed", "-1"}), 0);
+  EXPECT_THAT(err_, EndsWith("wanctl: jobs/a1 has seed 4711\n"));
+  server_.scripts.get_job = [](const auto&, wan::v1::Job*) {
+    return grpc::Status(grpc::StatusCode::NOT_FOUND, "gone");
+  };
+  EXPECT_EQ(Run({"generate", "--prompt", "a cat", "--seed", "-1"}), 0);
+  EXPECT_THAT(err_, EndsWith("wanctl: jobs/a1 has a seed that could not be read; 'wanctl get "
+                             "jobs/a1' shows it\n"));
 }
 
 TEST_F(CurrentFolderTest, SeveralModelsAreNamedAndNoJobIsMade) {

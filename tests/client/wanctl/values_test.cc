@@ -33,6 +33,9 @@ TEST(ValuesTest, WholeNumbers) {
     EXPECT_FALSE(ParseInt32(text).ok()) << text;
   }
   EXPECT_FALSE(ParseInt64("9223372036854775808").ok());
+  EXPECT_EQ(*ParseCountOrZero("0"), 0);
+  EXPECT_EQ(ParseCountOrZero("-1").status(),
+            absl::InvalidArgumentError("expects a whole number, 0 or more, not '-1'"));
 }
 
 TEST(ValuesTest, ErrorsQuoteTheText) {

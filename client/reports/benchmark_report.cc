@@ -8,6 +8,7 @@
 #include "client/reports/bottlenecks.h"
 #include "client/reports/sections.h"
 #include "client/reports/step_changes.h"
+#include "client/reports/verdict.h"
 
 namespace wan::client::reports {
 namespace {
@@ -62,9 +63,10 @@ Facts KeyFacts(const Run& run) {
   if (const std::optional<double> peak = PeakBytes(report)) {
     facts.facts.push_back(
         {"Peak GPU Memory", "peak_gpu_memory_gib", CellOf(peak, 2, 1 / kGibibyte), "GiB"});
-  } else {
-    facts.facts.push_back({"Peak Process Memory", "peak_process_memory_gib",
-                           CellOf(ProcessPeak(report), 2, 1 / kGibibyte), "GiB"});
+  }
+  if (const std::optional<double> peak = ProcessPeak(report)) {
+    facts.facts.push_back(
+        {"Peak Process Memory", "peak_process_memory_gib", CellOf(peak, 2, 1 / kGibibyte), "GiB"});
   }
   if (const std::optional<double> load = TotalLoad(report)) {
     facts.facts.push_back({"Total Compute Load", "total_load", Number{*load, 0},
@@ -197,14 +199,12 @@ Section Analysis(const Run& run, const Ceilings* ceilings, const std::vector<Run
   List list;
   for (const Bottleneck& bottleneck : FindBottlenecks(run, ceilings, runs)) {
     if (list.items.size() == 3) break;
-    const std::optional<double> saves =
-        bottleneck.measured ? bottleneck.measured : bottleneck.saves;
+    const Gain gain = GainOf(bottleneck);
     list.items.push_back(absl::StrCat(
         bottleneck.location, ": ", bottleneck.cause,
-        saves ? absl::StrFormat(" %.2f s of the job (%s).", *saves,
-                                bottleneck.measured ? "measured by another run" : bottleneck.basis)
-              : absl::StrFormat(" %.2f s of the job; what a change would save is not known.",
-                                bottleneck.seconds)));
+        gain.seconds ? absl::StrFormat(" %.2f s of the job (%s).", *gain.seconds, gain.basis)
+                     : absl::StrFormat(" %.2f s of the job; what a change would save is not known.",
+                                       bottleneck.seconds)));
   }
   if (list.items.empty()) {
     section.blocks.push_back(
@@ -224,6 +224,7 @@ std::optional<Table> Repeats(const std::vector<Run>& runs) {
   table.columns = {{"Case", "case"},
                    {"Variant", "variant"},
                    {"Runs", "runs"},
+                   {"Asked for", "asked_runs"},
                    {"Least (s)", "least_seconds"},
                    {"Median (s)", "median_seconds"},
                    {"Most (s)", "most_seconds"},
@@ -234,24 +235,21 @@ std::optional<Table> Repeats(const std::vector<Run>& runs) {
     const std::pair<std::string, std::string> group(run.name, run.variant);
     if (std::find(groups.begin(), groups.end(), group) != groups.end()) continue;
     groups.push_back(group);
-    std::vector<double> seconds;
-    for (const Run& other : runs) {
-      if (other.name == run.name && other.variant == run.variant) {
-        seconds.push_back(TotalSeconds(other.report));
-      }
-    }
-    repeated = repeated || seconds.size() > 1;
-    std::sort(seconds.begin(), seconds.end());
+    const Measured measured = MeasuredRuns(run, runs);
+    const std::vector<double>& seconds = measured.seconds;
+    const bool fewer = measured.asked > static_cast<int>(seconds.size());
+    repeated = repeated || seconds.size() > 1 || fewer;
     double mean = 0, squares = 0;
     for (const double value : seconds) mean += value / static_cast<double>(seconds.size());
     for (const double value : seconds) squares += (value - mean) * (value - mean);
     const size_t count = seconds.size();
-    const double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
     Cell deviation;
     if (count > 1) deviation = Number{std::sqrt(squares / static_cast<double>(count - 1)), 3};
     table.rows.push_back({run.name, TextCell(run.variant), Number{static_cast<double>(count), 0},
-                          Number{seconds.front(), 2}, Number{median, 2}, Number{seconds.back(), 2},
-                          deviation});
+                          fewer ? Cell(Number{static_cast<double>(measured.asked), 0}) : Cell(),
+                          Number{seconds.front(), 2}, Number{measured.median(), 2},
+                          Number{seconds.back(), 2}, deviation});
+    if (fewer) table.note = "Fewer runs ended well than were asked for.";
   }
   if (!repeated) return std::nullopt;
   DropEmptyColumns(table);
@@ -286,7 +284,7 @@ Table SummaryTable(const std::vector<Run>& runs) {
     table.rows.push_back({FullName(run), TextCell(Resolution(report)), frames, count,
                           TextCell(Offload(report)), Number{TotalSeconds(report), 2}, mean,
                           CellOf(peak, 2, 1 / kGibibyte),
-                          peak ? Cell() : CellOf(ProcessPeak(report), 2, 1 / kGibibyte),
+                          CellOf(ProcessPeak(report), 2, 1 / kGibibyte),
                           CellOf(MeanSmActivity(report), 1), CellOf(TotalLoad(report), 0)});
   }
   DropEmptyColumns(table);
@@ -295,6 +293,12 @@ Table SummaryTable(const std::vector<Run>& runs) {
       "loading the model are "
       "not in it. s/step is the mean of the steps. SM and Load are of the whole job, each moment "
       "once.";
+  const bool has_process =
+      std::any_of(table.columns.begin(), table.columns.end(),
+                  [](const Column& column) { return column.key == "process_memory_gib"; });
+  if (has_process) {
+    table.note += " Process Mem is the most that the server process had resident during the job.";
+  }
   return table;
 }
 

@@ -196,7 +196,8 @@ Section Ranking(const Run& run, const Ceilings* ceilings, const std::vector<Run>
     const Bottleneck& one = found[i];
     table.rows.push_back({Number{static_cast<double>(i + 1), 0}, one.location,
                           Number{one.seconds, 2}, one.cause, one.remedy, CellOf(one.saves, 2),
-                          CellOf(one.measured, 2), one.basis});
+                          one.measured ? CellOf(one.measured, 2) : TextCell(one.verdict),
+                          one.basis});
   }
   DropEmptyColumns(table);
   table.note = absl::StrFormat(

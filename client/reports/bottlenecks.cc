@@ -11,6 +11,7 @@
 #include "client/reports/comparison.h"
 #include "client/reports/document.h"
 #include "client/reports/step_changes.h"
+#include "client/reports/verdict.h"
 
 namespace wan::client::reports {
 namespace {
@@ -186,6 +187,8 @@ class Search {
     const double regular = history.levels.levels.front().seconds;
     const double first = StepSeconds(*steps.front());
     if (first < regular * (1 + kLevelDifference)) return;
+    const Verdict verdict =
+        Judge(Measured{{first}, CircumstancesOf({steps.front()})}, RegularSteps(steps, history));
     Add({steps.front()->stage(), first,
          OnGpu(report_)
              ? "The first step of a shape picks kernels and takes memory from the driver."
@@ -193,8 +196,27 @@ class Search {
          absl::StrCat(
              "A warm-up at this shape before the job: warm_up_shapes, or 'wanctl models warmup ",
              report_.model(), "'."),
-         first - regular, "measured: the first step less a regular one", "warm_up", "yes",
-         std::nullopt});
+         verdict.saved,
+         verdict.saved ? "measured: the first step less a regular one"
+                       : absl::StrCat("the first step and a regular one are ", verdict.text),
+         "warm_up", "yes", std::nullopt});
+  }
+
+  // The steps of the first level, without its exceptions and without the job's first step.
+  static Measured RegularSteps(const std::vector<const StageReport*>& steps,
+                               const StepHistory& history) {
+    const StepLevel& level = history.levels.levels.front();
+    std::vector<const StageReport*> regular;
+    Measured measured;
+    for (int i = std::max(1, level.first); i <= level.last; ++i) {
+      if (std::find(level.exceptions.begin(), level.exceptions.end(), i) != level.exceptions.end())
+        continue;
+      regular.push_back(steps[i]);
+      measured.seconds.push_back(StepSeconds(*steps[i]));
+    }
+    std::sort(measured.seconds.begin(), measured.seconds.end());
+    measured.circumstances = CircumstancesOf(regular);
+    return measured;
   }
 
   void Loading() {
@@ -327,19 +349,28 @@ bool IsRemedy(const Bottleneck& bottleneck, const std::vector<Difference>& cause
 
 }  // namespace
 
+Gain GainOf(const Bottleneck& bottleneck) {
+  if (bottleneck.measured) return {bottleneck.measured, "measured by another run"};
+  if (bottleneck.verdict.empty()) return {bottleneck.saves, bottleneck.basis};
+  return {bottleneck.saves,
+          absl::StrCat(bottleneck.basis, "; runs with it are ", bottleneck.verdict)};
+}
+
 std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
-                                        const std::vector<Run>& others) {
+                                        const std::vector<Run>& runs) {
   std::vector<Bottleneck> found = Search(run.report, ceilings).Find();
-  for (const Run* other : MedianRuns(others, run.name)) {
+  for (const Run* other : MedianRuns(runs, run.name)) {
     if (other->variant == run.variant) continue;
     const std::vector<Difference> causes = CausesOf(DifferencesOf(run, *other));
     for (Bottleneck& bottleneck : found) {
       if (bottleneck.measured || !IsRemedy(bottleneck, causes)) continue;
-      bottleneck.measured = TotalSeconds(run.report) - TotalSeconds(other->report);
+      const Verdict verdict = Judge(MeasuredRuns(run, runs), MeasuredRuns(*other, runs));
+      bottleneck.measured = verdict.saved;
+      bottleneck.verdict = verdict.text;
     }
   }
   const auto weight = [](const Bottleneck& bottleneck) {
-    return bottleneck.measured.value_or(bottleneck.saves.value_or(-1));
+    return GainOf(bottleneck).seconds.value_or(-1);
   };
   std::stable_sort(found.begin(), found.end(),
                    [&](const Bottleneck& a, const Bottleneck& b) { return weight(a) > weight(b); });

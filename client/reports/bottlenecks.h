@@ -27,15 +27,26 @@ struct Bottleneck {
   std::string setting;
   // The value that it gets; empty: any other.
   std::string value;
-  // What another run, which differs from this one by that remedy alone, took less; absent without
-  // such a run.
+  // What other runs, which differ from this one by that remedy alone, took less; absent without
+  // such runs, and if the difference is not told apart from noise (verdict.h).
   std::optional<double> measured;
+  // The verdict on such runs: "faster", or why their difference tells nothing. Empty without any.
+  std::string verdict = {};
 };
 
-// Those that cost at least half a percent of the job, the one that saves most first. `others` may
-// have runs of the same case with other settings; of several with the same settings the median
-// counts. `ceilings` are those of the run's device; null if they are not known.
+// The best that is known of what the remedy saves: what runs measured, otherwise the estimate.
+struct Gain {
+  // Absent if it cannot be told.
+  std::optional<double> seconds;
+  // How it was found, and what became of runs that tell nothing.
+  std::string basis;
+};
+Gain GainOf(const Bottleneck& bottleneck);
+
+// Those that cost at least half a percent of the job, the one that saves most first. `runs` has
+// the run itself, and may have others of its case, with the same settings and with others.
+// `ceilings` are those of the run's device; null if they are not known.
 std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
-                                        const std::vector<Run>& others);
+                                        const std::vector<Run>& runs);
 
 }  // namespace wan::client::reports

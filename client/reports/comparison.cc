@@ -106,7 +106,7 @@ std::string Otherwise(const std::string& value) {
 
 // The run whose result that of a variant was compared with has no difference of its own.
 const ResultDifference* ResultOf(const Run& variant, const std::vector<Run>& runs) {
-  static constexpr ResultDifference kItself{true, std::nullopt};
+  static constexpr ResultDifference kItself{true, std::nullopt, true};
   if (variant.variant.empty()) return &kItself;
   for (const Run& run : runs) {
     if (run.name == variant.name && run.variant == variant.variant && run.difference) {
@@ -210,16 +210,38 @@ std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::stri
   return chosen;
 }
 
+namespace {
+
+// Of two results that were compared with a third one: whether they are the same. Nothing if both
+// differ from it, perhaps in the same way, or if one was not compared.
+std::optional<bool> Same(std::optional<bool> a, std::optional<bool> b) {
+  if (!a || !b || (!*a && !*b)) return std::nullopt;
+  return *a && *b;
+}
+
+std::string LatentsText(const ResultDifference& a, const ResultDifference& b) {
+  const std::optional<bool> same = Same(a.identical, b.identical);
+  if (!same) return "latents: not compared with each other";
+  if (*same) return "latents: same bits";
+  // One of them has the bits that the other one was compared with.
+  const ResultDifference& difference = a.identical ? b : a;
+  if (!difference.relative) return "latents: other bits";
+  return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);
+}
+
+std::string FramesText(const ResultDifference& a, const ResultDifference& b) {
+  const std::optional<bool> same = Same(a.same_video, b.same_video);
+  if (!same) return "frames: not compared";
+  return *same ? "frames: same bits" : "frames: other bits";
+}
+
+}  // namespace
+
 std::string ResultText(const Run& before, const Run& after, const std::vector<Run>& runs) {
   const ResultDifference* const a = ResultOf(before, runs);
   const ResultDifference* const b = ResultOf(after, runs);
   if (a == nullptr || b == nullptr) return "not compared";
-  if (a->identical && b->identical) return "latents: same bits";
-  // One of them has the bits that the other one was compared with.
-  if (!a->identical && !b->identical) return "not compared with each other";
-  const ResultDifference& difference = a->identical ? *b : *a;
-  if (!difference.relative) return "other bits";
-  return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);
+  return absl::StrCat(LatentsText(*a, *b), "; ", FramesText(*a, *b));
 }
 
 }  // namespace wan::client::reports

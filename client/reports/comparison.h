@@ -35,9 +35,14 @@ std::string TextAfter(const Difference& difference);
 // middle ones), in the order of `runs`. The case's own, which has no variant, is among them.
 std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::string& name);
 
-// Whether two of the case's runs had the same result from the same seed: "latents: same bits", or
-// how far they differ. Results were compared with those of the run without a variant, the first
-// run of each variant.
+// Whether two of the case's runs had the same result from the same seed: "latents: same bits;
+// frames: other bits", or how far the latents differ. Results were compared with those of the run
+// without a variant, the first run of each variant.
 std::string ResultText(const Run& before, const Run& after, const std::vector<Run>& runs);
+
+// What tables with ResultText say below them.
+inline constexpr char kResultNote[] =
+    "Frames are compared by the bytes of the MP4 files, which another preset or version of the "
+    "encoder changes as well.";
 
 }  // namespace wan::client::reports

@@ -11,6 +11,7 @@
 #include "client/reports/comparison.h"
 #include "client/reports/sections.h"
 #include "client/reports/step_changes.h"
+#include "client/reports/verdict.h"
 
 namespace wan::client::reports {
 namespace {
@@ -225,19 +226,28 @@ std::vector<Pair> PairsOf(const Option& option, const std::vector<const Run*>& m
   return pairs;
 }
 
-double Saved(const Pair& pair) {
-  return TotalSeconds(pair.before->report) - TotalSeconds(pair.after->report);
+Verdict JudgeOf(const Pair& pair, const std::vector<Run>& runs) {
+  return Judge(MeasuredRuns(*pair.before, runs), MeasuredRuns(*pair.after, runs));
+}
+
+// The seconds of the first pair that is told apart from noise; a text if there are only others.
+Cell SavingOf(const std::vector<Pair>& pairs, const std::vector<Run>& runs) {
+  for (const Pair& pair : pairs) {
+    if (const Verdict verdict = JudgeOf(pair, runs); verdict.saved) return CellOf(verdict.saved);
+  }
+  return pairs.empty() ? Cell() : Cell("not told apart from noise");
 }
 
 // The case as it stands has no variant to name.
 std::string VariantName(const Run& run) { return run.variant.empty() ? "the case" : run.variant; }
 
 std::vector<Cell> RowOf(const Option& option, const Pair& pair, const std::vector<Run>& runs) {
-  const double slow = TotalSeconds(pair.before->report), fast = TotalSeconds(pair.after->report);
+  const Measured old_times = MeasuredRuns(*pair.before, runs),
+                 new_times = MeasuredRuns(*pair.after, runs);
+  const Verdict verdict = Judge(old_times, new_times);
   const std::optional<double> old_peak = PeakBytes(pair.before->report),
                               new_peak = PeakBytes(pair.after->report);
-  Cell factor, growth;
-  if (fast > 0) factor = Number{slow / fast, 2};
+  Cell growth;
   if (old_peak && new_peak) growth = Number{(*new_peak - *old_peak) / kGibibyte, 2};
   const auto joined = [&](std::string (*text)(const Difference&)) {
     return absl::StrJoin(pair.causes, "; ", [text](std::string* out, const Difference& one) {
@@ -247,10 +257,13 @@ std::vector<Cell> RowOf(const Option& option, const Pair& pair, const std::vecto
   return {option.name,
           absl::StrCat(VariantName(*pair.before), ": ", joined(TextBefore)),
           absl::StrCat(VariantName(*pair.after), ": ", joined(TextAfter)),
-          Number{slow, 2},
-          Number{fast, 2},
-          Number{Saved(pair), 2},
-          factor,
+          Number{old_times.median(), 2},
+          RunsText(old_times),
+          Number{new_times.median(), 2},
+          RunsText(new_times),
+          CellOf(verdict.saved),
+          CellOf(verdict.factor),
+          verdict.text,
           growth,
           ResultText(*pair.before, *pair.after, runs)};
 }
@@ -265,18 +278,24 @@ Section OptionsMap(const Run& run, const std::vector<Run>& runs,
                      {"In this run", "setting"},
                      {"Measured saving (s)", "measured_seconds"},
                      {"What it can give", "limit"}};
-  measured.columns = {{"Option", "option"},           {"Before", "before_setting"},
-                      {"After", "after_setting"},     {"Before (s)", "before_seconds"},
-                      {"After (s)", "after_seconds"}, {"Saved (s)", "saved_seconds"},
-                      {"Factor", "factor"},           {"Peak Δ (GiB)", "peak_growth_gib"},
+  measured.columns = {{"Option", "option"},
+                      {"Before", "before_setting"},
+                      {"After", "after_setting"},
+                      {"Before (s)", "before_seconds"},
+                      {"Before: runs", "before_runs"},
+                      {"After (s)", "after_seconds"},
+                      {"After: runs", "after_runs"},
+                      {"Saved (s)", "saved_seconds"},
+                      {"Factor", "factor"},
+                      {"Verdict", "verdict"},
+                      {"Peak Δ (GiB)", "peak_growth_gib"},
                       {"Result, same seed", "result"}};
   const std::vector<const Run*> medians = MedianRuns(runs, run.name);
   const Ceilings* const known = FindCeilings(ceilings, run.report);
   for (const Option& option : kOptions) {
     const std::vector<Pair> pairs = PairsOf(option, medians);
     options.rows.push_back({option.name, option.here, TextCell(option.in_run(run.report)),
-                            pairs.empty() ? Cell() : Cell(Number{Saved(pairs.front()), 2}),
-                            option.limit(run.report, known)});
+                            SavingOf(pairs, runs), option.limit(run.report, known)});
     for (const Pair& pair : pairs) measured.rows.push_back(RowOf(option, pair, runs));
   }
   DropEmptyColumns(options);
@@ -290,9 +309,9 @@ Section OptionsMap(const Run& run, const std::vector<Run>& runs,
     return section;
   }
   DropEmptyColumns(measured);
-  measured.note =
-      "Every two runs of the case that differ in the option alone, and in what it brings with it. "
-      "Each time is the median of its runs.";
+  measured.note = absl::StrCat(
+      "Every two runs of the case that differ in the option alone, and in what it brings with it. ",
+      kVerdictNote, " ", kResultNote);
   section.blocks.push_back(std::move(measured));
   return section;
 }

@@ -9,6 +9,7 @@
 #include "client/reports/comparison.h"
 #include "client/reports/sections.h"
 #include "client/reports/step_changes.h"
+#include "client/reports/verdict.h"
 
 namespace wan::client::reports {
 namespace {
@@ -71,9 +72,12 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
                    {"Before: setting", "before_setting"},
                    {"After: setting", "after_setting"},
                    {"Before (s)", "before_seconds"},
+                   {"Before: runs", "before_runs"},
                    {"After (s)", "after_seconds"},
+                   {"After: runs", "after_runs"},
                    {"Saved (s)", "saved_seconds"},
                    {"Factor", "factor"},
+                   {"Verdict", "verdict"},
                    {"Before: peak (GiB)", "before_peak_gib"},
                    {"After: peak (GiB)", "after_peak_gib"},
                    {"Result, same seed", "result"}};
@@ -91,14 +95,15 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
       old_settings.push_back(TextBefore(difference));
       new_settings.push_back(TextAfter(difference));
     }
-    const double slow = TotalSeconds(before->report), fast = TotalSeconds(after->report);
-    Cell factor;
-    if (fast > 0) factor = Number{slow / fast, 2};
+    const Measured old_times = MeasuredRuns(*before, runs), new_times = MeasuredRuns(*after, runs);
+    const Verdict verdict = Judge(old_times, new_times);
     table.rows.push_back(
         {base->name, variant->variant,
          old_settings.empty() ? "no setting differs" : absl::StrJoin(old_settings, "; "),
-         TextCell(absl::StrJoin(new_settings, "; ")), Number{slow, 2}, Number{fast, 2},
-         Number{slow - fast, 2}, factor, CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
+         TextCell(absl::StrJoin(new_settings, "; ")), Number{old_times.median(), 2},
+         RunsText(old_times), Number{new_times.median(), 2}, RunsText(new_times),
+         CellOf(verdict.saved), CellOf(verdict.factor), verdict.text,
+         CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
          CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), ResultText(*before, *after, runs)});
     for (const Run* run : {before, after}) {
       if (looked_at.insert(run).second) absl::StrAppend(&cold, ColdStart(*run));
@@ -117,10 +122,10 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
     return section;
   }
   DropEmptyColumns(table);
-  table.note =
+  table.note = absl::StrCat(
       "Both runs have the same request and seed but for the settings that are named. 'original' "
-      "and runs without a warm-up come before the case as it stands, every other option after it. "
-      "Each time is the median of its runs.";
+      "and runs without a warm-up come before the case as it stands, every other option after it. ",
+      kVerdictNote, " ", kResultNote);
   if (!cold.empty()) {
     absl::StrAppend(&table.note, cold,
                     " 'wanctl bench ... --warm-up 1' keeps such starts out of the comparison.");

@@ -200,13 +200,11 @@ Section MemoryTelemetry(const JobReport& report) {
 Section Recommendations(const Run& run, const Ceilings* ceilings, const std::vector<Run>& runs) {
   List list;
   for (const Bottleneck& bottleneck : FindBottlenecks(run, ceilings, runs)) {
-    const std::optional<double> saves =
-        bottleneck.measured ? bottleneck.measured : bottleneck.saves;
+    const Gain known = GainOf(bottleneck);
     std::string gain = " How much that saves is not known.";
-    if (saves) {
-      gain =
-          absl::StrFormat(" It would save %.2f s of %.2f s (%s).", *saves, TotalSeconds(run.report),
-                          bottleneck.measured ? "measured by another run" : bottleneck.basis);
+    if (known.seconds) {
+      gain = absl::StrFormat(" It would save %.2f s of %.2f s (%s).", *known.seconds,
+                             TotalSeconds(run.report), known.basis);
     }
     list.items.push_back(absl::StrCat(bottleneck.location, ": ", bottleneck.remedy, gain));
   }

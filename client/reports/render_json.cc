@@ -75,6 +75,9 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
     if (run.difference) {
       json["difference"] = {{"identical", run.difference->identical}};
       if (run.difference->relative) json["difference"]["relative"] = *run.difference->relative;
+      if (run.difference->same_video) {
+        json["difference"]["same_video"] = *run.difference->same_video;
+      }
     }
     json["report"] = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     list.push_back(std::move(json));
@@ -109,6 +112,9 @@ absl::StatusOr<std::vector<Run>> ParseRuns(std::string_view json, const std::str
         run.difference.emplace();
         difference.at("identical").get_to(run.difference->identical);
         if (difference.contains("relative")) run.difference->relative = difference["relative"];
+        if (difference.contains("same_video")) {
+          run.difference->same_video = difference["same_video"].get<bool>();
+        }
       }
       const auto status = google::protobuf::util::JsonStringToMessage(entry.at("report").dump(),
                                                                       &run.report, options);

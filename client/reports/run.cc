@@ -167,6 +167,10 @@ std::optional<double> CpuPercent(const StageReport& stage) {
   return stage.cpu_percent();
 }
 
+std::optional<double> SmClock(const StageReport& stage) {
+  return stage.has_sm_clock_mhz() ? std::optional<double>(stage.sm_clock_mhz()) : std::nullopt;
+}
+
 std::optional<double> Load(const StageReport& stage) {
   if (stage.has_load()) return stage.load();
   if (!stage.has_sm_activity_percent()) return std::nullopt;

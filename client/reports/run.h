@@ -16,6 +16,9 @@ struct ResultDifference {
   bool identical = false;
   // |a - b| / |a| over all latents (Frobenius); absent where only digests could be compared.
   std::optional<double> relative;
+  // Every byte of the MP4 files is the same, so that the frames are; absent if they were not
+  // compared. Frames differ with equal latents where the autoencoder computes differently.
+  std::optional<bool> same_video = std::nullopt;
 };
 
 struct Run {
@@ -39,6 +42,8 @@ Run RunOf(wan::v1::JobReport report);
 inline constexpr char kCaseLabel[] = "bench_case";
 inline constexpr char kVariantLabel[] = "bench_variant";
 inline constexpr char kRunLabel[] = "bench_run";
+// How many runs of the case and variant the benchmark was to make.
+inline constexpr char kRunsLabel[] = "bench_runs";
 // "yes" or "no": whether the server has run the case before, where `wanctl bench` knows.
 inline constexpr char kWarmLabel[] = "bench_warm_up";
 // The variant with upstream's settings.
@@ -95,7 +100,10 @@ std::optional<double> PeakBytes(const wan::v1::JobReport& report);
 using StageFigure = std::optional<double> (*)(const StageReport&);
 std::optional<double> SmActivity(const StageReport& stage);
 std::optional<double> CpuPercent(const StageReport& stage);
+std::optional<double> SmClock(const StageReport& stage);
 std::optional<double> Load(const StageReport& stage);
+// A smaller relative change of clocks or power explains nothing.
+inline constexpr double kNotable = 0.04;
 // The mean over the stages that have the figure, each with the weight of its seconds; absent if
 // none has it.
 std::optional<double> WeightedMean(const std::vector<const StageReport*>& stages,

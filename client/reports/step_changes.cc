@@ -62,10 +62,6 @@ std::string Percent(double before, double after) {
   return absl::StrFormat("%+.0f %%", (after / before - 1) * 100);
 }
 
-std::optional<double> SmClock(const StageReport& stage) {
-  return stage.has_sm_clock_mhz() ? std::optional<double>(stage.sm_clock_mhz()) : std::nullopt;
-}
-
 std::optional<double> PowerWatts(const StageReport& stage) {
   return stage.has_power_watts() ? std::optional<double>(stage.power_watts()) : std::nullopt;
 }
@@ -79,9 +75,6 @@ std::string Listed(const std::vector<std::string>& names) {
   if (names.size() < 3) return absl::StrJoin(names, " and ");
   return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), ", and ", names.back());
 }
-
-// A change of less than this explains nothing.
-constexpr double kNotable = 0.04;
 
 class Explainer {
  public:

@@ -44,6 +44,14 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
   absl::StatusOr<std::vector<BenchCase>> cases = ParseBenchCases(yaml, command.cases);
   if (!cases.ok()) return cases;
   for (const BenchCase& one : *cases) {
+    // An image that cannot be used is told before the first job.
+    if (!one.image_path.empty()) {
+      const absl::StatusOr<std::string> image = ReadImage(one.image_path);
+      if (!image.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(command.cases, ": ", one.name, ": image ", image.status().message()));
+      }
+    }
     for (const BenchVariant& option : one.options) {
       const bool taken =
           std::any_of(command.compare.begin(), command.compare.end(),
@@ -80,12 +88,20 @@ struct Variant {
   bool cold = false;
 };
 
-// What the latents of a case are compared with.
-struct CaseLatents {
-  // Those of the case as it stands, of its first run; empty until it has ended.
-  std::string own;
+// What a run made.
+struct Result {
+  // The file of the latents; empty if there is none.
+  std::string latents;
+  // The digest of the MP4 file; empty if there is none.
+  std::string video_sha256;
+};
+
+// What the results of a case are compared with.
+struct CaseResults {
+  // That of the case as it stands, of its first run; without latents until it has ended.
+  Result own;
   // Those of cold variants, which run before it, with the index of their run.
-  std::vector<std::pair<size_t, std::string>> early;
+  std::vector<std::pair<size_t, Result>> early;
 };
 
 // Runs cases one after the other and keeps what they gave.
@@ -110,7 +126,7 @@ class Bench {
 
   // False if somebody stopped it.
   bool RunCase(const BenchCase& one) {
-    CaseLatents latents;
+    CaseResults results;
     std::set<const VideoClient*> warm;
     for (const Variant& variant : VariantsOf(one)) {
       const int last = variant.cold ? 1 : command_.num_runs;
@@ -121,7 +137,7 @@ class Bench {
         std::string warmth;
         if (variant.cold) warmth = "no";
         if (warm.contains(variant.videos)) warmth = "yes";
-        const absl::Status status = RunOnce(one, variant, run, {name, warmth}, latents);
+        const absl::Status status = RunOnce(one, variant, run, {name, warmth, last}, results);
         if (session_.stop().stop_requested()) return false;
         if (!status.ok()) {
           failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
@@ -188,11 +204,13 @@ class Bench {
     std::string name;
     // The value of kWarmLabel; empty: none.
     std::string warmth;
+    // How many runs there are to be.
+    int runs;
   };
 
   // `run` below 1 is a warm-up.
   absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run, const RunTitle& title,
-                       CaseLatents& latents) {
+                       CaseResults& results) {
     RequestFlags flags{variant.request, one.image_path, std::nullopt};
     if (!command_.model.empty()) flags.request.set_model(command_.model);
     auto& labels = *flags.request.mutable_labels();
@@ -200,6 +218,7 @@ class Bench {
     labels[reports::kCaseLabel] = one.name;
     if (!variant.name.empty()) labels[reports::kVariantLabel] = variant.name;
     labels[reports::kRunLabel] = absl::StrCat(std::max(run, 0));
+    labels[reports::kRunsLabel] = absl::StrCat(title.runs);
     if (!title.warmth.empty()) labels[reports::kWarmLabel] = title.warmth;
     flags.request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
     flags.request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
@@ -232,48 +251,61 @@ class Bench {
     measured.variant = variant.name;
     measured.number = run;
     if (run == 1) {
-      absl::Status compared = Compare(*variant.videos, *end, variant.name, latents, measured);
+      absl::Status compared = Compare(*variant.videos, *end, variant.name, results, measured);
       if (!compared.ok()) return compared;
     }
     runs_.push_back(std::move(measured));
     return absl::OkStatus();
   }
 
-  // The case's own latents are kept, the others' compared with them. `measured` will be the next of
+  // The case's own result is kept, the others' compared with it. `measured` will be the next of
   // runs_.
   absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
-                       const std::string& variant, CaseLatents& latents, reports::Run& measured) {
-    for (const wan::v1::Artifact& artifact : end.completed().artifacts()) {
-      if (artifact.kind() != wan::v1::OUTPUT_KIND_LATENTS) continue;
-      std::string read_latents;
-      absl::Status read = videos.ReadArtifact(
-          artifact.name(), 0,
-          [&](const wan::v1::DownloadArtifactResponse& chunk) {
-            read_latents += chunk.data();
-            return absl::OkStatus();
-          },
-          session_.stop());
-      if (!read.ok()) return read;
-      if (variant.empty()) {
-        latents.own = std::move(read_latents);
-        for (const auto& [index, early] : latents.early) {
-          runs_[index].difference = Difference(latents.own, early);
-        }
-        latents.early.clear();
-      } else if (latents.own.empty()) {
-        latents.early.emplace_back(runs_.size(), std::move(read_latents));
-      } else {
-        measured.difference = Difference(latents.own, read_latents);
+                       const std::string& variant, CaseResults& results, reports::Run& measured) {
+    absl::StatusOr<Result> result = ReadResult(videos, end);
+    if (!result.ok()) return result.status();
+    if (result->latents.empty()) return absl::OkStatus();
+    if (variant.empty()) {
+      results.own = *std::move(result);
+      for (const auto& [index, early] : results.early) {
+        runs_[index].difference = Difference(results.own, early);
       }
+      results.early.clear();
+    } else if (results.own.latents.empty()) {
+      results.early.emplace_back(runs_.size(), *std::move(result));
+    } else {
+      measured.difference = Difference(results.own, *result);
     }
     return absl::OkStatus();
   }
 
+  absl::StatusOr<Result> ReadResult(const VideoClient& videos, const wan::v1::Event& end) {
+    Result result;
+    for (const wan::v1::Artifact& artifact : end.completed().artifacts()) {
+      if (artifact.kind() == wan::v1::OUTPUT_KIND_MP4) result.video_sha256 = artifact.sha256();
+      if (artifact.kind() != wan::v1::OUTPUT_KIND_LATENTS) continue;
+      absl::Status read = videos.ReadArtifact(
+          artifact.name(), 0,
+          [&](const wan::v1::DownloadArtifactResponse& chunk) {
+            result.latents += chunk.data();
+            return absl::OkStatus();
+          },
+          session_.stop());
+      if (!read.ok()) return read;
+    }
+    return result;
+  }
+
   // Nothing if the videos have other sizes, which is a difference that settings show.
-  static std::optional<reports::ResultDifference> Difference(const std::string& own,
-                                                             const std::string& other) {
-    const absl::StatusOr<reports::ResultDifference> difference = CompareLatents(own, other);
-    return difference.ok() ? std::optional(*difference) : std::nullopt;
+  static std::optional<reports::ResultDifference> Difference(const Result& own,
+                                                             const Result& other) {
+    absl::StatusOr<reports::ResultDifference> difference =
+        CompareLatents(own.latents, other.latents);
+    if (!difference.ok()) return std::nullopt;
+    if (!own.video_sha256.empty() && !other.video_sha256.empty()) {
+      difference->same_video = own.video_sha256 == other.video_sha256;
+    }
+    return *difference;
   }
 
   Session& session_;

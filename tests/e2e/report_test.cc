@@ -42,7 +42,7 @@ TEST_F(ReportTest, BenchAndReport) {
     EXPECT_THAT(markdown, HasSubstr(title));
   }
   // The same request again has the same latents, and another guidance has not.
-  EXPECT_THAT(markdown, HasSubstr("same bits"));
+  EXPECT_THAT(markdown, HasSubstr("latents: same bits; frames: same bits"));
   EXPECT_THAT(markdown, HasSubstr("latents differ by"));
   EXPECT_THAT(markdown, HasSubstr("| Total\\_Execution |"));
   // The autoencoder's work, and the operators of the block that 'three' measured.

@@ -95,15 +95,25 @@ TEST(ComparisonTest, ResultsOfTwoVariants) {
     run.difference = difference;
     return run;
   };
-  const std::vector<MeasuredRun> runs = {
-      RunWith(GpuReport()), variant("same", ResultDifference{true, 0.0}),
-      variant("other", ResultDifference{false, 0.25}),
-      variant("third", ResultDifference{false, 0.5}), variant("unknown", std::nullopt)};
-  EXPECT_EQ(ResultText(runs[0], runs[1], runs), "latents: same bits");
-  EXPECT_EQ(ResultText(runs[2], runs[0], runs), "latents differ by 0.25 (relative)");
-  EXPECT_EQ(ResultText(runs[1], runs[2], runs), "latents differ by 0.25 (relative)");
-  EXPECT_EQ(ResultText(runs[2], runs[3], runs), "not compared with each other");
+  const std::vector<MeasuredRun> runs = {RunWith(GpuReport()),
+                                         variant("same", ResultDifference{true, 0.0, true}),
+                                         variant("other", ResultDifference{false, 0.25, false}),
+                                         variant("third", ResultDifference{false, 0.5, false}),
+                                         variant("unknown", std::nullopt),
+                                         variant("fp32", ResultDifference{true, 0.0, false}),
+                                         variant("old", ResultDifference{true, 0.0})};
+  EXPECT_EQ(ResultText(runs[0], runs[1], runs), "latents: same bits; frames: same bits");
+  EXPECT_EQ(ResultText(runs[2], runs[0], runs),
+            "latents differ by 0.25 (relative); frames: other bits");
+  EXPECT_EQ(ResultText(runs[1], runs[2], runs),
+            "latents differ by 0.25 (relative); frames: other bits");
+  EXPECT_EQ(ResultText(runs[2], runs[3], runs),
+            "latents: not compared with each other; frames: not compared");
   EXPECT_EQ(ResultText(runs[0], runs[4], runs), "not compared");
+  // Two precisions of the autoencoder.
+  EXPECT_EQ(ResultText(runs[0], runs[5], runs), "latents: same bits; frames: other bits");
+  // What an older wanctl wrote.
+  EXPECT_EQ(ResultText(runs[0], runs[6], runs), "latents: same bits; frames: not compared");
 }
 
 }  // namespace

@@ -293,10 +293,11 @@ TEST(OptionsReportTest, PairsAndCards) {
   slow.mutable_stages(0)->set_seconds(50);
   MeasuredRun before = Named("preview", slow, "original");
   before.difference = ResultDifference{true, 0.0};
-  const std::string text = Text(OptionsReport({Named("preview", GpuReport()), before}, {}));
+  const std::string text = Text(OptionsReport(Twice({Named("preview", GpuReport()), before}), {}));
   EXPECT_THAT(text, HasSubstr("vae_precision fp32"));
   EXPECT_THAT(text, HasSubstr("same bits"));
-  EXPECT_THAT(text, HasSubstr("50.00      20.00      30.00    2.50"));
+  EXPECT_THAT(text, HasSubstr("50.00  2: 50.00 to 50.00 s      20.00  2: 20.00 to 20.00 s      "
+                              "30.00    2.50  faster"));
   // 30 GiB of weights and 8 of work fit on 80 GB at once, on 40 GB no longer.
   EXPECT_THAT(text, HasSubstr("all resident"));
   EXPECT_THAT(text, HasSubstr("one component at a time"));
@@ -315,7 +316,7 @@ TEST(OptionsReportTest, SeveralRunsHaveTheComparisonOfTheFirst) {
   second.number = 2;
   const std::string text =
       RenderMarkdown(OptionsReport({Named("a", GpuReport()), first, second}, {}));
-  EXPECT_THAT(text, HasSubstr("| 15.00 | 20.00 |"));
+  EXPECT_THAT(text, HasSubstr("| 17.50 | 2: 15.00 to 20.00 s | 20.00 | 1 | not told apart"));
   EXPECT_THAT(text, HasSubstr("latents: same bits"));
 }
 
@@ -342,9 +343,10 @@ TEST(OptionsReportTest, AnOptionOtherThanUpstreamsComesAfterTheCase) {
   wan::v1::JobReport faster = GpuReport();
   faster.mutable_request()->set_vae_precision(wan::v1::VAE_PRECISION_BF16);
   faster.mutable_stages(0)->set_seconds(10);
-  const std::string text =
-      Text(OptionsReport({Named("preview", GpuReport()), Named("preview", faster, "bf16")}, {}));
-  EXPECT_THAT(text, HasSubstr("20.00      10.00      10.00    2.00"));
+  const std::string text = Text(
+      OptionsReport(Twice({Named("preview", GpuReport()), Named("preview", faster, "bf16")}), {}));
+  EXPECT_THAT(text, HasSubstr("20.00  2: 20.00 to 20.00 s      10.00  2: 10.00 to 10.00 s      "
+                              "10.00    2.00  faster"));
 }
 
 TEST(OptionsReportTest, WithoutPairsSaysHowToGetThem) {

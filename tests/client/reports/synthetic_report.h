@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/reports/run.h"
@@ -14,6 +15,17 @@ namespace wan::client::reports {
 using MeasuredRun = Run;
 
 inline constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+// Each run twice, so that a difference between two of them is more than the runs' spread.
+inline std::vector<MeasuredRun> Twice(const std::vector<MeasuredRun>& runs) {
+  std::vector<MeasuredRun> twice;
+  for (const MeasuredRun& run : runs) {
+    twice.push_back(run);
+    twice.push_back(run);
+    twice.back().number = 2;
+  }
+  return twice;
+}
 
 // Adds a stage that starts so many seconds after the job.
 inline wan::v1::StageReport& AddStage(wan::v1::JobReport& report, const std::string& name,

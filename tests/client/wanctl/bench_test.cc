@@ -120,6 +120,10 @@ TEST(BenchCasesTest, SaysWhatIsWrong) {
       {"cases: [{name: a, prompt: p, model: m, warm_up: false}]", "a: has the key 'warm_up'"},
       {"cases: [{name: a, prompt: p, model: m, options: {original: {steps: 2}}}]",
        "c.yaml: a: has an option 'original'"},
+      {"cases: [{name: a, prompt: p, model: m, seed: -1}]",
+       "c.yaml: a: seed expects a whole number from 0, so that all runs have the same seed"},
+      {"cases: [{name: a, prompt: p, model: m, image: ''}]",
+       "c.yaml: a: has an empty image; it must be FILE"},
       {"cases: [{name: a, prompt: p, model: m, steps: [1]}]", "steps must be a single value"},
       {"cases: [{name: a, prompt: p, model: m}, {name: a, prompt: p, model: m}]",
        "c.yaml: a: is there twice"},
@@ -147,14 +151,18 @@ class BenchTest : public WanctlTest {
     const wan::v1::Artifact artifact =
         Serve(wan::v1::OUTPUT_KIND_LATENTS, "latents.safetensors", Latents({3, 4}));
     server_.scripts.watch_job = [this, artifact](const wan::v1::WatchJobRequest&) {
-      if (requests_.back().steps() == fails_) {
+      // The autoencoder's precision changes the frames and leaves the latents.
+      wan::v1::Artifact video;
+      video.set_kind(wan::v1::OUTPUT_KIND_MP4);
+      video.set_sha256(wan::v1::VaePrecision_Name(requests_.back().vae_precision()));
+      if (requests_.back().steps() == fails_ || requests_.size() == fails_from_) {
         wan::v1::Event failed;
         failed.set_sequence(1);
         failed.mutable_failed()->mutable_status()->set_code(13);
         failed.mutable_failed()->mutable_status()->set_message("no luck");
         return fakes::Stream<wan::v1::Event>{.messages = {failed}};
       }
-      return fakes::Stream<wan::v1::Event>{.messages = {CompletedWith(1, {artifact})}};
+      return fakes::Stream<wan::v1::Event>{.messages = {CompletedWith(1, {video, artifact})}};
     };
     server_.scripts.get_report = [this](const wan::v1::GetReportRequest& request,
                                         wan::v1::JobReport* report) {
@@ -178,6 +186,8 @@ class BenchTest : public WanctlTest {
   std::string gpu_;
   // A job of so many steps fails.
   int fails_ = -1;
+  // So does the one with this number, from 1.
+  size_t fails_from_ = 0;
 };
 
 TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
@@ -210,6 +220,37 @@ TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
   EXPECT_THAT(out_, Not(HasSubstr("Stage Breakdown")));
 }
 
+TEST_F(BenchTest, AnImageThatCannotBeUsedIsToldBeforeTheFirstJob) {
+  const std::string empty = (folder_ / "empty.png").string();
+  fakes::WriteFile(empty, "");
+  std::ofstream(cases_, std::ios::app) << "  - {name: third, image: " << empty << "}\n";
+  EXPECT_EQ(Run({"bench", cases_, "--output", Folder()}), 2);
+  EXPECT_THAT(err_, HasSubstr(cases_ + ": third: image " + empty + " is empty; it must be a PNG"));
+  EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(BenchTest, FramesAreComparedAsWellAsLatents) {
+  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "first", "--mode", "both"}), 0);
+  const std::filesystem::path folder = Folder();
+  EXPECT_THAT(Content(folder / "report.md"), HasSubstr("latents: same bits; frames: other bits |"));
+  ASSERT_EQ(RunAt({"report", "--from", (folder / "report.json").string(), "--format", "markdown",
+                   "--part", "options"}),
+            0);
+  EXPECT_THAT(out_, HasSubstr("latents: same bits; frames: other bits |"));
+}
+
+TEST_F(BenchTest, FewerRunsThanAskedForAreSaid) {
+  fails_from_ = 2;
+  EXPECT_NE(Run({"bench", cases_, "--output", Folder(), "--only", "first", "--mode", "both",
+                 "--num-runs", "3"}),
+            0);
+  EXPECT_EQ(requests_[0].labels().at("bench_runs"), "3");
+  const std::string markdown = Content(std::filesystem::path(Folder()) / "report.md");
+  EXPECT_THAT(markdown, HasSubstr("| 10.00 | 3: 10.00 to 10.00 s | 10.00 | 1 of 3 |"));
+  EXPECT_THAT(markdown, HasSubstr("| first | - | 1 | 3 | 10.00 |"));
+  EXPECT_THAT(markdown, HasSubstr("Fewer runs ended well than were asked for."));
+}
+
 // What has no warm-up runs first, once, and is compared with what comes after it.
 TEST_F(BenchTest, AColdVariantRunsBeforeTheCase) {
   std::ofstream(cases_, std::ios::app)
@@ -227,8 +268,11 @@ TEST_F(BenchTest, AColdVariantRunsBeforeTheCase) {
   EXPECT_THAT(runs, testing::ElementsAre("original 1 no", "case 1 yes", "case 2 yes", "few 1 yes",
                                          "few 2 yes"));
   const std::string markdown = Content(std::filesystem::path(Folder()) / "report.md");
-  EXPECT_THAT(markdown, HasSubstr("| third | original | warm\\_up no | warm\\_up yes | 10.00 | "
-                                  "10.00 | 0.00 | 1.00 | latents: same bits |"));
+  EXPECT_THAT(markdown,
+              HasSubstr("| third | original | warm\\_up no | warm\\_up yes | 10.00 | 1 | 10.00 | "
+                        "2: 10.00 to 10.00 s | not told apart from noise: 1 and 2 measurements "
+                        "are too few to know their spread | latents: same bits; frames: same "
+                        "bits |"));
   EXPECT_THAT(markdown,
               HasSubstr("| Warm-up | original: warm\\_up no | the case: warm\\_up yes |"));
 }
@@ -282,22 +326,26 @@ class BenchOnTwoServersTest : public BenchTest {
 };
 
 TEST_F(BenchOnTwoServersTest, EachVariantRunsWhereItsSettingsAre) {
-  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "first", "--mode", "both",
-                 "--original-server", other_.address(), "--compare", "bf16=" + other_.address()}),
-            0)
+  ASSERT_EQ(
+      Run({"bench", cases_, "--output", Folder(), "--only", "first", "--num-runs", "2", "--mode",
+           "both", "--original-server", other_.address(), "--compare", "bf16=" + other_.address()}),
+      0)
       << err_;
-  ASSERT_EQ(requests_.size(), 1u) << "the case itself";
-  ASSERT_EQ(others_requests_.size(), 2u);
+  ASSERT_EQ(requests_.size(), 2u) << "the case itself";
+  ASSERT_EQ(others_requests_.size(), 4u);
   EXPECT_EQ(others_requests_[0].labels().at("bench_variant"), "bf16");
   EXPECT_EQ(others_requests_[0].vae_precision(), wan::v1::VAE_PRECISION_UNSPECIFIED);
-  EXPECT_EQ(others_requests_[1].labels().at("bench_variant"), "original");
-  EXPECT_EQ(others_requests_[1].vae_precision(), wan::v1::VAE_PRECISION_FP32);
+  EXPECT_EQ(others_requests_[2].labels().at("bench_variant"), "original");
+  EXPECT_EQ(others_requests_[2].vae_precision(), wan::v1::VAE_PRECISION_FP32);
   EXPECT_EQ(others_requests_[0].seed(), requests_[0].seed());
   const std::string markdown = Content(std::filesystem::path(Folder()) / "report.md");
   EXPECT_THAT(markdown,
-              HasSubstr("| first | bf16 | dtype fp32 | dtype bf16 | 10.00 | 5.00 | 5.00 | "
-                        "2.00 | latents differ by 0.1 (relative) |"));
-  EXPECT_THAT(markdown, HasSubstr("| 5.00 | 10.00 | -5.00 | 0.50 |")) << "'original' comes first";
+              HasSubstr("| first | bf16 | dtype fp32 | dtype bf16 | 10.00 | 2: 10.00 to 10.00 s | "
+                        "5.00 | 2: 5.00 to 5.00 s | 5.00 | 2.00 | faster | latents differ by 0.1 "
+                        "(relative); frames: not compared |"));
+  EXPECT_THAT(markdown, HasSubstr("| 5.00 | 2: 5.00 to 5.00 s | 10.00 | 2: 10.00 to 10.00 s | "
+                                  "-5.00 | 0.50 | slower |"))
+      << "'original' comes first";
 }
 
 TEST_F(BenchOnTwoServersTest, AServerThatDoesNotAnswerIsToldBeforeTheFirstJob) {

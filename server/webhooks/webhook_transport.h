@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/outbound/http_post.h"
 #include "server/webhooks/webhook_message.h"
 #include "server/webhooks/webhook_rules.h"
 
@@ -43,9 +44,7 @@ class CurlTransport final : public WebhookTransport {
                            std::stop_token stop) override;
 
  private:
-  const WebhookRules rules_;
-  const TransportLimits limits_;
-  const std::string ca_file_;
+  PostOptions options_;
 };
 
 }  // namespace wan::server

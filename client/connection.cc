@@ -102,6 +102,12 @@ absl::Status Connection::Call(
   const std::shared_ptr<grpc::Channel> channel = ChannelForCall();
   grpc::ClientContext context;
   if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
+  for (const auto& [key, value] : {std::pair("traceparent", options_.traceparent),
+                                   std::pair("tracestate", options_.tracestate)}) {
+    if (!value.empty() && std::all_of(value.begin(), value.end(), absl::ascii_isprint)) {
+      context.AddMetadata(key, value);
+    }
+  }
   if (options_.deadline != absl::InfiniteFuture()) {
     context.set_deadline(absl::ToChronoTime(options_.deadline));
   }

@@ -39,6 +39,11 @@ struct ConnectionOptions {
   std::string token;
   // Send the token also without TLS to another machine, where whoever reads along has it then.
   bool allow_plaintext_token = false;
+
+  // The caller's W3C trace context, sent with every call; empty: none. A text with characters that
+  // no header may have is left out.
+  std::string traceparent;
+  std::string tracestate;
 };
 
 // FAILED_PRECONDITION if the options have a token that would be sent without TLS to another machine

@@ -246,6 +246,7 @@ std::string JobText(const Job& job) {
   lines.Add("Request ID", Printable(request.request_id()));
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
   lines.Add("Labels", Printable(absl::StrJoin(labels, ", ", absl::PairFormatter("="))));
+  lines.Add("Trace", Printable(job.trace().trace_id()));
   lines.Add("Created", FormatTime(job.create_time()));
   lines.Add("Started", FormatTime(job.start_time()));
   lines.Add("Ended", FormatTime(job.end_time()));

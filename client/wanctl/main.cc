@@ -47,6 +47,8 @@ int main(int argc, char** argv) {
                                             WantsColours(out_columns), WantsColours(err_columns)},
                                 .default_server = EnvironmentOr("WAN_SERVER", "localhost:50051"),
                                 .default_token = EnvironmentOr("WAN_TOKEN", ""),
+                                .traceparent = EnvironmentOr("TRACEPARENT", ""),
+                                .tracestate = EnvironmentOr("TRACESTATE", ""),
                                 .data_home = reports::DataHome(),
                                 .stop = interrupt.stop(),
                                 .open_screen = OpenTerminalScreen};

@@ -41,6 +41,9 @@ struct Environment {
   std::string default_server = "localhost:50051";
   // The token to send when there is no --token-file; empty: none.
   std::string default_token = {};
+  // The trace context of the program that called wanctl; empty: none.
+  std::string traceparent = {};
+  std::string tracestate = {};
   // The folder of the user's data, where ceilings are kept; empty: none.
   std::string data_home = {};
   // Ctrl-C requests it.

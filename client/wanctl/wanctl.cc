@@ -23,6 +23,8 @@ int RunWanctl(const std::vector<std::string>& args, const Environment& environme
     absl::StatusOr<ConnectionOptions> connection =
         ConnectionOptionsOf(options.global, environment.default_token);
     if (connection.ok()) {
+      connection->traceparent = environment.traceparent;
+      connection->tracestate = environment.tracestate;
       Session session(environment, options.global, *std::move(connection));
       code =
           std::visit([&](const auto& command) { return Run(session, command); }, options.command);

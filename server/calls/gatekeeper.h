@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -19,10 +20,7 @@
 #include "server/logging/audit_log.h"
 #include "server/quota/call_rates.h"
 #include "server/quota/quotas.h"
-
-namespace google::protobuf {
-class Message;
-}
+#include "wan/v1/generation.pb.h"
 
 namespace wan::server {
 
@@ -51,6 +49,9 @@ class Call {
   ~Call();
 
   const Principal& caller() const { return caller_; }
+  // The trace that the caller sent; without an ID it sent none. Set it before others see the call.
+  const wan::v1::TraceContext& trace() const { return trace_; }
+  void SetTrace(wan::v1::TraceContext trace) { trace_ = std::move(trace); }
   // Of these owners' jobs the caller sees; nothing: everybody's.
   std::optional<std::string> VisibleOwner() const;
 
@@ -81,6 +82,7 @@ class Call {
   AuditLog& audit_;
   const CallWatch& watch_;
   const int64_t began_nanos_;
+  wan::v1::TraceContext trace_;
   mutable absl::Mutex mutex_;
   std::string resource_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

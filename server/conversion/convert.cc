@@ -425,6 +425,14 @@ google::rpc::Status ToProto(const absl::Status& status) {
   return result;
 }
 
+std::string ErrorReasonOf(const google::rpc::Status& status) {
+  for (const google::protobuf::Any& detail : status.details()) {
+    google::rpc::ErrorInfo info;
+    if (detail.UnpackTo(&info)) return info.reason();
+  }
+  return absl::StatusCodeToString(static_cast<absl::StatusCode>(status.code()));
+}
+
 absl::Status ToStatus(const google::rpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.code()), status.message());
 }

@@ -67,6 +67,10 @@ absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
 // if it has none.
 google::rpc::Status ToProto(const absl::Status& status);
 
+// Returns the reason that every error of the contract carries, one of a few constants, or the name
+// of its code.
+std::string ErrorReasonOf(const google::rpc::Status& status);
+
 // Converts code and message, and drops the details.
 absl::Status ToStatus(const google::rpc::Status& status);
 

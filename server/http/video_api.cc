@@ -14,6 +14,7 @@
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
+#include "server/conversion/trace_context.h"
 #include "server/http/api_answer.h"
 #include "server/http/byte_range.h"
 #include "server/http/form.h"
@@ -222,6 +223,7 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     entry.refusal = ErrorAnswer(call.status());
     return entry;
   }
+  (*call)->SetTrace(ParseTraceContext(head.All("traceparent"), head.All("tracestate")));
   auto exchange = std::make_shared<Exchange>();
   exchange->action = route->action;
   exchange->head = head;
@@ -303,8 +305,8 @@ HttpAnswer VideoApi::Create(Exchange& exchange, std::string body) {
       ToGenerationRequest(*std::move(form), exchange.head.First("idempotency-key"),
                           [this](std::string_view name) { return jobs_.models().Get(name); });
   if (!request.ok()) return exchange.Failed(request.status());
-  const absl::StatusOr<JobService::Created> created =
-      jobs_.Create(*request, /*tied_to_caller=*/false, exchange.call->caller().name);
+  const absl::StatusOr<JobService::Created> created = jobs_.Create(
+      *request, /*tied_to_caller=*/false, exchange.call->caller().name, exchange.call->trace());
   if (!created.ok()) return exchange.Failed(created.status());
   exchange.call->About(created->job.name());
   return exchange.Done(VideoOf(created->job));

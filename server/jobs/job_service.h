@@ -74,6 +74,8 @@ struct JobServiceOptions {
   std::function<std::string(std::string_view url)> webhook_problem = [](std::string_view) {
     return std::string("must be empty, because this server sends no webhooks");
   };
+  // Returns the trace of a job whose caller sent none. Null: such a job has none.
+  std::function<wan::v1::TraceContext()> new_trace;
   // The version that each job records in its provenance.
   std::string server_version;
   // The commit from which it was built, for reports; empty if that is unknown.
@@ -121,6 +123,7 @@ class JobService {
   // request_id and the same request created. When this returns OK the job is on disk. Pass true for
   // `tied_to_caller` if the job must not outlive its callers, of which it has several if they use
   // one request_id. An empty owner is nobody, on a server that does not authenticate its callers.
+  // A new job's spans belong to `trace`, which the caller sent; without an ID it sent none.
   //
   // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_DRAINING,
@@ -128,12 +131,14 @@ class JobService {
   // DISK_RESERVE) with a retry delay;
   // RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with a retry delay if waiting alone helps.
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
-                                 const std::string& owner = {});
+                                 const std::string& owner = {},
+                                 const wan::v1::TraceContext& trace = {});
 
   // Accepts up to 100 jobs that live on their own, or none of them if one is refused: errors as of
   // Create, the violations of all requests at once. The jobs have no `request`.
   absl::StatusOr<wan::v1::SubmitBatchResponse> SubmitBatch(const wan::v1::SubmitBatchRequest& batch,
-                                                           const std::string& owner = {});
+                                                           const std::string& owner = {},
+                                                           const wan::v1::TraceContext& trace = {});
 
   // Plans a request and makes no job of it. Errors as of Create, as far as they are about the
   // request and its model.
@@ -232,17 +237,19 @@ class JobService {
   explicit JobService(std::unique_ptr<Parts> parts);
 
   absl::StatusOr<Created> CreateOrJoin(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
-                                       const std::string& owner);
+                                       const std::string& owner,
+                                       const wan::v1::TraceContext& trace);
   absl::StatusOr<Created> CreateNew(const wan::v1::GenerationRequest& request,
                                     const std::string& digest, bool tied_to_caller,
-                                    const std::string& owner);
+                                    const std::string& owner, const wan::v1::TraceContext& trace);
   // The owner's job of the request's request_id, whose lock the caller holds; nothing if there is
   // none.
   absl::StatusOr<std::optional<StoredJob>> FindExisting(const wan::v1::GenerationRequest& request,
                                                         const std::string& digest,
                                                         const std::string& owner) const;
   absl::StatusOr<wan::v1::SubmitBatchResponse> AcceptBatch(const wan::v1::SubmitBatchRequest& batch,
-                                                           const std::string& owner);
+                                                           const std::string& owner,
+                                                           const wan::v1::TraceContext& trace);
   struct Planned {
     GenerationPlan plan;
     std::shared_ptr<const std::string> image;  // null: text to video
@@ -252,7 +259,8 @@ class JobService {
   absl::StatusOr<Planned> PlanInUse(const wan::v1::GenerationRequest& request) const;
   // Checks and plans a request. The job's model is in use from then on, until Accept fails.
   absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
-                                 const std::string& digest, const std::string& owner);
+                                 const std::string& digest, const std::string& owner,
+                                 const wan::v1::TraceContext& trace);
   absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
   const std::unique_ptr<Parts> parts_;
 };

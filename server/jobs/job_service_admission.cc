@@ -54,21 +54,24 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
 
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& asked,
                                                        bool tied_to_caller,
-                                                       const std::string& owner) {
-  absl::StatusOr<Created> created = CreateOrJoin(asked, tied_to_caller, owner);
+                                                       const std::string& owner,
+                                                       const wan::v1::TraceContext& trace) {
+  absl::StatusOr<Created> created = CreateOrJoin(asked, tied_to_caller, owner, trace);
   parts_->TellIfRejected(created.status(), 1);
   return created;
 }
 
 absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
-    const wan::v1::SubmitBatchRequest& batch, const std::string& owner) {
-  absl::StatusOr<wan::v1::SubmitBatchResponse> accepted = AcceptBatch(batch, owner);
+    const wan::v1::SubmitBatchRequest& batch, const std::string& owner,
+    const wan::v1::TraceContext& trace) {
+  absl::StatusOr<wan::v1::SubmitBatchResponse> accepted = AcceptBatch(batch, owner, trace);
   parts_->TellIfRejected(accepted.status(), std::max(batch.requests_size(), 1));
   return accepted;
 }
 
 absl::StatusOr<JobService::Created> JobService::CreateOrJoin(
-    const wan::v1::GenerationRequest& asked, bool tied_to_caller, const std::string& owner) {
+    const wan::v1::GenerationRequest& asked, bool tied_to_caller, const std::string& owner,
+    const wan::v1::TraceContext& trace) {
   const std::vector<FieldViolation> too_large = ValidateSizes(asked);
   if (!too_large.empty()) return InvalidFields(too_large);
   const CanonicalRequest canonical(asked);
@@ -76,13 +79,13 @@ absl::StatusOr<JobService::Created> JobService::CreateOrJoin(
   const std::string digest = DigestOf(request);
   const std::string& request_id = request.request_id();
   if (request_id.empty() || !ValidateRequestId(request).empty()) {
-    return CreateNew(request, digest, tied_to_caller, owner);
+    return CreateNew(request, digest, tied_to_caller, owner, trace);
   }
   parts_->request_ids.Lock(owner, request_id);
   const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(owner, request_id); };
   const absl::StatusOr<std::optional<StoredJob>> existing = FindExisting(request, digest, owner);
   if (!existing.ok()) return existing.status();
-  if (!existing->has_value()) return CreateNew(request, digest, tied_to_caller, owner);
+  if (!existing->has_value()) return CreateNew(request, digest, tied_to_caller, owner, trace);
   const absl::StatusOr<wan::v1::Job> job = Get((*existing)->job.name());
   if (!job.ok()) return job.status();
   const bool holds = tied_to_caller && (*existing)->tied_to_caller && !IsFinal(job->state());
@@ -113,8 +116,9 @@ absl::StatusOr<std::optional<StoredJob>> JobService::FindExisting(
 absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
                                                           const std::string& digest,
                                                           bool tied_to_caller,
-                                                          const std::string& owner) {
-  absl::StatusOr<NewJob> prepared = Prepare(request, digest, owner);
+                                                          const std::string& owner,
+                                                          const wan::v1::TraceContext& trace) {
+  absl::StatusOr<NewJob> prepared = Prepare(request, digest, owner, trace);
   if (!prepared.ok()) return prepared.status();
   prepared->stored.tied_to_caller = tied_to_caller;
   std::vector<NewJob> jobs;
@@ -157,7 +161,8 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
 }
 
 absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& request,
-                                           const std::string& digest, const std::string& owner) {
+                                           const std::string& digest, const std::string& owner,
+                                           const wan::v1::TraceContext& trace) {
   if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
     return StorageUnavailableError(storage);
   }
@@ -169,6 +174,11 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
   job.stored.request_digest = digest;
   job.stored.job.set_name(NewJobName());
   job.stored.job.set_owner(owner);
+  if (!trace.trace_id().empty()) {
+    *job.stored.job.mutable_trace() = trace;
+  } else if (parts_->new_trace != nullptr) {
+    *job.stored.job.mutable_trace() = parts_->new_trace();
+  }
   if (job.image != nullptr) job.stored.job.set_image_sha256(Sha256Hex(*job.image));
   if (planned->plan.input_image.has_value()) {
     *job.stored.job.mutable_input_image() = ToProto(*planned->plan.input_image);
@@ -209,7 +219,8 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob>
 }
 
 absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::AcceptBatch(
-    const wan::v1::SubmitBatchRequest& batch, const std::string& owner) {
+    const wan::v1::SubmitBatchRequest& batch, const std::string& owner,
+    const wan::v1::TraceContext& trace) {
   if (batch.requests().empty() || batch.requests_size() > kMaxBatch) {
     return InvalidFields({{"requests", absl::StrCat("has ", batch.requests_size(),
                                                     " entries; must have 1 to ", kMaxBatch)}});
@@ -264,7 +275,7 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::AcceptBatch(
         continue;
       }
     }
-    absl::StatusOr<NewJob> job = Prepare(request, digests[index], owner);
+    absl::StatusOr<NewJob> job = Prepare(request, digests[index], owner, trace);
     if (job.ok()) {
       prepared.push_back(*std::move(job));
     } else if (FieldViolationsOf(job.status()).empty()) {

@@ -45,6 +45,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
     : disk(options.disk_reserve_bytes, FreeBytesOf(options)),
       listeners(With(With(options.listeners, queue_estimates), disk)),
       webhook_problem(options.webhook_problem),
+      new_trace(options.new_trace),
       clock(clock_in),
       quotas(options.quotas == nullptr ? Unlimited() : *options.quotas),
       store([this, file = options.data_dir / kDatabaseFile] { return OpenStore(file); },

@@ -90,6 +90,7 @@ struct JobService::Parts {
   QueueEstimates queue_estimates;  // told by the models and the log, also while they go
   const std::vector<StateListener*> listeners;
   const std::function<std::string(std::string_view)> webhook_problem;
+  const std::function<wan::v1::TraceContext()> new_trace;
   Clock& clock;
   const Quotas& quotas;
   ReopeningJobStore store;

@@ -1,7 +1,5 @@
 #include "server/metrics/job_meter.h"
 
-#include <google/rpc/error_details.pb.h>
-
 #include <algorithm>
 #include <string_view>
 
@@ -52,15 +50,6 @@ const char* NameOf(RequeueCause cause) {
       break;
   }
   return "storage";
-}
-
-// The reason that every error of the contract carries: one of a few constants.
-std::string ReasonOfError(const google::rpc::Status& error) {
-  for (const google::protobuf::Any& detail : error.details()) {
-    google::rpc::ErrorInfo info;
-    if (detail.UnpackTo(&info)) return info.reason();
-  }
-  return absl::StatusCodeToString(static_cast<absl::StatusCode>(error.code()));
 }
 
 // A video of the demo model to two weeks, most of them in the queue.
@@ -122,7 +111,7 @@ void JobMeter::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*
                     {seconds, ToTime(job.end_time()), job.name(), /*trace_id=*/""});
   }
   if (job.state() == wan::v1::JOB_STATE_FAILED) {
-    families_->failures.Add({{"model", model}, {"reason", ReasonOfError(job.error())}}).Increment();
+    families_->failures.Add({{"model", model}, {"reason", ErrorReasonOf(job.error())}}).Increment();
   }
 }
 

@@ -56,7 +56,8 @@ absl::StatusOr<std::unique_ptr<EventCursor>> WatchJobStream::Open() {
 
 absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
   absl::StatusOr<JobService::Created> created =
-      jobs_.Create(admitted_->message.request(), /*tied_to_caller=*/true, call()->caller().name);
+      jobs_.Create(admitted_->message.request(), /*tied_to_caller=*/true, call()->caller().name,
+                   call()->trace());
   admitted_.reset();
   if (!created.ok()) return created.status();
   call()->About(created->job.name());

@@ -88,14 +88,14 @@ class VideoGenerationService final : public CallService {
         "CreateJob",
         [this](const Call& call,
                const wan::v1::CreateJobRequest& request) -> absl::StatusOr<wan::v1::Job> {
-          absl::StatusOr<JobService::Created> created =
-              jobs_.Create(request.request(), /*tied_to_caller=*/false, call.caller().name);
+          absl::StatusOr<JobService::Created> created = jobs_.Create(
+              request.request(), /*tied_to_caller=*/false, call.caller().name, call.trace());
           if (!created.ok()) return created.status();
           return std::move(created->job);
         });
     AddUnary<wan::v1::SubmitBatchRequest, wan::v1::SubmitBatchResponse>(
         "SubmitBatch", [this](const Call& call, const wan::v1::SubmitBatchRequest& request) {
-          return jobs_.SubmitBatch(request, call.caller().name);
+          return jobs_.SubmitBatch(request, call.caller().name, call.trace());
         });
     AddUnary<wan::v1::QuoteRequest, wan::v1::QuoteResponse>(
         "Quote", [this](const Call& call, const wan::v1::QuoteRequest& request) {

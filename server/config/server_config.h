@@ -72,6 +72,17 @@ struct ServerConfig {
   // Whether webhooks may go over http, and to addresses of private networks and this machine.
   bool webhook_http = false;
   bool webhook_private = false;
+  // The collector to which traces are exported: its URL, to which /v1/traces is added unless it
+  // ends so; empty: none are.
+  std::string otlp_endpoint;
+  // File of what is sent to it in the header: "NAME: VALUE" in each line.
+  std::string otlp_headers;
+  // PEM file of the authorities that it is verified with; empty: the system's.
+  std::string otlp_ca;
+  // Attributes of the server in its traces, "KEY=VALUE", beside or instead of its own.
+  std::vector<std::string> otlp_attributes;
+  // The share of jobs that are traced, from 0 to 1, of those whose callers sent no trace.
+  double otlp_sampling_ratio = 1;
   // Where the HTTP endpoint /metrics listens.
   HostPort metrics_listen{"127.0.0.1", 9464};
   // The folder of jobs, events and artifacts. Required.

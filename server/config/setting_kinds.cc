@@ -114,6 +114,22 @@ Setting SecondsSetting(std::string_view key, std::string_view help, double Serve
           [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
 }
 
+Setting RatioSetting(std::string_view key, std::string_view help, double ServerConfig::*member) {
+  return {key,
+          "RATIO",
+          help,
+          Setting::Form::kNumber,
+          [member](const Values& values, ServerConfig& config) {
+            const std::optional<double> ratio = Parsed<double>(values.front());
+            if (!ratio.has_value() || !(*ratio >= 0 && *ratio <= 1)) {
+              return MustBe(values.front(), "a number from 0 to 1, for example 0.1");
+            }
+            config.*member = *ratio;
+            return absl::OkStatus();
+          },
+          [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
+}
+
 Setting TextsSetting(std::string_view key, std::string_view placeholder, std::string_view help,
                      std::string_view what, std::vector<std::string> ServerConfig::*member) {
   return {key,

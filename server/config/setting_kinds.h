@@ -54,6 +54,9 @@ Setting IntegerSetting(std::string_view key, std::string_view help, int ServerCo
 Setting SecondsSetting(std::string_view key, std::string_view help, double ServerConfig::*member,
                        double most);
 
+// A number from 0 to 1.
+Setting RatioSetting(std::string_view key, std::string_view help, double ServerConfig::*member);
+
 // A number of bytes, or with a unit as in "24GiB".
 Setting BytesSetting(std::string_view key, std::string_view help, uint64_t ServerConfig::*member);
 

@@ -177,6 +177,36 @@ SettingValues GetShapes(const ServerConfig& config) {
   return values;
 }
 
+absl::Status SetOtlpAttributes(const SettingValues& values, ServerConfig& config) {
+  std::set<std::string> keys;
+  for (const std::string& value : values) {
+    const size_t equals = value.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return MustBe(value, "KEY=VALUE, for example service.name=wan-eu");
+    }
+    if (!keys.insert(value.substr(0, equals)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("names '", value.substr(0, equals), "' twice; give each key one value"));
+    }
+  }
+  config.otlp_attributes = values;
+  return absl::OkStatus();
+}
+
+// What the collector is told or verified with is of no use without one.
+absl::Status CheckOtlp(const ServerConfig& config) {
+  if (!config.otlp_endpoint.empty()) return absl::OkStatus();
+  for (const auto& [key, value] :
+       {std::pair("otlp_headers", config.otlp_headers), std::pair("otlp_ca", config.otlp_ca)}) {
+    if (value.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " is ", value,
+                     ", but no traces are exported; set otlp_endpoint as well, "
+                     "for example http://127.0.0.1:4318"));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::pair<std::string, ServiceAccess>> ServiceAccessWords() {
   return {{"public", ServiceAccess::kPublic},
           {"authenticated", ServiceAccess::kAuthenticated},
@@ -359,6 +389,24 @@ std::vector<Setting> MakeSettings() {
                           "webhooks may go to addresses of private networks and of this machine",
                           Setting::Form::kNumber, &C::webhook_private,
                           {{"true", true}, {"false", false}}),
+      TextSetting("otlp_endpoint", "URL",
+                  "collector to which traces are exported (OTLP over HTTP as JSON), for example "
+                  "http://127.0.0.1:4318; unset: none are (docs/tracing.md)",
+                  &C::otlp_endpoint, CheckFile),
+      TextSetting("otlp_headers", "FILE",
+                  "file of what is sent to the collector in the header: 'NAME: VALUE' a line",
+                  &C::otlp_headers, CheckFile),
+      TextSetting(
+          "otlp_ca", "FILE",
+          "PEM file of the authorities that the collector is verified with; unset: the system's",
+          &C::otlp_ca, CheckFile),
+      {"otlp_attributes", "KEY=VALUE",
+       "attributes of the server in its traces, for example service.name=wan-eu",
+       Setting::Form::kMap, SetOtlpAttributes,
+       [](const ServerConfig& config) { return config.otlp_attributes; }},
+      RatioSetting("otlp_sampling_ratio",
+                   "share of jobs that are traced, of those whose callers sent no trace",
+                   &C::otlp_sampling_ratio),
       IntegerSetting(
           "max_connections",
           "most open connections of the gRPC port; 0: three quarters of the file descriptors",
@@ -573,6 +621,7 @@ absl::Status Complete(ServerConfig& config) {
         absl::StrCat("webhook_hosts and webhook_secret belong together: set ",
                      config.webhook_hosts.empty() ? "webhook_hosts" : "webhook_secret", ", too"));
   }
+  if (absl::Status status = CheckOtlp(config); !status.ok()) return status;
   return CheckAccess(config);
 }
 

@@ -153,9 +153,12 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> JobRunner::Measure(const Attempt&
         }
       });
   const wan::v1::GenerationRequest& asked = attempt.job.request();
-  const auto extra = MakeSinks(
-      parts_.sinks,
-      {model, name, number, {asked.width(), asked.height(), asked.num_frames()}, parts_.group});
+  const auto extra = MakeSinks(parts_.sinks, {model,
+                                              name,
+                                              number,
+                                              {asked.width(), asked.height(), asked.num_frames()},
+                                              parts_.group,
+                                              attempt.job.trace()});
   ProgressSink progress(name, model, parts_.estimator, parts_.progress);
   std::vector<TelemetrySink*> sinks = {&events, attempt.report.get(), &progress};
   for (const auto& sink : extra) sinks.push_back(sink.get());

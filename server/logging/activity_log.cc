@@ -26,6 +26,10 @@ double SecondsOf(const wan::v1::Job& job) {
   return std::max(0.0, absl::ToDoubleSeconds(ToTime(job.end_time()) - ToTime(job.start_time())));
 }
 
+LogField TraceIdOf(const wan::v1::TraceContext& trace) {
+  return trace.trace_id().empty() ? LogField() : LogField("trace_id", trace.trace_id());
+}
+
 class StageLog final : public TelemetrySink {
  public:
   StageLog(Logger& logger, SinkContext context) : logger_(logger), context_(std::move(context)) {}
@@ -37,7 +41,8 @@ class StageLog final : public TelemetrySink {
                    {"seconds", record.seconds},
                    {"model", context_.model},
                    {"job", context_.job},
-                   {"attempt", context_.attempt}});
+                   {"attempt", context_.attempt},
+                   TraceIdOf(context_.trace)});
     } else {
       logger_.Log(LogLevel::kDebug, "stage failed",
                   {{"stage", NameOf(record.stage)},
@@ -45,7 +50,8 @@ class StageLog final : public TelemetrySink {
                    {"model", context_.model},
                    {"job", context_.job},
                    {"attempt", context_.attempt},
-                   {"error", record.status.ToString()}});
+                   {"error", record.status.ToString()},
+                   TraceIdOf(context_.trace)});
     }
   }
 
@@ -108,7 +114,8 @@ void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous
                  {"state", state},
                  {"previous", before},
                  {"attempt", job.attempt()},
-                 {"error", job.error().message()}});
+                 {"error", job.error().message()},
+                 TraceIdOf(job.trace())});
     return;
   }
   if (job.state() == wan::v1::JOB_STATE_COMPLETED) {
@@ -127,7 +134,8 @@ void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous
          {"seconds", SecondsOf(job)},
          {"steps", request.steps()},
          {"shape", absl::StrCat(request.width(), "x", request.height(), "x", request.num_frames())},
-         {"bytes", bytes}});
+         {"bytes", bytes},
+         TraceIdOf(job.trace())});
     return;
   }
   logger_.Log(LogLevel::kInfo, "job",
@@ -135,7 +143,8 @@ void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous
                {"model", job.request().model()},
                {"state", state},
                {"previous", before},
-               {"attempt", job.attempt()}});
+               {"attempt", job.attempt()},
+               TraceIdOf(job.trace())});
 }
 
 void ActivityLog::OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met) {
@@ -219,6 +228,16 @@ void ActivityLog::OnWebhook(const WebhookOutcome& outcome) {
                {"host", outcome.host},
                {"attempts", outcome.attempts},
                {"problem", Text(outcome.problem)}});
+}
+
+void ActivityLog::OnSpans(const SpansOutcome& outcome) {
+  const bool lost = !outcome.problem.empty();
+  if (spans_lost_.exchange(lost) == lost) return;
+  if (lost) {
+    logger_.Log(LogLevel::kWarning, "spans are lost", {{"problem", outcome.problem}});
+  } else {
+    logger_.Log(LogLevel::kInfo, "spans are exported again");
+  }
 }
 
 void ActivityLog::OnDraining() { logger_.Log(LogLevel::kInfo, "draining", {}); }

@@ -2,6 +2,8 @@
 // for each stage.
 #pragma once
 
+#include <atomic>
+
 #include "server/logging/logger.h"
 #include "server/watch/listener.h"
 #include "server/watch/not_serving.h"
@@ -21,6 +23,7 @@ class ActivityLog final : public StateListener {
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnStorage(const absl::Status& status) override;
   void OnWebhook(const WebhookOutcome& outcome) override;
+  void OnSpans(const SpansOutcome& outcome) override;
   void OnDraining() override;
   void OnUndrained() override;
   void OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met) override;
@@ -35,6 +38,7 @@ class ActivityLog final : public StateListener {
 
  private:
   Logger& logger_;
+  std::atomic<bool> spans_lost_ = false;  // whether spans were lost since some were exported
 };
 
 }  // namespace wan::server

@@ -41,7 +41,9 @@ std::string JsonLine(const std::string& time, LogLevel level, std::string_view m
   line["time"] = time;
   line["level"] = NameOf(level);
   line["message"] = message;
-  for (const LogField& field : fields) line[std::string(field.key)] = ToJson(field.value);
+  for (const LogField& field : fields) {
+    if (!field.key.empty()) line[std::string(field.key)] = ToJson(field.value);
+  }
   return Dumped(line) + '\n';
 }
 

@@ -23,6 +23,8 @@ enum class LogFormat { kJson, kText };
 struct LogField {
   using Value = std::variant<std::string, int64_t, double, bool>;
 
+  // One that an entry does not have.
+  LogField() = default;
   LogField(std::string_view field_key, std::string_view text)
       : key(field_key), value(std::string(text)) {}
   LogField(std::string_view field_key, const char* text)

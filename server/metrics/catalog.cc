@@ -41,6 +41,9 @@ constexpr MetricRow kJobRows[] = {
     {"wan_webhook_attempts_total", kCounter, "", "result",
      "Attempts to report a job's end to a webhook, by how they went: delivered, retried, "
      "given_up."},
+    {"wan_trace_spans_total", kCounter, "", "result",
+     "Spans of jobs, by what became of them: exported; failed, because the collector refused them "
+     "or could not be reached; dropped, because too many waited for it."},
 };
 
 constexpr MetricRow kQueueRows[] = {

@@ -52,6 +52,10 @@ prometheus::Labels HttpLabels(std::string_view route, int code) {
           {"route", route.empty() ? std::string(kOtherRoute) : std::string(route)}};
 }
 
+constexpr char kSpansExported[] = "exported";
+constexpr char kSpansFailed[] = "failed";
+constexpr char kSpansDropped[] = "dropped";
+
 const char* ResultOf(WebhookOutcome::Kind kind) {
   switch (kind) {
     case WebhookOutcome::Kind::kDelivered:
@@ -100,6 +104,8 @@ struct Metrics::Families final : ScrapeSource {
       CounterFamily(registry, "wan_http_requests_total");
   prometheus::Family<prometheus::Counter>& webhooks_total =
       CounterFamily(registry, "wan_webhook_attempts_total");
+  prometheus::Family<prometheus::Counter>& spans_total =
+      CounterFamily(registry, "wan_trace_spans_total");
   prometheus::Family<prometheus::Counter>& removed_total =
       CounterFamily(registry, "wan_retention_removed_total");
   prometheus::Family<prometheus::Counter>& removed_bytes =
@@ -139,6 +145,9 @@ Metrics::Metrics(const BuildInfo& build, Clock& clock)
             {"dtype", build.dtype},
             {"grpc", build.grpc}})
       .Set(1);
+  for (const char* const result : {kSpansExported, kSpansFailed, kSpansDropped}) {
+    families_->spans_total.Add({{"result", result}});
+  }
   for (const auto kind : {WebhookOutcome::Kind::kDelivered, WebhookOutcome::Kind::kRetried,
                           WebhookOutcome::Kind::kGivenUp}) {
     families_->webhooks_total.Add({{"result", ResultOf(kind)}});
@@ -240,6 +249,15 @@ void Metrics::OnDeviceLost(DeviceLoss cause, const absl::Status& /*problem*/) {
 void Metrics::OnSavepoint(const wan::v1::Job& job, int /*steps_done*/, double seconds) {
   families_->savepoint_seconds.Add({{"model", job.request().model()}}, DiskBounds())
       .Observe(seconds);
+}
+
+void Metrics::OnSpans(const SpansOutcome& outcome) {
+  const auto count = [&](const char* result, int64_t spans) {
+    families_->spans_total.Add({{"result", result}}).Increment(static_cast<double>(spans));
+  };
+  count(kSpansExported, outcome.exported);
+  count(kSpansFailed, outcome.failed);
+  count(kSpansDropped, outcome.dropped);
 }
 
 void Metrics::OnWebhook(const WebhookOutcome& outcome) {

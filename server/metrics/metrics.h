@@ -74,6 +74,7 @@ class Metrics final : public StateListener {
   void OnDeviceLost(DeviceLoss cause, const absl::Status& problem) override;
   void OnSavepoint(const wan::v1::Job& job, int steps_done, double seconds) override;
   void OnWebhook(const WebhookOutcome& outcome) override;
+  void OnSpans(const SpansOutcome& outcome) override;
   void OnRetention(const RetentionRound& round) override;
 
   // Makes the counters of a method's calls at 0, for every code, so that rate() sees their first

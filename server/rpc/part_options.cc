@@ -2,9 +2,13 @@
 
 #include <google/protobuf/stubs/common.h>
 #include <grpcpp/version_info.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -89,6 +93,24 @@ std::optional<Role> CertificateRoleOf(const ServerConfig& config) {
 
 WebhookRules WebhookRulesOf(const ServerConfig& config) {
   return {config.webhook_hosts, config.webhook_http, config.webhook_private};
+}
+
+SpanExporterOptions TraceOptionsOf(const ServerConfig& config) {
+  char host[HOST_NAME_MAX + 1] = {};
+  gethostname(host, HOST_NAME_MAX);
+  std::map<std::string, std::string> resource = {
+      {"service.name", "wanserve"},
+      {"service.version", WAN_VERSION},
+      {"service.instance.id", std::string(host) + ":" + std::to_string(config.listen.port)},
+      {"host.name", host}};
+  for (const std::string& attribute : config.otlp_attributes) {
+    const size_t equals = attribute.find('=');
+    resource[attribute.substr(0, equals)] = attribute.substr(equals + 1);
+  }
+  SpanExporterOptions options;
+  options.version = WAN_VERSION;
+  for (const auto& [key, value] : resource) options.resource.push_back({key, value});
+  return options;
 }
 
 JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated) {

@@ -12,6 +12,7 @@
 #include "server/config/server_config.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/services.h"
+#include "server/tracing/span_exporter.h"
 #include "server/webhooks/webhook_rules.h"
 
 namespace wan::server {
@@ -36,6 +37,10 @@ StopSettings StopSettingsOf(const ServerConfig& config);
 std::optional<Role> CertificateRoleOf(const ServerConfig& config);
 
 WebhookRules WebhookRulesOf(const ServerConfig& config);
+
+// The server's attributes in traces are service.name, service.version, service.instance.id and
+// host.name; those of the config come in place of them or beside them.
+SpanExporterOptions TraceOptionsOf(const ServerConfig& config);
 
 // All but what other parts of the server are told: sinks, listeners, quotas and webhooks are
 // missing. `authenticated`: callers have to say who they are. Models that callers name may lie

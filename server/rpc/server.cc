@@ -38,6 +38,10 @@
 #include "server/rpc/services.h"
 #include "server/rpc/tls_credentials.h"
 #include "server/rpc/wire_now.h"
+#include "server/tracing/collector.h"
+#include "server/tracing/job_tracer.h"
+#include "server/tracing/span_exporter.h"
+#include "server/tracing/span_ids.h"
 #include "server/webhooks/webhook_delivery.h"
 #include "server/webhooks/webhook_message.h"
 #include "server/webhooks/webhook_rules.h"
@@ -92,6 +96,7 @@ struct Server::Parts {
 
   absl::Status OpenGate();
   absl::Status OpenWebhooks();
+  absl::Status OpenTracing();
   absl::Status OpenJobs();
   absl::Status TakePorts();
   absl::Status TakeHttpPort();
@@ -128,6 +133,8 @@ struct Server::Parts {
   HealthStatuses health_statuses;  // told by the models, also while the jobs go
   std::unique_ptr<CurlTransport> webhook_transport;
   std::unique_ptr<WebhookDelivery> webhooks;  // null: there are none
+  std::unique_ptr<SpanExporter> spans;        // null: no traces are exported
+  std::unique_ptr<JobTracer> tracer;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<TlsFiles> tls;  // null: plain text
   std::unique_ptr<MetricsServer> metrics_server;
@@ -167,6 +174,28 @@ absl::Status Server::Parts::OpenWebhooks() {
   return absl::OkStatus();
 }
 
+absl::Status Server::Parts::OpenTracing() {
+  if (config.otlp_endpoint.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> url = TracesUrl(config.otlp_endpoint);
+  if (!url.ok()) return url.status();
+  PostFields headers;
+  if (!config.otlp_headers.empty()) {
+    absl::StatusOr<PostFields> read = ReadCollectorHeaders(config.otlp_headers);
+    if (!read.ok()) return read.status();
+    headers = *std::move(read);
+  }
+  spans = std::make_unique<SpanExporter>(
+      TraceOptionsOf(config),
+      [collector = Collector(*url, std::move(headers), config.otlp_ca)](const std::string& request,
+                                                                        std::stop_token stop) {
+        return collector.Post(request, std::move(stop));
+      },
+      clock, std::vector<StateListener*>{&metrics, &activity});
+  tracer = std::make_unique<JobTracer>(*spans);
+  logger.Log(LogLevel::kInfo, "traces are exported", {{"url", *url}});
+  return absl::OkStatus();
+}
+
 absl::Status Server::Parts::OpenJobs() {
   JobServiceOptions options = JobOptionsOf(config, authenticator->enabled());
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
@@ -177,6 +206,11 @@ absl::Status Server::Parts::OpenJobs() {
     options.webhook_problem = [rules = WebhookRulesOf(config)](auto url) {
       return WebhookUrlProblem(rules, url);
     };
+  }
+  if (tracer != nullptr) {
+    options.sinks.push_back(tracer->StageSinks());
+    options.listeners.push_back(tracer.get());
+    options.new_trace = [ratio = config.otlp_sampling_ratio] { return NewTrace(ratio); };
   }
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engines, clock);
   if (!opened.ok()) return opened.status();
@@ -440,6 +474,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   if (absl::Status status = started.OpenGate(); !status.ok()) return status;
   started.AddReloadedFiles();
   if (absl::Status status = started.OpenWebhooks(); !status.ok()) return status;
+  if (absl::Status status = started.OpenTracing(); !status.ok()) return status;
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
   if (absl::Status status = started.TakePorts(); !status.ok()) return status;
   if (absl::Status status = started.TakeHttpPort(); !status.ok()) return status;
@@ -490,6 +525,7 @@ void Server::Stop() {
     if (parts.port != nullptr) parts.port->Stop();
     if (parts.admin_port != nullptr) parts.admin_port->Stop();
     if (parts.http != nullptr) parts.http->Stop();
+    if (parts.spans != nullptr) parts.spans->Stop();
     parts.metrics.SetSource(nullptr);
   });
 }

@@ -72,6 +72,14 @@ struct WebhookOutcome {
   std::string problem;  // empty: delivered
 };
 
+// What became of spans that were to be exported (docs/tracing.md).
+struct SpansOutcome {
+  int64_t exported = 0;
+  int64_t failed = 0;        // the collector refused them, or was not reached for too long
+  int64_t dropped = 0;       // too many waited, or the server stopped
+  std::string problem = {};  // why some were not exported; empty: all were
+};
+
 // Which limit of a rule (server/retention) removed something.
 enum class RetentionReason { kAge, kBytes, kCount };
 
@@ -122,6 +130,8 @@ class StateListener {
   virtual void OnJobEndStored() {}
   // A report of a job's end was sent, or could not be. Called with no lock held.
   virtual void OnWebhook(const WebhookOutcome& /*outcome*/) {}
+  // Spans were exported, or never will be. Called with locks held: must be quick.
+  virtual void OnSpans(const SpansOutcome& /*outcome*/) {}
   // Called with no lock held after a round that removed something.
   virtual void OnRetention(const RetentionRound& /*round*/) {}
   // An error that no caller gets: a write that the store refused, a file that was not removed.
@@ -143,11 +153,12 @@ class StateListener {
 
 // Says whose telemetry a sink will receive.
 struct SinkContext {
-  std::string model;      // bare name
-  std::string job;        // "jobs/ID"; empty while a model is loaded or warmed up
-  int attempt = 0;        // 0 if there is no job
-  VideoShape shape = {};  // of the job's video
-  int group = 0;          // the number of the device group that works
+  std::string model;                 // bare name
+  std::string job;                   // "jobs/ID"; empty while a model is loaded or warmed up
+  int attempt = 0;                   // 0 if there is no job
+  VideoShape shape = {};             // of the job's video
+  int group = 0;                     // the number of the device group that works
+  wan::v1::TraceContext trace = {};  // of the job; without an ID it has none
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The

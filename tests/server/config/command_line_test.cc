@@ -111,6 +111,20 @@ TEST(CommandLineTest, AFlagThatIsGivenEmptyIsAnError) {
               HasSubstr("--config is empty; it must name a YAML file"));
 }
 
+TEST(CommandLineTest, WhatIsSaidOfTracesMustMakeSense) {
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--otlp-headers", "h"}),
+              HasSubstr("otlp_headers is h, but no traces are exported; set otlp_endpoint"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--otlp-ca", "c"}), HasSubstr("otlp_ca is c"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--otlp-attribute", "a"}),
+              HasSubstr("must be KEY=VALUE, for example service.name=wan-eu"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--otlp-attribute", "a=1", "--otlp-attribute", "a=2"}),
+              HasSubstr("names 'a' twice"));
+  for (const char* const ratio : {"1.5", "-0.1", "half", "nan"}) {
+    EXPECT_THAT(ErrorOf({"--data-dir", "d", "--otlp-sampling-ratio", ratio}),
+                HasSubstr("must be a number from 0 to 1, for example 0.1"));
+  }
+}
+
 TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
   const std::vector<const char*> flags = {"--listen",
                                           "h:1",
@@ -152,6 +166,16 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "true",
                                           "--webhook-private",
                                           "true",
+                                          "--otlp-endpoint",
+                                          "http://127.0.0.1:4318",
+                                          "--otlp-headers",
+                                          "/headers",
+                                          "--otlp-ca",
+                                          "/ca.pem",
+                                          "--otlp-attribute",
+                                          "service.name=wan-eu",
+                                          "--otlp-sampling-ratio",
+                                          "0.5",
                                           "--max-connections",
                                           "300",
                                           "--max-connections-per-address",

@@ -43,6 +43,11 @@ webhook_secret: /etc/webhook_secret
 webhook_ca: /etc/webhook_ca.pem
 webhook_http: true
 webhook_private: true
+otlp_endpoint: https://tempo.example/otlp
+otlp_headers: /etc/otlp_headers
+otlp_ca: /etc/otlp_ca.pem
+otlp_attributes: {service.name: wan-eu, deployment.environment.name: a=b}
+otlp_sampling_ratio: 0.25
 data_dir: /var/lib/wan serve
 disk_reserve: 5GiB
 retain_completed: 30d,200GiB
@@ -107,6 +112,12 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.audit_log, "/var/log/audit");
   EXPECT_THAT(config.model_roots, ElementsAre("/models", "/more, models"));
   EXPECT_EQ(config.webhook_ca, "/etc/webhook_ca.pem");
+  EXPECT_EQ(config.otlp_endpoint, "https://tempo.example/otlp");
+  EXPECT_EQ(config.otlp_headers, "/etc/otlp_headers");
+  EXPECT_EQ(config.otlp_ca, "/etc/otlp_ca.pem");
+  EXPECT_THAT(config.otlp_attributes,
+              ElementsAre("service.name=wan-eu", "deployment.environment.name=a=b"));
+  EXPECT_EQ(config.otlp_sampling_ratio, 0.25);
   EXPECT_EQ(config.data_dir, "/var/lib/wan serve");
   EXPECT_EQ(config.disk_reserve, uint64_t{5} << 30);
   EXPECT_EQ(ToString(config.retention.completed), "30d,200GiB");

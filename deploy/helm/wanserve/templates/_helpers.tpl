@@ -72,6 +72,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $_ := set $settings "webhook_secret" (ternary "/etc/wanserve-webhooks/secret" "" (ne .Values.webhooks.existingSecret "")) -}}
 {{- if not .Values.webhooks.existingSecret }}{{ fail "webhooks.hosts needs webhooks.existingSecret, whose key 'secret' signs the reports" }}{{ end -}}
 {{- end -}}
+{{- if .Values.tracing.endpoint -}}
+{{- $_ := set $settings "otlp_endpoint" .Values.tracing.endpoint -}}
+{{- if .Values.tracing.existingSecret }}{{ $_ := set $settings "otlp_headers" "/etc/wanserve-tracing/headers" }}{{ end -}}
+{{- else if .Values.tracing.existingSecret -}}
+{{- fail "tracing.existingSecret needs tracing.endpoint, to which its headers are sent" -}}
+{{- end -}}
 {{- mergeOverwrite $settings .Values.settings | toYaml -}}
 {{- end }}
 

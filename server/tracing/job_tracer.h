@@ -1,0 +1,40 @@
+// Makes spans of what happens to jobs (docs/tracing.md):
+//
+//   generate MODEL              the job; its parent is the caller's span
+//     Queue_Wait                once an attempt
+//     Total_Execution           an attempt
+//       T5_Encoding, Step_0_Inference, VAE_Decoding ...   the stages of its report
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/tracing/span_exporter.h"
+#include "server/watch/listener.h"
+
+namespace wan::server {
+
+// Thread-safe. Only jobs whose trace is sampled have spans. No span tells a prompt, an image or a
+// label, which belong to the callers.
+class JobTracer final : public StateListener {
+ public:
+  // `exporter` must outlive the object and its sinks.
+  explicit JobTracer(SpanExporter& exporter) : exporter_(exporter) {}
+
+  // Returns a factory of sinks that make the spans of an attempt. This object must outlive them.
+  SinkFactory StageSinks();
+
+  // Makes the span of a job that has ended, and of an attempt that was lost with an earlier
+  // process.
+  void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
+
+ private:
+  SpanExporter& exporter_;
+  absl::Mutex mutex_;
+  // Jobs of an earlier process that were RUNNING there, and what becomes of which is not known yet.
+  std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan::server

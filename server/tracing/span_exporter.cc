@@ -112,6 +112,8 @@ void SpanExporter::Send(const std::vector<TraceSpan>& batch) {
     const std::string problem =
         answer.ok()
             ? absl::StrCat("the collector of traces answers with the status ", answer->status)
+        : stopping_.stop_requested()
+            ? kStopped
             : absl::StrCat("the collector of traces does not answer: ", answer.status().message());
     const bool final = answer.ok() && !MayTryAgain(answer->status);
     const absl::Duration asked =

@@ -74,7 +74,8 @@ class VideoAutoencoder {
   // stride_temporal and with H and W multiples of stride_spatial.
   //
   // INVALID_ARGUMENT if the shape or dtype is wrong. CANCELLED after a stop request; every chunk
-  // and every layer passes `pass.gate`.
+  // and every layer passes `pass.gate`. Whether the result is finite is for the caller to find out,
+  // who need not wait for the device to do so.
   virtual absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const VaePass& pass) const = 0;
 
   // Receives frames [3, n, H, W] in [-1, 1], fp32, contiguous, on the model's device. The callee
@@ -91,7 +92,9 @@ class VideoAutoencoder {
   //
   // In kFp16 and kTf32, a value that is too large for fp16 in any layer makes the frames infinite
   // or no number. Such frames and all later ones come from a second pass in kBf16 or kFp32, which
-  // starts again from the first latent frame; the sink gets each frame once.
+  // starts again from the first latent frame; the sink gets each frame once. DATA_LOSS
+  // (IsNotFinite) if frames of any other pass are infinite or no number; the sink may have got
+  // them.
   virtual absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
                               const VaePass& pass) const = 0;
 

@@ -163,7 +163,7 @@ void WaitForDevice(const at::Device& device) {
 
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
-    FlowSolver& solver, Recorder& recorder, const WorkGate& gate,
+    FlowSolver& solver, Recorder& recorder, const WorkGate& gate, FiniteWatch& finite,
     const std::function<absl::Status(const DenoiseState&)>& on_step) {
   const GenerationPlan& plan = inputs.plan;
   const auto keep_first_frame = [&](const at::Tensor& latents) {
@@ -201,11 +201,13 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);
+    // Before the wait for the step, so that the verdict needs no further one.
+    finite.Look({StageKind::kStepInference, step}, "the latents", next);
     parts.End("solver");
     WaitForDevice(next.device());
     parts.AddTo(span);
     span.SetBlockProfile(marks.Profile(guided_flow.first_forward()));
-    span.Finish().IgnoreError();
+    if (absl::Status status = span.Finish(finite.Verdict()); !status.ok()) return status;
 
     const DenoiseState state{step + 1, next, *flow, solver.schedule().sigmas[step], latents};
     if (absl::Status status = on_step(state); !status.ok()) return status;

@@ -11,6 +11,7 @@
 #include "engine/device/work_gate.h"
 #include "engine/models/video_transformer.h"
 #include "engine/pipeline/denoise_progress.h"
+#include "engine/pipeline/finite_watch.h"
 #include "engine/schedulers/flow_solver.h"
 
 namespace wan {
@@ -52,9 +53,12 @@ using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 // guidance scale of exactly 1 runs the forward of the prompt alone. If the request has `profile`,
 // the first step that finds its expert warm has a block_profile. Returns CANCELLED after a stop
 // request; every forward passes `gate`.
+//
+// The latents of each step are looked at in `finite`, and `on_step` sees none that are not finite:
+// the step then fails with the verdict, which may also be that of earlier looks.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
-    FlowSolver& solver, Recorder& recorder, const WorkGate& gate,
+    FlowSolver& solver, Recorder& recorder, const WorkGate& gate, FiniteWatch& finite,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 
 // Returns the noise of a seed, fp32: the first draw of upstream's generator,

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/device/finite_check.h"
 #include "engine/formats/json_text.h"
 
 namespace wan {
@@ -83,6 +84,12 @@ absl::StatusOr<DenoiseProgress> FromSavepoint(const Savepoint& savepoint,
   for (size_t i = 0; i < tensors; ++i) {
     at::Tensor tensor = at::empty(shape, at::kFloat);
     std::memcpy(tensor.mutable_data_ptr(), savepoint.bytes.data() + end + 1 + i * bytes, bytes);
+    FiniteCheck check;
+    check.Begin(tensor);
+    if (!check.IsFinite()) {
+      return absl::DataLossError(absl::StrCat("tensor ", i + 1, " of ", tensors,
+                                              " in the savepoint has values that are not finite"));
+    }
     if (i == 0) {
       progress.latents = std::move(tensor);
     } else {

@@ -29,8 +29,8 @@ struct DenoiseProgress {
 Savepoint ToSavepoint(const DenoiseProgress& progress, const GenerationPlan& plan);
 
 // Reads a savepoint into host memory. DATA_LOSS, which says what does not fit, if the savepoint
-// belongs to a job with another latent shape or other steps than `plan`, or if its bytes do not
-// match its first line.
+// belongs to a job with another latent shape or other steps than `plan`, if its bytes do not match
+// its first line, or if a value is infinite or no number.
 absl::StatusOr<DenoiseProgress> FromSavepoint(const Savepoint& savepoint,
                                               const GenerationPlan& plan);
 

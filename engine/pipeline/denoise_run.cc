@@ -41,7 +41,8 @@ absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun
   const DenoiseProgress start = progress;
   absl::StatusOr<at::Tensor> latents = absl::InternalError("no step was run");
   absl::Status status = CatchTorchErrors("denoising", [&] {
-    latents = DenoiseLoop(inputs, start, expert_for, **solver, run.recorder, run.gate, on_step);
+    latents = DenoiseLoop(inputs, start, expert_for, **solver, run.recorder, run.gate, run.finite,
+                          on_step);
     return latents.status();
   });
   if (!status.ok()) return status;

@@ -15,6 +15,7 @@
 #include "engine/pipeline/denoise_loop.h"
 #include "engine/pipeline/denoise_progress.h"
 #include "engine/pipeline/expert_switch.h"
+#include "engine/pipeline/finite_watch.h"
 
 namespace wan {
 
@@ -23,17 +24,19 @@ struct DenoiseRun {
   ExpertSwitch& experts;
   Recorder& recorder;
   const WorkGate& gate;
+  FiniteWatch& finite;
   GenerationObserver& observer;
   SavepointKeeper* savepoints = nullptr;  // null: none are kept
   std::function<absl::Status(const DenoiseState&)> on_step;
 };
 
-// Runs the steps after `start` and returns the latents. Statuses are those of DenoiseLoop.
+// Runs the steps after `start` and returns the latents, which are finite. Statuses are those of
+// DenoiseLoop.
 //
-// After each step it asks the keeper whether it wants a savepoint; after a stop request it offers
-// the finished steps to the keeper. If memory runs out after at least one finished step, it frees
-// unused memory and starts the step again, once, with the same bits: another process may have held
-// the memory for a while.
+// After each step, unless its latents are not finite, it asks the keeper whether it wants a
+// savepoint; after a stop request it offers the finished steps to the keeper. If memory runs out
+// after at least one finished step, it frees unused memory and starts the step again, once, with
+// the same bits: another process may have held the memory for a while.
 absl::StatusOr<at::Tensor> RunDenoising(const DenoiseInputs& inputs, const DenoiseProgress& start,
                                         const DenoiseRun& run);
 

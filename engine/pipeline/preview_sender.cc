@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "engine/device/torch_errors.h"
 #include "engine/media/image_encode.h"
+#include "engine/pipeline/finite_watch.h"
 #include "engine/pipeline/tiled_decode.h"
 #include "engine/planning/planned_model.h"
 #include "engine/weights/weight_lease.h"
@@ -22,6 +24,12 @@ absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
   if (status.ok()) return status;
   if (gate_.RequestedStop()) return gate_.Pass();
   if (IsDeviceLost(status)) return status;
+  if (IsNotFinite(status)) {
+    // The same autoencoder would decode the video.
+    return NotFiniteIn(
+        plan_, StageKind::kVaeDecoding,
+        absl::StrCat("for the preview after step ", state.step, ", ", status.message()));
+  }
   failed_ = true;
   if (IsOutOfMemory(status)) ReleaseCachedMemory(model_.device);
   observer_.OnOmission({std::nullopt, status});

@@ -17,6 +17,7 @@ namespace wan {
 
 // Sends the previews of one job. They are optional: if one fails, for example because memory runs
 // out, the observer is told, and no other preview is made, so that a job pays for the failure once.
+// A preview whose values are not finite ends the job, because the weights are at fault.
 class PreviewSender {
  public:
   // All must outlive the object.
@@ -32,7 +33,8 @@ class PreviewSender {
         }) {}
 
   // Sends a preview if one is due after this step: the first frame of the clean latents that the
-  // step's flow predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST), or OK.
+  // step's flow predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST),
+  // DATA_LOSS (NOT_FINITE), or OK.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:

@@ -7,6 +7,7 @@
 
 #include "engine/device/torch_errors.h"
 #include "engine/formats/safetensors_writer.h"
+#include "engine/pipeline/finite_watch.h"
 #include "engine/pipeline/frame_download.h"
 #include "engine/pipeline/frame_encoder.h"
 #include "engine/pipeline/tiled_decode.h"
@@ -116,6 +117,8 @@ absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGr
           return download.Add(frames);
         },
         MakeVaePass(gate, plan_.request, recorder));
+    if (IsNotFinite(decoded))
+      return NotFiniteIn(plan_, StageKind::kVaeDecoding, std::string(decoded.message()));
     return decoded.ok() ? download.Finish() : decoded;
   }));
   return status.ok() ? encoder.Finish() : status;

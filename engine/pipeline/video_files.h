@@ -32,13 +32,13 @@ class VideoFiles {
              GenerationObserver& observer)
       : plan_(plan), outputs_(outputs), observer_(observer) {}
 
-  // Writes every output that is a file of latents.
+  // Writes every output that is a file of latents. They must be finite.
   absl::Status WriteLatents(const at::Tensor& latents);
 
   // Decodes the latents and writes every output with frames, in the spans VAE_Decoding and
   // Video_Encoding. If memory runs out, decodes the same latents again from the first frame in
   // smaller tiles, so that the finished steps are not lost. `on_frames` receives each chunk
-  // [3, n, H, W] in [-1, 1]; it may be empty.
+  // [3, n, H, W] in [-1, 1]; it may be empty. DATA_LOSS (IsNotFinite) if frames are not finite.
   absl::Status WriteFrames(const at::Tensor& latents, const PipelineModel& model,
                            Recorder& recorder, const WorkGate& gate,
                            const std::function<void(const at::Tensor&)>& on_frames);

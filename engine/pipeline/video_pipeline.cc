@@ -10,6 +10,7 @@
 #include "engine/pipeline/denoise_progress.h"
 #include "engine/pipeline/denoise_run.h"
 #include "engine/pipeline/expert_switch.h"
+#include "engine/pipeline/finite_watch.h"
 #include "engine/pipeline/prepared_request.h"
 #include "engine/pipeline/preview_sender.h"
 #include "engine/pipeline/vae_pass.h"
@@ -27,6 +28,7 @@ struct Job {
   const PipelineModel& model;
   Recorder& recorder;
   const WorkGate& gate;
+  FiniteWatch& finite;
   GenerationObserver& observer;
   SavepointKeeper* savepoints;  // null: none are kept
   const PipelineTaps& taps;
@@ -80,7 +82,8 @@ absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& ima
   return encoded;
 }
 
-// Everything from which the steps start.
+// Everything from which the steps start. The device need not be waited for to know whether it is
+// finite: the first step, which waits anyway, reads the verdict.
 absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
   const absl::StatusOr<at::Tensor> image =
       InStage(job, job.model.planned.family->preprocess, [&] { return Preprocess(job); });
@@ -90,6 +93,11 @@ absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
   });
   if (!inputs.ok()) return inputs.status();
   if (job.taps.texts) job.taps.texts(inputs->prompt_embeds, inputs->negative_prompt_embeds);
+  job.finite.Look(StageKind::kT5Encoding, "the embeddings of the prompt", inputs->prompt_embeds);
+  if (inputs->negative_prompt_embeds.defined()) {
+    job.finite.Look(StageKind::kT5Encoding, "the embeddings of the negative prompt",
+                    inputs->negative_prompt_embeds);
+  }
 
   if (image->defined()) {
     absl::StatusOr<EncodedImage> encoded =
@@ -98,6 +106,9 @@ absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
     if (job.taps.image) job.taps.image(*image, *encoded);
     inputs->first_frame_latents = encoded->first_frame_latents;
     inputs->condition = encoded->condition;
+    const bool is_frame = encoded->first_frame_latents.defined();
+    job.finite.Look(StageKind::kVaeEncoding, "the latents of the image",
+                    is_frame ? encoded->first_frame_latents : encoded->condition);
   }
   return inputs;
 }
@@ -123,6 +134,8 @@ DenoiseProgress AtNoise(const Job& job) {
   return progress;
 }
 
+// Returns latents that are finite: a savepoint's were looked at when it was read, and those of the
+// last step with the step.
 absl::StatusOr<at::Tensor> Denoise(const Job& job) {
   const std::optional<DenoiseProgress> earlier = EarlierProgress(job);
   if (earlier.has_value() && earlier->steps_done == static_cast<int>(job.plan.steps.size())) {
@@ -137,6 +150,7 @@ absl::StatusOr<at::Tensor> Denoise(const Job& job) {
                       {.experts = experts,
                        .recorder = job.recorder,
                        .gate = job.gate,
+                       .finite = job.finite,
                        .observer = job.observer,
                        .savepoints = job.savepoints,
                        .on_step = [&](const DenoiseState& state) {
@@ -156,7 +170,8 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
         "the plan has no prepared request; only Engine::Plan makes one that can run");
   }
   const WorkGate gate(model.device, std::move(stop));
-  const Job job{plan, model, recorder, gate, observer, savepoints, taps};
+  FiniteWatch finite(plan);
+  const Job job{plan, model, recorder, gate, finite, observer, savepoints, taps};
   const absl::StatusOr<at::Tensor> latents = Denoise(job);
   if (!latents.ok()) return latents.status();
   VideoFiles files(plan, outputs, observer);

@@ -1,69 +1,16 @@
 #include "engine/models/wan/chunk_outlet.h"
 
-#include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
-#include <c10/core/Event.h>
-#include <c10/util/Exception.h>
 
-#include <cmath>
 #include <utility>
 
-#include "engine/device/pinned_memory.h"
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
 
 namespace wan {
 
-// Whether a tensor is finite, told by its sum. Can be used again once it was read.
-class ChunkOutlet::Check {
- public:
-  Check() = default;
-  Check(const Check&) = delete;
-  Check& operator=(const Check&) = delete;
-  ~Check() {
-    if (!running_) return;
-    try {
-      done_->synchronize();
-    } catch (const c10::Error&) {
-      // The device is lost: no copy runs any more, and the next call that needs it reports that.
-    }
-  }
-
-  // Queues the check behind the work that computes `x`.
-  void Begin(const at::Tensor& x) {
-    const at::Tensor sum = x.sum(at::kFloat);
-    if (x.is_cpu()) {
-      sum_ = sum;
-      return;
-    }
-    // Page-locked, so that the copy does not make the host wait.
-    if (!sum_.defined()) {
-      sum_ = AllocateHostMemory(sizeof(float), x.device()).view(at::kFloat);
-      done_.emplace(x.device().type());
-    }
-    sum_.copy_(sum, /*non_blocking=*/true);
-    done_->record(at::accelerator::getCurrentStream(x.device().index()));
-    running_ = true;
-  }
-
-  // Waits for the device.
-  bool IsFinite() {
-    if (running_) done_->synchronize();
-    running_ = false;
-    return std::isfinite(*sum_.const_data_ptr<float>());
-  }
-
- private:
-  at::Tensor sum_;  // one value, in host memory
-  std::optional<c10::Event> done_;
-  bool running_ = false;
-};
-
-ChunkOutlet::ChunkOutlet(bool checks, int64_t first, const VideoAutoencoder::FrameSink& sink)
-    : first_(first), sink_(sink) {
-  if (!checks) return;
-  for (std::unique_ptr<Check>& check : checks_) check = std::make_unique<Check>();
-}
-
-ChunkOutlet::~ChunkOutlet() = default;
+ChunkOutlet::ChunkOutlet(bool has_wider, int64_t first, const VideoAutoencoder::FrameSink& sink)
+    : has_wider_(has_wider), first_(first), sink_(sink) {}
 
 absl::StatusOr<bool> ChunkOutlet::Add(at::Tensor decoded) {
   const int64_t chunk = added_++;
@@ -71,27 +18,33 @@ absl::StatusOr<bool> ChunkOutlet::Add(at::Tensor decoded) {
     reached_ = added_;
     return true;
   }
-  Check* const check = checks_[static_cast<size_t>(chunk % 2)].get();
-  if (check == nullptr) {
-    if (absl::Status status = HandOn(std::move(decoded)); !status.ok()) return status;
-    return true;
+  CheckOf(chunk).Begin(decoded);
+  Pending next{.chunk = chunk, .decoded = {}};
+  if (has_wider_) {
+    next.decoded = std::move(decoded);
+  } else if (absl::Status status = HandOn(std::move(decoded)); !status.ok()) {
+    return status;
   }
-  check->Begin(decoded);
-  std::optional<Pending> before =
-      std::exchange(pending_, Pending{.decoded = std::move(decoded), .check = check});
+  std::optional<Pending> before = std::exchange(pending_, std::move(next));
   if (!before.has_value()) return true;
-  absl::StatusOr<bool> finite = HandOnChecked(*std::move(before));
-  if (!finite.ok() || !*finite) pending_.reset();
-  return finite;
+  absl::StatusOr<bool> goes_on = Judge(*std::move(before));
+  if (!goes_on.ok() || !*goes_on) pending_.reset();
+  return goes_on;
 }
 
 absl::Status ChunkOutlet::Finish() {
   std::optional<Pending> last = std::exchange(pending_, std::nullopt);
-  return last.has_value() ? HandOnChecked(*std::move(last)).status() : absl::OkStatus();
+  return last.has_value() ? Judge(*std::move(last)).status() : absl::OkStatus();
 }
 
-absl::StatusOr<bool> ChunkOutlet::HandOnChecked(Pending pending) {
-  if (!pending.check->IsFinite()) return false;
+absl::StatusOr<bool> ChunkOutlet::Judge(Pending pending) {
+  const bool finite = CheckOf(pending.chunk).IsFinite();
+  if (!has_wider_) {
+    if (finite) return true;
+    return NotFiniteError(absl::StrCat("the frames that the autoencoder decoded from latent frame ",
+                                       pending.chunk + 1));
+  }
+  if (!finite) return false;
   if (absl::Status status = HandOn(std::move(pending.decoded)); !status.ok()) return status;
   return true;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/finite_check.h"
 #include "engine/models/wan/chunk_outlet.h"
 #include "engine/models/wan/vae_decoder.h"
 #include "engine/models/wan/vae_encoder.h"
@@ -195,7 +196,11 @@ class WanVae final : public VideoAutoencoder {
   }
 
   // Whether no value of fp32 is infinite or no number. Waits for the device.
-  static bool IsFinite(const at::Tensor& x) { return std::isfinite(x.sum().item<float>()); }
+  static bool IsFinite(const at::Tensor& x) {
+    FiniteCheck check;
+    check.Begin(x);
+    return check.IsFinite();
+  }
 
   absl::StatusOr<at::Tensor> EncodeIn(VaePrecision precision, const at::Tensor& video,
                                       const WorkGate& gate) const {

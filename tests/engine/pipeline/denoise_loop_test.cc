@@ -10,13 +10,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
+
+#include "engine/api/errors.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
 
 namespace wan {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 
 class TextValue final : public TextConditioning {
  public:
@@ -109,8 +116,9 @@ class DenoiseLoopTest : public testing::Test {
     };
     auto solver = MakeFlowSolver("euler", static_cast<int>(plan_.steps.size()), 1.0);
     Recorder recorder(clock_, monitor_, {&parts_});
+    if (look_before_.defined()) finite_.Look(StageKind::kT5Encoding, "the texts", look_before_);
     return DenoiseLoop(inputs, {.latents = at::ones({2, 3, 2, 2})}, expert_for, **solver, recorder,
-                       stop, [&](const DenoiseState& state) {
+                       stop, finite_, [&](const DenoiseState& state) {
                          flows_.push_back(*state.flow.const_data_ptr<float>());
                          return on_step_;
                        });
@@ -125,6 +133,8 @@ class DenoiseLoopTest : public testing::Test {
   absl::Status expert_status_;
   absl::Status on_step_;
   std::vector<float> flows_;
+  FiniteWatch finite_{plan_};
+  at::Tensor look_before_;
   PartSink parts_;
   fakes::FakeClock clock_;
   fakes::FakeDeviceMonitor monitor_;
@@ -343,6 +353,51 @@ TEST_F(DenoiseLoopTest, AnErrorAfterAStepEndsTheLoop) {
   on_step_ = absl::DataLossError("no room for a preview");
   EXPECT_EQ(Run().status().message(), "no room for a preview");
   EXPECT_EQ(flows_.size(), 1u);
+}
+
+TEST_F(DenoiseLoopTest, LatentsThatAreNotFiniteEndTheLoopBeforeAnybodySeesThem) {
+  for (const double value :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+        -std::numeric_limits<double>::infinity()}) {
+    SCOPED_TRACE(value);
+    flows_.clear();
+    parts_.steps.clear();
+    plan_.steps = {{1000, ExpertRole::kHighNoise, 3}, {400, ExpertRole::kLowNoise, 3}};
+    low_.own_flow = value;
+    const absl::Status status = Run().status();
+    EXPECT_TRUE(IsNotFinite(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("the latents of step 2 of 2 (stage Step_1_Inference, expert low) are "
+                          "not finite"));
+    EXPECT_THAT(flows_, ElementsAre(13)) << "the second step was handed on";
+    ASSERT_EQ(parts_.steps.size(), 2u);
+    EXPECT_TRUE(IsNotFinite(parts_.steps[1].status)) << "the step's stage failed";
+  }
+}
+
+TEST_F(DenoiseLoopTest, WhatWasLookedAtBeforeIsJudgedWithTheFirstStep) {
+  look_before_ = at::full({3}, std::numeric_limits<double>::quiet_NaN(), at::kFloat);
+  transformer_.own_flow = std::numeric_limits<double>::quiet_NaN();  // it has read them
+  const absl::Status status = Run().status();
+  EXPECT_TRUE(IsNotFinite(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the texts (stage T5_Encoding) are not finite"));
+  EXPECT_THAT(flows_, ElementsAre());
+  EXPECT_EQ(parts_.steps.size(), 1u);
+}
+
+TEST_F(DenoiseLoopTest, WhatIsNotFiniteNamesTheLorasThatMayBeAtFault) {
+  transformer_.own_flow = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(std::string(Run().status().message()),
+              AllOf(HasSubstr("no LoRA changes them"), HasSubstr("wan_inspect checkpoint")));
+  plan_.request.loras = {{"style", 0.8}, {"off", 0}, {"light", -1}};
+  EXPECT_THAT(std::string(Run().status().message()),
+              AllOf(HasSubstr("style with scale 0.8, light with scale -1: try it without them, or "
+                              "with smaller scales"),
+                    Not(HasSubstr("off")), HasSubstr("wan_inspect checkpoint")));
+  // LoRAs change nothing that comes before the steps.
+  EXPECT_THAT(std::string(NotFiniteIn(plan_, StageKind::kT5Encoding, "the texts").message()),
+              HasSubstr("no LoRA changes them"));
 }
 
 TEST(DrawNoiseTest, DependsOnTheSeedAlone) {

@@ -39,4 +39,10 @@ absl::Status ModelNotReadyError(const std::string& name, wan::v1::ModelState sta
                  : absl::StrCat("model '", name, "' could not be loaded: ", error.message()));
 }
 
+absl::Status WarmupFailedError(const absl::Status& cause) {
+  const absl::Status error(cause.code(), absl::StrCat("the warm-up failed: ", cause.message()));
+  const std::string reason = ReasonOf(cause);
+  return reason.empty() ? error : WithReason(error, reason);
+}
+
 }  // namespace wan::server

@@ -25,4 +25,7 @@ absl::Status ModelRefusedError(std::string_view reason, const std::string& messa
 absl::Status ModelNotReadyError(const std::string& name, wan::v1::ModelState state,
                                 const absl::Status& error);
 
+// The error of a model whose warm-up ended with `cause`, with its code and reason.
+absl::Status WarmupFailedError(const absl::Status& cause);
+
 }  // namespace wan::server

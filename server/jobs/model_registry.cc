@@ -305,7 +305,7 @@ absl::Status ModelRegistry::RunLoad(const ModelSpec& asked, int group) {
   CallEngine([&] { return engine.UnloadModel(spec.name); }).IgnoreError();
   warm = OrStopping(warm, stop);
   if (ReasonOf(warm) == kReasonServerStopping) return warm;
-  return absl::Status(warm.code(), absl::StrCat("the warm-up failed: ", warm.message()));
+  return WarmupFailedError(warm);
 }
 
 absl::Status ModelRegistry::OrStopping(absl::Status status, const std::stop_token& stop) {

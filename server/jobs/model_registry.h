@@ -107,7 +107,8 @@ class ModelRegistry {
   // Runs the model once with each shape. The shapes are planned like jobs before this returns:
   // INVALID_ARGUMENT with the violations of all of them, or if there are more than
   // kMaxWarmupShapes. FAILED_PRECONDITION unless the model is READY. CANCELLED when `caller` asks
-  // for a stop; a warm-up that runs ends as quickly as a cancelled job.
+  // for a stop; a warm-up that runs ends as quickly as a cancelled job. DATA_LOSS (IsNotFinite) if
+  // a result is not finite: the model becomes FAILED in that group.
   void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
               std::stop_token caller = {});
 
@@ -266,6 +267,9 @@ class ModelRegistry {
   void Hear(const absl::Status& status, int group) const;
   absl::Status RunWarmup(const std::string& name, int group, const std::vector<VideoShape>& shapes,
                          const std::stop_token& caller);
+  // The model that was READY in the group has given `error`, which its jobs would give as well: it
+  // becomes FAILED there and gives its memory back. On the executor's thread.
+  void Discard(const std::string& name, int group, const absl::Status& error);
   std::stop_token stop_token() const;
   // Replaces the engine's CANCELLED by SERVER_STOPPING if Stop was the cause.
   static absl::Status OrStopping(absl::Status status, const std::stop_token& stop);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/jobs/engine_call.h"
@@ -82,9 +83,25 @@ absl::Status ModelRegistry::RunWarmup(const std::string& name, int group,
     return OrStopping(absl::CancelledError("the caller went away before the warm-up began"),
                       stopping);
   }
-  return OrStopping(
+  absl::Status warm = OrStopping(
       CallEngine([&] { return groups_.engine(group).Warmup(name, shapes, stop.get_token()); }),
       stopping);
+  if (IsNotFinite(warm)) Discard(name, group, WarmupFailedError(warm));
+  return warm;
+}
+
+void ModelRegistry::Discard(const std::string& name, int group, const absl::Status& error) {
+  {
+    absl::MutexLock lock(&mutex_);
+    Entry& entry = EntryOf(name);
+    // Somebody may have asked to unload it meanwhile, which then does the rest.
+    if (entry.places[static_cast<size_t>(group)].state != wan::v1::MODEL_STATE_READY) return;
+    SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, error);
+    Refresh(name, entry);
+    if (ReadyPlaces(name, entry).empty()) SetIdle(name);
+  }
+  // Before any task that was posted since, so that a new load finds the name free.
+  CallEngine([&] { return groups_.engine(group).UnloadModel(name); }).IgnoreError();
 }
 
 absl::StatusOr<std::vector<int>> ModelRegistry::CheckReady(const std::string& name) const {

@@ -30,6 +30,15 @@ LogField TraceIdOf(const wan::v1::TraceContext& trace) {
   return trace.trace_id().empty() ? LogField() : LogField("trace_id", trace.trace_id());
 }
 
+// Of an entry about a job that has an error.
+LogLevel LevelOf(const wan::v1::Job& job) {
+  if (job.state() != wan::v1::JOB_STATE_FAILED) return LogLevel::kInfo;
+  // A failed job concerns its caller, not the operator, so it is no more than a warning, unless
+  // weights or files of the server are at fault.
+  const bool damaged = job.error().code() == static_cast<int>(absl::StatusCode::kDataLoss);
+  return damaged ? LogLevel::kError : LogLevel::kWarning;
+}
+
 class StageLog final : public TelemetrySink {
  public:
   StageLog(Logger& logger, SinkContext context) : logger_(logger), context_(std::move(context)) {}
@@ -106,9 +115,7 @@ void ActivityLog::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous
   const std::string& state = wan::v1::JobState_Name(job.state());
   const std::string& before = wan::v1::JobState_Name(previous);
   if (job.has_error()) {
-    // A failed job concerns its caller, not the operator, so it is no more than a warning.
-    logger_.Log(job.state() == wan::v1::JOB_STATE_FAILED ? LogLevel::kWarning : LogLevel::kInfo,
-                "job",
+    logger_.Log(LevelOf(job), "job",
                 {{"job", job.name()},
                  {"model", job.request().model()},
                  {"state", state},

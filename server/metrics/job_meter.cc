@@ -179,7 +179,9 @@ void JobMeter::AddModel(const std::string& model) {
   for (const RequeueCause cause : kRequeueCauses) {
     families_->requeues.Add({{"model", model}, {"reason", NameOf(cause)}});
   }
-  families_->failures.Add({{"model", model}, {"reason", std::string(kReasonOutOfMemory)}});
+  for (const std::string_view reason : {kReasonOutOfMemory, kReasonNotFinite}) {
+    families_->failures.Add({{"model", model}, {"reason", std::string(reason)}});
+  }
 }
 
 }  // namespace wan::server

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "engine/api/errors.h"
 #include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
 #include "server/conversion/convert.h"
 #include "tests/server/jobs/test_support.h"
 
@@ -103,6 +105,26 @@ TEST_F(CausesTest, OfRequeues) {
   EXPECT_THAT(causes_.requeues(), ElementsAre(RequeueCause::kStopped));
   OpenIn(killed.path() / "data");
   EXPECT_THAT(causes_.requeues(), ElementsAre(RequeueCause::kStopped, RequeueCause::kLost));
+}
+
+// The weights are at fault and not the device: nothing gets better by running again.
+TEST_F(CausesTest, AJobThatIsNotFiniteFailsAtOnceAndTheNextOneRuns) {
+  Open();
+  engine_->FailAt("Step_1_Inference", NotFiniteError("the latents are not finite"));
+  const std::string failed = Create();
+  RunToEnd(failed);
+  const wan::v1::Job job = Get(failed);
+  EXPECT_EQ(job.state(), wan::v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.attempt(), 1);
+  EXPECT_EQ(job.lost_attempts_size(), 0);
+  EXPECT_EQ(job.error().code(), static_cast<int>(absl::StatusCode::kDataLoss));
+  google::rpc::ErrorInfo info;
+  ASSERT_GE(job.error().details_size(), 1);
+  ASSERT_TRUE(job.error().details(0).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), "NOT_FINITE");
+  EXPECT_THAT(causes_.requeues(), IsEmpty());
+  EXPECT_TRUE(service_->models().IsReady("m"));
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
 }
 
 TEST_F(CausesTest, OfJobsThatWereNotAccepted) {

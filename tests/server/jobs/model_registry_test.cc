@@ -309,6 +309,30 @@ TEST_F(ModelRegistryTest, AModelThatCannotBeWarmedUpIsFailedAndHoldsNoMemory) {
   EXPECT_THAT(engine_->Models(), SizeIs(0));
 }
 
+TEST_F(ModelRegistryTest, AModelWhoseFirstWarmUpIsNotFiniteIsFailedWithThatReason) {
+  engine_->FailAt("Warmup", NotFiniteError("the latents are not finite"));
+  const absl::Status failed = Load("m").status();
+  EXPECT_TRUE(IsNotFinite(failed)) << failed;
+  EXPECT_EQ(failed.message(), "the warm-up failed: the latents are not finite");
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
+  EXPECT_EQ(models().Get("m")->error().message(), failed.message());
+  EXPECT_THAT(engine_->Models(), SizeIs(0));
+}
+
+// With other sizes a READY model may show what its first warm-up did not.
+TEST_F(ModelRegistryTest, AReadyModelWhoseWarmUpIsNotFiniteBecomesFailedAndHoldsNoMemory) {
+  ASSERT_TRUE(Load("m").ok());
+  engine_->FailAt("Warmup", NotFiniteError("the latents are not finite"));
+  EXPECT_TRUE(IsNotFinite(Warmup("m", {}).status()));
+  EXPECT_FALSE(models().IsReady("m"));
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
+  EXPECT_THAT(models().Get("m")->error().message(), HasSubstr("the latents are not finite"));
+  EXPECT_THAT(engine_->Models(), SizeIs(0));
+  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonModelNotReady);
+  ASSERT_TRUE(Load("m").ok()) << "the weights were mended";
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
 TEST_F(ModelRegistryTest, UnloadIsRefusedWhileJobsWaitOrRun) {
   ASSERT_TRUE(Load("m").ok());
   engine_->Hold("T5_Encoding");

@@ -84,6 +84,22 @@ TEST_F(LoggerTest, AFallbackOfTheAutoencoderIsOneEntryAnAttempt) {
   EXPECT_EQ(lines_.size(), 2u);
 }
 
+TEST_F(LoggerTest, AFailedJobIsAnErrorOnlyWhereWeightsOrFilesAreAtFault) {
+  Logger logger(LogLevel::kError, LogFormat::kText, clock_, Writer());
+  ActivityLog activity(logger);
+  wan::v1::Job job;
+  job.set_name("jobs/1");
+  job.set_state(wan::v1::JOB_STATE_FAILED);
+  job.mutable_error()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  activity.OnJobState(job, wan::v1::JOB_STATE_RUNNING);
+  EXPECT_THAT(lines_, IsEmpty());
+  job.mutable_error()->set_code(static_cast<int>(absl::StatusCode::kDataLoss));
+  job.mutable_error()->set_message("the latents are not finite");
+  activity.OnJobState(job, wan::v1::JOB_STATE_RUNNING);
+  EXPECT_THAT(lines_,
+              ElementsAre(AllOf(HasSubstr("jobs/1"), HasSubstr("the latents are not finite"))));
+}
+
 TEST_F(LoggerTest, ALoadedModelsAttentionIsOneEntry) {
   Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
   ActivityLog activity(logger);

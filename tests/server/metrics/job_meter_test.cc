@@ -101,11 +101,15 @@ TEST_F(JobMeterTest, FailuresAndRejectionsHaveTheReasonsOfTheContract) {
   job = Job("2", wan::v1::JOB_STATE_RUNNING);
   *job.mutable_error() = ToProto(absl::InternalError("without a reason"));
   Tell(job, wan::v1::JOB_STATE_FAILED);
+  job = Job("3", wan::v1::JOB_STATE_RUNNING);
+  *job.mutable_error() = ToProto(NotFiniteError("the latents are not finite"));
+  Tell(job, wan::v1::JOB_STATE_FAILED);
   meter_.OnJobsRejected(QueueFullError(100, absl::Seconds(1)), 1);
   meter_.OnJobsRejected(InvalidFields({{"width", "is wrong"}}), 30);
   const PrometheusText text = Scrape();
   EXPECT_EQ(text.Value("wan_job_failures_total", {{"model", "m"}, {"reason", "OUT_OF_MEMORY"}}), 1);
   EXPECT_EQ(text.Value("wan_job_failures_total", {{"model", "m"}, {"reason", "INTERNAL"}}), 1);
+  EXPECT_EQ(text.Value("wan_job_failures_total", {{"model", "m"}, {"reason", "NOT_FINITE"}}), 1);
   EXPECT_EQ(text.Value("wan_jobs_rejected_total", {{"reason", "QUEUE_FULL"}}), 1);
   EXPECT_EQ(text.Value("wan_jobs_rejected_total", {{"reason", "INVALID_ARGUMENT"}}), 30);
 }

@@ -261,8 +261,9 @@ TEST_F(MetricsTest, JobsAreCountedWhenTheyEnd) {
   EXPECT_EQ(Scrape().Value("wan_stop_seconds_count", {{"model", "m"}}), 0);
   // Nor has any job failed or been cancelled yet.
   EXPECT_EQ(Scrape().Value("wan_job_cancels_total", {{"model", "m"}, {"reason", "deadline"}}), 0);
-  EXPECT_EQ(Scrape().Value("wan_job_failures_total", {{"model", "m"}, {"reason", "OUT_OF_MEMORY"}}),
-            0);
+  for (const char* const reason : {"OUT_OF_MEMORY", "NOT_FINITE"}) {
+    EXPECT_EQ(Scrape().Value("wan_job_failures_total", {{"model", "m"}, {"reason", reason}}), 0);
+  }
 
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);
   metrics_.OnJobState(EndedJob(wan::v1::JOB_STATE_COMPLETED), wan::v1::JOB_STATE_RUNNING);

@@ -22,6 +22,7 @@ BenchCommand AddText(CLI::App& app);       // one text through the text encoder
 BenchCommand AddLoad(CLI::App& app);       // weights from the page cache to the device
 BenchCommand AddMemory(CLI::App& app);     // each stage's peak against the plan's estimate
 BenchCommand AddLora(CLI::App& app);       // the switch between two LoRAs
+BenchCommand AddFinite(CLI::App& app);     // the check of a step's latents beside a forward
 BenchCommand AddJob(CLI::App& app);        // a whole job of the engine
 BenchCommand AddStop(CLI::App& app);       // how long a stop takes in each stage
 BenchCommand AddQueue(CLI::App& app);      // what a long queue of jobs costs the server

@@ -32,6 +32,7 @@ constexpr Entry kCommands[] = {
     {"load", "Measures the loading of a transformer from a file in the page cache", &AddLoad},
     {"memory", "Compares each stage's peak memory with the plan's estimate", &AddMemory},
     {"lora", "Measures the switch between two LoRAs of a transformer", &AddLora},
+    {"finite", "Measures the check of a step's latents for NaN beside a forward", &AddFinite},
     {"job", "Measures whole jobs of the engine, stage by stage", &AddJob},
     {"stop", "Measures how long a stop takes in every stage", &AddStop},
 #ifdef WAN_BENCH_HAS_QUEUE

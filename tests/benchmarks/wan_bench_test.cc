@@ -209,6 +209,22 @@ TEST_F(WanBenchTest, ComparisonsHaveOneRowEach) {
   }
 }
 
+TEST_F(WanBenchTest, TheCheckOfLatentsIsHeldToItsShareOfAForward) {
+  const std::vector<std::string> tiny = {
+      "finite",  "--device",  "cpu", "--dtype",         "fp32", "--model", kTiny, "--shape",
+      "64x64x5", "--repeats", "1",   "--check-seconds", "0.001"};
+  const auto rows = Rows(tiny);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1]["name"], "synthetic:ti2v-tiny 64x64x5 fp32: check of the latents");
+  EXPECT_EQ(rows[1]["figures"]["finite"], true);
+  EXPECT_GT(rows[1]["figures"]["percent_of_forward"], 0);
+  std::vector<std::string> limited = tiny;
+  limited.insert(limited.end(), {"--at-most", "0.000001"});
+  const auto result = Run(limited);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("the check takes"));
+}
+
 TEST_F(WanBenchTest, LoadReadsWhatItWrote) {
   const auto rows = Rows({"load", "--device", "cpu", "--dtype", "fp32", "--model", kTiny, "--file",
                           folder_.File("weights"), "--repeats", "1", "--threads", "1"});

@@ -38,10 +38,6 @@ constexpr ImageFormat kFormats[] = {
     {"BMP", "BM"sv, 0, nullptr},
     {"TIFF", "II*\0"sv, 0, nullptr},
     {"TIFF", "MM\0*"sv, 0, nullptr},
-    {"a Git LFS pointer, not the file (git lfs pull)", "version https://git-lfs"sv, 0, nullptr},
-    {"a PDF file", "%PDF"sv, 0, nullptr},
-    {"an SVG file", "<svg"sv, 0, nullptr},
-    {"an XML or HTML file", "<"sv, 0, nullptr},
 };
 
 }  // namespace

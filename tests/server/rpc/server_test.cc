@@ -15,6 +15,7 @@
 #include "tests/support/prometheus_text.h"
 #include "tests/support/rpc_errors.h"
 #include "wan/v1/model_management.grpc.pb.h"
+#include "wan/v1/telemetry.pb.h"
 
 namespace wan::server {
 namespace {
@@ -168,6 +169,27 @@ TEST_F(WholeServerTest, OneDamagedModelOfTwoLeavesTheOtherServing) {
   StartServing(config);
   EXPECT_THAT(Log(), HasSubstr("model.safetensors is cut off"));
   EXPECT_EQ(AwaitEnd(MustCreate().name()).state(), wan::v1::JOB_STATE_COMPLETED);
+}
+
+TEST_F(WholeServerTest, ALongReasonFitsTheTrailerOfHealth) {
+  engine_.FailAt(kLoading, absl::DataLossError(std::string(20'000, 'x')));
+  Start(DefaultConfig());
+  wan::v1::ServerInfo why;
+  while (why.not_serving_reasons_size() == 0 ||
+         why.not_serving_reasons(0).reason() != "MODEL_FAILED") {
+    grpc::ClientContext context;
+    grpc::health::v1::HealthCheckResponse response;
+    const grpc::Status status = health_->Check(&context, {}, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const auto& trailer = context.GetServerTrailingMetadata();
+    const auto found = trailer.find("wan-not-serving-bin");
+    ASSERT_NE(found, trailer.end());
+    ASSERT_TRUE(why.ParseFromArray(found->second.data(), static_cast<int>(found->second.size())));
+  }
+  const std::string& message = why.not_serving_reasons(0).message();
+  EXPECT_THAT(message, testing::StartsWith("model 'm' could not be loaded (xxx"));
+  EXPECT_THAT(message, testing::EndsWith("xxx ..."));
+  EXPECT_LT(message.size(), 510u);
 }
 
 TEST_F(WholeServerTest, ReflectionKnowsEveryServiceThatItLists) {

@@ -84,7 +84,7 @@ class Restarts(model.AnnotationQuery):
 
 class RestartsBuilder(dashboard.AnnotationQuery):
     def build(self):
-        # The value is the time of the start in milliseconds. Others, too, export the metric of this name.
+        # The value is the time of the start in milliseconds. Other exporters have a metric of this name as well.
         return Restarts(name='Restarts', datasource=SOURCE, icon_color='orange', hide=None,
                         expr=f'process_start_time_seconds{{{SERVER}}} * 1000 and on (instance) wan_build_info')
 

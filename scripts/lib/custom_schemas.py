@@ -39,7 +39,7 @@ RULE["oneOf"] = [{"required": ["alert"]}, {"required": ["record"]}]
 # The Gateway API.
 HOST_NAME = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
-GATEWAY = fields(["name"], group=TEXT, kind=NAME, namespace=NAME, name=NAME, sectionName=NAME, port=PORT)
+GATEWAY = fields(["name"], group=TEXT, kind=NAME, namespace=NAME, name=NAME, sectionName=NAME)
 GATEWAY_DURATION = {"type": "string", "pattern": r"^([0-9]{1,5}(h|m|s|ms)){1,4}$"}
 ROUTE_RULE = fields(backendRefs=array(fields(["name", "port"], name=NAME, port=PORT)),
                     timeouts=fields(request=GATEWAY_DURATION, backendRequest=GATEWAY_DURATION))

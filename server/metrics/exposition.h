@@ -14,7 +14,7 @@
 
 namespace wan::server {
 
-// What one scrape reads.
+// The values that one scrape shows.
 struct Scrape {
   std::vector<prometheus::MetricFamily> families;  // counters, gauges and histograms
   ExemplarTable exemplars;

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What Prometheus 2.42 (Debian 12) and 3.5 send.
+// Prometheus 2.42 (Debian 12) and 3.5 send these.
 constexpr char kPrometheus2[] =
     "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
     "text/plain;version=0.0.4;q=0.5,*/*;q=0.1";

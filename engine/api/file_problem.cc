@@ -204,10 +204,10 @@ std::string NameForeignContent(std::string_view beginning, FileContent expected)
   }
   if (ExpectsText(expected) || expected == FileContent::kImage) return "";
   if (beginning.front() == '{' && IsText(beginning)) return "is a JSON text";
-  if (IsText(beginning)) {
-    constexpr size_t kShown = 60;
-    const std::string_view line =
-        beginning.substr(0, std::min(beginning.find_first_of("\r\n"), kShown));
+  constexpr size_t kShown = 60;
+  const std::string_view line =
+      beginning.substr(0, std::min(beginning.find_first_of("\r\n"), kShown));
+  if (IsText(beginning) && !line.empty()) {
     return absl::StrCat("is a text that begins with \"",
                         absl::CHexEscape(absl::string_view(line.data(), line.size())), "\"");
   }

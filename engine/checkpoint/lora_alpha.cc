@@ -53,7 +53,7 @@ bool Contains(const std::array<std::string_view, kSize>& names, std::string_view
 // What kohya's tools write for a value that a file does not have, or that differs by module.
 bool IsNoValue(std::string_view text) {
   const std::string small = absl::AsciiStrToLower(absl::string_view(text.data(), text.size()));
-  return small.empty() || small == "none" || small == "null" || small == "dynamic";
+  return small == "none" || small == "null" || small == "dynamic";
 }
 
 bool IsTrue(const json& value) {
@@ -112,6 +112,10 @@ class LoraAlpha::Reader {
          {std::pair(&alphas_, &alpha.alpha_), std::pair(&ranks_, &alpha.rank_),
           std::pair(&stabilised_, &stabilised)}) {
       if (absl::Status status = Agree(*settings, *result); !status.ok()) return status;
+    }
+    if (!compares_ranks_) {
+      alpha.rank_.reset();
+      alpha.rank_patterns_.clear();
     }
     alpha.rank_stabilised_ = stabilised.has_value() && stabilised->value != 0;
     return alpha;
@@ -222,6 +226,10 @@ class LoraAlpha::Reader {
         return Damaged(where, absl::StrCat(key, " of ", Printable(module), " is not a number"));
       }
       absl::StatusOr<std::string> name = NameInPattern(module, absl::StrCat(where, ": ", key));
+      if (!name.ok() && &list == &rank_patterns_) {
+        compares_ranks_ = false;  // the ranks are those of the tensors in any case
+        return absl::OkStatus();
+      }
       if (!name.ok()) return name.status();
       patterns.push_back({*std::move(name), value.get<double>()});
     }
@@ -250,6 +258,7 @@ class LoraAlpha::Reader {
   std::vector<Pattern> alpha_patterns_;
   std::vector<Pattern> rank_patterns_;
   bool stores_stabilised_ = false;
+  bool compares_ranks_ = true;
 };
 
 absl::StatusOr<LoraAlpha> LoraAlpha::Read(const TensorFile& file, const std::string& config_path) {

@@ -58,13 +58,12 @@ absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path) {
   absl::StatusOr<std::string> content = ReadFile(path);
   if (!content.ok()) return content.status();
 
-  const std::string foreign = NameForeignContent(
-      std::string_view(*content).substr(0, kForeignContentBytes), FileContent::kSentencePiece);
-  if (!foreign.empty()) return absl::DataLossError(absl::StrCat(path, ": ", foreign));
-
   sentencepiece::ModelProto proto;
   const bool fits = content->size() <= static_cast<size_t>(std::numeric_limits<int>::max());
-  if (!fits || !proto.ParseFromString(*content)) {
+  if (content->empty() || !fits || !proto.ParseFromString(*content)) {
+    const std::string foreign = NameForeignContent(
+        std::string_view(*content).substr(0, kForeignContentBytes), FileContent::kSentencePiece);
+    if (!foreign.empty()) return absl::DataLossError(absl::StrCat(path, ": ", foreign));
     return absl::DataLossError(absl::StrCat("tokenizer file '", path, "' (", content->size(),
                                             " bytes) is not a SentencePiece model, or is damaged"));
   }

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -24,15 +24,17 @@ constexpr std::string_view kTruth = "true|false";
 // A pipe is welcome, as in --config <(make-config).
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(file), {}};
-  // A folder can be opened; only reading it fails.
-  if (!file.is_open() || file.bad()) {
+  std::ostringstream text;
+  // A folder can be opened; only reading it fails. Nothing can be copied out of an empty file.
+  const bool empty = file.is_open() && file.peek() == EOF && !file.bad();
+  if (!empty && !(text << file.rdbuf())) {
     const int failure = errno;
     const absl::Status why = CheckPath(path, PathKind::kFile);
     return absl::NotFoundError(
         why.ok() ? absl::StrCat("--config ", path, ": cannot be read: ", std::strerror(failure))
                  : absl::StrCat("--config ", why.message()));
   }
+  const std::string content = text.str();
   const std::string foreign = NameForeignContent(
       std::string_view(content).substr(0, kForeignContentBytes), FileContent::kYaml);
   if (foreign.empty()) return content;

@@ -103,6 +103,11 @@ const ModelRegistry::Entry* ModelRegistry::FindKnown(std::string_view name) cons
   return entry.sound.has_value() || entry.loading > 0 ? &entry : nullptr;
 }
 
+absl::Status ModelRegistry::NotKnown(const std::string& name) const {
+  const auto ended = entries_.find(name);
+  return ModelNotFoundError(name, ended == entries_.end() ? absl::OkStatus() : ended->second.error);
+}
+
 std::vector<int> ModelRegistry::PlacesOf(std::string_view name) const {
   const bool none_serves = groups_.serving() == 0;
   std::vector<int> places;
@@ -175,7 +180,7 @@ ModelRegistry::Answer ModelRegistry::JoinLoad(ModelSpec& spec, const Done& done,
   absl::MutexLock lock(&mutex_);
   if (spec.path.empty()) {
     const Entry* const known = FindKnown(spec.name);
-    if (known == nullptr) return ModelNotFoundError(spec.name);
+    if (known == nullptr) return NotKnown(spec.name);
     spec.path = known->path;
     if (spec.loras.empty()) spec.loras = known->loras;
   }
@@ -492,7 +497,7 @@ void ModelRegistry::Unload(std::string_view name, const Done& done) {
 ModelRegistry::Answer ModelRegistry::BeginUnload(const std::string& name,
                                                  std::vector<int>* resident) {
   absl::MutexLock lock(&mutex_);
-  if (FindKnown(name) == nullptr) return ModelNotFoundError(name);
+  if (FindKnown(name) == nullptr) return NotKnown(name);
   Entry& entry = EntryOf(name);
   if (entry.loading > 0) {
     return ModelNotReadyError(name, wan::v1::MODEL_STATE_LOADING, entry.error);

@@ -220,6 +220,8 @@ class ModelRegistry {
   Entry& EntryOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The entry of a known name, or null.
   const Entry* FindKnown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The error for a name that is not known, with that of its last load.
+  absl::Status NotKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The groups that may have the model and serve; if none serves, all that may have it.
   std::vector<int> PlacesOf(std::string_view name) const;
   // Those in which it is READY.

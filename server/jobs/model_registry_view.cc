@@ -76,8 +76,7 @@ absl::StatusOr<wan::v1::Model> ModelRegistry::Get(std::string_view name) const {
   const std::string bare(BareModelName(name));
   absl::MutexLock lock(&mutex_);
   if (const Entry* const known = FindKnown(bare)) return Describe(bare, *known);
-  const auto ended = entries_.find(bare);
-  return ModelNotFoundError(bare, ended == entries_.end() ? absl::OkStatus() : ended->second.error);
+  return NotKnown(bare);
 }
 
 absl::StatusOr<wan::v1::Model> ModelRegistry::GetEnded(std::string_view name) const {

@@ -107,7 +107,7 @@ void ModelRegistry::Discard(const std::string& name, int group, const absl::Stat
 absl::StatusOr<std::vector<int>> ModelRegistry::CheckReady(const std::string& name) const {
   absl::MutexLock lock(&mutex_);
   const Entry* const known = FindKnown(name);
-  if (known == nullptr) return ModelNotFoundError(name);
+  if (known == nullptr) return NotKnown(name);
   const Entry& entry = *known;
   std::vector<int> ready = ReadyPlaces(name, entry);
   if (ready.empty()) return ModelNotReadyError(name, entry.state, entry.error);

@@ -206,15 +206,19 @@ class TokenizerFile : public ::testing::Test {
 };
 
 TEST_F(TokenizerFile, MissingFileAndFolder) {
-  ExpectError(Tokenizer::Load(path_).status(), absl::StatusCode::kNotFound, "there is no");
+  ExpectError(Tokenizer::Load(path_).status(), absl::StatusCode::kNotFound, "does not exist");
   path_ = ::testing::TempDir();
-  ExpectError(Tokenizer::Load(path_).status(), absl::StatusCode::kDataLoss, "cannot read");
+  ExpectError(Tokenizer::Load(path_).status(), absl::StatusCode::kFailedPrecondition,
+              "is a folder; must be a file");
   path_ += "/none";
 }
 
 TEST_F(TokenizerFile, NotAModel) {
   ExpectError(LoadBytes("").status(), absl::StatusCode::kDataLoss, "0 bytes");
-  ExpectError(LoadBytes("{\"version\": \"1.0\"}").status(), absl::StatusCode::kDataLoss, "damaged");
+  ExpectError(LoadBytes("{\"version\": \"1.0\"}").status(), absl::StatusCode::kDataLoss,
+              "is a JSON text");
+  ExpectError(LoadBytes("version https://git-lfs.github.com/spec/v1\n").status(),
+              absl::StatusCode::kDataLoss, "is a Git LFS pointer, not the file: run git lfs pull");
   ExpectError(LoadBytes(std::string(1000, '\xFF')).status(), absl::StatusCode::kDataLoss,
               "damaged");
 }

@@ -419,7 +419,8 @@ TEST_F(GroupsTest, ALoadThatFailsEverywhereFails) {
     done.Notify();
   });
   done.WaitForNotification();
-  EXPECT_EQ(service_->models().StateOf("m"), MODEL_STATE_FAILED);
+  EXPECT_EQ(service_->models().GetEnded("m")->state(), MODEL_STATE_FAILED);
+  EXPECT_EQ(service_->models().StateOf("m"), std::nullopt);
 }
 
 TEST_F(GroupsTest, AWarmupRunsInEveryGroup) {

@@ -9,27 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "server/config/nearest_name.h"
 #include "server/config/setting_kinds.h"
 
 namespace wan::server {
 namespace {
-
-// Number of single-character changes that turn one word into another. No library that we link
-// offers this: Abseil's is internal.
-size_t EditDistance(std::string_view from, std::string_view to) {
-  std::vector<size_t> row(to.size() + 1);
-  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= from.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= to.size(); ++j) {
-      const size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[to.size()];
-}
 
 absl::StatusOr<std::vector<DeviceGroup>> ReadGroups(const SettingValues& values) {
   std::vector<DeviceGroup> groups;
@@ -565,15 +549,9 @@ const Setting* FindSetting(std::string_view key) {
 }
 
 const Setting* NearestSetting(std::string_view key) {
-  const Setting* nearest = nullptr;
-  size_t least = key.size() / 3 + 2;
-  for (const Setting& setting : Settings()) {
-    const size_t distance = EditDistance(key, setting.key);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = &setting;
-  }
-  return nearest;
+  std::vector<std::string_view> keys;
+  for (const Setting& setting : Settings()) keys.push_back(setting.key);
+  return FindSetting(NearestName(key, keys));
 }
 
 std::string FlagOf(const Setting& setting) {

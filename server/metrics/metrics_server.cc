@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/calls/connection_stream.h"
+#include "server/calls/request_target.h"
 #include "server/metrics/exposition.h"
 
 namespace wan::server {
@@ -126,10 +127,12 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (!head && request.method() != http::verb::get) {
       response_.result(http::status::method_not_allowed);
       response_.set(http::field::allow, "GET, HEAD");
-      response_.body() = absl::StrCat("this server answers only GET and HEAD of ", kPath, "\n");
+      response_.body() = absl::StrCat("This port answers only GET and HEAD.\n", Pages());
     } else {
-      const beast::string_view target = request.target();
-      const beast::string_view path = target.substr(0, target.find('?'));
+      const std::string path =
+          ParseRequestTarget({request.target().data(), request.target().size()})
+              .value_or(RequestTarget())
+              .path;
       if (path == kPath) {
         FillMetrics(request);
       } else if (path == kAlivePath && health_.alive) {
@@ -137,8 +140,8 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
       } else if (path == kReadyPath && health_.ready) {
         FillHealth(health_.ready());
       } else {
-        response_.result(http::status::not_found);
-        response_.body() = absl::StrCat("this server serves only ", kPath, "\n");
+        response_.result(path == "/" ? http::status::ok : http::status::not_found);
+        response_.body() = Pages();
       }
     }
     response_.prepare_payload();
@@ -156,6 +159,18 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (!TakesGzip(AllOf(request, http::field::accept_encoding))) return;
     response_.body() = Gzip(response_.body());
     response_.set(http::field::content_encoding, "gzip");
+  }
+
+  // The pages that this port has, one a line.
+  std::string Pages() const {
+    std::string text = absl::StrCat("GET ", kPath, ": metrics for Prometheus\n");
+    if (health_.alive) {
+      absl::StrAppend(&text, "GET ", kAlivePath, ": 200, or 503 if only a restart helps\n");
+    }
+    if (health_.ready) {
+      absl::StrAppend(&text, "GET ", kReadyPath, ": 200, or 503 if no job would be accepted now\n");
+    }
+    return text;
   }
 
   void FillHealth(const absl::Status& status) {

@@ -1,4 +1,5 @@
-// The HTTP server that answers GET /metrics for Prometheus, and the probes of a platform.
+// The HTTP server that answers GET /metrics for Prometheus, and the probes of a platform. GET /
+// lists them; each has HEAD as well.
 #pragma once
 
 #include <chrono>

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <list>
 
+#include "absl/strings/str_cat.h"
 #include "server/metrics/exposition.h"
 #include "tests/support/gunzip.h"
 #include "tests/support/http_get.h"
@@ -16,6 +17,7 @@ namespace wan::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class OneGauge final : public ScrapeSource {
@@ -106,7 +108,44 @@ TEST(MetricsServerTest, ProbesAreAnsweredWithTheReason) {
 TEST(MetricsServerTest, WithoutHealthThereAreNoProbes) {
   const auto server = MetricsServer::Start({"127.0.0.1", 0}, std::make_shared<OneGauge>());
   ASSERT_TRUE(server.ok());
-  EXPECT_EQ(support::HttpGet("127.0.0.1", (*server)->address().port, "/livez")->status, 404);
+  const int port = (*server)->address().port;
+  EXPECT_EQ(support::HttpGet("127.0.0.1", port, "/livez")->status, 404);
+  EXPECT_THAT(support::HttpGet("127.0.0.1", port, "/")->body, Not(HasSubstr("/livez")));
+}
+
+// Someone who has found the port finds its pages.
+TEST(MetricsServerTest, SaysWhichPagesThereAre) {
+  const auto fine = [] { return absl::OkStatus(); };
+  const auto server = MetricsServer::Start({"127.0.0.1", 0}, std::make_shared<OneGauge>(), {},
+                                           nullptr, {fine, fine});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->address().port;
+  for (const auto& [path, status] : {std::pair{"/", 200}, std::pair{"/?a=b", 200},
+                                     std::pair{"/health", 404}, std::pair{"/metrics/", 404}}) {
+    const auto answer = support::HttpGet("127.0.0.1", port, path);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->status, status) << path;
+    for (const char* const page : {"/metrics", "/livez", "/readyz"}) {
+      EXPECT_THAT(answer->body, HasSubstr(absl::StrCat("GET ", page, ": "))) << path;
+    }
+  }
+}
+
+TEST(MetricsServerTest, EveryPageHasHeadAndTakesTheWholeUrl) {
+  const auto fine = [] { return absl::OkStatus(); };
+  const auto server = MetricsServer::Start({"127.0.0.1", 0}, std::make_shared<OneGauge>(), {},
+                                           nullptr, {fine, fine});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto ask = [&](const std::string& line) {
+    support::TcpClient client((*server)->address().port);
+    EXPECT_TRUE(client.Send(line + " HTTP/1.1\r\n\r\n"));
+    return client.ReadToEnd();
+  };
+  for (const std::string page : {"/", "/metrics", "/livez", "/readyz", "/none"}) {
+    const std::string get = ask("GET " + page);
+    EXPECT_EQ(ask("HEAD " + page), get.substr(0, get.find("\r\n\r\n") + 4)) << page;
+    EXPECT_EQ(ask("GET http://localhost:9464" + page), get) << page;
+  }
 }
 
 TEST(MetricsServerTest, AnAddressThatCannotBeHadIsAnErrorThatNamesIt) {

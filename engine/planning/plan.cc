@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/h264.h"
+#include "engine/api/request_limits.h"
 #include "engine/api/stage.h"
 #include "engine/costs/library_workspace.h"
 #include "engine/models/wan/transformer_cost.h"
@@ -22,13 +23,6 @@
 
 namespace wan {
 namespace {
-
-// Of the video. Its decoder's largest activations have 12.9e9 elements there; operators take more
-// than 2^31 of them, in pieces where a library does not (engine/ops/convolution.h), which
-// tests/gpu/large_sizes_gpu_test.cc holds against parts.
-constexpr int kMaxSide = 4096;
-// Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
-constexpr int kMaxLatentFrames = 1024;
 
 // Collects violations. Each one names the field, its value, and what would be right.
 class Violations {
@@ -122,7 +116,7 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
 
 void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
                    Violations& violations) {
-  violations.CheckRange("fps", *request.fps, 1, 120);
+  violations.CheckRange("fps", *request.fps, 1, kMaxFps);
   violations.CheckRange("h264_crf", *request.h264_crf, kBestH264Crf, kWorstH264Crf);
   violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
   const auto experts = family.experts.size();
@@ -192,7 +186,7 @@ void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixe
   }
   if (!request.negative_prompt->empty()) {
     violations.Add("negative_prompt",
-                   "must be empty, because this few-step model runs without guidance");
+                   "must be left out, because this few-step model runs without guidance");
   }
 }
 

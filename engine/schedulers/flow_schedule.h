@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/api/request_limits.h"
 
 namespace wan {
 
-// The bounds that MakeFlowSchedule accepts. Within them neighbouring sigmas stay distinct in fp32.
-inline constexpr int kMaxFlowSteps = 1000;
+// The bounds that MakeFlowSchedule accepts, beside 1 to kMaxFlowSteps. Within them neighbouring
+// sigmas stay distinct in fp32.
 inline constexpr double kMinFlowShift = 0.01;
 inline constexpr double kMaxFlowShift = 100;
 

@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
-#include "server/http/video_request.h"
 
 namespace wan::server {
 namespace {
@@ -64,8 +63,8 @@ std::string_view TypeOf(int status) {
 std::string MessageOf(const absl::Status& status, const std::vector<FieldViolation>& violations) {
   if (violations.empty()) return std::string(status.message());
   return absl::StrJoin(violations, "; ", [](std::string* text, const FieldViolation& violation) {
-    const std::string field = HttpFieldOf(violation.field);
-    absl::StrAppend(text, field, field.empty() ? "" : ": ", violation.description);
+    absl::StrAppend(text, violation.field, violation.field.empty() ? "" : ": ",
+                    violation.description);
   });
 }
 
@@ -92,13 +91,16 @@ HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view messa
   return answer;
 }
 
-HttpAnswer ErrorAnswer(const absl::Status& status) {
-  const std::vector<FieldViolation> violations = FieldViolationsOf(status);
+HttpAnswer ErrorAnswer(const absl::Status& status, const NameField& name_field) {
+  std::vector<FieldViolation> violations = FieldViolationsOf(status);
+  if (name_field) {
+    for (FieldViolation& violation : violations) violation.field = name_field(violation.field);
+  }
   std::string code = ReasonOf(status);
   if (code.empty()) code = absl::StatusCodeToString(status.code());
-  HttpAnswer answer = ErrorAnswer(
-      HttpStatusOf(status.code()), absl::AsciiStrToLower(code), MessageOf(status, violations),
-      violations.empty() ? std::string() : HttpFieldOf(violations.front().field));
+  HttpAnswer answer = ErrorAnswer(HttpStatusOf(status.code()), absl::AsciiStrToLower(code),
+                                  MessageOf(status, violations),
+                                  violations.empty() ? std::string() : violations.front().field);
   if (const std::optional<absl::Duration> delay = RetryDelayOf(status); delay.has_value()) {
     const double seconds = std::max(1.0, std::ceil(absl::ToDoubleSeconds(*delay)));
     answer.fields.emplace_back("Retry-After", absl::StrCat(static_cast<int64_t>(seconds)));

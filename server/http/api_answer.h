@@ -1,7 +1,9 @@
 // Answers in the shape of the OpenAI API.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -15,9 +17,13 @@ HttpAnswer JsonAnswer(int status, const nlohmann::json& body);
 HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view message,
                        std::string_view param = {});
 
+// What the caller calls a field that a violation names.
+using NameField = std::function<std::string(std::string_view field)>;
+
 // The answer for a status that is not OK (docs/openai.md has the table). Its code is the status'
 // reason, or the name of its code; `param` is the first field of its violations, and the message
-// has all of them. RESOURCE_EXHAUSTED and UNAVAILABLE have Retry-After.
-HttpAnswer ErrorAnswer(const absl::Status& status);
+// has all of them. Without `name_field` they are named already as the caller does.
+// RESOURCE_EXHAUSTED and UNAVAILABLE have Retry-After.
+HttpAnswer ErrorAnswer(const absl::Status& status, const NameField& name_field = nullptr);
 
 }  // namespace wan::server

@@ -1,5 +1,8 @@
 #include "server/http/form.h"
 
+#include <unicode/utf8.h>
+
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -21,15 +24,6 @@ absl::string_view View(std::string_view text) { return {text.data(), text.size()
 
 absl::Status Wrong(std::string_view field, std::string_view description) {
   return InvalidFields({{std::string(field), std::string(description)}});
-}
-
-bool IsUtf8(const std::string& text) {
-  try {
-    (void)json(text).dump();
-    return true;
-  } catch (const json::type_error&) {
-    return false;
-  }
 }
 
 absl::StatusOr<Form> ParseJson(const std::string& body) {
@@ -86,17 +80,71 @@ std::optional<std::string> Parameter(std::string_view field, std::string_view na
   return std::nullopt;
 }
 
-// The value of Content-Disposition in the header of a part.
-std::string_view Disposition(std::string_view header) {
-  constexpr std::string_view kName = "content-disposition:";
+// The value of a field in the header of a part; empty if it has none.
+std::string_view PartField(std::string_view header, std::string_view name) {
   while (!header.empty()) {
     const size_t end = header.find("\r\n");
     const std::string_view line = header.substr(0, end);
-    if (absl::StartsWithIgnoreCase(View(line), View(kName))) return line.substr(kName.size());
+    const size_t colon = line.find(':');
+    if (colon != std::string_view::npos &&
+        absl::EqualsIgnoreCase(View(line.substr(0, colon)), View(name))) {
+      return line.substr(colon + 1);
+    }
     if (end == std::string_view::npos) break;
     header.remove_prefix(end + 2);
   }
   return {};
+}
+
+// Not every client gives a file a name, or a type.
+bool IsFile(std::string_view header, std::string_view disposition, std::string_view content) {
+  if (Parameter(disposition, "filename").has_value()) return true;
+  if (Parameter(disposition, "filename*").has_value()) return true;
+  const absl::string_view type =
+      absl::StripAsciiWhitespace(View(PartField(header, "content-type")));
+  return absl::StartsWithIgnoreCase(type, "image/") ||
+         absl::StartsWithIgnoreCase(type, "application/octet-stream") || !IsUtf8(content);
+}
+
+// Splits "loras[][name]" into "loras", "", "name". A name without such brackets is one part.
+std::vector<std::string> PartsOf(std::string_view name) {
+  constexpr size_t kMaxDepth = 4;  // deeper than any field of ours
+  const std::vector<std::string> whole = {std::string(name)};
+  size_t at = name.find('[');
+  if (at == 0 || at == std::string_view::npos) return whole;
+  std::vector<std::string> parts = {std::string(name.substr(0, at))};
+  while (at < name.size()) {
+    const size_t end = name.find(']', at);
+    if (name[at] != '[' || end == std::string_view::npos || parts.size() > kMaxDepth) return whole;
+    parts.emplace_back(name.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return parts;
+}
+
+// Adds a text where its name says: OpenAI's clients write {"loras": [{"name": "ink"}]} as the part
+// "loras[][name]". A member that the last entry of a list has already begins the next entry.
+absl::Status AddText(std::string_view name, std::string_view content, Form& form) {
+  const std::vector<std::string> parts = PartsOf(name);
+  const absl::Status twice = Wrong(name, "is given twice; give it once");
+  if (form.files.contains(parts.front())) return twice;
+  json* at = &form.fields[parts.front()];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const bool list = parts[i].empty();
+    if (at->is_null()) *at = list ? json::array() : json::object();
+    if (list ? !at->is_array() : !at->is_object()) return twice;
+    if (!list) {
+      at = &(*at)[parts[i]];
+      continue;
+    }
+    const bool same_entry = i + 1 < parts.size() && !at->empty() && at->back().is_object() &&
+                            !at->back().contains(parts[i + 1]);
+    if (!same_entry) at->push_back(nullptr);
+    at = &at->back();
+  }
+  if (!at->is_null()) return twice;
+  *at = std::string(content);
+  return absl::OkStatus();
 }
 
 // Adds one part, its header and content.
@@ -106,27 +154,18 @@ absl::Status AddPart(std::string_view part, Form& form) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a part of the body has no end of its header within ", kMaxPartHeaderBytes, " bytes"));
   }
-  const std::string_view disposition = Disposition(part.substr(0, end));
+  const std::string_view header = part.substr(0, end);
+  const std::string_view content = part.substr(end + 4);
+  const std::string_view disposition = PartField(header, "content-disposition");
   const std::string name = Parameter(disposition, "name").value_or("");
   if (name.empty() || !IsUtf8(name)) {
     return absl::InvalidArgumentError(
         "a part of the body has no name; its header needs 'Content-Disposition: form-data; "
         "name=\"NAME\"'");
   }
-  if (form.fields.size() + form.files.size() >= static_cast<size_t>(kMaxFormValues)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the body has more than ", kMaxFormValues, " parts, the most it may"));
-  }
-  std::string content(part.substr(end + 4));
-  if (form.fields.contains(name) || form.files.contains(name)) {
+  if (!IsFile(header, disposition, content)) return AddText(name, content, form);
+  if (form.fields.contains(name) || !form.files.emplace(name, content).second) {
     return Wrong(name, "is given twice; give it once");
-  }
-  if (Parameter(disposition, "filename").has_value()) {
-    form.files.emplace(name, std::move(content));
-  } else if (IsUtf8(content)) {
-    form.fields.emplace(name, std::move(content));
-  } else {
-    return Wrong(name, "is not a text in UTF-8");
   }
   return absl::OkStatus();
 }
@@ -134,17 +173,30 @@ absl::Status AddPart(std::string_view part, Form& form) {
 absl::StatusOr<Form> ParseMultipart(const std::string& boundary, std::string_view body) {
   const std::string delimiter = "\r\n--" + boundary;
   const std::string_view first = std::string_view(delimiter).substr(2);
+  if (!body.starts_with(first)) {
+    // RFC 2046 lets a text stand before the first part.
+    const size_t before = body.find(delimiter);
+    if (before == std::string_view::npos) {
+      return absl::InvalidArgumentError(
+          "malformed multipart/form-data: no part starts with the boundary given in Content-Type");
+    }
+    body.remove_prefix(before + 2);
+  }
   const absl::Status broken = absl::InvalidArgumentError(
-      "the body is not multipart/form-data: its parts do not stand between the lines that the "
-      "boundary of Content-Type makes");
-  if (!body.starts_with(first)) return broken;
+      "malformed multipart/form-data: the last part does not end with the boundary given in "
+      "Content-Type and '--'");
   body.remove_prefix(first.size());
   Form form;
-  while (!body.starts_with("--")) {  // which ends the last part
+  form.texts_only = true;
+  for (int parts = 1; !body.starts_with("--"); ++parts) {  // which ends the last part
     if (!body.starts_with("\r\n")) return broken;
     body.remove_prefix(2);
     const size_t end = body.find(delimiter);
     if (end == std::string_view::npos) return broken;
+    if (parts > kMaxFormValues) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the body has more than ", kMaxFormValues, " parts, the most it may"));
+    }
     if (absl::Status status = AddPart(body.substr(0, end), form); !status.ok()) return status;
     body.remove_prefix(end + delimiter.size());
   }
@@ -175,6 +227,16 @@ std::optional<std::string> PercentDecoded(std::string_view text) {
 }
 
 }  // namespace
+
+bool IsUtf8(std::string_view text) {
+  const auto size = static_cast<int64_t>(text.size());
+  for (int64_t at = 0; at < size;) {
+    UChar32 character = 0;
+    U8_NEXT(text.data(), at, size, character);
+    if (character < 0) return false;
+  }
+  return true;
+}
 
 absl::StatusOr<Form> ParseForm(std::string_view content_type, std::string body) {
   const std::string type = absl::AsciiStrToLower(

@@ -13,16 +13,25 @@ namespace wan::server {
 
 // Most values of a body, counting those inside others.
 inline constexpr int kMaxFormValues = 1'000;
+// Most bytes of a caller's name that a message shows.
+inline constexpr size_t kMaxShownName = 100;
 // Most bytes of the header of one part of a multipart body.
 inline constexpr size_t kMaxPartHeaderBytes = size_t{4} << 10;
 
 // The fields of a body. Texts are UTF-8.
 struct Form {
-  // By name. Of a multipart body all values are texts.
+  // By name. Fields of a JSON body that are null are left out.
   std::map<std::string, nlohmann::json> fields;
-  // The parts of a multipart body that have a file name, by name.
+  // Whether every value is a text, alone or inside of lists and objects: the body was a form. It
+  // has no null, so an empty text may stand for one.
+  bool texts_only = false;
+  // The files of a multipart body, by name: parts with a file name (filename or filename*), with
+  // the type of an image or of plain bytes, or with content that is not UTF-8.
   std::map<std::string, std::string> files;
 };
+
+// Whether a text is well-formed UTF-8. Takes no memory.
+bool IsUtf8(std::string_view text);
 
 // Reads a body of this content type. INVALID_ARGUMENT says what is wrong with it, with a violation
 // of the field where one is to blame. Memory stays within a small multiple of the body.

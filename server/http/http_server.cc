@@ -15,9 +15,11 @@
 #include <thread>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/calls/connection_stream.h"
+#include "server/calls/request_target.h"
 #include "server/calls/worker_pool.h"
 
 namespace wan::server {
@@ -31,6 +33,14 @@ using boost::system::error_code;
 
 // What is read at a time of a body, and of what is dropped.
 constexpr size_t kReadBytes = size_t{64} << 10;
+
+constexpr size_t kShownBytes = 60;
+
+// Whether what was sent is not HTTP, rather than not there.
+bool IsNotHttp(error_code error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category() &&
+         error != http::error::partial_message;
+}
 
 // As gRPC writes it.
 std::string PeerOf(const tcp::socket& socket) {
@@ -113,24 +123,32 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       End();
       return;
     }
-    if (error.category() != http::make_error_code(http::error::bad_method).category() ||
-        error == http::error::partial_message) {
-      return;
-    }
-    keep_alive_ = false;
+    head_only_ = false;  // of the request before
+    if (!IsNotHttp(error)) return;
     const bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
-    Send(large ? shared_.callbacks.refuse(
-                     431, absl::StrCat("the request's header has more than ",
-                                       shared_.limits.header_bytes, " bytes, the most it may"))
-               : shared_.callbacks.refuse(
-                     400, absl::StrCat("the request's header is not HTTP/1.1: ", error.message())));
+    large ? Refuse(431, absl::StrCat("the request's header has more than ",
+                                     shared_.limits.header_bytes, " bytes, the most it may"))
+          : Refuse(400, absl::StrCat("the request's header is not HTTP/1.1: ", error.message()));
+  }
+
+  // Nobody can tell where the next request begins, so the connection ends with the answer.
+  void Refuse(int status, std::string_view message) {
+    keep_alive_ = false;
+    Send(shared_.callbacks.refuse(status, message));
   }
 
   void Enter() {
-    const HttpHead head = HeadOf(parser_->get());
-    version_ = parser_->get().version();
-    keep_alive_ = parser_->get().keep_alive();
-    head_only_ = head.method == "HEAD";
+    const http::request<http::string_body>& request = parser_->get();
+    version_ = request.version();
+    keep_alive_ = request.keep_alive();
+    head_only_ = request.method() == http::verb::head;
+    const std::optional<RequestTarget> target =
+        ParseRequestTarget({request.target().data(), request.target().size()});
+    if (const std::string problem = ProblemOf(request, target.has_value()); !problem.empty()) {
+      Refuse(400, problem);
+      return;
+    }
+    const HttpHead head = HeadOf(request, *target);
     HttpEntry entry = shared_.callbacks.enter(head);
     if (entry.refusal.has_value()) {
       // The body, if there is one, stands before the next request and is not read.
@@ -138,6 +156,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       Send(*std::move(entry.refusal));
       return;
     }
+    arrived_ = std::move(entry.arrived);
     work_ = std::move(entry.work);
     Socket().expires_after(shared_.limits.body_time);
     if (absl::EqualsIgnoreCase(std::string(head.First("expect")), "100-continue")) {
@@ -147,17 +166,34 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
   }
 
-  HttpHead HeadOf(const http::request<http::string_body>& request) const {
+  // Why it is not certain where the request ends or whom it is for; empty if it is.
+  std::string ProblemOf(const http::request<http::string_body>& request,
+                        bool target_is_read) const {
+    if (!target_is_read) return "the URL of the request line must have a host, and no user";
+    if (request.count(http::field::host) > 1) return "the request has more than one Host; send one";
+    const beast::string_view coding = request[http::field::transfer_encoding];
+    const bool coded = request.count(http::field::transfer_encoding) > 0;
+    if (coded && (!beast::iequals(coding, "chunked") || !parser_->chunked() ||
+                  request.count(http::field::transfer_encoding) > 1)) {
+      return absl::StrCat("Transfer-Encoding is '",
+                          absl::CHexEscape({coding.data(), std::min(coding.size(), kShownBytes)}),
+                          "'; must be chunked, or be left out");
+    }
+    return {};
+  }
+
+  HttpHead HeadOf(const http::request<http::string_body>& request,
+                  const RequestTarget& target) const {
     HttpHead head;
     head.method = std::string(request.method_string());
-    const std::string target(request.target());
-    const size_t question = target.find('?');
-    head.path = target.substr(0, question);
-    if (question != std::string::npos) head.query = target.substr(question + 1);
+    head.path = target.path;
+    head.query = target.query;
     for (const auto& field : request) {
+      if (field.name() == http::field::host && !target.host.empty()) continue;
       head.fields.emplace_back(absl::AsciiStrToLower(std::string(field.name_string())),
                                std::string(field.value()));
     }
+    if (!target.host.empty()) head.fields.emplace_back("host", target.host);
     head.peer = peer_;
     head.certificate_subject = subject_;
     if (parser_->chunked()) {
@@ -178,10 +214,50 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
   void ReadBody() {
+    if (parser_->chunked()) {
+      ReadChunks();
+      return;
+    }
     http::async_read(stream_, buffer_, *parser_,
                      [self = this->shared_from_this()](error_code error, size_t) {
                        if (!error) self->Work();
                      });
+  }
+
+  // Reads what has come of a body whose size nobody has told. The parser is not eager: an eager one
+  // would return only when the last chunk that it has is whole, and count nothing before.
+  void ReadChunks() {
+    http::async_read_some(
+        stream_, buffer_, *parser_,
+        [self = this->shared_from_this()](error_code error, size_t) { self->TakeChunks(error); });
+  }
+
+  void TakeChunks(error_code error) {
+    if (error) {
+      if (IsNotHttp(error)) {
+        GiveUp();
+        Refuse(400, absl::StrCat("the request's body is not in chunks: ", error.message()));
+      }
+      return;
+    }
+    std::optional<HttpAnswer> refusal;
+    if (arrived_) refusal = arrived_(parser_->get().body().size());
+    if (refusal.has_value()) {
+      GiveUp();
+      keep_alive_ = false;
+      Send(*std::move(refusal));
+    } else if (parser_->is_done()) {
+      Work();
+    } else {
+      ReadChunks();
+    }
+  }
+
+  // Lets go of the request, of which there may be more than the server takes.
+  void GiveUp() {
+    parser_.reset();
+    arrived_ = nullptr;
+    work_ = nullptr;
   }
 
   void Work() {
@@ -195,6 +271,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
         asio::post(self->Socket().get_executor(), [self, held] { self->Send(std::move(*held)); });
       });
     });
+    arrived_ = nullptr;
     work_ = nullptr;
   }
 
@@ -203,7 +280,11 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     header_.emplace(static_cast<http::status>(answer_.status), version_);
     for (const auto& [name, value] : answer_.fields) header_->insert(name, value);
     header_->keep_alive(keep_alive_);
-    header_->content_length(answer_.next_piece ? answer_.stream_bytes : answer_.body.size());
+    // 304 would have to tell the size of what is not sent.
+    if (answer_.status != 304) {
+      header_->content_length(answer_.stream_bytes > 0 ? answer_.stream_bytes
+                                                       : answer_.body.size());
+    }
     serializer_.emplace(*header_);
     Socket().expires_after(shared_.limits.write_time);
     http::async_write_header(stream_, *serializer_,
@@ -301,6 +382,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   unsigned version_ = 11;
   bool keep_alive_ = false;
   bool head_only_ = false;
+  std::function<std::optional<HttpAnswer>(uint64_t)> arrived_;
   std::function<void(std::string, HttpReply)> work_;
   HttpAnswer answer_;
   std::optional<http::response<http::empty_body>> header_;

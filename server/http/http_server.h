@@ -29,13 +29,14 @@ using HttpFields = std::vector<std::pair<std::string, std::string>>;
 struct HttpHead {
   std::string method;  // "GET"
   std::string path;    // "/v1/videos", as it was sent: not decoded
-  std::string query;   // what stands behind '?'
-  HttpFields fields;   // with names in lower case
+  std::string query;   // what follows '?'
+  // With names in lower case. Where the request line has a whole URL, the host is that of the URL.
+  HttpFields fields;
   // The caller's address as gRPC writes it: "ipv4:192.0.2.7:41234".
   std::string peer;
   // The subject of the connection's client certificate as RFC 2253 has it; empty without one.
   std::string certificate_subject;
-  // Nothing if the header does not say it (Transfer-Encoding: chunked).
+  // Nothing if the header does not say it, because the body comes in chunks.
   std::optional<uint64_t> body_bytes = 0;
 
   // The values of a field, in their order. `name` is in lower case.
@@ -49,7 +50,8 @@ struct HttpAnswer {
   HttpFields fields;
   std::string body;
   // In place of `body`: as many bytes in pieces. Each call returns the next one, runs on a worker
-  // thread and may block. An error, or an empty piece before the end, cuts the connection.
+  // thread and may block. An error, or an empty piece before the end, cuts the connection. Answers
+  // to HEAD, which are sent without their body, need no pieces.
   uint64_t stream_bytes = 0;
   std::function<absl::StatusOr<std::string>()> next_piece = nullptr;
 };
@@ -61,15 +63,18 @@ using HttpReply = std::function<void(HttpAnswer)>;
 struct HttpEntry {
   // The answer, without reading the body; the connection ends with it if there is one.
   std::optional<HttpAnswer> refusal;
+  // For a body in chunks: called on the server's thread, and must not block, when `bytes` of it
+  // have arrived in all, never more than 64 KiB after the call before. An answer refuses it; the
+  // connection ends with that. May be null: every size is taken then.
+  std::function<std::optional<HttpAnswer>(uint64_t bytes)> arrived;
   // Otherwise: works on the request, on a worker thread, and sees to it that `reply` is called.
   std::function<void(std::string body, HttpReply reply)> work;
 };
 
 struct HttpCallbacks {
-  // Called with each header that could be read, on the server's thread; must not block. What it
-  // lets in has a known number of bytes.
+  // Called with each header that could be read, on the server's thread; must not block.
   std::function<HttpEntry(const HttpHead& head)> enter;
-  // Returns the answer to a header that is not HTTP (400) or too large (431).
+  // Returns the answer to a request that is not HTTP (400) or whose header is too large (431).
   std::function<HttpAnswer(int status, std::string_view message)> refuse;
 };
 

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -17,6 +19,8 @@
 #include "server/conversion/trace_context.h"
 #include "server/http/api_answer.h"
 #include "server/http/byte_range.h"
+#include "server/http/entity_tag.h"
+#include "server/http/field_names.h"
 #include "server/http/form.h"
 #include "server/http/video_object.h"
 #include "server/http/video_query.h"
@@ -39,13 +43,7 @@ absl::Status VideoNotFound(std::string_view id) {
       kReasonJobNotFound);
 }
 
-// Of a job, the file that is its video: the first that plays everywhere, else the first.
-const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job) {
-  for (const wan::v1::Artifact& artifact : job.artifacts()) {
-    if (artifact.kind() == wan::v1::OUTPUT_KIND_MP4) return &artifact;
-  }
-  return job.artifacts().empty() ? nullptr : &job.artifacts(0);
-}
+void AppendTo(std::string* text, std::string_view piece) { text->append(piece); }
 
 // A download, which reads the file as the caller takes it.
 struct Download {
@@ -72,12 +70,21 @@ struct VideoApi::Exchange {
   std::string id;   // as the path has it; empty if it has none
   std::string job;  // "jobs/ID" of a video's id
   std::shared_ptr<Call> call;
+  // For `counted` bytes of the body. One in chunks takes more while it arrives.
   Admission::Lease place;
+  uint64_t counted = 0;
 
-  // The answer for an error, which also ends the call. It names the video as the caller does.
-  HttpAnswer Failed(const absl::Status& status) const {
+  HttpAnswer TooLarge(const std::string& bytes, uint64_t most) const {
+    call->End(absl::InvalidArgumentError("the body is too large")).IgnoreError();
+    return ErrorAnswer(413, "request_too_large",
+                       absl::StrCat("the body has ", bytes, " bytes, and may have ", most));
+  }
+
+  // The answer for an error, which also ends the call. It names the video as the caller does, and
+  // fields as `name_field` says.
+  HttpAnswer Failed(const absl::Status& status, const NameField& name_field = nullptr) const {
     const absl::Status shown = call->End(status);
-    if (job.empty()) return ErrorAnswer(shown);
+    if (job.empty()) return ErrorAnswer(shown, name_field);
     absl::Status said(shown.code(), absl::StrReplaceAll(shown.message(), {{job, VideoIdOf(job)}}));
     shown.ForEachPayload(
         [&](absl::string_view url, const absl::Cord& payload) { said.SetPayload(url, payload); });
@@ -153,13 +160,13 @@ HttpCallbacks VideoApi::Callbacks() {
 
 absl::Status VideoApi::CheckBrowser(const HttpHead& head) const {
   if (options_.authenticates) return absl::OkStatus();
-  if (!head.First("origin").empty()) {
+  if (!head.All("origin").empty()) {
     return absl::PermissionDeniedError(
         "a server that authenticates nobody answers no web page: any page could use it then");
   }
   if (!options_.loopback) return absl::OkStatus();
   // A page whose name was made to mean this machine would send its own name.
-  std::string host(head.First("host"));
+  std::string host = absl::AsciiStrToLower(std::string(head.First("host")));
   if (host.rfind(':') == std::string::npos || host.ends_with(']')) host += ":80";
   const absl::StatusOr<HostPort> parsed = ParseHostPort(host);
   if (parsed.ok() && IsLoopback(*parsed)) return absl::OkStatus();
@@ -178,6 +185,13 @@ HttpEntry VideoApi::Watch(const HttpHead& head) {
   if (entry.refusal.has_value()) {
     tell(entry.refusal->status);
   } else {
+    if (entry.arrived) {
+      entry.arrived = [arrived = std::move(entry.arrived), tell](uint64_t bytes) {
+        std::optional<HttpAnswer> refusal = arrived(bytes);
+        if (refusal.has_value()) tell(refusal->status);
+        return refusal;
+      };
+    }
     entry.work = [work = std::move(entry.work), tell](std::string body, const HttpReply& reply) {
       work(std::move(body), [tell, reply](HttpAnswer answer) {
         tell(answer.status);
@@ -200,14 +214,11 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     entry.refusal = ErrorAnswer(
         404, "unknown_url",
         absl::StrCat("there is no ", head.path.substr(0, 200), " on this server; it has ",
-                     absl::StrJoin(VideoRoutes(), ", ", [](std::string* text, auto rule) {
-                       absl::StrAppend(text, std::string(rule));
-                     })));
+                     absl::StrJoin(VideoRoutes(), ", ", AppendTo)));
     return entry;
   }
   if (route == nullptr) {
-    const std::string methods = absl::StrJoin(
-        match.methods, ", ", [](std::string* text, auto method) { text->append(method); });
+    const std::string methods = absl::StrJoin(match.methods, ", ", AppendTo);
     entry.refusal =
         ErrorAnswer(405, "method_not_allowed",
                     absl::StrCat(head.path.substr(0, 200), " takes ", methods, " only"));
@@ -240,30 +251,43 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
   }
   const uint64_t most =
       route->action == VideoAction::kCreate ? kMaxVideoBodyBytes : kMaxNeedlessBodyBytes;
-  if (!head.body_bytes.has_value()) {
-    exchange->call->End(absl::InvalidArgumentError("no Content-Length")).IgnoreError();
-    entry.refusal = ErrorAnswer(411, "length_required",
-                                "the request needs Content-Length; a body in chunks is not read");
+  const bool chunked = !head.body_bytes.has_value();
+  if (!chunked && *head.body_bytes > most) {
+    entry.refusal = exchange->TooLarge(absl::StrCat(*head.body_bytes), most);
     return entry;
   }
-  if (*head.body_bytes > most) {
-    exchange->call->End(absl::InvalidArgumentError("the body is too large")).IgnoreError();
-    entry.refusal =
-        ErrorAnswer(413, "request_too_large",
-                    absl::StrCat("the body has ", *head.body_bytes, " bytes, and may have ", most));
-    return entry;
-  }
+  exchange->counted =
+      chunked ? static_cast<uint64_t>(admission_.limits().small_request_bytes) : *head.body_bytes;
   absl::StatusOr<Admission::Lease> place =
-      admission_.Request(static_cast<int64_t>(*head.body_bytes));
+      admission_.Request(static_cast<int64_t>(exchange->counted));
   if (!place.ok()) {
     entry.refusal = exchange->Failed(place.status());
     return entry;
   }
   exchange->place = *std::move(place);
+  if (chunked) {
+    entry.arrived = [this, exchange, most](uint64_t bytes) {
+      return Arrived(*exchange, bytes, most);
+    };
+  }
   entry.work = [this, exchange](std::string body, const HttpReply& reply) {
     Work(*exchange, std::move(body), reply);
   };
   return entry;
+}
+
+std::optional<HttpAnswer> VideoApi::Arrived(Exchange& exchange, uint64_t bytes, uint64_t most) {
+  if (bytes > most) return exchange.TooLarge(absl::StrCat("more than ", most), most);
+  if (bytes <= exchange.counted) return std::nullopt;
+  // Twice as many each time, so that a large body is counted a few times only. It lets go of what
+  // it has first: both together could be more than there is.
+  exchange.counted = std::min(2 * bytes, most);
+  exchange.place = Admission::Lease();
+  absl::StatusOr<Admission::Lease> place =
+      admission_.Request(static_cast<int64_t>(exchange.counted));
+  if (!place.ok()) return exchange.Failed(place.status());
+  exchange.place = *std::move(place);
+  return std::nullopt;
 }
 
 void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply) {
@@ -301,13 +325,17 @@ void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply
 HttpAnswer VideoApi::Create(Exchange& exchange, std::string body) {
   absl::StatusOr<Form> form = ParseForm(exchange.head.First("content-type"), std::move(body));
   if (!form.ok()) return exchange.Failed(form.status());
-  const absl::StatusOr<wan::v1::GenerationRequest> request =
-      ToGenerationRequest(*std::move(form), exchange.head.First("idempotency-key"),
-                          [this](std::string_view name) { return jobs_.models().Get(name); });
+  const std::vector<std::string_view> keys = exchange.head.All("idempotency-key");
+  if (keys.size() > 1) {
+    return exchange.Failed(InvalidFields({{"Idempotency-Key", "is given twice; give it once"}}));
+  }
+  const absl::StatusOr<wan::v1::GenerationRequest> request = ToGenerationRequest(
+      *std::move(form), keys.empty() ? std::nullopt : std::optional(keys.front()),
+      [this](std::string_view name) { return jobs_.models().Get(name); });
   if (!request.ok()) return exchange.Failed(request.status());
   const absl::StatusOr<JobService::Created> created = jobs_.Create(
       *request, /*tied_to_caller=*/false, exchange.call->caller().name, exchange.call->trace());
-  if (!created.ok()) return exchange.Failed(created.status());
+  if (!created.ok()) return exchange.Failed(created.status(), HttpFieldOf);
   exchange.call->About(created->job.name());
   return exchange.Done(VideoOf(created->job));
 }
@@ -366,16 +394,8 @@ HttpAnswer VideoApi::List(const Exchange& exchange) {
 }
 
 HttpAnswer VideoApi::Content(const Exchange& exchange) {
-  const auto query = ParseQuery(exchange.head.query);
-  if (!query.ok()) return exchange.Failed(query.status());
-  if (absl::Status status = CheckQueryNames(*query, {"variant"}); !status.ok()) {
+  if (absl::Status status = CheckContentQuery(exchange.head.query); !status.ok()) {
     return exchange.Failed(status);
-  }
-  if (const auto variant = query->find("variant");
-      variant != query->end() && variant->second != "video") {
-    return exchange.Failed(InvalidFields(
-        {{"variant", absl::StrCat("must be video, got '", variant->second.substr(0, 60),
-                                  "'; the server makes no other")}}));
   }
   const absl::StatusOr<wan::v1::Job> job = jobs_.Get(exchange.job);
   if (!job.ok()) return exchange.Failed(job.status());
@@ -388,9 +408,17 @@ HttpAnswer VideoApi::Content(const Exchange& exchange) {
         "VIDEO_NOT_COMPLETED"));
   }
   const std::string tag = absl::StrCat("\"", file->sha256(), "\"");
+  if (TagListed(absl::StrJoin(exchange.head.All("if-none-match"), ",", AppendTo), tag)) {
+    exchange.call->End(absl::OkStatus()).IgnoreError();
+    HttpAnswer answer;
+    answer.status = 304;
+    answer.fields = {{"ETag", tag}};
+    return answer;
+  }
+  const bool head_only = exchange.head.method == "HEAD";
   // A range of what the caller has a part of, if it is still that.
   const std::string_view if_range = exchange.head.First("if-range");
-  const bool same = if_range.empty() || if_range == tag;
+  const bool same = (if_range.empty() || if_range == tag) && !head_only;
   const std::optional<ByteRange> range =
       ParseByteRange(same ? exchange.head.First("range") : "", file->size_bytes());
   if (!range.has_value()) {
@@ -399,7 +427,8 @@ HttpAnswer VideoApi::Content(const Exchange& exchange) {
     answer.fields.emplace_back("Content-Range", absl::StrCat("bytes */", file->size_bytes()));
     return answer;
   }
-  absl::StatusOr<Admission::Lease> place = admission_.Download(exchange.head.peer);
+  absl::StatusOr<Admission::Lease> place =
+      head_only ? Admission::Lease() : admission_.Download(exchange.head.peer);
   if (!place.ok()) return exchange.Failed(place.status());
   absl::StatusOr<JobService::OpenedArtifact> opened =
       jobs_.OpenArtifact(file->name(), range->first);
@@ -420,6 +449,10 @@ HttpAnswer VideoApi::Content(const Exchange& exchange) {
                                       "/", file->size_bytes()));
   }
   answer.stream_bytes = range->count;
+  if (head_only) {
+    exchange.call->End(absl::OkStatus()).IgnoreError();
+    return answer;
+  }
   const auto download = std::make_shared<Download>(
       Download{std::move(opened->reader), range->count, exchange.call, *std::move(place)});
   answer.next_piece = [download] { return download->Next(); };

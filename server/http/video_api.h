@@ -2,7 +2,9 @@
 // the gatekeeper and the admission as those of gRPC do. docs/openai.md describes it to callers.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -60,6 +62,8 @@ class VideoApi {
   HttpEntry Enter(const HttpHead& head);
   // Why a request that a browser may have sent is refused; OK otherwise.
   absl::Status CheckBrowser(const HttpHead& head) const;
+  // Counts what has arrived of a body in chunks. Returns the answer if it is too much.
+  std::optional<HttpAnswer> Arrived(Exchange& exchange, uint64_t bytes, uint64_t most);
   void Work(Exchange& exchange, std::string body, const HttpReply& reply);
   HttpAnswer Create(Exchange& exchange, std::string body);
   HttpAnswer Get(const Exchange& exchange);

@@ -88,6 +88,13 @@ std::optional<std::string> JobNameOf(std::string_view video_id) {
   return name;
 }
 
+const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job) {
+  for (const wan::v1::Artifact& artifact : job.artifacts()) {
+    if (artifact.kind() == wan::v1::OUTPUT_KIND_MP4) return &artifact;
+  }
+  return job.artifacts().empty() ? nullptr : &job.artifacts(0);
+}
+
 json VideoOf(const wan::v1::Job& job) {
   const wan::v1::GenerationRequest& request = job.request();
   return {{"id", VideoIdOf(job.name())},

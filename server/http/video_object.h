@@ -16,6 +16,10 @@ std::string VideoIdOf(std::string_view job_name);
 // "jobs/ID" of "video_ID"; nothing for what is no video's ID.
 std::optional<std::string> JobNameOf(std::string_view video_id);
 
+// Returns the file of a job that is its video: the first that plays everywhere, else the first of
+// all. Null if it has none.
+const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job);
+
 nlohmann::json VideoOf(const wan::v1::Job& job);
 nlohmann::json ModelObject(std::string_view name, absl::Time created);
 

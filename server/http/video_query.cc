@@ -1,11 +1,14 @@
 #include "server/http/video_query.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
+#include "server/config/nearest_name.h"
 #include "server/http/form.h"
 #include "server/http/video_object.h"
 
@@ -14,23 +17,30 @@ namespace {
 
 constexpr int kMaxLimit = 100;
 
-}  // namespace
+void Append(std::string* text, std::string_view name) { text->append(name); }
 
-absl::Status CheckQueryNames(const std::map<std::string, std::string>& query,
-                             const std::vector<std::string>& known) {
+using Query = std::map<std::string, std::string>;
+
+// INVALID_ARGUMENT with a violation of each parameter that is not one of `known`.
+absl::Status CheckQueryNames(const Query& query, const std::vector<std::string_view>& known) {
+  std::vector<FieldViolation> violations;
   for (const auto& [name, value] : query) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return InvalidFields({{name.substr(0, 100),
-                           known.empty() ? std::string("is not a parameter of this request")
-                                         : absl::StrCat("is not a parameter of this request, which "
-                                                        "takes ",
-                                                        absl::StrJoin(known, ", "))}});
+    const std::string_view nearest = NearestName(name, known);
+    violations.push_back(
+        {name.substr(0, kMaxShownName),
+         absl::StrCat("is not a parameter of this request; ",
+                      nearest.empty()
+                          ? absl::StrCat("it takes ", absl::StrJoin(known, ", ", Append))
+                          : absl::StrCat("did you mean ", std::string(nearest), "?"))});
   }
-  return absl::OkStatus();
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
 }
 
+}  // namespace
+
 absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text) {
-  absl::StatusOr<std::map<std::string, std::string>> query = ParseQuery(text);
+  const absl::StatusOr<Query> query = ParseQuery(text);
   if (!query.ok()) return query.status();
   if (absl::Status status = CheckQueryNames(*query, {"after", "limit", "order"}); !status.ok()) {
     return status;
@@ -56,6 +66,17 @@ absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text) {
   }
   if (!violations.empty()) return InvalidFields(violations);
   return page;
+}
+
+absl::Status CheckContentQuery(std::string_view text) {
+  constexpr char kVideo[] = "video";
+  const absl::StatusOr<Query> query = ParseQuery(text);
+  if (!query.ok()) return query.status();
+  if (absl::Status status = CheckQueryNames(*query, {"variant"}); !status.ok()) return status;
+  const auto variant = query->find("variant");
+  if (variant == query->end() || variant->second == kVideo) return absl::OkStatus();
+  return InvalidFields({{"variant", absl::StrCat("is '", variant->second.substr(0, kMaxShownName),
+                                                 "'; must be video, the only one there is")}});
 }
 
 }  // namespace wan::server

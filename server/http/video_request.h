@@ -2,7 +2,7 @@
 #pragma once
 
 #include <functional>
-#include <string>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -14,16 +14,13 @@ namespace wan::server {
 
 using FindModel = std::function<absl::StatusOr<wan::v1::Model>(std::string_view name)>;
 
-// Translates what the caller sent (docs/openai.md has the fields). `find_model` is asked for the
-// model's defaults where the length is given in seconds. INVALID_ARGUMENT with every violation that
-// the translation finds, named as the caller named the fields: values of a wrong type, fields that
-// exclude each other, and fields that do not exist. Everything else is left to JobService::Create.
-absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(Form form,
-                                                               std::string_view idempotency_key,
-                                                               const FindModel& find_model);
-
-// The caller's name for a field of wan.v1.GenerationRequest: "num_inference_steps" for "steps".
-// Other texts stay as they are.
-std::string HttpFieldOf(std::string_view field);
+// Translates what the caller sent (docs/openai.md has the fields). `idempotency_key` is the
+// header's value, nothing without one. `find_model` is asked for the model's defaults and strides.
+// INVALID_ARGUMENT with every violation that the translation finds, named as the caller named the
+// fields: values of a wrong type, values that are given but empty, fields that exclude each other,
+// and fields that do not exist. Everything else is left to JobService::Create, whose violations
+// name the contract's fields (HttpFieldOf).
+absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
+    Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model);
 
 }  // namespace wan::server

@@ -5,6 +5,9 @@
 namespace wan::server {
 namespace {
 
+constexpr std::string_view kGet = "GET";
+constexpr std::string_view kHead = "HEAD";
+
 constexpr VideoRoute kRoutes[] = {
     {"POST /v1/videos", VideoAction::kCreate},
     {"GET /v1/videos", VideoAction::kList},
@@ -44,8 +47,10 @@ RouteMatch FindVideoRoute(std::string_view method, std::string_view path) {
     const size_t space = route.rule.find(' ');
     const std::optional<std::string> id = IdIn(route.rule.substr(space + 1), path);
     if (!id.has_value()) continue;
-    match.methods.push_back(route.rule.substr(0, space));
-    if (method != match.methods.back()) continue;
+    const std::string_view own = route.rule.substr(0, space);
+    match.methods.push_back(own);
+    if (own == kGet) match.methods.push_back(kHead);
+    if (method != own && !(method == kHead && own == kGet)) continue;
     match.route = &route;
     match.id = *id;
   }

@@ -21,6 +21,7 @@ struct RouteMatch {
   std::vector<std::string_view> methods;  // that the path takes; empty for an unknown path
 };
 
+// HEAD takes the route of GET: its answer is the same, and is sent without the body.
 RouteMatch FindVideoRoute(std::string_view method, std::string_view path);
 
 // All rules, as the table of methods has them.

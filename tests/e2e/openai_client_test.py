@@ -3,6 +3,7 @@
 import argparse
 import base64
 import hashlib
+import io
 import json
 import pathlib
 import struct
@@ -76,7 +77,45 @@ def check_an_image(client):
     by_url = client.videos.create(**SMALL, prompt="a grey wall",
                                   extra_body={**QUICK, "input_reference": {"image_url": url}})
     assert client.videos.poll(by_url.id, poll_interval_ms=100).status == "completed"
-    return [video, by_url]
+    # Without a file name the part is no file for the client; for the server it is.
+    unnamed = client.videos.create(**SMALL, prompt="a grey wall", extra_body=QUICK,
+                                   input_reference=(None, png(128, 64)))
+    assert client.videos.poll(unnamed.id, poll_interval_ms=100).status == "completed"
+    assert unnamed.size != "256x256", "its shape is that of the image"
+    return [video, by_url, unnamed]
+
+
+def check_empty_images(client, openai, folder):
+    file = pathlib.Path(folder, "empty.png")
+    file.touch()
+    url = {"input_reference": {"image_url": "data:image/png;base64,"}}
+    for arguments in ({"input_reference": b""}, {"input_reference": file}, {"input_reference": io.BytesIO()},
+                      {"input_reference": (None, b"")}, {"input_reference": ("a.png", b"", "image/png")},
+                      {"extra_body": url}):
+        error = raises(openai.BadRequestError,
+                       lambda given=arguments: client.videos.create(**SMALL, prompt="a grey wall", **given))
+        assert error.param == "input_reference" and "is empty" in error.message, error.body
+
+
+def check_spellings(client, openai):
+    """What the client makes of Python's values, and of fields of other APIs."""
+    video = client.videos.create(**SMALL, prompt="a red ball",
+                                 extra_body={**QUICK, "n": 1, "exact_size": True, "guidance_scale": 2.0,
+                                             "num_inference_steps": 2.0, "negative_prompt": None})
+    assert video.num_inference_steps == 2, video
+    client.videos.delete(video.id)
+
+    def message(fields):
+        return raises(openai.BadRequestError,
+                      lambda: client.videos.create(**SMALL, prompt="a red ball", extra_body=fields)).message
+
+    told = message({"steps": 4, "shift": 5, "image": "x"})
+    for field, meant in (("steps", "num_inference_steps"), ("shift", "flow_shift"), ("image", "input_reference")):
+        assert f"{field}: is not a field of this API; did you mean {meant}?" in told, told
+    # The client writes lists in brackets.
+    told = message({"loras": [{"name": "ink", "scale": 0.5}, {"name": "oil"}]})
+    assert "loras[0].name: 'ink' is not a LoRA" in told and "loras[1].name: 'oil' is not a LoRA" in told, told
+    assert "n: is " in message({"n": 2})
 
 
 def check_pages(client, made):
@@ -170,8 +209,10 @@ def main():
             viewer = openai.OpenAI(base_url=base_url, api_key=eve, max_retries=0)
             await_ready(client)
             made = [check_a_video(client), *check_an_image(client)]
+            check_empty_images(client, openai, folder)
             check_pages(client, made)
             assert list(viewer.videos.list()) == [], "another principal's videos"
+            check_spellings(client, openai)
             check_deletion(client, openai, made[0])
             check_errors(client, viewer, openai, base_url)
         except BaseException:

@@ -17,6 +17,7 @@
 #include "server/conversion/validation.h"
 #include "server/http/byte_range.h"
 #include "server/http/form.h"
+#include "server/http/video_request.h"
 #include "server/rpc/request_size.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "wan/v1/video_generation.pb.h"
@@ -40,8 +41,8 @@ void RequireOrientation(int orientation) {
 
 }  // namespace
 
-// The first line is the content type, a query and the field Range of a request at once; the rest is
-// its body.
+// The first line is the content type, a query, the key and the field Range of a request at once;
+// the rest is its body.
 void FuzzHttpForm(FuzzInput input) {
   const std::string_view text = TextOf(input);
   const size_t end = std::min(text.find('\n'), text.size());
@@ -50,6 +51,13 @@ void FuzzHttpForm(FuzzInput input) {
   const absl::StatusOr<server::Form> form = server::ParseForm(line, std::string(body));
   RequireCode(form.status(), {kOk, kInvalid});
   if (form.ok()) {
+    const bool image =
+        form->fields.contains("input_reference") || form->files.contains("input_reference");
+    const auto request =
+        server::ToGenerationRequest(*form, line, [](std::string_view) { return wan::v1::Model(); });
+    RequireCode(request.status(), {kOk, kInvalid});
+    Require(!request.ok() || request->image().empty() != image,
+            "an image that is given is refused or taken");
     size_t bytes = 0;
     for (const auto& [name, content] : form->files) bytes += name.size() + content.size();
     Require(bytes <= body.size(), "the files of a form are parts of its body");

@@ -20,6 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class HttpServerTest : public ::testing::Test {
@@ -45,6 +46,14 @@ class HttpServerTest : public ::testing::Test {
     if (head.path == "/refused") {
       entry.refusal.emplace().status = 401;
       return entry;
+    }
+    if (head.path == "/few") {
+      entry.arrived = [](uint64_t bytes) -> std::optional<HttpAnswer> {
+        if (bytes <= 3) return std::nullopt;
+        HttpAnswer answer;
+        answer.status = 413;
+        return answer;
+      };
     }
     entry.work = [this, head](const std::string& body, const HttpReply& reply) {
       HttpAnswer answer;
@@ -120,6 +129,22 @@ TEST_F(HttpServerTest, WhoeverWaitsToBeToldToGoOnIs) {
   client.AwaitByteOrEnd();
   ASSERT_TRUE(client.Send("x"));
   EXPECT_THAT(client.ReadToEnd(), EndsWith("POST /a  x"));
+}
+
+TEST_F(HttpServerTest, ABodyInChunksIsCountedWhileItArrives) {
+  Start();
+  EXPECT_THAT(Ask("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+                  "2\r\nxy\r\n1;extension=1\r\nz\r\n0\r\nTrailer: 1\r\n\r\n"),
+              EndsWith("POST /a  xyz"));
+  // "/few" takes three bytes. The rest of the body need not come, and what comes is dropped.
+  support::TcpClient client(port());
+  ASSERT_TRUE(client.Send("POST /few HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"));
+  ASSERT_TRUE(client.Send("1\r\nd\r\n"));
+  EXPECT_FALSE(client.AwaitByteOrEnd());
+  ASSERT_TRUE(client.Send("1\r\ne\r\n0\r\n\r\nGET /a HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("Connection: close"),
+                                        Not(HasSubstr("HTTP/1.1 200"))));
+  EXPECT_EQ(answered_, 1);
 }
 
 TEST_F(HttpServerTest, AHeaderMayHaveItsBytesAndNoMore) {

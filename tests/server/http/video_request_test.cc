@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "server/http/field_names.h"
 
 namespace wan::server {
 namespace {
@@ -19,6 +22,7 @@ absl::StatusOr<wan::v1::Model> FindM(std::string_view name) {
   if (name != "m") return absl::NotFoundError("no such model");
   wan::v1::Model model;
   model.mutable_defaults()->set_fps(24);
+  model.set_spatial_stride(32);
   model.set_temporal_stride(4);
   return model;
 }
@@ -86,7 +90,7 @@ TEST(VideoRequestTest, TheSizeMayBeExact) {
     EXPECT_FALSE(request->exact_size());
   }
   EXPECT_THAT(ViolationsOf(R"({"model": "m", "exact_size": 1})"),
-              ElementsAre("exact_size: must be true or false, got 1"));
+              ElementsAre("exact_size: is 1; must be true or false"));
 }
 
 TEST(VideoRequestTest, WhatIsLeftOutIsLeftToTheModel) {
@@ -130,59 +134,231 @@ TEST(VideoRequestTest, SecondsBecomeTheNearestNumberOfFrames) {
   EXPECT_EQ(frames(R"("model": "x", "seconds": 5)"), 0);
 }
 
-TEST(VideoRequestTest, ImageOfAClientThatSendsItInBrackets) {
+// As programs write them: Python says True and 16.0, and a form has no null.
+TEST(VideoRequestTest, OtherSpellingsInAForm) {
   Form form;
-  form.fields = {{"input_reference[image_url]", "data:image/jpeg;base64,UE5H"}};
-  EXPECT_EQ(Translate(std::move(form))->image(), "PNG");
+  form.texts_only = true;
+  form.fields = {{"model", "m"},    {"prompt", "a cat"}, {"exact_size", "True"},
+                 {"width", "64.0"}, {"height", "32"},    {"num_inference_steps", "4e1"},
+                 {"seed", ""},      {"fps", ""},         {"guidance_scale", ""},
+                 {"size", ""},      {"seconds", ""},     {"flow_shift", ""},
+                 {"n", "1"}};
+  const auto request = Translate(std::move(form));
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_TRUE(request->exact_size());
+  EXPECT_EQ(request->width(), 64);
+  EXPECT_EQ(request->height(), 32);
+  EXPECT_EQ(request->steps(), 40);
+  EXPECT_FALSE(request->has_seed() || request->has_fps() || request->has_num_frames() ||
+               request->has_shift());
+  EXPECT_THAT(request->guidance_scale(), IsEmpty());
+  for (const char* const no : {"False", "FALSE", "false", ""}) {
+    Form other;
+    other.texts_only = true;
+    other.fields = {{"model", "m"}, {"exact_size", no}};
+    const auto without = Translate(std::move(other));
+    ASSERT_TRUE(without.ok()) << without.status();
+    EXPECT_FALSE(without->exact_size());
+  }
+}
+
+TEST(VideoRequestTest, WholeNumbersMayHaveAPoint) {
+  const auto request = FromJson(R"({"model": "m", "num_inference_steps": 16.0, "seed": 3e9})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->steps(), 16);
+  EXPECT_EQ(request->seed(), 3'000'000'000);
+}
+
+TEST(VideoRequestTest, OneVideoIsMade) {
+  for (const char* const one : {"1", "1.0", R"("1")", "null"}) {
+    EXPECT_TRUE(FromJson(absl::StrCat(R"({"model": "m", "n": )", one, "}")).ok()) << one;
+  }
+  for (const char* const other : {"2", "0", "true"}) {
+    EXPECT_THAT(ViolationsOf(absl::StrCat(R"({"model": "m", "n": )", other, "}")),
+                ElementsAre(absl::StrCat(
+                    "n: is ", other,
+                    "; must be 1, because a request makes one video; send one request for each")));
+  }
+}
+
+// What is given must not look as if it had been left out.
+TEST(VideoRequestTest, WhatIsGivenIsNotEmpty) {
+  for (const char* const field : {"negative_prompt", "user", "webhook_url", "loras"}) {
+    Form form;
+    form.texts_only = true;
+    form.fields = {{field, ""}};
+    for (const auto& refused :
+         {Translate(std::move(form)), FromJson(absl::StrCat(R"({")", field, R"(": ""})"))}) {
+      const auto violations = FieldViolationsOf(refused.status());
+      ASSERT_EQ(violations.size(), 1u) << field;
+      EXPECT_EQ(violations[0].field, field);
+      EXPECT_THAT(violations[0].description, HasSubstr("is empty; must ")) << field;
+    }
+  }
+  // The job service says so of these, beside all else that it finds.
+  EXPECT_TRUE(FromJson(R"({"model": "", "prompt": ""})").ok());
+  EXPECT_THAT(ViolationsOf(R"({"loras": []})"), ElementsAre(HasSubstr("loras: is empty; must ")));
+  EXPECT_THAT(ViolationsOf(R"({"loras": [{}, {"name": ""}, {"name": "a", "scale": ""}]})"),
+              ElementsAre(HasSubstr("loras[0].name: must be given"),
+                          HasSubstr("loras[1].name: is empty; must "),
+                          HasSubstr("loras[2].scale: is \"\"; must be a number")));
+  // JSON has null for what is left out.
+  EXPECT_THAT(ViolationsOf(R"({"seed": "", "guidance_scale": "", "exact_size": "", "size": ""})"),
+              ElementsAre(HasSubstr("exact_size: is \"\";"), HasSubstr("size: is \"\"; must be"),
+                          HasSubstr("guidance_scale: is \"\";"), HasSubstr("seed: is \"\";")));
+  EXPECT_TRUE(FromJson(R"({"seed": null, "loras": [{"name": "a", "scale": null}]})").ok());
+}
+
+TEST(VideoRequestTest, AnImageThatIsEmptyIsRefused) {
+  Form file;
+  file.files = {{"input_reference", ""}};
+  Form url;
+  url.fields = {{"input_reference", {{"image_url", "data:image/png;base64,"}}}};
+  for (Form* const form : {&file, &url}) {
+    const auto violations = FieldViolationsOf(Translate(std::move(*form)).status());
+    ASSERT_EQ(violations.size(), 1u);
+    EXPECT_EQ(violations[0].field, "input_reference");
+    EXPECT_THAT(violations[0].description, HasSubstr("is empty; must hold an image"));
+  }
+}
+
+TEST(VideoRequestTest, FieldsOfOtherApisAreTranslated) {
+  const auto meant = [](const std::string& name) {
+    std::vector<std::string> all = ViolationsOf(absl::StrCat(R"({")", name, R"(": 4})"));
+    EXPECT_EQ(all.size(), 1u) << name;
+    const std::string start = name + ": is not a field of this API; ";
+    EXPECT_EQ(all.at(0).substr(0, start.size()), start);
+    return all.at(0).substr(start.size());
+  };
+  for (const auto& [name, ours] : std::vector<std::pair<std::string, std::string>>{
+           {"steps", "num_inference_steps"},
+           {"sampling_steps", "num_inference_steps"},
+           {"numInferenceSteps", "num_inference_steps"},
+           {"shift", "flow_shift"},
+           {"sample_shift", "flow_shift"},
+           {"image", "input_reference"},
+           {"first_frame", "input_reference"},
+           {"image_url", "input_reference"},
+           {"duration", "seconds"},
+           {"n_seconds", "seconds"},
+           {"frames", "num_frames"},
+           {"frame_num", "num_frames"},
+           {"frame_rate", "fps"},
+           {"cfg_scale", "guidance_scale"},
+           {"guidance", "guidance_scale"},
+           {"guidance_scale_low", "guidance_scale_2"},
+           {"resolution", "size"},
+           {"n_prompt", "negative_prompt"},
+           {"text", "prompt"},
+           {"lora", "loras"},
+           {"num_videos_per_prompt", "n"},
+           {"callback_url", "webhook_url"},
+           {"safety_identifier", "user"},
+           // Mistyped.
+           {"promt", "prompt"},
+           {"num_inference_step", "num_inference_steps"},
+           {"Seed", "seed"},
+           {"heigth", "height"}}) {
+    EXPECT_EQ(meant(name), "did you mean " + ours + "?") << name;
+  }
+  EXPECT_EQ(meant("request_id"), "send the header Idempotency-Key instead");
+  EXPECT_EQ(meant("preview_interval"), "only the gRPC API has it (docs/api.md)");
+  for (const char* const name : {"quality", "style", "x", "zzzzzz"}) {
+    EXPECT_EQ(meant(name), "leave it out (docs/openai.md lists the fields)") << name;
+  }
+}
+
+TEST(VideoRequestTest, AFieldWithoutANameIsTold) {
+  EXPECT_THAT(
+      ViolationsOf(R"({"": 4})"),
+      ElementsAre("\"\": is not a field of this API; leave it out (docs/openai.md lists the "
+                  "fields)"));
+}
+
+TEST(VideoRequestTest, MessagesShowTheBeginningOfALargeValue) {
+  Form form;
+  form.fields = {{"seed", std::string(1'000'000, '\x01')}, {"fps", {{"a", "b"}}}, {"width", {1}}};
+  std::vector<std::string> descriptions;
+  for (const FieldViolation& violation : FieldViolationsOf(Translate(std::move(form)).status())) {
+    EXPECT_LT(violation.description.size(), 500u);
+    descriptions.push_back(violation.description);
+  }
+  EXPECT_THAT(descriptions, ElementsAre(HasSubstr("is a list; must be a whole"),
+                                        HasSubstr("is an object; must be a whole"),
+                                        HasSubstr("is \"\\u0001\\u0001")));
+}
+
+TEST(VideoRequestTest, AllUnknownFieldsAreNamedAtOnce) {
+  Form form;
+  form.fields = {{"steps", 4}, {"shift", 5}, {"loras", {{{"path", "a"}, {"weight", 1}}}}};
+  form.files = {{"image", "PNG"}, {"prompt", "\xff"}, {"video", "x"}};
+  std::vector<std::string> violations;
+  for (const FieldViolation& violation : FieldViolationsOf(Translate(std::move(form)).status())) {
+    violations.push_back(violation.field + ": " + violation.description);
+  }
+  EXPECT_THAT(
+      violations,
+      ElementsAre(
+          "loras[0].path: is not a field of a LoRA; did you mean name?",
+          "loras[0].weight: is not a field of a LoRA; did you mean scale?",
+          HasSubstr("loras[0].name: must be given"),
+          "shift: is not a field of this API; did you mean flow_shift?",
+          "steps: is not a field of this API; did you mean num_inference_steps?",
+          "image: is not a field of this API; did you mean input_reference?",
+          "prompt: is a file, or is not UTF-8; must be a text",
+          "video: is not a field of this API; leave it out (docs/openai.md lists the fields)"));
 }
 
 TEST(VideoRequestTest, ViolationsHaveTheCallersNames) {
   EXPECT_THAT(
-      ViolationsOf(R"({"prompt": 7, "seed": "x", "fps": 2.5, "flow_shift": "fast",
-                               "num_inference_steps": 3000000000, "quality": "high"})"),
-      ElementsAre("prompt: must be a text, got 7", HasSubstr("fps: must be a whole number from"),
-                  HasSubstr("num_inference_steps: must be a whole number from"),
-                  "flow_shift: must be a number, got \"fast\"",
-                  HasSubstr("seed: must be a whole number from"),
-                  HasSubstr("quality: is not a field of POST /v1/videos on this server")));
+      ViolationsOf(R"({"prompt": 7, "seed": "x", "fps": 2.5, "flow_shift": "fast", "width": "wide",
+                       "num_inference_steps": 3000000000, "num_frames": true})"),
+      ElementsAre("prompt: is 7; must be a text",
+                  "width: is \"wide\"; must be a whole number of pixels up to 4096",
+                  "num_frames: is true; must be a whole number from 1 to 4093",
+                  "fps: is 2.5; must be a whole number from 1 to 120",
+                  "num_inference_steps: is 3000000000; must be a whole number from 1 to 1000",
+                  "flow_shift: is \"fast\"; must be a number",
+                  "seed: is \"x\"; must be a whole number from 0 to 9223372036854775807, or a "
+                  "negative one, with which the server draws a seed"));
+  EXPECT_THAT(ViolationsOf(R"({"model": "m", "height": "720p"})"),
+              ElementsAre("height: is \"720p\"; must be a multiple of 32 from 32 to 4096"));
   EXPECT_THAT(ViolationsOf(R"({"size": "64x32", "width": 64})"),
               ElementsAre("size: excludes width and height; give either size or these"));
-  EXPECT_THAT(ViolationsOf(R"({"size": "64"})"), ElementsAre(HasSubstr("size: must be WIDTHx")));
+  EXPECT_THAT(ViolationsOf(R"({"size": "64"})"),
+              ElementsAre("size: is \"64\"; must be WIDTHxHEIGHT, for example 1280x704"));
   EXPECT_THAT(ViolationsOf(R"({"seconds": 4, "num_frames": 5})"),
               ElementsAre("seconds: excludes num_frames; give one of the two"));
-  EXPECT_THAT(ViolationsOf(R"({"seconds": 0})"), ElementsAre(HasSubstr("seconds: must be more")));
+  EXPECT_THAT(ViolationsOf(R"({"seconds": 0})"),
+              ElementsAre("seconds: is 0; must be more than 0 and at most 3600"));
   EXPECT_THAT(ViolationsOf(R"({"guidance_scale_2": 3})"),
               ElementsAre(HasSubstr("guidance_scale_2: needs guidance_scale")));
   EXPECT_THAT(ViolationsOf(R"({"loras": "x"})"), ElementsAre(HasSubstr("loras: must be a list")));
-  EXPECT_THAT(ViolationsOf(R"({"loras": [{"name": "a", "weight": 1}, 3]})"),
-              ElementsAre(HasSubstr("loras[0]: must have a name"),
-                          HasSubstr("loras[1]: must have a name")));
-  EXPECT_THAT(ViolationsOf(R"({"seed": 18446744073709551615})"),
-              ElementsAre(HasSubstr("seed: must be a whole number")));
+  EXPECT_THAT(ViolationsOf(R"({"loras": [{"name": 1}, 3]})"),
+              ElementsAre("loras[0].name: is 1; must be a text",
+                          HasSubstr("loras[1]: is 3; must be an object such as {")));
+  for (const char* const seed : {"18446744073709551615", "1e19", "1.5", "\"nan\"", "[]", "false"}) {
+    EXPECT_THAT(ViolationsOf(absl::StrCat(R"({"seed": )", seed, "}")),
+                ElementsAre(HasSubstr("; must be a whole number")))
+        << seed;
+  }
 }
 
 TEST(VideoRequestTest, TheServerFetchesNoImage) {
   for (const char* const image :
        {R"({"image_url": "https://example.com/a.png"})", R"({"file_id": "file-1"})", R"("x")",
-        R"({"image_url": "data:image/png;base64,*"})", "7", "[]", R"({"image_url": 7})"}) {
+        R"({"image_url": "data:image/png;base64,*"})", "7", "[7]", R"({"image_url": 7})"}) {
     EXPECT_THAT(ViolationsOf(absl::StrCat(R"({"input_reference": )", image, "}")),
                 ElementsAre(HasSubstr("input_reference: must hold the image itself")))
         << image;
   }
 }
 
-TEST(VideoRequestTest, OtherFilesAreRefused) {
-  Form form;
-  form.files = {{"video", "x"}};
-  const auto violations = FieldViolationsOf(Translate(std::move(form)).status());
-  ASSERT_EQ(violations.size(), 1u);
-  EXPECT_EQ(violations[0].field, "video");
-}
-
 TEST(VideoRequestTest, NamesOfTheContractBecomeThoseOfHttp) {
   EXPECT_EQ(HttpFieldOf("steps"), "num_inference_steps");
   EXPECT_EQ(HttpFieldOf("image"), "input_reference");
   EXPECT_EQ(HttpFieldOf("request_id"), "Idempotency-Key");
+  EXPECT_EQ(HttpFieldOf("labels"), "user");
   EXPECT_EQ(HttpFieldOf("width"), "width");
 }
 

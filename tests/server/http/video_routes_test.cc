@@ -27,10 +27,17 @@ TEST(VideoRoutesTest, FindsRuleAndId) {
   EXPECT_EQ(list.id, "");
 }
 
+TEST(VideoRoutesTest, HeadTakesTheRouteOfGet) {
+  const RouteMatch content = FindVideoRoute("HEAD", "/v1/videos/video_07/content");
+  ASSERT_NE(content.route, nullptr);
+  EXPECT_EQ(content.route->rule, "GET /v1/videos/{id}/content");
+  EXPECT_EQ(content.id, "video_07");
+}
+
 TEST(VideoRoutesTest, NamesTheMethodsOfAPathThatTakesOthers) {
   const RouteMatch match = FindVideoRoute("PUT", "/v1/videos/video_07");
   EXPECT_EQ(match.route, nullptr);
-  EXPECT_THAT(match.methods, ElementsAre("GET", "DELETE"));
+  EXPECT_THAT(match.methods, ElementsAre("GET", "HEAD", "DELETE"));
 }
 
 TEST(VideoRoutesTest, KnowsNoOtherPaths) {

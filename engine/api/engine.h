@@ -108,7 +108,7 @@ class GenerationObserver {
 // model that is not resident; DATA_LOSS or INVALID_ARGUMENT, naming file and tensor, for a damaged
 // checkpoint or LoRA file; CANCELLED after a stop request; RESOURCE_EXHAUSTED when memory runs out;
 // UNAVAILABLE (IsDeviceLost) when the device no longer works, after which every call fails so;
-// INTERNAL when a library throws anything else.
+// INTERNAL when a library throws anything else; DATA_LOSS (IsNotFinite) for NaN and infinity.
 class Engine {
  public:
   virtual ~Engine() = default;

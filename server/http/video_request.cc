@@ -166,9 +166,8 @@ std::optional<std::string> ImageOf(const std::string& url, FormFields& fields) {
     return image;
   }
   fields.Wrong(kImage,
-               "must hold the image itself: a file of a multipart body, or an image_url that "
-               "begins with data:image/png;base64, or data:image/jpeg;base64,. The server fetches "
-               "nothing");
+               "must hold the image itself, because the server fetches nothing: a file of a "
+               "multipart body, or an image_url such as data:image/png;base64,...");
   return std::nullopt;
 }
 

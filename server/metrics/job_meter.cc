@@ -108,7 +108,7 @@ void JobMeter::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*
     const double seconds = absl::ToDoubleSeconds(std::max(taken, absl::ZeroDuration()));
     families_->job_seconds.Add(labels, JobBounds()).Observe(seconds);
     exemplars_.Note(kJobSeconds, labels, JobBounds(),
-                    {seconds, ToTime(job.end_time()), job.name(), /*trace_id=*/""});
+                    {seconds, ToTime(job.end_time()), job.name(), job.trace().trace_id()});
   }
   if (job.state() == wan::v1::JOB_STATE_FAILED) {
     families_->failures.Add({{"model", model}, {"reason", ErrorReasonOf(job.error())}}).Increment();

@@ -46,6 +46,7 @@ class JobMeterTest : public ::testing::Test {
 
 TEST_F(JobMeterTest, TheSecondsOfAJobNameItAsTheirExemplar) {
   wan::v1::Job job = Job("1", wan::v1::JOB_STATE_QUEUED);
+  job.mutable_trace()->set_trace_id("4bf92f3577b34da6a3ce929d0e0e4736");
   clock_.Advance(absl::Seconds(90));
   *job.mutable_end_time() = ToProto(clock_.Now());
   Tell(job, wan::v1::JOB_STATE_COMPLETED);
@@ -58,7 +59,7 @@ TEST_F(JobMeterTest, TheSecondsOfAJobNameItAsTheirExemplar) {
     EXPECT_EQ(exemplar->job, "jobs/1");
     EXPECT_EQ(exemplar->value, 90);
     EXPECT_EQ(exemplar->time, clock_.Now());
-    EXPECT_EQ(exemplar->trace_id, "");
+    EXPECT_EQ(exemplar->trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
   }
   EXPECT_EQ(found, 1);
 }

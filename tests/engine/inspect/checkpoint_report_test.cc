@@ -141,8 +141,7 @@ TEST(CheckpointReportTest, DescribesDamage) {
   EXPECT_EQ(vae["tensors"], 0);
   EXPECT_EQ(vae["problems"].size(), 1u);
   EXPECT_THAT(ReportText(report),
-              AllOf(HasSubstr("3 problems:\n"),
-                    HasSubstr("spiece.model: does not exist"),
+              AllOf(HasSubstr("3 problems:\n"), HasSubstr("spiece.model: does not exist"),
                     HasSubstr("-00002-of-00002.safetensors: does not exist"),
                     HasSubstr("Wan2.2_VAE.pth: is "), HasSubstr("dimensions  unknown"),
                     Not(HasSubstr("complete"))));
@@ -154,9 +153,8 @@ TEST(CheckpointReportTest, SaysWhatIsNoCheckpoint) {
   EXPECT_EQ(report["layout"], nullptr);
   EXPECT_EQ(report["model"], nullptr);
   EXPECT_EQ(report["components"], Json::array());
-  EXPECT_THAT(ReportText(report),
-              AllOf(HasSubstr("layout        unknown"),
-                    HasSubstr("1 problem:\n  /nowhere: does not exist")));
+  EXPECT_THAT(ReportText(report), AllOf(HasSubstr("layout        unknown"),
+                                        HasSubstr("1 problem:\n  /nowhere: does not exist")));
 }
 
 }  // namespace

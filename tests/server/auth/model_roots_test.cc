@@ -13,8 +13,11 @@ namespace wan::server {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class ModelRootsTest : public ::testing::Test {
  protected:
@@ -89,8 +92,8 @@ TEST_F(ModelRootsTest, OnlyFoldersAndRegularFiles) {
   EXPECT_THAT(Problem(folder_.Path("models/m")), HasSubstr("pipe, which is neither"));
   EXPECT_EQ(Problem(folder_.Path("models/none")), "does not exist");
   fs::create_symlink(folder_.Path("models/gone"), folder_.Path("models/dangling"));
-  EXPECT_EQ(Problem(folder_.Path("models/dangling")),
-            "is a link to " + folder_.Path("models/gone") + ", which does not exist");
+  EXPECT_THAT(Problem(folder_.Path("models/dangling")),
+              AllOf(StartsWith("is a link to /"), EndsWith("/models/gone, which does not exist")));
 }
 
 TEST_F(ModelRootsTest, NoRootIsNowhereAndNoneSetIsAnywhere) {

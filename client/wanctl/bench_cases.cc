@@ -29,16 +29,6 @@ Setter Set(absl::StatusOr<T> (*parse)(std::string_view), Store store) {
   };
 }
 
-// With a negative one every run would have another seed, and results could not be compared.
-absl::StatusOr<int64_t> ParseFixedSeed(std::string_view text) {
-  absl::StatusOr<int64_t> seed = ParseInt64(text);
-  if (seed.ok() && *seed < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expects a whole number from 0, so that all runs have the same seed, not '", *seed, "'"));
-  }
-  return seed;
-}
-
 const std::map<std::string, Setter>& Setters() {
   static const auto* const setters = new std::map<std::string, Setter>{
       {"model",

@@ -111,6 +111,14 @@ constexpr Choice<bool> kFormats[] = {{"json", true}, {"table", false}};
 absl::StatusOr<int32_t> ParseInt32(std::string_view text) { return ParseInteger<int32_t>(text); }
 absl::StatusOr<int64_t> ParseInt64(std::string_view text) { return ParseInteger<int64_t>(text); }
 
+absl::StatusOr<int64_t> ParseFixedSeed(std::string_view text) {
+  absl::StatusOr<int64_t> seed = ParseInt64(text);
+  if (!seed.ok() || *seed < 0) {
+    return Expected("a whole number from 0, so that the run can be repeated", text);
+  }
+  return seed;
+}
+
 absl::StatusOr<double> ParseNumber(std::string_view text) {
   double value;
   if (!ParseWhole(text, &value) || !std::isfinite(value)) return Expected("a number", text);

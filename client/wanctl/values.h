@@ -27,6 +27,8 @@ struct OutputFile {
 // A decimal whole number, with or without a sign.
 absl::StatusOr<int32_t> ParseInt32(std::string_view text);
 absl::StatusOr<int64_t> ParseInt64(std::string_view text);
+// A seed that the server does not draw: a whole number from 0.
+absl::StatusOr<int64_t> ParseFixedSeed(std::string_view text);
 // A decimal number that is finite.
 absl::StatusOr<double> ParseNumber(std::string_view text);
 // A number above 0.

@@ -111,11 +111,11 @@ class CommandLine {
         ->check(Is(client::ParseSolver, ""));
     app.add_option("--seed", run_.seed,
                    "Seed of the first scene; each further scene has the next one")
-        ->check(CLI::NonNegativeNumber)
+        ->check(Is(client::ParseFixedSeed, ""))
         ->capture_default_str();
     app.add_option("--concurrency", run_.concurrency,
                    "Jobs with the server at a time (default: as many as its queue takes)")
-        ->check(CLI::PositiveNumber);
+        ->check(Is(client::ParseCount, ""));
     app.add_option("--priority", run_.priority,
                    "Priority of the jobs, -100 to 100; higher runs first");
     app.add_option("--note", run_.note, "Note about the server's own options, for the report");

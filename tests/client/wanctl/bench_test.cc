@@ -121,7 +121,7 @@ TEST(BenchCasesTest, SaysWhatIsWrong) {
       {"cases: [{name: a, prompt: p, model: m, options: {original: {steps: 2}}}]",
        "c.yaml: a: has an option 'original'"},
       {"cases: [{name: a, prompt: p, model: m, seed: -1}]",
-       "c.yaml: a: seed expects a whole number from 0, so that all runs have the same seed"},
+       "c.yaml: a: seed expects a whole number from 0, so that the run can be repeated, not '-1'"},
       {"cases: [{name: a, prompt: p, model: m, image: ''}]",
        "c.yaml: a: has an empty image; it must be FILE"},
       {"cases: [{name: a, prompt: p, model: m, steps: [1]}]", "steps must be a single value"},

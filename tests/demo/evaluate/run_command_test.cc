@@ -265,6 +265,9 @@ TEST_F(RunCommandTest, RefusesWrongCommandLines) {
   EXPECT_EQ(Run({"--mode", "sound"}), client::kExitUsage);
   EXPECT_EQ(Run({"--solver", "magic"}), client::kExitUsage);
   EXPECT_EQ(Run({"--concurrency", "0"}), client::kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("expects a whole number above 0, not '0'"));
+  EXPECT_EQ(Run({"--seed", "-1"}), client::kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("expects a whole number from 0, so that the run can be repeated"));
   EXPECT_EQ(Run({"--size", "256"}), client::kExitUsage);
   EXPECT_EQ(Execute({"judge"}), client::kExitUsage);
   EXPECT_THAT(err_, HasSubstr("unknown command judge"));

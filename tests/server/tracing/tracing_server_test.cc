@@ -38,6 +38,7 @@ class TracingServerTest : public ServerTest {
   ServerConfig TracingConfig() const {
     ServerConfig config = DefaultConfig();
     config.otlp_endpoint = receiver_.Url("");
+    config.shutdown_mode = ShutdownMode::kRequeue;
     return config;
   }
 
@@ -62,9 +63,10 @@ class TracingServerTest : public ServerTest {
     return report;
   }
 
-  // All spans that the server has made; it is stopped, which sends them.
+  // All spans that the server has made; it is stopped, which sends them. Time stands still, so that
+  // the exporter does not give up.
   std::vector<ReceivedSpan> AllSpans() {
-    StopWhileTimePasses();
+    StopServer();
     return SpansOf(receiver_.Await(0));
   }
 
@@ -273,8 +275,7 @@ TEST_F(TracingServerTest, AnAttemptThatTheServersStopEndedIsLinked) {
   engine_.Hold("Step_2_Inference");
   const std::string job = Create({{"traceparent", kParent}}).name();
   engine_.AwaitHeld("Step_2_Inference");
-  StopWhileTimePasses();
-  server_.reset();
+  StopServer();
   engine_.Release("Step_2_Inference");
   StartServing(TracingConfig());
   AwaitEnd(job);
@@ -305,7 +306,7 @@ TEST_F(TracingServerTest, ADeadCollectorCostsNoJob) {
     EXPECT_EQ(AwaitEnd(Create({}).name()).state(), wan::v1::JOB_STATE_COMPLETED);
   }
   EXPECT_THAT(Metrics(), HasSubstr("wan_trace_spans_total{result=\"exported\"} 0"));
-  StopWhileTimePasses();
+  StopServer();
   EXPECT_THAT(Log(), HasSubstr("\"spans are lost\""));
 }
 
@@ -324,7 +325,7 @@ TEST_F(TracingServerTest, WhatBecameOfSpansIsCounted) {
 TEST_F(TracingServerTest, LogLinesHaveTheTrace) {
   StartServing(TracingConfig());
   const wan::v1::Job job = AwaitEnd(Create({{"traceparent", kParent}}).name());
-  StopWhileTimePasses();
+  StopServer();
   EXPECT_THAT(Log(),
               HasSubstr("\"state\":\"JOB_STATE_COMPLETED\",\"previous\":\"JOB_STATE_RUNNING\","
                         "\"attempt\":1,\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\""));

@@ -200,7 +200,7 @@ TEST_F(GenerateTest, MetricsHoldTheStagesOfTheReport) {
   EXPECT_EQ(metrics->Value("wan_jobs_total", {{"model", "tiny"}, {"state", "completed"}}), 1);
   EXPECT_EQ(metrics->Value("wan_queue_length", {{"model", "tiny"}}), 0);
   // Buckets from a millisecond to more than a day; no job in a label; no GPU, no GPU figures.
-  for (const char* bound : {"0.001", "126000"}) {
+  for (const char* bound : {"0.001", "126000.0"}) {
     EXPECT_TRUE(metrics
                     ->Value("wan_stage_seconds_bucket",
                             {{"model", "tiny"}, {"stage", "T5_Encoding"}, {"le", bound}})

@@ -168,7 +168,7 @@ TEST_F(OperatorTest, ErrorsInTheNewFileChangeNothingAndEndNothing) {
                          HasSubstr("log_level is 'loud'"), HasSubstr("quue_capacity")));
   std::filesystem::remove(folder_.File("wan.yaml"));
   server_->Signal(SIGHUP);
-  AwaitLog("wan.yaml: cannot be read");
+  AwaitLog("wan.yaml: does not exist");
   EXPECT_THAT(Ready(), HasSubstr("200 ok"));
   wan::v1::Job job;
   EXPECT_TRUE(Create(&job).ok());

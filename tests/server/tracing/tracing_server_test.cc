@@ -326,9 +326,8 @@ TEST_F(TracingServerTest, LogLinesHaveTheTrace) {
   StartServing(TracingConfig());
   const wan::v1::Job job = AwaitEnd(Create({{"traceparent", kParent}}).name());
   StopServer();
-  EXPECT_THAT(Log(),
-              HasSubstr("\"state\":\"JOB_STATE_COMPLETED\",\"previous\":\"JOB_STATE_RUNNING\","
-                        "\"attempt\":1,\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\""));
+  EXPECT_THAT(Log(), testing::ContainsRegex("\"state\":\"JOB_STATE_COMPLETED\",[^\n]*"
+                                            "\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\""));
 }
 
 TEST_F(TracingServerTest, OffByDefault) {

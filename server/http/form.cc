@@ -109,7 +109,7 @@ bool IsFile(std::string_view header, std::string_view disposition, std::string_v
 // Splits "loras[][name]" into "loras", "", "name". A name without such brackets is one part.
 std::vector<std::string> PartsOf(std::string_view name) {
   constexpr size_t kMaxDepth = 4;  // deeper than any field of ours
-  const std::vector<std::string> whole = {std::string(name)};
+  std::vector<std::string> whole = {std::string(name)};
   size_t at = name.find('[');
   if (at == 0 || at == std::string_view::npos) return whole;
   std::vector<std::string> parts = {std::string(name.substr(0, at))};
@@ -126,7 +126,7 @@ std::vector<std::string> PartsOf(std::string_view name) {
 // "loras[][name]". A member that the last entry of a list has already begins the next entry.
 absl::Status AddText(std::string_view name, std::string_view content, Form& form) {
   const std::vector<std::string> parts = PartsOf(name);
-  const absl::Status twice = Wrong(name, "is given twice; give it once");
+  absl::Status twice = Wrong(name, "is given twice; give it once");
   if (form.files.contains(parts.front())) return twice;
   json* at = &form.fields[parts.front()];
   for (size_t i = 1; i < parts.size(); ++i) {

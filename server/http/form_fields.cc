@@ -42,16 +42,20 @@ std::optional<int64_t> WholeNumber(const json& value) {
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_number_float()) {
     real = value.get<double>();
-  } else if (!value.is_string()) {
-    return std::nullopt;
-  } else if (absl::SimpleAtoi(value.get_ref<const std::string&>(), &number)) {
-    return number;
-  } else if (!absl::SimpleAtod(value.get_ref<const std::string&>(), &real)) {
-    return std::nullopt;
+  } else {
+    const auto* const text = value.get_ptr<const std::string*>();
+    if (text == nullptr) return std::nullopt;
+    if (absl::SimpleAtoi(*text, &number)) return number;
+    if (!absl::SimpleAtod(*text, &real)) return std::nullopt;
   }
   // Also false for NaN.
   const bool whole = std::abs(real) <= kMaxExact && std::trunc(real) == real;
   return whole ? std::optional(static_cast<int64_t>(real)) : std::nullopt;
+}
+
+bool IsEmptyText(const json& value) {
+  const auto* const text = value.get_ptr<const std::string*>();
+  return text != nullptr && text->empty();
 }
 
 void FormFields::Wrong(std::string_view field, std::string_view description) {
@@ -73,7 +77,7 @@ std::optional<json> FormFields::Take(const char* name) {
 
 std::optional<json> FormFields::TakeNotBlank(const char* name) {
   std::optional<json> value = Take(name);
-  if (texts_only_ && value.has_value() && *value == "") return std::nullopt;
+  if (texts_only_ && value.has_value() && IsEmptyText(*value)) return std::nullopt;
   return value;
 }
 

@@ -19,6 +19,10 @@ namespace wan::server {
 // Returns the number that JSON or a text has if it is whole; 16.0 is, because Python writes it so.
 std::optional<int64_t> WholeNumber(const nlohmann::json& value);
 
+// Returns whether the value is a text without characters; json's own `empty` asks for null and for
+// containers alone.
+bool IsEmptyText(const nlohmann::json& value);
+
 // Each function that takes a field returns nothing if the caller left it out, or if it is wrong,
 // which is noted then. Names must be literals. Take every field that the API has before End.
 class FormFields {

@@ -142,7 +142,7 @@ void TakeLoras(FormFields& fields, wan::v1::GenerationRequest& request) {
       loras->get_ref<const std::string&>().size() <= kMaxPartHeaderBytes) {
     loras = json::parse(loras->get<std::string>(), nullptr, /*allow_exceptions=*/false);
   }
-  if (*loras == "" || (loras->is_array() && loras->empty())) {
+  if (IsEmptyText(*loras) || (loras->is_array() && loras->empty())) {
     fields.Wrong(kLoras, "is empty; must name a LoRA, or be left out");
     return;
   }
@@ -185,7 +185,7 @@ void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
       json url = std::move((*value)["image_url"]);
       value = std::move(url);
     }
-    if (value->empty() || *value == "") {
+    if (value->empty() || IsEmptyText(*value)) {
       image.emplace();
     } else {
       const std::string none;

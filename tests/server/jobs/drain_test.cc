@@ -55,6 +55,21 @@ class DrainTest : public ServiceTest {
     engine_->AwaitHeld(stage);
     return name;
   }
+
+  // Drains while the model "n" is being loaded, and waits until that load and the drain have ended.
+  void EndALoadByADrain() {
+    engine_->Hold("Model_Initialization");
+    absl::Notification ended;
+    service_->models().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
+      EXPECT_EQ(ReasonOf(model.status()), kReasonServerStopping);
+      ended.Notify();
+    });
+    engine_->AwaitHeld("Model_Initialization");
+    Drained drained;
+    service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
+    ended.WaitForNotification();
+    drained.Await();
+  }
 };
 
 TEST_F(DrainTest, WithoutARunningJobItIsOverAtOnce) {
@@ -248,17 +263,7 @@ TEST_F(AutoDrainTest, AJobOfACallerHasTheWholeTime) {
 
 TEST_F(DrainTest, ModelTasksEndAtOnceAndNoneBegins) {
   Open();
-  engine_->Hold("Model_Initialization");
-  absl::Notification ended;
-  service_->models().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
-    EXPECT_EQ(ReasonOf(model.status()), kReasonServerStopping);
-    ended.Notify();
-  });
-  engine_->AwaitHeld("Model_Initialization");
-  Drained drained;
-  service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
-  ended.WaitForNotification();
-  drained.Await();
+  EndALoadByADrain();
 }
 
 TEST_F(DrainTest, AStopShortensADrainWhichIsAnsweredBeforeTheStopIsOver) {
@@ -370,17 +375,7 @@ TEST_F(DrainTest, ADrainAfterAnUndrainHasItsOwnModeAndEnd) {
 
 TEST_F(DrainTest, ALoadThatTheDrainEndedBeginsAnew) {
   Open();
-  engine_->Hold("Model_Initialization");
-  absl::Notification ended;
-  service_->models().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
-    EXPECT_EQ(ReasonOf(model.status()), kReasonServerStopping);
-    ended.Notify();
-  });
-  engine_->AwaitHeld("Model_Initialization");
-  Drained drained;
-  service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
-  ended.WaitForNotification();
-  drained.Await();
+  EndALoadByADrain();
   engine_->Release("Model_Initialization");
   ASSERT_TRUE(service_->Undrain().ok());
   while (!service_->models().IsReady("n")) std::this_thread::yield();

@@ -2,6 +2,7 @@
 // a test fails as long as a method of a descriptor has no row.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,11 +15,23 @@ class Message;
 
 namespace wan::server {
 
+// What kind of work a call is. Each has threads of its own (server/calls/worker_pool.h), so that
+// none waits for another.
+enum class WorkClass {
+  kQuick,     // answers from memory, or one row of the store; waits for nothing
+  kPlans,     // plans a request, which takes milliseconds of a processor
+  kDecoding,  // decodes pictures, which takes up to a second
+  kStore,     // reads or changes many rows of the store
+  kFiles,     // reads artifacts
+};
+inline constexpr size_t kWorkClasses = 5;
+
 struct MethodRule {
   // As on the wire: "/wan.v1.VideoGeneration/GetJob", and of HTTP "GET /v1/videos/{id}".
   std::string_view path;
   // The least role that may call it.
   Role least = Role::kAdmin;
+  WorkClass work = WorkClass::kQuick;
   // Whether every call is written to the audit log. Refused calls always are.
   bool audited = true;
   // The request's field, such as "name" or "job.name", that names what the call is about; of HTTP

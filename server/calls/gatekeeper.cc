@@ -81,6 +81,7 @@ Call::Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf o
     : rule_(rule),
       caller_(std::move(caller)),
       peer_(std::move(peer)),
+      party_(caller_.name.empty() ? peer_ : absl::StrCat("principal:", caller_.name)),
       owner_of_(std::move(owner_of)),
       audit_(audit),
       watch_(watch),

@@ -49,6 +49,11 @@ class Call {
   ~Call();
 
   const Principal& caller() const { return caller_; }
+  // Who shares budgets and turns with this caller: the principal, or the connection of a caller
+  // that is not identified.
+  const std::string& party() const { return party_; }
+  // The class of the call's work.
+  WorkClass work() const { return rule_.work; }
   // The trace that the caller sent; without an ID it sent none. Set it before others see the call.
   const wan::v1::TraceContext& trace() const { return trace_; }
   void SetTrace(wan::v1::TraceContext trace) { trace_ = std::move(trace); }
@@ -78,6 +83,7 @@ class Call {
   const MethodRule& rule_;
   const Principal caller_;
   const std::string peer_;
+  const std::string party_;
   const OwnerOf owner_of_;
   AuditLog& audit_;
   const CallWatch& watch_;

@@ -1,42 +1,162 @@
 #include "server/calls/worker_pool.h"
 
+#include <deque>
+#include <thread>
+#include <unordered_map>
 #include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/conversion/errors.h"
 
 namespace wan::server {
 
-WorkerPool::WorkerPool(int threads) {
-  threads_.reserve(static_cast<size_t>(threads));
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+WorkLimits WorkLimits::Same(int threads) {
+  WorkLimits limits;
+  limits.classes.fill({threads, threads});
+  return limits;
+}
+
+WorkLimits WorkLimits::Standard() {
+  WorkLimits limits;
+  limits[WorkClass::kQuick] = {2, 1};
+  limits[WorkClass::kPlans] = {2, 1};
+  limits[WorkClass::kDecoding] = {2, 1};
+  limits[WorkClass::kStore] = {2, 1};
+  // A slow file system answers several reads at a time no later than one.
+  limits[WorkClass::kFiles] = {4, 2};
+  return limits;
+}
+
+// The threads of one class, and who waits for them.
+class WorkerPool::Line {
+ public:
+  explicit Line(const ClassLimits& limits) : limits_(limits) {
+    threads_.reserve(static_cast<size_t>(limits.threads));
+    for (int i = 0; i < limits.threads; ++i) threads_.emplace_back([this] { Loop(); });
+  }
+
+  void Post(const std::string& party, std::function<bool()> gone, Task task) {
+    absl::MutexLock lock(&mutex_);
+    Party& poster = parties_[party];
+    poster.waiting.push_back({std::move(gone), std::move(task)});
+    TakeTurn(party, poster);
+  }
+
+  void Stop() {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+
+  // Ends the threads; nothing is posted any more.
+  void Close() {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+  }
+
+  void Join() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  struct Item {
+    std::function<bool()> gone;
+    Task task;
+  };
+  struct Party {
+    std::deque<Item> waiting;
+    int running = 0;
+    bool in_line = false;  // has its place in turns_
+  };
+
+  void TakeTurn(const std::string& name, Party& party) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (party.in_line || party.waiting.empty() || party.running >= limits_.per_party) return;
+    party.in_line = true;
+    turns_.push_back(name);
+  }
+
+  void Loop() {
+    const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !turns_.empty() || closed_;
+    };
+    absl::MutexLock lock(&mutex_);
+    for (;;) {
+      mutex_.Await(absl::Condition(&ready));
+      if (turns_.empty()) return;
+      const std::string name = std::move(turns_.front());
+      turns_.pop_front();
+      Party& party = parties_.at(name);
+      party.in_line = false;
+      Item item = std::move(party.waiting.front());
+      party.waiting.pop_front();
+      ++party.running;
+      TakeTurn(name, party);
+      const bool stopping = stopping_;
+      mutex_.Unlock();
+      Run(std::move(item), stopping);
+      mutex_.Lock();
+      // The party stays where it is while one of its tasks runs.
+      --party.running;
+      TakeTurn(name, party);
+      if (party.running == 0 && party.waiting.empty()) parties_.erase(name);
+    }
+  }
+
+  // The task is gone, with all that it holds, when this returns.
+  static void Run(Item item, bool stopping) {
+    absl::Status turn;
+    if (item.gone != nullptr && stopping) {
+      turn = ServerStoppingError();
+    } else if (item.gone != nullptr && item.gone()) {
+      turn = absl::CancelledError("the caller is gone");
+    }
+    item.task(turn);
+  }
+
+  const ClassLimits limits_;
+  absl::Mutex mutex_;
+  std::unordered_map<std::string, Party> parties_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);  // each party once
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+WorkerPool::WorkerPool(const WorkLimits& limits) {
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    lines_[i] = std::make_unique<Line>(limits.classes[i]);
+  }
 }
 
 WorkerPool::~WorkerPool() {
   {
+    // A task may post to another class, whose threads must still be there.
     absl::MutexLock lock(&mutex_);
-    stop_ = true;
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return unfinished_ == 0; };
+    mutex_.Await(absl::Condition(&idle));
   }
-  for (std::thread& thread : threads_) thread.join();
+  for (const auto& line : lines_) line->Close();
+  for (const auto& line : lines_) line->Join();
 }
 
-void WorkerPool::Post(std::function<void()> task) {
-  absl::MutexLock lock(&mutex_);
-  tasks_.push_back(std::move(task));
+void WorkerPool::Post(WorkClass work, const std::string& party, std::function<bool()> gone,
+                      Task task) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++unfinished_;
+  }
+  lines_[static_cast<size_t>(work)]->Post(
+      party, std::move(gone), [this, task = std::move(task)](const absl::Status& turn) mutable {
+        task(turn);
+        task = nullptr;  // what it holds goes before the pool
+        absl::MutexLock lock(&mutex_);
+        --unfinished_;
+      });
 }
 
-void WorkerPool::Loop() {
-  const auto ready = [this]()
-                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !tasks_.empty() || stop_; };
-  for (;;) {
-    std::function<void()> task;
-    {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&ready));
-      // What a task posts after the stop finds at least the task's own thread.
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
-    task();
-  }
+void WorkerPool::Stop() {
+  for (const auto& line : lines_) line->Stop();
 }
 
 }  // namespace wan::server

@@ -1,36 +1,68 @@
-// Threads for what RPCs do that may block for a moment: durable writes, reads of the store and of
-// files. gRPC's own threads stay free.
+// Threads for what calls do that may take a moment: plans, durable writes, reads of the store and
+// of files. The threads of gRPC and of the HTTP server stay free.
 #pragma once
 
-#include <deque>
+#include <array>
+#include <cstdint>
 #include <functional>
-#include <thread>
-#include <vector>
+#include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "server/auth/method_rules.h"
 
 namespace wan::server {
 
-// Thread-safe.
+// How many tasks of a class run at a time.
+struct ClassLimits {
+  int threads = 1;
+  // Of one party, so that it cannot take every thread.
+  int per_party = 1;
+};
+
+struct WorkLimits {
+  ClassLimits& operator[](WorkClass work) { return classes[static_cast<size_t>(work)]; }
+  const ClassLimits& operator[](WorkClass work) const { return classes[static_cast<size_t>(work)]; }
+  // The same for every class, without a limit for parties.
+  static WorkLimits Same(int threads);
+  // What a server uses (docs/limits.md).
+  static WorkLimits Standard();
+
+  std::array<ClassLimits, kWorkClasses> classes;
+};
+
+// Thread-safe. Each class of work has threads of its own, so that none waits for another. Within a
+// class the parties take turns, whatever each of them posts; the tasks of one party begin in the
+// order of their posting.
 class WorkerPool {
  public:
-  explicit WorkerPool(int threads);
+  // What a task is told when its turn comes: OK, if it is to work. Otherwise nobody wants its
+  // result: CANCELLED, if its caller is gone, and UNAVAILABLE (SERVER_STOPPING) after Stop. It
+  // only ends its call with that status then.
+  using Task = std::function<void(const absl::Status& turn)>;
+
+  explicit WorkerPool(const WorkLimits& limits);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
   // Runs what was posted, also by tasks meanwhile, and joins the threads.
   ~WorkerPool();
 
-  // Tasks begin in the order of their posting.
-  void Post(std::function<void()> task);
+  // `party` is whose turn the task takes (Call::party). `gone` says when the turn comes whether
+  // the caller is gone; null: the task always works, also after Stop.
+  void Post(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
+
+  // Tasks that wait for their turn, and those that are posted from now on, are told that the
+  // server stops, unless they always work. Those that run are not waited for. Idempotent.
+  void Stop();
 
  private:
-  void Loop();
+  class Line;
 
   absl::Mutex mutex_;
-  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;
+  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks that wait or run
+  std::array<std::unique_ptr<Line>, kWorkClasses> lines_;
 };
 
 }  // namespace wan::server

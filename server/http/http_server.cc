@@ -1,6 +1,7 @@
 #include "server/http/http_server.h"
 
 #include <openssl/x509.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -20,7 +21,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/calls/connection_stream.h"
 #include "server/calls/request_target.h"
-#include "server/calls/worker_pool.h"
 
 namespace wan::server {
 namespace {
@@ -67,15 +67,20 @@ std::string SubjectOf(SSL* connection) {
   return std::string(bytes, static_cast<size_t>(size));
 }
 
-// One connection of one of the two kinds. All of it runs on the server's thread, except what is
-// posted to the pool.
+// Whether the peer has closed the connection, or will send no more.
+bool IsClosed(int socket) {
+  pollfd state{socket, POLLRDHUP, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+// One connection of one of the two kinds. All of it runs on the server's thread, except what
+// answers and callers' ends are asked for.
 template <typename Stream>
 class Connection final : public std::enable_shared_from_this<Connection<Stream>> {
  public:
   struct Shared {
     const HttpCallbacks& callbacks;
     const HttpLimits& limits;
-    WorkerPool& pool;
   };
 
   // `tls` is null for plain text.
@@ -262,17 +267,19 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void Work() {
     Socket().expires_never();
-    // Tasks are copyable, so they share the body.
-    auto body = std::make_shared<std::string>(std::move(parser_->get().body()));
+    std::string body = std::move(parser_->get().body());
     parser_.reset();
-    shared_.pool.Post([self = this->shared_from_this(), work = std::move(work_), body]() mutable {
-      work(std::move(*body), [self](HttpAnswer answer) {
-        auto held = std::make_shared<HttpAnswer>(std::move(answer));
-        asio::post(self->Socket().get_executor(), [self, held] { self->Send(std::move(*held)); });
-      });
-    });
     arrived_ = nullptr;
-    work_ = nullptr;
+    // The socket stays open while the connection waits for its answer.
+    std::exchange(work_, nullptr)(
+        std::move(body),
+        [self = this->shared_from_this()](HttpAnswer answer) {
+          auto held = std::make_shared<HttpAnswer>(std::move(answer));
+          asio::post(self->Socket().get_executor(), [self, held] { self->Send(std::move(*held)); });
+        },
+        [self = this->shared_from_this()] {
+          return IsClosed(self->Socket().socket().native_handle());
+        });
   }
 
   void Send(HttpAnswer answer) {
@@ -312,8 +319,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       return;
     }
     Socket().expires_never();
-    shared_.pool.Post([self = this->shared_from_this(), next = answer_.next_piece] {
-      auto piece = std::make_shared<absl::StatusOr<std::string>>(next());
+    answer_.next_piece([self = this->shared_from_this()](absl::StatusOr<std::string> taken) {
+      auto piece = std::make_shared<absl::StatusOr<std::string>>(std::move(taken));
       asio::post(self->Socket().get_executor(), [self, piece] { self->SendPiece(*piece); });
     });
   }
@@ -383,7 +390,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   bool keep_alive_ = false;
   bool head_only_ = false;
   std::function<std::optional<HttpAnswer>(uint64_t)> arrived_;
-  std::function<void(std::string, HttpReply)> work_;
+  std::function<void(std::string, HttpReply, HttpCallerGone)> work_;
   HttpAnswer answer_;
   std::optional<http::response<http::empty_body>> header_;
   std::optional<http::response_serializer<http::empty_body>> serializer_;
@@ -408,12 +415,9 @@ std::string_view HttpHead::First(std::string_view name) const {
 }
 
 struct HttpServer::Parts {
-  Parts(HostPort taken, const HttpLimits& server_limits, TlsFiles* files, WorkerPool& workers,
+  Parts(HostPort taken, const HttpLimits& server_limits, TlsFiles* files,
         std::unique_ptr<ConnectionAcceptor> connections)
-      : address(std::move(taken)),
-        limits(server_limits),
-        pool(workers),
-        acceptor(std::move(connections)) {
+      : address(std::move(taken)), limits(server_limits), acceptor(std::move(connections)) {
     if (files != nullptr) tls.emplace(*files);
   }
 
@@ -427,13 +431,12 @@ struct HttpServer::Parts {
 
   template <typename Stream>
   void Begin(tcp::socket socket, std::shared_ptr<asio::ssl::context> context) {
-    const typename Connection<Stream>::Shared shared{callbacks, limits, pool};
+    const typename Connection<Stream>::Shared shared{callbacks, limits};
     std::make_shared<Connection<Stream>>(shared, std::move(context), std::move(socket))->Begin();
   }
 
   const HostPort address;
   const HttpLimits limits;
-  WorkerPool& pool;
   std::optional<TlsContexts> tls;  // nothing: plain text
   HttpCallbacks callbacks;
   // Goes before the members above: the handlers that it still holds refer to them.
@@ -447,7 +450,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(std::string_view 
                                                                const HostPort& address,
                                                                const ConnectionLimits& connections,
                                                                const HttpLimits& limits,
-                                                               TlsFiles* tls, WorkerPool& pool) {
+                                                               TlsFiles* tls) {
   ConnectionLimits own = connections;
   own.unacknowledged = limits.write_time;
   absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> taken =
@@ -455,7 +458,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(std::string_view 
   if (!taken.ok()) return taken.status();
   const int port = (*taken)->port();
   return std::unique_ptr<HttpServer>(new HttpServer(
-      std::make_unique<Parts>(HostPort{address.host, port}, limits, tls, pool, *std::move(taken))));
+      std::make_unique<Parts>(HostPort{address.host, port}, limits, tls, *std::move(taken))));
 }
 
 HttpServer::HttpServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

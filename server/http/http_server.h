@@ -21,7 +21,6 @@
 namespace wan::server {
 
 class TlsFiles;
-class WorkerPool;
 
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
@@ -49,15 +48,20 @@ struct HttpAnswer {
   int status = 200;
   HttpFields fields;
   std::string body;
-  // In place of `body`: as many bytes in pieces. Each call returns the next one, runs on a worker
-  // thread and may block. An error, or an empty piece before the end, cuts the connection. Answers
-  // to HEAD, which are sent without their body, need no pieces.
+  // In place of `body`: as many bytes in pieces. Each call asks for the next one, on the server's
+  // thread, and must not block; `take` gets it, on any thread, once. An error, or an empty piece
+  // before the end, cuts the connection. Answers to HEAD, which are sent without their body, need
+  // no pieces.
   uint64_t stream_bytes = 0;
-  std::function<absl::StatusOr<std::string>()> next_piece = nullptr;
+  using TakePiece = std::function<void(absl::StatusOr<std::string> piece)>;
+  std::function<void(TakePiece take)> next_piece = nullptr;
 };
 
 // Sends the answer of a request. Any thread, once.
 using HttpReply = std::function<void(HttpAnswer)>;
+
+// Whether the caller has closed its connection, or half of it. Any thread, before the reply.
+using HttpCallerGone = std::function<bool()>;
 
 // What becomes of a request whose header has been read.
 struct HttpEntry {
@@ -67,8 +71,9 @@ struct HttpEntry {
   // have arrived in all, never more than 64 KiB after the call before. An answer refuses it; the
   // connection ends with that. May be null: every size is taken then.
   std::function<std::optional<HttpAnswer>(uint64_t bytes)> arrived;
-  // Otherwise: works on the request, on a worker thread, and sees to it that `reply` is called.
-  std::function<void(std::string body, HttpReply reply)> work;
+  // Otherwise: sees to it that the request is worked on and `reply` is called. Called on the
+  // server's thread, and must not block.
+  std::function<void(std::string body, HttpReply reply, HttpCallerGone gone)> work;
 };
 
 struct HttpCallbacks {
@@ -97,13 +102,13 @@ struct HttpLimits {
 class HttpServer {
  public:
   // Takes the address. UNAVAILABLE, beginning with `setting`, if it cannot be had. With `tls`
-  // (null: plain text) connections use what the files hold when they begin. Files and pool must
+  // (null: plain text) connections use what the files hold when they begin. The files must
   // outlive the server. Nothing is accepted before Start.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(std::string_view setting,
                                                             const HostPort& address,
                                                             const ConnectionLimits& connections,
-                                                            const HttpLimits& limits, TlsFiles* tls,
-                                                            WorkerPool& pool);
+                                                            const HttpLimits& limits,
+                                                            TlsFiles* tls);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   // Stops. No answer may be sent any more.

@@ -105,9 +105,12 @@ class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
 
   // On a worker thread.
   void Begin(int64_t after_sequence) {
-    absl::StatusOr<std::unique_ptr<EventCursor>> cursor = api_.jobs_.Watch(
-        exchange_.job, after_sequence,
-        [self = shared_from_this()] { self->api_.pool_.Post([self] { self->Follow(); }); });
+    absl::StatusOr<std::unique_ptr<EventCursor>> cursor =
+        api_.jobs_.Watch(exchange_.job, after_sequence, [self = shared_from_this()] {
+          const Call& call = *self->exchange_.call;
+          self->api_.pool_.Post(call.work(), call.party(), nullptr,
+                                [self](const absl::Status&) { self->Follow(); });
+        });
     if (!cursor.ok()) {
       reply_(exchange_.Failed(cursor.status()));
       return;
@@ -192,11 +195,15 @@ HttpEntry VideoApi::Watch(const HttpHead& head) {
         return refusal;
       };
     }
-    entry.work = [work = std::move(entry.work), tell](std::string body, const HttpReply& reply) {
-      work(std::move(body), [tell, reply](HttpAnswer answer) {
-        tell(answer.status);
-        reply(std::move(answer));
-      });
+    entry.work = [work = std::move(entry.work), tell](std::string body, const HttpReply& reply,
+                                                      HttpCallerGone gone) {
+      work(
+          std::move(body),
+          [tell, reply](HttpAnswer answer) {
+            tell(answer.status);
+            reply(std::move(answer));
+          },
+          std::move(gone));
     };
   }
   return entry;
@@ -270,8 +277,15 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
       return Arrived(*exchange, bytes, most);
     };
   }
-  entry.work = [this, exchange](std::string body, const HttpReply& reply) {
-    Work(*exchange, std::move(body), reply);
+  entry.work = [this, exchange](std::string body, const HttpReply& reply, HttpCallerGone gone) {
+    // Tasks are copyable, so they share the body.
+    auto held = std::make_shared<std::string>(std::move(body));
+    const Call& entered = *exchange->call;
+    pool_.Post(entered.work(), entered.party(), std::move(gone),
+               [this, exchange, held, reply](const absl::Status& turn) {
+                 turn.ok() ? Work(*exchange, std::move(*held), reply)
+                           : reply(exchange->Failed(turn));
+               });
   };
   return entry;
 }
@@ -455,7 +469,10 @@ HttpAnswer VideoApi::Content(const Exchange& exchange) {
   }
   const auto download = std::make_shared<Download>(
       Download{std::move(opened->reader), range->count, exchange.call, *std::move(place)});
-  answer.next_piece = [download] { return download->Next(); };
+  answer.next_piece = [this, download](HttpAnswer::TakePiece take) {
+    pool_.Post(download->call->work(), download->call->party(), nullptr,
+               [download, take = std::move(take)](const absl::Status&) { take(download->Next()); });
+  };
   return answer;
 }
 

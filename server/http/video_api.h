@@ -64,6 +64,7 @@ class VideoApi {
   absl::Status CheckBrowser(const HttpHead& head) const;
   // Counts what has arrived of a body in chunks. Returns the answer if it is too much.
   std::optional<HttpAnswer> Arrived(Exchange& exchange, uint64_t bytes, uint64_t most);
+  // Works on a request that has its turn; may block.
   void Work(Exchange& exchange, std::string body, const HttpReply& reply);
   HttpAnswer Create(Exchange& exchange, std::string body);
   HttpAnswer Get(const Exchange& exchange);

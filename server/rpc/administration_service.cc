@@ -33,16 +33,22 @@ class AdministrationService final : public CallService {
             return reactor;
           }
           // The disk is asked to write, for which gRPC's threads are not.
-          this->pool().Post([this, reactor, response, timeout = *timeout, call = admitted.call] {
-            jobs_.Drain(stop_().mode, timeout,
-                        [=](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
-                          if (outcome.ok()) {
-                            *response = *outcome;
-                            call->About(outcome->job());
-                          }
-                          reactor->Finish(ToGrpcStatus(call->End(outcome.status())));
-                        });
-          });
+          this->PostWork(context, *admitted.call,
+                         [this, reactor, response, timeout = *timeout,
+                          call = admitted.call](const absl::Status& turn) {
+                           if (!turn.ok()) {
+                             reactor->Finish(ToGrpcStatus(call->End(turn)));
+                             return;
+                           }
+                           jobs_.Drain(stop_().mode, timeout,
+                                       [=](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
+                                         if (outcome.ok()) {
+                                           *response = *outcome;
+                                           call->About(outcome->job());
+                                         }
+                                         reactor->Finish(ToGrpcStatus(call->End(outcome.status())));
+                                       });
+                         });
           return reactor;
         });
     AddUnary<wan::v1::UndrainRequest, wan::v1::UndrainResponse>(

@@ -133,16 +133,18 @@ class CallService : public grpc::Service {
           grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
           // Shared, because tasks are copyable.
           auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
-          pool_.Post([&work, held = std::move(held), reactor, response]() mutable {
-            const std::shared_ptr<Call> call = held->call;
-            const absl::Status allowed = call->CheckResource();
-            absl::StatusOr<Response> result =
-                allowed.ok() ? Answer<Response>(work, *call, held->message) : allowed;
-            held = nullptr;
-            if (result.ok()) *response = std::move(*result);
-            if (result.ok()) call->AboutMessage(*response);
-            reactor->Finish(ToGrpcStatus(call->End(result.status())));
-          });
+          const std::shared_ptr<Call> call = held->call;
+          PostWork(context, *call,
+                   [&work, held = std::move(held), call, reactor,
+                    response](const absl::Status& turn) mutable {
+                     const absl::Status allowed = turn.ok() ? call->CheckResource() : turn;
+                     absl::StatusOr<Response> result =
+                         allowed.ok() ? Answer<Response>(work, *call, held->message) : allowed;
+                     held = nullptr;
+                     if (result.ok()) *response = std::move(*result);
+                     if (result.ok()) call->AboutMessage(*response);
+                     reactor->Finish(ToGrpcStatus(call->End(result.status())));
+                   });
           return reactor;
         });
   }
@@ -192,6 +194,13 @@ class CallService : public grpc::Service {
               }
               return Stream<Message>::Begin(std::move(stream));
             }));
+  }
+
+  // Posts work of a unary call that has not been finished, in the class of its method.
+  void PostWork(const grpc::CallbackServerContext& context, const Call& call,
+                WorkerPool::Task task) {
+    pool_.Post(
+        call.work(), call.party(), [&context] { return context.IsCancelled(); }, std::move(task));
   }
 
   Admission& admission() { return admission_; }

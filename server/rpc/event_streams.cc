@@ -28,6 +28,7 @@ EventStream::Next EventStream::Produce(wan::v1::Event* event, absl::Status* stat
       return Next::kEnd;
     }
     cursor_ = *std::move(opened);
+    ContinueAs(WorkClass::kQuick);
   }
   switch (cursor_->TryNext(event)) {
     case EventCursor::Next::kEvent:

@@ -87,19 +87,24 @@ class HealthService final : public CallService {
         "Check", [this, &statuses](grpc::CallbackServerContext& context, const auto& admitted,
                                    HealthCheckResponse* response) {
           grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-          this->pool().Post([&context, &statuses, reactor, response, call = admitted.call,
-                             service = admitted.message.service()] {
-            const std::optional<NotServingReasons> reasons = statuses.Get(service);
-            if (!reasons.has_value()) {
-              reactor->Finish(ToGrpcStatus(call->End(UnknownServiceError(service))));
-              return;
-            }
-            response->set_status(StatusOf(reasons));
-            if (!reasons->empty()) {
-              context.AddTrailingMetadata(kNotServingMetadata, MetadataOf(*reasons));
-            }
-            reactor->Finish(ToGrpcStatus(call->End(absl::OkStatus())));
-          });
+          this->PostWork(context, *admitted.call,
+                         [&context, &statuses, reactor, response, call = admitted.call,
+                          service = admitted.message.service()](const absl::Status& turn) {
+                           if (!turn.ok()) {
+                             reactor->Finish(ToGrpcStatus(call->End(turn)));
+                             return;
+                           }
+                           const std::optional<NotServingReasons> reasons = statuses.Get(service);
+                           if (!reasons.has_value()) {
+                             reactor->Finish(ToGrpcStatus(call->End(UnknownServiceError(service))));
+                             return;
+                           }
+                           response->set_status(StatusOf(reasons));
+                           if (!reasons->empty()) {
+                             context.AddTrailingMetadata(kNotServingMetadata, MetadataOf(*reasons));
+                           }
+                           reactor->Finish(ToGrpcStatus(call->End(absl::OkStatus())));
+                         });
           return reactor;
         });
     AddStream<HealthCheckRequest, HealthCheckResponse>(

@@ -160,14 +160,18 @@ class ModelManagementService final : public CallService {
                             wan::v1::Model* response) {
           grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
           const ModelRegistry::Done answer = AnswerWhenDone(admitted.call, reactor, response);
-          absl::StatusOr<ModelSpec> spec = ToModelSpec(admitted.message);
-          if (!spec.ok()) {
-            answer(spec.status());
-          } else if (admitted.message.wait()) {
-            models_.Load(*std::move(spec), answer);
-          } else {
-            answer(models_.BeginLoad(*std::move(spec)));
-          }
+          // Looking at the model's files may take a moment, which gRPC's threads are not for.
+          this->PostWork(context, *admitted.call,
+                         [this, answer, request = admitted.message](const absl::Status& turn) {
+                           absl::StatusOr<ModelSpec> spec = turn.ok() ? ToModelSpec(request) : turn;
+                           if (!spec.ok()) {
+                             answer(spec.status());
+                           } else if (request.wait()) {
+                             models_.Load(*std::move(spec), answer);
+                           } else {
+                             answer(models_.BeginLoad(*std::move(spec)));
+                           }
+                         });
           return reactor;
         });
     AddUnaryLater<wan::v1::UnloadModelRequest, wan::v1::Model>(
@@ -178,7 +182,7 @@ class ModelManagementService final : public CallService {
           return reactor;
         });
     AddUnaryLater<wan::v1::WarmupModelRequest, wan::v1::Model>(
-        "WarmupModel", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted,
+        "WarmupModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
                               wan::v1::Model* response) {
           auto* const reactor = new CancellableReactor;
           std::vector<VideoShape> shapes;
@@ -186,15 +190,20 @@ class ModelManagementService final : public CallService {
             shapes.push_back(ToVideoShape(shape));
           }
           // Planning the shapes takes milliseconds, which gRPC's threads are not for.
-          this->pool().Post([this, reactor, name = admitted.message.name(), call = admitted.call,
-                             wait = admitted.message.wait(), shapes = std::move(shapes), response] {
-            const ModelRegistry::Done answer = AnswerWhenDone(call, reactor, response);
-            if (wait) {
-              models_.Warmup(name, shapes, answer, reactor->stop_token());
-            } else {
-              answer(models_.BeginWarmup(name, shapes));
-            }
-          });
+          this->PostWork(context, *admitted.call,
+                         [this, reactor, name = admitted.message.name(), call = admitted.call,
+                          wait = admitted.message.wait(), shapes = std::move(shapes),
+                          response](const absl::Status& turn) {
+                           const ModelRegistry::Done answer =
+                               AnswerWhenDone(call, reactor, response);
+                           if (!turn.ok()) {
+                             answer(turn);
+                           } else if (wait) {
+                             models_.Warmup(name, shapes, answer, reactor->stop_token());
+                           } else {
+                             answer(models_.BeginWarmup(name, shapes));
+                           }
+                         });
           return reactor;
         });
   }

@@ -50,7 +50,6 @@
 namespace wan::server {
 namespace {
 
-constexpr int kWorkers = 4;
 // The health of the process, beside that of the services: whoever starts it again asks this.
 constexpr char kLiveness[] = "liveness";
 constexpr char kStuck[] =
@@ -148,7 +147,7 @@ struct Server::Parts {
   std::unique_ptr<VideoApi> video_api;
   std::unique_ptr<HttpServer> http;  // null: off
   // Goes before the services: what it runs last may hold the last of a stream.
-  WorkerPool pool{kWorkers};
+  WorkerPool pool{WorkLimits::Standard()};
   std::unique_ptr<GrpcPort> port;
   std::unique_ptr<GrpcPort> admin_port;  // null: `port` has the administrators' services
   DeadlineTimer hourly{clock.Steady()};
@@ -285,7 +284,7 @@ absl::Status Server::Parts::TakePorts() {
 absl::Status Server::Parts::TakeHttpPort() {
   if (!config.http_listen.has_value()) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<HttpServer>> taken = HttpServer::Listen(
-      "http_listen", *config.http_listen, ConnectionLimitsOf(config), {}, tls.get(), pool);
+      "http_listen", *config.http_listen, ConnectionLimitsOf(config), {}, tls.get());
   if (!taken.ok()) return taken.status();
   http = *std::move(taken);
   return absl::OkStatus();
@@ -522,6 +521,7 @@ void Server::Stop() {
     if (parts.webhooks != nullptr) parts.webhooks->Stop();
     parts.stopping.request_stop();
     parts.hourly.Stop();
+    parts.pool.Stop();
     if (parts.port != nullptr) parts.port->Stop();
     if (parts.admin_port != nullptr) parts.admin_port->Stop();
     if (parts.http != nullptr) parts.http->Stop();

@@ -4,9 +4,11 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -45,7 +47,10 @@ class Stream : public grpc::ServerWriteReactor<Message>,
 
   // The call that the stream answers; its resource is checked before the first message. Before
   // Begin.
-  void Answer(std::shared_ptr<Call> call) { call_ = std::move(call); }
+  void Answer(std::shared_ptr<Call> call) {
+    call_ = std::move(call);
+    work_ = call_->work();
+  }
 
   // Calls `cancel`, which ends the call, when the reader has not taken a message for so long.
   // Before Begin.
@@ -75,6 +80,9 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   };
 
   explicit Stream(WorkerPool& pool) : pool_(pool) {}
+
+  // From now on Produce is work of another class than the call's method has. Called by Produce.
+  void ContinueAs(WorkClass work) { work_ = work; }
 
   // Fills the message, which is empty, or sets the status (OK at first) that ends the call.
   virtual Next Produce(Message* message, absl::Status* status) = 0;
@@ -110,7 +118,9 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
   void PostPump() {
-    pool_.Post([stream = this->shared_from_this()] { stream->Pump(); });
+    // It always runs: a pump ends the call of a caller who is gone, and of a server that stops.
+    pool_.Post(work_, call_ == nullptr ? std::string() : call_->party(), nullptr,
+               [stream = this->shared_from_this()](const absl::Status&) { stream->Pump(); });
   }
 
   void Pump() {
@@ -166,6 +176,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   std::optional<StallWatch> stall_;
   Admission::Lease place_;
   std::shared_ptr<Call> call_;
+  std::atomic<WorkClass> work_ = WorkClass::kQuick;
   bool entered_ = false;  // whether the call's resource was checked; Pump's only
   std::shared_ptr<Stream> self_;
   Message message_;  // being written

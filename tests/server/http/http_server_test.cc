@@ -7,10 +7,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "server/calls/worker_pool.h"
 #include "tests/support/http_get.h"
 #include "tests/support/tcp_client.h"
 
@@ -28,7 +30,7 @@ class HttpServerTest : public ::testing::Test {
   // Refuses "/refused", and lets everything else in.
   void Start(const HttpLimits& limits = {}, int connections = 100) {
     auto taken = HttpServer::Listen("http_listen", {"127.0.0.1", 0}, {connections, connections},
-                                    limits, nullptr, pool_);
+                                    limits, nullptr);
     ASSERT_TRUE(taken.ok()) << taken.status();
     server_ = *std::move(taken);
     server_->Start({[this](const HttpHead& head) { return Enter(head); },
@@ -55,14 +57,20 @@ class HttpServerTest : public ::testing::Test {
         return answer;
       };
     }
-    entry.work = [this, head](const std::string& body, const HttpReply& reply) {
+    entry.work = [this, head](const std::string& body, const HttpReply& reply,
+                              HttpCallerGone gone) {
+      if (head.path == "/wait") {
+        absl::MutexLock lock(&mutex_);
+        waiting_ = std::move(gone);
+        return;
+      }
       HttpAnswer answer;
       if (head.path == "/stream") {
         answer.stream_bytes = 6;
         answer.next_piece = [left = std::make_shared<int>(3),
-                             head]() -> absl::StatusOr<std::string> {
-          if (--*left == 0 && head.query == "broken") return absl::InternalError("no file");
-          return std::string("ab");
+                             head](const HttpAnswer::TakePiece& take) {
+          --*left == 0 && head.query == "broken" ? take(absl::InternalError("no file"))
+                                                 : take("ab");
         };
       } else {
         answer.body = absl::StrCat(head.method, " ", head.path, " ", head.query, " ", body);
@@ -82,7 +90,8 @@ class HttpServerTest : public ::testing::Test {
     return client.ReadToEnd();
   }
 
-  WorkerPool pool_{2};
+  absl::Mutex mutex_;
+  HttpCallerGone waiting_ ABSL_GUARDED_BY(mutex_);  // of the request that waits for its answer
   std::unique_ptr<HttpServer> server_;
   std::atomic<int> answered_ = 0;
 };
@@ -195,10 +204,24 @@ TEST_F(HttpServerTest, OneConnectionMoreIsClosedAtOnce) {
   EXPECT_TRUE(third.AwaitByteOrEnd());
 }
 
+TEST_F(HttpServerTest, ACallerThatClosesIsGoneBeforeItIsAnswered) {
+  Start();
+  HttpCallerGone gone;
+  {
+    support::TcpClient client(port());
+    ASSERT_TRUE(client.Send("GET /wait HTTP/1.1\r\n\r\n"));
+    absl::MutexLock lock(&mutex_);
+    const auto came = [this] { return waiting_ != nullptr; };
+    mutex_.Await(absl::Condition(&came));
+    gone = std::exchange(waiting_, nullptr);
+    EXPECT_FALSE(gone());
+  }
+  while (!gone()) std::this_thread::yield();  // until the end of the connection has arrived
+}
+
 TEST_F(HttpServerTest, AnAddressThatIsTakenIsAnErrorThatNamesTheSetting) {
   Start();
-  const auto second =
-      HttpServer::Listen("http_listen", server_->address(), {1, 1}, {}, nullptr, pool_);
+  const auto second = HttpServer::Listen("http_listen", server_->address(), {1, 1}, {}, nullptr);
   ASSERT_TRUE(absl::IsUnavailable(second.status())) << second.status();
   EXPECT_THAT(std::string(second.status().message()), StartsWith("http_listen: "));
 }

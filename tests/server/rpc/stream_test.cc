@@ -69,7 +69,7 @@ class StreamTest : public ::testing::Test {
   void Drain() { pool_ = nullptr; }
 
   std::vector<std::string> calls_;
-  std::unique_ptr<WorkerPool> pool_ = std::make_unique<WorkerPool>(1);
+  std::unique_ptr<WorkerPool> pool_ = std::make_unique<WorkerPool>(WorkLimits::Same(1));
   ScriptedStream* stream_ = nullptr;
 };
 
@@ -104,7 +104,7 @@ TEST_F(StreamTest, AWriteThatFailedIsTheEnd) {
   stream_->pending().WaitForNotification();
   stream_->Wake();
   // The pool has one thread: this runs after what was posted before.
-  pool_->Post([&] { written.Notify(); });
+  pool_->Post(WorkClass::kQuick, "", nullptr, [&](const absl::Status&) { written.Notify(); });
   written.WaitForNotification();
   reactor->OnWriteDone(false);
   Drain();

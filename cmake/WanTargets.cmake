@@ -22,6 +22,7 @@ function(wan_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} wan_warnings)
+  wan_note_target(${name})
 endfunction()
 
 # wan_binary(NAME SOURCES file... DEPS target...)  ->  build/bin/NAME
@@ -33,6 +34,7 @@ function(wan_binary name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} wan_warnings ${WAN_SANITIZER_RUNTIME})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  wan_note_target(${name})
 endfunction()
 
 # wan_test(NAME SOURCES file... DEPS target... [LABELS label...] [TIMEOUT seconds])
@@ -62,6 +64,7 @@ function(wan_test name)
     WAN_BINARY_DIR="${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE
     ${arg_DEPS} GTest::gmock GTest::gtest_main wan_warnings ${WAN_SANITIZER_RUNTIME})
+  wan_note_target(${name})
 
   file(RELATIVE_PATH area ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" area ${area})

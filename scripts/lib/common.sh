@@ -57,3 +57,28 @@ configure() {
 build() {
   cmake --build "$BUILD_DIR" --parallel "$(jobs_for_this_machine)" ${1:+--target "$@"}
 }
+
+# build_programs target...: the same for a person who waits: says first how long it may take, then shows one line. All
+# output is in BUILD_DIR/build.log.
+build_programs() {
+  local jobs steps log=$BUILD_DIR/build.log
+  jobs=$(jobs_for_this_machine)
+  if [ -x "$BUILD_DIR/bin/$1" ]; then
+    say "Building $* where something has changed"
+  else
+    steps=$(ninja -C "$BUILD_DIR" -t commands "$@" | wc -l)
+    # About two seconds of a processor each.
+    say "Building $*: $steps steps on $jobs processors, about $(((steps * 2 / jobs + 59) / 60)) minutes the first time"
+  fi
+  NINJA_STATUS='%f of %t steps, %e s: ' build "$@" 2>&1 | tee "$log" | one_line ||
+    { tail -n 40 "$log" >&2; die "the build failed; $log has all of it"; }
+}
+
+# one_line: shows the latest line of its input, in place of the one before; nothing where nobody watches.
+one_line() {
+  local line
+  while IFS= read -r line; do
+    if [ -t 2 ]; then printf '\r\033[K    %s' "${line:0:100}" >&2; fi
+  done
+  if [ -t 2 ]; then printf '\r\033[K' >&2; fi
+}

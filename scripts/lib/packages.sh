@@ -12,10 +12,13 @@ BUILD_PACKAGES=(
   libgmock-dev libgtest-dev
 )
 
-# What the tests and the demo use besides.
+# What scripts/demo uses besides.
+DEMO_PACKAGES=(curl ffmpeg)
+
+# What the tests use besides.
 # mypy checks the types of the Python package; zsh and fish read the completion scripts of wanctl.
 # prometheus_client has a strict parser of OpenMetrics.
-TEST_PACKAGES=(curl ffmpeg fish mypy python3-grpcio python3-prometheus-client python3-protobuf python3-setuptools python3-wheel zsh)
+TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-grpcio python3-prometheus-client python3-protobuf python3-setuptools python3-wheel zsh)
 
 # What scripts/check uses besides. One version everywhere: two versions format differently.
 CHECK_PACKAGES=(clang-format-14 clang-tidy-14 python3-jsonschema python3-yaml shellcheck yamllint)

@@ -1,0 +1,88 @@
+# Precompiled headers: what is dear to parse is parsed once for all targets that see it.
+#
+# Nobody says which targets use which: wan_precompile, called when all targets are known, looks at
+# what they link. Every source still includes what it uses; a build with
+# CMAKE_DISABLE_PRECOMPILE_HEADERS=ON, which scripts/check makes, proves it.
+
+# One set of flags for libraries and programs, because a precompiled header holds for one set only.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)
+
+set(WAN_STANDARD_HEADERS
+  <algorithm> <cstdint> <functional> <map> <memory> <optional> <span> <string> <string_view>
+  <unordered_map> <utility> <vector>
+  <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/synchronization/mutex.h> <absl/time/time.h>)
+set(WAN_TORCH_HEADERS <ATen/Context.h> <ATen/TensorOperators.h> <ATen/core/Tensor.h>)
+set(WAN_PROTO_HEADERS
+  <wan/v1/administration.pb.h> <wan/v1/generation.pb.h> <wan/v1/model_management.pb.h>
+  <wan/v1/telemetry.pb.h> <wan/v1/video_generation.pb.h>)
+set(WAN_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h>)
+
+# wan_note_target(NAME): wan_precompile looks at it.
+function(wan_note_target name)
+  set_property(GLOBAL APPEND PROPERTY WAN_NOTED_TARGETS ${name})
+endfunction()
+
+# wan_closure(OUT TARGET): all that TARGET sees, itself included.
+function(wan_closure out target)
+  set(seen "")
+  set(queue ${target})
+  while(queue)
+    list(POP_FRONT queue next)
+    if(next IN_LIST seen OR NOT TARGET ${next})
+      continue()
+    endif()
+    list(APPEND seen ${next})
+    set(property INTERFACE_LINK_LIBRARIES)
+    if(next STREQUAL target)
+      set(property LINK_LIBRARIES)
+    endif()
+    get_target_property(linked ${next} ${property})
+    if(linked)
+      list(APPEND queue ${linked})
+    endif()
+    get_target_property(real ${next} ALIASED_TARGET)
+    if(real)
+      list(APPEND queue ${real})
+    endif()
+  endwhile()
+  set(${out} ${seen} PARENT_SCOPE)
+endfunction()
+
+# wan_header_set(NAME HEADERS header... DEPS target...): the target wan_headers_NAME.
+function(wan_header_set name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;DEPS")
+  set(source ${PROJECT_BINARY_DIR}/precompiled/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// Nothing: its target is there for the precompiled header.\n")
+  add_library(wan_headers_${name} OBJECT ${source})
+  target_link_libraries(wan_headers_${name} PRIVATE ${arg_DEPS} wan_warnings)
+  target_precompile_headers(wan_headers_${name} PRIVATE ${arg_HEADERS} ${WAN_STANDARD_HEADERS})
+endfunction()
+
+function(wan_precompile)
+  set(abseil absl::statusor absl::strings absl::synchronization absl::time)
+  wan_header_set(torch HEADERS ${WAN_TORCH_HEADERS} DEPS wan::torch ${abseil})
+  wan_header_set(proto HEADERS ${WAN_PROTO_HEADERS} DEPS wan_proto ${abseil})
+  wan_header_set(torch_test HEADERS ${WAN_TORCH_HEADERS} ${WAN_TEST_HEADERS}
+                 DEPS wan::torch GTest::gmock ${abseil})
+  wan_header_set(proto_test HEADERS ${WAN_PROTO_HEADERS} ${WAN_TEST_HEADERS}
+                 DEPS wan_proto GTest::gmock ${abseil})
+  wan_header_set(test HEADERS ${WAN_TEST_HEADERS} DEPS GTest::gmock ${abseil})
+
+  get_property(targets GLOBAL PROPERTY WAN_NOTED_TARGETS)
+  foreach(target IN LISTS targets)
+    wan_closure(seen ${target})
+    set(name "")
+    if(wan_torch IN_LIST seen)
+      set(name torch)
+    elseif(wan_proto IN_LIST seen)
+      set(name proto)
+    endif()
+    if(GTest::gmock IN_LIST seen)
+      string(JOIN _ name ${name} test)
+    endif()
+    if(name)
+      target_precompile_headers(${target} REUSE_FROM wan_headers_${name})
+    endif()
+  endforeach()
+endfunction()

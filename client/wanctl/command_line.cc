@@ -9,6 +9,7 @@
 #include "client/wanctl/command_table.h"
 #include "client/wanctl/completion.h"
 #include "client/wanctl/exit_code.h"
+#include "client/wanctl/foreign_flags.h"
 #include "client/wanctl/suggestion.h"
 
 namespace wan::client {
@@ -185,6 +186,8 @@ class Parser {
       if (!flag.positional()) names.push_back(flag.name);
     }
     std::string text = CommandOf(app) + " has no flag " + word;
+    const std::string hint = HintForForeignFlag(word);
+    if (!hint.empty()) return text + "; " + hint;
     const std::string meant = DidYouMean(word, names);
     if (!meant.empty()) return text + meant;
     // A flag of another command: people remember its name, but not where it belongs.

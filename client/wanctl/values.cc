@@ -50,10 +50,11 @@ absl::StatusOr<T> ParseInteger(std::string_view text) {
                   text);
 }
 
-// "AxBx..." as numbers above 0, or nothing if the text has another form.
+// "AxBx..." as numbers above 0, or nothing if the text has another form. Upstream's generate.py
+// writes '*' in place of 'x'.
 std::vector<int32_t> ParseDimensions(std::string_view text) {
   std::vector<int32_t> dimensions;
-  for (absl::string_view part : absl::StrSplit(View(text), 'x')) {
+  for (absl::string_view part : absl::StrSplit(View(text), absl::ByAnyChar("x*"))) {
     absl::StatusOr<int32_t> dimension = ParseCount({part.data(), part.size()});
     if (!dimension.ok()) return {};
     dimensions.push_back(*dimension);

@@ -40,9 +40,9 @@ absl::StatusOr<int32_t> ParseCount(std::string_view text);
 // A whole number from 0.
 absl::StatusOr<int32_t> ParseCountOrZero(std::string_view text);
 
-// "WxH": width and height; num_frames stays 0.
+// "WxH" or "W*H": width and height; num_frames stays 0.
 absl::StatusOr<wan::v1::Shape> ParseSize(std::string_view text);
-// "WxHxFRAMES".
+// "WxHxFRAMES", also with '*'.
 absl::StatusOr<wan::v1::Shape> ParseShape(std::string_view text);
 // "G" or "LOW,HIGH".
 absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);

@@ -141,8 +141,8 @@ absl::Status SetShapes(const SettingValues& values, ServerConfig& config) {
   for (const std::string& value : values) {
     VideoShape shape;
     int used = 0;
-    const int fields = std::sscanf(value.c_str(), "%5dx%5dx%5d%n", &shape.width, &shape.height,
-                                   &shape.num_frames, &used);
+    const int fields = std::sscanf(value.c_str(), "%5d%*1[x*]%5d%*1[x*]%5d%n", &shape.width,
+                                   &shape.height, &shape.num_frames, &used);
     if (fields != 3 || used != static_cast<int>(value.size()) || shape.width < 1 ||
         shape.height < 1 || shape.num_frames < 1) {
       return MustBe(value, "WIDTHxHEIGHTxFRAMES, for example 1280x704x121");

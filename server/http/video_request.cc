@@ -45,8 +45,9 @@ void TakeSize(FormFields& fields, const wan::v1::Model* model,
     fields.Wrong("size", "excludes width and height; give either size or these");
     return;
   }
+  // Upstream's generate.py writes '*'.
   const auto* const text = size->get_ptr<const std::string*>();
-  const size_t by = text == nullptr ? std::string::npos : text->find('x');
+  const size_t by = text == nullptr ? std::string::npos : text->find_first_of("x*");
   int32_t across = 0;
   int32_t down = 0;
   if (by == std::string::npos || !absl::SimpleAtoi(text->substr(0, by), &across) ||

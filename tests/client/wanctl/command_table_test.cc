@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/wanctl/command_line.h"
+#include "client/wanctl/foreign_flags.h"
 #include "client/wanctl/suggestion.h"
 
 namespace wan::client {
@@ -93,6 +94,13 @@ TEST(CommandTableTest, MisspeltWordsAreGuessed) {
       {{"generate", "--promt=a", "--model", "m"}, "generate has no flag --promt; did you mean"},
       {{"list", "--jsno"}, "list has no flag --jsno; did you mean --json?"},
       {{"--sever", "gpu:1", "list"}, "has no flag --sever; did you mean --server?"},
+      // Another program's.
+      {{"generate", "--prompt", "a", "--frame_num", "121"},
+       "generate has no flag --frame_num; generate.py's --frame_num is --frames here"},
+      {{"generate", "--prompt", "a", "--ckpt_dir=/m"},
+       "belongs to the server: wanserve --model NAME=FOLDER"},
+      {{"generate", "--prompt", "a", "--num-inference-steps", "40"},
+       "diffusers' --num_inference_steps is --steps here"},
       // Right, but elsewhere.
       {{"submit", "--model", "m", "--prompt", "a", "--output", "a.mp4"},
        "submit has no flag --output; generate has it"},
@@ -164,6 +172,25 @@ TEST(CommandTableTest, TheManualHasEveryCommandAndFlag) {
     const bool has = page.find("`" + command) != std::string::npos ||
                      page.find(" " + command + " ") != std::string::npos;
     EXPECT_TRUE(has) << "docs/wanctl.md does not name the command " << command;
+  }
+}
+
+// docs/coming-from.md has every flag of other programs that wanctl answers, and wanctl answers
+// every flag of generate.py that the page has.
+TEST(CommandTableTest, ThePageOfOtherProgramsHasEveryFlagThatIsAnswered) {
+  std::ifstream file(WAN_FOREIGN_PAGE);
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  ASSERT_FALSE(page.empty());
+  for (const std::string_view flag : ForeignFlags()) {
+    EXPECT_THAT(page, HasSubstr(std::string(flag)));
+  }
+  // The first column of the tables of programs that have flags.
+  for (size_t row = page.find("\n| `--"); row != std::string::npos;
+       row = page.find("\n| `--", row + 1)) {
+    const size_t begin = row + 4;
+    const std::string flag = page.substr(begin, page.find_first_of("` ", begin) - begin);
+    const std::set<std::string> same = {"--prompt", "--size", "--audio"};
+    EXPECT_TRUE(same.contains(flag) || !HintForForeignFlag(flag).empty()) << flag;
   }
 }
 

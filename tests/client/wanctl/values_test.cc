@@ -67,9 +67,10 @@ TEST(ValuesTest, Counts) {
 
 TEST(ValuesTest, Sizes) {
   EXPECT_EQ(Text(ParseSize("1280x704")), "1280,704,0");
+  EXPECT_EQ(Text(ParseSize("1280*704")), "1280,704,0");
   // What a model takes is the server's to say.
   EXPECT_EQ(Text(ParseSize("1x1")), "1,1,0");
-  for (const char* text : {"", "1280", "x", "1280x", "x704", "1280X704", "1280*704", "1280x704x5",
+  for (const char* text : {"", "1280", "x", "1280x", "x704", "1280X704", "1280**704", "1280x704x5",
                            "-1280x704", "0x704", "1280 x 704"}) {
     EXPECT_EQ(Text(ParseSize(text)), "error") << text;
   }

@@ -86,7 +86,7 @@ max_attempts: 5
 checkpoint_interval: 0
 preempt_priority_gap: 30
 warm_up: false
-warm_up_shapes: [1280x704x121, 64x32x5]
+warm_up_shapes: [1280*704*121, 64x32x5]
 shutdown_mode: requeue
 shutdown_grace_seconds: 0.1
 device_lost_grace_seconds: 0.2

@@ -107,7 +107,7 @@ TEST(VideoRequestTest, WhatIsLeftOutIsLeftToTheModel) {
 TEST(VideoRequestTest, TextsOfNumbersAreNumbers) {
   Form form;
   form.fields = {{"model", "m"},          {"prompt", "a cat"},
-                 {"size", "64x32"},       {"seconds", "2"},
+                 {"size", "64*32"},       {"seconds", "2"},
                  {"fps", "10"},           {"seed", "-1"},
                  {"guidance_scale", "5"}, {"loras", R"([{"name": "ink", "scale": 2}])"}};
   form.files = {{"input_reference", "PNG"}};

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/calls/caller_address.h"
 
 namespace wan::server {
 namespace {
@@ -30,20 +31,6 @@ uint64_t IdentityOf(int socket) {
   struct stat facts = {};
   if (fstat(socket, &facts) != 0 || !S_ISSOCK(facts.st_mode)) return kNoSocket;
   return facts.st_ino;
-}
-
-// What connections are counted by.
-std::string AddressOf(const sockaddr_storage& peer) {
-  if (peer.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer);
-    return std::string(reinterpret_cast<const char*>(&v4.sin_addr), sizeof(v4.sin_addr));
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer);
-  const auto* const bytes = reinterpret_cast<const char*>(v6.sin6_addr.s6_addr);
-  constexpr size_t kMappedAt = 12;
-  constexpr size_t kNetworkBytes = 8;
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return std::string(bytes + kMappedAt, 4);
-  return std::string(bytes, kNetworkBytes);
 }
 
 struct Candidate {
@@ -248,7 +235,7 @@ void ConnectionAcceptor::RefuseOne(int listener) {
 }
 
 bool ConnectionAcceptor::Admit(int socket, const sockaddr_storage& peer) {
-  std::string address = AddressOf(peer);
+  std::string address = NetworkOf(peer);
   bool full = false;
   {
     absl::MutexLock lock(&mutex_);

@@ -8,9 +8,25 @@ namespace {
 
 namespace ssl = boost::asio::ssl;
 
-std::shared_ptr<ssl::context> MakeContext(const TlsMaterial& material) {
+// Chooses HTTP/2 of what the caller offers.
+int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
+                const unsigned char* offered, unsigned offered_size, void*) {
+  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  unsigned char* found = nullptr;
+  if (SSL_select_next_proto(&found, chosen_size, kHttp2, sizeof(kHttp2), offered, offered_size) !=
+      OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  *chosen = found;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+std::shared_ptr<ssl::context> MakeContext(const TlsMaterial& material, TlsProtocol protocol) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   if (SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION) != 1) return nullptr;
+  if (protocol == TlsProtocol::kHttp2) {
+    SSL_CTX_set_alpn_select_cb(context->native_handle(), &ChooseHttp2, nullptr);
+  }
   boost::system::error_code error;
   context->use_certificate_chain(boost::asio::buffer(material.certificate), error);
   if (!error) {
@@ -28,7 +44,7 @@ std::shared_ptr<ssl::context> MakeContext(const TlsMaterial& material) {
 std::shared_ptr<ssl::context> TlsContexts::Current() {
   std::shared_ptr<const TlsMaterial> now = files_.Current();
   if (now != material_) {
-    context_ = MakeContext(*now);
+    context_ = MakeContext(*now, protocol_);
     material_ = std::move(now);
   }
   return context_;

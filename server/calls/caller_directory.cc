@@ -1,0 +1,44 @@
+#include "server/calls/caller_directory.h"
+
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace wan::server {
+namespace {
+
+// Other processes of the machine share the namespace; 64 bits keep their names apart.
+std::string NewPrefix() {
+  std::random_device random;
+  return absl::StrCat("wanserve-", absl::Hex(random(), absl::kZeroPad8),
+                      absl::Hex(random(), absl::kZeroPad8), "-");
+}
+
+}  // namespace
+
+CallerDirectory::CallerDirectory() : prefix_(NewPrefix()) {}
+
+std::string CallerDirectory::Add(ConnectedCaller caller) {
+  auto added = std::make_shared<const ConnectedCaller>(std::move(caller));
+  absl::MutexLock lock(&mutex_);
+  std::string name = absl::StrCat(prefix_, ++added_);
+  callers_.emplace(name, std::move(added));
+  return name;
+}
+
+void CallerDirectory::Remove(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  callers_.erase(name);
+}
+
+std::shared_ptr<const ConnectedCaller> CallerDirectory::Find(std::string_view peer) const {
+  constexpr std::string_view kScheme = "unix-abstract:";
+  if (!peer.starts_with(kScheme)) return nullptr;
+  absl::MutexLock lock(&mutex_);
+  const auto found = callers_.find(std::string(peer.substr(kScheme.size())));
+  return found == callers_.end() ? nullptr : found->second;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,323 @@
+#include "server/calls/connection_relay.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "server/calls/caller_address.h"
+#include "server/calls/caller_channel.h"
+#include "server/calls/relayed_connection.h"
+#include "server/calls/tls_contexts.h"
+
+namespace wan::server {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Outcome = CallerChannel::Outcome;
+
+constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr std::chrono::milliseconds kLastBytes{1'000};
+
+// Passing bytes is a small part of the work that they cause, so few threads do.
+int ThreadCount() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 4);
+}
+
+// OpenSSL writes without MSG_NOSIGNAL.
+void BlockSigpipe() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+// An io_context with its thread.
+class Loop {
+ public:
+  Loop()
+      : thread_([this] {
+          BlockSigpipe();
+          io_.run();
+        }) {}
+  ~Loop() { Stop(); }
+
+  asio::io_context& io() { return io_; }
+  template <typename Task>
+  void Post(Task task) {
+    asio::post(io_, std::move(task));
+  }
+  void Stop() {
+    io_.stop();
+    Join();
+  }
+  void Join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> open_{io_.get_executor()};
+  std::thread thread_;
+};
+
+// A loop that passes bytes, and what its thread owns.
+struct RelayLoop {
+  std::vector<char> room = std::vector<char>(kReadBytes);
+  bool finishing = false;
+  Loop loop;
+  asio::steady_timer last_bytes{loop.io()};
+  std::unordered_set<std::shared_ptr<RelayedConnection>> open;
+
+  void EndWhenEmpty() {
+    if (finishing && open.empty()) loop.io().stop();
+  }
+};
+
+// Two connected sockets, of which the first has the name; -1 and -1 if there is no descriptor.
+std::array<int, 2> MakeLocalSockets(const std::string& name) {
+  std::array<int, 2> ends = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return {-1, -1};
+  }
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  // A name that begins with a zero is of the abstract namespace: no file belongs to it.
+  std::memcpy(address.sun_path + 1, name.data(),
+              std::min(name.size(), sizeof(address.sun_path) - 1));
+  const size_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  if (bind(ends[0], reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size)) ==
+      0) {
+    return ends;
+  }
+  for (const int end : ends) close(end);
+  return {-1, -1};
+}
+
+// Whether the caller speaks it after the handshake. Without TLS its first bytes tell.
+bool SpeaksHttp2(const SSL* connection) {
+  if (connection == nullptr) return true;
+  const unsigned char* protocol = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(connection, &protocol, &size);
+  return size > 0;
+}
+
+}  // namespace
+
+struct ConnectionRelay::Parts {
+  // A connection on its way to gRPC: it waits until the debt of its address is paid, and shakes
+  // hands. All of it runs on the door's thread.
+  class Newcomer;
+
+  Parts(const RelayOptions& relay_options, Callbacks relay_callbacks)
+      : options(relay_options),
+        callbacks(std::move(relay_callbacks)),
+        budgets(options.address, options.clock) {
+    if (options.tls != nullptr) tls.emplace(*options.tls, TlsProtocol::kHttp2);
+    for (int i = 0; i < ThreadCount(); ++i) loops.push_back(std::make_unique<RelayLoop>());
+  }
+
+  // Gives a connection that has shaken hands to gRPC and to a loop. On the door's thread.
+  void Enter(int socket, const sockaddr_storage& peer, std::unique_ptr<CallerChannel> channel);
+  // On the loop's thread.
+  void Begin(RelayLoop& loop, RelayedConnection::Ends ends, const std::string& name,
+             const std::string& peer);
+  // Hands the socket over, unless that has been stopped.
+  bool HandOver(int socket);
+
+  const RelayOptions options;
+  const Callbacks callbacks;
+  AddressBudgets budgets;
+  std::array<std::atomic<int64_t>, kHttp2Rules.size()> misused{};
+  std::atomic<int64_t> no_descriptor = 0;
+  std::optional<TlsContexts> tls;  // nothing: plain text
+  std::vector<std::unique_ptr<RelayLoop>> loops;
+  size_t next_loop = 0;  // the door's thread only
+  absl::Mutex handing_over;
+  bool handing ABSL_GUARDED_BY(handing_over) = true;
+  Loop door;  // goes first
+};
+
+class ConnectionRelay::Parts::Newcomer : public std::enable_shared_from_this<Newcomer> {
+ public:
+  Newcomer(Parts& parts, int socket, const sockaddr_storage& peer)
+      : parts_(parts), socket_(parts.door.io(), socket), timer_(parts.door.io()), peer_(peer) {}
+
+  void Begin() {
+    const absl::Duration debt = parts_.budgets.DebtOf(NetworkOf(peer_));
+    if (debt > absl::ZeroDuration()) {
+      timer_.expires_after(absl::ToChronoMilliseconds(absl::Ceil(debt, absl::Milliseconds(1))));
+      timer_.async_wait([self = shared_from_this()](error_code error) {
+        if (!error) self->Begin();
+      });
+      return;
+    }
+    SslConnection connection;
+    if (parts_.tls.has_value()) {
+      const std::shared_ptr<asio::ssl::context> context = parts_.tls->Current();
+      if (context != nullptr) {
+        connection = AcceptTls(context->native_handle(), socket_.native_handle());
+      }
+      if (connection == nullptr) return;
+      timer_.expires_after(parts_.options.handshake);
+      timer_.async_wait([self = shared_from_this()](error_code error) {
+        error_code ignored;
+        if (!error) self->socket_.close(ignored);
+      });
+    }
+    channel_ = std::make_unique<CallerChannel>(socket_.native_handle(), std::move(connection));
+    Shake();
+  }
+
+ private:
+  void Shake() {
+    const Outcome outcome = channel_->Handshake();
+    if (outcome == Outcome::kWaitToRead || outcome == Outcome::kWaitToWrite) {
+      socket_.async_wait(outcome == Outcome::kWaitToRead ? asio::posix::descriptor_base::wait_read
+                                                         : asio::posix::descriptor_base::wait_write,
+                         [self = shared_from_this()](error_code error) {
+                           if (!error) self->Shake();
+                         });
+      return;
+    }
+    timer_.cancel();
+    if (outcome == Outcome::kDone && SpeaksHttp2(channel_->tls())) {
+      parts_.Enter(socket_.release(), peer_, std::move(channel_));
+    }
+  }
+
+  Parts& parts_;
+  asio::posix::stream_descriptor socket_;
+  asio::steady_timer timer_;
+  const sockaddr_storage peer_;
+  std::unique_ptr<CallerChannel> channel_;
+};
+
+void ConnectionRelay::Parts::Enter(int socket, const sockaddr_storage& peer,
+                                   std::unique_ptr<CallerChannel> channel) {
+  ConnectedCaller caller{PeerText(peer),
+                         channel->tls() == nullptr ? "" : SubjectOf(channel->tls())};
+  RelayedConnection::Ends ends{socket, std::move(channel)};
+  const std::string peer_text = caller.peer;
+  const std::string name = options.callers.Add(std::move(caller));
+  const std::array<int, 2> local = MakeLocalSockets(name);
+  if (local[0] < 0) ++no_descriptor;
+  if (local[0] < 0 || !HandOver(local[1])) {
+    options.callers.Remove(name);
+    close(socket);
+    for (const int end : local) {
+      if (end >= 0) close(end);
+    }
+    return;
+  }
+  ends.server = local[0];
+  ends.part = budgets.Join(NetworkOf(peer));
+  RelayLoop& loop = *loops[next_loop++ % loops.size()];
+  // Tasks are copyable.
+  auto held = std::make_shared<RelayedConnection::Ends>(std::move(ends));
+  loop.loop.Post(
+      [this, &loop, held, name, peer_text] { Begin(loop, std::move(*held), name, peer_text); });
+}
+
+bool ConnectionRelay::Parts::HandOver(int socket) {
+  absl::MutexLock lock(&handing_over);
+  if (handing) callbacks.hand_over(socket);
+  return handing;
+}
+
+void ConnectionRelay::Parts::Begin(RelayLoop& loop, RelayedConnection::Ends ends,
+                                   const std::string& name, const std::string& peer) {
+  // Known when the connection exists; the connection forgets its callbacks after the last.
+  auto connection = std::make_shared<std::weak_ptr<RelayedConnection>>();
+  RelayedConnection::Options relayed{options.clock, options.connection, loop.room};
+  relayed.on_refused = [this, name, peer](const Http2Violation& violation, bool log) {
+    options.callers.Remove(name);
+    ++misused[static_cast<size_t>(violation.rule)];
+    if (log) callbacks.on_refused({peer, violation});
+  };
+  relayed.on_closed = [this, name, connection, &loop] {
+    options.callers.Remove(name);
+    loop.open.erase(connection->lock());
+    loop.EndWhenEmpty();
+  };
+  auto begun =
+      std::make_shared<RelayedConnection>(loop.loop.io(), std::move(ends), std::move(relayed));
+  *connection = begun;
+  loop.open.insert(begun);
+  begun->Begin();
+  if (loop.finishing) begun->Finish();
+}
+
+ConnectionRelay::ConnectionRelay(const RelayOptions& options, Callbacks callbacks)
+    : parts_(std::make_unique<Parts>(options, std::move(callbacks))) {}
+
+ConnectionRelay::~ConnectionRelay() { Stop(); }
+
+void ConnectionRelay::Add(int socket) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {
+    close(socket);  // it has gone
+    return;
+  }
+  Parts& parts = *parts_;
+  parts.door.Post(
+      [&parts, socket, peer] { std::make_shared<Parts::Newcomer>(parts, socket, peer)->Begin(); });
+}
+
+void ConnectionRelay::StopHandingOver() {
+  {
+    absl::MutexLock lock(&parts_->handing_over);
+    parts_->handing = false;
+  }
+  parts_->door.Stop();
+}
+
+void ConnectionRelay::Stop() {
+  StopHandingOver();
+  for (const auto& loop : parts_->loops) {
+    loop->loop.Post([&parts = *loop] {
+      parts.finishing = true;
+      // Each leaves the set when it is closed.
+      const std::vector<std::shared_ptr<RelayedConnection>> open(parts.open.begin(),
+                                                                 parts.open.end());
+      for (const auto& connection : open) connection->Finish();
+      parts.EndWhenEmpty();
+      parts.last_bytes.expires_after(kLastBytes);
+      parts.last_bytes.async_wait([&parts](error_code) { parts.loop.io().stop(); });
+    });
+  }
+  for (const auto& loop : parts_->loops) {
+    loop->loop.Join();
+    loop->open.clear();
+  }
+}
+
+RelayStats ConnectionRelay::Stats() const {
+  RelayStats stats;
+  for (const Http2Rule rule : kHttp2Rules) {
+    stats.misused[std::string(NameOf(rule))] = parts_->misused[static_cast<size_t>(rule)];
+  }
+  stats.no_descriptor = parts_->no_descriptor;
+  return stats;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,82 @@
+// Stands between callers and gRPC: ends TLS, reads the frames of HTTP/2 in both directions, and
+// passes them on as long as the caller keeps to the rules of Http2Guard and AddressBudgets.
+//
+// gRPC gets one end of a local socket for each connection, and speaks plain text over it. Whose
+// connection it is the CallerDirectory tells.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/api/clock.h"
+#include "server/auth/tls_files.h"
+#include "server/calls/address_budgets.h"
+#include "server/calls/caller_directory.h"
+#include "server/calls/http2_guard.h"
+
+namespace wan::server {
+
+struct RelayOptions {
+  Clock& clock;
+  TlsFiles* tls = nullptr;  // null: plain text
+  CallerDirectory& callers;
+  // Most time from the connection, or from the end of its address' debt, to the end of the
+  // handshake of TLS.
+  std::chrono::milliseconds handshake{10'000};
+  Http2Limits connection{};
+  AddressLimits address{};
+};
+
+struct RelayStats {
+  // Connections that were closed because their caller broke a rule, by NameOf(Http2Rule).
+  std::map<std::string, int64_t> misused;
+  // Connections that were closed because the process had no descriptor for their local sockets.
+  int64_t no_descriptor = 0;
+};
+
+// A caller whose connection is closed.
+struct RefusedCaller {
+  std::string peer;
+  Http2Violation violation;
+};
+
+// Thread-safe.
+class ConnectionRelay {
+ public:
+  struct Callbacks {
+    // Gets a connected, non-blocking socket and owns it. Called by one thread at a time.
+    std::function<void(int socket)> hand_over;
+    // Tells of refused callers, at most once in a minute for each address. Called on the relay's
+    // threads, so it must not block.
+    std::function<void(const RefusedCaller&)> on_refused;
+  };
+
+  // What the options name must outlive the relay.
+  ConnectionRelay(const RelayOptions& options, Callbacks callbacks);
+  ConnectionRelay(const ConnectionRelay&) = delete;
+  ConnectionRelay& operator=(const ConnectionRelay&) = delete;
+  // Stops.
+  ~ConnectionRelay();
+
+  // Takes an accepted, non-blocking socket, and owns it.
+  void Add(int socket);
+
+  // Once this returns nothing more is handed over. Idempotent.
+  void StopHandingOver();
+
+  // Passes to callers what gRPC has said, for a second at most, and closes all connections.
+  // Idempotent.
+  void Stop();
+
+  RelayStats Stats() const;
+
+ private:
+  struct Parts;
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace wan::server

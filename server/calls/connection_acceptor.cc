@@ -116,6 +116,7 @@ ConnectionStats& ConnectionStats::operator+=(const ConnectionStats& other) {
   refused_address += other.refused_address;
   refused_total += other.refused_total;
   refused_descriptors += other.refused_descriptors;
+  for (const auto& [rule, count] : other.misused) misused[rule] += count;
   return *this;
 }
 

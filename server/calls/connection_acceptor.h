@@ -1,4 +1,4 @@
-// Accepts the connections of gRPC's port and hands them to gRPC.
+// Accepts the connections of a port and hands them over: those of gRPC's port to the relay.
 //
 // gRPC 1.51's own listener is not used: when accept fails because the process has no descriptor
 // left, it gives the port up for good, and no connection is accepted until a restart. It also
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ struct ConnectionStats {
   int64_t refused_address = 0;
   int64_t refused_total = 0;
   int64_t refused_descriptors = 0;
+  // Connections of gRPC that were closed since the start because their caller broke a rule of the
+  // relay, by its name.
+  std::map<std::string, int64_t> misused;
 
   ConnectionStats& operator+=(const ConnectionStats& other);
 };
@@ -72,8 +76,8 @@ class ConnectionAcceptor {
   ConnectionStats Stats();
 
  private:
-  // A socket that was handed over. It belongs to gRPC, so its end is not seen; its identity tells
-  // whether the descriptor is still that socket.
+  // A socket that was handed over. It belongs to somebody else, so its end is not seen; its
+  // identity tells whether the descriptor is still that socket.
   struct Connection {
     std::string address;
     uint64_t identity = 0;
@@ -88,7 +92,7 @@ class ConnectionAcceptor {
   void RefuseOne(int listener);
   // Whether the connection may stay; it is counted then.
   bool Admit(int socket, const sockaddr_storage& peer);
-  // Forgets what gRPC has closed.
+  // Forgets what has been closed.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(int socket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAccepting(bool accepting);

@@ -151,13 +151,14 @@ absl::Status Call::End(const absl::Status& status) {
 
 Gatekeeper::Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
                        PublicServices public_services, Quotas& quotas, CallRates& rates,
-                       CallWatch watch)
+                       const CallerDirectory& callers, CallWatch watch)
     : authenticator_(authenticator),
       audit_(audit),
       owner_of_(std::move(owner_of)),
       public_services_(public_services),
       quotas_(quotas),
       rates_(rates),
+      callers_(callers),
       watch_(std::move(watch)) {}
 
 absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Enter(const Presented& presented,

@@ -17,6 +17,7 @@
 #include "server/auth/authenticator.h"
 #include "server/auth/method_rules.h"
 #include "server/auth/principal.h"
+#include "server/calls/caller_directory.h"
 #include "server/logging/audit_log.h"
 #include "server/quota/call_rates.h"
 #include "server/quota/quotas.h"
@@ -105,7 +106,11 @@ class Gatekeeper {
  public:
   // All must outlive the gatekeeper and its calls.
   Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
-             PublicServices public_services, Quotas& quotas, CallRates& rates, CallWatch watch);
+             PublicServices public_services, Quotas& quotas, CallRates& rates,
+             const CallerDirectory& callers, CallWatch watch);
+
+  // Who is connected to gRPC.
+  const CallerDirectory& callers() const { return callers_; }
 
   // Whether the call of `path` ("/wan.v1.VideoGeneration/GetJob") by somebody who presents this may
   // be made; does not block. `peer` is the caller's address as gRPC writes it:
@@ -129,6 +134,7 @@ class Gatekeeper {
   const PublicServices public_services_;
   Quotas& quotas_;
   CallRates& rates_;
+  const CallerDirectory& callers_;
   const CallWatch watch_;
 };
 

@@ -120,7 +120,7 @@ struct ServerConfig {
   bool gpm = true;
   // Where the weights of each component live. A component that is not named has the policy auto.
   std::vector<ComponentResidency> residency_policies;
-  // Most open connections of the gRPC port; 0: three quarters of the file descriptors that the
+  // Most open connections of the gRPC port; 0: a quarter of the file descriptors that the
   // process may have.
   int max_connections = 0;
   // Most of these from one address. Half of all connections is the most that takes effect, so that

@@ -393,7 +393,7 @@ std::vector<Setting> MakeSettings() {
                    &C::otlp_sampling_ratio),
       IntegerSetting(
           "max_connections",
-          "most open connections of the gRPC port; 0: three quarters of the file descriptors",
+          "most open connections of the gRPC port; 0: a quarter of the file descriptors",
           &C::max_connections, 0, 1'000'000),
       IntegerSetting("max_connections_per_address",
                      "most of these from one address; never more than half of all",

@@ -1,6 +1,5 @@
 #include "server/http/http_server.h"
 
-#include <openssl/x509.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -19,6 +18,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/calls/caller_address.h"
 #include "server/calls/connection_stream.h"
 #include "server/calls/request_target.h"
 
@@ -42,29 +42,11 @@ bool IsNotHttp(error_code error) {
          error != http::error::partial_message;
 }
 
-// As gRPC writes it.
-std::string PeerOf(const tcp::socket& socket) {
-  error_code error;
-  const tcp::endpoint end = socket.remote_endpoint(error);
-  if (error) return "unknown";
-  asio::ip::address address = end.address();
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  }
-  return address.is_v4() ? absl::StrCat("ipv4:", address.to_string(), ":", end.port())
-                         : absl::StrCat("ipv6:[", address.to_string(), "]:", end.port());
-}
-
-// Empty if the peer has shown no certificate.
-std::string SubjectOf(SSL* connection) {
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
-      SSL_get1_peer_certificate(connection), X509_free);
-  if (certificate == nullptr) return {};
-  const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), BIO_free);
-  X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate.get()), 0, XN_FLAG_RFC2253);
-  char* bytes = nullptr;
-  const long size = BIO_get_mem_data(text.get(), &bytes);
-  return std::string(bytes, static_cast<size_t>(size));
+std::string PeerOf(tcp::socket& socket) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  ::getpeername(socket.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size);
+  return PeerText(peer);
 }
 
 // Whether the peer has closed the connection, or will send no more.

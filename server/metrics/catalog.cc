@@ -141,6 +141,11 @@ constexpr MetricRow kWireRows[] = {
     {"wan_grpc_refused_connections_total", kCounter, "", "reason",
      "Connections that were closed at once: too many from one address (address), too many in all "
      "(total), no descriptor left (descriptors)."},
+    {"wan_grpc_misused_connections_total", kCounter, "", "reason",
+     "Connections that were closed because their caller broke a rule: no HTTP/2 (protocol), "
+     "headers "
+     "of a call that are too large (header_block), too many open calls (streams), too many calls "
+     "that were reset (resets), both for all connections of an address (address)."},
     {"wan_grpc_request_bytes", kGauge, "bytes", "",
      "Bytes of requests that the server reads or works on."},
     {"wan_grpc_request_bytes_limit", kGauge, "bytes", "",

@@ -158,6 +158,7 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
     if (row.known) AddOne(row.name, static_cast<double>(row.value), families);
   }
   AddReasons("wan_grpc_refused_connections_total", wire.refused_connections, families);
+  AddReasons("wan_grpc_misused_connections_total", wire.misused_connections, families);
   AddReasons("wan_grpc_refused_calls_total", wire.refused_calls, families);
 }
 

@@ -1,7 +1,5 @@
 #include "server/rpc/call_entry.h"
 
-#include <grpc/grpc_security_constants.h>
-#include <grpcpp/security/auth_context.h>
 #include <grpcpp/server_context.h>
 
 #include <utility>
@@ -28,16 +26,11 @@ absl::StatusOr<std::shared_ptr<Call>> EnterCall(const Gatekeeper& gatekeeper,
                                                 std::string_view path) {
   Presented presented;
   presented.authorization = ValuesOf(context, "authorization");
-  // The subjects refer to what it holds.
-  const auto connection = context.auth_context();
-  std::vector<grpc::string_ref> subjects;
-  if (connection != nullptr) {
-    subjects = connection->FindPropertyValues(GRPC_X509_SUBJECT_PROPERTY_NAME);
-  }
-  if (!subjects.empty()) {
-    presented.certificate_subject = {subjects.front().data(), subjects.front().size()};
-  }
-  absl::StatusOr<std::shared_ptr<Call>> call = gatekeeper.Enter(presented, context.peer(), path);
+  // What gRPC calls the peer is the relay's end of a local socket.
+  const std::shared_ptr<const ConnectedCaller> caller = gatekeeper.callers().Find(context.peer());
+  if (caller == nullptr) return absl::UnavailableError("the caller's connection has ended");
+  presented.certificate_subject = caller->certificate_subject;
+  absl::StatusOr<std::shared_ptr<Call>> call = gatekeeper.Enter(presented, caller->peer, path);
   if (call.ok()) {
     (*call)->SetTrace(
         ParseTraceContext(ValuesOf(context, "traceparent"), ValuesOf(context, "tracestate")));

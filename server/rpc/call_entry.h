@@ -14,7 +14,7 @@ class ServerContextBase;
 namespace wan::server {
 
 // Shows the gatekeeper what the call's metadata and connection present. Does not block; errors as
-// of Gatekeeper::Enter.
+// of Gatekeeper::Enter, and UNAVAILABLE if the caller's connection has ended.
 absl::StatusOr<std::shared_ptr<Call>> EnterCall(const Gatekeeper& gatekeeper,
                                                 const grpc::ServerContextBase& context,
                                                 std::string_view path);

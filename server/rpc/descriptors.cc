@@ -44,7 +44,7 @@ DescriptorUse DescriptorsNow() {
 
 int ConnectionsFor(int64_t descriptor_limit) {
   const int64_t limit = descriptor_limit > 0 ? descriptor_limit : kUnknownLimit;
-  return static_cast<int>(std::clamp<int64_t>(limit / 4 * 3, 1, kMostConnections));
+  return static_cast<int>(std::clamp<int64_t>(limit / 4, 1, kMostConnections));
 }
 
 }  // namespace wan::server

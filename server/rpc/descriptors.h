@@ -17,8 +17,9 @@ void RaiseDescriptorLimit();
 // Any thread. Reads /proc.
 DescriptorUse DescriptorsNow();
 
-// How many connections a process with this limit of descriptors may hold: three quarters of them,
-// so that files, databases and devices have the rest, and never more than 16,384.
+// How many connections of gRPC a process with this limit of descriptors may hold: a quarter of
+// them, and never more than 16,384. Each takes three descriptors, its own and two of the relay, so
+// that files, databases and devices have the rest.
 int ConnectionsFor(int64_t descriptor_limit);
 
 }  // namespace wan::server

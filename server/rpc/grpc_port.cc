@@ -36,24 +36,25 @@ constexpr std::chrono::seconds kLastCalls{2};
 
 absl::StatusOr<std::unique_ptr<GrpcPort>> GrpcPort::Listen(std::string_view setting,
                                                            const HostPort& address,
-                                                           const ConnectionLimits& limits) {
+                                                           const ConnectionLimits& limits,
+                                                           RelayOptions relay) {
   ConnectionLimits own = limits;
   own.unacknowledged = std::chrono::milliseconds(kKeepaliveTimeoutMillis);
   absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> taken =
       ConnectionAcceptor::Listen(address, own, setting);
   if (!taken.ok()) return taken.status();
   const int port = (*taken)->port();
-  return std::unique_ptr<GrpcPort>(new GrpcPort({address.host, port}, *std::move(taken)));
+  relay.connection.open_streams = kCallsPerConnection;
+  return std::unique_ptr<GrpcPort>(new GrpcPort({address.host, port}, relay, *std::move(taken)));
 }
 
-GrpcPort::GrpcPort(HostPort address, std::unique_ptr<ConnectionAcceptor> acceptor)
-    : address_(std::move(address)), acceptor_(std::move(acceptor)) {}
+GrpcPort::GrpcPort(HostPort address, const RelayOptions& relay,
+                   std::unique_ptr<ConnectionAcceptor> acceptor)
+    : address_(std::move(address)), relay_options_(relay), acceptor_(std::move(acceptor)) {}
 
 GrpcPort::~GrpcPort() { Stop(); }
 
-absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services,
-                             const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                             std::function<void(bool)> accepting) {
+absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services, Callbacks callbacks) {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   // A compressed request is unpacked before anything can limit it: 60 MiB become 60 GB.
@@ -70,24 +71,39 @@ absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services,
                              kShortestPingMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   door_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   for (grpc::Service* const service : services) builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC's server could not be started");
-  acceptor_->Start(
-      [this](int socket) {
-        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-        connection.fd = socket;
-        door_->HandleNewConnection(&connection);
-      },
-      std::move(accepting));
+  relay_ = std::make_unique<ConnectionRelay>(
+      relay_options_,
+      ConnectionRelay::Callbacks{
+          [this](int socket) {
+            grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+            connection.fd = socket;
+            door_->HandleNewConnection(&connection);
+          },
+          std::move(callbacks.on_refused)});
+  acceptor_->Start([this](int socket) { relay_->Add(socket); }, std::move(callbacks.accepting));
   return absl::OkStatus();
 }
 
 void GrpcPort::Stop() {
   // gRPC forgets to close what is handed over after its shutdown.
   acceptor_->Stop();
+  if (relay_ != nullptr) relay_->StopHandingOver();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kLastCalls);
+  if (relay_ != nullptr) relay_->Stop();
+}
+
+ConnectionStats GrpcPort::Stats() {
+  ConnectionStats stats = acceptor_->Stats();
+  if (relay_ == nullptr) return stats;
+  RelayStats relayed = relay_->Stats();
+  stats.refused_descriptors += relayed.no_descriptor;
+  stats.misused = std::move(relayed.misused);
+  return stats;
 }
 
 }  // namespace wan::server

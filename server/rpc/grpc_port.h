@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/calls/connection_acceptor.h"
+#include "server/calls/connection_relay.h"
 #include "server/config/host_port.h"
 
 namespace grpc {
 class Server;
-class ServerCredentials;
 class Service;
 namespace experimental {
 class ExternalConnectionAcceptor;
@@ -27,35 +27,41 @@ namespace wan::server {
 class GrpcPort {
  public:
   // Takes the address. UNAVAILABLE, beginning with `setting`, if it cannot be had. Nothing is
-  // accepted before Start.
+  // accepted before Start. What the relay's options name must outlive the port; its limit of
+  // streams is set here.
   static absl::StatusOr<std::unique_ptr<GrpcPort>> Listen(std::string_view setting,
                                                           const HostPort& address,
-                                                          const ConnectionLimits& limits);
+                                                          const ConnectionLimits& limits,
+                                                          RelayOptions relay);
   GrpcPort(const GrpcPort&) = delete;
   GrpcPort& operator=(const GrpcPort&) = delete;
   // Stops.
   ~GrpcPort();
 
-  // Begins to serve. The services must outlive the port. `accepting` is
-  // ConnectionAcceptor::Start's. Called once.
-  absl::Status Start(const std::vector<grpc::Service*>& services,
-                     const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                     std::function<void(bool)> accepting);
+  struct Callbacks {
+    std::function<void(bool)> accepting;                   // ConnectionAcceptor::Start's
+    std::function<void(const RefusedCaller&)> on_refused;  // ConnectionRelay::Callbacks'
+  };
+  // Begins to serve. The services must outlive the port. Called once.
+  absl::Status Start(const std::vector<grpc::Service*>& services, Callbacks callbacks);
 
   // Accepts no connection any more, gives calls a moment to end, and ends them. Idempotent.
   void Stop();
 
   // With the port that was taken.
   const HostPort& address() const { return address_; }
-  ConnectionStats Stats() { return acceptor_->Stats(); }
+  ConnectionStats Stats();
 
  private:
-  GrpcPort(HostPort address, std::unique_ptr<ConnectionAcceptor> acceptor);
+  GrpcPort(HostPort address, const RelayOptions& relay,
+           std::unique_ptr<ConnectionAcceptor> acceptor);
 
   const HostPort address_;
+  const RelayOptions relay_options_;
   std::unique_ptr<grpc::Server> server_;
   // gRPC's door for connections, and who brings them there.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
+  std::unique_ptr<ConnectionRelay> relay_;  // null before Start
   const std::unique_ptr<ConnectionAcceptor> acceptor_;
 };
 

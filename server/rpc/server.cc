@@ -1,7 +1,6 @@
 #include "server/rpc/server.h"
 
 #include <grpcpp/impl/service_type.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/version_info.h>
 
 #include <atomic>
@@ -36,7 +35,6 @@
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/reloader.h"
 #include "server/rpc/services.h"
-#include "server/rpc/tls_credentials.h"
 #include "server/rpc/wire_now.h"
 #include "server/tracing/collector.h"
 #include "server/tracing/job_tracer.h"
@@ -141,6 +139,7 @@ struct Server::Parts {
   Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
   std::unique_ptr<Authenticator> authenticator;
   CallRates call_rates{clock};
+  CallerDirectory callers;
   std::unique_ptr<AuditLog> audit;
   std::unique_ptr<Gatekeeper> gatekeeper;
   std::vector<std::unique_ptr<grpc::Service>> services;
@@ -262,7 +261,7 @@ absl::Status Server::Parts::OpenGate() {
       [this](std::string_view job, std::string_view field) { return jobs->OwnerOf(job, field); },
       PublicServices{config.health_access == ServiceAccess::kPublic,
                      config.reflection_access == ServiceAccess::kPublic},
-      *quotas, call_rates,
+      *quotas, call_rates, callers,
       CallWatch{clock, [this](std::string_view path, const absl::Status& status,
                               absl::Duration taken) { metrics.OnCall(path, status, taken); }});
   return absl::OkStatus();
@@ -270,12 +269,13 @@ absl::Status Server::Parts::OpenGate() {
 
 absl::Status Server::Parts::TakePorts() {
   const ConnectionLimits limits = ConnectionLimitsOf(config);
+  const RelayOptions relay{clock, tls.get(), callers};
   absl::StatusOr<std::unique_ptr<GrpcPort>> taken =
-      GrpcPort::Listen("listen", config.listen, limits);
+      GrpcPort::Listen("listen", config.listen, limits, relay);
   if (!taken.ok()) return taken.status();
   port = *std::move(taken);
   if (!config.admin_listen.has_value()) return absl::OkStatus();
-  taken = GrpcPort::Listen("admin_listen", *config.admin_listen, limits);
+  taken = GrpcPort::Listen("admin_listen", *config.admin_listen, limits, relay);
   if (!taken.ok()) return taken.status();
   admin_port = *std::move(taken);
   return absl::OkStatus();
@@ -352,17 +352,21 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
 }
 
 absl::Status Server::Parts::StartPort(GrpcPort& started, const ServerFacts& facts, bool admin) {
-  return started.Start(
-      MakeServices(facts, admin),
-      tls == nullptr ? grpc::InsecureServerCredentials() : MakeTlsCredentials(*tls),
-      [this, &started, admin](bool accepting) {
-        logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,
-                   accepting ? "connections are accepted again"
-                             : "no connection is accepted: there are too many, or no descriptors",
-                   {{"connections", started.Stats().open}});
-        // Who may generate decides about health.
-        if (!admin) health.SetAccepting(accepting);
-      });
+  const auto accepting = [this, &started, admin](bool accepts) {
+    logger.Log(accepts ? LogLevel::kInfo : LogLevel::kError,
+               accepts ? "connections are accepted again"
+                       : "no connection is accepted: there are too many, or no descriptors",
+               {{"connections", started.Stats().open}});
+    // Who may generate decides about health.
+    if (!admin) health.SetAccepting(accepts);
+  };
+  const auto on_refused = [this](const RefusedCaller& caller) {
+    logger.Log(LogLevel::kWarning, "a connection was closed, because its caller misused HTTP/2",
+               {{"peer", caller.peer},
+                {"rule", NameOf(caller.violation.rule)},
+                {"problem", caller.violation.text}});
+  };
+  return started.Start(MakeServices(facts, admin), {accepting, on_refused});
 }
 
 absl::Status Server::Parts::CheckAlive() {

@@ -1,5 +1,7 @@
 #include "server/rpc/wire_now.h"
 
+#include <utility>
+
 #include "server/rpc/descriptors.h"
 
 namespace wan::server {
@@ -14,6 +16,7 @@ WireStats WireNow(GrpcPort& port, GrpcPort* admin_port, const Admission& admissi
   wire.refused_connections = {{"address", connections.refused_address},
                               {"total", connections.refused_total},
                               {"descriptors", connections.refused_descriptors}};
+  wire.misused_connections = std::move(connections.misused);
   wire.descriptors = descriptors.open;
   wire.descriptors_limit = descriptors.limit;
   const AdmissionStats calls = admission.Stats();

@@ -340,12 +340,12 @@ TEST_F(DescriptorsTest, TheSoftLimitIsRaisedToTheHardOne) {
 
 TEST_F(DescriptorsTest, AcceptingGoesOnAfterMoreConnectionsThanDescriptors) {
   Start("-n 256");
-  EXPECT_EQ(Scrape().Value("wan_grpc_connections_limit"), 192);
+  EXPECT_EQ(Scrape().Value("wan_grpc_connections_limit"), 64);
   OpenIdle(400, "127.0.0.1");
   // An address has half of all.
-  while (Scrape().Value("wan_grpc_refused_connections_total", {{"reason", "address"}}) < 304) {
+  while (Scrape().Value("wan_grpc_refused_connections_total", {{"reason", "address"}}) < 368) {
   }
-  EXPECT_EQ(Scrape().Value("wan_grpc_connections"), 96);
+  EXPECT_EQ(Scrape().Value("wan_grpc_connections"), 32);
   EXPECT_FALSE(IsAnswered()) << "this address has all that it may have";
   idle_.clear();
   const auto closed = std::chrono::steady_clock::now();

@@ -29,7 +29,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{/* All settings of the server. */}}
 {{- define "wanserve.settings" -}}
 {{- $settings := include "wanserve.profile" . | fromYaml -}}
-{{- $_ := set $settings "listen" "0.0.0.0:50051" -}}
+{{- $_ := set $settings "listen" (ternary "127.0.0.1:50051" "0.0.0.0:50051" .Values.envoy.enabled) -}}
 {{- $_ := set $settings "metrics_listen" "0.0.0.0:9464" -}}
 {{- $_ := set $settings "data_dir" "/var/lib/wanserve" -}}
 {{- $_ := set $settings "shutdown_mode" .Values.shutdown.mode -}}
@@ -79,6 +79,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- fail "tracing.existingSecret needs tracing.endpoint, to which its headers are sent" -}}
 {{- end -}}
 {{- mergeOverwrite $settings .Values.settings | toYaml -}}
+{{- end }}
+
+{{/* The port on which callers reach gRPC. A number for the sidecar, whose ports not every release finds by name. */}}
+{{- define "wanserve.grpcPort" -}}
+{{- if .Values.envoy.enabled }}50061{{ else }}grpc{{ end -}}
 {{- end }}
 
 {{- define "wanserve.onGpu" -}}

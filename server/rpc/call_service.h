@@ -28,6 +28,7 @@
 #include "engine/api/errors.h"
 #include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
+#include "server/calls/stall_watch.h"
 #include "server/calls/worker_pool.h"
 #include "server/rpc/call_entry.h"
 #include "server/rpc/request_size.h"
@@ -65,6 +66,14 @@ struct AdmittedRequest {
   Admission::Lease place;
   // Whoever answers the call ends it with the status of the answer, and sends what End returns.
   std::shared_ptr<Call> call = nullptr;
+};
+
+// A stream whose caller was let in, with what belongs to it until the call is over.
+struct EnteredStream {
+  std::shared_ptr<Call> call;
+  Admission::Lease place;
+  StallWatch::Options stall;
+  std::function<void()> cancel;  // ends the call; for StallWatch
 };
 
 // Most bytes of a request beside its images: more than twice what any valid one has. It bounds what
@@ -181,11 +190,12 @@ class CallService : public grpc::Service {
             [this, make = std::move(make), path = PathOf(method)](
                 grpc::CallbackServerContext* context,
                 const ArrivedRequest* arrived) -> grpc::ServerWriteReactor<Message>* {
+              using Refused = Refusal<grpc::ServerWriteReactor<Message>>;
               auto admitted = Enter<Request>(*context, path, *arrived);
-              if (!admitted.ok()) return new Refusal<Message>(admitted.status());
+              if (!admitted.ok()) return new Refused(admitted.status());
               const std::shared_ptr<Call> call = admitted->call;
               auto place = admission_.Stream();
-              if (!place.ok()) return new Refusal<Message>(call->End(place.status()));
+              if (!place.ok()) return new Refused(call->End(place.status()));
               std::shared_ptr<Stream<Message>> stream = make(*context, *std::move(admitted));
               stream->Keep(*std::move(place));
               stream->Answer(call);
@@ -203,13 +213,35 @@ class CallService : public grpc::Service {
         call.work(), call.party(), [&context] { return context.IsCancelled(); }, std::move(task));
   }
 
+  // `make` returns the reactor of a call to which caller and server send messages in turn. It
+  // runs on a thread of gRPC and does not block. After EndStalledStreams only.
+  template <typename Message>
+  void AddConversation(
+      std::string_view method,
+      std::function<grpc::ServerBidiReactor<ArrivedRequest, Message>*(EnteredStream entered)>
+          make) {
+    Add(method, grpc::internal::RpcMethod::BIDI_STREAMING,
+        new grpc::internal::CallbackBidiHandler<ArrivedRequest, Message>(
+            [this, make = std::move(make),
+             path = PathOf(method)](grpc::CallbackServerContext* context)
+                -> grpc::ServerBidiReactor<ArrivedRequest, Message>* {
+              using Refused = Refusal<grpc::ServerBidiReactor<ArrivedRequest, Message>>;
+              absl::StatusOr<std::shared_ptr<Call>> call = EnterCall(gatekeeper_, *context, path);
+              if (!call.ok()) return new Refused(call.status());
+              auto place = admission_.Stream();
+              if (!place.ok()) return new Refused((*call)->End(place.status()));
+              return make({*std::move(call), *std::move(place), *stall_,
+                           [context] { context->TryCancel(); }});
+            }));
+  }
+
   Admission& admission() { return admission_; }
   WorkerPool& pool() { return pool_; }
 
  private:
   // A stream that ends before it has begun.
-  template <typename Message>
-  class Refusal final : public grpc::ServerWriteReactor<Message> {
+  template <typename Reactor>
+  class Refusal final : public Reactor {
    public:
     explicit Refusal(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
 

@@ -1,19 +1,26 @@
 #include "server/rpc/reflection_service.h"
 
 #include <google/protobuf/descriptor.h>
-#include <google/protobuf/descriptor.pb.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
-#include "server/rpc/call_entry.h"
+#include "server/calls/stall_watch.h"
+#include "server/calls/wake_timer.h"
+#include "server/calls/worker_pool.h"
+#include "server/conversion/errors.h"
+#include "server/rpc/call_service.h"
+#include "server/rpc/reflection_answers.h"
 #include "server/rpc/status_conversion.h"
 #include "wan/v1/administration.pb.h"
 #include "wan/v1/model_management.pb.h"
@@ -23,141 +30,162 @@
 namespace wan::server {
 namespace {
 
-using google::protobuf::DescriptorPool;
 using google::protobuf::FileDescriptor;
+// Both versions have the same messages on the wire, so that one serves both.
+using Question = grpc::reflection::v1::ServerReflectionRequest;
+using Response = grpc::reflection::v1::ServerReflectionResponse;
 
-// A file after all that it imports, each once.
-void AddFile(const FileDescriptor& file, std::set<std::string>& added,
-             google::protobuf::RepeatedPtrField<std::string>& files) {
-  if (!added.insert(file.name()).second) return;
-  for (int i = 0; i < file.dependency_count(); ++i) AddFile(*file.dependency(i), added, files);
-  google::protobuf::FileDescriptorProto proto;
-  file.CopyTo(&proto);
-  proto.SerializeToString(files.Add());
-}
+// Most bytes of a question, which its answer repeats: a host and a name, and room besides.
+constexpr size_t kMostQuestionBytes = 4096;
 
-template <typename Request>
-const FileDescriptor* FileOf(const DescriptorPool& pool, const Request& request) {
-  switch (request.message_request_case()) {
-    case Request::kFileByFilename:
-      return pool.FindFileByName(request.file_by_filename());
-    case Request::kFileContainingSymbol:
-      return pool.FindFileContainingSymbol(request.file_containing_symbol());
-    case Request::kFileContainingExtension: {
-      const auto& wanted = request.file_containing_extension();
-      const auto* const type = pool.FindMessageTypeByName(wanted.containing_type());
-      const auto* const extension =
-          type == nullptr ? nullptr : pool.FindExtensionByNumber(type, wanted.extension_number());
-      return extension == nullptr ? nullptr : extension->file();
-    }
-    default:
-      return nullptr;
-  }
-}
-
-template <typename Request, typename Response>
-void Answer(const std::vector<std::string>& services, const Request& request, Response* response) {
-  const DescriptorPool& pool = *DescriptorPool::generated_pool();
-  response->Clear();
-  response->set_valid_host(request.host());
-  *response->mutable_original_request() = request;
-  const auto fail = [&](grpc::StatusCode code, const char* message) {
-    response->mutable_error_response()->set_error_code(code);
-    response->mutable_error_response()->set_error_message(message);
-  };
-  switch (request.message_request_case()) {
-    case Request::kListServices:
-      for (const std::string& service : services) {
-        response->mutable_list_services_response()->add_service()->set_name(service);
-      }
-      return;
-    case Request::kAllExtensionNumbersOfType: {
-      const std::string& name = request.all_extension_numbers_of_type();
-      const auto* const type = pool.FindMessageTypeByName(name);
-      if (type == nullptr) return fail(grpc::StatusCode::NOT_FOUND, "there is no such type");
-      std::vector<const google::protobuf::FieldDescriptor*> extensions;
-      pool.FindAllExtensions(type, &extensions);
-      auto& numbers = *response->mutable_all_extension_numbers_response();
-      numbers.set_base_type_name(name);
-      for (const auto* const extension : extensions) {
-        numbers.add_extension_number(extension->number());
-      }
-      return;
-    }
-    case Request::MESSAGE_REQUEST_NOT_SET:
-      return fail(grpc::StatusCode::INVALID_ARGUMENT, "message_request is not set");
-    default: {
-      const FileDescriptor* const file = FileOf(pool, request);
-      if (file == nullptr) {
-        return fail(grpc::StatusCode::NOT_FOUND, "there is no such file, symbol or extension");
-      }
-      std::set<std::string> added;
-      AddFile(*file, added,
-              *response->mutable_file_descriptor_response()->mutable_file_descriptor_proto());
-    }
-  }
-}
-
-// Answers one question after the other until the caller has no more.
-template <typename Request, typename Response>
-class Conversation final : public grpc::ServerBidiReactor<Request, Response> {
- public:
-  Conversation(const std::vector<std::string>& services, absl::StatusOr<std::shared_ptr<Call>> call)
-      : services_(services) {
-    if (call.ok()) {
-      call_ = *std::move(call);
-      this->StartRead(&request_);
-    } else {
-      this->Finish(ToGrpcStatus(call.status()));
-    }
-  }
-
- private:
-  void OnReadDone(bool ok) override {
-    if (!ok) {
-      this->Finish(grpc::Status::OK);
-      return;
-    }
-    Answer(services_, request_, &response_);
-    this->StartWrite(&response_);
-  }
-  void OnWriteDone(bool ok) override {
-    if (ok) {
-      this->StartRead(&request_);
-    } else {
-      this->Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the caller is gone"));
-    }
-  }
-  void OnDone() override { delete this; }
-
-  const std::vector<std::string>& services_;
-  std::shared_ptr<Call> call_;
-  Request request_;
-  Response response_;
+// What all conversations of a service use.
+struct Shared {
+  const std::vector<std::string> services;
+  Admission& admission;
+  WorkerPool& pool;
+  const std::stop_token stopping;
 };
 
-template <typename Api, typename Request, typename Response>
-class ReflectionService final : public Api::CallbackService {
+// Answers one question after the other until the caller has no more. One of a read, a posted Reply
+// and a write is under way at a time, until the call is finished, which is done once.
+class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Response> {
  public:
-  ReflectionService(std::vector<std::string> services, const Gatekeeper& gatekeeper)
-      : services_(std::move(services)),
-        gatekeeper_(gatekeeper),
-        path_(absl::StrCat("/", Api::service_full_name(), "/ServerReflectionInfo")) {}
-
-  grpc::ServerBidiReactor<Request, Response>* ServerReflectionInfo(
-      grpc::CallbackServerContext* context) override {
-    return new Conversation<Request, Response>(services_, EnterCall(gatekeeper_, *context, path_));
+  Conversation(const Shared& shared, EnteredStream entered)
+      : shared_(shared),
+        entered_(std::move(entered)),
+        stall_(entered_.stall, entered_.cancel),
+        on_stop_(shared.stopping, Stop{*this}) {
+    Read();
   }
 
  private:
-  const std::vector<std::string> services_;
-  const Gatekeeper& gatekeeper_;
-  const std::string path_;
+  struct Stop {
+    Conversation& conversation;
+    void operator()() const { conversation.OnStop(); }
+  };
+
+  void Read() {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!stopped_) {
+        reading_ = true;
+        // Under the lock, so that a stop does not finish a call whose read has yet to begin.
+        StartRead(&arrived_);
+        return;
+      }
+    }
+    End(ServerStoppingError());
+  }
+
+  void OnStop() {
+    {
+      absl::MutexLock lock(&mutex_);
+      stopped_ = true;
+      if (!std::exchange(reading_, false)) return;  // whoever is under way comes to Read
+    }
+    End(ServerStoppingError());
+  }
+
+  void OnReadDone(bool ok) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!std::exchange(reading_, false)) return;  // the stop has ended the call
+    }
+    if (ok) {
+      shared_.pool.Post(
+          entered_.call->work(), entered_.call->party(), [this] { return Gone(); },
+          [this](const absl::Status& turn) { Reply(turn); });
+    } else {
+      End(Gone() ? absl::CancelledError("the caller is gone") : absl::OkStatus());
+    }
+  }
+
+  // On the pool.
+  void Reply(const absl::Status& turn) {
+    if (!turn.ok()) return End(turn);
+    if (const size_t bytes = arrived_.bytes.Length(); bytes > kMostQuestionBytes) {
+      arrived_.bytes.Clear();
+      return End(absl::InvalidArgumentError(
+          absl::StrCat("the request has ", bytes, " bytes; must be at most ", kMostQuestionBytes)));
+    }
+    auto question = Admit<Question>(shared_.admission, arrived_);
+    if (!question.ok()) return End(question.status());
+    response_ = AnswerReflection(shared_.services, question->message);
+    // An answer is larger than its question, and waits for its reader.
+    auto place = shared_.admission.Request(static_cast<int64_t>(response_.ByteSizeLong()));
+    if (!place.ok()) return End(place.status());
+    answer_place_ = *std::move(place);
+    stall_.Begin();
+    StartWrite(&response_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    stall_.End();
+    answer_place_ = Admission::Lease();
+    response_.Clear();
+    if (ok) {
+      Read();
+    } else {
+      End(absl::CancelledError("the caller is gone"));
+    }
+  }
+
+  void OnCancel() override {
+    absl::MutexLock lock(&mutex_);
+    gone_ = true;
+  }
+
+  bool Gone() {
+    absl::MutexLock lock(&mutex_);
+    return gone_;
+  }
+
+  void End(const absl::Status& status) { Finish(ToGrpcStatus(entered_.call->End(status))); }
+
+  void OnDone() override {
+    stall_.Stop();  // the call is gone when this returns
+    delete this;
+  }
+
+  const Shared& shared_;
+  const EnteredStream entered_;
+  ArrivedRequest arrived_;         // being read, or answered
+  Response response_;              // being written
+  Admission::Lease answer_place_;  // of `response_`
+  absl::Mutex mutex_;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool gone_ ABSL_GUARDED_BY(mutex_) = false;
+  StallWatch stall_;
+  std::stop_callback<Stop> on_stop_;  // last: it may call at once
+};
+
+class ReflectionService final : public CallService {
+ public:
+  ReflectionService(std::string_view name, std::vector<std::string> services, Clock& clock,
+                    const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
+                    std::stop_token stopping)
+      : CallService(name, gatekeeper, admission, pool),
+        timer_(clock),
+        shared_{std::move(services), admission, pool, std::move(stopping)} {
+    EndStalledStreams(clock, timer_);
+    AddConversation<Response>("ServerReflectionInfo", [this](EnteredStream entered) {
+      return new Conversation(shared_, std::move(entered));
+    });
+  }
+
+ private:
+  WakeTimer timer_;
+  const Shared shared_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const Gatekeeper& gatekeeper) {
+std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(Clock& clock,
+                                                                   const Gatekeeper& gatekeeper,
+                                                                   Admission& admission,
+                                                                   WorkerPool& pool,
+                                                                   std::stop_token stopping) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
   // Asking a message for its file also links the file, so whatever is listed is known.
@@ -177,13 +205,11 @@ std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const Gatekee
     }
   }
   std::vector<std::unique_ptr<grpc::Service>> made;
-  made.push_back(
-      std::make_unique<ReflectionService<v1::ServerReflection, v1::ServerReflectionRequest,
-                                         v1::ServerReflectionResponse>>(services, gatekeeper));
-  made.push_back(
-      std::make_unique<
-          ReflectionService<v1alpha::ServerReflection, v1alpha::ServerReflectionRequest,
-                            v1alpha::ServerReflectionResponse>>(std::move(services), gatekeeper));
+  for (const char* const name : {v1::ServerReflection::service_full_name(),
+                                 v1alpha::ServerReflection::service_full_name()}) {
+    made.push_back(std::make_unique<ReflectionService>(name, services, clock, gatekeeper, admission,
+                                                       pool, stopping));
+  }
   return made;
 }
 

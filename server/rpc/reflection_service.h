@@ -1,12 +1,15 @@
 // Server reflection, so that grpcurl and its like need no .proto files: grpc.reflection.v1 and, for
 // older clients, grpc.reflection.v1alpha, whose messages are the same on the wire.
 //
-// gRPC 1.51's own plug-in is not used: it has no v1, and as a service of the synchronous API it
-// holds a thread for as long as a caller holds a stream.
+// gRPC 1.51's own plug-in is not used: it has no v1, as a service of the synchronous API it holds a
+// thread for as long as a caller holds a stream, and it is outside of every limit (docs/limits.md).
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <vector>
+
+#include "engine/api/clock.h"
 
 namespace grpc {
 class Service;
@@ -14,10 +17,18 @@ class Service;
 
 namespace wan::server {
 
+class Admission;
 class Gatekeeper;
+class WorkerPool;
 
 // They list the services of wan.v1, grpc.health.v1.Health and themselves, and know the files of all
-// of them. The gatekeeper must outlive them.
-std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const Gatekeeper& gatekeeper);
+// of them. A conversation is a stream like the others: it has a place among them, its questions are
+// admitted and answered on the pool one after the other, an answer that nobody takes ends it by
+// `clock`, and so does `stopping`. All must outlive the services.
+std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(Clock& clock,
+                                                                   const Gatekeeper& gatekeeper,
+                                                                   Admission& admission,
+                                                                   WorkerPool& pool,
+                                                                   std::stop_token stopping);
 
 }  // namespace wan::server

@@ -346,7 +346,10 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
     add(MakeHealthService(health_statuses, *gatekeeper, admission, pool));
   }
   if (config.reflection_access != ServiceAccess::kOff) {
-    for (auto& service : MakeReflectionServices(*gatekeeper)) add(std::move(service));
+    for (auto& service :
+         MakeReflectionServices(clock, *gatekeeper, admission, pool, stopping.get_token())) {
+      add(std::move(service));
+    }
   }
   return made;
 }

@@ -49,6 +49,8 @@ constexpr int kDeviceLost = 75;  // EX_TEMPFAIL
 
 // Most time for the stop of a server whose device is lost, because its driver may hang.
 constexpr std::chrono::seconds kLongestLostStop{20};
+// How long the process waits at its end until the last lines of its log are written.
+constexpr absl::Duration kLastLines = absl::Seconds(1);
 
 struct Signals {
   sigset_t stop;
@@ -117,6 +119,7 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
   }).detach();
   server.Stop();
   logger.Log(LogLevel::kInfo, "stopped");
+  logger.Flush(kLastLines);
   _exit(kDeviceLost);
 }
 
@@ -139,16 +142,9 @@ int CouldNotStart(Logger& logger, const absl::Status& status) {
   return kCouldNotStart;
 }
 
-int Serve(const ServerConfig& config, const ReadSettings& read) {
-  // A peer that went away must give an error of a write and not end the server.
-  std::signal(SIGPIPE, SIG_IGN);
-  // The same for a file that reaches the size limit of the process.
-  std::signal(SIGXFSZ, SIG_IGN);
-  const Signals signals = BlockSignals();
+int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& signals,
+          Logger& logger) {
   RaiseDescriptorLimit();
-  static Logger logger(config.log_level, config.log_format, SystemClock(), StandardError());
-  RouteLibraryLogs(logger, SystemClock());
-
   std::vector<std::unique_ptr<Engine>> owned;
   std::vector<Engine*> engines;  // of the device groups, by number
   for (const DeviceGroup& group : GroupsOf(config)) {
@@ -191,6 +187,24 @@ int Serve(const ServerConfig& config, const ReadSettings& read) {
   return kStopped;
 }
 
+// Serves with a log, whose last lines are written when it returns.
+int ServeWithLog(const ServerConfig& config, const ReadSettings& read) {
+  // A peer that went away must give an error of a write and not end the server.
+  std::signal(SIGPIPE, SIG_IGN);
+  // The same for a file that reaches the size limit of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  // Before the first thread, which is the log's.
+  const Signals signals = BlockSignals();
+  // Never freed: libraries may log while the process ends.
+  static Logger& logger =
+      *new Logger(config.log_level, config.log_format, SystemClock(), StandardError(SystemClock()));
+  RouteLibraryLogs(logger, SystemClock());
+  WriteLinesAtCrash(logger);
+  const int code = Serve(config, read, signals, logger);
+  logger.Flush(kLastLines);
+  return code;
+}
+
 // Reads the flags and the file that they name.
 absl::StatusOr<CommandLine> ReadCommandLine(int argc, char** argv) {
   absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
@@ -222,7 +236,7 @@ int Main(int argc, char** argv) {
     case CommandLine::Action::kServe:
       break;
   }
-  return Serve(command->config, [argc, argv]() -> absl::StatusOr<ServerConfig> {
+  return ServeWithLog(command->config, [argc, argv]() -> absl::StatusOr<ServerConfig> {
     absl::StatusOr<CommandLine> again = ReadCommandLine(argc, argv);
     if (!again.ok()) return again.status();
     return std::move(again->config);

@@ -17,6 +17,7 @@ namespace {
 constexpr int kMostUnknown = 100;
 constexpr int64_t kWindowNanos = int64_t{10} * 1'000'000'000;
 constexpr int64_t kTellAgainNanos = int64_t{60} * 1'000'000'000;
+constexpr absl::Duration kLastEntries = absl::Seconds(1);
 constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
 
 // The end of a file that may be moved away at any time. Used by one thread at a time.
@@ -62,24 +63,24 @@ AuditLog::AuditLog(std::unique_ptr<Logger> own, const Clock& clock)
     : own_(std::move(own)), logger_(*own_), clock_(clock) {}
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::ToFile(const std::string& path, Logger& logger,
-                                                           const Clock& clock) {
+                                                           Clock& clock) {
   auto file = std::make_shared<AppendedFile>(path);
   if (const int error = file->Open(); error != 0) {
     return absl::UnavailableError(
         absl::StrCat("audit_log: ", path, " cannot be written: ", std::strerror(error)));
   }
-  // The logger calls its writer once at a time.
-  auto write = [file, path, &logger, &clock, told = int64_t{0}](std::string_view line) mutable {
-    const int error = file->Append(line);
-    if (error == 0) return;
+  LineQueue::Options options;
+  options.failed = [path, &logger, &clock, told = int64_t{0}](int error) mutable {
     const int64_t now = clock.MonotonicNanos();
     if (told != 0 && now - told < kTellAgainNanos) return;
     told = now;
     logger.Log(LogLevel::kError, "the audit log cannot be written",
                {{"path", path}, {"error", std::strerror(error)}});
   };
+  auto queue = std::make_unique<LineQueue>(
+      [file](std::string_view line) { return file->Append(line); }, clock, std::move(options));
   return std::unique_ptr<AuditLog>(new AuditLog(
-      std::make_unique<Logger>(LogLevel::kInfo, LogFormat::kJson, clock, std::move(write)), clock));
+      std::make_unique<Logger>(LogLevel::kInfo, LogFormat::kJson, clock, std::move(queue)), clock));
 }
 
 void AuditLog::Write(const AuditEntry& entry) {
@@ -97,6 +98,10 @@ void AuditLog::Write(const AuditEntry& entry) {
                {"resource", entry.resource},
                {"code", entry.code},
                {"reason", entry.reason}});
+}
+
+void AuditLog::Flush() {
+  if (own_ != nullptr) own_->Flush(kLastEntries);
 }
 
 bool AuditLog::HasRoom(int64_t* left_out) {

@@ -32,13 +32,21 @@ class AuditLog {
 
   // Entries go to the end of a file, as JSON, and the file is made with mode 0600 if it is missing.
   // When it has been moved away, the next entry makes a new one. UNAVAILABLE if it cannot be
-  // written now; what cannot be written later is told to `logger`, at most once a minute.
+  // written now; what cannot be written later is told to `logger`, at most once a minute. No call
+  // waits for the disk: entries go through a LineQueue, which drops and counts those that a disk
+  // that stands still leaves no room for.
   static absl::StatusOr<std::unique_ptr<AuditLog>> ToFile(const std::string& path, Logger& logger,
-                                                          const Clock& clock);
+                                                          Clock& clock);
 
   // Of callers that nobody knows at most 100 calls in 10 s are written, so that they cannot fill a
   // disk; an entry of its own says how many were left out.
   void Write(const AuditEntry& entry);
+
+  // Waits for a moment until the entries so far are in the file.
+  void Flush();
+
+  // Entries of the file that were dropped since the start; 0 without a file.
+  int64_t dropped() const { return own_ == nullptr ? 0 : own_->dropped(); }
 
  private:
   AuditLog(std::unique_ptr<Logger> own, const Clock& clock);

@@ -2,7 +2,10 @@
 #include <grpc/support/log.h>
 
 #include <atomic>
+#include <iostream>
+#include <streambuf>
 #include <string>
+#include <utility>
 
 #include "server/logging/logger.h"
 
@@ -40,6 +43,38 @@ LogLevel LevelOf(google::protobuf::LogLevel level) {
   return LogLevel::kError;
 }
 
+// What the process writes to a stream of C++, one entry for each line. Threads have lines of their
+// own, because the stream is shared by all of them without a lock.
+class EntryBuffer final : public std::streambuf {
+ public:
+  EntryBuffer(Logger& logger, const Clock& clock, const char* source)
+      : log_(logger, clock, source) {}
+
+ private:
+  // Longer lines become several entries.
+  static constexpr size_t kMostLineBytes = 4096;
+
+  int_type overflow(int_type character) override {
+    if (!traits_type::eq_int_type(character, traits_type::eof())) {
+      Add(traits_type::to_char_type(character));
+    }
+    return traits_type::not_eof(character);
+  }
+  std::streamsize xsputn(const char* text, std::streamsize count) override {
+    for (std::streamsize i = 0; i < count; ++i) Add(text[i]);
+    return count;
+  }
+  void Add(char character) {
+    thread_local std::string line;
+    if (character != '\n') line += character;
+    if (character != '\n' && line.size() < kMostLineBytes) return;
+    const std::string whole = std::exchange(line, std::string());
+    if (!whole.empty()) log_.Log(LogLevel::kWarning, whole);
+  }
+
+  LimitedLog log_;
+};
+
 void LogOfGrpc(gpr_log_func_args* args) {
   grpc_log.load()->Log(LevelOf(args->severity), args->message, args->file, args->line);
 }
@@ -55,6 +90,8 @@ void RouteLibraryLogs(Logger& logger, const Clock& clock) {
   // Never freed: the libraries may log while the process ends.
   grpc_log = new LimitedLog(logger, clock, "grpc");
   protobuf_log = new LimitedLog(logger, clock, "protobuf");
+  std::cerr.rdbuf(new EntryBuffer(logger, clock, "stderr"));
+  std::clog.rdbuf(new EntryBuffer(logger, clock, "stderr"));
   gpr_set_log_function(LogOfGrpc);
   google::protobuf::SetLogHandler(LogOfProtobuf);
 }

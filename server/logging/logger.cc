@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -54,6 +55,7 @@ std::string TextLine(const std::string& time, LogLevel level, std::string_view m
   const std::string quoted = Dumped(Json(message));
   line += quoted.substr(1, quoted.size() - 2);
   for (const LogField& field : fields) {
+    if (field.key.empty()) continue;
     line += ' ';
     line += field.key;
     line += '=';
@@ -67,15 +69,38 @@ std::string TextLine(const std::string& time, LogLevel level, std::string_view m
 Logger::Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer)
     : level_(level), format_(format), clock_(clock), writer_(std::move(writer)) {}
 
-void Logger::Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
-  if (level < level_) return;
+Logger::Logger(LogLevel level, LogFormat format, const Clock& clock,
+               std::unique_ptr<LineQueue> queue)
+    : level_(level), format_(format), clock_(clock), queue_(std::move(queue)) {
+  queue_->Start([this](int64_t dropped) {
+    return LineOf(LogLevel::kWarning, "log lines were dropped", {{"count", dropped}});
+  });
+}
+
+std::string Logger::LineOf(LogLevel level, std::string_view message,
+                           std::initializer_list<LogField> fields) const {
   const std::string time =
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_.Now(), absl::UTCTimeZone());
-  const std::string line = format_ == LogFormat::kJson ? JsonLine(time, level, message, fields)
-                                                       : TextLine(time, level, message, fields);
+  return format_ == LogFormat::kJson ? JsonLine(time, level, message, fields)
+                                     : TextLine(time, level, message, fields);
+}
+
+void Logger::Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
+  if (level < level_) return;
+  std::string line = LineOf(level, message, fields);
+  if (queue_ != nullptr) {
+    queue_->Push(std::move(line));
+    return;
+  }
   absl::MutexLock lock(&mutex_);
   writer_(line);
 }
+
+void Logger::Flush(absl::Duration most) {
+  if (queue_ != nullptr) queue_->Flush(most);
+}
+
+int64_t Logger::dropped() const { return queue_ == nullptr ? 0 : queue_->dropped(); }
 
 LimitedLog::LimitedLog(Logger& logger, const Clock& clock, std::string source, int most,
                        absl::Duration window)
@@ -105,19 +130,25 @@ void LimitedLog::Log(LogLevel level, std::string_view message, std::string_view 
     logger_.Log(LogLevel::kWarning, "messages were left out",
                 {{"source", source_}, {"count", left_out}});
   }
-  logger_.Log(level, message, {{"source", source_}, {"file", file}, {"line", line}});
+  const bool known = !file.empty();
+  logger_.Log(level, message,
+              {{"source", source_},
+               known ? LogField("file", file) : LogField(),
+               known ? LogField("line", line) : LogField()});
 }
 
-Logger::Writer StandardError() {
-  return [](std::string_view line) {
+std::unique_ptr<LineQueue> StandardError(Clock& clock) {
+  const auto write = [](std::string_view line) {
     // One write for each entry where possible, so that lines do not mix with those of another
     // process that has the same descriptor. A failure cannot be reported anywhere.
     while (!line.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-      if (written <= 0) return;
+      if (written <= 0) return errno;
       line.remove_prefix(static_cast<size_t>(written));
     }
+    return 0;
   };
+  return std::make_unique<LineQueue>(write, clock);
 }
 
 }  // namespace wan::server

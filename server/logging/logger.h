@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
+#include "server/logging/line_queue.h"
 
 namespace wan::server {
 
@@ -39,7 +41,8 @@ struct LogField {
   Value value;
 };
 
-// Thread-safe. Lines of different threads do not mix.
+// Thread-safe. Lines of different threads do not mix. A line that the logger's queue dropped is
+// counted; the next line says how many were.
 //
 // JSON: {"time":"2026-01-01T00:00:00.000Z","level":"info","message":...,FIELD:...}
 // Text: 2026-01-01T00:00:00.000Z INFO message field=value
@@ -48,27 +51,45 @@ class Logger {
   // Receives one line, with its newline. Called by one thread at a time.
   using Writer = std::function<void(std::string_view line)>;
 
-  // Drops entries below `level`. `clock` must outlive the logger.
+  // Drops entries below `level`. `clock` must outlive the logger. Whoever logs an entry waits for
+  // the writer.
   Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer);
+  // The same for lines that go into a queue, so that nobody waits. The logger starts it.
+  Logger(LogLevel level, LogFormat format, const Clock& clock, std::unique_ptr<LineQueue> queue);
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
   void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+
+  // Waits, for at most `most`, until the entries so far are written: call it before the process
+  // ends without destructors.
+  void Flush(absl::Duration most);
+
+  // Lines that the queue has dropped since the start; 0 without one.
+  int64_t dropped() const;
+
+  // Null without one.
+  const LineQueue* queue() const { return queue_.get(); }
 
   // From the next entry on. Any thread.
   void SetLevel(LogLevel level) { level_ = level; }
   void SetFormat(LogFormat format) { format_ = format; }
 
  private:
+  std::string LineOf(LogLevel level, std::string_view message,
+                     std::initializer_list<LogField> fields) const;
+
   std::atomic<LogLevel> level_;
   std::atomic<LogFormat> format_;
   const Clock& clock_;
-  const Writer writer_;
-  absl::Mutex mutex_;  // one writer call at a time
+  const Writer writer_;                     // null with a queue
+  absl::Mutex mutex_;                       // one writer call at a time
+  const std::unique_ptr<LineQueue> queue_;  // last: its thread makes lines
 };
 
-// Returns a writer to the standard error of the process. It ignores lines that cannot be written.
-Logger::Writer StandardError();
+// A queue whose lines go to the standard error of the process; those that cannot be written are
+// gone.
+std::unique_ptr<LineQueue> StandardError(Clock& clock);
 
 // Logs at most a number of entries in a time, for messages that callers can cause at will.
 // Thread-safe.
@@ -80,7 +101,8 @@ class LimitedLog {
   LimitedLog(Logger& logger, const Clock& clock, std::string source, int most = 20,
              absl::Duration window = absl::Seconds(10));
 
-  void Log(LogLevel level, std::string_view message, std::string_view file, int line);
+  // An empty `file`: nobody knows where the message comes from.
+  void Log(LogLevel level, std::string_view message, std::string_view file = {}, int line = 0);
 
  private:
   Logger& logger_;
@@ -95,8 +117,14 @@ class LimitedLog {
 };
 
 // Call once. For the rest of the process, sends the messages of gRPC and protobuf (a failed
-// handshake, a text that is not UTF-8) to `logger`, at most 20 of each library in 10 s. `logger`
-// and `clock` must live until the process ends.
+// handshake, a text that is not UTF-8) to `logger`, and what others write to std::cerr and
+// std::clog, such as libtorch's warnings; at most 20 of each source in 10 s. `logger` and `clock`
+// must live until the process ends.
 void RouteLibraryLogs(Logger& logger, const Clock& clock);
+
+// Call once. A process that is about to be ended by a signal of its own making (an abort, a wrong
+// address) waits up to a second until the lines that wait in the logger's queue are written: they
+// say why. The logger must live until the process ends.
+void WriteLinesAtCrash(const Logger& logger);
 
 }  // namespace wan::server

@@ -232,6 +232,9 @@ constexpr MetricRow kHostRows[] = {
     {"process_start_time_seconds", kGauge, "seconds", "",
      "Start time of the process since unix epoch in seconds."},
     {"process_threads", kGauge, "", "", "Number of OS threads in the process."},
+    {"wan_log_dropped_lines_total", kCounter, "", "log",
+     "Lines that were dropped because whoever takes them stood still: of stderr (server), and of "
+     "the file audit_log (audit)."},
     {"wan_build_info", kGauge, "", "device, dtype, grpc, libraries, revision, version",
      "Always 1; the labels show the build, the device and the dtype."},
 };

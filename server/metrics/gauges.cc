@@ -28,11 +28,11 @@ void AddOne(const char* name, double value, std::vector<MetricFamily>& families)
   family.MoveTo(families);
 }
 
-void AddReasons(const char* name, const std::map<std::string, int64_t>& by_reason,
-                std::vector<MetricFamily>& families) {
+void AddCounts(const char* name, const char* label, const std::map<std::string, int64_t>& counts,
+               std::vector<MetricFamily>& families) {
   ScrapedFamily family(name);
-  for (const auto& [reason, count] : by_reason) {
-    family.Add({{"reason", reason}}, static_cast<double>(count));
+  for (const auto& [value, count] : counts) {
+    family.Add({{label, value}}, static_cast<double>(count));
   }
   family.MoveTo(families);
 }
@@ -157,9 +157,9 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
   for (const auto& row : gauges) {
     if (row.known) AddOne(row.name, static_cast<double>(row.value), families);
   }
-  AddReasons("wan_grpc_refused_connections_total", wire.refused_connections, families);
-  AddReasons("wan_grpc_misused_connections_total", wire.misused_connections, families);
-  AddReasons("wan_grpc_refused_calls_total", wire.refused_calls, families);
+  AddCounts("wan_grpc_refused_connections_total", "reason", wire.refused_connections, families);
+  AddCounts("wan_grpc_misused_connections_total", "reason", wire.misused_connections, families);
+  AddCounts("wan_grpc_refused_calls_total", "reason", wire.refused_calls, families);
 }
 
 void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
@@ -295,6 +295,7 @@ std::vector<MetricFamily> GaugesOf(const MetricsSnapshot& snapshot) {
   AddDevices(snapshot.devices, Devices::kHost, kHostRates, families);
   AddDevices(snapshot.devices, Devices::kHost, kHostBytes, families);
   AddProcess(snapshot.wire, families);
+  AddCounts("wan_log_dropped_lines_total", "log", snapshot.dropped_lines, families);
   return families;
 }
 

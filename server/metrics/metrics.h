@@ -31,6 +31,8 @@ struct MetricsSnapshot {
   WireStats wire;
   StorageStats storage;
   std::map<std::string, GpuSums> gpu_sums;  // by device
+  // Lines that the logs have dropped since the start, by log: "server", "audit".
+  std::map<std::string, int64_t> dropped_lines;
   // Metrics adds these two itself.
   std::vector<InFlight> in_flight;                      // by group
   std::map<std::string, absl::Duration> oldest_queued;  // by model

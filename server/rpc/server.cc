@@ -111,6 +111,7 @@ struct Server::Parts {
   std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
   absl::Status StartPort(GrpcPort& port, const ServerFacts& facts, bool admin);
   void WarnOfInsecurity();
+  std::map<std::string, int64_t> DroppedLines() const;
   absl::Status LoadModels();
 
   const ServerConfig config;
@@ -217,9 +218,16 @@ absl::Status Server::Parts::OpenJobs() {
   metrics.SetSource([this] {
     return MetricsSnapshot{jobs->Stats(),      jobs->models().List(),
                            devices.Sample(),   WireNow(*port, admin_port.get(), admission),
-                           jobs->StorageNow(), gpu_meter.Read()};
+                           jobs->StorageNow(), gpu_meter.Read(),
+                           DroppedLines()};
   });
   return absl::OkStatus();
+}
+
+std::map<std::string, int64_t> Server::Parts::DroppedLines() const {
+  std::map<std::string, int64_t> dropped{{"server", logger.dropped()}};
+  if (!config.audit_log.empty()) dropped["audit"] = audit->dropped();
+  return dropped;
 }
 
 absl::Status Server::Parts::OpenGate() {
@@ -534,6 +542,7 @@ void Server::Stop() {
     if (parts.http != nullptr) parts.http->Stop();
     if (parts.spans != nullptr) parts.spans->Stop();
     parts.metrics.SetSource(nullptr);
+    if (parts.audit != nullptr) parts.audit->Flush();
   });
 }
 

@@ -120,7 +120,7 @@ TEST(DrainTest, ByDefaultAJobThatNeedsLongerThanARestartStopsAtOnce) {
   server.Watch(running, 0, Step(1));
   const ProcessResult drained = Wanctl(server, {"drain"});
   EXPECT_THAT(drained.out, HasSubstr(running + " has stopped"));
-  EXPECT_THAT(server.Log(), HasSubstr("\"message\":\"running job\",\"job\":\"" + running + "\""));
+  server.AwaitLog("\"message\":\"running job\",\"job\":\"" + running + "\"");
 }
 
 TEST(DrainTest, SigtermEndsADrain) {

@@ -113,4 +113,11 @@ std::string ReadWholeFile(const std::string& path) {
   return bytes.str();
 }
 
+std::string AwaitInFile(const std::string& path, const std::string& text) {
+  for (;;) {
+    std::string file = ReadWholeFile(path);
+    if (file.find(text) != std::string::npos) return file;
+  }
+}
+
 }  // namespace wan::e2e

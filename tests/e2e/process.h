@@ -58,4 +58,7 @@ class TemporaryFolder {
 
 std::string ReadWholeFile(const std::string& path);
 
+// Reads a file that another process writes, such as its log, until it has this text; the file.
+std::string AwaitInFile(const std::string& path, const std::string& text);
+
 }  // namespace wan::e2e

@@ -182,6 +182,7 @@ TEST_F(SecurityTest, EveryRoleMayWhatItMayAndNoMore) {
         << call.principal << " " << call.arguments.front() << ": " << result.err;
     EXPECT_THAT(result.err, HasSubstr(call.error)) << call.principal;
   }
+  AwaitInFile(folder_.File("log"), R"("reason":"ROLE_REQUIRED")");
   EXPECT_THAT(Log(), AllOf(HasSubstr(R"("principal":"alice","role":"user")"),
                            HasSubstr(R"("reason":"ROLE_REQUIRED")"),
                            Not(HasSubstr(ReadWholeFile(folder_.File("alice.token")).substr(0, 68))),

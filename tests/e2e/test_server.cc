@@ -72,6 +72,10 @@ int TestServer::Terminate() {
 
 std::string TestServer::Log() const { return ReadWholeFile(stderr_path_); }
 
+std::string TestServer::AwaitLog(const std::string& text) const {
+  return AwaitInFile(stderr_path_, text);
+}
+
 void TestServer::AwaitServing() {
   const auto stub = health::Health::NewStub(channel_);
   grpc::ClientContext context;

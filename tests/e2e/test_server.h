@@ -39,6 +39,8 @@ class TestServer {
   int Terminate();
   // What it logged so far.
   std::string Log() const;
+  // The log once it has this text.
+  std::string AwaitLog(const std::string& text) const;
 
   // Blocks until grpc.health.v1 says SERVING for the whole server.
   void AwaitServing();

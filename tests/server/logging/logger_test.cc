@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/logging/activity_log.h"
@@ -196,8 +198,15 @@ TEST_F(LoggerTest, ALimitedLogLetsItsNumberThroughAndTellsHowManyItLeftOut) {
   EXPECT_EQ(lines_.size(), 5u) << "nothing was left out in between";
 }
 
-// The process has one handler of protobuf's messages, so this is the one test that sets it.
-TEST_F(LoggerTest, WhatProtobufComplainsOfComesAsEntriesAndIsLimited) {
+TEST_F(LoggerTest, AFieldThatAnEntryDoesNotHaveIsNotWritten) {
+  Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
+  logger.Log(LogLevel::kInfo, "job", {{"name", "jobs/1"}, LogField(), {"n", 3}});
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr(" INFO job name=\"jobs/1\" n=3\n")));
+}
+
+// The process has one handler of protobuf's messages and one std::cerr, so this is the one test
+// that sets them.
+TEST_F(LoggerTest, WhatLibrariesComplainOfComesAsEntriesAndIsLimited) {
   // Both live as long as the process, as RouteLibraryLogs asks.
   static auto* const clock = new fakes::FakeClock;
   static auto* const lines = new std::vector<std::string>;
@@ -212,6 +221,21 @@ TEST_F(LoggerTest, WhatProtobufComplainsOfComesAsEntriesAndIsLimited) {
   EXPECT_EQ(parsed["source"], "protobuf");
   EXPECT_EQ(parsed["level"], "warning");
   EXPECT_THAT(parsed["message"].get<std::string>(), HasSubstr("invalid UTF-8"));
+
+  lines->clear();
+  std::cerr << "[W something.cpp:" << 7 << "] a warning\nanother" << std::endl;
+  std::thread([] { std::cerr << "of another "; }).join();
+  std::clog << "thread\n";
+  ASSERT_EQ(lines->size(), 3u) << "the thread's line had no end";
+  const auto warning = nlohmann::json::parse(lines->front());
+  EXPECT_EQ(warning["source"], "stderr");
+  EXPECT_EQ(warning["message"], "[W something.cpp:7] a warning");
+  EXPECT_FALSE(warning.contains("file"));
+  EXPECT_EQ(nlohmann::json::parse((*lines)[1])["message"], "another");
+  EXPECT_EQ(nlohmann::json::parse((*lines)[2])["message"], "thread");
+  lines->clear();
+  for (int i = 0; i < 1000; ++i) std::cerr << i << '\n';
+  EXPECT_EQ(lines->size(), 18u) << "20 of a source, two of which came before";
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // What others rely on of the program itself: its one line on stdout, signals and exit codes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@
 #include "tests/support/prometheus_text.h"
 #include "tests/support/tcp_client.h"
 #include "wan/v1/telemetry.grpc.pb.h"
+#include "wan/v1/video_generation.grpc.pb.h"
 
 namespace wan::server {
 namespace {
@@ -210,6 +213,35 @@ TEST_F(MainTest, ALostDeviceLeavesTimeToRead) {
   }
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 75) << "also when it is told to stop meanwhile";
+}
+
+// A log driver that has got stuck.
+TEST_F(MainTest, ALogThatNobodyReadsStopsNobody) {
+  const std::string log = folder_.File("log");
+  ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
+  const int reader = open(log.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  Process server(Command(), log);
+  const std::string listening = server.ReadLine();
+  // From now on it has no room.
+  const std::string filling(1, '\n');
+  while (write(reader, filling.data(), filling.size()) > 0) {
+  }
+  const auto video = wan::v1::VideoGeneration::NewStub(
+      grpc::CreateChannel(AddressOf(listening), grpc::InsecureChannelCredentials()));
+  wan::v1::CancelJobRequest cancel;
+  cancel.set_name("jobs/none");
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    wan::v1::Job job;
+    // Each is an entry of the audit log.
+    ASSERT_EQ(video->CancelJob(&context, cancel, &job).error_code(), grpc::StatusCode::NOT_FOUND)
+        << i;
+  }
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+  close(reader);
 }
 
 TEST_F(MainTest, SigpipeIsIgnored) {

@@ -66,10 +66,7 @@ class OperatorTest : public ::testing::Test {
 
   // Waits until the log has this text; the log.
   std::string AwaitLog(const std::string& text) const {
-    for (;;) {
-      std::string log = Log();
-      if (log.find(text) != std::string::npos) return log;
-    }
+    return e2e::AwaitInFile(folder_.File("log"), text);
   }
 
   // Waits until health has this value; what Check says beside it.
@@ -149,7 +146,7 @@ TEST_F(OperatorTest, SighupReloadsWhatCanBeAndSaysWhatNeedsARestart) {
   wan::v1::Job second;
   ASSERT_TRUE(Create(&first).ok());
   AwaitCompleted(first.name());
-  EXPECT_THAT(Log(), HasSubstr("\"stage finished\""));
+  AwaitLog("\"stage finished\"");
   ASSERT_TRUE(Create(&second).ok());
   AwaitCompleted(second.name());
   server_->Signal(SIGHUP);  // begins a round of the retention
@@ -251,8 +248,9 @@ TEST_F(FullDiskTest, HealthFollowsTheRoomOnTheDisk) {
   EXPECT_THAT(Ready(), HasSubstr("503 not serving: the disk of the data folder has 5.0 MiB free"));
   wan::v1::Job job;
   EXPECT_EQ(Create(&job).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(Log(), HasSubstr("\"level\":\"warning\",\"message\":\"not serving\",\"reasons\":"
-                               "\"DISK_FULL\""));
+  AwaitLog(
+      "\"level\":\"warning\",\"message\":\"not serving\",\"reasons\":"
+      "\"DISK_FULL\"");
   EmptyDisk();
   AwaitServing();
   EXPECT_THAT(Ready(), HasSubstr("200"));

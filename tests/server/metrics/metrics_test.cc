@@ -130,6 +130,7 @@ class MetricsTest : public ::testing::Test {
     snapshot.devices = {cpu};
     snapshot.wire = {
         3, 4, {{"address", 5}, {"total", 0}}, 6, 7, 8, 9, 13, 14, 10, 11, {{"downloads", 12}}};
+    snapshot.dropped_lines = {{"audit", 16}};
     return snapshot;
   }
 
@@ -351,6 +352,7 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_grpc_downloads"), 10);
   EXPECT_EQ(text.Value("wan_grpc_downloads_limit"), 11);
   EXPECT_EQ(text.Value("wan_grpc_refused_calls_total", {{"reason", "downloads"}}), 12);
+  EXPECT_EQ(text.Value("wan_log_dropped_lines_total", {{"log", "audit"}}), 16);
   EXPECT_EQ(text.Value("wan_process_descriptors"), 6);
   EXPECT_EQ(text.Value("wan_process_descriptors_limit"), 7);
 

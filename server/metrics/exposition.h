@@ -23,7 +23,7 @@ struct Scrape {
 class ScrapeSource {
  public:
   virtual ~ScrapeSource() = default;
-  // Called once for each scrape, on the scrape's thread.
+  // Called for all scrapes that wait, by one thread at a time.
   virtual Scrape Collect() const = 0;
 };
 

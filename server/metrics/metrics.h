@@ -57,9 +57,9 @@ class Metrics final : public StateListener {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
 
-  // Sets the function that reads the gauges' values. It is called once for each scrape, on the
-  // scrape's thread. Until the first call, and after SetSource(nullptr), there are no gauges. When
-  // this returns, the previous source is not running and will not run again.
+  // Sets the function that reads the gauges' values. It is called at each
+  // ScrapeSource::Collect, by its thread. Until the first call, and after SetSource(nullptr), there
+  // are no gauges. When this returns, the previous source is not running and will not run again.
   void SetSource(std::function<MetricsSnapshot()> source);
 
   // Returns a factory of sinks that observe the seconds of stages and steps. This object must

@@ -2,22 +2,27 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/http/span_body.hpp>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <limits>
-#include <list>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/calls/caller_address.h"
 #include "server/calls/connection_stream.h"
 #include "server/calls/request_target.h"
+#include "server/metrics/connection_share.h"
 #include "server/metrics/exposition.h"
 
 namespace wan::server {
@@ -35,12 +40,18 @@ constexpr char kReadyPath[] = "/readyz";
 // How long the server waits before it accepts again, after it had no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
-// What a list of connections needs to know of one.
-class Closable {
- public:
-  virtual ~Closable() = default;
-  // Makes the pending operation fail, which releases the last reference.
-  virtual void Close() = 0;
+// What connections do at a time. Each kind has places of its own, so that probes find theirs
+// whatever others open.
+enum class Kind { kArriving, kScrape, kOther };
+
+// What all connections use.
+struct Shared {
+  ScrapeRenderer& renderer;
+  const HealthPages& health;
+  const MetricsServerLimits& limits;
+  asio::io_context& io;
+  // A connection has become one of another kind.
+  std::function<void(Kind kind, const std::string& peer, const std::shared_ptr<Closable>&)> moved;
 };
 
 // The field's value; of a field that occurs several times all of them, which means the same.
@@ -60,16 +71,14 @@ template <typename Stream>
 class Connection final : public Closable, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   // `tls` is null for plain text.
-  Connection(const ScrapeSource& metrics, const HealthPages& health,
-             const MetricsServerLimits& limits, std::shared_ptr<asio::ssl::context> tls,
+  Connection(const Shared& shared, std::string peer, std::shared_ptr<asio::ssl::context> tls,
              tcp::socket socket)
-      : tls_(std::move(tls)),
+      : shared_(shared),
+        peer_(std::move(peer)),
+        tls_(std::move(tls)),
         stream_(MakeStream<Stream>(std::move(socket), tls_.get())),
-        buffer_(2 * limits.header_bytes),
-        metrics_(metrics),
-        health_(health),
-        limits_(limits) {
-    parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
+        buffer_(2 * shared.limits.header_bytes) {
+    parser_.header_limit(static_cast<uint32_t>(shared.limits.header_bytes));
     // A body of any announced size is answered (405) and never read. (No limit at all would refuse
     // every body in Boost 1.74, which compares the size with the missing limit.)
     parser_.body_limit(std::numeric_limits<uint64_t>::max());
@@ -77,7 +86,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
 
   void Start() {
     // One limit for handshake and header together: bytes that trickle in do not extend it.
-    Socket().expires_after(limits_.header_time);
+    Socket().expires_after(shared_.limits.header_time);
     if constexpr (kIsTls<Stream>) {
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this()](error_code error) {
@@ -101,8 +110,38 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   }
 
   void Answer() {
-    Fill(parser_.get());
-    Socket().expires_after(limits_.answer_time);
+    const http::request<http::empty_body>& request = parser_.get();
+    response_.version(request.version());
+    response_.keep_alive(false);
+    const bool scrape = IsRead(request) && PathOf(request) == kPath;
+    shared_.moved(scrape ? Kind::kScrape : Kind::kOther, peer_, this->shared_from_this());
+    if (scrape) {
+      AwaitMetrics(request);
+    } else {
+      std::string text;
+      response_.result(FillPage(request, &text));
+      response_.set(http::field::content_type, "text/plain; charset=utf-8");
+      Send(std::make_shared<const std::string>(std::move(text)));
+    }
+  }
+
+  static bool IsRead(const http::request<http::empty_body>& request) {
+    return request.method() == http::verb::get || request.method() == http::verb::head;
+  }
+
+  static std::string PathOf(const http::request<http::empty_body>& request) {
+    return ParseRequestTarget({request.target().data(), request.target().size()})
+        .value_or(RequestTarget())
+        .path;
+  }
+
+  // Sends the answer whose header is filled.
+  void Send(ScrapeRenderer::Text text) {
+    text_ = std::move(text);
+    response_.body() = {text_->data(), text_->size()};
+    response_.prepare_payload();
+    if (parser_.get().method() == http::verb::head) response_.body() = {};
+    Socket().expires_after(shared_.limits.answer_time);
     http::async_write(stream_, response_,
                       [self = this->shared_from_this()](error_code error, size_t) {
                         if (!error) self->End();
@@ -119,73 +158,64 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     }
   }
 
-  void Fill(const http::request<http::empty_body>& request) {
-    response_.version(request.version());
-    response_.keep_alive(false);
-    response_.set(http::field::content_type, "text/plain; charset=utf-8");
-    const bool head = request.method() == http::verb::head;
-    if (!head && request.method() != http::verb::get) {
-      response_.result(http::status::method_not_allowed);
+  // Makes the answer to whatever is no scrape, and returns its code.
+  http::status FillPage(const http::request<http::empty_body>& request, std::string* text) {
+    if (!IsRead(request)) {
       response_.set(http::field::allow, "GET, HEAD");
-      response_.body() = absl::StrCat("This port answers only GET and HEAD.\n", Pages());
-    } else {
-      const std::string path =
-          ParseRequestTarget({request.target().data(), request.target().size()})
-              .value_or(RequestTarget())
-              .path;
-      if (path == kPath) {
-        FillMetrics(request);
-      } else if (path == kAlivePath && health_.alive) {
-        FillHealth(health_.alive());
-      } else if (path == kReadyPath && health_.ready) {
-        FillHealth(health_.ready());
-      } else {
-        response_.result(path == "/" ? http::status::ok : http::status::not_found);
-        response_.body() = Pages();
-      }
+      *text = absl::StrCat("This port answers only GET and HEAD.\n", Pages());
+      return http::status::method_not_allowed;
     }
-    response_.prepare_payload();
-    if (head) response_.body().clear();
+    const std::string path = PathOf(request);
+    if (path == kAlivePath && shared_.health.alive) return FillHealth(shared_.health.alive(), text);
+    if (path == kReadyPath && shared_.health.ready) return FillHealth(shared_.health.ready(), text);
+    *text = Pages();
+    return path == "/" ? http::status::ok : http::status::not_found;
   }
 
-  void FillMetrics(const http::request<http::empty_body>& request) {
-    const MetricFormat format = ChooseFormat(AllOf(request, http::field::accept));
-    const std::string_view content_type = ContentTypeOf(format);
+  // Answers once the metrics are there; meanwhile the connection may be closed.
+  void AwaitMetrics(const http::request<http::empty_body>& request) {
+    const ScrapeRenderer::Variant variant{ChooseFormat(AllOf(request, http::field::accept)),
+                                          TakesGzip(AllOf(request, http::field::accept_encoding))};
+    const std::string_view content_type = ContentTypeOf(variant.format);
     response_.result(http::status::ok);
     response_.set(http::field::content_type,
                   beast::string_view(content_type.data(), content_type.size()));
     response_.set(http::field::vary, "Accept, Accept-Encoding");
-    response_.body() = WriteMetrics(metrics_.Collect(), format);
-    if (!TakesGzip(AllOf(request, http::field::accept_encoding))) return;
-    response_.body() = Gzip(response_.body());
-    response_.set(http::field::content_encoding, "gzip");
+    if (variant.gzip) response_.set(http::field::content_encoding, "gzip");
+    shared_.renderer.Render(variant, [&io = shared_.io, self = this->shared_from_this()](
+                                         ScrapeRenderer::Text text) mutable {
+      // The last reference may not go on the renderer's thread.
+      asio::post(io, [self = std::move(self), text = std::move(text)] {
+        if (self->Socket().socket().is_open()) self->Send(text);
+      });
+    });
   }
 
   // The pages that this port has, one a line.
   std::string Pages() const {
     std::string text = absl::StrCat("GET ", kPath, ": metrics for Prometheus\n");
-    if (health_.alive) {
+    if (shared_.health.alive) {
       absl::StrAppend(&text, "GET ", kAlivePath, ": 200, or 503 if only a restart helps\n");
     }
-    if (health_.ready) {
+    if (shared_.health.ready) {
       absl::StrAppend(&text, "GET ", kReadyPath, ": 200, or 503 if no job would be accepted now\n");
     }
     return text;
   }
 
-  void FillHealth(const absl::Status& status) {
-    response_.result(status.ok() ? http::status::ok : http::status::service_unavailable);
-    response_.body() = status.ok() ? "ok\n" : absl::StrCat(status.message(), "\n");
+  static http::status FillHealth(const absl::Status& status, std::string* text) {
+    *text = status.ok() ? "ok\n" : absl::StrCat(status.message(), "\n");
+    return status.ok() ? http::status::ok : http::status::service_unavailable;
   }
 
+  const Shared& shared_;
+  const std::string peer_;
   const std::shared_ptr<asio::ssl::context> tls_;  // null without TLS
   Stream stream_;
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
-  http::response<http::string_body> response_;
-  const ScrapeSource& metrics_;
-  const HealthPages& health_;
-  const MetricsServerLimits& limits_;
+  ScrapeRenderer::Text text_;  // the answer's body, shared with those of other scrapes
+  http::response<http::span_body<const char>> response_;
 };
 
 // Binds the address and listens on it.
@@ -209,18 +239,26 @@ error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
 }  // namespace
 
 struct MetricsServer::Parts {
-  Parts(std::shared_ptr<const ScrapeSource> collectable, const MetricsServerLimits& server_limits,
-        TlsFiles* tls_files, HealthPages health_pages)
-      : metrics(std::move(collectable)), health(std::move(health_pages)), limits(server_limits) {
+  Parts(std::shared_ptr<const ScrapeSource> metrics, const MetricsServerLimits& server_limits,
+        TlsFiles* tls_files, HealthPages health_pages, Clock& clock)
+      : health(std::move(health_pages)),
+        limits(server_limits),
+        renderer(std::move(metrics), server_limits.rounds, clock) {
     if (tls_files != nullptr) tls.emplace(*tls_files);
   }
 
   // Begins a connection over a stream of one kind.
   template <typename Stream>
   void Begin(tcp::socket socket, std::shared_ptr<asio::ssl::context> context) {
-    auto connection = std::make_shared<Connection<Stream>>(*metrics, health, limits,
-                                                           std::move(context), std::move(socket));
-    connections.push_back(connection);
+    error_code gone;
+    const tcp::endpoint endpoint = socket.remote_endpoint(gone);
+    if (gone) return;
+    sockaddr_storage address = {};
+    std::memcpy(&address, endpoint.data(), endpoint.size());
+    const std::string peer = NetworkOf(address);
+    auto connection =
+        std::make_shared<Connection<Stream>>(shared, peer, std::move(context), std::move(socket));
+    ShareOf(Kind::kArriving).Add(peer, connection);
     connection->Start();
   }
 
@@ -230,7 +268,6 @@ struct MetricsServer::Parts {
         AcceptLater();
         return;
       }
-      MakeRoom();
       ChooseStream(tls, [&]<typename Stream>(std::type_identity<Stream>,
                                              std::shared_ptr<asio::ssl::context> context) {
         Begin<Stream>(std::move(socket), std::move(context));
@@ -244,33 +281,33 @@ struct MetricsServer::Parts {
     accept_again.async_wait([this](error_code) { Accept(); });
   }
 
-  // Forgets the connections that have ended, and closes the oldest if there is no room for one
-  // more.
-  void MakeRoom() {
-    connections.remove_if([](const std::weak_ptr<Closable>& gone) { return gone.expired(); });
-    while (connections.size() >= limits.connections) {
-      if (const auto oldest = connections.front().lock()) oldest->Close();
-      connections.pop_front();
-    }
-  }
+  ConnectionShare& ShareOf(Kind kind) { return shares[static_cast<size_t>(kind)]; }
 
-  const std::shared_ptr<const ScrapeSource> metrics;
   const HealthPages health;
   const MetricsServerLimits limits;
-  std::optional<TlsContexts> tls;                  // nothing: plain text
-  std::list<std::weak_ptr<Closable>> connections;  // the oldest first
+  std::optional<TlsContexts> tls;  // nothing: plain text
+  ConnectionShare shares[3] = {ConnectionShare(limits.connections),
+                               ConnectionShare(limits.connections),
+                               ConnectionShare(limits.connections)};  // by kind
   HostPort address;
   // Goes before the members above: the handlers that it still holds refer to them.
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer accept_again{io};
+  const Shared shared{
+      renderer, health, limits, io,
+      [this](Kind kind, const std::string& peer, const std::shared_ptr<Closable>& connection) {
+        ShareOf(Kind::kArriving).Remove(*connection);
+        ShareOf(kind).Add(peer, connection);
+      }};
+  ScrapeRenderer renderer;  // goes first: it holds connections, and gives them back through `io`
   std::thread thread;
 };
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
-    const MetricsServerLimits& limits, TlsFiles* tls, HealthPages health) {
-  auto parts = std::make_unique<Parts>(std::move(metrics), limits, tls, std::move(health));
+    const MetricsServerLimits& limits, TlsFiles* tls, HealthPages health, Clock& clock) {
+  auto parts = std::make_unique<Parts>(std::move(metrics), limits, tls, std::move(health), clock);
   if (const error_code error = Listen(parts->acceptor, address)) {
     return absl::UnavailableError(absl::StrCat(
         "metrics_listen: cannot listen on ", ToString(address),

@@ -9,17 +9,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/api/clock.h"
 #include "server/config/host_port.h"
+#include "server/metrics/scrape_renderer.h"
 
 namespace wan::server {
 
-class ScrapeSource;
 class TlsFiles;
 
 // Limits that keep slow or hostile clients from blocking a scrape (docs/limits.md).
 struct MetricsServerLimits {
-  // Most open connections. One more closes the oldest, which does not hit a scraper: it sends its
-  // request when it connects and is answered within milliseconds.
+  // Most open connections that have not said what they want, that scrape, and that have asked for
+  // something else, each. One more closes the oldest of the peer that has the most of its kind: no
+  // peer can take the places of others, and no scrape that of a probe.
   size_t connections = 64;
   // Most time from the connection to the last byte of the request's header.
   std::chrono::milliseconds header_time{5'000};
@@ -28,6 +30,8 @@ struct MetricsServerLimits {
   size_t header_bytes = 8 << 10;
   // Most time from the first to the last byte of the answer.
   std::chrono::milliseconds answer_time{10'000};
+  // How often the metrics are collected, for all scrapes together.
+  ScrapeRenderer::Rate rounds;
 };
 
 // What the probes of a platform ask, such as Kubernetes', which cannot speak gRPC with TLS. Each
@@ -38,19 +42,21 @@ struct HealthPages {
   std::function<absl::Status()> ready;  // GET /readyz: not OK if no job would be accepted now
 };
 
-// One thread of its own answers all connections, and none of them blocks another. Boost.Beast reads
-// and writes HTTP; docs/building.md says which other libraries were considered.
+// One thread of its own answers all connections, and none of them blocks another. A second one
+// collects the metrics, so that probes wait for no scrape. Boost.Beast reads and writes HTTP;
+// docs/building.md says which other libraries were considered.
 class MetricsServer {
  public:
   // Binds the address and starts the thread. UNAVAILABLE if the address is taken or does not belong
-  // to this machine. Calls metrics->Collect() for each scrape, on the server's thread, and writes
-  // them in the format and with the compression that the scraper asks for (exposition.h).
+  // to this machine. Scrapes are answered by a ScrapeRenderer, by `clock`, in the format and with
+  // the compression that the scraper asks for (exposition.h).
   // With `tls`, which must outlive the server, connections speak TLS with what the files hold when
   // they begin; the limit of the header's time includes the handshake.
   // Without `health` its pages do not exist.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
-      const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr, HealthPages health = {});
+      const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr, HealthPages health = {},
+      Clock& clock = SystemClock());
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
   // Waits for a running Collect() and closes every connection.

@@ -7,6 +7,7 @@
 #include <list>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/metrics/exposition.h"
 #include "tests/support/gunzip.h"
 #include "tests/support/http_get.h"
@@ -30,6 +31,25 @@ class OneGauge final : public ScrapeSource {
     family.metric[0].gauge.value = 42;
     return {{family}, {}};
   }
+};
+
+// Holds whoever collects until it goes free.
+class HeldGauge final : public ScrapeSource {
+ public:
+  void Free() {
+    absl::MutexLock lock(&mutex_);
+    free_ = true;
+  }
+
+ private:
+  Scrape Collect() const override {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&free_));
+    return {};
+  }
+
+  mutable absl::Mutex mutex_;
+  bool free_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 TEST(MetricsServerTest, PortZeroTakesAFreePortAndServesTheText) {
@@ -103,6 +123,29 @@ TEST(MetricsServerTest, ProbesAreAnsweredWithTheReason) {
   const auto ready = support::HttpGet("127.0.0.1", port, "/readyz?verbose");
   EXPECT_EQ(ready->status, 503);
   EXPECT_EQ(ready->body, "no model is ready\n");
+}
+
+// Kubernetes starts a pod again whose probes time out.
+TEST(MetricsServerTest, ProbesWaitForNoScrape) {
+  const auto source = std::make_shared<HeldGauge>();
+  const auto fine = [] { return absl::OkStatus(); };
+  const auto server = MetricsServer::Start({"127.0.0.1", 0}, source, {}, nullptr, {fine, fine});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->address().port;
+  support::TcpClient probe(port);  // has not asked yet
+  // More than there are places.
+  std::list<support::TcpClient> scrapes;
+  for (size_t i = 0; i < 2 * MetricsServerLimits().connections; ++i) {
+    scrapes.emplace_back(port);
+    ASSERT_TRUE(scrapes.back().Send("GET /metrics HTTP/1.1\r\n\r\n"));
+    if (i % 10 == 0) {
+      EXPECT_EQ(support::HttpGet("127.0.0.1", port, "/livez")->status, 200) << i;
+    }
+  }
+  ASSERT_TRUE(probe.Send("GET /readyz HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(probe.ReadToEnd(), StartsWith("HTTP/1.1 200"));
+  source->Free();
+  EXPECT_THAT(scrapes.back().ReadToEnd(), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(MetricsServerTest, WithoutHealthThereAreNoProbes) {
@@ -231,6 +274,18 @@ TEST_F(MetricsServerLimitsTest, OneConnectionMoreClosesTheOldest) {
     ASSERT_TRUE(kept->Send("GET /metrics HTTP/1.1\r\n\r\n"));
     EXPECT_THAT(kept->ReadToEnd(), StartsWith("HTTP/1.1 200"));
   }
+}
+
+TEST_F(MetricsServerLimitsTest, ManyConnectionsOfOnePeerCloseNoneOfAnother) {
+  MetricsServerLimits limits = Patient();
+  limits.connections = 4;
+  Start(limits);
+  support::TcpClient other(port());
+  std::list<support::TcpClient> many;
+  for (int i = 0; i < 20; ++i) many.emplace_back(port(), "127.0.0.2");
+  EXPECT_TRUE(many.front().AwaitByteOrEnd());
+  ASSERT_TRUE(other.Send("GET /metrics HTTP/1.1\r\n\r\n"));
+  EXPECT_THAT(other.ReadToEnd(), StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(MetricsServerLimitsTest, AHeaderThatDoesNotEndInItsTimeIsClosed) {

@@ -13,9 +13,6 @@ struct WireStats {
   // The number of connections since the start that were closed at once, by reason: "address" (too
   // many from one address), "total" (too many in all), "descriptors" (the process has none left).
   std::map<std::string, int64_t> refused_connections;
-  // The number of connections since the start that were closed because their caller broke a rule of
-  // HTTP/2, by NameOf(Http2Rule).
-  std::map<std::string, int64_t> misused_connections;
   // Open file descriptors of the process and their limit; 0: not known.
   int64_t descriptors = 0;
   int64_t descriptors_limit = 0;
@@ -30,6 +27,9 @@ struct WireStats {
   // The number of calls since the start that were refused because the server was too busy, by
   // reason: "requests" (too many bytes of requests), "streams", "downloads".
   std::map<std::string, int64_t> refused_calls;
+  // The number of connections since the start that were closed because their caller broke a rule of
+  // HTTP/2, by NameOf(Http2Rule).
+  std::map<std::string, int64_t> misused_connections;
 };
 
 }  // namespace wan::server

@@ -11,6 +11,7 @@
 #include "engine/media/exif.h"
 #include "engine/media/image_decode.h"
 #include "engine/text/cleaning.h"
+#include "server/calls/http2_guard.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/job_filter.h"
 #include "server/conversion/page_token.h"
@@ -40,6 +41,45 @@ void RequireOrientation(int orientation) {
 }
 
 }  // namespace
+
+// The first byte tells where the others, frames of a caller and of gRPC at once, are cut.
+void FuzzHttp2(FuzzInput input) {
+  const std::string_view text = TextOf(input);
+  if (text.empty()) return;
+  const std::string_view bytes = text.substr(1);
+  const size_t cut = std::min<size_t>(static_cast<uint8_t>(text[0]), bytes.size());
+  server::Http2Limits limits;
+  limits.open_streams = 8;
+  limits.resets.most = 4;
+  struct Outcome {
+    bool kept = true;
+    int unanswered = 0;
+    size_t unfinished = 0;
+  };
+  const auto read = [&](size_t first) {
+    server::Http2Guard guard(limits, SystemClock());
+    Require(!guard.FromCaller("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").has_value(),
+            "a preface is taken");
+    Outcome outcome;
+    for (const std::string_view part : {bytes.substr(0, first), bytes.substr(first)}) {
+      if (outcome.kept) outcome.kept = !guard.FromCaller(part).has_value();
+    }
+    outcome.unanswered = guard.unanswered();
+    for (const std::string_view part : {bytes.substr(0, first), bytes.substr(first)}) {
+      if (outcome.kept) outcome.kept = !guard.FromServer(part).has_value();
+    }
+    outcome.unfinished = guard.unfinished_to_caller();
+    return outcome;
+  };
+  const Outcome whole = read(0);
+  const Outcome parts = read(cut);
+  Require(whole.kept == parts.kept && whole.unanswered == parts.unanswered &&
+              whole.unfinished == parts.unfinished,
+          "where bytes are cut makes no difference");
+  Require(whole.unanswered >= 0 && whole.unanswered <= limits.open_streams,
+          "no more streams are open than may be");
+  Require(whole.unfinished <= bytes.size(), "a frame has no more bytes than were read");
+}
 
 // The first line is the content type, a query, the key and the field Range of a request at once;
 // the rest is its body.

@@ -13,14 +13,23 @@ namespace wan {
 
 std::span<const FuzzTarget> FuzzTargets() {
   static constexpr FuzzTarget kTargets[] = {
-      {"config", FuzzConfig},           {"exif", FuzzExif},
-      {"http_form", FuzzHttpForm},      {"image", FuzzImage},
-      {"job_filter", FuzzJobFilter},    {"json", FuzzJson},
-      {"page_token", FuzzPageToken},    {"pickle", FuzzPickle},
-      {"prompt", FuzzPrompt},           {"request", FuzzRequest},
-      {"safetensors", FuzzSafetensors}, {"safetensors_index", FuzzSafetensorsIndex},
-      {"savepoint", FuzzSavepoint},     {"store", FuzzStore},
-      {"token_file", FuzzTokenFile},    {"torch_archive", FuzzTorchArchive},
+      {"config", FuzzConfig},
+      {"exif", FuzzExif},
+      {"http2", FuzzHttp2},
+      {"http_form", FuzzHttpForm},
+      {"image", FuzzImage},
+      {"job_filter", FuzzJobFilter},
+      {"json", FuzzJson},
+      {"page_token", FuzzPageToken},
+      {"pickle", FuzzPickle},
+      {"prompt", FuzzPrompt},
+      {"request", FuzzRequest},
+      {"safetensors", FuzzSafetensors},
+      {"safetensors_index", FuzzSafetensorsIndex},
+      {"savepoint", FuzzSavepoint},
+      {"store", FuzzStore},
+      {"token_file", FuzzTokenFile},
+      {"torch_archive", FuzzTorchArchive},
   };
   return kTargets;
 }

@@ -28,6 +28,7 @@ std::span<const FuzzTarget> FuzzTargets();
 // The targets. docs/reliability.md says what each of them reads.
 void FuzzConfig(FuzzInput input);
 void FuzzExif(FuzzInput input);
+void FuzzHttp2(FuzzInput input);
 void FuzzHttpForm(FuzzInput input);
 void FuzzImage(FuzzInput input);
 void FuzzJobFilter(FuzzInput input);

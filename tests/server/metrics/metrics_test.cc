@@ -128,8 +128,19 @@ class MetricsTest : public ::testing::Test {
     cpu.process_memory_bytes = 7;
     cpu.process_memory_peak_bytes = 8;
     snapshot.devices = {cpu};
-    snapshot.wire = {
-        3, 4, {{"address", 5}, {"total", 0}}, 6, 7, 8, 9, 13, 14, 10, 11, {{"downloads", 12}}};
+    snapshot.wire = {3,
+                     4,
+                     {{"address", 5}, {"total", 0}},
+                     6,
+                     7,
+                     8,
+                     9,
+                     13,
+                     14,
+                     10,
+                     11,
+                     {{"downloads", 12}},
+                     {{"resets", 15}}};
     snapshot.dropped_lines = {{"audit", 16}};
     return snapshot;
   }
@@ -353,6 +364,7 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_grpc_downloads_limit"), 11);
   EXPECT_EQ(text.Value("wan_grpc_refused_calls_total", {{"reason", "downloads"}}), 12);
   EXPECT_EQ(text.Value("wan_log_dropped_lines_total", {{"log", "audit"}}), 16);
+  EXPECT_EQ(text.Value("wan_grpc_misused_connections_total", {{"reason", "resets"}}), 15);
   EXPECT_EQ(text.Value("wan_process_descriptors"), 6);
   EXPECT_EQ(text.Value("wan_process_descriptors_limit"), 7);
 

@@ -76,10 +76,11 @@ absl::Status WithoutFiles(const absl::Status& status) {
 
 }  // namespace
 
-Call::Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf owner_of,
-           AuditLog& audit, const CallWatch& watch)
+Call::Call(const MethodRule& rule, Principal caller, bool everybody, std::string peer,
+           OwnerOf owner_of, AuditLog& audit, const CallWatch& watch)
     : rule_(rule),
       caller_(std::move(caller)),
+      everybody_(everybody),
       peer_(std::move(peer)),
       party_(caller_.name.empty() ? peer_ : absl::StrCat("principal:", caller_.name)),
       owner_of_(std::move(owner_of)),
@@ -88,6 +89,12 @@ Call::Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf o
       began_nanos_(watch.clock.MonotonicNanos()) {}
 
 Call::~Call() { End(absl::CancelledError("the caller is gone")).IgnoreError(); }
+
+Effect Call::effect() const {
+  // Changes are written to the audit log, and reads of files.
+  const bool changes = rule_.audited && rule_.work != WorkClass::kFiles;
+  return changes ? Effect::kChanges : Effect::kReads;
+}
 
 std::optional<std::string> Call::VisibleOwner() const {
   if (caller_.role == Role::kAdmin) return std::nullopt;
@@ -200,7 +207,8 @@ absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Decide(const Presented& presen
     refused = RoleRequired(*principal, rule->path, rule->least);
   }
   if (refused.ok()) {
-    return std::make_shared<Call>(*rule, *principal, std::string(peer), owner_of_, audit_, watch_);
+    return std::make_shared<Call>(*rule, *principal, open, std::string(peer), owner_of_, audit_,
+                                  watch_);
   }
   if (!written) return refused;
   AuditEntry entry = EntryOf(principal.ok() ? *principal : Principal{}, path, peer, refused);

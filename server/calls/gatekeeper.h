@@ -17,6 +17,8 @@
 #include "server/auth/authenticator.h"
 #include "server/auth/method_rules.h"
 #include "server/auth/principal.h"
+#include "server/calls/admission.h"
+#include "server/calls/budget.h"
 #include "server/calls/caller_directory.h"
 #include "server/logging/audit_log.h"
 #include "server/quota/call_rates.h"
@@ -42,7 +44,8 @@ struct CallWatch {
 class Call {
  public:
   // Audit log and watch must outlive the call.
-  Call(const MethodRule& rule, Principal caller, std::string peer, OwnerOf owner_of,
+  // `everybody`: nobody asked who the caller is.
+  Call(const MethodRule& rule, Principal caller, bool everybody, std::string peer, OwnerOf owner_of,
        AuditLog& audit, const CallWatch& watch);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -53,6 +56,9 @@ class Call {
   // Who shares budgets and turns with this caller: the principal, or the connection of a caller
   // that is not identified.
   const std::string& party() const { return party_; }
+  // Who takes places of the budgets for this call, which comes by `front`.
+  Party TakerOf(Front front) const { return {party_, front, everybody_}; }
+  Effect effect() const;
   // The class of the call's work.
   WorkClass work() const { return rule_.work; }
   // The trace that the caller sent; without an ID it sent none. Set it before others see the call.
@@ -83,6 +89,7 @@ class Call {
  private:
   const MethodRule& rule_;
   const Principal caller_;
+  const bool everybody_;
   const std::string peer_;
   const std::string party_;
   const OwnerOf owner_of_;

@@ -21,6 +21,7 @@
 #include "server/calls/caller_address.h"
 #include "server/calls/connection_stream.h"
 #include "server/calls/request_target.h"
+#include "server/http/arriving_body.h"
 
 namespace wan::server {
 namespace {
@@ -88,7 +89,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
  private:
-  using Parser = http::request_parser<http::string_body>;
+  using Request = http::request<ArrivingBody>;
+  using Parser = http::request_parser<ArrivingBody>;
 
   beast::tcp_stream& Socket() { return beast::get_lowest_layer(stream_); }
 
@@ -125,7 +127,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
   void Enter() {
-    const http::request<http::string_body>& request = parser_->get();
+    const Request& request = parser_->get();
     version_ = request.version();
     keep_alive_ = request.keep_alive();
     head_only_ = request.method() == http::verb::head;
@@ -154,8 +156,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   }
 
   // Why it is not certain where the request ends or whom it is for; empty if it is.
-  std::string ProblemOf(const http::request<http::string_body>& request,
-                        bool target_is_read) const {
+  std::string ProblemOf(const Request& request, bool target_is_read) const {
     if (!target_is_read) return "the URL of the request line must have a host, and no user";
     if (request.count(http::field::host) > 1) return "the request has more than one Host; send one";
     const beast::string_view coding = request[http::field::transfer_encoding];
@@ -169,8 +170,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     return {};
   }
 
-  HttpHead HeadOf(const http::request<http::string_body>& request,
-                  const RequestTarget& target) const {
+  HttpHead HeadOf(const Request& request, const RequestTarget& target) const {
     HttpHead head;
     head.method = std::string(request.method_string());
     head.path = target.path;
@@ -200,43 +200,40 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                       });
   }
 
+  // Reads what comes of the body until it is whole. The parser is not eager: an eager one would
+  // return only when the last chunk that it has is whole, and count nothing before.
   void ReadBody() {
-    if (parser_->chunked()) {
-      ReadChunks();
+    if (parser_->is_done()) {
+      TakeBody();
       return;
     }
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = this->shared_from_this()](error_code error, size_t) {
-                       if (!error) self->Work();
-                     });
+    http::async_read_some(stream_, buffer_, *parser_,
+                          [self = this->shared_from_this()](error_code error, size_t) {
+                            error ? self->RefuseBody(error) : self->TakeBody();
+                          });
   }
 
-  // Reads what has come of a body whose size nobody has told. The parser is not eager: an eager one
-  // would return only when the last chunk that it has is whole, and count nothing before.
-  void ReadChunks() {
-    http::async_read_some(
-        stream_, buffer_, *parser_,
-        [self = this->shared_from_this()](error_code error, size_t) { self->TakeChunks(error); });
+  void RefuseBody(error_code error) {
+    if (!IsNotHttp(error)) return;
+    GiveUp();
+    Refuse(400, absl::StrCat("the request's body is not in chunks: ", error.message()));
   }
 
-  void TakeChunks(error_code error) {
-    if (error) {
-      if (IsNotHttp(error)) {
-        GiveUp();
-        Refuse(400, absl::StrCat("the request's body is not in chunks: ", error.message()));
-      }
-      return;
-    }
+  void TakeBody() {
+    const uint64_t bytes = parser_->get().body().size();
+    const bool whole = parser_->is_done();
     std::optional<HttpAnswer> refusal;
-    if (arrived_) refusal = arrived_(parser_->get().body().size());
+    if (arrived_) refusal = arrived_(bytes, whole);
     if (refusal.has_value()) {
       GiveUp();
-      keep_alive_ = false;
+      if (!whole) keep_alive_ = false;
       Send(*std::move(refusal));
-    } else if (parser_->is_done()) {
+    } else if (whole) {
       Work();
     } else {
-      ReadChunks();
+      // A large body comes in few pieces; a small one must not take memory for such.
+      if (bytes >= kReadBytes) buffer_.reserve(kReadBytes);
+      ReadBody();
     }
   }
 
@@ -251,6 +248,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     Socket().expires_never();
     std::string body = std::move(parser_->get().body());
     parser_.reset();
+    buffer_.shrink_to_fit();
     arrived_ = nullptr;
     // The socket stays open while the connection waits for its answer.
     std::exchange(work_, nullptr)(
@@ -371,7 +369,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   unsigned version_ = 11;
   bool keep_alive_ = false;
   bool head_only_ = false;
-  std::function<std::optional<HttpAnswer>(uint64_t)> arrived_;
+  HttpEntry::Arrived arrived_;
   std::function<void(std::string, HttpReply, HttpCallerGone)> work_;
   HttpAnswer answer_;
   std::optional<http::response<http::empty_body>> header_;

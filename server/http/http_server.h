@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/calls/admission.h"
 #include "server/calls/connection_acceptor.h"
 #include "server/config/host_port.h"
 
@@ -55,6 +56,8 @@ struct HttpAnswer {
   uint64_t stream_bytes = 0;
   using TakePiece = std::function<void(absl::StatusOr<std::string> piece)>;
   std::function<void(TakePiece take)> next_piece = nullptr;
+  // What the body takes of the server until it is sent.
+  Admission::Lease place;
 };
 
 // Sends the answer of a request. Any thread, once.
@@ -67,10 +70,12 @@ using HttpCallerGone = std::function<bool()>;
 struct HttpEntry {
   // The answer, without reading the body; the connection ends with it if there is one.
   std::optional<HttpAnswer> refusal;
-  // For a body in chunks: called on the server's thread, and must not block, when `bytes` of it
-  // have arrived in all, never more than 64 KiB after the call before. An answer refuses it; the
-  // connection ends with that. May be null: every size is taken then.
-  std::function<std::optional<HttpAnswer>(uint64_t bytes)> arrived;
+  // Called on the server's thread, and must not block, when `bytes` of the body have arrived in
+  // all, never more than 64 KiB after the call before, and once the request is whole. An answer
+  // refuses it; the connection ends with that if there is more to come. May be null: every size is
+  // taken then.
+  using Arrived = std::function<std::optional<HttpAnswer>(uint64_t bytes, bool whole)>;
+  Arrived arrived;
   // Otherwise: sees to it that the request is worked on and `reply` is called. Called on the
   // server's thread, and must not block.
   std::function<void(std::string body, HttpReply reply, HttpCallerGone gone)> work;

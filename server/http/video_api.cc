@@ -34,6 +34,11 @@ using nlohmann::json;
 
 // Of a request that needs no body.
 constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
+// A body that is not whole takes nothing of the budgets before it has more: connections, which have
+// a limit, bound what so many take.
+constexpr uint64_t kFirstBytes = uint64_t{16} << 10;
+// A page of a list ends with the video that brings it to so many, as one of gRPC does.
+constexpr size_t kMostListBytes = size_t{3} << 20;
 // As of a gRPC download.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
@@ -70,14 +75,15 @@ struct VideoApi::Exchange {
   std::string id;   // as the path has it; empty if it has none
   std::string job;  // "jobs/ID" of a video's id
   std::shared_ptr<Call> call;
-  // For `counted` bytes of the body. One in chunks takes more while it arrives.
-  Admission::Lease place;
-  uint64_t counted = 0;
+  uint64_t most_bytes = 0;  // of the body
+  Admission::Lease place;   // for what has arrived, then for the request
 
-  HttpAnswer TooLarge(const std::string& bytes, uint64_t most) const {
+  Party party() const { return call->TakerOf(Front::kHttp); }
+
+  HttpAnswer TooLarge(const std::string& bytes) const {
     call->End(absl::InvalidArgumentError("the body is too large")).IgnoreError();
     return ErrorAnswer(413, "request_too_large",
-                       absl::StrCat("the body has ", bytes, " bytes, and may have ", most));
+                       absl::StrCat("the body has ", bytes, " bytes, and may have ", most_bytes));
   }
 
   // The answer for an error, which also ends the call. It names the video as the caller does, and
@@ -189,8 +195,8 @@ HttpEntry VideoApi::Watch(const HttpHead& head) {
     tell(entry.refusal->status);
   } else {
     if (entry.arrived) {
-      entry.arrived = [arrived = std::move(entry.arrived), tell](uint64_t bytes) {
-        std::optional<HttpAnswer> refusal = arrived(bytes);
+      entry.arrived = [arrived = std::move(entry.arrived), tell](uint64_t bytes, bool whole) {
+        std::optional<HttpAnswer> refusal = arrived(bytes, whole);
         if (refusal.has_value()) tell(refusal->status);
         return refusal;
       };
@@ -256,33 +262,24 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     exchange->job = *job;
     exchange->call->About(*job);
   }
-  const uint64_t most =
+  exchange->most_bytes =
       route->action == VideoAction::kCreate ? kMaxVideoBodyBytes : kMaxNeedlessBodyBytes;
-  const bool chunked = !head.body_bytes.has_value();
-  if (!chunked && *head.body_bytes > most) {
-    entry.refusal = exchange->TooLarge(absl::StrCat(*head.body_bytes), most);
+  if (head.body_bytes.value_or(0) > exchange->most_bytes) {
+    entry.refusal = exchange->TooLarge(absl::StrCat(*head.body_bytes));
     return entry;
   }
-  exchange->counted =
-      chunked ? static_cast<uint64_t>(admission_.limits().small_request_bytes) : *head.body_bytes;
-  absl::StatusOr<Admission::Lease> place =
-      admission_.Request(static_cast<int64_t>(exchange->counted));
-  if (!place.ok()) {
-    entry.refusal = exchange->Failed(place.status());
-    return entry;
-  }
-  exchange->place = *std::move(place);
-  if (chunked) {
-    entry.arrived = [this, exchange, most](uint64_t bytes) {
-      return Arrived(*exchange, bytes, most);
+  entry.arrived = [this, exchange](uint64_t bytes, bool whole) {
+    return Arrived(*exchange, bytes, whole);
+  };
+  entry.work = [this, exchange](std::string body, const HttpReply& send, HttpCallerGone gone) {
+    HttpReply reply = [this, exchange, send](HttpAnswer answer) {
+      send(Counted(*exchange, std::move(answer)));
     };
-  }
-  entry.work = [this, exchange](std::string body, const HttpReply& reply, HttpCallerGone gone) {
     // Tasks are copyable, so they share the body.
     auto held = std::make_shared<std::string>(std::move(body));
     const Call& entered = *exchange->call;
     pool_.Post(entered.work(), entered.party(), std::move(gone),
-               [this, exchange, held, reply](const absl::Status& turn) {
+               [this, exchange, held, reply = std::move(reply)](const absl::Status& turn) {
                  turn.ok() ? Work(*exchange, std::move(*held), reply)
                            : reply(exchange->Failed(turn));
                });
@@ -290,18 +287,29 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
   return entry;
 }
 
-std::optional<HttpAnswer> VideoApi::Arrived(Exchange& exchange, uint64_t bytes, uint64_t most) {
-  if (bytes > most) return exchange.TooLarge(absl::StrCat("more than ", most), most);
-  if (bytes <= exchange.counted) return std::nullopt;
-  // Twice as many each time, so that a large body is counted a few times only. It lets go of what
-  // it has first: both together could be more than there is.
-  exchange.counted = std::min(2 * bytes, most);
-  exchange.place = Admission::Lease();
+std::optional<HttpAnswer> VideoApi::Arrived(Exchange& exchange, uint64_t bytes, bool whole) {
+  if (bytes > exchange.most_bytes) {
+    return exchange.TooLarge(absl::StrCat("more than ", exchange.most_bytes));
+  }
+  if (!whole && bytes <= kFirstBytes) return std::nullopt;
+  const auto counted = static_cast<int64_t>(bytes);
   absl::StatusOr<Admission::Lease> place =
-      admission_.Request(static_cast<int64_t>(exchange.counted));
+      whole ? admission_.Request(exchange.party(), counted, exchange.call->effect(),
+                                 std::move(exchange.place))
+            : admission_.Arriving(exchange.party(), counted, std::move(exchange.place));
   if (!place.ok()) return exchange.Failed(place.status());
   exchange.place = *std::move(place);
   return std::nullopt;
+}
+
+HttpAnswer VideoApi::Counted(Exchange& exchange, HttpAnswer answer) {
+  Admission::Lease request = std::move(exchange.place);
+  if (answer.next_piece) return answer;  // a download, which has a place of its own
+  absl::StatusOr<Admission::Lease> place =
+      admission_.Answer(std::move(request), static_cast<int64_t>(answer.body.size()));
+  if (!place.ok()) return ErrorAnswer(place.status());
+  answer.place = *std::move(place);
+  return answer;
 }
 
 void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply) {
@@ -382,6 +390,7 @@ HttpAnswer VideoApi::List(const Exchange& exchange) {
                                     "\""));
   }
   json data = json::array();
+  size_t bytes = 0;
   bool more = false;
   do {
     const absl::StatusOr<wan::v1::ListJobsResponse> jobs = jobs_.List(request, owner);
@@ -392,9 +401,10 @@ HttpAnswer VideoApi::List(const Exchange& exchange) {
         continue;
       }
       behind = true;
-      more = data.size() == static_cast<size_t>(page->limit);
+      more = data.size() == static_cast<size_t>(page->limit) || bytes >= kMostListBytes;
       if (more) break;
       data.push_back(VideoOf(job));
+      bytes += JsonAnswer(200, data.back()).body.size();
     }
     request.set_page_token(jobs->next_page_token());
   } while (!more && !request.page_token().empty());
@@ -442,7 +452,7 @@ HttpAnswer VideoApi::Content(const Exchange& exchange) {
     return answer;
   }
   absl::StatusOr<Admission::Lease> place =
-      head_only ? Admission::Lease() : admission_.Download(exchange.head.peer);
+      head_only ? Admission::Lease() : admission_.Download(exchange.party(), exchange.head.peer);
   if (!place.ok()) return exchange.Failed(place.status());
   absl::StatusOr<JobService::OpenedArtifact> opened =
       jobs_.OpenArtifact(file->name(), range->first);

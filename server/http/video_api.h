@@ -62,8 +62,11 @@ class VideoApi {
   HttpEntry Enter(const HttpHead& head);
   // Why a request that a browser may have sent is refused; OK otherwise.
   absl::Status CheckBrowser(const HttpHead& head) const;
-  // Counts what has arrived of a body in chunks. Returns the answer if it is too much.
-  std::optional<HttpAnswer> Arrived(Exchange& exchange, uint64_t bytes, uint64_t most);
+  // Counts what has arrived of a body, and the request once it is whole. Returns the answer if it
+  // is too much.
+  std::optional<HttpAnswer> Arrived(Exchange& exchange, uint64_t bytes, bool whole);
+  // Counts an answer that is to be sent. Returns it, or another one that refuses it.
+  HttpAnswer Counted(Exchange& exchange, HttpAnswer answer);
   // Works on a request that has its turn; may block.
   void Work(Exchange& exchange, std::string body, const HttpReply& reply);
   HttpAnswer Create(Exchange& exchange, std::string body);

@@ -147,16 +147,21 @@ constexpr MetricRow kWireRows[] = {
      "of a call that are too large (header_block), too many open calls (streams), too many calls "
      "that were reset (resets), both for all connections of an address (address)."},
     {"wan_grpc_request_bytes", kGauge, "bytes", "",
-     "Bytes of requests that the server reads or works on."},
+     "Bytes of the requests over 64 KiB that the server reads or works on, over gRPC and HTTP."},
     {"wan_grpc_request_bytes_limit", kGauge, "bytes", "",
-     "Most bytes of requests that the server reads or works on."},
+     "Most bytes of requests over 64 KiB that the server reads or works on."},
+    {"wan_grpc_answer_bytes", kGauge, "bytes", "",
+     "Bytes of the answers over 16 KiB that callers have not taken yet, over gRPC and HTTP."},
+    {"wan_grpc_answer_bytes_limit", kGauge, "bytes", "",
+     "Most bytes of answers over 16 KiB that callers have not taken yet."},
     {"wan_grpc_streams", kGauge, "", "", "Open streams of every kind."},
     {"wan_grpc_streams_limit", kGauge, "", "", "Most open streams."},
     {"wan_grpc_downloads", kGauge, "", "", "Open downloads."},
     {"wan_grpc_downloads_limit", kGauge, "", "", "Most open downloads."},
     {"wan_grpc_refused_calls_total", kCounter, "", "reason",
-     "Calls that were refused because the server was too busy (SERVER_BUSY): bytes of requests "
-     "(requests), streams, downloads."},
+     "Calls that were refused because the server was too busy (SERVER_BUSY), or their caller held "
+     "its part: requests and their bytes (requests), bytes of answers (answers), streams, "
+     "downloads, or any of these for calls without a caller (public)."},
 };
 
 constexpr MetricRow kGpuRows[] = {

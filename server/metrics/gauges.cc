@@ -147,6 +147,8 @@ void AddWire(const WireStats& wire, std::vector<MetricFamily>& families) {
       {"wan_grpc_connections_limit", wire.connections_limit, true},
       {"wan_grpc_request_bytes", wire.request_bytes, true},
       {"wan_grpc_request_bytes_limit", wire.request_bytes_limit, true},
+      {"wan_grpc_answer_bytes", wire.answer_bytes, true},
+      {"wan_grpc_answer_bytes_limit", wire.answer_bytes_limit, true},
       {"wan_grpc_streams", wire.streams, true},
       {"wan_grpc_streams_limit", wire.streams_limit, true},
       {"wan_grpc_downloads", wire.downloads, true},

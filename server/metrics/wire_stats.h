@@ -16,16 +16,20 @@ struct WireStats {
   // Open file descriptors of the process and their limit; 0: not known.
   int64_t descriptors = 0;
   int64_t descriptors_limit = 0;
-  // Bytes of the requests that the server reads or works on.
+  // Bytes of the large requests that the server reads or works on, and of the large answers that
+  // are not sent yet, over both fronts.
   int64_t request_bytes = 0;
   int64_t request_bytes_limit = 0;
+  int64_t answer_bytes = 0;
+  int64_t answer_bytes_limit = 0;
   // Open streams of every kind; downloads are counted in both.
-  int streams = 0;
-  int streams_limit = 0;
-  int downloads = 0;
-  int downloads_limit = 0;
+  int64_t streams = 0;
+  int64_t streams_limit = 0;
+  int64_t downloads = 0;
+  int64_t downloads_limit = 0;
   // The number of calls since the start that were refused because the server was too busy, by
-  // reason: "requests" (too many bytes of requests), "streams", "downloads".
+  // reason: "requests" (too many, or too many bytes), "answers" (too many bytes), "streams",
+  // "downloads", "public" (any of these, of calls that anybody may make).
   std::map<std::string, int64_t> refused_calls;
   // The number of connections since the start that were closed because their caller broke a rule of
   // HTTP/2, by NameOf(Http2Rule).

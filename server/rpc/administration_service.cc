@@ -18,38 +18,29 @@ constexpr absl::Duration kLongestTimeout = absl::Hours(24);
 
 class AdministrationService final : public CallService {
  public:
-  AdministrationService(std::function<StopSettings()> stop, JobService& jobs,
+  AdministrationService(std::function<StopSettings()> stop, JobService& jobs, Clock& clock,
                         const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool)
       : CallService(wan::v1::Administration::service_full_name(), gatekeeper, admission, pool),
         stop_(std::move(stop)),
-        jobs_(jobs) {
+        jobs_(jobs),
+        timer_(clock) {
+    EndStalledCalls(clock, timer_);
     AddUnaryLater<wan::v1::DrainRequest, wan::v1::DrainResponse>(
         "Drain", [this](grpc::CallbackServerContext& context, const auto& admitted,
-                        wan::v1::DrainResponse* response) {
-          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+                        Reply<wan::v1::DrainResponse> reply) {
           const absl::StatusOr<absl::Duration> timeout = TimeoutOf(admitted.message);
-          if (!timeout.ok()) {
-            reactor->Finish(ToGrpcStatus(admitted.call->End(timeout.status())));
-            return reactor;
-          }
+          if (!timeout.ok()) return reply(timeout.status());
           // The disk is asked to write, for which gRPC's threads are not.
-          this->PostWork(context, *admitted.call,
-                         [this, reactor, response, timeout = *timeout,
-                          call = admitted.call](const absl::Status& turn) {
-                           if (!turn.ok()) {
-                             reactor->Finish(ToGrpcStatus(call->End(turn)));
-                             return;
-                           }
-                           jobs_.Drain(stop_().mode, timeout,
-                                       [=](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
-                                         if (outcome.ok()) {
-                                           *response = *outcome;
-                                           call->About(outcome->job());
-                                         }
-                                         reactor->Finish(ToGrpcStatus(call->End(outcome.status())));
-                                       });
-                         });
-          return reactor;
+          this->PostWork(
+              context, *admitted.call,
+              [this, reply, timeout = *timeout, call = admitted.call](const absl::Status& turn) {
+                if (!turn.ok()) return reply(turn);
+                jobs_.Drain(stop_().mode, timeout,
+                            [=](const absl::StatusOr<wan::v1::DrainResponse>& outcome) {
+                              if (outcome.ok()) call->About(outcome->job());
+                              reply(outcome);
+                            });
+              });
         });
     AddUnary<wan::v1::UndrainRequest, wan::v1::UndrainResponse>(
         "Undrain", [this](const wan::v1::UndrainRequest& /*request*/) { return jobs_.Undrain(); });
@@ -68,16 +59,17 @@ class AdministrationService final : public CallService {
 
   const std::function<StopSettings()> stop_;
   JobService& jobs_;
+  WakeTimer timer_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeAdministrationService(std::function<StopSettings()> stop,
-                                                         JobService& jobs,
+                                                         JobService& jobs, Clock& clock,
                                                          const Gatekeeper& gatekeeper,
                                                          Admission& admission, WorkerPool& pool) {
-  return std::make_unique<AdministrationService>(std::move(stop), jobs, gatekeeper, admission,
-                                                 pool);
+  return std::make_unique<AdministrationService>(std::move(stop), jobs, clock, gatekeeper,
+                                                 admission, pool);
 }
 
 }  // namespace wan::server

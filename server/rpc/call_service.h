@@ -5,6 +5,7 @@
 // answers bytes that are no message with UNIMPLEMENTED.
 #pragma once
 
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/server_context.h>
@@ -34,6 +35,7 @@
 #include "server/rpc/request_size.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/stream.h"
+#include "server/rpc/unary_call.h"
 
 namespace wan::server {
 
@@ -83,11 +85,12 @@ inline constexpr int64_t kMaxPlainRequestBytes = int64_t{512} << 10;
 // RESOURCE_EXHAUSTED (SERVER_BUSY), or INVALID_ARGUMENT if the bytes are no `Request`, or too many.
 // The bytes are gone afterwards, one way or the other.
 template <typename Request>
-absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission,
+absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call& call,
                                                const ArrivedRequest& arrived) {
   grpc::ByteBuffer bytes;
   bytes.Swap(&arrived.bytes);
-  auto place = admission.Request(static_cast<int64_t>(bytes.Length()));
+  auto place = admission.Request(call.TakerOf(Front::kGrpc), static_cast<int64_t>(bytes.Length()),
+                                 call.effect());
   if (!place.ok()) return place.status();
   if (bytes.Length() > static_cast<size_t>(kMaxPlainRequestBytes)) {
     grpc::ProtoBufferReader walked(&bytes);
@@ -123,12 +126,14 @@ class CallService : public grpc::Service {
               WorkerPool& pool)
       : name_(name), gatekeeper_(gatekeeper), admission_(admission), pool_(pool) {}
 
-  // How long the reader of a stream may leave a message untaken before the call is cancelled.
+  // How long a caller may leave a message of a stream, or its answer, untaken before the call is
+  // cancelled.
   static constexpr absl::Duration kLongestStall = absl::Seconds(60);
-  // Ends the streams of methods that are added after this when their readers stall. Both must
-  // outlive the streams.
-  void EndStalledStreams(Clock& clock, WakeTimer& timer) {
+  // Ends the calls of methods that are added after this when their callers stall. The clock must
+  // outlive the calls; the timer goes with the service.
+  void EndStalledCalls(Clock& clock, WakeTimer& timer) {
     stall_.emplace(StallWatch::Options{clock, timer, kLongestStall});
+    unread_.emplace(*stall_);
   }
 
   // `work` is (const Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) where
@@ -138,44 +143,45 @@ class CallService : public grpc::Service {
     AddUnaryLater<Request, Response>(
         method,
         [this, work = std::move(work)](grpc::CallbackServerContext& context,
-                                       AdmittedRequest<Request> admitted, Response* response) {
-          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+                                       AdmittedRequest<Request> admitted, Reply<Response> reply) {
           // Shared, because tasks are copyable.
           auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
           const std::shared_ptr<Call> call = held->call;
           PostWork(context, *call,
-                   [&work, held = std::move(held), call, reactor,
-                    response](const absl::Status& turn) mutable {
+                   [&work, held = std::move(held), call, reply](const absl::Status& turn) mutable {
                      const absl::Status allowed = turn.ok() ? call->CheckResource() : turn;
                      absl::StatusOr<Response> result =
                          allowed.ok() ? Answer<Response>(work, *call, held->message) : allowed;
                      held = nullptr;
-                     if (result.ok()) *response = std::move(*result);
-                     if (result.ok()) call->AboutMessage(*response);
-                     reactor->Finish(ToGrpcStatus(call->End(result.status())));
+                     if (result.ok()) call->AboutMessage(*result);
+                     reply(std::move(result));
                    });
-          return reactor;
         });
   }
 
-  // `begin` returns the call's reactor and sees to it that it is finished, with the response filled
-  // if the status is OK. It runs on a thread of gRPC and does not block.
+  // `begin` sees to it that `reply` is called. It runs on a thread of gRPC and does not block. The
+  // place of the admitted request is the reply's.
   template <typename Request, typename Response>
   void AddUnaryLater(std::string_view method,
-                     std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext& context,
-                                                             AdmittedRequest<Request> admitted,
-                                                             Response* response)>
+                     std::function<void(grpc::CallbackServerContext& context,
+                                        AdmittedRequest<Request> admitted, Reply<Response> reply)>
                          begin) {
     Add(method, grpc::internal::RpcMethod::NORMAL_RPC,
-        new grpc::internal::CallbackUnaryHandler<ArrivedRequest, Response>(
+        new grpc::internal::CallbackUnaryHandler<ArrivedRequest, SentAnswer>(
             [this, begin = std::move(begin), path = PathOf(method)](
                 grpc::CallbackServerContext* context, const ArrivedRequest* arrived,
-                Response* response) -> grpc::ServerUnaryReactor* {
+                SentAnswer* answer) -> grpc::ServerUnaryReactor* {
               auto admitted = Enter<Request>(*context, path, *arrived);
-              if (admitted.ok()) return begin(*context, *std::move(admitted), response);
-              grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-              reactor->Finish(ToGrpcStatus(admitted.status()));
-              return reactor;
+              if (!admitted.ok()) {
+                grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+                reactor->Finish(ToGrpcStatus(admitted.status()));
+                return reactor;
+              }
+              auto* const call =
+                  new UnaryCall(*context, *answer, admitted->call, std::move(admitted->place),
+                                {admission_, unread_.has_value() ? &*unread_ : nullptr});
+              begin(*context, *std::move(admitted), Reply<Response>(*call));
+              return call;
             }));
   }
 
@@ -194,10 +200,10 @@ class CallService : public grpc::Service {
               auto admitted = Enter<Request>(*context, path, *arrived);
               if (!admitted.ok()) return new Refused(admitted.status());
               const std::shared_ptr<Call> call = admitted->call;
-              auto place = admission_.Stream();
+              auto place = admission_.Stream(call->TakerOf(Front::kGrpc));
               if (!place.ok()) return new Refused(call->End(place.status()));
               std::shared_ptr<Stream<Message>> stream = make(*context, *std::move(admitted));
-              stream->Keep(*std::move(place));
+              stream->Keep(*std::move(place), admission_);
               stream->Answer(call);
               if (stall_.has_value()) {
                 stream->EndIfStalled(*stall_, [context] { context->TryCancel(); });
@@ -266,7 +272,7 @@ class CallService : public grpc::Service {
                                                  const ArrivedRequest& arrived) {
     absl::StatusOr<std::shared_ptr<Call>> call = EnterCall(gatekeeper_, context, path);
     if (!call.ok()) return call.status();
-    auto admitted = Admit<Request>(admission_, arrived);
+    auto admitted = Admit<Request>(admission_, **call, arrived);
     if (!admitted.ok()) return (*call)->End(admitted.status());
     (*call)->Read(admitted->message);
     admitted->call = *std::move(call);
@@ -290,6 +296,7 @@ class CallService : public grpc::Service {
   Admission& admission_;
   WorkerPool& pool_;
   std::optional<StallWatch::Options> stall_;
+  std::optional<UnreadAnswers> unread_;
   std::list<std::string> paths_;  // gRPC keeps pointers to them
 };
 

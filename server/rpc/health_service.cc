@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "server/calls/wake_timer.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
 #include "wan/v1/telemetry.pb.h"
@@ -80,38 +81,35 @@ class HealthStream final : public Stream<HealthCheckResponse> {
 
 class HealthService final : public CallService {
  public:
-  HealthService(HealthStatuses& statuses, const Gatekeeper& gatekeeper, Admission& admission,
-                WorkerPool& pool)
-      : CallService(kName, gatekeeper, admission, pool) {
+  HealthService(HealthStatuses& statuses, Clock& clock, const Gatekeeper& gatekeeper,
+                Admission& admission, WorkerPool& pool)
+      : CallService(kName, gatekeeper, admission, pool), timer_(clock) {
+    EndStalledCalls(clock, timer_);
     AddUnaryLater<HealthCheckRequest, HealthCheckResponse>(
         "Check", [this, &statuses](grpc::CallbackServerContext& context, const auto& admitted,
-                                   HealthCheckResponse* response) {
-          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+                                   Reply<HealthCheckResponse> reply) {
           this->PostWork(context, *admitted.call,
-                         [&context, &statuses, reactor, response, call = admitted.call,
+                         [&context, &statuses, reply,
                           service = admitted.message.service()](const absl::Status& turn) {
-                           if (!turn.ok()) {
-                             reactor->Finish(ToGrpcStatus(call->End(turn)));
-                             return;
-                           }
+                           if (!turn.ok()) return reply(turn);
                            const std::optional<NotServingReasons> reasons = statuses.Get(service);
-                           if (!reasons.has_value()) {
-                             reactor->Finish(ToGrpcStatus(call->End(UnknownServiceError(service))));
-                             return;
-                           }
-                           response->set_status(StatusOf(reasons));
+                           if (!reasons.has_value()) return reply(UnknownServiceError(service));
                            if (!reasons->empty()) {
                              context.AddTrailingMetadata(kNotServingMetadata, MetadataOf(*reasons));
                            }
-                           reactor->Finish(ToGrpcStatus(call->End(absl::OkStatus())));
+                           HealthCheckResponse response;
+                           response.set_status(StatusOf(reasons));
+                           reply(std::move(response));
                          });
-          return reactor;
         });
     AddStream<HealthCheckRequest, HealthCheckResponse>(
         "Watch", [this, &statuses](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
           return std::make_shared<HealthStream>(admitted.message.service(), statuses, this->pool());
         });
   }
+
+ private:
+  WakeTimer timer_;
 };
 
 }  // namespace
@@ -171,10 +169,10 @@ void HealthStatuses::Unwatch(int64_t key) {
   watchers_.erase(key);
 }
 
-std::unique_ptr<grpc::Service> MakeHealthService(HealthStatuses& statuses,
+std::unique_ptr<grpc::Service> MakeHealthService(HealthStatuses& statuses, Clock& clock,
                                                  const Gatekeeper& gatekeeper, Admission& admission,
                                                  WorkerPool& pool) {
-  return std::make_unique<HealthService>(statuses, gatekeeper, admission, pool);
+  return std::make_unique<HealthService>(statuses, clock, gatekeeper, admission, pool);
 }
 
 }  // namespace wan::server

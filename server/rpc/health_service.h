@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/api/clock.h"
 #include "server/watch/not_serving.h"
 
 namespace grpc {
@@ -72,8 +73,8 @@ class HealthStatuses {
   int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// All must outlive the service.
-std::unique_ptr<grpc::Service> MakeHealthService(HealthStatuses& statuses,
+// All must outlive the service. Calls that nobody reads for a while end by `clock`.
+std::unique_ptr<grpc::Service> MakeHealthService(HealthStatuses& statuses, Clock& clock,
                                                  const Gatekeeper& gatekeeper, Admission& admission,
                                                  WorkerPool& pool);
 

@@ -22,19 +22,6 @@
 namespace wan::server {
 namespace {
 
-// Answers a call whose work ends with its caller. Deletes itself.
-class CancellableReactor final : public grpc::ServerUnaryReactor {
- public:
-  // Asks for a stop when the caller has gone, or has cancelled the call.
-  std::stop_token stop_token() const { return stop_.get_token(); }
-
-  void OnCancel() override { stop_.request_stop(); }
-  void OnDone() override { delete this; }
-
- private:
-  std::stop_source stop_;
-};
-
 // Sends a model when it has changed.
 class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
  public:
@@ -143,7 +130,7 @@ class ModelManagementService final : public CallService {
         stopping_(std::move(stopping)),
         timer_(clock),
         heartbeat_{clock, timer_, heartbeat_interval} {
-    EndStalledStreams(clock, timer_);
+    EndStalledCalls(clock, timer_);
     AddUnary<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse>(
         "ListModels",
         [this](const wan::v1::ListModelsRequest& request) { return models_.List(request); });
@@ -155,70 +142,51 @@ class ModelManagementService final : public CallService {
           return std::make_shared<ModelStream>(std::move(admitted.message), models_, heartbeat_,
                                                this->pool(), stopping_);
         });
+    // Loading takes minutes: the executor's thread answers, and no thread waits for it.
     AddUnaryLater<wan::v1::LoadModelRequest, wan::v1::Model>(
         "LoadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
-                            wan::v1::Model* response) {
-          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-          const ModelRegistry::Done answer = AnswerWhenDone(admitted.call, reactor, response);
+                            Reply<wan::v1::Model> reply) {
           // Looking at the model's files may take a moment, which gRPC's threads are not for.
           this->PostWork(context, *admitted.call,
-                         [this, answer, request = admitted.message](const absl::Status& turn) {
+                         [this, reply, request = admitted.message](const absl::Status& turn) {
                            absl::StatusOr<ModelSpec> spec = turn.ok() ? ToModelSpec(request) : turn;
                            if (!spec.ok()) {
-                             answer(spec.status());
+                             reply(spec.status());
                            } else if (request.wait()) {
-                             models_.Load(*std::move(spec), answer);
+                             models_.Load(*std::move(spec), reply);
                            } else {
-                             answer(models_.BeginLoad(*std::move(spec)));
+                             reply(models_.BeginLoad(*std::move(spec)));
                            }
                          });
-          return reactor;
         });
     AddUnaryLater<wan::v1::UnloadModelRequest, wan::v1::Model>(
-        "UnloadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
-                              wan::v1::Model* response) {
-          grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-          models_.Unload(admitted.message.name(), AnswerWhenDone(admitted.call, reactor, response));
-          return reactor;
-        });
+        "UnloadModel",
+        [this](grpc::CallbackServerContext& /*context*/, const auto& admitted,
+               Reply<wan::v1::Model> reply) { models_.Unload(admitted.message.name(), reply); });
     AddUnaryLater<wan::v1::WarmupModelRequest, wan::v1::Model>(
         "WarmupModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
-                              wan::v1::Model* response) {
-          auto* const reactor = new CancellableReactor;
+                              Reply<wan::v1::Model> reply) {
           std::vector<VideoShape> shapes;
           for (const wan::v1::Shape& shape : admitted.message.shapes()) {
             shapes.push_back(ToVideoShape(shape));
           }
           // Planning the shapes takes milliseconds, which gRPC's threads are not for.
-          this->PostWork(context, *admitted.call,
-                         [this, reactor, name = admitted.message.name(), call = admitted.call,
-                          wait = admitted.message.wait(), shapes = std::move(shapes),
-                          response](const absl::Status& turn) {
-                           const ModelRegistry::Done answer =
-                               AnswerWhenDone(call, reactor, response);
-                           if (!turn.ok()) {
-                             answer(turn);
-                           } else if (wait) {
-                             models_.Warmup(name, shapes, answer, reactor->stop_token());
-                           } else {
-                             answer(models_.BeginWarmup(name, shapes));
-                           }
-                         });
-          return reactor;
+          this->PostWork(
+              context, *admitted.call,
+              [this, reply, name = admitted.message.name(), wait = admitted.message.wait(),
+               shapes = std::move(shapes)](const absl::Status& turn) {
+                if (!turn.ok()) {
+                  reply(turn);
+                } else if (wait) {
+                  models_.Warmup(name, shapes, reply, reply.caller_gone());
+                } else {
+                  reply(models_.BeginWarmup(name, shapes));
+                }
+              });
         });
   }
 
  private:
-  // Loading takes minutes: the executor's thread answers, and no thread waits for it.
-  static ModelRegistry::Done AnswerWhenDone(std::shared_ptr<Call> call,
-                                            grpc::ServerUnaryReactor* reactor,
-                                            wan::v1::Model* response) {
-    return [call = std::move(call), reactor, response](absl::StatusOr<wan::v1::Model> model) {
-      if (model.ok()) *response = std::move(*model);
-      reactor->Finish(ToGrpcStatus(call->End(model.status())));
-    };
-  }
-
   ModelRegistry& models_;
   const std::stop_token stopping_;
   WakeTimer timer_;

@@ -108,11 +108,12 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
       return End(absl::InvalidArgumentError(
           absl::StrCat("the request has ", bytes, " bytes; must be at most ", kMostQuestionBytes)));
     }
-    auto question = Admit<Question>(shared_.admission, arrived_);
+    auto question = Admit<Question>(shared_.admission, *entered_.call, arrived_);
     if (!question.ok()) return End(question.status());
     response_ = AnswerReflection(shared_.services, question->message);
     // An answer is larger than its question, and waits for its reader.
-    auto place = shared_.admission.Request(static_cast<int64_t>(response_.ByteSizeLong()));
+    auto place = shared_.admission.Answer(std::move(question->place),
+                                          static_cast<int64_t>(response_.ByteSizeLong()));
     if (!place.ok()) return End(place.status());
     answer_place_ = *std::move(place);
     stall_.Begin();

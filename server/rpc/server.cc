@@ -345,13 +345,13 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
     add(MakeModelManagementService(jobs->models(), clock, heartbeat, *gatekeeper, admission, pool,
                                    stopping.get_token()));
     add(MakeAdministrationService([this] { return StopSettingsOf(reloader.current()); }, *jobs,
-                                  *gatekeeper, admission, pool));
+                                  clock, *gatekeeper, admission, pool));
   }
   add(MakeTelemetryService(
       facts, devices, [this] { return health.Reasons(); }, clock, heartbeat, *jobs, *gatekeeper,
       admission, pool, stopping.get_token()));
   if (config.health_access != ServiceAccess::kOff) {
-    add(MakeHealthService(health_statuses, *gatekeeper, admission, pool));
+    add(MakeHealthService(health_statuses, clock, *gatekeeper, admission, pool));
   }
   if (config.reflection_access != ServiceAccess::kOff) {
     for (auto& service :

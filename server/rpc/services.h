@@ -31,7 +31,7 @@ class WorkerPool;
 // How long each service's streams may carry nothing before they get a heartbeat is
 // `heartbeat_interval`; zero: for ever. `stopping` ends the streams that have no other end.
 
-// Downloads that nobody reads for a while end by `clock`.
+// Calls that nobody reads for a while end by `clock`.
 std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
                                                           absl::Duration heartbeat_interval,
                                                           const Gatekeeper& gatekeeper,
@@ -51,7 +51,7 @@ struct StopSettings {
 
 // `stop` is asked at each drain: the settings may change.
 std::unique_ptr<grpc::Service> MakeAdministrationService(std::function<StopSettings()> stop,
-                                                         JobService& jobs,
+                                                         JobService& jobs, Clock& clock,
                                                          const Gatekeeper& gatekeeper,
                                                          Admission& admission, WorkerPool& pool);
 

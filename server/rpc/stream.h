@@ -42,8 +42,12 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     return reactor;
   }
 
-  // Holds the stream's place among all streams until the stream goes. Before Begin.
-  void Keep(Admission::Lease place) { place_ = std::move(place); }
+  // Holds the stream's place among all streams until the stream goes, and counts its messages
+  // while they are sent. Before Begin.
+  void Keep(Admission::Lease place, Admission& admission) {
+    place_ = std::move(place);
+    admission_ = &admission;
+  }
 
   // The call that the stream answers; its resource is checked before the first message. Before
   // Begin.
@@ -96,6 +100,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
  private:
   void OnWriteDone(bool ok) final {
     if (stall_.has_value()) stall_->End();
+    sent_place_ = Admission::Lease();
     {
       absl::MutexLock lock(&mutex_);
       if (!ok) abandoned_ = true;
@@ -151,6 +156,10 @@ class Stream : public grpc::ServerWriteReactor<Message>,
             absl::MutexLock lock(&mutex_);
             if (abandoned_) break;
           }
+          if (absl::Status room = TakeRoom(); !room.ok()) {
+            End(room);
+            return;
+          }
           if (stall_.has_value()) stall_->Begin();
           this->StartWrite(&message_);
           return;
@@ -168,6 +177,17 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     }
   }
 
+  // Counts the message that is about to be sent. Without room the call ends, and its caller goes on
+  // behind the last message.
+  absl::Status TakeRoom() {
+    if (admission_ == nullptr || call_ == nullptr) return absl::OkStatus();
+    absl::StatusOr<Admission::Lease> place =
+        admission_->Message(call_->TakerOf(Front::kGrpc),
+                            static_cast<int64_t>(message_.ByteSizeLong()), call_->effect());
+    if (place.ok()) sent_place_ = *std::move(place);
+    return place.status();
+  }
+
   void End(const absl::Status& status) {
     this->Finish(ToGrpcStatus(call_ == nullptr ? status : call_->End(status)));
   }
@@ -175,11 +195,13 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   WorkerPool& pool_;
   std::optional<StallWatch> stall_;
   Admission::Lease place_;
+  Admission* admission_ = nullptr;
   std::shared_ptr<Call> call_;
   std::atomic<WorkClass> work_ = WorkClass::kQuick;
   bool entered_ = false;  // whether the call's resource was checked; Pump's only
   std::shared_ptr<Stream> self_;
-  Message message_;  // being written
+  Message message_;              // being written
+  Admission::Lease sent_place_;  // of that message
   absl::Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // since Pump last looked

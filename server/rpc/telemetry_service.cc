@@ -147,7 +147,7 @@ class TelemetryService final : public CallService {
         stopping_(std::move(stopping)),
         timer_(clock),
         heartbeat_{clock, timer_, heartbeat_interval} {
-    EndStalledStreams(clock, timer_);
+    EndStalledCalls(clock, timer_);
     AddStream<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse>(
         "WatchDevices", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
           return std::make_shared<DeviceStream>(admitted.message, devices_, heartbeat_,

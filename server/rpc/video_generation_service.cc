@@ -52,7 +52,7 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
 
   // Takes a place, and opens the file.
   absl::Status Begin(wan::v1::DownloadArtifactResponse* chunk) {
-    auto place = shared_.admission.Download(peer_);
+    auto place = shared_.admission.Download(call()->TakerOf(Front::kGrpc), peer_);
     if (!place.ok()) return place.status();
     place_ = *std::move(place);
     absl::StatusOr<JobService::OpenedArtifact> opened =
@@ -79,7 +79,7 @@ class VideoGenerationService final : public CallService {
         timer_(clock),
         download_{jobs, admission, pool},
         events_{jobs, {clock, timer_, heartbeat_interval}, pool} {
-    EndStalledStreams(clock, timer_);
+    EndStalledCalls(clock, timer_);
     AddStream<wan::v1::GenerateRequest, wan::v1::Event>(
         "Generate", [this](grpc::CallbackServerContext& context, auto admitted) {
           return std::make_shared<GenerateStream>(context, std::move(admitted), events_);

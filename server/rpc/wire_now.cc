@@ -21,14 +21,19 @@ WireStats WireNow(GrpcPort& port, GrpcPort* admin_port, const Admission& admissi
   wire.descriptors_limit = descriptors.limit;
   const AdmissionStats calls = admission.Stats();
   wire.request_bytes = calls.request_bytes;
-  wire.request_bytes_limit = admission.limits().request_bytes;
+  const PlaceLimits& limits = admission.limits().callers;
+  wire.request_bytes_limit = limits.request_bytes;
+  wire.answer_bytes = calls.answer_bytes;
+  wire.answer_bytes_limit = limits.answer_bytes;
   wire.streams = calls.streams;
-  wire.streams_limit = admission.limits().streams;
+  wire.streams_limit = limits.streams;
   wire.downloads = calls.downloads;
-  wire.downloads_limit = admission.limits().downloads;
+  wire.downloads_limit = limits.downloads;
   wire.refused_calls = {{"requests", calls.refused_requests},
+                        {"answers", calls.refused_answers},
                         {"streams", calls.refused_streams},
-                        {"downloads", calls.refused_downloads}};
+                        {"downloads", calls.refused_downloads},
+                        {"public", calls.refused_public}};
   return wire;
 }
 

@@ -49,6 +49,13 @@ bool TcpClient::Send(std::string_view bytes) {
   return true;
 }
 
+std::string TcpClient::Read(size_t bytes) {
+  std::string read(bytes, '\0');
+  const ssize_t count = bytes == 0 ? 0 : recv(fd_, read.data(), bytes, MSG_WAITALL);
+  read.resize(count < 0 ? 0 : static_cast<size_t>(count));
+  return read;
+}
+
 std::string TcpClient::ReadToEnd() {
   std::string all;
   char chunk[4096];

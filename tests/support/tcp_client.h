@@ -1,6 +1,7 @@
 // A plain TCP connection to a server on this machine, for tests of what arrives byte by byte.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ class TcpClient {
 
   // Whether all of it was taken before the server closed the connection.
   bool Send(std::string_view bytes);
+
+  // The next so many bytes; fewer if the server closes the connection before. Blocks until then.
+  std::string Read(size_t bytes);
 
   // Everything that arrives until the server closes the connection. Blocks until then.
   std::string ReadToEnd();

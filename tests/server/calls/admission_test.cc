@@ -3,9 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
 #include <list>
-#include <optional>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/calls/memory_trimmer.h"
 #include "server/conversion/errors.h"
@@ -14,9 +21,13 @@
 namespace wan::server {
 namespace {
 
-constexpr AdmissionLimits kLimits = {/*request_bytes=*/100, /*small_request_bytes=*/10,
-                                     /*streams=*/2, /*downloads=*/3,
-                                     /*downloads_per_connection=*/2};
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Lease = Admission::Lease;
+
+constexpr Party kAnn{"principal:ann"};
+constexpr Party kBob{"principal:bob"};
+constexpr Party kEve{"principal:eve"};
 
 void ExpectBusy(const absl::Status& status) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
@@ -24,73 +35,263 @@ void ExpectBusy(const absl::Status& status) {
   EXPECT_TRUE(RetryDelayOf(status).has_value());
 }
 
-TEST(AdmissionTest, RequestsMayHaveTheirBytesTogetherAndSmallOnesAlwaysPass) {
-  int64_t freed = 0;
-  Admission admission(kLimits, [&](int64_t bytes) { freed += bytes; });
-  auto first = admission.Request(60);
-  auto second = admission.Request(40);
-  ASSERT_TRUE(first.ok() && second.ok());
-  ExpectBusy(admission.Request(11).status());
-  EXPECT_EQ(freed, 11) << "what was refused is not needed any more";
-  auto small = admission.Request(10);
-  EXPECT_TRUE(small.ok());
-  EXPECT_EQ(admission.Stats().request_bytes, 110);
-  EXPECT_EQ(admission.Stats().refused_requests, 1);
-  second = absl::CancelledError();
-  small = absl::CancelledError();
-  EXPECT_EQ(freed, 61);
-  ExpectBusy(admission.Request(41).status());
-  EXPECT_TRUE(admission.Request(40).ok());
-  EXPECT_EQ(admission.Stats().request_bytes, 60);
+// Takes places until one is refused. Returns how many it got.
+int64_t TakeAll(const std::function<absl::StatusOr<Lease>()>& take, std::list<Lease>& held) {
+  for (int64_t count = 0;; ++count) {
+    absl::StatusOr<Lease> lease = take();
+    if (!lease.ok()) {
+      ExpectBusy(lease.status());
+      return count;
+    }
+    held.push_back(*std::move(lease));
+  }
 }
 
-TEST(AdmissionTest, RequestsAreLimitedHoweverSmall) {
-  AdmissionLimits limits = kLimits;
-  limits.requests = 2;
+TEST(AdmissionTest, APartyMayHaveAsMuchAsItLeavesToOthers) {
+  AdmissionLimits limits;
+  limits.callers.streams = 64;
   Admission admission(limits);
-  auto first = admission.Request(1);
-  auto second = admission.Request(0);
-  ASSERT_TRUE(first.ok() && second.ok());
-  ExpectBusy(admission.Request(0).status());
+  std::list<Lease> held;
+  EXPECT_EQ(TakeAll([&] { return admission.Stream(kEve); }, held), 32);
+  EXPECT_EQ(TakeAll([&] { return admission.Stream(kAnn); }, held), 16);
+  EXPECT_EQ(admission.Stats().streams, 48);
+  EXPECT_EQ(admission.Stats().refused_streams, 2);
+  EXPECT_EQ(TakeAll([&] { return admission.Stream(kBob); }, held), 1)
+      << "the last eighth of one front is for those who have nothing";
+  EXPECT_EQ(TakeAll([&] { return admission.Stream({"c"}); }, held), 1);
+  held.clear();
+  EXPECT_EQ(admission.PartiesNow(), 0);
+  EXPECT_EQ(TakeAll([&] { return admission.Stream(kEve); }, held), 32) << "as if nothing had been";
+}
+
+TEST(AdmissionTest, TwoPartiesThatTakeTurnsHaveTheSame) {
+  AdmissionLimits limits;
+  limits.callers.downloads = 60;
+  Admission admission(limits);
+  std::list<Lease> held;
+  std::array<int, 2> count{};
+  for (int i = 0; i < 100; ++i) {
+    const Party party = i % 2 == 0 ? kEve : kAnn;
+    auto lease = admission.Download(party, absl::StrCat(i));
+    if (!lease.ok()) continue;
+    held.push_back(*std::move(lease));
+    ++count[i % 2];
+  }
+  EXPECT_EQ(count[0], count[1]);
+  EXPECT_LE(count[0], 20) << "a third";
+  EXPECT_GE(count[0], 18);
+}
+
+// Whatever others do, somebody who holds nothing finds a place, until an eighth of all places is in
+// as many hands.
+TEST(AdmissionTest, WhoeverComesNewFindsRoom) {
+  AdmissionLimits limits;
+  limits.callers = {.streams = 256,
+                    .downloads = 256,
+                    .requests = 256,
+                    .request_bytes = 1 << 20,
+                    .answer_bytes = 1 << 20};
+  std::mt19937 random(7);
+  Admission admission(limits);
+  const std::function<absl::StatusOr<Lease>(const Party&, int64_t)> takes[] = {
+      [&](const Party& party, int64_t) { return admission.Stream(party); },
+      [&](const Party& party, int64_t) {
+        return admission.Download(party, std::string(party.name));
+      },
+      [&](const Party& party, int64_t bytes) {
+        return admission.Request(party, bytes, Effect::kReads);
+      },
+      [&](const Party& party, int64_t bytes) { return admission.Arriving(party, bytes, {}); },
+      [&](const Party& party, int64_t bytes) -> absl::StatusOr<Lease> {
+        auto request = admission.Request(party, 0, Effect::kReads);
+        if (!request.ok()) return request.status();
+        return admission.Answer(*std::move(request), bytes);
+      },
+  };
+  for (const auto& take : takes) {
+    std::vector<std::pair<std::string, Lease>> held;
+    std::map<std::string, int64_t> count;
+    for (int step = 0; step < 20'000; ++step) {
+      if (random() % 3 == 0 && !held.empty()) {
+        const size_t which = random() % held.size();
+        --count[held[which].first];
+        std::swap(held[which], held.back());
+        held.pop_back();
+        continue;
+      }
+      // Greedy ones hold much; the others one place, at most as many as the last eighth has.
+      const bool greedy = random() % 4 != 0;
+      const std::string name = absl::StrCat(greedy ? random() % 4 : 4 + random() % 24);
+      const bool is_new = count[name] == 0;
+      const int64_t bytes = is_new ? 1 + random() % (1 << 10) : random() % (1 << 18);
+      const Front front = random() % 2 == 0 ? Front::kGrpc : Front::kHttp;
+      auto lease = take({name, front}, bytes);
+      ASSERT_TRUE(lease.ok() || !is_new) << step << " " << lease.status();
+      if (!lease.ok()) continue;
+      held.emplace_back(name, *std::move(lease));
+      ++count[name];
+      ASSERT_LE(admission.Stats().streams, 256);
+      ASSERT_LE(count[name], 200) << "half, or of small requests their number";
+    }
+    held.clear();
+    EXPECT_EQ(admission.PartiesNow(), 0);
+  }
+}
+
+TEST(AdmissionTest, ManyPartiesOfOneFrontLeaveAnEighthToTheOther) {
+  AdmissionLimits limits;
+  limits.callers.requests = 64;
+  Admission admission(limits);
+  std::list<Lease> held;
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = absl::StrCat(i);
+    auto lease = admission.Request({name, Front::kHttp}, 0, Effect::kReads);
+    if (lease.ok()) held.push_back(*std::move(lease));
+  }
+  EXPECT_EQ(admission.Stats().requests, 56);
+  EXPECT_TRUE(admission.Request({"a", Front::kGrpc}, 0, Effect::kReads).ok());
+}
+
+TEST(AdmissionTest, PublicCallsTakeNothingOfTheCallers) {
+  AdmissionLimits limits;
+  Admission admission(limits);
+  std::list<Lease> held;
+  std::vector<std::string> connections;
+  for (int i = 0; i < 17; ++i) connections.push_back(absl::StrCat("ipv4:192.0.2.7:", 40'000 + i));
+  for (const std::string& connection : connections) {
+    const Party party{connection, Front::kGrpc, /*everybody=*/true};
+    for (int i = 0; i < 1'000; ++i) {
+      auto lease = admission.Stream(party);
+      if (lease.ok()) held.push_back(*std::move(lease));
+    }
+  }
+  EXPECT_LE(held.size(), 1'024);
+  EXPECT_EQ(admission.Stats().streams, 0);
+  EXPECT_GT(admission.Stats().refused_public, 15'000);
+  EXPECT_TRUE(admission.Stream(kAnn).ok());
+  const absl::Status of_one = admission.Stream({connections[0], Front::kGrpc, true}).status();
+  ExpectBusy(of_one);
+  EXPECT_THAT(std::string(of_one.message()),
+              HasSubstr("this connection has 512 of 1024 open streams that public calls may have"));
+  // A connection that has none gets one.
+  EXPECT_TRUE(admission.Stream({"ipv4:192.0.2.8:1", Front::kGrpc, true}).ok());
+}
+
+TEST(AdmissionTest, ARefusalSaysWhosePlacesAreTaken) {
+  AdmissionLimits limits;
+  limits.callers.downloads = 4;
+  Admission admission(limits);
+  std::list<Lease> held;
+  EXPECT_EQ(TakeAll([&] { return admission.Download(kEve, "e"); }, held), 2);
+  EXPECT_THAT(std::string(admission.Download(kEve, "e").status().message()),
+              AllOf(HasSubstr("this caller has 2 of the server's 4 open downloads, which is its "
+                              "part now; end one first"),
+                    HasSubstr("try again in 1s")));
+  held.push_back(*admission.Download(kAnn, "a"));
+  held.push_back(*admission.Download(kBob, "b"));
+  EXPECT_THAT(std::string(admission.Download({"c"}, "c").status().message()),
+              HasSubstr("others have all of the server's 4 open downloads"));
+  limits.callers.request_bytes = 1 << 20;
+  Admission bytes(limits);
+  auto first = bytes.Request(kEve, 400 << 10, Effect::kReads);
+  ASSERT_TRUE(first.ok());
+  EXPECT_THAT(std::string(bytes.Request(kEve, 400 << 10, Effect::kReads).status().message()),
+              HasSubstr("this caller has 409600 of the server's 1048576 bytes of requests under "
+                        "way, and 409600 more do not fit into its part now"));
+  EXPECT_THAT(std::string(bytes.Request(kAnn, 700 << 10, Effect::kReads).status().message()),
+              HasSubstr("others have so many of the server's 1048576 bytes of requests under way "
+                        "that 716800 more do not fit now"));
+}
+
+TEST(AdmissionTest, SmallRequestsAndAnswersTakeNoBytes) {
+  int64_t freed = 0;
+  AdmissionLimits limits;
+  limits.callers.request_bytes = 200;
+  limits.callers.answer_bytes = 200;
+  limits.small_request_bytes = 10;
+  limits.small_answer_bytes = 5;
+  Admission admission(limits, [&](int64_t bytes) { freed += bytes; });
+  auto first = admission.Request(kEve, 90, Effect::kReads);
+  ASSERT_TRUE(first.ok());
+  ExpectBusy(admission.Request(kEve, 60, Effect::kReads).status());
+  EXPECT_EQ(freed, 60) << "what was refused is not needed any more";
+  auto small = admission.Request(kEve, 10, Effect::kReads);
+  EXPECT_TRUE(small.ok());
+  EXPECT_EQ(admission.Stats().request_bytes, 90);
   EXPECT_EQ(admission.Stats().requests, 2);
   EXPECT_EQ(admission.Stats().refused_requests, 1);
+
+  small = admission.Answer(*std::move(small), 5);
+  EXPECT_EQ(admission.Stats().answer_bytes, 0);
+  first = admission.Answer(*std::move(first), 80);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(admission.Stats().request_bytes, 0) << "the answer takes the request's place";
+  EXPECT_EQ(admission.Stats().answer_bytes, 80);
+  EXPECT_EQ(admission.Stats().requests, 2) << "until it is sent";
+  auto third = admission.Request(kEve, 0, Effect::kReads);
+  ExpectBusy(admission.Answer(*std::move(third), 90).status());
+  EXPECT_EQ(admission.Stats().refused_answers, 1);
+  EXPECT_EQ(admission.Stats().requests, 2) << "a refused answer needs no place";
+  EXPECT_TRUE(admission.Answer(*admission.Request(kAnn, 0, Effect::kReads), 60).ok());
+  auto message = admission.Message(kEve, 15, Effect::kReads);
+  EXPECT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(admission.Stats().answer_bytes, 95);
+  ExpectBusy(admission.Message(kEve, 90, Effect::kReads).status());
+  EXPECT_TRUE(admission.Message(kEve, 90, Effect::kChanges).ok());
+  EXPECT_TRUE(admission.Message(kEve, 5, Effect::kReads).ok());
+  message = absl::CancelledError();
   first = absl::CancelledError();
-  EXPECT_TRUE(admission.Request(1).ok());
+  small = absl::CancelledError();
+  EXPECT_EQ(admission.Stats().answer_bytes, 0);
+  EXPECT_EQ(admission.PartiesNow(), 0);
 }
 
-TEST(AdmissionTest, StreamsAreLimited) {
-  Admission admission(kLimits);
-  auto first = admission.Stream();
-  auto second = admission.Stream();
-  ASSERT_TRUE(first.ok() && second.ok());
-  ExpectBusy(admission.Stream().status());
-  EXPECT_EQ(admission.Stats().streams, 2);
-  EXPECT_EQ(admission.Stats().refused_streams, 1);
-  first = absl::CancelledError();
-  EXPECT_TRUE(admission.Stream().ok());
+TEST(AdmissionTest, WhatWasDoneIsAnsweredAndRefusedBeforeIfAnswersAreNotRead) {
+  AdmissionLimits limits;
+  limits.callers.answer_bytes = 1 << 20;
+  Admission admission(limits);
+  auto unread = admission.Answer(*admission.Request(kEve, 0, Effect::kReads), 400 << 10);
+  ASSERT_TRUE(unread.ok()) << unread.status();
+  ExpectBusy(admission.Request(kEve, 0, Effect::kChanges).status());
+  EXPECT_TRUE(admission.Request(kEve, 0, Effect::kReads).ok());
+  auto change = admission.Request(kAnn, 0, Effect::kChanges);
+  ASSERT_TRUE(change.ok()) << change.status();
+  auto all = admission.Answer(*admission.Request(kBob, 0, Effect::kReads), 200 << 10);
+  auto others = admission.Answer(*admission.Request({"c"}, 0, Effect::kReads), 200 << 10);
+  ExpectBusy(admission.Answer(*admission.Request(kAnn, 0, Effect::kReads), 300 << 10).status());
+  EXPECT_TRUE(admission.Answer(*std::move(change), 300 << 10).ok()) << "it is done";
 }
 
-TEST(AdmissionTest, DownloadsAreLimitedInAllAndPerConnection) {
-  Admission admission(kLimits);
-  std::list<Admission::Lease> held;
-  const auto enters = [&](const std::string& peer) {
-    auto place = admission.Download(peer);
-    if (!place.ok()) {
-      ExpectBusy(place.status());
-      return false;
-    }
-    held.push_back(*std::move(place));
-    return true;
-  };
-  EXPECT_TRUE(enters("a"));
-  EXPECT_TRUE(enters("a"));
-  EXPECT_FALSE(enters("a")) << "two of one connection";
-  EXPECT_TRUE(enters("b"));
-  EXPECT_FALSE(enters("b")) << "three in all";
-  EXPECT_EQ(admission.Stats().downloads, 3);
+TEST(AdmissionTest, ABodyTakesWhatHasArrivedAndItsPlaceWhenItIsWhole) {
+  AdmissionLimits limits;
+  limits.callers.request_bytes = 1'000;
+  limits.small_request_bytes = 10;
+  Admission admission(limits);
+  auto body = admission.Arriving(kEve, 100, {});
+  body = admission.Arriving(kEve, 500, *std::move(body));
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(admission.Stats().request_bytes, 500);
+  EXPECT_EQ(admission.Stats().requests, 0);
+  body = admission.Request(kEve, 600, Effect::kReads, *std::move(body));
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(admission.Stats().request_bytes, 600);
+  EXPECT_EQ(admission.Stats().requests, 1);
+  auto refused = admission.Arriving(kAnn, 100, {});
+  refused = admission.Arriving(kAnn, 400, *std::move(refused));
+  ExpectBusy(refused.status());
+  EXPECT_EQ(admission.Stats().request_bytes, 600) << "what had arrived of it is let go";
+}
+
+TEST(AdmissionTest, AConnectionHasItsDownloads) {
+  AdmissionLimits limits;
+  limits.downloads_per_connection = 2;
+  Admission admission(limits);
+  std::list<Lease> held;
+  EXPECT_EQ(TakeAll([&] { return admission.Download(kAnn, "one"); }, held), 2);
+  EXPECT_EQ(TakeAll([&] { return admission.Download(kAnn, "other"); }, held), 2);
   EXPECT_EQ(admission.Stats().refused_downloads, 2);
   held.pop_front();
-  EXPECT_TRUE(enters("b"));
+  EXPECT_TRUE(admission.Download(kAnn, "one").ok());
 }
 
 class MemoryTrimmerTest : public ::testing::Test {

@@ -50,7 +50,7 @@ class HttpServerTest : public ::testing::Test {
       return entry;
     }
     if (head.path == "/few") {
-      entry.arrived = [](uint64_t bytes) -> std::optional<HttpAnswer> {
+      entry.arrived = [](uint64_t bytes, bool /*whole*/) -> std::optional<HttpAnswer> {
         if (bytes <= 3) return std::nullopt;
         HttpAnswer answer;
         answer.status = 413;
@@ -65,7 +65,16 @@ class HttpServerTest : public ::testing::Test {
         return;
       }
       HttpAnswer answer;
-      if (head.path == "/stream") {
+      if (head.path == "/large") {
+        answer.body.assign(kLargeBytes, 'x');
+        answer.place = PlaceOf(kLargeBytes);
+      } else if (head.path == "/pieces") {
+        answer.stream_bytes = kLargeBytes;
+        answer.next_piece = [place = std::make_shared<Admission::Lease>(PlaceOf(kLargeBytes))](
+                                const HttpAnswer::TakePiece& take) {
+          take(std::string(size_t{1} << 20, 'x'));
+        };
+      } else if (head.path == "/stream") {
         answer.stream_bytes = 6;
         answer.next_piece = [left = std::make_shared<int>(3),
                              head](const HttpAnswer::TakePiece& take) {
@@ -81,6 +90,11 @@ class HttpServerTest : public ::testing::Test {
     return entry;
   }
 
+  Admission::Lease PlaceOf(size_t answer_bytes) {
+    return *admission_.Answer(*admission_.Request({"eve"}, 0, Effect::kReads),
+                              static_cast<int64_t>(answer_bytes));
+  }
+
   int port() const { return server_->address().port; }
 
   // What comes back for these bytes, to the end of the connection.
@@ -92,6 +106,10 @@ class HttpServerTest : public ::testing::Test {
 
   absl::Mutex mutex_;
   HttpCallerGone waiting_ ABSL_GUARDED_BY(mutex_);  // of the request that waits for its answer
+  // More than the system takes for a reader that does not read.
+  static constexpr size_t kLargeBytes = size_t{32} << 20;
+
+  Admission admission_{AdmissionLimits()};
   std::unique_ptr<HttpServer> server_;
   std::atomic<int> answered_ = 0;
 };
@@ -154,6 +172,56 @@ TEST_F(HttpServerTest, ABodyInChunksIsCountedWhileItArrives) {
   EXPECT_THAT(client.ReadToEnd(), AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("Connection: close"),
                                         Not(HasSubstr("HTTP/1.1 200"))));
   EXPECT_EQ(answered_, 1);
+}
+
+TEST_F(HttpServerTest, ABodyOfKnownSizeIsCountedWhileItArrives) {
+  Start();
+  support::TcpClient client(port());
+  ASSERT_TRUE(client.Send("POST /few HTTP/1.1\r\nContent-Length: 6\r\n\r\nabc"));
+  ASSERT_TRUE(client.Send("d"));
+  EXPECT_THAT(client.ReadToEnd(),
+              AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("Connection: close")));
+  EXPECT_EQ(answered_, 0);
+  // Of one that has come in whole nothing is left to read, so the connection goes on.
+  EXPECT_THAT(Ask("POST /few HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd"
+                  "GET /a HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 413"), EndsWith("GET /a  ")));
+}
+
+TEST_F(HttpServerTest, AnAnswerHoldsItsPlaceUntilItIsSent) {
+  Start();
+  {
+    support::TcpClient reader(port());
+    ASSERT_TRUE(reader.Send("GET /large HTTP/1.1\r\nConnection: close\r\n\r\n"));
+    EXPECT_FALSE(reader.AwaitByteOrEnd());
+    EXPECT_EQ(admission_.Stats().answer_bytes, kLargeBytes);
+    EXPECT_GT(reader.ReadToEnd().size(), kLargeBytes);
+  }
+  while (admission_.Stats().answer_bytes != 0) {
+  }
+  // One whose reader goes lets it go.
+  {
+    support::TcpClient gone(port());
+    ASSERT_TRUE(gone.Send("GET /large HTTP/1.1\r\n\r\n"));
+    EXPECT_FALSE(gone.AwaitByteOrEnd());
+    EXPECT_EQ(admission_.Stats().answer_bytes, kLargeBytes);
+  }
+  while (admission_.Stats().answer_bytes != 0) {
+  }
+}
+
+TEST_F(HttpServerTest, AnAnswerThatNobodyTakesInItsTimeEnds) {
+  HttpLimits limits;
+  limits.write_time = std::chrono::milliseconds(50);
+  Start(limits);
+  for (const std::string path : {"/large", "/pieces"}) {
+    support::TcpClient client(port());
+    ASSERT_TRUE(client.Send("GET " + path + " HTTP/1.1\r\n\r\n"));
+    EXPECT_FALSE(client.AwaitByteOrEnd());
+    while (admission_.Stats().answer_bytes != 0) {
+    }
+    EXPECT_LT(client.ReadToEnd().size(), kLargeBytes);
+  }
 }
 
 TEST_F(HttpServerTest, AHeaderMayHaveItsBytesAndNoMore) {

@@ -11,6 +11,7 @@
 #include "server/http/video_routes.h"
 #include "tests/server/http/video_api_fixture.h"
 #include "tests/support/certificates.h"
+#include "tests/support/unread_calls.h"
 
 namespace wan::server {
 namespace {
@@ -68,6 +69,33 @@ TEST_F(VideoAccessTest, EveryRouteAgainstEveryRole) {
       }
     }
   }
+}
+
+TEST_F(VideoAccessTest, APrincipalHasOnePartOfBothFronts) {
+  const std::string eve = NewTokenOf("eve", Role::kUser);
+  const std::string alice = NewTokenOf("alice", Role::kUser);
+  StartServing(Config());
+  engine_.Hold("T5_Encoding");
+  const std::string large =
+      absl::StrCat(R"({"model": "m", "prompt": ")", std::string(60'000, 'x'), "\"}");
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(Post(large, Bearer(eve)).status, 200);
+  ASSERT_EQ(Post(large, Bearer(alice)).status, 200);
+  // Over gRPC she leaves as many answers untaken as she may have.
+  support::UnreadCalls unread(server_->grpc_address().port, eve);
+  for (int i = 0; i < 40; ++i) unread.Begin("/wan.v1.VideoGeneration/ListJobs", "");
+  Answer answer;
+  do {
+    answer = Ask("GET", "/v1/videos?limit=100", "", Bearer(eve));
+  } while (answer.status == 200);
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(answer.Error("code"), "server_busy");
+  EXPECT_THAT(answer.Error("message"),
+              AllOf(HasSubstr("this caller has"), HasSubstr("bytes of answers under way")));
+  EXPECT_EQ(Post(large, Bearer(eve)).status, 429) << "refused before anything is made";
+  EXPECT_EQ(Ask("GET", "/v1/models", "", Bearer(eve)).status, 200) << "small";
+  EXPECT_EQ(Ask("GET", "/v1/videos?limit=100", "", Bearer(alice)).status, 200);
+  EXPECT_EQ(Post(large, Bearer(alice)).status, 200);
+  engine_.Release("T5_Encoding");
 }
 
 TEST_F(VideoAccessTest, OthersVideosDoNotExist) {

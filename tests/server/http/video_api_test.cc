@@ -413,6 +413,36 @@ TEST_F(VideoApiTest, ABodyMayHaveItsBytesAndNoMore) {
               AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("\"param\":\"model\"")));
 }
 
+TEST_F(VideoApiTest, AnnouncedBodiesTakeNothing) {
+  // Together more than all requests may have.
+  std::vector<support::TcpClient> announced;
+  for (int i = 0; i < 10; ++i) {
+    announced.emplace_back(HttpPort());
+    ASSERT_TRUE(announced.back().Send(absl::StrCat(
+        "POST /v1/videos HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Expect: 100-continue\r\nContent-Length: ",
+        kMaxVideoBodyBytes, "\r\n\r\n")));
+    ASSERT_FALSE(announced.back().AwaitByteOrEnd());
+  }
+  const std::string body = R"({"model": "m", "prompt": "a cat"})" + std::string(100 << 10, ' ');
+  EXPECT_EQ(Post(body).status, 200);
+}
+
+TEST_F(VideoApiTest, AListHasThreeMebibytes) {
+  engine_.Hold("T5_Encoding");
+  // Each byte of the prompt becomes six of the answer.
+  std::string prompt;
+  for (int i = 0; i < 60'000; ++i) prompt += "\\u0001";
+  for (int i = 0; i < 10; ++i) MustPost(R"({"model": "m", "prompt": ")" + prompt + "\"}");
+  const Answer first = Ask("GET", "/v1/videos?limit=100");
+  EXPECT_EQ(first.body["data"].size(), 9) << "with the ninth it has more than 3 MiB";
+  EXPECT_EQ(first.body["has_more"], true);
+  const Answer second = Ask("GET", "/v1/videos?limit=100&after=" + first.body.value("last_id", ""));
+  EXPECT_EQ(second.body["data"].size(), 1);
+  EXPECT_EQ(second.body["has_more"], false);
+  engine_.Release("T5_Encoding");
+}
+
 TEST_F(VideoApiTest, DownloadsHaveTheirPlaces) {
   // Larger than what connections take unread.
   engine_.PadOutputs(size_t{32} << 20);
@@ -420,7 +450,8 @@ TEST_F(VideoApiTest, DownloadsHaveTheirPlaces) {
   const std::string request =
       absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   std::vector<support::TcpClient> readers;
-  for (int i = 0; i < AdmissionLimits().downloads; ++i) {
+  // Each connection is a caller of its own, and an eighth is kept for gRPC.
+  for (int i = 0; i < AdmissionLimits().callers.downloads / 8 * 7; ++i) {
     readers.emplace_back(HttpPort());
     ASSERT_TRUE(readers.back().Send(request));
     ASSERT_FALSE(readers.back().AwaitByteOrEnd());

@@ -135,6 +135,8 @@ class MetricsTest : public ::testing::Test {
                      7,
                      8,
                      9,
+                     15,
+                     16,
                      13,
                      14,
                      10,
@@ -358,6 +360,8 @@ TEST_F(MetricsTest, GaugesAreOfTheMomentOfTheScrape) {
   EXPECT_EQ(text.Value("wan_grpc_refused_connections_total", {{"reason", "total"}}), 0);
   EXPECT_EQ(text.Value("wan_grpc_request_bytes"), 8);
   EXPECT_EQ(text.Value("wan_grpc_request_bytes_limit"), 9);
+  EXPECT_EQ(text.Value("wan_grpc_answer_bytes"), 15);
+  EXPECT_EQ(text.Value("wan_grpc_answer_bytes_limit"), 16);
   EXPECT_EQ(text.Value("wan_grpc_streams"), 13);
   EXPECT_EQ(text.Value("wan_grpc_streams_limit"), 14);
   EXPECT_EQ(text.Value("wan_grpc_downloads"), 10);

@@ -151,9 +151,10 @@ constexpr MetricRow kWireRows[] = {
     {"wan_grpc_request_bytes_limit", kGauge, "bytes", "",
      "Most bytes of requests over 64 KiB that the server reads or works on."},
     {"wan_grpc_answer_bytes", kGauge, "bytes", "",
-     "Bytes of the answers over 16 KiB that callers have not taken yet, over gRPC and HTTP."},
+     "Bytes of the answers and messages of streams over 16 KiB that callers have not taken yet, "
+     "over gRPC and HTTP."},
     {"wan_grpc_answer_bytes_limit", kGauge, "bytes", "",
-     "Most bytes of answers over 16 KiB that callers have not taken yet."},
+     "Most bytes of answers and messages over 16 KiB that callers have not taken yet."},
     {"wan_grpc_streams", kGauge, "", "", "Open streams of every kind."},
     {"wan_grpc_streams_limit", kGauge, "", "", "Most open streams."},
     {"wan_grpc_downloads", kGauge, "", "", "Open downloads."},

@@ -16,8 +16,8 @@ struct WireStats {
   // Open file descriptors of the process and their limit; 0: not known.
   int64_t descriptors = 0;
   int64_t descriptors_limit = 0;
-  // Bytes of the large requests that the server reads or works on, and of the large answers that
-  // are not sent yet, over both fronts.
+  // Bytes of the large requests that the server reads or works on, and of the large answers and
+  // messages of streams that are not sent yet, over both fronts.
   int64_t request_bytes = 0;
   int64_t request_bytes_limit = 0;
   int64_t answer_bytes = 0;

@@ -1,6 +1,5 @@
 // What callers cost that do not take their answers: docs/limits.md.
 #include <gmock/gmock.h>
-#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/http_get.h"
@@ -92,6 +92,30 @@ TEST_F(UnreadAnswersTest, AConnectionThatGoesLetsItsAnswersGo) {
   while (AnswerBytes() != 0) {
   }
   engine_.Release("T5_Encoding");
+}
+
+TEST_F(UnreadAnswersTest, EventsThatNobodyTakesHaveTheSameBudget) {
+  StartServing();
+  engine_.FailAt("T5_Encoding", absl::InternalError(std::string(4 << 20, 'x')));
+  const std::string job = MustCreate().name();
+  std::vector<wan::v1::Event> events;
+  EXPECT_TRUE(Watch(job, 0, &events).ok());
+  wan::v1::WatchJobRequest request;
+  request.set_name(job);
+  request.set_after_sequence(events.back().sequence() - 1);
+  while (AnswerBytes() != 0) {
+  }
+  UnreadCalls eve(server_->grpc_address().port);
+  for (int i = 0; i < 20; ++i) {
+    eve.Begin("/wan.v1.VideoGeneration/WatchJob", request.SerializeAsString());
+  }
+  while (RefusedAnswers() < 4) {
+  }
+  EXPECT_GT(AnswerBytes(), 64 << 20);
+  EXPECT_LT(AnswerBytes(), 65 << 20);
+  std::vector<wan::v1::Event> again;
+  EXPECT_TRUE(Watch(job, 0, &again).ok()) << "others are told";
+  EXPECT_EQ(again.size(), events.size());
 }
 
 TEST_F(UnreadAnswersTest, SmallAnswersAndHealthWatchesEndToo) {

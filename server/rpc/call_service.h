@@ -234,7 +234,7 @@ class CallService : public grpc::Service {
               using Refused = Refusal<grpc::ServerBidiReactor<ArrivedRequest, Message>>;
               absl::StatusOr<std::shared_ptr<Call>> call = EnterCall(gatekeeper_, *context, path);
               if (!call.ok()) return new Refused(call.status());
-              auto place = admission_.Stream();
+              auto place = admission_.Stream((*call)->TakerOf(Front::kGrpc));
               if (!place.ok()) return new Refused((*call)->End(place.status()));
               return make({*std::move(call), *std::move(place), *stall_,
                            [context] { context->TryCancel(); }});

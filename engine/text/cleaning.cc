@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/text/html_entities.h"
+#include "engine/text/mark_order.h"
 #include "engine/text/utf8.h"
 
 namespace wan {
@@ -208,7 +209,7 @@ Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
   out = NormalizeLineEnds(out);
   out = RemoveTerminalEscapes(out);
   out = ReplaceEach(out, AppendUnlessControl);
-  return Normalize(*normalizers.nfc, out);
+  return Normalize(*normalizers.nfc, OrderMarks(out));
 }
 
 // Where the entity that ends with the text's last character, a ';', begins: at '&', optional '#', 1

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -19,10 +20,31 @@
 
 namespace wan {
 
+// The limits are compared before any pixel is decoded and before memory for pixels is allocated.
 struct ImageLimits {
   int64_t max_bytes = 32 << 20;
   int64_t max_pixels = 64'000'000;
+  // What a decoder may keep of the whole picture beside its pixels. A JPEG of several scans keeps
+  // two bytes for each coefficient: 52 megapixels with full chroma, all sizes with 4:2:0, pass.
+  int64_t max_working_bytes = 300 << 20;
 };
+
+struct MeasuredImage {
+  InputImage facts;            // all but `blended_over`, which only the pixels tell
+  int64_t decoding_bytes = 0;  // the most memory that DecodeImage takes, an upper bound
+};
+
+// Reads what a PNG, JPEG or WebP file tells before its pixels, which it does not decode: its time
+// is that of walking over the file's bytes at most, and its memory is bounded. Accepts every file
+// that DecodeImage accepts, with the same facts, and also files whose pixels are damaged or
+// missing. Errors are those of DecodeImage.
+absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLimits& limits = {});
+
+// Accepts the files that DecodeImage accepts, with the same facts and the same errors, but keeps no
+// pixels. The largest pictures take about a second, and memory as docs/limits.md says: less than
+// a MiB for most, and at most what a decoder keeps.
+absl::StatusOr<InputImage> CheckImage(std::string_view bytes, const Color& background = {},
+                                      const ImageLimits& limits = {});
 
 struct DecodedImage {
   RgbImage image;
@@ -30,13 +52,10 @@ struct DecodedImage {
 };
 
 // Decodes a PNG, JPEG or WebP file. INVALID_ARGUMENT, with the reason, for another format, an
-// animated WebP file, a broken or truncated file, and a file beyond the limits. The limits are
-// checked before any pixel is decoded and before memory for pixels is allocated.
+// animated WebP file, a broken or truncated file, and a file beyond the limits. CANCELLED soon
+// after a stop request.
 absl::StatusOr<DecodedImage> DecodeImage(std::string_view bytes, const Color& background = {},
-                                         const ImageLimits& limits = {});
-
-// Decoders call this as soon as they know the size. INVALID_ARGUMENT if the size is empty or beyond
-// the limits.
-absl::Status CheckImageSize(int64_t width, int64_t height, const ImageLimits& limits);
+                                         const ImageLimits& limits = {},
+                                         const std::stop_token& stop = {});
 
 }  // namespace wan

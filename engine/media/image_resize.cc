@@ -12,8 +12,6 @@ namespace wan {
 namespace {
 
 constexpr double kLanczosRadius = 3;
-// Of an image that covers a video's size: 192 MB.
-constexpr int64_t kMostCoveringPixels = 64'000'000;
 // Fixed point of the weights. 8 bits of pixel and 2 of overshoot fit above it in an int.
 constexpr int kWeightBits = 32 - 8 - 2;
 

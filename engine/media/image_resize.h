@@ -33,8 +33,11 @@ RgbImage CropToRatio(const RgbImage& image, ImageSize size);
 // side of `size` is not from 1 to 65500, or if the image's pixels do not match its size.
 absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size);
 
+// The most pixels to which CoverAndCrop scales an image before it cuts out the middle.
+inline constexpr int64_t kMostCoveringPixels = 64'000'000;
+
 // Scales the image with ResizeLanczos by the smallest factor that covers `size`, then cuts out the
-// middle. An image of another shape, of which more than 64 million pixels or a side above 65500
+// middle. An image of another shape, of which more pixels than these or a side above 65500
 // would come, is cut before it is scaled. It returns the errors of ResizeLanczos.
 absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size);
 

@@ -1,5 +1,7 @@
 #include "engine/media/jpeg_decoder.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,20 +11,22 @@
 namespace wan {
 namespace {
 
-// Each scan of a progressive file costs a pass over the whole picture; honest files have about ten.
+// Each scan of a progressive file costs a pass over the whole picture. Encoders write about ten,
+// and at most 16; the largest picture may have 25, and one of 16 megapixels or fewer 100.
 constexpr int kMaxScans = 100;
-constexpr unsigned kMaxSegmentBytes = 0xffff;
+constexpr int64_t kMaxScannedPixels = 1'600'000'000;
 
-void OnProgress(j_common_ptr cinfo) {
-  if (reinterpret_cast<j_decompress_ptr>(cinfo)->input_scan_number > kMaxScans) {
-    reinterpret_cast<JpegErrors*>(cinfo->err)->Fail("it has more than 100 scans");
-  }
+int MaxScans(const jpeg_decompress_struct& cinfo) {
+  const int64_t pixels = int64_t{cinfo.image_width} * cinfo.image_height;
+  return static_cast<int>(std::min<int64_t>(kMaxScans, kMaxScannedPixels / pixels));
 }
 
 class JpegReader {
  public:
-  JpegReader() {
+  // With `stop`, which must outlive the reader, pixels are an error after a request.
+  explicit JpegReader(const std::stop_token* stop = nullptr) : stop_(stop) {
     cinfo_.err = errors_.Install();
+    cinfo_.client_data = this;
     progress_.progress_monitor = OnProgress;
   }
   ~JpegReader() { jpeg_destroy_decompress(&cinfo_); }
@@ -35,7 +39,7 @@ class JpegReader {
     jpeg_create_decompress(&cinfo_);
     cinfo_.progress = &progress_;
     jpeg_mem_src(&cinfo_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-    jpeg_save_markers(&cinfo_, JPEG_APP0 + 1, kMaxSegmentBytes);
+    jpeg_set_marker_processor(&cinfo_, JPEG_APP0 + 1, OnApp1);
     jpeg_read_header(&cinfo_, TRUE);
     // Four inks become RGB afterwards; libjpeg does the rest.
     const bool inks = cinfo_.jpeg_color_space == JCS_CMYK || cinfo_.jpeg_color_space == JCS_YCCK;
@@ -43,7 +47,15 @@ class JpegReader {
     return true;
   }
 
-  // `row` holds width * channels() bytes; called once for each row, from the top.
+  // Call it before StartPixels to have the pixels in an eighth of the size: all data is read, but
+  // hardly any of it transformed.
+  void ChooseEighth() {
+    cinfo_.scale_num = 1;
+    cinfo_.scale_denom = 8;
+    cinfo_.do_block_smoothing = FALSE;
+  }
+
+  // `row` holds output_width() * 3 bytes, or 4 for inks; called once for each row, from the top.
   bool StartPixels() {
     if (setjmp(errors_.escape) != 0) return false;
     jpeg_start_decompress(&cinfo_);
@@ -64,23 +76,69 @@ class JpegReader {
   int height() const { return static_cast<int>(cinfo_.image_height); }
   bool is_cmyk() const { return cinfo_.out_color_space == JCS_CMYK; }
   bool is_grey() const { return cinfo_.jpeg_color_space == JCS_GRAYSCALE; }
-  // The first segment of EXIF data; empty if there is none.
-  std::string_view exif() const {
-    for (jpeg_saved_marker_ptr marker = cinfo_.marker_list; marker != nullptr;
-         marker = marker->next) {
-      const std::string_view segment(reinterpret_cast<const char*>(marker->data),
-                                     marker->data_length);
-      if (segment.starts_with("Exif")) return segment;
-    }
-    return {};
-  }
+  // After StartPixels.
+  int output_width() const { return static_cast<int>(cinfo_.output_width); }
+  int output_height() const { return static_cast<int>(cinfo_.output_height); }
+  // The first segment of EXIF data before the first scan; empty if there is none.
+  std::string_view exif() const { return exif_; }
+  // The coefficients of the whole picture, which are kept until the last of several scans.
+  int64_t CoefficientBytes() const;
   const char* message() const { return errors_.message; }
 
  private:
+  // Looks at an APP1 segment without a copy, because libjpeg's source of bytes in memory has the
+  // whole file in its buffer. libjpeg's own list of copies takes many times the bytes of a file of
+  // empty segments, and a time that is quadratic in their number.
+  static boolean OnApp1(j_decompress_ptr cinfo);
+
+  static void OnProgress(j_common_ptr common);
+
+  const std::stop_token* const stop_;
+  std::string_view exif_;
   jpeg_decompress_struct cinfo_{};
   JpegErrors errors_{};
   jpeg_progress_mgr progress_{};
 };
+
+void JpegReader::OnProgress(j_common_ptr common) {
+  const auto& cinfo = *reinterpret_cast<j_decompress_ptr>(common);
+  const auto& reader = *static_cast<const JpegReader*>(cinfo.client_data);
+  auto& errors = *reinterpret_cast<JpegErrors*>(common->err);
+  if (reader.stop_ != nullptr && reader.stop_->stop_requested()) errors.Fail("stopped");
+  const int most = MaxScans(cinfo);
+  if (cinfo.input_scan_number <= most) return;
+  char reason[JMSG_LENGTH_MAX];
+  std::snprintf(reason, sizeof reason,
+                "it has more than %d scans, too many for %ux%u pixels; save it as a baseline JPEG",
+                most, cinfo.image_width, cinfo.image_height);
+  errors.Fail(reason);
+}
+
+int64_t JpegReader::CoefficientBytes() const {
+  if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&cinfo_)) == FALSE) return 0;
+  int64_t blocks = 0;
+  for (int i = 0; i < cinfo_.num_components; ++i) {
+    blocks += int64_t{cinfo_.comp_info[i].width_in_blocks} * cinfo_.comp_info[i].height_in_blocks;
+  }
+  return blocks * static_cast<int64_t>(sizeof(JBLOCK));
+}
+
+boolean JpegReader::OnApp1(j_decompress_ptr cinfo) {
+  auto& reader = *static_cast<JpegReader*>(cinfo->client_data);
+  jpeg_source_mgr& source = *cinfo->src;
+  const std::string_view rest(reinterpret_cast<const char*>(source.next_input_byte),
+                              source.bytes_in_buffer);
+  constexpr size_t kLengthBytes = 2;  // which the length counts
+  if (rest.size() < kLengthBytes) reader.errors_.Fail("it is cut off");
+  const size_t length = std::max<size_t>(
+      static_cast<uint8_t>(rest[0]) << 8 | static_cast<uint8_t>(rest[1]), kLengthBytes);
+  if (length > rest.size()) reader.errors_.Fail("it is cut off");
+  const std::string_view segment = rest.substr(kLengthBytes, length - kLengthBytes);
+  if (reader.exif_.empty() && segment.starts_with("Exif")) reader.exif_ = segment;
+  source.next_input_byte += length;
+  source.bytes_in_buffer -= length;
+  return TRUE;
+}
 
 // a * b / 255, rounded.
 int MultiplyBytes(int a, int b) {
@@ -105,21 +163,41 @@ absl::Status Broken(const JpegReader& reader) {
 
 }  // namespace
 
-absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageLimits& limits) {
+absl::StatusOr<StoredHeader> MeasureJpeg(std::string_view bytes) {
   JpegReader reader;
   if (!reader.ReadHeader(bytes)) return Broken(reader);
+  StoredHeader header;
+  header.width = reader.width();
+  header.height = reader.height();
+  header.exif_orientation = ExifOrientation(reader.exif());
+  header.grey = reader.is_grey();
+  header.working_bytes = reader.CoefficientBytes();
+  return header;
+}
+
+absl::StatusOr<bool> CheckJpeg(std::string_view bytes) {
+  JpegReader reader;
+  if (!reader.ReadHeader(bytes)) return Broken(reader);
+  reader.ChooseEighth();
+  if (!reader.StartPixels()) return Broken(reader);
+  std::vector<uint8_t> row(static_cast<size_t>(reader.output_width()) * 4);
+  for (int y = 0; y < reader.output_height(); ++y) {
+    if (!reader.ReadRow(row.data())) return Broken(reader);
+  }
+  if (!reader.FinishPixels()) return Broken(reader);
+  return false;
+}
+
+absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const std::stop_token& stop) {
+  JpegReader reader(&stop);
+  if (!reader.ReadHeader(bytes) || !reader.StartPixels()) return Broken(reader);
   const int width = reader.width();
   const int height = reader.height();
-  if (absl::Status status = CheckImageSize(width, height, limits); !status.ok()) return status;
-
-  if (!reader.StartPixels()) return Broken(reader);
   const size_t row_bytes = static_cast<size_t>(width) * 3;
   StoredImage image;
   image.width = width;
   image.height = height;
   image.pixels.resize(row_bytes * static_cast<size_t>(height));
-  image.exif_orientation = ExifOrientation(reader.exif());
-  image.grey = reader.is_grey();
   std::vector<uint8_t> inks(reader.is_cmyk() ? static_cast<size_t>(width) * 4 : 0);
   uint8_t* row = image.pixels.data();
   for (int y = 0; y < height; ++y, row += row_bytes) {

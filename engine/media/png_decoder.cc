@@ -13,7 +13,20 @@
 namespace wan {
 namespace {
 
-constexpr png_byte kExifChunk[] = "eXIf";
+// Returns the content of the first eXIf chunk, which may come after the pixels; empty if there is
+// none. A damaged one is found as well: whoever decodes the file refuses it.
+std::string_view FindExif(std::string_view file) {
+  constexpr size_t kSignatureBytes = 8;
+  constexpr size_t kChunkBytes = 12;  // length, name and checksum
+  for (size_t at = kSignatureBytes; at + kChunkBytes <= file.size();) {
+    const size_t length = png_get_uint_32(reinterpret_cast<png_const_bytep>(file.data() + at));
+    const std::string_view name = file.substr(at + 4, 4);
+    if (length > file.size() - at - kChunkBytes || name == "IEND") break;
+    if (name == "eXIf") return file.substr(at + 8, length);
+    at += kChunkBytes + length;
+  }
+  return {};
+}
 
 struct ByteSource {
   std::string_view bytes;
@@ -35,28 +48,37 @@ class PngReader {
   // Sets the form of the pixels: 8 bits, red, green and blue, and opacity where the file has any.
   bool ChooseOutput();
 
-  // `rows` holds all rows without padding.
-  bool ReadPixels(uint8_t* rows);
+  // `rows` holds all rows without padding. Call it after ChooseOutput.
+  bool ReadPixels(uint8_t* rows, const std::stop_token& stop);
 
-  int64_t width() const { return png_get_image_width(png_, info_); }
-  int64_t height() const { return png_get_image_height(png_, info_); }
-  // Of the pixels; call it after ChooseOutput.
-  int channels() const { return png_get_channels(png_, info_); }
+  // Reads all pixels and keeps none. A file without opacity needs no `row`: its pixels stay as they
+  // are stored. One with it has them in the form of ReadPixels, one row after the other in `row`,
+  // which holds four bytes for each pixel of the longest; `transparent` becomes true if any is less
+  // than opaque.
+  bool DropPixels(uint8_t* row, bool* transparent);
+
+  // Sides have 31 bits.
+  int width() const { return static_cast<int>(png_get_image_width(png_, info_)); }
+  int height() const { return static_cast<int>(png_get_image_height(png_, info_)); }
+  // What follows tells of the file; ask before the form of the pixels is set.
+  int channels() const { return has_opacity() ? 4 : 3; }
   // A palette's colours have 8 bits, however few its indexes have.
   int bits_per_sample() const {
     return is_palette() ? 8 : static_cast<int>(png_get_bit_depth(png_, info_));
   }
   bool is_grey() const { return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0; }
-  // The first eXIf chunk, which may come after the pixels; empty if there is none. Only chunks of
-  // this kind are kept.
-  std::string_view exif() const {
-    png_unknown_chunkp chunk = nullptr;
-    if (png_get_unknown_chunks(png_, info_, &chunk) == 0) return {};
-    return {reinterpret_cast<const char*>(chunk->data), chunk->size};
+  // Whether pixels can be less than opaque.
+  bool has_opacity() const {
+    return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_ALPHA) != 0 ||
+           png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
   }
   const char* message() const { return message_; }
 
  private:
+  // The transformations of ChooseOutput, but for the order of interlaced rows.
+  void ChooseSamples();
+  // As DropPixels, for one row.
+  void DropRow(uint8_t* row, png_uint_32 width, bool* transparent);
   bool is_palette() const { return png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE; }
 
   static void OnRead(png_structp png, png_bytep out, size_t size);
@@ -93,57 +115,106 @@ bool PngReader::ReadHeader() {
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   // Texts and profiles may unfold a thousandfold, and no pixel depends on them.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-  // libpng would leave out EXIF data that begins with "Exif", as some programs write it.
-  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_ALWAYS, kExifChunk, 1);
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_read_info(png_, info_);
   return true;
 }
 
-bool PngReader::ChooseOutput() {
-  if (setjmp(png_jmpbuf(png_)) != 0) return false;
+void PngReader::ChooseSamples() {
   // Palettes become RGB, grey of 1, 2 and 4 bits becomes 8, transparent colours become opacity.
   png_set_expand(png_);
   png_set_gray_to_rgb(png_);
   png_set_scale_16(png_);  // v / 257, rounded
+}
+
+bool PngReader::ChooseOutput() {
+  if (setjmp(png_jmpbuf(png_)) != 0) return false;
+  ChooseSamples();
   png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
   return true;
 }
 
-bool PngReader::ReadPixels(uint8_t* rows) {
+bool PngReader::ReadPixels(uint8_t* rows, const std::stop_token& stop) {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   const int passes = png_set_interlace_handling(png_);
   const png_uint_32 height = png_get_image_height(png_, info_);
   const size_t row_bytes = png_get_rowbytes(png_, info_);
   for (int pass = 0; pass < passes; ++pass) {
-    for (png_uint_32 y = 0; y < height; ++y) png_read_row(png_, rows + y * row_bytes, nullptr);
+    for (png_uint_32 y = 0; y < height; ++y) {
+      if (stop.stop_requested()) return false;
+      png_read_row(png_, rows + y * row_bytes, nullptr);
+    }
   }
   png_read_end(png_, info_);
   return true;
 }
 
+void PngReader::DropRow(uint8_t* row, png_uint_32 width, bool* transparent) {
+  png_read_row(png_, row, nullptr);
+  if (row == nullptr) return;
+  for (png_uint_32 x = 0; x < width; ++x) *transparent |= row[x * 4 + 3] != kOpaque;
+}
+
+bool PngReader::DropPixels(uint8_t* row, bool* transparent) {
+  if (setjmp(png_jmpbuf(png_)) != 0) return false;
+  if (row != nullptr) ChooseSamples();
+  png_read_update_info(png_, info_);
+  const png_uint_32 width = png_get_image_width(png_, info_);
+  const png_uint_32 height = png_get_image_height(png_, info_);
+  if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_NONE) {
+    for (png_uint_32 y = 0; y < height; ++y) DropRow(row, width, transparent);
+  } else {
+    // libpng was not asked to put the passes together, and therefore gives each pass's own rows.
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
+      const png_uint_32 columns = PNG_PASS_COLS(width, pass);
+      const png_uint_32 rows = columns == 0 ? 0 : PNG_PASS_ROWS(height, pass);
+      for (png_uint_32 y = 0; y < rows; ++y) DropRow(row, columns, transparent);
+    }
+  }
+  png_read_end(png_, info_);
+  return true;
+}
+
+absl::Status Broken(const PngReader& reader) {
+  return absl::InvalidArgumentError(absl::StrCat("is a broken PNG file: ", reader.message()));
+}
+
 }  // namespace
 
-absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const ImageLimits& limits) {
+absl::StatusOr<StoredHeader> MeasurePng(std::string_view bytes) {
   PngReader reader(bytes);
-  const auto broken = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("is a broken PNG file: ", reader.message()));
-  };
-  if (!reader.ReadHeader()) return broken();
-  const int64_t width = reader.width();
-  const int64_t height = reader.height();
-  if (absl::Status status = CheckImageSize(width, height, limits); !status.ok()) return status;
+  if (!reader.ReadHeader()) return Broken(reader);
+  StoredHeader header;
+  header.width = reader.width();
+  header.height = reader.height();
+  header.channels = reader.channels();
+  header.exif_orientation = ExifOrientation(FindExif(bytes));
+  header.bits_per_sample = reader.bits_per_sample();
+  header.grey = reader.is_grey();
+  return header;
+}
+
+absl::StatusOr<bool> CheckPng(std::string_view bytes) {
+  PngReader reader(bytes);
+  if (!reader.ReadHeader()) return Broken(reader);
+  std::vector<uint8_t> row(reader.has_opacity() ? static_cast<size_t>(reader.width()) * 4 : 0);
+  bool transparent = false;
+  if (!reader.DropPixels(row.empty() ? nullptr : row.data(), &transparent)) return Broken(reader);
+  return transparent;
+}
+
+absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const std::stop_token& stop) {
+  PngReader reader(bytes);
+  if (!reader.ReadHeader()) return Broken(reader);
   StoredImage image;
-  image.width = static_cast<int>(width);
-  image.height = static_cast<int>(height);
-  image.bits_per_sample = reader.bits_per_sample();
-  image.grey = reader.is_grey();
-  if (!reader.ChooseOutput()) return broken();
+  image.width = reader.width();
+  image.height = reader.height();
   image.channels = reader.channels();
-  image.pixels.resize(static_cast<size_t>(width * height) * static_cast<size_t>(image.channels));
-  if (!reader.ReadPixels(image.pixels.data())) return broken();
-  image.exif_orientation = ExifOrientation(reader.exif());
+  if (!reader.ChooseOutput()) return Broken(reader);
+  image.pixels.resize(static_cast<size_t>(image.width) * static_cast<size_t>(image.height) *
+                      static_cast<size_t>(image.channels));
+  if (!reader.ReadPixels(image.pixels.data(), stop)) return Broken(reader);
   return image;
 }
 

@@ -7,8 +7,6 @@
 namespace wan {
 namespace {
 
-constexpr int kOpaque = 255;
-
 // 255 is odd, so that no quotient lies halfway between two numbers.
 uint8_t Mix(int color, int background, int opacity) {
   return static_cast<uint8_t>((color * opacity + background * (kOpaque - opacity) + kOpaque / 2) /
@@ -50,6 +48,10 @@ BlendedImage Blend(StoredImage stored, const Color& background) {
     out[2] = Mix(in[2], background.blue, opacity);
   }
   return blended;
+}
+
+bool ExchangesSides(int exif_orientation) {
+  return kTurnings[exif_orientation - 1].exchanges_sides;
 }
 
 RgbImage Turn(RgbImage image, int exif_orientation) {

@@ -9,17 +9,28 @@
 
 namespace wan {
 
-// Every decoder returns this. Rows run from the top, without padding.
-struct StoredImage {
+// What a file tells before its pixels are decoded.
+struct StoredHeader {
   int width = 0;
   int height = 0;
   // 3: red, green, blue. 4: opacity besides, 0 (transparent) to 255, which is not multiplied in.
   int channels = 3;
-  std::vector<uint8_t> pixels;
   int exif_orientation = 1;
-  int bits_per_sample = 8;  // of the file; `pixels` always has 8
+  int bits_per_sample = 8;  // of the file; decoded pixels always have 8
   bool grey = false;        // the file has no colours
+  // The memory that decoding takes beside the pixels, where it grows with them.
+  int64_t working_bytes = 0;
 };
+
+// Every decoder returns this. Rows run from the top, without padding.
+struct StoredImage {
+  int width = 0;
+  int height = 0;
+  int channels = 3;  // as StoredHeader::channels
+  std::vector<uint8_t> pixels;
+};
+
+inline constexpr uint8_t kOpaque = 255;
 
 struct BlendedImage {
   RgbImage image;
@@ -31,8 +42,10 @@ struct BlendedImage {
 // themselves, as browsers do. Leaves a picture without opacity as it is.
 BlendedImage Blend(StoredImage stored, const Color& background);
 
-// Turns and mirrors the picture as an EXIF orientation from 1 to 8 says, so that its top is up. 5
-// to 8 exchange width and height.
+// Returns whether an EXIF orientation from 1 to 8 exchanges width and height.
+bool ExchangesSides(int exif_orientation);
+
+// Turns and mirrors the picture as an EXIF orientation from 1 to 8 says, so that its top is up.
 RgbImage Turn(RgbImage image, int exif_orientation);
 
 }  // namespace wan

@@ -2,10 +2,12 @@
 
 #include <webp/decode.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "engine/media/exif.h"
 
@@ -67,45 +69,101 @@ absl::Status ToStatus(VP8StatusCode code) {
   }
 }
 
-}  // namespace
+// A file whose headers are right.
+struct WebpFile {
+  std::string_view bytes;  // without what follows the file's end
+  WebPDecoderConfig config;
 
-absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageLimits& limits) {
+  int width() const { return config.input.width; }
+  int height() const { return config.input.height; }
+  int channels() const { return config.input.has_alpha != 0 ? 4 : 3; }
+};
+
+absl::StatusOr<WebpFile> ReadHeaders(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes || !bytes.starts_with("RIFF")) {
     return Broken("it does not begin with RIFF");
   }
   const uint64_t whole = uint64_t{LittleEndian32(bytes.substr(4, 4))} + kChunkHeaderBytes;
   // libwebp would take pixels that are complete without what follows them, such as the orientation.
   if (whole > bytes.size()) return Broken("it is cut off");
-  bytes = bytes.substr(0, whole);
-
-  WebPDecoderConfig config;
-  if (WebPInitDecoderConfig(&config) == 0) return Broken("libwebp has another version");
-  const auto* const data = reinterpret_cast<const uint8_t*>(bytes.data());
-  if (absl::Status status = ToStatus(WebPGetFeatures(data, bytes.size(), &config.input));
-      !status.ok()) {
-    return status;
-  }
-  const WebPBitstreamFeatures& features = config.input;
-  if (absl::Status status = CheckImageSize(features.width, features.height, limits); !status.ok()) {
-    return status;
-  }
-  if (features.has_animation != 0) {
+  WebpFile file;
+  file.bytes = bytes.substr(0, whole);
+  if (WebPInitDecoderConfig(&file.config) == 0) return Broken("libwebp has another version");
+  absl::Status status = ToStatus(WebPGetFeatures(
+      reinterpret_cast<const uint8_t*>(file.bytes.data()), file.bytes.size(), &file.config.input));
+  if (!status.ok()) return status;
+  if (file.config.input.has_animation != 0) {
     return absl::InvalidArgumentError(
         "is an animated WebP file; must be a still image, for example its first frame");
   }
+  return file;
+}
 
+absl::Status Decode(WebpFile& file) {
+  return ToStatus(WebPDecode(reinterpret_cast<const uint8_t*>(file.bytes.data()), file.bytes.size(),
+                             &file.config));
+}
+
+}  // namespace
+
+absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes) {
+  const absl::StatusOr<WebpFile> file = ReadHeaders(bytes);
+  if (!file.ok()) return file.status();
+  StoredHeader header;
+  header.width = file->width();
+  header.height = file->height();
+  header.channels = file->channels();
+  header.exif_orientation = OrientationOf(file->bytes);
+  constexpr int kLossless = 2;
+  const int64_t pixels = int64_t{header.width} * header.height;
+  // Without loss all pixels are unpacked at once; otherwise only their opacity is.
+  header.working_bytes = file->config.input.format == kLossless ? pixels * 4
+                         : header.channels == 4                 ? pixels * 2
+                                                                : 0;
+  return header;
+}
+
+absl::StatusOr<bool> CheckWebp(std::string_view bytes) {
+  absl::StatusOr<WebpFile> file = ReadHeaders(bytes);
+  if (!file.ok()) return file.status();
+  WebPDecoderConfig& config = file->config;
+  if (file->channels() == 3) {
+    constexpr int kEighth = 8;
+    config.output.colorspace = MODE_YUV;
+    config.options.use_scaling = 1;
+    config.options.scaled_width = (file->width() + kEighth - 1) / kEighth;
+    config.options.scaled_height = (file->height() + kEighth - 1) / kEighth;
+  } else {
+    // Takes the least memory of the forms that have every pixel's opacity.
+    config.output.colorspace = MODE_YUVA;
+  }
+  const absl::Cleanup free_output = [&] { WebPFreeDecBuffer(&config.output); };
+  if (absl::Status status = Decode(*file); !status.ok()) return status;
+  if (file->channels() == 3) return false;
+  const WebPYUVABuffer& planes = config.output.u.YUVA;
+  for (int y = 0; y < file->height(); ++y) {
+    const uint8_t* const row = planes.a + ptrdiff_t{y} * planes.a_stride;
+    if (std::any_of(row, row + file->width(), [](uint8_t a) { return a != kOpaque; })) return true;
+  }
+  return false;
+}
+
+// Takes half a second at most, so that no stop is looked at.
+absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const std::stop_token& /*stop*/) {
+  absl::StatusOr<WebpFile> file = ReadHeaders(bytes);
+  if (!file.ok()) return file.status();
   StoredImage image;
-  image.width = features.width;
-  image.height = features.height;
-  image.channels = features.has_alpha != 0 ? 4 : 3;
-  image.exif_orientation = OrientationOf(bytes);
+  image.width = file->width();
+  image.height = file->height();
+  image.channels = file->channels();
   const size_t row_bytes = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
   image.pixels.resize(row_bytes * static_cast<size_t>(image.height));
-  config.output.colorspace = image.channels == 4 ? MODE_RGBA : MODE_RGB;
-  config.output.is_external_memory = 1;
-  config.output.u.RGBA = {image.pixels.data(), static_cast<int>(row_bytes), image.pixels.size()};
-  const absl::Status status = ToStatus(WebPDecode(data, bytes.size(), &config));
-  WebPFreeDecBuffer(&config.output);
+  WebPDecBuffer& output = file->config.output;
+  output.colorspace = image.channels == 4 ? MODE_RGBA : MODE_RGB;
+  output.is_external_memory = 1;
+  output.u.RGBA = {image.pixels.data(), static_cast<int>(row_bytes), image.pixels.size()};
+  const absl::Status status = Decode(*file);
+  WebPFreeDecBuffer(&output);
   if (!status.ok()) return status;
   return image;
 }

@@ -1,17 +1,26 @@
-// Decodes WebP files. Only image_decode.cc calls it; other code uses engine/media/image_decode.h.
+// Reads WebP files with libwebp, as Pillow does. Only image_decode.cc calls it; other code uses
+// engine/media/image_decode.h.
 #pragma once
 
+#include <stop_token>
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "engine/media/image_decode.h"
 #include "engine/media/stored_image.h"
 
 namespace wan {
 
-// Decodes `bytes`, which must have WebP's signature, with libwebp, as Pillow does. Animations are
-// refused, because a caller of one frame would not expect which of them is taken. Returns the
-// errors of DecodeImage.
-absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageLimits& limits);
+// All of them take a file that has WebP's signature, and return the errors of DecodeImage. Call
+// CheckWebp and DecodeWebp only for a file whose size, by MeasureWebp, is within the limits.
+
+// Reads the headers of the file and its chunks. Refuses animations, because a caller of one frame
+// would not expect which of them is taken.
+absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes);
+
+// Decodes everything, but keeps no colour in full size. Returns whether any pixel is less than
+// opaque.
+absl::StatusOr<bool> CheckWebp(std::string_view bytes);
+
+absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const std::stop_token& stop);
 
 }  // namespace wan

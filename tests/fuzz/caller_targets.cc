@@ -117,7 +117,10 @@ void FuzzImage(FuzzInput input) {
   limits.max_pixels = 1'000'000;
   const absl::StatusOr<DecodedImage> decoded = DecodeImage(TextOf(input), {}, limits);
   RequireCode(decoded.status(), {kOk, kInvalid});
+  const absl::StatusOr<InputImage> checked = CheckImage(TextOf(input), {}, limits);
+  Require(checked.status() == decoded.status(), "a check refuses what cannot be decoded");
   if (!decoded.ok()) return;
+  Require(*checked == decoded->facts, "a check reads the same facts");
   const RgbImage& image = decoded->image;
   Require(CheckPixels(image.pixels, image.width, image.height).ok(),
           "an image has the pixels of its size");

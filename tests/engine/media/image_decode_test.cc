@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <set>
+#include <stop_token>
 
 #include "engine/media/image_encode.h"
-#include "tests/engine/raw_tensors.h"
+#include "tests/engine/media/image_files.h"
 
 namespace wan {
 namespace {
@@ -17,25 +17,6 @@ using testing::HasSubstr;
 
 // Of <name>/over.
 constexpr Color kBackground = {32, 96, 160};
-
-const std::map<std::string, RawTensor>& Decodable() {
-  static const auto* tensors = [] {
-    const std::string folder = WAN_MEDIA_DATA_DIR;
-    auto* read =
-        new std::map<std::string, RawTensor>(ReadRawTensors(folder + "/decode.safetensors"));
-    read->merge(ReadRawTensors(folder + "/shown.safetensors"));
-    return read;
-  }();
-  return *tensors;
-}
-
-const std::string& FileOf(const std::string& name) { return Decodable().at(name + "/file").bytes; }
-
-std::vector<std::string> DecodableNames() {
-  std::set<std::string> names;
-  for (const auto& [name, tensor] : Decodable()) names.insert(name.substr(0, name.rfind('/')));
-  return {names.begin(), names.end()};
-}
 
 std::string SafeName(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
@@ -131,7 +112,7 @@ TEST(DecodeImage, SaysWhyAFileIsRefused) {
       {"jpeg_half", "is a broken JPEG file: Premature end"},
       {"jpeg_no_end", "is a broken JPEG file"},
       {"jpeg_scrambled", "is a broken JPEG file: Corrupt JPEG data"},
-      {"jpeg_many_scans", "is a broken JPEG file: it has more than 100 scans"},
+      {"jpeg_many_scans", "is a broken JPEG file: it has more than 100 scans, too many for "},
       {"gif", "is GIF; must be PNG, JPEG or WebP"},
       {"gif_animated", "is GIF; must be PNG, JPEG or WebP"},
       {"webp_animated",
@@ -148,9 +129,8 @@ TEST(DecodeImage, SaysWhyAFileIsRefused) {
       {"zeros", "is not an image file; must be PNG, JPEG or WebP"},
       {"one_byte", "is not an image file; must be PNG, JPEG or WebP"},
   };
-  const auto broken = ReadRawTensors(std::string(WAN_MEDIA_DATA_DIR) + "/broken.safetensors");
-  EXPECT_EQ(broken.size(), messages.size());
-  for (const auto& [name, tensor] : broken) {
+  EXPECT_EQ(Broken().size(), messages.size());
+  for (const auto& [name, tensor] : Broken()) {
     const auto image = DecodeImage(tensor.bytes);
     EXPECT_EQ(image.status().code(), absl::StatusCode::kInvalidArgument) << name;
     ASSERT_TRUE(messages.contains(name)) << name;
@@ -174,6 +154,16 @@ TEST(DecodeImage, HoldsTheLimits) {
     EXPECT_TRUE(DecodeImage(file, {}, {.max_bytes = size}).ok());
     EXPECT_THAT(std::string(DecodeImage(file, {}, {.max_bytes = size - 1}).status().message()),
                 AllOf(HasSubstr("bytes; must have at most"), HasSubstr(std::to_string(size))));
+  }
+}
+
+TEST(DecodeImage, EndsAfterAStopRequest) {
+  std::stop_source source;
+  source.request_stop();
+  for (const char* name : {"png/rgb8", "png/palette4_interlaced", "jpeg/420",
+                           "jpeg/420_progressive", "webp/lossy_opacity"}) {
+    const absl::Status status = DecodeImage(FileOf(name), {}, {}, source.get_token()).status();
+    EXPECT_EQ(status, absl::CancelledError("stopped while the image was decoded")) << name;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "engine/api/device_monitor.h"
 #include "engine/api/generation.h"
+#include "engine/api/input_image.h"
 #include "engine/api/lora.h"
 #include "engine/api/model_file.h"
 #include "engine/api/model_parts.h"
@@ -137,7 +138,16 @@ class Engine {
 
   // Checks a request against a resident model and decides everything about the job: sizes, steps,
   // stages and where weights live. INVALID_ARGUMENT carries every violation, not only the first.
+  // Of an image it reads the header alone, so that a damaged one may be planned: see CheckImage.
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
+
+  // Decodes an image file wholly and drops its pixels, so that a damaged one is refused before its
+  // job has waited for the device, where Generate would fail with the same violation of `image`.
+  // Returns what the file holds, and what a job does with it over `background`. It needs no model
+  // and no device, and takes up to about a second of the calling thread and 400 MiB of host memory:
+  // docs/limits.md says which files do.
+  virtual absl::StatusOr<InputImage> CheckImage(std::string_view image,
+                                                const Color& background) const = 0;
 
   // Carries a plan out and writes the output files; frames are decoded only if plan.decodes(). If
   // the first file cannot be written, the call fails. Previews and the other files are optional:

@@ -87,7 +87,7 @@ struct StagePlan {
   uint64_t host_bytes = 0;
 };
 
-// The texts' tokens and the image's pixels (engine/pipeline/prepared_request.h).
+// The texts' tokens (engine/pipeline/prepared_request.h).
 struct PreparedRequest;
 
 // The least number of decoded frames that may wait for their encoder: two chunks of four, enough
@@ -141,10 +141,8 @@ struct GenerationPlan {
   // The most host memory that the job adds in any stage; 0 where memory is not planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
-  // The request's image; absent without one.
-  std::optional<InputImage> input_image;
-  // What the engine read to make the plan, so that nothing is read again to carry it out. It takes
-  // the memory of a decoded image (at most 192 MB) and lives as long as the plan. A queued job
+  // What the engine read in the texts to make the plan, so that they are not read again to carry it
+  // out. The image was only measured: the job decodes it when it needs its pixels. A queued job
   // keeps no plan: each attempt makes its own. Null in a plan that no engine made.
   std::shared_ptr<const PreparedRequest> prepared;
 

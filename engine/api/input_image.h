@@ -16,8 +16,8 @@ struct Color {
   friend bool operator==(const Color&, const Color&) = default;
 };
 
-// Describes an image that was read for a request. It is decided when the job is planned and kept
-// with the job, so that its owner sees what was done.
+// Describes an image that was read for a request. Engine::CheckImage tells it when the job is
+// created, and it is kept with the job, so that its owner sees what was done.
 struct InputImage {
   std::string format;  // "PNG", "JPEG" or "WebP"
   int width = 0;       // pixels as the image is shown, after it was turned

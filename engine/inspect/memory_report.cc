@@ -59,7 +59,7 @@ Json DescribeVideo(const PlannedModel& model, const VideoShape& shape, bool imag
   if (!model.few_step.has_value()) inspected.negative_prompt_tokens = model.transformer.text_len;
   if (image || !model.family->accepts_text_only) {
     request.image = std::make_shared<const std::string>();
-    inspected.image = InputImage{.width = shape.width, .height = shape.height};
+    inspected.image = ImageSize{shape.width, shape.height};
   }
   const absl::StatusOr<GenerationPlan> plan =
       MakePlan(ResolveRequest(request, model, /*drawn_seed=*/0), model, inspected, {job_bytes});

@@ -35,7 +35,8 @@ absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
     return ToSignedUnit(*frame).unsqueeze(1);
   }
   const bool is_upstreams = IsFloorOutputSize({image.width, image.height}, size, multiple);
-  const at::Tensor pixels = ToSignedUnit(is_upstreams ? image : CropToRatio(image, size));
+  const at::Tensor pixels =
+      is_upstreams ? ToSignedUnit(image) : ToSignedUnit(CropToRatio(image, size));
   return at::upsample_bicubic2d(pixels.unsqueeze(0), {shape.height, shape.width},
                                 /*align_corners=*/false)
       .transpose(0, 1);

@@ -1,11 +1,8 @@
-// The tokens and pixels of a request, which are read once, when the plan is made.
+// The tokens of a request, whose texts are read once, when the plan is made.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
-
-#include "engine/media/rgb_image.h"
 
 namespace wan {
 
@@ -18,8 +15,7 @@ struct PromptTokens {
 // GenerationPlan::prepared.
 struct PreparedRequest {
   PromptTokens prompt;
-  PromptTokens negative_prompt;   // no ids for a model without guidance
-  std::optional<RgbImage> image;  // as it is shown, in its own size; absent for text to video
+  PromptTokens negative_prompt;  // no ids for a model without guidance
 };
 
 }  // namespace wan

@@ -45,13 +45,12 @@ InspectedRequest InspectRequest(const GenerationRequest& resolved, const Planned
                  prepared->negative_prompt, inspected.violations);
   }
   if (resolved.image != nullptr) {
-    absl::StatusOr<DecodedImage> decoded =
-        DecodeImage(*resolved.image, resolved.background.value_or(Color()));
-    if (decoded.ok()) {
-      inspected.image = std::move(decoded->facts);
-      prepared->image = std::move(decoded->image);
+    const absl::StatusOr<MeasuredImage> measured = MeasureImage(*resolved.image);
+    if (measured.ok()) {
+      inspected.image = ImageSize{measured->facts.width, measured->facts.height};
+      inspected.image_decoding_bytes = measured->decoding_bytes;
     } else {
-      inspected.violations.push_back({"image", std::string(decoded.status().message())});
+      inspected.violations.push_back({"image", std::string(measured.status().message())});
     }
   }
   inspected.prepared = std::move(prepared);

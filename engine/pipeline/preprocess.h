@@ -1,4 +1,5 @@
-// Reads a request's texts and image before anything is computed. Both functions are thread-safe.
+// Reads a request's texts, and measures its image, before anything is computed. Both functions are
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ namespace wan {
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Plans a request: fills in what it leaves open, reads its texts and image, once, for the plan and
-// for the pipeline, which finds them in it, and decides everything (MakePlan). INVALID_ARGUMENT
-// with every violation. Called by any thread.
+// Plans a request: fills in what it leaves open, reads its texts, once, for the plan and for the
+// pipeline, which finds them in it, reads the size of its image, and decides everything (MakePlan).
+// INVALID_ARGUMENT with every violation. Called by any thread.
 absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
                                            const PlannedModel& model, const Tokenizer* tokenizer,
                                            int64_t drawn_seed, const PlanLimits& limits);

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "engine/api/errors.h"
 #include "engine/device/work_gate.h"
+#include "engine/media/image_decode.h"
 #include "engine/pipeline/denoise_progress.h"
 #include "engine/pipeline/denoise_run.h"
 #include "engine/pipeline/expert_switch.h"
@@ -46,10 +48,17 @@ auto InStage(const Job& job, StageKind stage, const Work& work) -> decltype(work
 }
 
 // The image as the VAE takes it, [3, 1, H, W]; undefined for text to video. The texts were made
-// ready with the plan.
+// ready with the plan, for which the image was only measured. Its pixels go when this returns.
 absl::StatusOr<at::Tensor> Preprocess(const Job& job) {
   if (!job.plan.image_to_video) return at::Tensor();
-  return PrepareImage(*job.plan.prepared->image, job.model.planned.family->image, job.plan.shape,
+  const GenerationRequest& request = job.plan.request;
+  const absl::StatusOr<DecodedImage> decoded =
+      DecodeImage(*request.image, request.background.value_or(Color()), {}, job.gate.stop_token());
+  if (absl::IsCancelled(decoded.status())) return decoded.status();
+  if (!decoded.ok()) {
+    return InvalidFields({{"image", std::string(decoded.status().message())}});
+  }
+  return PrepareImage(decoded->image, job.model.planned.family->image, job.plan.shape,
                       job.model.planned.SpatialStride());
 }
 

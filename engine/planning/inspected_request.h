@@ -9,6 +9,7 @@
 
 #include "engine/api/errors.h"
 #include "engine/api/generation.h"
+#include "engine/media/rgb_image.h"
 
 namespace wan {
 
@@ -17,9 +18,11 @@ struct InspectedRequest {
   // and for the negative prompt of a model without guidance.
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> negative_prompt_tokens;
-  // The facts of the image; absent if there is none or it could not be read.
-  std::optional<InputImage> image;
-  // The tokens and pixels themselves; planning passes them on to the pipeline.
+  // The size of the image as it is shown; absent if there is none or it could not be read.
+  std::optional<ImageSize> image;
+  // The most host memory that decoding it takes.
+  int64_t image_decoding_bytes = 0;
+  // The tokens themselves; planning passes them on to the pipeline.
   std::shared_ptr<const PreparedRequest> prepared;
   // The errors that were found, for example a broken image.
   std::vector<FieldViolation> violations;

@@ -100,7 +100,7 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
 
   VideoShape shape{*request.width, *request.height, frames};
   if (inspected.image.has_value() && !request.size_is_exact) {
-    const ImageSize image = {inspected.image->width, inspected.image->height};
+    const ImageSize image = *inspected.image;
     const int64_t area = int64_t{*request.width} * *request.height;
     const ImageSize cut = CutForVideo(model.family->image, image, area, stride, kMaxSide);
     if (cut != image) {
@@ -252,6 +252,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   const double forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
   std::vector<StagePlan> stages;
   stages.push_back({model.family->preprocess, {}});
+  if (memory.has_value()) stages.back().host_bytes = memory->preprocess.host;
   stages.push_back({StageKind::kT5Encoding, text_flops});
   if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
   if (plan.image_to_video) {
@@ -333,7 +334,6 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
   if (!violations.list().empty()) return InvalidFields(violations.list());
 
-  plan.input_image = inspected.image;
   plan.shape = *shape;
   plan.request.width = plan.shape.width;
   plan.request.height = plan.shape.height;

@@ -1,11 +1,13 @@
 #include "engine/planning/plan_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/media/image_resize.h"
 
 namespace wan {
 namespace {
@@ -46,6 +48,26 @@ bool BatchesGuidance(GuidanceBatching batching, int64_t tokens, int64_t ranks) {
   return false;
 }
 
+// Returns the most host memory that PrepareImage (engine/pipeline/image_input.h) takes, with the
+// image itself.
+uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) {
+  constexpr int64_t kRgbBytes = 3;
+  constexpr int64_t kFloatBytes = 3 * sizeof(float);
+  const int64_t pixels = int64_t{image.width} * image.height;
+  if (role == ImageRole::kCondition) {
+    // Cut to the video's ratio, plane by plane, and in fp32.
+    return static_cast<uint64_t>(pixels * (3 * kRgbBytes + kFloatBytes));
+  }
+  const double scale = std::max(static_cast<double>(shape.width) / image.width,
+                                static_cast<double>(shape.height) / image.height);
+  const auto covering =
+      static_cast<int64_t>(std::ceil(image.width * scale) * std::ceil(image.height * scale));
+  const int64_t covered = std::min(covering, kMostCoveringPixels);
+  // As wide as the video first, then as high.
+  const int64_t wide = std::max(pixels, covered);
+  return static_cast<uint64_t>((pixels + wide + covered) * kRgbBytes);
+}
+
 // Describes the plan's job as if its video had the given shape.
 MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                         const PlannedModel& model, const InspectedRequest& inspected) {
@@ -78,6 +100,10 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .records_forwards = model.records_forwards,
                 .ranks = ranks};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
+  if (inspected.image.has_value()) {
+    job.image_bytes = std::max(static_cast<uint64_t>(inspected.image_decoding_bytes),
+                               FittingBytes(*inspected.image, model.family->image, shape));
+  }
   return job;
 }
 

@@ -153,6 +153,8 @@ class Sums {
     choice.batched_guidance = batched;
     choice.prefetch_experts = prefetch;
     choice.decode_tiles = tiles;
+    choice.preprocess = Stage({}, /*activations=*/0, /*computing=*/0);
+    choice.preprocess.host += job_.image_bytes;
     choice.text_encoding = Stage({0}, activations.text_encoding, 0);
     if (job_.image != ImageRole::kNone) {
       choice.vae_encoding = Stage({vae}, activations.vae_encoding, vae);
@@ -184,6 +186,7 @@ class Sums {
       stage.host_pinned += others;
       choice.host_peak = std::max(choice.host_peak, stage.host);
     };
+    add(choice.preprocess);
     add(choice.text_encoding);
     if (job_.image != ImageRole::kNone) add(choice.vae_encoding);
     for (StageMemory& step : choice.steps) add(step);
@@ -346,6 +349,11 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   return bytes == 0 ? 0 : bytes + kLibraryWorkspaceBytes;
 }
 
+// The stage in which an image is decoded.
+StageKind PreprocessOf(ImageRole image) {
+  return image == ImageRole::kCondition ? StageKind::kI2vPreprocess : StageKind::kTi2vPreprocess;
+}
+
 // Gives the encoder's queue room for the whole video if the host has it, so that a GPU never waits
 // for an encoder that is slower. Tiles need no queue: their frames come when the GPU is done.
 void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoice& choice) {
@@ -439,6 +447,7 @@ LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, con
   const auto consider = [&](StageKind stage, const StageMemory& memory) {
     if (size(memory) > size(demand.memory)) demand = {stage, memory, of_host};
   };
+  consider(PreprocessOf(job.image), choice.preprocess);
   consider(StageKind::kVaeEncoding, choice.vae_encoding);
   for (const StageMemory& step : choice.steps) consider(StageKind::kStepInference, step);
   consider(StageKind::kVaeDecoding, choice.decoding);

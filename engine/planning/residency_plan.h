@@ -33,6 +33,7 @@ struct MemoryJob {
   // Whether a guided step computes both texts in one batch, if memory allows it.
   bool batches_guidance = false;
   ImageRole image = ImageRole::kNone;
+  uint64_t image_bytes = 0;  // host memory while the image is decoded and fitted to the video
   bool previews = false;
   bool decodes = true;  // false: the job ends with latents, and no frame is decoded
   // The size of the video, for the frames that wait in host memory for their files.
@@ -73,6 +74,7 @@ struct ResidencyChoice {
   TileGrid decode_tiles;
   int queued_frames = kLeastQueuedFrames;
 
+  StageMemory preprocess;
   StageMemory text_encoding;
   StageMemory vae_encoding;
   std::vector<StageMemory> steps;  // one for each expert

@@ -59,7 +59,7 @@ absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const P
   if (!planned.family->accepts_text_only) {
     request.image = std::make_shared<const std::string>();
     const VideoShape& shape = planned.family->shape;
-    inspected.image = InputImage{.width = shape.width, .height = shape.height};
+    inspected.image = ImageSize{shape.width, shape.height};
   }
   return MakePlan(ResolveRequest(request, planned, /*drawn_seed=*/0), planned, inspected, limits);
 }

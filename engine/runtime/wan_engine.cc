@@ -16,6 +16,7 @@
 #include "engine/api/errors.h"
 #include "engine/device/thread_device.h"
 #include "engine/device/torch_errors.h"
+#include "engine/media/image_decode.h"
 #include "engine/media/image_encode.h"
 #include "engine/monitor/proc_stats.h"
 #include "engine/pipeline/preprocess.h"
@@ -282,6 +283,13 @@ absl::StatusOr<GenerationPlan> WanEngine::Plan(const GenerationRequest& request)
   const PipelineModel& pipeline = (*model)->pipeline;
   const PlanLimits limits = LimitsFor(request.model, **model);
   return PlanRequest(request, pipeline.planned, pipeline.tokenizer.get(), DrawSeed(), limits);
+}
+
+absl::StatusOr<InputImage> WanEngine::CheckImage(std::string_view image,
+                                                 const Color& background) const {
+  absl::StatusOr<InputImage> facts = wan::CheckImage(image, background);
+  if (facts.ok()) return facts;
+  return InvalidFields({{"image", std::string(facts.status().message())}});
 }
 
 uint64_t WanEngine::DeviceMemory() const {

@@ -50,6 +50,8 @@ class WanEngine final : public Engine {
   absl::Status CheckWarmup(std::string_view name,
                            std::span<const VideoShape> shapes) const override;
   absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const override;
+  absl::StatusOr<InputImage> CheckImage(std::string_view image,
+                                        const Color& background) const override;
   absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                         Recorder& recorder, GenerationObserver& observer, std::stop_token stop,
                         SavepointKeeper* savepoints = nullptr) override;

@@ -33,6 +33,7 @@
 
 namespace wan::server {
 
+struct CheckedJobs;
 struct NewJob;
 
 struct JobServiceOptions {
@@ -141,7 +142,7 @@ class JobService {
                                                            const wan::v1::TraceContext& trace = {});
 
   // Plans a request and makes no job of it. Errors as of Create, as far as they are about the
-  // request and its model.
+  // request and its model; the pixels of an image are not looked at.
   absl::StatusOr<wan::v1::QuoteResponse> Quote(const wan::v1::QuoteRequest& quote,
                                                const std::string& owner = {}) const;
 
@@ -261,6 +262,8 @@ class JobService {
   absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
                                  const std::string& digest, const std::string& owner,
                                  const wan::v1::TraceContext& trace);
+  // CheckImages on the caller's thread.
+  CheckedJobs CheckImagesHere(std::vector<NewJob> jobs) const;
   absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
   const std::unique_ptr<Parts> parts_;
 };

@@ -16,6 +16,7 @@
 #include "server/conversion/names.h"
 #include "server/conversion/validation.h"
 #include "server/jobs/engine_call.h"
+#include "server/jobs/image_check.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/job_service_parts.h"
 #include "server/jobs/job_table.h"
@@ -123,7 +124,12 @@ absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::Generat
   prepared->stored.tied_to_caller = tied_to_caller;
   std::vector<NewJob> jobs;
   jobs.push_back(*std::move(prepared));
-  absl::StatusOr<std::vector<wan::v1::Job>> accepted = Accept(std::move(jobs));
+  CheckedJobs checked = CheckImagesHere(std::move(jobs));
+  if (!checked.refused.empty()) {
+    parts_->models.RemoveJob(request.model());
+    return checked.refused.begin()->second;
+  }
+  absl::StatusOr<std::vector<wan::v1::Job>> accepted = Accept(std::move(checked.jobs));
   if (!accepted.ok()) return accepted.status();
   wan::v1::Job& job = accepted->front();
   if (tied_to_caller) parts_->callers.Join(job.name());
@@ -180,9 +186,6 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
     *job.stored.job.mutable_trace() = parts_->new_trace();
   }
   if (job.image != nullptr) job.stored.job.set_image_sha256(Sha256Hex(*job.image));
-  if (planned->plan.input_image.has_value()) {
-    *job.stored.job.mutable_input_image() = ToProto(*planned->plan.input_image);
-  }
   wan::v1::GenerationRequest& resolved = *job.stored.job.mutable_request();
   resolved = ToProto(planned->plan.request);
   resolved.set_priority(request.priority());
@@ -191,6 +194,15 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
   resolved.set_webhook_url(request.webhook_url());
   *resolved.mutable_labels() = request.labels();
   return job;
+}
+
+CheckedJobs JobService::CheckImagesHere(std::vector<NewJob> jobs) const {
+  CheckedJobs result;
+  // It needs no device, so that any group's engine will do.
+  CheckImages(
+      parts_->groups.engine(0), std::move(jobs), [](const auto& step) { step(absl::OkStatus()); },
+      [&](CheckedJobs checked) { result = std::move(checked); });
+  return result;
 }
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob> jobs) {
@@ -256,12 +268,18 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::AcceptBatch(
   };
   std::vector<std::string> names(digests.size());  // of jobs that exist
   std::vector<NewJob> prepared;
+  std::vector<int> places;  // of those in the batch
   absl::Cleanup unuse = [&] {
     for (const NewJob& job : prepared) {
       parts_->models.RemoveJob(job.stored.job.request().model());
     }
   };
   absl::Status refused;
+  const auto refuse = [&](int i, const absl::Status& status) {
+    const std::vector<FieldViolation> wrong = FieldViolationsOf(status);
+    if (wrong.empty()) refused.Update(status);
+    add(i, wrong);
+  };
   for (int i = 0; i < batch.requests_size() && refused.ok(); ++i) {
     const CanonicalRequest canonical(batch.requests(i));
     const wan::v1::GenerationRequest& request = *canonical;
@@ -278,11 +296,15 @@ absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::AcceptBatch(
     absl::StatusOr<NewJob> job = Prepare(request, digests[index], owner, trace);
     if (job.ok()) {
       prepared.push_back(*std::move(job));
-    } else if (FieldViolationsOf(job.status()).empty()) {
-      refused = job.status();
+      places.push_back(i);
     } else {
-      add(i, FieldViolationsOf(job.status()));
+      refuse(i, job.status());
     }
+  }
+  if (violations.empty() && refused.ok()) {
+    CheckedJobs checked = CheckImagesHere(std::move(prepared));
+    prepared = std::move(checked.jobs);
+    for (const auto& [job, status] : checked.refused) refuse(places[job], status);
   }
   if (!violations.empty()) return InvalidFields(violations);
   if (!refused.ok()) return refused;

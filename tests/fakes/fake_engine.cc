@@ -17,9 +17,11 @@ namespace {
 
 constexpr char kWarmup[] = "Warmup";
 constexpr char kPlan[] = "Plan";
+constexpr char kCheckImage[] = "CheckImage";
 constexpr FamilyId kFamily = FamilyId::kTi2v5b;
 constexpr char kImageMark[] = "PNG";
 constexpr char kTallImageMark[] = "PNG tall";
+constexpr char kDamagedImageMark[] = "PNG damaged";
 // Work of each stage: a forward that takes as long per operation as the rest.
 constexpr double kStageFlops = 1e9;
 
@@ -206,6 +208,11 @@ std::vector<ModelSpec> FakeEngine::Loaded() const {
   return loaded_;
 }
 
+std::vector<std::string> FakeEngine::CheckedImages() const {
+  absl::MutexLock lock(&mutex_);
+  return checked_images_;
+}
+
 int FakeEngine::Plans() const {
   absl::MutexLock lock(&mutex_);
   return plans_;
@@ -315,14 +322,6 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   plan.request = Resolve(request, found->second.defaults, request.seed ? 0 : next_seed_++);
   plan.shape = {*plan.request.width, *plan.request.height, *plan.request.num_frames};
   plan.image_to_video = request.image != nullptr;
-  if (plan.image_to_video) {
-    plan.input_image = {.format = "PNG",
-                        .width = plan.shape.width,
-                        .height = plan.shape.height,
-                        .exif_orientation = 6,
-                        .blended_over = plan.request.background,
-                        .bits_per_sample = 16};
-  }
   const auto add = [&](Stage stage) { plan.stages.push_back({stage, kStageFlops}); };
   add(StageKind::kTi2vPreprocess);
   add(StageKind::kT5Encoding);
@@ -336,6 +335,23 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   add(StageKind::kVaeDecoding);
   add(StageKind::kVideoEncoding);
   return plan;
+}
+
+absl::StatusOr<InputImage> FakeEngine::CheckImage(std::string_view image,
+                                                  const Color& background) const {
+  absl::Status status = Act(kCheckImage, kCheckImage, {});
+  if (!status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  checked_images_.emplace_back(image);
+  if (image.starts_with(kDamagedImageMark)) {
+    return InvalidFields({{"image", "is a broken PNG file: it is cut off"}});
+  }
+  return InputImage{.format = "PNG",
+                    .width = 64,
+                    .height = 32,
+                    .exif_orientation = 6,
+                    .blended_over = background,
+                    .bits_per_sample = 16};
 }
 
 namespace {
@@ -446,7 +462,8 @@ absl::Status FakeEngine::Act(std::string_view stage, std::string_view kind,
     const auto found = durations_.find(kind);
     if (found != durations_.end()) duration = found->second;
     if (stage == losing_stage_) device_lost_ = true;
-    if (device_lost_ && stage != kPlan) return DeviceLostError("the fake device is lost");
+    const bool needs_device = stage != kPlan && stage != kCheckImage;
+    if (device_lost_ && needs_device) return DeviceLostError("the fake device is lost");
     what = Take(throws_, stage);
     failure = Take(failures_, stage);
   }

@@ -28,9 +28,10 @@ namespace wan::fakes {
 // Model_Initialization. Stages take no time unless told.
 //
 // Defaults of its models: 64x32, 5 frames, 24 fps, 3 steps, guidance 5, shift 5, "unipc"; strides
-// 32 and 4; images are accepted if they begin with "PNG". One that begins with "PNG tall" makes
-// width and height of the video change places, unless the request's size is exact. Every image is
-// transparent in part, 16 bits deep, and turned (orientation 6). A model whose
+// 32 and 4; images are planned if they begin with "PNG". One that begins with "PNG tall" makes
+// width and height of the video change places, unless the request's size is exact. CheckImage
+// refuses one that begins with "PNG damaged"; every other is 64x32, transparent in part, 16 bits
+// deep, and turned (orientation 6). A model whose
 // path is a folder was read from that folder's files. Plan reports every violation of model,
 // prompt, image, width, height, num_frames, fps, steps, guidance_scale and shift.
 //
@@ -48,7 +49,7 @@ class FakeEngine final : public Engine {
   explicit FakeEngine(FakeClock* clock = nullptr);
 
   // The engine stops inside every later span of `stage` until Release, or until it is asked
-  // to stop. Also "Warmup" and "Plan", which are calls without a span.
+  // to stop. Also "Warmup", "Plan" and "CheckImage", which are calls without a span.
   void Hold(std::string_view stage);
   // From now on the engine hears no request to stop while it is held.
   void HearNoStop();
@@ -88,6 +89,8 @@ class FakeEngine final : public Engine {
   std::vector<ModelSpec> Loaded() const;
   int Warmups() const;
   int Plans() const;
+  // What CheckImage was asked for, in order.
+  std::vector<std::string> CheckedImages() const;
 
   FakeDeviceMonitor& monitor() { return monitor_; }
 
@@ -100,6 +103,8 @@ class FakeEngine final : public Engine {
   absl::Status CheckWarmup(std::string_view name,
                            std::span<const VideoShape> shapes) const override;
   absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const override;
+  absl::StatusOr<InputImage> CheckImage(std::string_view image,
+                                        const Color& background) const override;
   absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                         Recorder& recorder, GenerationObserver& observer, std::stop_token stop,
                         SavepointKeeper* savepoints = nullptr) override;
@@ -136,6 +141,7 @@ class FakeEngine final : public Engine {
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
   std::vector<Omission> omissions_ ABSL_GUARDED_BY(mutex_);
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
+  mutable std::vector<std::string> checked_images_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   mutable int64_t next_seed_ ABSL_GUARDED_BY(mutex_) = 1000;
   std::vector<ModelSpec> loaded_ ABSL_GUARDED_BY(mutex_);

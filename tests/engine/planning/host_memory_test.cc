@@ -345,5 +345,27 @@ TEST(WriterBytesTest, ThreadsFollowFromTheHeightAlone) {
   EXPECT_EQ(H264Threads(1088), 24);
 }
 
+// A photo of 48 megapixels is larger than what the video needs.
+TEST(HostMemoryTest, AnImageCountsWhileItIsDecodedAndFitted) {
+  GenerationRequest request = ImageRequest();
+  request.size_is_exact = true;
+  InspectedRequest photo = ImageOf(8000, 6000);
+  const auto preprocess = [&](const char* model, const char* stage) {
+    const auto plan = PlanOn(Published(model), request, photo, Limits(140 * kGiB, 0));
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GE(plan->peak_host_bytes, StageOf(*plan, stage).host_bytes);
+    return StageOf(*plan, stage).host_bytes;
+  };
+  constexpr uint64_t kPixels = 8000 * 6000;
+  // The pixels in RGB, resized in one direction, and in both.
+  const uint64_t fitted = preprocess("ti2v-5b", "TI2V_Preprocess");
+  EXPECT_GE(fitted, kPixels * 6);
+  EXPECT_LE(fitted, kPixels * 9);
+  // In fp32, before they are resized.
+  EXPECT_EQ(preprocess("i2v-a14b", "I2V_Preprocess"), kPixels * 21);
+  photo.image_decoding_bytes = 1'000'000'000;
+  EXPECT_EQ(preprocess("ti2v-5b", "TI2V_Preprocess"), 1'000'000'000);
+}
+
 }  // namespace
 }  // namespace wan

@@ -71,7 +71,7 @@ GenerationRequest ImageRequest() {
 
 InspectedRequest ImageOf(int width, int height) {
   InspectedRequest inspected = GoodTexts();
-  inspected.image = InputImage{.format = "PNG", .width = width, .height = height};
+  inspected.image = ImageSize{width, height};
   return inspected;
 }
 

@@ -215,7 +215,7 @@ TEST(PlanTest, ImageChoosesTheSizeFromTheArea) {
   request.height = 64;
   request.num_frames = 9;
   InspectedRequest inspected = GoodTexts();
-  inspected.image = InputImage{.format = "PNG", .width = 70, .height = 100};
+  inspected.image = ImageSize{70, 100};
   const auto plan = Plan(request, inspected);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->image_to_video);
@@ -230,7 +230,7 @@ TEST(PlanTest, AnImageTooNarrowForTheAreaIsRefused) {
   request.width = 64;
   request.height = 64;
   InspectedRequest inspected = GoodTexts();
-  inspected.image = InputImage{.format = "PNG", .width = 10000, .height = 10};
+  inspected.image = ImageSize{10000, 10};
   EXPECT_THAT(FieldsOf(Plan(request, inspected).status()), ElementsAre("image"));
 }
 
@@ -254,16 +254,6 @@ TEST(PlanTest, AnImageThatIsTooLongIsToldHowLongItMayBe) {
   }
   request.size_is_exact = true;
   EXPECT_EQ(Plan(request, ImageOf(2000, 20))->shape.width, 1280);
-}
-
-TEST(PlanTest, WhatWasReadOfTheImageStandsInThePlan) {
-  GenerationRequest request = ImageRequest();
-  InspectedRequest inspected = ImageOf(70, 100);
-  inspected.image->exif_orientation = 6;
-  const auto plan = Plan(request, inspected);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->input_image, inspected.image);
-  EXPECT_FALSE(Plan(TextRequest())->input_image.has_value());
 }
 
 TEST(PlanTest, TheBackgroundIsWhiteUnlessTheRequestGivesOne) {

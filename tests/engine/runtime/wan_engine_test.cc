@@ -24,6 +24,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 
 const char kCheckpoint[] = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
@@ -352,8 +353,29 @@ TEST_F(WanEngineTest, APlanIsCarriedOutWithoutReadingItsRequestAgain) {
   const std::string expected = latents(plan);
   plan.request.prompt = "\xff is not UTF-8";
   plan.request.negative_prompt = "\xff";
-  plan.request.image = std::make_shared<const std::string>("no image");
   EXPECT_EQ(latents(plan), expected);
+}
+
+// The size of a picture of which nothing else is there.
+TEST_F(WanEngineTest, AnImageIsMeasuredForThePlanCheckedOnItsOwnAndDecodedByTheJob) {
+  Load();
+  GenerationRequest request = SmallRequest();
+  std::string file = EncodePng(std::vector<uint8_t>(3 * 64 * 64, 77), 64, 64).value();
+  EXPECT_EQ(engine_->CheckImage(file, Color())->width, 64);
+  file[file.size() - 20] ^= 1;  // in the pixels, shortly before the end chunk
+  request.image = std::make_shared<const std::string>(file);
+  const absl::StatusOr<GenerationPlan> plan = engine_->Plan(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+
+  GenerationObserver observer;
+  const std::vector<OutputFile> outputs = {{OutputKind::kLatents, folder_ / "latents"}};
+  for (const absl::Status& refused :
+       {engine_->CheckImage(file, Color()).status(),
+        engine_->Generate(*plan, outputs, *recorder_, observer, {})}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+    EXPECT_THAT(FieldViolationsOf(refused), ElementsAre(Field(&FieldViolation::field, "image")));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("is a broken PNG file: "));
+  }
 }
 
 // DIFFERENCES 7: upstream runs both forwards and multiplies what the second one adds by 0.

@@ -1,0 +1,36 @@
+// Decodes the images of new jobs before these are accepted, because a plan only measures them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/api/engine.h"
+#include "server/jobs/job_table.h"
+
+namespace wan::server {
+
+// Has a step carried out, now or on another thread. `turn` is OK if it is to work; otherwise the
+// caller is gone or the server stops, and the check ends without it.
+using PostImageStep = std::function<void(std::function<void(const absl::Status& turn)> step)>;
+
+struct CheckedJobs {
+  std::vector<NewJob> jobs;  // with Job.input_image, as far as they have been checked
+  // Why the check ended before all images were decoded; OK: it did not.
+  absl::Status dropped;
+  // The refusal of each job whose image was refused, by its place among the jobs: INVALID_ARGUMENT
+  // with a violation of `image`, or another error of the engine.
+  std::map<size_t, absl::Status> refused;
+};
+
+// Checks the images of one call's jobs, which have been planned (Engine::CheckImage), and notes in
+// each job what its image holds. An image takes up to about a second of a thread and some hundred
+// MiB, so that each is a step of its own; jobs with the same image are checked in one. `done` is
+// called after the last step, on its thread, or at once if there is no image. The engine must
+// outlive the check.
+void CheckImages(const Engine& engine, std::vector<NewJob> jobs, const PostImageStep& post,
+                 std::function<void(CheckedJobs)> done);
+
+}  // namespace wan::server

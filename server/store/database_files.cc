@@ -4,14 +4,31 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
 
 namespace wan::server {
+namespace {
+
+// The files in use, by device and inode.
+struct UsedFiles {
+  absl::Mutex mutex;
+  std::set<std::pair<dev_t, ino_t>> files ABSL_GUARDED_BY(mutex);
+};
+
+UsedFiles& Used() {
+  static auto* const used = new UsedFiles();
+  return *used;
+}
+
+}  // namespace
 
 FilePlace::FilePlace(const std::string& file) : file_(file) {
   is_file_ = stat(file_.c_str(), &opened_) == 0;
@@ -28,6 +45,27 @@ absl::Status FilePlace::Check(const std::string& where) const {
                         " was removed or replaced while it was open; put it back, or restart the "
                         "server to begin with what is there")),
                     kReasonStorageUnavailable);
+}
+
+absl::StatusOr<std::unique_ptr<const SoleUse>> SoleUse::Of(const std::string& file,
+                                                           const std::string& where) {
+  std::unique_ptr<SoleUse> use(new SoleUse());
+  if (stat(file.c_str(), &use->file_) != 0) return use;
+  UsedFiles& used = Used();
+  absl::MutexLock lock(&used.mutex);
+  if (!used.files.emplace(use->file_.st_dev, use->file_.st_ino).second) {
+    return absl::UnavailableError(
+        absl::StrCat(where, ": another store of this process uses the file"));
+  }
+  use->is_file_ = true;
+  return use;
+}
+
+SoleUse::~SoleUse() {
+  if (!is_file_) return;
+  UsedFiles& used = Used();
+  absl::MutexLock lock(&used.mutex);
+  used.files.erase({file_.st_dev, file_.st_ino});
 }
 
 std::string ImmutableUri(const std::string& file) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/store/durable_file.h"
 
 namespace wan::server {
@@ -27,6 +28,25 @@ class FilePlace {
   const std::string file_;
   bool is_file_ = false;
   struct stat opened_ = {};
+};
+
+// Keeps other stores of this process away from a database. SQLite's lock on the file keeps away
+// other processes; within one it admits several connections.
+class SoleUse {
+ public:
+  // UNAVAILABLE, which names `where`, if the file is in use. A file that is not there, as of a
+  // database in memory, never is.
+  static absl::StatusOr<std::unique_ptr<const SoleUse>> Of(const std::string& file,
+                                                           const std::string& where);
+  SoleUse(const SoleUse&) = delete;
+  SoleUse& operator=(const SoleUse&) = delete;
+  ~SoleUse();
+
+ private:
+  SoleUse() = default;
+
+  bool is_file_ = false;
+  struct stat file_ = {};
 };
 
 // Returns the name under which SQLite opens a file that nobody writes, without a log of its own.

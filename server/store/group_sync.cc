@@ -2,32 +2,72 @@
 
 namespace wan::server {
 
-absl::Status GroupSync::Await() {
-  std::shared_ptr<Round> round;
+GroupSync::GroupSync(std::function<absl::Status()> sync)
+    : sync_(std::move(sync)), thread_([this] { Loop(); }) {}
+
+GroupSync::~GroupSync() {
   {
     absl::MutexLock lock(&mutex_);
-    round = next_;
-    ++waiting_;
-    const auto mine_or_done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return round->done || !syncing_;
-    };
-    mutex_.Await(absl::Condition(&mine_or_done));
-    if (round->done) return round->status;
-    syncing_ = true;
-    waiting_ = 0;  // all who wait share this round
-    next_ = std::make_shared<Round>();
+    stop_ = true;
   }
-  absl::Status status = sync_();
+  thread_.join();
+}
+
+void GroupSync::Await(Done done) {
   absl::MutexLock lock(&mutex_);
-  syncing_ = false;
-  round->done = true;
-  round->status = status;
-  return status;
+  waiting_.push_back(std::move(done));
 }
 
 int GroupSync::waiting() const {
   absl::MutexLock lock(&mutex_);
-  return waiting_;
+  return static_cast<int>(waiting_.size());
+}
+
+void GroupSync::Loop() {
+  const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !waiting_.empty() || stop_;
+  };
+  for (;;) {
+    std::vector<Done> round;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&wanted));
+      if (waiting_.empty()) return;
+      round.swap(waiting_);
+    }
+    const absl::Status status = sync_();
+    for (const Done& done : round) done(status);
+  }
+}
+
+SerialThread::~SerialThread() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+  }
+  thread_.join();
+}
+
+void SerialThread::Post(std::function<void()> task) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.push_back(std::move(task));
+}
+
+void SerialThread::Loop() {
+  const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !tasks_.empty() || stop_;
+  };
+  for (;;) {
+    std::function<void()> task;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&wanted));
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
 }
 
 }  // namespace wan::server

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -110,8 +111,15 @@ struct EndedQuery {
   int limit = 64;
 };
 
-// Thread-safe. When a call that changes something returns OK, the whole change is on disk and
-// survives a kill -9 and a power cut. When it returns an error, nothing has changed.
+// Thread-safe. When a call that changes something returns OK, or calls `done` with OK, the whole
+// change is on disk and survives a kill -9 and a power cut. When it ends with an error, nothing has
+// changed.
+//
+// A change that is asked for with a `done` takes no thread of the caller's while the disk syncs.
+// `done` is called once, on a thread of the store's with no lock held, or on the caller's before
+// the call returns; it must not block, and must not call a form without `done`. Changes are made
+// in the order of the calls. Reading never waits for a change: it sees what was written before it
+// is synced.
 //
 // Errors: NOT_FOUND if the job is unknown; DATA_LOSS (JOB_DAMAGED) if its row cannot be read (List
 // and Unfinished leave such jobs out); RESOURCE_EXHAUSTED, UNAVAILABLE or PERMISSION_DENIED with
@@ -121,24 +129,29 @@ struct EndedQuery {
 // A call holds the store's lock for a bounded amount of work, however many jobs there are.
 class JobStore : public WebhookOutbox {
  public:
+  using Done = std::function<void(const absl::Status&)>;
+
   ~JobStore() override = default;
 
-  // Adds a job with its image, which may be empty, and its first events. ALREADY_EXISTS if the
-  // name is taken, or a request_id that is not empty among the jobs of the same owner.
-  virtual absl::Status Insert(const StoredJob& job, const std::string& image,
-                              std::span<const wan::v1::Event> events) = 0;
-
-  // Adds all jobs or none.
-  virtual absl::Status InsertAll(std::span<const JobAddition> additions) = 0;
+  // Adds all jobs or none, with their images and first events, which must live until `done` is
+  // called. ALREADY_EXISTS if a name is taken, or a request_id that is not empty among the jobs of
+  // the same owner.
+  virtual void InsertAll(std::span<const JobAddition> additions, Done done) = 0;
+  absl::Status InsertAll(std::span<const JobAddition> additions);
+  // Adds one job; an empty image is none.
+  absl::Status Insert(const StoredJob& job, const std::string& image,
+                      std::span<const wan::v1::Event> events);
 
   // Forgets an ended job with its events, report and labels, but for what it has used of the
   // device. Its name is NOT_FOUND (EXPIRED) from then on, and its request_id free.
   // FAILED_PRECONDITION (JOB_NOT_ENDED) if it has not ended.
-  virtual absl::Status Remove(std::string_view job) = 0;
+  virtual void Remove(std::string_view job, Done done) = 0;
+  absl::Status Remove(std::string_view job);
 
-  // Applies the changes in order, all of them or none. Drops the image of a job whose new state is
-  // final.
-  virtual absl::Status Apply(std::span<const JobChange> changes) = 0;
+  // Applies the changes in order, all of them or none; they must live until `done` is called. Drops
+  // the image of a job whose new state is final.
+  virtual void Apply(std::span<const JobChange> changes, Done done) = 0;
+  absl::Status Apply(std::span<const JobChange> changes);
 
   virtual absl::StatusOr<StoredJob> Get(std::string_view job) = 0;
   virtual absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,

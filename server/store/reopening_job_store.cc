@@ -1,5 +1,6 @@
 #include "server/store/reopening_job_store.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "engine/api/errors.h"
@@ -36,35 +37,61 @@ auto ReopeningJobStore::Read(const Call& call) -> decltype(call(std::declval<Job
   return call(*store_);
 }
 
+absl::StatusOr<JobStore*> ReopeningJobStore::Writable() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (!unwritable_.ok()) return unwritable_;
+  return store_.get();
+}
+
+void ReopeningJobStore::TellWritten(std::string_view operation, const absl::Status& status,
+                                    int64_t began) const {
+  if (watch_.clock == nullptr || !status.ok()) return;
+  watch_.on_write(operation, absl::Nanoseconds(watch_.clock->MonotonicNanos() - began));
+}
+
 template <typename Call>
 auto ReopeningJobStore::Write(std::string_view operation, const Call& call)
     -> decltype(call(std::declval<JobStore&>())) {
-  absl::ReaderMutexLock lock(&mutex_);
-  if (!unwritable_.ok()) return unwritable_;
-  if (watch_.clock == nullptr) return call(*store_);
-  const int64_t began = watch_.clock->MonotonicNanos();
-  auto result = call(*store_);
-  if (result.ok()) {
-    watch_.on_write(operation, absl::Nanoseconds(watch_.clock->MonotonicNanos() - began));
+  const absl::StatusOr<JobStore*> store = Writable();
+  if (!store.ok()) return store.status();
+  const int64_t began = watch_.clock == nullptr ? 0 : watch_.clock->MonotonicNanos();
+  auto result = call(**store);
+  if constexpr (std::is_same_v<decltype(result), absl::Status>) {
+    TellWritten(operation, result, began);
+  } else {
+    TellWritten(operation, result.status(), began);
   }
   return result;
 }
 
-absl::Status ReopeningJobStore::Insert(const StoredJob& job, const std::string& image,
-                                       std::span<const wan::v1::Event> events) {
-  return Write("insert", [&](JobStore& store) { return store.Insert(job, image, events); });
+template <typename Begin>
+void ReopeningJobStore::BeginWrite(std::string_view operation, Done done, const Begin& begin) {
+  const absl::StatusOr<JobStore*> store = Writable();
+  if (!store.ok()) {
+    done(store.status());
+    return;
+  }
+  const int64_t began = watch_.clock == nullptr ? 0 : watch_.clock->MonotonicNanos();
+  begin(**store, [this, operation = std::string(operation), done = std::move(done),
+                  began](const absl::Status& status) {
+    TellWritten(operation, status, began);
+    done(status);
+  });
 }
 
-absl::Status ReopeningJobStore::InsertAll(std::span<const JobAddition> additions) {
-  return Write("insert", [&](JobStore& store) { return store.InsertAll(additions); });
+void ReopeningJobStore::InsertAll(std::span<const JobAddition> additions, Done done) {
+  BeginWrite("insert", std::move(done),
+             [&](JobStore& store, Done told) { store.InsertAll(additions, std::move(told)); });
 }
 
-absl::Status ReopeningJobStore::Remove(std::string_view job) {
-  return Write("remove", [&](JobStore& store) { return store.Remove(job); });
+void ReopeningJobStore::Remove(std::string_view job, Done done) {
+  BeginWrite("remove", std::move(done),
+             [&](JobStore& store, Done told) { store.Remove(job, std::move(told)); });
 }
 
-absl::Status ReopeningJobStore::Apply(std::span<const JobChange> changes) {
-  return Write("apply", [&](JobStore& store) { return store.Apply(changes); });
+void ReopeningJobStore::Apply(std::span<const JobChange> changes, Done done) {
+  BeginWrite("apply", std::move(done),
+             [&](JobStore& store, Done told) { store.Apply(changes, std::move(told)); });
 }
 
 absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> ReopeningJobStore::TotalsOfEnded(

@@ -1,6 +1,7 @@
 // A JobStore that works while its file is missing or cannot be written, as far as possible.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,8 +18,8 @@
 
 namespace wan::server {
 
-// Who is told of every change that was synced: what it was and how long that took, on the caller's
-// thread.
+// Who is told of every change that was synced: what it was and how long that took, on the thread
+// that tells the caller.
 struct StoreWatch {
   Clock* clock = nullptr;  // null: nobody is told
   std::function<void(std::string_view operation, absl::Duration taken)> on_write;
@@ -46,11 +47,12 @@ class ReopeningJobStore final : public JobStore {
   // Whether a store is open, for writing or only for reading.
   bool opened() const;
 
-  absl::Status Insert(const StoredJob& job, const std::string& image,
-                      std::span<const wan::v1::Event> events) override;
-  absl::Status InsertAll(std::span<const JobAddition> additions) override;
-  absl::Status Remove(std::string_view job) override;
-  absl::Status Apply(std::span<const JobChange> changes) override;
+  using JobStore::Apply;
+  using JobStore::InsertAll;
+  using JobStore::Remove;
+  void InsertAll(std::span<const JobAddition> additions, Done done) override;
+  void Remove(std::string_view job, Done done) override;
+  void Apply(std::span<const JobChange> changes, Done done) override;
   absl::StatusOr<StoredJob> Get(std::string_view job) override;
   absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
                                             std::string_view request_id) override;
@@ -76,9 +78,16 @@ class ReopeningJobStore final : public JobStore {
  private:
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
+  // The store, if it takes changes. It is never replaced then, so that no lock is held while a
+  // change waits for the disk: Reopen would wait for it, and readers for Reopen.
+  absl::StatusOr<JobStore*> Writable() const;
   template <typename Call>
   auto Write(std::string_view operation, const Call& call)
       -> decltype(call(std::declval<JobStore&>()));
+  // Calls `begin` with a `done` that tells of the change.
+  template <typename Begin>
+  void BeginWrite(std::string_view operation, Done done, const Begin& begin);
+  void TellWritten(std::string_view operation, const absl::Status& status, int64_t began) const;
 
   const Opener open_;
   const Opener open_for_reading_;

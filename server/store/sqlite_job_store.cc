@@ -14,9 +14,10 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/store/await.h"
 #include "server/store/database_files.h"
 #include "server/store/ended_keys.h"
-#include "server/store/group_sync.h"
+#include "server/store/job_database.h"
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
 #include "server/store/job_rows.h"
@@ -31,99 +32,87 @@ namespace {
 constexpr int kRowsAtOnce = 64;
 // A page of jobs ends early at this size, because gRPC clients accept 4 MiB by default.
 constexpr size_t kMaxPageBytes = size_t{3} << 20;
-// For stores that have nothing to sync.
-absl::Status SyncNothing() { return absl::OkStatus(); }
 
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
+// For stores that have nothing to sync.
+absl::Status SyncNothing() { return absl::OkStatus(); }
+
 class SqliteJobStore final : public JobStore {
  public:
-  SqliteJobStore(std::unique_ptr<SQLite::Database> database, const std::string& file,
-                 const std::string& where, std::function<void(const absl::Status&)> on_problem,
-                 std::function<absl::Status()> sync)
-      : where_(where),
-        on_problem_(std::move(on_problem)),
-        place_(file),
-        sync_(std::move(sync)),
-        database_(std::move(database)) {}
+  SqliteJobStore(const std::string& where, std::function<void(const absl::Status&)> on_problem)
+      : where_(where), on_problem_(std::move(on_problem)) {}
 
-  absl::Status Prepare(absl::Status (*prepare)(SQLite::Database&, const std::string&)) {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      return prepare(*database_, where_);
-    });
+  absl::Status Open(JobDatabase::Source source) {
+    absl::StatusOr<std::unique_ptr<JobDatabase>> opened = JobDatabase::Open(std::move(source));
+    if (opened.ok()) database_ = *std::move(opened);
+    return opened.status();
   }
 
   absl::Status CheckWritable() override {
-    absl::Status written = Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      if (absl::Status placed = place_.Check(where_); !placed.ok()) return placed;
-      WriteNothing(*database_);
-      if (!unsynced_.ok()) {
-        // What the log has may be lost. All of it goes into the database's file, and is synced.
-        SQLite::Statement checkpoint(*database_, "PRAGMA wal_checkpoint(TRUNCATE)");
-        if (checkpoint.executeStep() && checkpoint.getColumn(0).getInt() != 0) return unsynced_;
-        unsynced_ = absl::OkStatus();
-      }
-      return absl::OkStatus();
-    });
-    return written.ok() ? sync_.Await() : written;
+    return AwaitDone<absl::Status>([&](Done done) { database_->CheckWritable(std::move(done)); });
   }
 
-  absl::Status Insert(const StoredJob& stored, const std::string& image,
-                      std::span<const wan::v1::Event> events) override {
-    const absl::Status written = Change(
-        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return InsertOne(stored, image, events); });
-    const std::string& name = stored.job.name();
-    return written.ok() ? SyncOrRemove(std::span(&name, 1)) : written;
-  }
+  using JobStore::Apply;
+  using JobStore::InsertAll;
+  using JobStore::Remove;
 
-  absl::Status InsertAll(std::span<const JobAddition> additions) override {
-    const std::string none;
-    std::vector<std::string> names;
-    const absl::Status written =
-        Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+  void InsertAll(std::span<const JobAddition> additions, Done done) override {
+    database_->Change(
+        [this, additions](SQLite::Database& db) -> absl::Status {
           for (const JobAddition& addition : additions) {
-            absl::Status status = InsertOne(
-                addition.job, addition.image != nullptr ? *addition.image : none, addition.events);
-            if (!status.ok()) return status;
-            names.push_back(addition.job.job.name());
+            const absl::StatusOr<int64_t> number = InsertJobRows(
+                db, addition.job, addition.image != nullptr ? *addition.image : std::string());
+            if (!number.ok()) return number.status();
+            InsertEvents(db, addition.job.job.name(), *number, addition.events);
           }
           return absl::OkStatus();
+        },
+        std::move(done),
+        [this, additions](const absl::Status& /*synced*/) {
+          database_
+              ->TakeBack([additions](SQLite::Database& db) -> absl::Status {
+                for (const JobAddition& addition : additions) TakeBack(db, addition.job.job.name());
+                return absl::OkStatus();
+              })
+              .IgnoreError();  // then they run after the next start, although the caller was
+                               // refused
         });
-    return written.ok() ? SyncOrRemove(names) : written;
   }
 
-  absl::Status Remove(std::string_view job) override {
-    absl::Status written = Change(
-        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return RemoveEndedJob(*database_, job); });
-    if (!written.ok()) return written;
-    absl::Status synced = sync_.Await();
-    if (!synced.ok()) {
-      absl::MutexLock lock(&mutex_);
-      unsynced_.Update(synced);
-    }
-    return synced;
+  void Remove(std::string_view job, Done done) override {
+    database_->Change(
+        [job = std::string(job)](SQLite::Database& db) { return RemoveEndedJob(db, job); },
+        std::move(done));
   }
 
-  absl::Status Apply(std::span<const JobChange> changes) override {
-    absl::Status written = Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      for (const JobChange& change : changes) {
-        absl::Status status = ApplyOne(change);
-        if (!status.ok()) return status;
-      }
-      return absl::OkStatus();
-    });
-    if (!written.ok()) return written;
-    absl::Status synced = sync_.Await();
-    if (!synced.ok()) {
-      absl::MutexLock lock(&mutex_);
-      unsynced_.Update(synced);
-      for (const JobChange& change : changes) {
-        for (const wan::v1::Event& event : change.events) {
-          unsynced_events_.emplace(change.job, event.sequence());
-        }
-      }
-    }
-    return synced;
+  void Apply(std::span<const JobChange> changes, Done done) override {
+    database_->Change(
+        [this, changes](SQLite::Database& db) -> absl::Status {
+          for (const JobChange& change : changes) {
+            absl::Status status = ApplyOne(db, change);
+            if (!status.ok()) return status;
+          }
+          return absl::OkStatus();
+        },
+        [this, changes, done = std::move(done)](const absl::Status& status) {
+          if (status.ok()) {
+            absl::MutexLock lock(&mutex_);
+            for (const JobChange& change : changes) {
+              if (!change.events.empty()) unsynced_events_.erase(change.job);
+            }
+          }
+          done(status);
+        },
+        [this, changes](const absl::Status& /*synced*/) {
+          absl::MutexLock lock(&mutex_);
+          for (const JobChange& change : changes) {
+            for (const wan::v1::Event& event : change.events) {
+              const auto [known, added] = unsynced_events_.emplace(change.job, event.sequence());
+              if (!added) known->second = std::min(known->second, event.sequence());
+            }
+          }
+        });
   }
 
   absl::StatusOr<StoredJob> Get(std::string_view job) override {
@@ -183,39 +172,42 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) override {
     using Totals = std::map<wan::v1::JobState, EndedTotals>;
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Totals> {
-      return ReadEndedTotals(*database_, owner);
-    });
+    return database_->Read(
+        [&](SQLite::Database& db) -> absl::StatusOr<Totals> { return ReadEndedTotals(db, owner); });
   }
 
   absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override {
     using Jobs = std::vector<EndedJob>;
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Jobs> {
-      return ReadOldestEnded(*database_, query);
-    });
+    return database_->Read(
+        [&](SQLite::Database& db) -> absl::StatusOr<Jobs> { return ReadOldestEnded(db, query); });
   }
 
   absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) override {
     using Result = absl::StatusOr<std::vector<PrincipalUse>>;
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
-      return ReadRemovedUse(*database_, since);
-    });
+    return database_->Read(
+        [&](SQLite::Database& db) -> Result { return ReadRemovedUse(db, since); });
   }
 
   absl::StatusOr<bool> Vacuum() override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<bool> {
-      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
-      return VacuumPiece(*database_);
+    bool more = false;
+    const absl::Status status = AwaitDone<absl::Status>([&](Done done) {
+      const auto vacuum = [&more](SQLite::Database& db) -> absl::Status {
+        more = VacuumPiece(db);
+        return absl::OkStatus();
+      };
+      database_->Write(vacuum, std::move(done));
     });
+    if (!status.ok()) return status;
+    return more;
   }
 
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override {
     using Rows = std::vector<std::pair<int64_t, std::string>>;
     const absl::StatusOr<Rows> rows =
-        Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
+        database_->Read([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
           SQLite::Statement select(
-              *database_,
+              db,
               "SELECT sequence, event FROM events WHERE job = (SELECT number FROM jobs WHERE name "
               "= ?) AND sequence > ? ORDER BY sequence LIMIT ?");
           select.bind(1, std::string(job));
@@ -245,9 +237,9 @@ class SqliteJobStore final : public JobStore {
 
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) override {
     const absl::StatusOr<std::string> bytes =
-        Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<std::string> {
+        database_->Read([&](SQLite::Database& db) -> absl::StatusOr<std::string> {
           SQLite::Statement select(
-              *database_,
+              db,
               "SELECT report FROM reports WHERE job = (SELECT number FROM jobs WHERE name = ?)");
           select.bind(1, std::string(job));
           if (!select.executeStep()) return absl::NotFoundError("the job has no report");
@@ -261,69 +253,49 @@ class SqliteJobStore final : public JobStore {
 
   absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override {
     using Result = absl::StatusOr<std::vector<JobFile>>;
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
-      return ReadJobFiles(*database_, job);
-    });
+    return database_->Read([&](SQLite::Database& db) -> Result { return ReadJobFiles(db, job); });
   }
 
   absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
       absl::Time now, absl::Time latest,
       const std::function<absl::Duration(int attempts)>& delay) override {
     std::optional<PendingWebhook> taken;
-    const absl::Status status = Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      taken = TakeWebhookRow(*database_, now, latest, delay);
-      return absl::OkStatus();
-    });
+    const absl::Status status = WriteUnsynced(
+        [&](SQLite::Database& db) { taken = TakeWebhookRow(db, now, latest, delay); });
     if (!status.ok()) return status;
     return taken;
   }
 
   absl::StatusOr<std::optional<absl::Time>> NextWebhook() override {
     using Result = absl::StatusOr<std::optional<absl::Time>>;
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Result {
-      return NextWebhookRow(*database_);
-    });
+    return database_->Read([&](SQLite::Database& db) -> Result { return NextWebhookRow(db); });
   }
 
   absl::Status RemoveWebhook(int64_t number) override {
-    return Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      RemoveWebhookRow(*database_, number);
-      return absl::OkStatus();
-    });
+    return WriteUnsynced([&](SQLite::Database& db) { RemoveWebhookRow(db, number); });
   }
 
   absl::StatusOr<std::string> Image(std::string_view job) override {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<std::string> {
+    return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<std::string> {
       SQLite::Statement select(
-          *database_,
-          "SELECT image FROM images WHERE job = (SELECT number FROM jobs WHERE name = ?)");
+          db, "SELECT image FROM images WHERE job = (SELECT number FROM jobs WHERE name = ?)");
       select.bind(1, std::string(job));
       return select.executeStep() ? select.getColumn(0).getString() : std::string();
     });
   }
 
  private:
-  // Runs one call at a time under the lock. Only this function catches exceptions of SQLite.
+  // Runs `body` in a transaction and waits until it is committed.
   template <typename Body>
-  auto Guard(const Body& body) -> decltype(body()) {
-    absl::MutexLock lock(&mutex_);
-    try {
-      return body();
-    } catch (const SQLite::Exception& error) {
-      return SqliteStatus(error, where_);
-    }
-  }
-
-  // Runs `body`, which returns absl::Status, in a transaction that is committed if that is OK. What
-  // is committed has yet to be synced.
-  template <typename Body>
-  absl::Status Change(const Body& body) {
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
-      SQLite::Transaction transaction(*database_);
-      if (absl::Status status = body(); !status.ok()) return status;  // rolls back
-      transaction.commit();
-      return absl::OkStatus();
+  absl::Status WriteUnsynced(const Body& body) {
+    return AwaitDone<absl::Status>([&](Done done) {
+      const auto write = [&body](SQLite::Database& db) -> absl::Status {
+        SQLite::Transaction transaction(db);
+        body(db);
+        transaction.commit();
+        return absl::OkStatus();
+      };
+      database_->Write(write, std::move(done));
     });
   }
 
@@ -331,41 +303,19 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<StoredJob> FindJob(const char* key, std::string_view value,
                                     const std::optional<absl::Status>& missing) {
     const absl::StatusOr<JobRow> row =
-        Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<JobRow> {
-          SQLite::Statement select(*database_, absl::StrCat(kSelectJob, "WHERE ", key, " = ?"));
+        database_->Read([&](SQLite::Database& db) -> absl::StatusOr<JobRow> {
+          SQLite::Statement select(db, absl::StrCat(kSelectJob, "WHERE ", key, " = ?"));
           select.bind(1, std::string(value));
           if (select.executeStep()) return ReadRow(select);
           SQLite::Statement damaged(
-              *database_,
-              absl::StrCat("SELECT name, reason FROM damaged_jobs WHERE ", key, " = ?"));
+              db, absl::StrCat("SELECT name, reason FROM damaged_jobs WHERE ", key, " = ?"));
           damaged.bind(1, std::string(value));
           if (!damaged.executeStep())
-            return missing.has_value() ? *missing : MissingError(*database_, value);
+            return missing.has_value() ? *missing : MissingError(db, value);
           return DamagedError(damaged.getColumn(0).getString(), damaged.getColumn(1).getString());
         });
     if (!row.ok()) return row.status();
     return ToJob(*row);
-  }
-
-  absl::Status InsertOne(const StoredJob& stored, const std::string& image,
-                         std::span<const wan::v1::Event> events)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const absl::StatusOr<int64_t> number = InsertJobRows(*database_, stored, image);
-    if (number.ok()) InsertEvents(stored.job.name(), *number, events);
-    return number.status();
-  }
-
-  // Waits until added jobs are on the disk; takes them back if that fails.
-  absl::Status SyncOrRemove(std::span<const std::string> names) {
-    absl::Status synced = sync_.Await();
-    if (!synced.ok()) {
-      Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-        unsynced_.Update(synced);
-        for (const std::string& name : names) RemoveJob(name);
-        return absl::OkStatus();
-      }).IgnoreError();  // then they run after the next start, although their caller was refused
-    }
-    return synced;
   }
 
   // The next of a query's jobs, `scan` says which, in their order and at most `limit`.
@@ -373,10 +323,10 @@ class SqliteJobStore final : public JobStore {
                                                 const std::optional<JobPlace>& after, int limit,
                                                 JobScan& scan) {
     using Rows = std::vector<JobRow>;
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
-      scan = ScanJobKeys(*database_, query, after, limit);
+    return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
+      scan = ScanJobKeys(db, query, after, limit);
       Rows rows;
-      SQLite::Statement select(*database_, absl::StrCat(kSelectJob, "WHERE number = ?"));
+      SQLite::Statement select(db, absl::StrCat(kSelectJob, "WHERE number = ?"));
       std::erase_if(scan.found, [&](const JobPlace& place) {
         select.reset();
         select.bind(1, place.number);
@@ -393,8 +343,7 @@ class SqliteJobStore final : public JobStore {
   // in this order.
   absl::StatusOr<std::vector<JobRow>> ReadUnfinished(int64_t before) {
     using Rows = std::vector<JobRow>;
-    return Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<Rows> {
-      SQLite::Database& db = *database_;
+    return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
       std::vector<int64_t> numbers;
       SQLite::Statement find(db,
                              "SELECT number FROM jobs WHERE number < ? AND state = ? "
@@ -433,17 +382,22 @@ class SqliteJobStore final : public JobStore {
     return stored;
   }
 
-  // Moves a damaged row to damaged_jobs, and reports it once.
+  // Has a damaged row moved to damaged_jobs, and reports it once.
   absl::Status SetAside(const JobRow& row, const std::string& damage) {
     absl::Status damaged = DamagedError(row.name, damage);
     bool first = false;
-    Guard([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+    {
+      absl::MutexLock lock(&mutex_);
       first = told_.insert(row.number).second;
-      SQLite::Transaction transaction(*database_);
-      MoveToDamaged(*database_, row.number, damage);
+    }
+    const auto move = [number = row.number, damage](SQLite::Database& db) -> absl::Status {
+      SQLite::Transaction transaction(db);
+      MoveToDamaged(db, number, damage);
       transaction.commit();
       return absl::OkStatus();
-    }).IgnoreError();  // if the disk takes no writes, the row stays in the table and is skipped
+    };
+    // If the disk takes no writes, the row stays in the table and is skipped.
+    database_->Write(move, [](const absl::Status& /*ignored*/) {});
     if (first && on_problem_ != nullptr) on_problem_(damaged);
     return damaged;
   }
@@ -456,32 +410,32 @@ class SqliteJobStore final : public JobStore {
         kReasonJobDamaged);
   }
 
-  // OK if there is sense in writing.
-  absl::Status CheckReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return unsynced_.ok() ? place_.Check(where_) : unsynced_;
-  }
-
   // Takes back a job that was added.
-  void RemoveJob(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    SQLite::Transaction transaction(*database_);
-    SQLite::Statement find(*database_, "SELECT number FROM jobs WHERE name = ?");
+  static void TakeBack(SQLite::Database& db, const std::string& name) {
+    SQLite::Transaction transaction(db);
+    SQLite::Statement find(db, "SELECT number FROM jobs WHERE name = ?");
     find.bind(1, name);
-    if (find.executeStep()) DeleteJobRows(*database_, find.getColumn(0).getInt64());
+    if (find.executeStep()) DeleteJobRows(db, find.getColumn(0).getInt64());
     transaction.commit();
   }
 
-  void InsertEvents(const std::string& job, int64_t number, std::span<const wan::v1::Event> events)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Removes the events of a job that are there although their Apply was refused.
+  void RemoveUnsynced(SQLite::Database& db, const std::string& job, int64_t number) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = unsynced_events_.find(job);
+    if (found == unsynced_events_.end()) return;
+    SQLite::Statement remove(db, "DELETE FROM events WHERE job = ? AND sequence >= ?");
+    remove.bind(1, number);
+    remove.bind(2, found->second);
+    remove.exec();
+  }
+
+  void InsertEvents(SQLite::Database& db, const std::string& job, int64_t number,
+                    std::span<const wan::v1::Event> events) {
     if (events.empty()) return;
-    SQLite::Statement insert(*database_,
-                             "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
+    RemoveUnsynced(db, job, number);
+    SQLite::Statement insert(db, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
     for (const wan::v1::Event& event : events) {
-      if (unsynced_events_.erase({job, event.sequence()}) > 0) {
-        SQLite::Statement remove(*database_, "DELETE FROM events WHERE job = ? AND sequence = ?");
-        remove.bind(1, number);
-        remove.bind(2, event.sequence());
-        remove.exec();
-      }
       insert.bind(1, number);
       insert.bind(2, event.sequence());
       BindBlob(insert, 3, event.SerializeAsString());
@@ -490,14 +444,13 @@ class SqliteJobStore final : public JobStore {
     }
   }
 
-  absl::Status ApplyOne(const JobChange& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    SQLite::Database& db = *database_;
+  absl::Status ApplyOne(SQLite::Database& db, const JobChange& change) {
     SQLite::Statement find(db, "SELECT number FROM jobs WHERE name = ?");
     find.bind(1, change.job);
     if (!find.executeStep()) return JobNotFoundError(change.job);
     const int64_t number = find.getColumn(0).getInt64();
     if (change.row.has_value()) UpdateJobRow(db, number, *change.row);
-    InsertEvents(change.job, number, change.events);
+    InsertEvents(db, change.job, number, change.events);
     AddWebhookOf(db, change);
     if (change.report.has_value()) ReplaceReport(db, number, *change.report);
     if (change.files.has_value()) ReplaceJobFiles(db, number, *change.files);
@@ -508,39 +461,20 @@ class SqliteJobStore final : public JobStore {
 
   const std::string where_;  // the file, for messages
   const std::function<void(const absl::Status&)> on_problem_;
-  const FilePlace place_;
-  // Outside the lock: nobody waits for the disk who only reads.
-  GroupSync sync_;
   absl::Mutex mutex_;
-  // Why what was written last may not be durable. Nothing is written any more until it is.
-  absl::Status unsynced_ ABSL_GUARDED_BY(mutex_);
-  // Events, by job and sequence, that are there although their Apply was refused: it is repeated.
-  std::set<std::pair<std::string, int64_t>> unsynced_events_ ABSL_GUARDED_BY(mutex_);
+  // Of jobs with events that are there although their Apply was refused, because the disk did not
+  // confirm it: the first of these events. The change is repeated, maybe with other ones.
+  std::map<std::string, int64_t> unsynced_events_ ABSL_GUARDED_BY(mutex_);
   // The numbers of the damaged rows that were reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
-  const std::unique_ptr<SQLite::Database> database_ ABSL_PT_GUARDED_BY(mutex_);
+  std::unique_ptr<JobDatabase> database_;  // goes first: what it finishes uses the others
 };
 
-// `open` may throw what SQLite throws; `prepare` is called under the store's lock.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
-    const std::function<std::unique_ptr<SQLite::Database>()>& open,
-    absl::Status (*prepare)(SQLite::Database&, const std::string&), const std::string& file,
-    const std::string& where, std::function<void(const absl::Status&)> on_problem,
-    std::function<absl::Status()> sync) {
-  std::unique_ptr<SqliteJobStore> store;
-  try {
-    store = std::make_unique<SqliteJobStore>(open(), file, where, std::move(on_problem),
-                                             std::move(sync));
-  } catch (const SQLite::Exception& error) {
-    return SqliteStatus(error, where);
-  }
-  absl::Status prepared = store->Prepare(prepare);
-  if (!prepared.ok()) return prepared;
+    JobDatabase::Source source, std::function<void(const absl::Status&)> on_problem) {
+  auto store = std::make_unique<SqliteJobStore>(source.where, std::move(on_problem));
+  if (absl::Status opened = store->Open(std::move(source)); !opened.ok()) return opened;
   return store;
-}
-
-std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& name) {
-  return std::make_unique<SQLite::Database>(name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
 }
 
 std::string WhereOf(const std::filesystem::path& file) {
@@ -559,20 +493,37 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
   if (sync == nullptr) {
     sync = [log = std::make_shared<LogFile>(file.string(), WhereOf(file))] { return log->Sync(); };
   }
-  return OpenStore([&] { return OpenToWrite(file.string()); }, &PrepareDatabase, file.string(),
-                   WhereOf(file), std::move(on_problem), std::move(sync));
+  return OpenStore({.file = file.string(),
+                    .where = WhereOf(file),
+                    .open = [&] { return OpenToWrite(file.string()); },
+                    .prepare = &PrepareDatabase,
+                    .open_to_read = [&] { return OpenBesideWriter(file.string()); },
+                    .sync = std::move(sync)},
+                   std::move(on_problem));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
     const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem) {
-  return OpenStore([&] { return OpenReadOnly(file); }, &PrepareForReading, file.string(),
-                   WhereOf(file), std::move(on_problem), &SyncNothing);
+  return OpenStore({.file = file.string(),
+                    .where = WhereOf(file),
+                    .open = [&] { return OpenReadOnly(file); },
+                    .prepare = &PrepareForReading,
+                    .sync = &SyncNothing},
+                   std::move(on_problem));
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore() {
   const std::string name = ":memory:";
-  return OpenStore([&] { return OpenToWrite(name); }, &PrepareDatabase, name,
-                   "job database in memory", nullptr, &SyncNothing);
+  return OpenStore({.file = name,
+                    .where = "job database in memory",
+                    .open =
+                        [&] {
+                          return std::make_unique<SQLite::Database>(
+                              name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+                        },
+                    .prepare = &PrepareDatabase,
+                    .sync = &SyncNothing},
+                   nullptr);
 }
 
 }  // namespace wan::server

@@ -1,6 +1,6 @@
-// The embedded JobStore: one SQLite file in WAL mode. A write is synced before it returns, together
-// with those of other threads, and without the store's lock: reading never waits for a sync, except
-// for that of a checkpoint (some 1,000 pages) and of the log's header.
+// The embedded JobStore: one SQLite file in WAL mode. One thread writes and another one syncs, for
+// all that was written meanwhile; reading has a connection of its own, which waits for neither, nor
+// for a checkpoint.
 #pragma once
 
 #include <filesystem>

@@ -157,6 +157,11 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
 constexpr int kVersionOfJobKeys = 7;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
+// SQLite's way to the file that locks all other processes out from the first read on, admits
+// several connections of this one, and keeps the index of the write-ahead log in memory: so it
+// needs no file of its own, and what is there can be read on a full disk.
+constexpr char kOneProcess[] = "unix-excl";
+
 // What PRAGMA auto_vacuum says of a file that VacuumPiece makes smaller.
 constexpr int kIncremental = 2;
 // So many free pages stay in the file for the next jobs, and so many go at once: some milliseconds.
@@ -244,20 +249,29 @@ std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file
                                             SQLite::OPEN_READONLY | SQLite::OPEN_URI);
 }
 
+std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& file) {
+  return std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE,
+                                            /*aBusyTimeoutMs=*/0, kOneProcess);
+}
+
+std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file) {
+  auto database = std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE,
+                                                     /*aBusyTimeoutMs=*/0, kOneProcess);
+  database->exec("PRAGMA query_only = ON");
+  return database;
+}
+
 absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
-  // With the lock goes the index of the write-ahead log, which then needs no file of its own: what
-  // is there can be read on a full disk.
-  db.exec("PRAGMA locking_mode = EXCLUSIVE");
   db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // has an effect on a new file only (VacuumPiece)
   const std::string mode = db.execAndGet("PRAGMA journal_mode = WAL").getString();
-  // The store syncs the write-ahead log itself, outside its lock. NORMAL syncs what the log's
-  // soundness needs: its header, and both files at a checkpoint.
+  // The store syncs the write-ahead log itself, once for several changes. NORMAL syncs what the
+  // log's soundness needs: its header, and both files at a checkpoint.
   db.exec(mode == "wal" || mode == "memory" ? "PRAGMA synchronous = NORMAL"
                                             : "PRAGMA synchronous = FULL");
   const absl::StatusOr<int> version = CheckedVersion(db, where);
   if (!version.ok()) return version.status();
   try {
-    // Write even if there is nothing to migrate: only a write takes the exclusive lock.
+    // Write even if there is nothing to migrate: so it shows at once whether the disk takes writes.
     SQLite::Transaction transaction(db);
     for (int step = *version; step < kSchemaVersion; ++step) {
       db.exec(kMigrations[step]);

@@ -19,7 +19,15 @@ absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& whe
 // writing anything beside it. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file);
 
-// Locks the file for this connection, checks it, and migrates it to this server's schema. Returns
+// Opens or creates a file, which no other process can use from its first use on, until all
+// connections are closed. Throws SQLite::Exception.
+std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& file);
+
+// Opens a second connection for reading, which waits for nothing that the first one does. Call it
+// after PrepareDatabase. Throws SQLite::Exception.
+std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file);
+
+// Locks the file for this process, checks it, and migrates it to this server's schema. Returns
 // an error or throws SQLite::Exception. If the disk refuses writes but the schema needs no
 // migration, it returns OK, because the file can be read.
 absl::Status PrepareDatabase(SQLite::Database& database, const std::string& where);

@@ -43,7 +43,7 @@ class FaultyStore final : public JobStore {
   // The most changes of one write.
   int largest_apply() const { return largest_apply_; }
 
-  absl::Status Apply(std::span<const JobChange> changes) override {
+  void Apply(std::span<const JobChange> changes, Done done) override {
     ++applies_;
     largest_apply_ = std::max<int>(largest_apply_, static_cast<int>(changes.size()));
     {
@@ -54,20 +54,18 @@ class FaultyStore final : public JobStore {
         const bool stage =
             !change.events.empty() && change.events[0].stage_started().stage() == refused_;
         if (refused_ == "*" || refused_ == change.job || (stage && !refused_.empty())) {
-          return absl::ResourceExhaustedError("disk full");
+          done(absl::ResourceExhaustedError("disk full"));
+          return;
         }
       }
     }
-    return store_->Apply(changes);
+    store_->Apply(changes, std::move(done));
   }
-  absl::Status Insert(const StoredJob& job, const std::string& image,
-                      std::span<const wan::v1::Event> events) override {
-    return store_->Insert(job, image, events);
+  void InsertAll(std::span<const JobAddition> additions, Done done) override {
+    store_->InsertAll(additions, std::move(done));
   }
-  absl::Status InsertAll(std::span<const JobAddition> additions) override {
-    return store_->InsertAll(additions);
-  }
-  absl::Status Remove(std::string_view job) override { return store_->Remove(job); }
+  void Remove(std::string_view job, Done done) override { store_->Remove(job, std::move(done)); }
+  using JobStore::Apply;
   absl::StatusOr<StoredJob> Get(std::string_view job) override { return store_->Get(job); }
   absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner, std::string_view id) override {
     return store_->FindByRequestId(owner, id);

@@ -1,0 +1,119 @@
+#include "server/store/job_database.h"
+
+#include <utility>
+
+namespace wan::server {
+namespace {
+
+// How long a checkpoint waits for readers to finish.
+constexpr int kReadersTimeoutMs = 1000;
+
+}  // namespace
+
+JobDatabase::JobDatabase(Source source)
+    : where_(std::move(source.where)),
+      sync_file_(std::move(source.sync)),
+      place_(source.file),
+      sync_([this] { return Sync(); }) {}
+
+absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
+  const std::string where = source.where;
+  try {
+    std::unique_ptr<SQLite::Database> writing = source.open();
+    // Its place is noted now that the file is there.
+    std::unique_ptr<JobDatabase> database(new JobDatabase(source));
+    absl::StatusOr<std::unique_ptr<const SoleUse>> sole = SoleUse::Of(source.file, where);
+    if (!sole.ok()) return sole.status();
+    database->sole_use_ = *std::move(sole);
+    if (absl::Status prepared = source.prepare(*writing, where); !prepared.ok()) return prepared;
+    writing->setBusyTimeout(kReadersTimeoutMs);
+    if (source.open_to_read != nullptr) database->reading_.database = source.open_to_read();
+    database->writing_.database = std::move(writing);
+    return database;
+  } catch (const SQLite::Exception& error) {
+    return SqliteStatus(error, where);
+  }
+}
+
+void JobDatabase::Change(Body body, Done done, std::function<void(const absl::Status&)> undo) {
+  writer_.Post([this, body = std::move(body), done = std::move(done), undo = std::move(undo)] {
+    absl::Status written = CheckReady();
+    if (written.ok()) {
+      written = OnWriter([&](SQLite::Database& database) -> absl::Status {
+        SQLite::Transaction transaction(database);
+        if (absl::Status status = body(database); !status.ok()) return status;  // rolls back
+        transaction.commit();
+        return absl::OkStatus();
+      });
+    }
+    if (!written.ok()) {
+      done(written);
+      return;
+    }
+    sync_.Await([done, undo](const absl::Status& synced) {
+      if (!synced.ok() && undo != nullptr) undo(synced);
+      done(synced);
+    });
+  });
+}
+
+void JobDatabase::Write(Body body, Done done) {
+  writer_.Post([this, body = std::move(body), done = std::move(done)] {
+    absl::Status written = CheckReady();
+    if (written.ok()) written = OnWriter(body);
+    done(written);
+  });
+}
+
+absl::Status JobDatabase::TakeBack(const Body& body) { return OnWriter(body); }
+
+void JobDatabase::CheckWritable(Done done) {
+  writer_.Post([this, done = std::move(done)] {
+    absl::Status written = place_.Check(where_);
+    if (written.ok()) {
+      written = OnWriter([&](SQLite::Database& database) -> absl::Status {
+        WriteNothing(database);
+        return Unsynced().ok() ? absl::OkStatus() : SaveLog(database);
+      });
+    }
+    if (!written.ok()) {
+      done(written);
+      return;
+    }
+    sync_.Await(done);
+  });
+}
+
+absl::Status JobDatabase::SaveLog(SQLite::Database& database) {
+  SQLite::Statement checkpoint(database, "PRAGMA wal_checkpoint(TRUNCATE)");
+  if (checkpoint.executeStep() && checkpoint.getColumn(0).getInt() != 0) return Unsynced();
+  absl::MutexLock lock(&state_mutex_);
+  unsynced_ = absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status JobDatabase::OnWriter(const Body& body) {
+  absl::MutexLock lock(&writing_.mutex);
+  return Guarded(writing_, body);
+}
+
+absl::Status JobDatabase::Unsynced() const {
+  absl::MutexLock lock(&state_mutex_);
+  return unsynced_;
+}
+
+absl::Status JobDatabase::CheckReady() const {
+  absl::Status unsynced = Unsynced();
+  return unsynced.ok() ? place_.Check(where_) : unsynced;
+}
+
+absl::Status JobDatabase::Sync() {
+  // A second sync may succeed although the first has lost what it should have written.
+  if (absl::Status before = Unsynced(); !before.ok()) return before;
+  absl::Status synced = sync_file_();
+  absl::MutexLock lock(&state_mutex_);
+  unsynced_.Update(synced);
+  return synced;
+}
+
+}  // namespace wan::server

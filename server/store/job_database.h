@@ -1,0 +1,111 @@
+// The connections to the job database: one that writes, one that reads, and when which may wait.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/store/database_files.h"
+#include "server/store/group_sync.h"
+#include "server/store/sqlite_schema.h"
+
+namespace wan::server {
+
+// Thread-safe. One thread of the object writes, another one syncs what was written, and callers
+// read on their own threads over a connection that neither of them uses: in WAL mode a reader waits
+// for no writer, no sync and no checkpoint. Readers wait for each other only.
+class JobDatabase {
+ public:
+  using Done = std::function<void(const absl::Status&)>;
+  using Body = std::function<absl::Status(SQLite::Database&)>;
+  using Opener = std::function<std::unique_ptr<SQLite::Database>()>;
+  using Preparer = absl::Status (*)(SQLite::Database&, const std::string& where);
+
+  struct Source {
+    std::string file;
+    std::string where;  // names the file in messages
+    Opener open;        // may throw SQLite::Exception, as `open_to_read`
+    Preparer prepare;
+    // Null: the connection that writes reads as well, as no second one can be had.
+    Opener open_to_read = nullptr;
+    std::function<absl::Status()> sync;  // makes durable what was written before
+  };
+
+  // Errors as of SqliteStatus and `prepare`.
+  static absl::StatusOr<std::unique_ptr<JobDatabase>> Open(Source source);
+  JobDatabase(const JobDatabase&) = delete;
+  JobDatabase& operator=(const JobDatabase&) = delete;
+  // Finishes first what was begun: every `done` has been called afterwards.
+  ~JobDatabase() = default;
+
+  // Calls `body` with the connection for reading, and turns SQLite's exceptions into a status.
+  template <typename ReadBody>
+  auto Read(const ReadBody& body) -> decltype(body(std::declval<SQLite::Database&>())) {
+    Connection& reading = reading_.database != nullptr ? reading_ : writing_;
+    absl::MutexLock lock(&reading.mutex);
+    return Guarded(reading, body);
+  }
+
+  // Calls `body` in a transaction on the writing thread, in the order of the calls, and commits if
+  // it returns OK. Then calls `done`, on the writing or the syncing thread, which it must not
+  // block: with the error, or once the change is durable. If the sync fails, `undo` is called
+  // before `done`; null: nothing is to be done then.
+  void Change(Body body, Done done, std::function<void(const absl::Status&)> undo = nullptr);
+
+  // The same without a transaction of its own and without a sync: what a power cut undoes does no
+  // harm.
+  void Write(Body body, Done done);
+
+  // Calls `body` at once, on the caller's thread. For `undo` only.
+  absl::Status TakeBack(const Body& body);
+
+  // Calls `done` with OK if the disk takes writes. After a sync that failed nothing is written any
+  // more until this has brought the whole log into the database.
+  void CheckWritable(Done done);
+
+ private:
+  struct Connection {
+    absl::Mutex mutex;
+    std::unique_ptr<SQLite::Database> database;
+  };
+
+  explicit JobDatabase(Source source);
+
+  // With the connection's lock held.
+  template <typename GuardedBody>
+  auto Guarded(Connection& connection, const GuardedBody& body)
+      -> decltype(body(std::declval<SQLite::Database&>())) {
+    try {
+      return body(*connection.database);
+    } catch (const SQLite::Exception& error) {
+      return SqliteStatus(error, where_);
+    }
+  }
+  absl::Status OnWriter(const Body& body);
+  absl::Status Unsynced() const;
+  // OK if there is sense in writing.
+  absl::Status CheckReady() const;
+  absl::Status Sync();
+  // Brings all of the log into the database after a sync that failed.
+  absl::Status SaveLog(SQLite::Database& database);
+
+  const std::string where_;
+  const std::function<absl::Status()> sync_file_;
+  std::unique_ptr<const SoleUse> sole_use_;
+  FilePlace place_;
+  Connection writing_;
+  Connection reading_;  // no database: there is only the one that writes
+  mutable absl::Mutex state_mutex_;
+  // Why what was written last may not be durable.
+  absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
+  GroupSync sync_;
+  SerialThread writer_;  // goes first: it uses all others
+};
+
+}  // namespace wan::server

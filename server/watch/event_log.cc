@@ -181,7 +181,7 @@ EventLog::~EventLog() {
 void EventLog::Open(const std::string& job, int64_t last_sequence) {
   OpenLog log;
   log.stream = std::make_shared<EventStream>();
-  log.assigned = last_sequence;
+  log.stored = last_sequence;
   absl::MutexLock lock(&mutex_);
   {
     absl::MutexLock stream_lock(&log.stream->mutex);
@@ -203,13 +203,41 @@ void EventLog::Append(JobChange change, std::function<void()> stored) {
   OpenLog& log = found->second;
   log.ended = change.row.has_value() && IsFinal(change.row->state());
   for (wan::v1::Event& event : change.events) {
-    event.set_sequence(++log.assigned);
     event.set_job(change.job);
     if (!event.has_time()) *event.mutable_time() = ToProto(clock_.Now());
   }
-  pending_.changes.push_back(std::move(change));
-  pending_.stored.push_back(std::move(stored));
-  ++appended_;
+  log.appended = ++appended_;
+  pending_.Add(std::move(change), std::move(stored));
+}
+
+void EventLog::Batch::Add(JobChange change, std::function<void()> on_stored) {
+  changes.push_back(std::move(change));
+  stored.push_back(std::move(on_stored));
+}
+
+void EventLog::Batch::Merge(JobChange change, std::function<void()> on_stored) {
+  const auto found = std::find_if(changes.begin(), changes.end(),
+                                  [&](const JobChange& other) { return other.job == change.job; });
+  if (found == changes.end()) {
+    Add(std::move(change), std::move(on_stored));
+    return;
+  }
+  if (change.row.has_value()) found->row = std::move(change.row);
+  if (change.report.has_value()) found->report = std::move(change.report);
+  if (change.files.has_value()) found->files = std::move(change.files);
+  found->labels_changed = found->labels_changed || change.labels_changed;
+  for (wan::v1::Event& event : change.events) {
+    const bool replaces =
+        event.has_queued() && !found->events.empty() && found->events.back().has_queued();
+    if (replaces) found->events.pop_back();
+    found->events.push_back(std::move(event));
+  }
+  if (on_stored == nullptr) return;
+  std::function<void()>& of_both = stored[static_cast<size_t>(found - changes.begin())];
+  of_both = [first = std::move(of_both), second = std::move(on_stored)] {
+    if (first != nullptr) first();
+    second();
+  };
 }
 
 void EventLog::Broadcast(const std::string& job, wan::v1::Event preview) {
@@ -229,6 +257,35 @@ absl::Status EventLog::Flush() {
     mutex_.Await(absl::Condition(&done));
   }
   return write_status_;
+}
+
+void EventLog::Flush(const std::string& job, std::function<void(const absl::Status&)> done) {
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = open_.find(job);
+    if (found != open_.end()) {
+      if (found->second.appended > attempted_) {
+        waiters_.push_back({job, found->second.appended, std::move(done)});
+        return;
+      }
+      status = found->second.refused;
+    }
+  }
+  done(status);
+}
+
+std::vector<std::pair<EventLog::Waiter, absl::Status>> EventLog::TakeServed() {
+  std::vector<std::pair<Waiter, absl::Status>> served;
+  std::erase_if(waiters_, [&](Waiter& waiter) {
+    mutex_.AssertHeld();
+    if (waiter.target > attempted_) return false;
+    const auto log = open_.find(waiter.job);
+    served.emplace_back(std::move(waiter),
+                        log == open_.end() ? absl::OkStatus() : log->second.refused);
+    return true;
+  });
+  return served;
 }
 
 std::unique_ptr<EventCursor> EventLog::Watch(const std::string& job, int64_t after_sequence,
@@ -276,19 +333,22 @@ void EventLog::AwaitWork(bool refused) {
 }
 
 void EventLog::WriterLoop() {
-  Batch refused;  // shown to cursors, but not stored yet
+  Batch refused;
   for (;;) {
     Batch batch = std::exchange(refused, {});
-    const size_t shown = batch.changes.size();
-    Batch pending;
+    const bool again = !batch.changes.empty();
     std::unordered_map<std::string, wan::v1::Event> previews;
     std::vector<std::shared_ptr<EventStream>> closing;
     uint64_t appended = 0;
     bool stop = false;
     {
       absl::MutexLock lock(&mutex_);
-      AwaitWork(shown > 0);
-      pending = std::exchange(pending_, {});
+      AwaitWork(again);
+      for (size_t i = 0; i < pending_.changes.size(); ++i) {
+        batch.Add(std::move(pending_.changes[i]), std::move(pending_.stored[i]));
+      }
+      pending_ = {};
+      Number(batch.changes);
       previews.swap(previews_);
       appended = appended_;
       stop = stop_;
@@ -298,27 +358,9 @@ void EventLog::WriterLoop() {
       }
     }
 
-    std::move(pending.changes.begin(), pending.changes.end(), std::back_inserter(batch.changes));
-    std::move(pending.stored.begin(), pending.stored.end(), std::back_inserter(batch.stored));
-
-    std::unordered_map<std::string, absl::Status> refused_jobs;
     absl::Status first_error;
-    for (size_t begin = 0; begin < batch.changes.size();) {
-      const std::vector<absl::Status> results =
-          Write(NextTransaction(std::span(batch.changes).subspan(begin)), refused_jobs);
-      for (const absl::Status& result : results) {
-        const size_t i = begin++;
-        if (i >= shown) Show(batch.changes[i]);
-        if (result.ok()) {
-          FinishStored(batch.changes[i], batch.stored[i]);
-          continue;
-        }
-        first_error.Update(result);
-        refused.changes.push_back(std::move(batch.changes[i]));
-        refused.stored.push_back(std::move(batch.stored[i]));
-      }
-    }
-    if (shown == 0 && !first_error.ok()) on_problem_(first_error);
+    refused = WriteAll(std::move(batch), first_error);
+    if (!again && !first_error.ok()) on_problem_(first_error);
 
     for (auto& [job, preview] : previews) {
       const std::shared_ptr<EventStream> stream = FindStream(job);
@@ -336,11 +378,48 @@ void EventLog::WriterLoop() {
       });
     }
 
-    absl::MutexLock lock(&mutex_);
-    attempted_ = appended;
-    write_status_ = first_error;
-    if (stop && pending_.changes.empty()) return;
+    std::vector<std::pair<Waiter, absl::Status>> served;
+    bool last = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      attempted_ = appended;
+      write_status_ = first_error;
+      served = TakeServed();
+      last = stop && pending_.changes.empty();
+    }
+    for (const auto& [waiter, status] : served) waiter.done(status);
+    if (last) return;
   }
+}
+
+void EventLog::Number(std::span<JobChange> changes) {
+  std::unordered_map<std::string, int64_t> numbered;
+  for (JobChange& change : changes) {
+    const auto log = open_.find(change.job);
+    if (log == open_.end()) continue;
+    int64_t& sequence = numbered.emplace(change.job, log->second.stored).first->second;
+    for (wan::v1::Event& event : change.events) event.set_sequence(++sequence);
+  }
+}
+
+EventLog::Batch EventLog::WriteAll(Batch batch, absl::Status& first_error) {
+  Batch refused;
+  std::unordered_map<std::string, absl::Status> refused_jobs;
+  for (size_t begin = 0; begin < batch.changes.size();) {
+    const std::vector<absl::Status> results =
+        Write(NextTransaction(std::span(batch.changes).subspan(begin)), refused_jobs);
+    for (const absl::Status& result : results) {
+      const size_t i = begin++;
+      if (result.ok()) {
+        FinishStored(batch.changes[i], batch.stored[i]);
+        continue;
+      }
+      first_error.Update(result);
+      NoteRefused(batch.changes[i].job, result);
+      refused.Merge(std::move(batch.changes[i]), std::move(batch.stored[i]));
+    }
+  }
+  return refused;
 }
 
 std::vector<absl::Status> EventLog::Write(std::span<const JobChange> changes,
@@ -376,10 +455,22 @@ void EventLog::Show(const JobChange& change) {
 
 void EventLog::FinishStored(const JobChange& change, const std::function<void()>& stored) {
   if (stored != nullptr) stored();
+  Show(change);
+  absl::MutexLock lock(&mutex_);
+  const auto log = open_.find(change.job);
+  if (log == open_.end()) return;
   if (change.row.has_value() && IsFinal(change.row->state())) {
-    absl::MutexLock lock(&mutex_);
-    open_.erase(change.job);
+    open_.erase(log);
+    return;
   }
+  log->second.refused = absl::OkStatus();
+  if (!change.events.empty()) log->second.stored = change.events.back().sequence();
+}
+
+void EventLog::NoteRefused(const std::string& job, const absl::Status& problem) {
+  absl::MutexLock lock(&mutex_);
+  const auto log = open_.find(job);
+  if (log != open_.end()) log->second.refused = problem;
 }
 
 }  // namespace wan::server

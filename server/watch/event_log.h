@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -70,8 +71,9 @@ class EventCursor {
 
 // Thread-safe. One thread writes the changes of all jobs in transactions of bounded size, so that
 // Append never waits for the disk, and nobody waits long for the store. Cursors see an event only
-// after it was written. If the store refuses a write, cursors see the events all the same, and the
-// log writes them again with those that follow.
+// once it is stored, so that nothing they have seen is taken back; previews are not stored. What
+// the store refuses is kept, merged to one change of each job, and written again once a second, or
+// with the next change; until then cursors see neither it nor what follows it in the job.
 class EventLog {
  public:
   // `store` and `clock` must outlive the log, and the log must outlive its cursors. `on_problem` is
@@ -92,16 +94,20 @@ class EventLog {
   // Queues a change of an open job and returns at once. Fills in sequence and job name of its
   // events, and their time where it is not set. A change to a final state closes the job's log:
   // later changes are dropped. `stored` is called on the log's thread, with no lock held, once the
-  // store has the change.
+  // store has the change, and before cursors see it.
   void Append(JobChange change, std::function<void()> stored = nullptr);
 
   // Shows a preview to the job's cursors that follow live, and does not store it. A cursor that has
   // not read the previous one sees only this one.
   void Broadcast(const std::string& job, wan::v1::Event preview);
 
-  // Waits until every earlier change was handed to the store and shown to the cursors. Returns the
-  // error of the latest write if the store refused it. Called by a `notify` callback, it does not
-  // wait.
+  // Calls `done` once every earlier change of the job was handed to the store, and what it took was
+  // shown to the cursors: with OK, or with why the store has refused it. `done` is called once, on
+  // the log's thread or, if there is nothing to wait for, on the caller's; it must not block.
+  void Flush(const std::string& job, std::function<void(const absl::Status&)> done);
+
+  // Waits for the same for the changes of all jobs. Returns the first error of the latest write.
+  // Called by a `notify` callback, it does not wait.
   absl::Status Flush();
 
   // Returns a cursor over the job's events with a sequence greater than `after_sequence`. The job
@@ -110,7 +116,8 @@ class EventLog {
   std::unique_ptr<EventCursor> Watch(const std::string& job, int64_t after_sequence,
                                      std::function<void()> notify);
 
-  // Returns the sequence of the newest event that cursors can see; 0 if the job is not open.
+  // Returns the sequence of the newest event that cursors can see, which is the newest that is
+  // stored; 0 if the job is not open.
   int64_t LastSequence(const std::string& job) const;
 
   // Returns how many cursors there are.
@@ -124,12 +131,26 @@ class EventLog {
   struct Batch {
     std::vector<JobChange> changes;
     std::vector<std::function<void()>> stored;
+
+    void Add(JobChange change, std::function<void()> on_stored);
+    // Makes one change of those of a job. Of Queued events that follow each other only the last
+    // stays: nobody has seen the others, and they could be many.
+    void Merge(JobChange change, std::function<void()> on_stored);
+  };
+  // A call of Flush that waits.
+  struct Waiter {
+    std::string job;
+    uint64_t target = 0;  // what attempted_ must reach
+    std::function<void(const absl::Status&)> done;
   };
   // The log of a job that has not ended or whose end is not stored yet.
   struct OpenLog {
     std::shared_ptr<internal::EventStream> stream;
-    int64_t assigned = 0;  // sequence of the newest event, shown or not
-    bool ended = false;    // its last change was appended
+    int64_t stored = 0;     // sequence of the newest stored event
+    uint64_t appended = 0;  // what appended_ was after its latest change
+    bool ended = false;     // its last change was appended
+    // Why the store has refused its oldest change that is not stored; OK: it has not.
+    absl::Status refused;
   };
 
   void WriterLoop();
@@ -140,10 +161,16 @@ class EventLog {
   // refused change no later change of the same job is written.
   std::vector<absl::Status> Write(std::span<const JobChange> changes,
                                   std::unordered_map<std::string, absl::Status>& refused);
-  // Shows a change to the job's cursors.
-  void Show(const JobChange& change);
-  // Calls `stored` and forgets the job if it has ended.
+  // Numbers the events of changes that are about to be written.
+  void Number(std::span<JobChange> changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Calls `stored`, shows the change to the job's cursors, and forgets the job if it has ended.
   void FinishStored(const JobChange& change, const std::function<void()>& stored);
+  void NoteRefused(const std::string& job, const absl::Status& problem);
+  void Show(const JobChange& change);
+  // Writes all changes. What the store refuses is returned; `first_error` is the first problem.
+  Batch WriteAll(Batch batch, absl::Status& first_error);
+  // Returns the calls of Flush that wait no longer, each with its status.
+  std::vector<std::pair<Waiter, absl::Status>> TakeServed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<internal::EventStream> FindStream(const std::string& job) const;
 
   JobStore& store_;
@@ -155,7 +182,8 @@ class EventLog {
   Batch pending_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, wan::v1::Event> previews_ ABSL_GUARDED_BY(mutex_);  // latest
   uint64_t appended_ ABSL_GUARDED_BY(mutex_) = 0;   // changes ever appended
-  uint64_t attempted_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, handed to the store and shown
+  uint64_t attempted_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, handed to the store
+  std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_status_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

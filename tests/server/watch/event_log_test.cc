@@ -318,27 +318,108 @@ TEST_F(EventLogTest, PreviewReachesWhoWatchesAndTheSlowSeeTheLatest) {
   EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first"));
 }
 
-TEST_F(EventLogTest, RefusedWritesAreShownAndStoredLater) {
+TEST_F(EventLogTest, RefusedWritesAreShownOnceTheyAreStored) {
   AddJob("jobs/a");
   store_.Refuse("*");
   bool stored = false;
-  BlockingReader reader(*log_, "jobs/a", 1);
+  auto cursor = log_->Watch("jobs/a", 1, [] {});
   log_->Append(Change("jobs/a", {"x"}), [&] { stored = true; });
   EXPECT_EQ(log_->Flush().code(), absl::StatusCode::kResourceExhausted);
   log_->Append(End("jobs/a"));
   EXPECT_FALSE(log_->Flush().ok());
-  EXPECT_THAT(Brief(reader.Rest()), ElementsAre("start x", "start last"));
-  EXPECT_THAT(Brief(BlockingReader(*log_, "jobs/a").Rest()),
-              ElementsAre("start first", "start x", "start last"));
+  EXPECT_THAT(Drain(*cursor), IsEmpty());
+  EXPECT_THAT(Drain(*log_->Watch("jobs/a", 0, [] {})), ElementsAre("start first"));
+  EXPECT_EQ(log_->LastSequence("jobs/a"), 1);
   EXPECT_EQ(problems_, 1);  // not one for each retry
   EXPECT_FALSE(stored);
   EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first"));
 
+  BlockingReader reader(*log_, "jobs/a", 1);
   store_.Refuse("");
   while (Stored("jobs/a").size() < 3) clock_.Advance(absl::Seconds(1));
+  EXPECT_THAT(Brief(reader.Rest()), ElementsAre("start x", "start last"));
+  EXPECT_TRUE(stored);
   EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first", "start x", "start last"));
   while (log_->LastSequence("jobs/a") != 0) std::this_thread::yield();
+}
+
+TEST_F(EventLogTest, PreviewsAreShownWhileTheStoreRefuses) {
+  AddJob("jobs/a");
+  store_.Refuse("*");
+  log_->Append(Change("jobs/a", {"x"}));
+  EXPECT_FALSE(log_->Flush().ok());
+  BlockingReader reader(*log_, "jobs/a", 1);
+  wan::v1::Event preview;
+  preview.mutable_preview()->set_step(1);
+  log_->Broadcast("jobs/a", preview);
+  EXPECT_EQ(Brief(*reader.Next()), "preview 1");
+}
+
+TEST_F(EventLogTest, WhoeverIsToldOfAStoredEndFindsItStored) {
+  AddJob("jobs/a");
+  bool stored = false;
+  BlockingReader reader(*log_, "jobs/a", 1);
+  log_->Append(End("jobs/a"), [&] { stored = true; });
+  reader.Rest();
   EXPECT_TRUE(stored);
+}
+
+// The wait for one job's changes takes no thread, and is told of that job alone.
+TEST_F(EventLogTest, FlushOfAJobEndsByACallback) {
+  AddJob("jobs/a");
+  AddJob("jobs/b");
+  std::vector<std::string> told;
+  const auto flush = [&](const std::string& job) {
+    log_->Flush(job, [&told, job](const absl::Status& status) {
+      told.push_back(absl::StrCat(job, " ", status.message()));
+    });
+  };
+  flush("jobs/a");
+  flush("jobs/unknown");
+  EXPECT_THAT(told, ElementsAre("jobs/a ", "jobs/unknown ")) << "nothing to wait for";
+  told.clear();
+  store_.Refuse("jobs/b");
+  store_.Hold(true);
+  log_->Append(Change("jobs/a", {"x"}));
+  log_->Append(Change("jobs/b", {"x"}));
+  flush("jobs/a");
+  flush("jobs/b");
+  while (store_.applies() == 0) std::this_thread::yield();
+  EXPECT_THAT(told, IsEmpty());
+  store_.Hold(false);
+  log_->Flush().IgnoreError();
+  log_->Append(Change("jobs/a", {"y"}));
+  log_->Flush().IgnoreError();  // the pass before has ended
+  EXPECT_THAT(told, ElementsAre("jobs/a ", "jobs/b disk full"));
+  flush("jobs/b");
+  EXPECT_THAT(told, SizeIs(3)) << "told at once, not after the next attempt";
+  EXPECT_EQ(told.back(), "jobs/b disk full");
+}
+
+// However much is refused, a job keeps one change: of its places in the queue the last.
+TEST_F(EventLogTest, WhatIsRefusedIsMerged) {
+  AddJob("jobs/a");
+  store_.Refuse("*");
+  for (int i = 0; i < 100; ++i) {
+    JobChange change{.job = "jobs/a"};
+    change.row.emplace().set_name("jobs/a");
+    change.row->set_state(wan::v1::JOB_STATE_QUEUED);
+    change.row->mutable_request()->set_priority(i);
+    change.events.emplace_back().mutable_queued()->set_position(i);
+    log_->Append(std::move(change));
+    EXPECT_FALSE(log_->Flush().ok());
+  }
+  log_->Append(Change("jobs/a", {"x"}));
+  EXPECT_FALSE(log_->Flush().ok());
+  store_.Refuse("");
+  log_->Append(Change("jobs/a", {"y"}));
+  ASSERT_TRUE(log_->Flush().ok());
+  EXPECT_THAT(Stored("jobs/a"), ElementsAre("start first", "queued 99", "start x", "start y"));
+  const auto events = store_.Events("jobs/a", 0, 10);
+  for (size_t i = 0; i < events->size(); ++i) {
+    EXPECT_EQ(events->at(i).sequence(), static_cast<int64_t>(i) + 1) << "without a hole";
+  }
+  EXPECT_EQ(store_.Get("jobs/a")->job.request().priority(), 99);
 }
 
 TEST_F(EventLogTest, OneJobThatCannotBeWrittenHoldsUpNoOther) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/storage_error.h"
 #include "nlohmann/json.hpp"
 
 namespace wan {
@@ -117,7 +118,9 @@ class OutputFileDescriptor {
 
  private:
   absl::Status Error(const char* doing) const {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", doing, " ", path_));
+    const int error = errno;
+    return WithStorageReason(absl::ErrnoToStatus(error, absl::StrCat("cannot ", doing, " ", path_)),
+                             error);
   }
 
   const std::string path_;

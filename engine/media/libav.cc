@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/storage_error.h"
 
 namespace wan {
 namespace {
@@ -46,7 +47,8 @@ absl::Status LibavError(int code, const std::string& what, const LibavLog& log) 
   // says nothing about the request.
   const int system_error = AVUNERROR(code);
   if (system_error > 0 && system_error < 4096 && system_error != EINVAL) {
-    return absl::Status(absl::ErrnoToStatusCode(system_error), message);
+    return WithStorageReason(absl::Status(absl::ErrnoToStatusCode(system_error), message),
+                             system_error);
   }
   return absl::InternalError(message);
 }

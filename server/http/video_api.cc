@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "engine/api/errors.h"
+#include "server/calls/call_work.h"
 #include "server/config/host_port.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
@@ -77,6 +78,7 @@ struct VideoApi::Exchange {
   std::shared_ptr<Call> call;
   uint64_t most_bytes = 0;  // of the body
   Admission::Lease place;   // for what has arrived, then for the request
+  HttpCallerGone gone;      // once it is worked on
 
   Party party() const { return call->TakerOf(Front::kHttp); }
 
@@ -106,8 +108,8 @@ struct VideoApi::Exchange {
 // Deletes a video that was cancelled once it has ended. Keeps itself until then.
 class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
  public:
-  Deletion(VideoApi& api, Exchange exchange, HttpReply reply)
-      : api_(api), exchange_(std::move(exchange)), reply_(std::move(reply)) {}
+  Deletion(VideoApi& api, std::shared_ptr<const Exchange> exchange, HttpReply reply)
+      : api_(api), held_(std::move(exchange)), exchange_(*held_), reply_(std::move(reply)) {}
 
   // On a worker thread.
   void Begin(int64_t after_sequence) {
@@ -139,12 +141,17 @@ class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
       }
       break;
     }
-    absl::Status status = cursor_->status();
+    const absl::Status status = cursor_->status();
     // The cursor's callback holds this object.
     const std::shared_ptr<Deletion> self = shared_from_this();
     cursor_ = nullptr;
-    if (status.ok()) status = api_.jobs_.Delete(exchange_.job);
-    reply_(status.ok() ? Deleted(exchange_) : exchange_.Failed(status));
+    if (!status.ok()) return reply_(exchange_.Failed(status));
+    api_.jobs_.Delete(
+        exchange_.job, PostOf(api_.pool_, exchange_.call), [self](const absl::Status& deleted) {
+          self->api_.Continue(*self->exchange_.call, [self, deleted] {
+            self->reply_(deleted.ok() ? Deleted(self->exchange_) : self->exchange_.Failed(deleted));
+          });
+        });
   }
 
  public:
@@ -154,7 +161,8 @@ class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
 
  private:
   VideoApi& api_;
-  const Exchange exchange_;
+  const std::shared_ptr<const Exchange> held_;
+  const Exchange& exchange_;
   const HttpReply reply_;
   std::unique_ptr<EventCursor> cursor_;
 };
@@ -277,10 +285,11 @@ HttpEntry VideoApi::Enter(const HttpHead& head) {
     };
     // Tasks are copyable, so they share the body.
     auto held = std::make_shared<std::string>(std::move(body));
+    exchange->gone = std::move(gone);
     const Call& entered = *exchange->call;
-    pool_.Post(entered.work(), entered.party(), std::move(gone),
+    pool_.Post(entered.work(), entered.party(), exchange->gone,
                [this, exchange, held, reply = std::move(reply)](const absl::Status& turn) {
-                 turn.ok() ? Work(*exchange, std::move(*held), reply)
+                 turn.ok() ? Work(exchange, std::move(*held), reply)
                            : reply(exchange->Failed(turn));
                });
   };
@@ -312,7 +321,14 @@ HttpAnswer VideoApi::Counted(Exchange& exchange, HttpAnswer answer) {
   return answer;
 }
 
-void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply) {
+void VideoApi::Continue(const Call& call, std::function<void()> task) {
+  pool_.Post(WorkClass::kQuick, call.party(), /*gone=*/nullptr,
+             [task = std::move(task)](const absl::Status& /*turn*/) { task(); });
+}
+
+void VideoApi::Work(const std::shared_ptr<Exchange>& held, std::string body,
+                    const HttpReply& reply) {
+  Exchange& exchange = *held;
   if (!exchange.job.empty()) {
     if (const absl::Status status = exchange.call->CheckResource(); !status.ok()) {
       reply(exchange.Failed(status));
@@ -321,7 +337,7 @@ void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply
   }
   switch (exchange.action) {
     case VideoAction::kCreate:
-      reply(Create(exchange, std::move(body)));
+      Create(held, std::move(body), reply);
       return;
     case VideoAction::kList:
       reply(List(exchange));
@@ -333,7 +349,7 @@ void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply
       reply(Content(exchange));
       return;
     case VideoAction::kDelete:
-      Delete(exchange, reply);
+      Delete(held, reply);
       return;
     case VideoAction::kModels:
       reply(Models(exchange));
@@ -344,22 +360,31 @@ void VideoApi::Work(Exchange& exchange, std::string body, const HttpReply& reply
   }
 }
 
-HttpAnswer VideoApi::Create(Exchange& exchange, std::string body) {
+void VideoApi::Create(const std::shared_ptr<Exchange>& held, std::string body,
+                      const HttpReply& reply) {
+  const Exchange& exchange = *held;
   absl::StatusOr<Form> form = ParseForm(exchange.head.First("content-type"), std::move(body));
-  if (!form.ok()) return exchange.Failed(form.status());
+  if (!form.ok()) return reply(exchange.Failed(form.status()));
   const std::vector<std::string_view> keys = exchange.head.All("idempotency-key");
   if (keys.size() > 1) {
-    return exchange.Failed(InvalidFields({{"Idempotency-Key", "is given twice; give it once"}}));
+    return reply(
+        exchange.Failed(InvalidFields({{"Idempotency-Key", "is given twice; give it once"}})));
   }
-  const absl::StatusOr<wan::v1::GenerationRequest> request = ToGenerationRequest(
+  absl::StatusOr<wan::v1::GenerationRequest> request = ToGenerationRequest(
       *std::move(form), keys.empty() ? std::nullopt : std::optional(keys.front()),
       [this](std::string_view name) { return jobs_.models().Get(name); });
-  if (!request.ok()) return exchange.Failed(request.status());
-  const absl::StatusOr<JobService::Created> created = jobs_.Create(
-      *request, /*tied_to_caller=*/false, exchange.call->caller().name, exchange.call->trace());
-  if (!created.ok()) return exchange.Failed(created.status(), HttpFieldOf);
-  exchange.call->About(created->job.name());
-  return exchange.Done(VideoOf(created->job));
+  if (!request.ok()) return reply(exchange.Failed(request.status()));
+  const std::shared_ptr<Call>& call = exchange.call;
+  jobs_.Create(
+      std::make_shared<const wan::v1::GenerationRequest>(*std::move(request)),
+      {/*tied=*/false, call->caller().name, call->trace(), DecodingOf(pool_, call, exchange.gone)},
+      PostOf(pool_, call), [this, held, reply](absl::StatusOr<JobService::Created> created) {
+        Continue(*held->call, [held, reply, created = std::move(created)] {
+          if (!created.ok()) return reply(held->Failed(created.status(), HttpFieldOf));
+          held->call->About(created->job.name());
+          reply(held->Done(VideoOf(created->job)));
+        });
+      });
 }
 
 HttpAnswer VideoApi::Get(const Exchange& exchange) {
@@ -486,19 +511,23 @@ HttpAnswer VideoApi::Content(const Exchange& exchange) {
   return answer;
 }
 
-void VideoApi::Delete(const Exchange& exchange, const HttpReply& reply) {
-  absl::Status status = jobs_.Delete(exchange.job);
-  if (ReasonOf(status) != kReasonJobNotEnded) {
-    reply(status.ok() ? Deletion::Deleted(exchange) : exchange.Failed(status));
-    return;
-  }
-  const absl::StatusOr<wan::v1::Job> cancelled = jobs_.Cancel(exchange.job, "DELETE /v1/videos");
-  if (!cancelled.ok()) {
-    reply(exchange.Failed(cancelled.status()));
-    return;
-  }
-  Exchange own{exchange.action, exchange.head, exchange.id, exchange.job, exchange.call, {}};
-  std::make_shared<Deletion>(*this, std::move(own), reply)->Begin(cancelled->last_sequence());
+void VideoApi::Delete(const std::shared_ptr<Exchange>& held, const HttpReply& reply) {
+  jobs_.Delete(
+      held->job, PostOf(pool_, held->call), [this, held, reply](const absl::Status& status) {
+        Continue(*held->call, [this, held, reply, status] {
+          if (ReasonOf(status) != kReasonJobNotEnded) {
+            return reply(status.ok() ? Deletion::Deleted(*held) : held->Failed(status));
+          }
+          jobs_.Cancel(
+              held->job, "DELETE /v1/videos",
+              [this, held, reply](const absl::StatusOr<wan::v1::Job>& cancelled) {
+                Continue(*held->call, [this, held, reply, cancelled] {
+                  if (!cancelled.ok()) return reply(held->Failed(cancelled.status()));
+                  std::make_shared<Deletion>(*this, held, reply)->Begin(cancelled->last_sequence());
+                });
+              });
+        });
+      });
 }
 
 HttpAnswer VideoApi::Models(const Exchange& exchange) {

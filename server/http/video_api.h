@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,14 +69,16 @@ class VideoApi {
   // Counts an answer that is to be sent. Returns it, or another one that refuses it.
   HttpAnswer Counted(Exchange& exchange, HttpAnswer answer);
   // Works on a request that has its turn; may block.
-  void Work(Exchange& exchange, std::string body, const HttpReply& reply);
-  HttpAnswer Create(Exchange& exchange, std::string body);
+  void Work(const std::shared_ptr<Exchange>& held, std::string body, const HttpReply& reply);
+  void Create(const std::shared_ptr<Exchange>& held, std::string body, const HttpReply& reply);
   HttpAnswer Get(const Exchange& exchange);
   HttpAnswer List(const Exchange& exchange);
   HttpAnswer Content(const Exchange& exchange);
   HttpAnswer Models(const Exchange& exchange);
   HttpAnswer Model(const Exchange& exchange);
-  void Delete(const Exchange& exchange, const HttpReply& reply);
+  void Delete(const std::shared_ptr<Exchange>& held, const HttpReply& reply);
+  // Goes on with a call after a wait, on a thread that answers may take.
+  void Continue(const Call& call, std::function<void()> task);
 
   JobService& jobs_;
   const Gatekeeper& gatekeeper_;

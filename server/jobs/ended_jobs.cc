@@ -1,5 +1,6 @@
 #include "server/jobs/ended_jobs.h"
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,6 +14,9 @@
 namespace wan::server {
 
 namespace {
+
+// Where removals that use the room that is kept for them take turns; the name of no job.
+constexpr char kRoom[] = "room";
 
 // NOT_FOUND (ARTIFACT_NOT_FOUND).
 absl::Status ArtifactNotFound(const wan::v1::Job& job, const ArtifactRef& ref) {
@@ -51,83 +55,121 @@ absl::Status EndedJobs::Written(const absl::Status& status) const {
   return ChangeNotStoredError(status);
 }
 
-absl::Status EndedJobs::Remove(const std::string& job, const std::function<absl::Status()>& note) {
-  absl::Status noted = note();
-  const auto tidy = [&] {
-    if (noted.ok() || ReasonOf(noted) == kReasonExpired) Tidy(job);
-  };
-  if (ReasonOf(noted) != kReasonStorageUnavailable) {
-    tidy();
-    return noted;
-  }
-  absl::MutexLock lock(&room_mutex_);
-  noted = note();  // another removal may have freed enough meanwhile
-  if (ReasonOf(noted) == kReasonStorageUnavailable && parts_.make_room()) {
-    noted = note();
-    tidy();
-    parts_.keep_room();
-  } else {
-    tidy();
-  }
-  return Noted(job, noted);
+void EndedJobs::Remove(const std::string& job, Note note, const PostTask& post, Done done) {
+  // What follows the note works on files.
+  note([this, job, note, post, done = std::move(done)](const absl::Status& noted) {
+    post([this, job, note, post, done, noted] {
+      if (ReasonOf(noted) == kReasonStorageUnavailable) {
+        return RemoveWithRoom(job, note, post, done);
+      }
+      TidyIfNoted(job, noted);
+      done(noted);
+    });
+  });
 }
 
-absl::StatusOr<wan::v1::Job> EndedJobs::Change(
-    const std::string& name, bool labels,
-    const std::function<absl::Status(wan::v1::Job&)>& change) {
-  parts_.log.Flush().IgnoreError();  // its end must be stored, or else it has not ended
-  absl::MutexLock lock(&mutex_);
-  absl::StatusOr<StoredJob> stored = parts_.store.Get(name);
-  if (!stored.ok()) return stored.status();
-  if (!IsFinal(stored->job.state())) return JobNotEndedError(name);
-  if (absl::Status status = change(stored->job); !status.ok()) return status;
-  const JobChange row{name, stored->job, {}, std::nullopt, labels};
-  if (absl::Status status = Written(parts_.store.Apply(std::span(&row, 1))); !status.ok()) {
-    return status;
-  }
-  return std::move(stored->job);
+void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const PostTask& post,
+                               const Done& done) {
+  const auto end = [this, job, done](const absl::Status& noted) {
+    TidyIfNoted(job, noted);
+    done(Noted(job, noted));
+  };
+  parts_.turns.Take(kRoom, post, [this, note, post, end](const Turns::Turn& turn) {
+    // Another removal may have freed enough meanwhile.
+    note([this, note, post, end, turn](const absl::Status& noted) {
+      post([this, note, post, end, turn, noted] {
+        if (ReasonOf(noted) != kReasonStorageUnavailable || !parts_.make_room()) return end(noted);
+        note([this, post, end, turn](const absl::Status& at_last) {
+          post([this, end, turn, at_last] {
+            end(at_last);
+            parts_.keep_room();
+          });
+        });
+      });
+    });
+  });
+}
+
+void EndedJobs::Change(const std::string& name, bool labels, RowChange change, const PostTask& post,
+                       JobDone done) {
+  parts_.turns.Take(name, post,
+                    [this, name, labels, change = std::move(change),
+                     done = std::move(done)](const Turns::Turn& turn) {
+                      // A job whose end is not stored has not ended.
+                      absl::StatusOr<StoredJob> stored = parts_.store.Get(name);
+                      if (!stored.ok()) return done(stored.status());
+                      if (!IsFinal(stored->job.state()) || parts_.table.Find(name).has_value()) {
+                        return done(JobNotEndedError(name));
+                      }
+                      if (absl::Status status = change(stored->job); !status.ok())
+                        return done(status);
+                      const auto row = std::make_shared<const JobChange>(
+                          JobChange{name, std::move(stored->job), {}, std::nullopt, labels});
+                      parts_.store.Apply(std::span(row.get(), 1),
+                                         [this, row, turn, done](const absl::Status& status) {
+                                           const absl::Status written = Written(status);
+                                           written.ok() ? done(*row->row) : done(written);
+                                         });
+                    });
+}
+
+void EndedJobs::Delete(const std::string& name, const PostTask& post, Done done) {
+  const Note note = [this, name, post](Done noted) {
+    parts_.turns.Take(name, post, [this, name, noted = std::move(noted)](const Turns::Turn& turn) {
+      if (parts_.table.Find(name).has_value()) return noted(JobNotEndedError(name));
+      if (absl::Status known = parts_.store.Get(name).status(); !known.ok()) {
+        return noted(Written(known));
+      }
+      parts_.store.Remove(
+          name, [this, turn, noted](const absl::Status& removed) { noted(Written(removed)); });
+    });
+  };
+  Remove(name, note, post, std::move(done));
 }
 
 absl::Status EndedJobs::Delete(const std::string& name) {
-  parts_.log.Flush().IgnoreError();  // its end must be stored, or else it has not ended
-  return Remove(name, [&] {
-    absl::MutexLock lock(&mutex_);
-    if (parts_.table.Find(name).has_value()) return JobNotEndedError(name);
-    absl::Status removed = parts_.store.Get(name).status();
-    if (removed.ok()) removed = parts_.store.Remove(name);
-    return Written(removed);
-  });
+  return AwaitPosted<absl::Status>(
+      [&](const PostTask& post, Done done) { Delete(name, post, std::move(done)); });
 }
 
-absl::Status EndedJobs::DeleteArtifact(const ArtifactRef& ref) {
-  const std::string name = ArtifactName(ref.job, ref.file);
-  return Remove(ref.job, [&] {
-    return Change(ref.job, /*labels=*/false,
-                  [&](wan::v1::Job& job) -> absl::Status {
-                    for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
-                      if (artifact.name() != name) continue;
-                      if (artifact.has_delete_time()) return ExpiredError(name);
-                      *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
-                      return absl::OkStatus();
-                    }
-                    return ArtifactNotFound(job, ref);
-                  })
-        .status();
-  });
+void EndedJobs::DeleteArtifact(const ArtifactRef& ref, const PostTask& post, Done done) {
+  const auto change = [this, ref](wan::v1::Job& job) -> absl::Status {
+    const std::string name = ArtifactName(ref.job, ref.file);
+    for (wan::v1::Artifact& artifact : *job.mutable_artifacts()) {
+      if (artifact.name() != name) continue;
+      if (artifact.has_delete_time()) return ExpiredError(name);
+      *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
+      return absl::OkStatus();
+    }
+    return ArtifactNotFound(job, ref);
+  };
+  Remove(ref.job, NoteOf(ref.job, change, post), post, std::move(done));
 }
 
 absl::Status EndedJobs::DeleteArtifacts(const std::string& job) {
-  return Remove(job, [&] {
-    return Change(job, /*labels=*/false,
-                  [&](wan::v1::Job& row) -> absl::Status {
-                    for (wan::v1::Artifact& artifact : *row.mutable_artifacts()) {
-                      if (artifact.has_delete_time()) continue;
-                      *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
-                    }
-                    return absl::OkStatus();
-                  })
-        .status();
+  const auto change = [this](wan::v1::Job& row) -> absl::Status {
+    for (wan::v1::Artifact& artifact : *row.mutable_artifacts()) {
+      if (artifact.has_delete_time()) continue;
+      *artifact.mutable_delete_time() = ToProto(parts_.clock.Now());
+    }
+    return absl::OkStatus();
+  };
+  return AwaitPosted<absl::Status>([&](const PostTask& post, Done done) {
+    Remove(job, NoteOf(job, change, post), post, std::move(done));
   });
+}
+
+EndedJobs::Note EndedJobs::NoteOf(const std::string& job, RowChange change, const PostTask& post) {
+  return [this, job, change = std::move(change), post](Done noted) {
+    Change(job, /*labels=*/false, change, post,
+           [noted = std::move(noted)](const absl::StatusOr<wan::v1::Job>& changed) {
+             noted(changed.status());
+           });
+  };
+}
+
+void EndedJobs::TidyIfNoted(const std::string& job, const absl::Status& noted) {
+  if (noted.ok() || ReasonOf(noted) == kReasonExpired) Tidy(job);
 }
 
 absl::Status EndedJobs::Noted(const std::string& job, const absl::Status& status) {
@@ -192,8 +234,12 @@ void EndedJobs::RemoveLeftFiles() {
 }
 
 void EndedJobs::KeepRoom() {
-  absl::MutexLock lock(&room_mutex_);
-  parts_.keep_room();
+  AwaitPosted<absl::Status>([&](const PostTask& post, const Done& done) {
+    parts_.turns.Take(kRoom, post, [this, done](const Turns::Turn& /*turn*/) {
+      parts_.keep_room();
+      done(absl::OkStatus());
+    });
+  }).IgnoreError();
 }
 
 }  // namespace wan::server

@@ -16,7 +16,7 @@ namespace {
 // Steps follow each other, so that one thread at a time is here.
 class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
  public:
-  ImageCheck(const Engine& engine, std::vector<NewJob> jobs, PostImageStep post,
+  ImageCheck(const Engine& engine, std::vector<NewJob> jobs, PostStep post,
              std::function<void(CheckedJobs)> done)
       : engine_(engine), post_(std::move(post)), done_(std::move(done)) {
     result_.jobs = std::move(jobs);
@@ -65,7 +65,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
   }
 
   const Engine& engine_;
-  const PostImageStep post_;
+  const PostStep post_;
   const std::function<void(CheckedJobs)> done_;
   CheckedJobs result_;
   size_t next_ = 0;
@@ -74,7 +74,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
 
 }  // namespace
 
-void CheckImages(const Engine& engine, std::vector<NewJob> jobs, const PostImageStep& post,
+void CheckImages(const Engine& engine, std::vector<NewJob> jobs, const PostStep& post,
                  std::function<void(CheckedJobs)> done) {
   std::make_shared<ImageCheck>(engine, std::move(jobs), post, std::move(done))->Advance();
 }

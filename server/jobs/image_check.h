@@ -9,12 +9,9 @@
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
 #include "server/jobs/job_table.h"
+#include "server/jobs/turns.h"
 
 namespace wan::server {
-
-// Has a step carried out, now or on another thread. `turn` is OK if it is to work; otherwise the
-// caller is gone or the server stops, and the check ends without it.
-using PostImageStep = std::function<void(std::function<void(const absl::Status& turn)> step)>;
 
 struct CheckedJobs {
   std::vector<NewJob> jobs;  // with Job.input_image, as far as they have been checked
@@ -30,7 +27,7 @@ struct CheckedJobs {
 // MiB, so that each is a step of its own; jobs with the same image are checked in one. `done` is
 // called after the last step, on its thread, or at once if there is no image. The engine must
 // outlive the check.
-void CheckImages(const Engine& engine, std::vector<NewJob> jobs, const PostImageStep& post,
+void CheckImages(const Engine& engine, std::vector<NewJob> jobs, const PostStep& post,
                  std::function<void(CheckedJobs)> done);
 
 }  // namespace wan::server

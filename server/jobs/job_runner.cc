@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/api/storage_error.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/public_text.h"
@@ -24,6 +25,11 @@
 namespace wan::server {
 namespace {
 
+// A reason of the engine is one of the server's.
+static_assert(kReasonStorage == kReasonStorageUnavailable);
+
+// How often a job goes back to the queue because the disk refused a file for a moment.
+constexpr int kMostRefusals = 3;
 constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 
 // Sends previews to the watchers, tells where the work goes on, and collects what the job completes
@@ -104,13 +110,14 @@ bool JobRunner::RunNext() {
   const absl::StatusOr<std::vector<wan::v1::Artifact>> result = Measure(*attempt);
   const bool lost = IsDeviceLost(result.status());
   if (lost) parts_.groups.Leave(parts_.group, result.status());
-  const absl::Status storage = result.ok() || lost ? absl::OkStatus() : StorageProblem(*attempt);
+  const absl::Status storage =
+      result.ok() || lost ? absl::OkStatus() : StorageProblem(*attempt, result.status());
   if (!storage.ok()) {
     parts_.storage.Report(storage);
     const wan::v1::JobState state =
         parts_.table.Postpone(name, PostponedBy(storage, parts_.data_dir));
     parts_.artifacts.Discard(name, attempt->job.attempt());
-    if (IsFinal(state)) parts_.savepoints.Remove(name);
+    if (IsFinal(state)) Forget(name);
     return true;
   }
   least_free_bytes_ = 0;
@@ -122,15 +129,26 @@ bool JobRunner::RunNext() {
   if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) {
     parts_.artifacts.Remove(name).IgnoreError();  // the next start tries again
   }
-  if (IsFinal(state)) parts_.savepoints.Remove(name);
+  if (IsFinal(state)) Forget(name);
   if (lost) parts_.on_device_lost(parts_.group, result.status());
   return true;
 }
 
-absl::Status JobRunner::StorageProblem(const Attempt& attempt) {
+void JobRunner::Forget(const std::string& job) {
+  parts_.savepoints.Remove(job);
+  refusals_.erase(job);
+}
+
+absl::Status JobRunner::StorageProblem(const Attempt& attempt, const absl::Status& result) {
   // Check before the attempt's files are discarded: they may be what fills the disk.
   absl::Status problem = parts_.artifacts.CheckWritable(0);
-  if (problem.ok()) return problem;
+  if (problem.ok() && !IsStorageError(result)) return problem;
+  if (problem.ok()) {
+    // The disk refused a file and takes others by now. That it does so again and again, as with a
+    // quota that no job fits into, is for the job's owner to know.
+    if (++refusals_[attempt.job.name()] > kMostRefusals) return problem;
+    problem = result;
+  }
   const uint64_t free = parts_.artifacts.FreeBytes().value_or(0);
   if (free > kNearlyFull) return problem;  // the cause is not a full disk
   least_free_bytes_ =

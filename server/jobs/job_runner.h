@@ -71,8 +71,10 @@ class JobRunner {
 
  private:
   // Returns why the data folder refused the attempt's files; OK if something else ended the
-  // attempt.
-  absl::Status StorageProblem(const Attempt& attempt);
+  // attempt with `result`.
+  absl::Status StorageProblem(const Attempt& attempt, const absl::Status& result);
+  // The job has ended.
+  void Forget(const std::string& job);
   // Calls Execute inside the span Total_Execution, after Queue_Wait.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Measure(const Attempt& attempt);
   // Writes to the report where the attempt runs, and how its model was loaded.
@@ -90,6 +92,8 @@ class JobRunner {
   const Parts parts_;
   Engine& engine_;  // of the group
   std::atomic<uint64_t> least_free_bytes_ = 0;
+  // How often the disk has refused the files of a job, with room found right after.
+  std::map<std::string, int> refusals_;
 };
 
 }  // namespace wan::server

@@ -1,6 +1,7 @@
 #include "server/jobs/job_service.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "server/jobs/list_query.h"
 #include "server/jobs/receipts.h"
 #include "server/quota/stored_bytes.h"
+#include "server/store/await.h"
 
 namespace wan::server {
 namespace {
@@ -44,7 +46,7 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
   }
   parts.storage.Report(parts.ProbeStorage());
   parts.timer.Start([&parts](const std::string& job) {
-    parts.EndJob(job, StopCause::kDeadline, kDeadlineExceeded);
+    parts.table.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
   });
   for (int group = 0; group < parts.groups.size(); ++group) {
     Executor& executor = parts.groups.executor(group);
@@ -107,42 +109,65 @@ void JobService::SetLimits(const RetentionPolicy& retention, uint64_t disk_reser
 
 void JobService::QuotasChanged() { parts_->groups.WakeAll(); }
 
-absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest& request) {
-  const absl::StatusOr<JobUpdate> update = ParseJobUpdate(request, parts_->clock.Now());
-  if (!update.ok()) return update.status();
+void JobService::Update(const wan::v1::UpdateJobRequest& request, const PostTask& post,
+                        JobDone done) {
+  absl::StatusOr<JobUpdate> parsed = ParseJobUpdate(request, parts_->clock.Now());
+  if (!parsed.ok()) return done(parsed.status());
+  const auto update = std::make_shared<const JobUpdate>(*std::move(parsed));
   std::optional<wan::v1::Job> live = parts_->table.Update(
       update->job, [&](wan::v1::GenerationRequest& values) { update->ApplyTo(values); });
-  if (live.has_value()) {
-    if (absl::Status stored = parts_->log->Flush(); !stored.ok()) {
-      return ChangeNotStoredError(stored);
+  // The job may have ended without that being on the disk.
+  parts_->log->Flush(update->job, [this, update, post, live = std::move(live),
+                                   done = std::move(done)](const absl::Status& stored) {
+    if (!stored.ok()) return done(ChangeNotStoredError(stored));
+    if (live.has_value()) return done(*live);
+    UpdateEnded(update, post, done);
+  });
+}
+
+void JobService::UpdateEnded(const std::shared_ptr<const JobUpdate>& update, const PostTask& post,
+                             JobDone done) {
+  const auto change = [update](wan::v1::Job& job) -> absl::Status {
+    if (update->NeedsUnended()) {
+      return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                            job.name(), " has ended (", wan::v1::JobState_Name(job.state()),
+                            "); only its labels can still change")),
+                        kReasonJobEnded);
     }
-    return *std::move(live);
-  }
-  absl::StatusOr<wan::v1::Job> ended = parts_->ended_jobs.Change(
-      update->job, /*labels=*/true, [&](wan::v1::Job& job) -> absl::Status {
-        if (update->NeedsUnended()) {
-          return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                                job.name(), " has ended (", wan::v1::JobState_Name(job.state()),
-                                "); only its labels can still change")),
-                            kReasonJobEnded);
-        }
-        update->ApplyTo(*job.mutable_request());
-        return absl::OkStatus();
-      });
-  if (ended.ok()) parts_->retention.policy().SetExpireTime(*ended);
-  return ended;
+    update->ApplyTo(*job.mutable_request());
+    return absl::OkStatus();
+  };
+  parts_->ended_jobs.Change(update->job, /*labels=*/true, change, post,
+                            [this, done = std::move(done)](absl::StatusOr<wan::v1::Job> ended) {
+                              if (ended.ok()) parts_->retention.policy().SetExpireTime(*ended);
+                              done(std::move(ended));
+                            });
+}
+
+absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest& request) {
+  return AwaitPosted<absl::StatusOr<wan::v1::Job>>(
+      [&](const PostTask& post, JobDone done) { Update(request, post, std::move(done)); });
+}
+
+void JobService::Delete(std::string_view name, const PostTask& post, Done done) {
+  if (absl::Status valid = CheckJobName(name, "name"); !valid.ok()) return done(valid);
+  parts_->ended_jobs.Delete(std::string(name), post, std::move(done));
 }
 
 absl::Status JobService::Delete(std::string_view name) {
-  absl::Status valid = CheckJobName(name, "name");
-  if (!valid.ok()) return valid;
-  return parts_->ended_jobs.Delete(std::string(name));
+  return AwaitPosted<absl::Status>(
+      [&](const PostTask& post, Done done) { Delete(name, post, std::move(done)); });
+}
+
+void JobService::DeleteArtifact(std::string_view name, const PostTask& post, Done done) {
+  const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(name, "name");
+  if (!ref.ok()) return done(ref.status());
+  parts_->ended_jobs.DeleteArtifact(*ref, post, std::move(done));
 }
 
 absl::Status JobService::DeleteArtifact(std::string_view name) {
-  const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(name, "name");
-  if (!ref.ok()) return ref.status();
-  return parts_->ended_jobs.DeleteArtifact(*ref);
+  return AwaitPosted<absl::Status>(
+      [&](const PostTask& post, Done done) { DeleteArtifact(name, post, std::move(done)); });
 }
 
 absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
@@ -150,6 +175,7 @@ absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
   if (!valid.ok()) return valid;
   std::optional<wan::v1::Job> job = parts_->table.Find(std::string(name));
   if (!job.has_value()) {
+    if (parts_->table.Hides(std::string(name))) return JobNotFoundError(name);
     absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
     if (!stored.ok()) return stored.status();
     job = std::move(stored->job);
@@ -167,32 +193,48 @@ absl::StatusOr<std::string> JobService::OwnerOf(std::string_view name,
   return job->owner();
 }
 
+std::optional<wan::v1::Job> JobService::InList(const StoredJob& stored, bool filtered) const {
+  const std::string& name = stored.job.name();
+  std::optional<wan::v1::Job> live = parts_->table.Find(name);
+  if (!live.has_value())
+    return parts_->table.Hides(name) ? std::nullopt : std::optional(stored.job);
+  // The filter has seen the state that is stored. Of a job that has just begun to run that is told;
+  // one that has ended has not for callers until the disk has it for sure.
+  if (!filtered || live->state() == stored.job.state()) return live;
+  return IsFinal(stored.job.state()) ? std::nullopt : std::optional(stored.job);
+}
+
 absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
     const wan::v1::ListJobsRequest& request, const std::optional<std::string>& owner) const {
   const absl::StatusOr<JobQuery> query = QueryOf(request, owner);
   if (!query.ok()) return query.status();
-  // The store compares the states, the live jobs below are what the caller sees: flush, so that
-  // both agree. If the store refuses to write, the list shows what it has.
-  parts_->log->Flush().IgnoreError();
   const absl::StatusOr<JobPage> page = parts_->store.List(*query);
   if (!page.ok()) return page.status();
   wan::v1::ListJobsResponse response;
   for (const StoredJob& stored : page->jobs) {
-    std::optional<wan::v1::Job> live = parts_->table.Find(stored.job.name());
+    std::optional<wan::v1::Job> shown =
+        InList(stored, /*filtered=*/query->filter.kind != JobFilter::Kind::kAll);
+    if (!shown.has_value()) continue;
     wan::v1::Job& job = *response.add_jobs();
-    job = live.has_value() ? *std::move(live) : stored.job;
+    job = *std::move(shown);
     parts_->retention.policy().SetExpireTime(job);
   }
   if (page->next.has_value()) response.set_next_page_token(PageTokenOf(request, *page->next));
   return response;
 }
 
+void JobService::Cancel(std::string_view name, std::string_view reason, JobDone done) {
+  if (absl::Status valid = CheckJobName(name, "name"); !valid.ok()) return done(valid);
+  const std::string job(name);
+  parts_->table.Cancel(job, StopCause::kCancelled, reason);
+  parts_->log->Flush(job, [this, job, done = std::move(done)](const absl::Status& stored) {
+    stored.ok() ? done(Get(job)) : done(ChangeNotStoredError(stored));
+  });
+}
+
 absl::StatusOr<wan::v1::Job> JobService::Cancel(std::string_view name, std::string_view reason) {
-  absl::Status valid = CheckJobName(name, "name");
-  if (!valid.ok()) return valid;
-  parts_->EndJob(std::string(name), StopCause::kCancelled, reason);
-  parts_->log->Flush().IgnoreError();  // the job ends in any case; the listeners are told
-  return Get(name);
+  return AwaitDone<absl::StatusOr<wan::v1::Job>>(
+      [&](JobDone done) { Cancel(name, reason, std::move(done)); });
 }
 
 void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
@@ -205,8 +247,8 @@ void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
   }
   // Somebody else may have joined it since.
   if (!parts_->callers.Forget(name)) return;
-  parts_->EndJob(name, StopCause::kCallerGone,
-                 deadline_passed ? kDeadlineExceeded : kCallerWentAway);
+  parts_->table.Cancel(name, StopCause::kCallerGone,
+                       deadline_passed ? kDeadlineExceeded : kCallerWentAway);
 }
 
 void JobService::CallerDone(const std::string& name) {
@@ -244,7 +286,6 @@ absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) con
 absl::StatusOr<wan::v1::Receipt> JobService::Receipt(std::string_view name) const {
   absl::Status valid = CheckJobName(name, "job");
   if (!valid.ok()) return valid;
-  parts_->log->Flush().IgnoreError();  // what is refused is shown as far as it is there
   const absl::StatusOr<wan::v1::Job> job = Get(name);
   if (!job.ok()) return job.status();
   const absl::StatusOr<std::vector<JobFile>> files = parts_->store.Files(name);
@@ -276,6 +317,10 @@ absl::StatusOr<wan::v1::UndrainResponse> JobService::Undrain() {
   return response;
 }
 
+void JobService::AwaitWrites() {
+  parts_->log->Flush().IgnoreError();  // the listeners have been told of the problem
+}
+
 void JobService::Stop(StopMode mode, absl::Duration grace) {
   absl::MutexLock lock(&parts_->stop_mutex);
   if (parts_->stopped) return;
@@ -284,10 +329,11 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->digests.Stop();
   parts_->retention.Stop();
   parts_->drainer.Stop(mode, grace);
+  parts_->AwaitAccepted();
   parts_->groups.Stop();
   parts_->timer.Stop();
   parts_->callers.Stop();
-  parts_->log->Flush().IgnoreError();  // the listeners have been told of the problem
+  AwaitWrites();
   parts_->log->Close();
 }
 

@@ -20,6 +20,7 @@
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/stop_mode.h"
+#include "server/jobs/turns.h"
 #include "server/quota/quotas.h"
 #include "server/retention/retention_policy.h"
 #include "server/store/artifact_store.h"
@@ -34,6 +35,7 @@
 namespace wan::server {
 
 struct CheckedJobs;
+struct JobUpdate;
 struct NewJob;
 
 struct JobServiceOptions {
@@ -59,6 +61,8 @@ struct JobServiceOptions {
   // Returns the free bytes of the disk of `data_dir`, or nothing if they are not known. Null: those
   // that the file system tells. Called on any thread.
   std::function<std::optional<uint64_t>()> free_bytes;
+  // Makes what was written to the job database durable; null: fdatasync does.
+  std::function<absl::Status()> sync_database;
   // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;
@@ -87,8 +91,12 @@ struct JobServiceOptions {
   const Quotas* quotas = nullptr;  // null: nothing is limited
 };
 
-// Thread-safe. Create, Cancel and Stop wait until the disk has their change; Stop alone waits for a
-// job. A name that does not have the contract's form is INVALID_ARGUMENT with a violation of the
+// Thread-safe. Changes are answered once the disk has them. The forms that take a `done` hold no
+// thread until then: `done` is called once, on the caller's thread or on one of the service's,
+// which it must not block. They take a `post` where they have work that takes a moment after a
+// wait. The forms without a `done` wait, for callers who have a thread for that. Reading never
+// waits for the disk to take a change: it tells what was stored last. Stop alone waits for a job. A
+// name that does not have the contract's form is INVALID_ARGUMENT with a violation of the
 // field `name` (`job` for Report and Receipt); an unknown name is NOT_FOUND. Violations of a
 // generation request are relative to that request: "width", not "request.width".
 class JobService {
@@ -112,6 +120,9 @@ class JobService {
   // Calls Stop(kRequeue). All cursors must have been destroyed.
   ~JobService();
 
+  using Done = std::function<void(const absl::Status&)>;
+  using JobDone = std::function<void(absl::StatusOr<wan::v1::Job>)>;
+
   struct Created {
     wan::v1::Job job;
     // False if `job` was created by an earlier call with the same request_id.
@@ -120,23 +131,42 @@ class JobService {
     bool holds = false;
   };
 
+  // Who asks for a job.
+  struct CallerFacts {
+    // Whether the job must not outlive its callers, of which it has several if they use one
+    // request_id.
+    bool tied = false;
+    std::string owner = {};  // empty: nobody, on a server that does not authenticate its callers
+    // The trace that the caller sent, to which a new job's spans belong; without an ID it sent
+    // none.
+    wan::v1::TraceContext trace = {};
+    // Carries out the steps in which images are decoded (server/jobs/image_check.h); null: they are
+    // carried out where they come up.
+    PostStep decode = nullptr;
+  };
+  using CreateDone = std::function<void(absl::StatusOr<Created>)>;
+
   // Accepts a job, or returns the job that an earlier call of the same owner with the same
-  // request_id and the same request created. When this returns OK the job is on disk. Pass true for
-  // `tied_to_caller` if the job must not outlive its callers, of which it has several if they use
-  // one request_id. An empty owner is nobody, on a server that does not authenticate its callers.
-  // A new job's spans belong to `trace`, which the caller sent; without an ID it sent none.
+  // request_id and the same request created. When this ends with OK the job is on disk. The plan is
+  // made on the caller's thread, or posted if another call with the same request_id has to end
+  // first. Its image is decoded before the job is accepted.
   //
   // Errors: INVALID_ARGUMENT with every violation at once; ALREADY_EXISTS (REQUEST_ID_REUSED);
   // FAILED_PRECONDITION (MODEL_NOT_READY); UNAVAILABLE (MODEL_LOADING, SERVER_DRAINING,
   // SERVER_STOPPING, STORAGE_UNAVAILABLE) and RESOURCE_EXHAUSTED (QUEUE_FULL,
   // DISK_RESERVE) with a retry delay;
   // RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with a retry delay if waiting alone helps.
+  void Create(std::shared_ptr<const wan::v1::GenerationRequest> asked, CallerFacts caller,
+              const PostTask& post, CreateDone done);
   absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
                                  const std::string& owner = {},
                                  const wan::v1::TraceContext& trace = {});
 
+  using BatchDone = std::function<void(absl::StatusOr<wan::v1::SubmitBatchResponse>)>;
   // Accepts up to 100 jobs that live on their own, or none of them if one is refused: errors as of
   // Create, the violations of all requests at once. The jobs have no `request`.
+  void SubmitBatch(std::shared_ptr<const wan::v1::SubmitBatchRequest> asked, CallerFacts caller,
+                   const PostTask& post, BatchDone done);
   absl::StatusOr<wan::v1::SubmitBatchResponse> SubmitBatch(const wan::v1::SubmitBatchRequest& batch,
                                                            const std::string& owner = {},
                                                            const wan::v1::TraceContext& trace = {});
@@ -148,13 +178,18 @@ class JobService {
 
   // Changes what the request's update mask names, and returns the job once that is on disk.
   // FAILED_PRECONDITION (JOB_ENDED) for the priority or deadline of a job that has ended.
+  // UNAVAILABLE (STORAGE_UNAVAILABLE) if the disk refuses it; a job that has not ended changes then
+  // once the disk takes writes.
+  void Update(const wan::v1::UpdateJobRequest& request, const PostTask& post, JobDone done);
   absl::StatusOr<wan::v1::Job> Update(const wan::v1::UpdateJobRequest& request);
 
   // Removes an ended job and all that belongs to it. FAILED_PRECONDITION (JOB_NOT_ENDED).
+  void Delete(std::string_view name, const PostTask& post, Done done);
   absl::Status Delete(std::string_view name);
 
   // Removes a file of an ended job, and notes it in the job. NOT_FOUND (EXPIRED) if it was removed
   // before.
+  void DeleteArtifact(std::string_view name, const PostTask& post, Done done);
   absl::Status DeleteArtifact(std::string_view name);
 
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;
@@ -170,7 +205,11 @@ class JobService {
 
   // Ends a queued job at once, and asks a running job to stop, which on a GPU takes at most 0.5 s:
   // the returned job is still RUNNING and becomes CANCELLED. A job that has ended stays as it is.
-  // The job's Cancelled event carries `reason`.
+  // The job's Cancelled event carries `reason`. Once this has ended with OK the job is CANCELLED
+  // whatever happens, also if the process dies before the job has stopped. UNAVAILABLE
+  // (STORAGE_UNAVAILABLE) if the disk refuses that: the job stops all the same, and is CANCELLED
+  // when the disk takes writes again, unless the process dies before.
+  void Cancel(std::string_view name, std::string_view reason, JobDone done);
   absl::StatusOr<wan::v1::Job> Cancel(std::string_view name, std::string_view reason);
 
   // Call it when a caller who holds the job has gone before the job's end. When the last one has
@@ -228,6 +267,9 @@ class JobService {
   // Takes a drain back (Drainer::Undrain); jobs begin again.
   absl::StatusOr<wan::v1::UndrainResponse> Undrain();
 
+  // Waits until everything that has happened so far is on the disk, or was refused by it.
+  void AwaitWrites();
+
   // Refuses new jobs, ends the running job as `mode` says, cancels model tasks, writes everything
   // to disk and ends all cursors with UNAVAILABLE. Blocks until that is done. Reading still works
   // afterwards. Idempotent.
@@ -237,20 +279,33 @@ class JobService {
   struct Parts;
   explicit JobService(std::unique_ptr<Parts> parts);
 
-  absl::StatusOr<Created> CreateOrJoin(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
-                                       const std::string& owner,
-                                       const wan::v1::TraceContext& trace);
-  absl::StatusOr<Created> CreateNew(const wan::v1::GenerationRequest& request,
-                                    const std::string& digest, bool tied_to_caller,
-                                    const std::string& owner, const wan::v1::TraceContext& trace);
-  // The owner's job of the request's request_id, whose lock the caller holds; nothing if there is
+  struct Asked;
+  struct Batch;
+
+  void UpdateEnded(const std::shared_ptr<const JobUpdate>& update, const PostTask& post,
+                   JobDone done);
+  // What a list shows of a job that it has found; nothing if that is not on the disk for sure.
+  std::optional<wan::v1::Job> InList(const StoredJob& stored, bool filtered) const;
+
+  // The answer for a caller whose request_id has a job; nothing if it has none. The caller has the
+  // turn of the request_id.
+  std::optional<absl::StatusOr<Created>> JoinExisting(const Asked& asked) const;
+  void CreateNew(const Asked& asked, CreateDone done);
+  // The owner's job of the request's request_id, whose turn the caller has; nothing if there is
   // none.
   absl::StatusOr<std::optional<StoredJob>> FindExisting(const wan::v1::GenerationRequest& request,
                                                         const std::string& digest,
                                                         const std::string& owner) const;
-  absl::StatusOr<wan::v1::SubmitBatchResponse> AcceptBatch(const wan::v1::SubmitBatchRequest& batch,
-                                                           const std::string& owner,
-                                                           const wan::v1::TraceContext& trace);
+  // Checks what can be told without a plan, and fills in digests and ids.
+  static absl::Status CheckBatch(Batch& batch);
+  // Finds the jobs that exist, and prepares the others.
+  absl::StatusOr<std::vector<NewJob>> PrepareBatch(Batch& batch);
+  static absl::Status RefusalOf(const Batch& batch, const CheckedJobs& checked);
+  void AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done);
+  // Decodes the images of jobs that were planned, each in a step of the caller's. Jobs of which one
+  // was refused, or not checked, use their models no more.
+  void CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& caller,
+                     std::function<void(CheckedJobs)> done);
   struct Planned {
     GenerationPlan plan;
     std::shared_ptr<const std::string> image;  // null: text to video
@@ -262,9 +317,8 @@ class JobService {
   absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
                                  const std::string& digest, const std::string& owner,
                                  const wan::v1::TraceContext& trace);
-  // CheckImages on the caller's thread.
-  CheckedJobs CheckImagesHere(std::vector<NewJob> jobs) const;
-  absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
+  void Accept(std::vector<NewJob> jobs,
+              std::function<void(absl::StatusOr<std::vector<wan::v1::Job>>)> done);
   const std::unique_ptr<Parts> parts_;
 };
 

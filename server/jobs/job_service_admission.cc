@@ -10,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/api/errors.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
@@ -22,6 +23,7 @@
 #include "server/jobs/job_table.h"
 #include "server/jobs/request_identity.h"
 #include "server/jobs/time_estimator.h"
+#include "server/jobs/turns.h"
 #include "server/quota/stored_bytes.h"
 #include "server/store/digest.h"
 
@@ -44,6 +46,15 @@ std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
   return violations;
 }
 
+// Adds the violations of a batch's request.
+void AddOfRequest(int index, const std::vector<FieldViolation>& more,
+                  std::vector<FieldViolation>& violations) {
+  for (const FieldViolation& violation : more) {
+    violations.push_back(
+        {absl::StrCat("requests[", index, "].", violation.field), violation.description});
+  }
+}
+
 // Joins the violations found so far with those of `status`; returns `status` if there are none.
 absl::Status WithViolations(const std::vector<FieldViolation>& violations,
                             const absl::Status& status) {
@@ -53,43 +64,65 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
 
 }  // namespace
 
+// A request that is to become a job, for as long as the call takes.
+struct JobService::Asked {
+  Asked(std::shared_ptr<const wan::v1::GenerationRequest> request_in, CallerFacts caller_in)
+      : sent(std::move(request_in)),
+        canonical(*sent),
+        digest(DigestOf(*canonical)),
+        caller(std::move(caller_in)) {}
+
+  const std::shared_ptr<const wan::v1::GenerationRequest> sent;
+  const CanonicalRequest canonical;  // of `sent`
+  const std::string digest;
+  const CallerFacts caller;
+};
+
+void JobService::Create(std::shared_ptr<const wan::v1::GenerationRequest> asked, CallerFacts caller,
+                        const PostTask& post, CreateDone done) {
+  done = [parts = parts_.get(), done = std::move(done)](absl::StatusOr<Created> created) {
+    parts->TellIfRejected(created.status(), 1);
+    done(std::move(created));
+  };
+  const std::vector<FieldViolation> too_large = ValidateSizes(*asked);
+  if (!too_large.empty()) return done(InvalidFields(too_large));
+  const auto held = std::make_shared<const Asked>(std::move(asked), std::move(caller));
+  const wan::v1::GenerationRequest& request = *held->canonical;
+  const std::string& request_id = request.request_id();
+  if (request_id.empty() || !ValidateRequestId(request).empty()) {
+    return CreateNew(*held, std::move(done));
+  }
+  parts_->turns.Take(TurnKeyOf(held->caller.owner, request_id), post,
+                     [this, held, done = std::move(done)](const Turns::Turn& turn) {
+                       std::optional<absl::StatusOr<Created>> joined = JoinExisting(*held);
+                       if (joined.has_value()) return done(*std::move(joined));
+                       // The turn ends once the job is on the disk, where the next call finds
+                       // it.
+                       CreateNew(*held, [turn, done](absl::StatusOr<Created> created) {
+                         done(std::move(created));
+                       });
+                     });
+}
+
 absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& asked,
                                                        bool tied_to_caller,
                                                        const std::string& owner,
                                                        const wan::v1::TraceContext& trace) {
-  absl::StatusOr<Created> created = CreateOrJoin(asked, tied_to_caller, owner, trace);
-  parts_->TellIfRejected(created.status(), 1);
-  return created;
+  return AwaitPosted<absl::StatusOr<Created>>([&](const PostTask& post, CreateDone done) {
+    Create(std::make_shared<const wan::v1::GenerationRequest>(asked),
+           {tied_to_caller, owner, trace}, post, std::move(done));
+  });
 }
 
-absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
-    const wan::v1::SubmitBatchRequest& batch, const std::string& owner,
-    const wan::v1::TraceContext& trace) {
-  absl::StatusOr<wan::v1::SubmitBatchResponse> accepted = AcceptBatch(batch, owner, trace);
-  parts_->TellIfRejected(accepted.status(), std::max(batch.requests_size(), 1));
-  return accepted;
-}
-
-absl::StatusOr<JobService::Created> JobService::CreateOrJoin(
-    const wan::v1::GenerationRequest& asked, bool tied_to_caller, const std::string& owner,
-    const wan::v1::TraceContext& trace) {
-  const std::vector<FieldViolation> too_large = ValidateSizes(asked);
-  if (!too_large.empty()) return InvalidFields(too_large);
-  const CanonicalRequest canonical(asked);
-  const wan::v1::GenerationRequest& request = *canonical;
-  const std::string digest = DigestOf(request);
-  const std::string& request_id = request.request_id();
-  if (request_id.empty() || !ValidateRequestId(request).empty()) {
-    return CreateNew(request, digest, tied_to_caller, owner, trace);
-  }
-  parts_->request_ids.Lock(owner, request_id);
-  const absl::Cleanup unlock = [&] { parts_->request_ids.Unlock(owner, request_id); };
-  const absl::StatusOr<std::optional<StoredJob>> existing = FindExisting(request, digest, owner);
+std::optional<absl::StatusOr<JobService::Created>> JobService::JoinExisting(
+    const Asked& asked) const {
+  const absl::StatusOr<std::optional<StoredJob>> existing =
+      FindExisting(*asked.canonical, asked.digest, asked.caller.owner);
   if (!existing.ok()) return existing.status();
-  if (!existing->has_value()) return CreateNew(request, digest, tied_to_caller, owner, trace);
+  if (!existing->has_value()) return std::nullopt;
   const absl::StatusOr<wan::v1::Job> job = Get((*existing)->job.name());
   if (!job.ok()) return job.status();
-  const bool holds = tied_to_caller && (*existing)->tied_to_caller && !IsFinal(job->state());
+  const bool holds = asked.caller.tied && (*existing)->tied_to_caller && !IsFinal(job->state());
   if (holds) parts_->callers.Join(job->name());
   return Created{*job, /*created=*/false, holds};
 }
@@ -114,26 +147,25 @@ absl::StatusOr<std::optional<StoredJob>> JobService::FindExisting(
   return *std::move(existing);
 }
 
-absl::StatusOr<JobService::Created> JobService::CreateNew(const wan::v1::GenerationRequest& request,
-                                                          const std::string& digest,
-                                                          bool tied_to_caller,
-                                                          const std::string& owner,
-                                                          const wan::v1::TraceContext& trace) {
-  absl::StatusOr<NewJob> prepared = Prepare(request, digest, owner, trace);
-  if (!prepared.ok()) return prepared.status();
-  prepared->stored.tied_to_caller = tied_to_caller;
+void JobService::CreateNew(const Asked& asked, CreateDone done) {
+  absl::StatusOr<NewJob> prepared =
+      Prepare(*asked.canonical, asked.digest, asked.caller.owner, asked.caller.trace);
+  if (!prepared.ok()) return done(prepared.status());
+  const bool tied = asked.caller.tied;
+  prepared->stored.tied_to_caller = tied;
   std::vector<NewJob> jobs;
   jobs.push_back(*std::move(prepared));
-  CheckedJobs checked = CheckImagesHere(std::move(jobs));
-  if (!checked.refused.empty()) {
-    parts_->models.RemoveJob(request.model());
-    return checked.refused.begin()->second;
-  }
-  absl::StatusOr<std::vector<wan::v1::Job>> accepted = Accept(std::move(checked.jobs));
-  if (!accepted.ok()) return accepted.status();
-  wan::v1::Job& job = accepted->front();
-  if (tied_to_caller) parts_->callers.Join(job.name());
-  return Created{std::move(job), /*created=*/true, tied_to_caller};
+  CheckImagesOf(std::move(jobs), asked.caller, [this, tied, done](CheckedJobs checked) {
+    if (!checked.refused.empty()) return done(checked.refused.begin()->second);
+    if (!checked.dropped.ok()) return done(checked.dropped);
+    Accept(std::move(checked.jobs),
+           [this, tied, done](absl::StatusOr<std::vector<wan::v1::Job>> accepted) {
+             if (!accepted.ok()) return done(accepted.status());
+             wan::v1::Job& job = accepted->front();
+             if (tied) parts_->callers.Join(job.name());
+             done(Created{std::move(job), /*created=*/true, tied});
+           });
+  });
 }
 
 absl::StatusOr<JobService::Planned> JobService::PlanInUse(
@@ -196,16 +228,23 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
   return job;
 }
 
-CheckedJobs JobService::CheckImagesHere(std::vector<NewJob> jobs) const {
-  CheckedJobs result;
+void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& caller,
+                               std::function<void(CheckedJobs)> done) {
+  PostStep step = caller.decode;
+  if (step == nullptr) step = [](const auto& task) { task(absl::OkStatus()); };
   // It needs no device, so that any group's engine will do.
-  CheckImages(
-      parts_->groups.engine(0), std::move(jobs), [](const auto& step) { step(absl::OkStatus()); },
-      [&](CheckedJobs checked) { result = std::move(checked); });
-  return result;
+  CheckImages(parts_->groups.engine(0), std::move(jobs), step,
+              [this, done = std::move(done)](CheckedJobs checked) {
+                if (!checked.dropped.ok() || !checked.refused.empty()) {
+                  for (const NewJob& job : checked.jobs) {
+                    parts_->models.RemoveJob(job.stored.job.request().model());
+                  }
+                }
+                done(std::move(checked));
+              });
 }
 
-absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob> jobs) {
+void JobService::Accept(std::vector<NewJob> jobs, JobTable::Accepted done) {
   std::vector<std::pair<std::string, std::string>> names;  // of jobs and their models
   const std::string& owner = jobs.front().stored.job.owner();
   absl::Status room = CheckStoredBytes(parts_->store, parts_->quotas.Of(owner), owner);
@@ -213,122 +252,177 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobService::Accept(std::vector<NewJob>
     names.emplace_back(job.stored.job.name(), job.stored.job.request().model());
     if (room.ok()) room = parts_->disk.Take(job.stored.job);
   }
-  using Accepted = absl::StatusOr<std::vector<wan::v1::Job>>;
-  Accepted accepted = room.ok() ? parts_->table.Accept(std::move(jobs)) : Accepted(room);
-  if (accepted.ok()) {
-    parts_->groups.WakeAll();
-    return accepted;
+  const auto settle = [this, names = std::move(names),
+                       done = std::move(done)](absl::StatusOr<std::vector<wan::v1::Job>> accepted) {
+    if (accepted.ok()) {
+      parts_->groups.WakeAll();
+      return done(std::move(accepted));
+    }
+    for (const auto& [job, model] : names) {
+      parts_->disk.Release(job);
+      parts_->models.RemoveJob(model);
+    }
+    parts_->ReportIfStorage(accepted.status());
+    const bool storage = ReasonOf(accepted.status()) == kReasonStorageUnavailable;
+    done(storage ? StorageUnavailableError(accepted.status()) : accepted.status());
+  };
+  if (!room.ok()) return settle(room);
+  {
+    absl::MutexLock lock(&parts_->accepting_mutex);
+    ++parts_->accepting;
   }
-  for (const auto& [job, model] : names) {
-    parts_->disk.Release(job);
-    parts_->models.RemoveJob(model);
-  }
-  parts_->ReportIfStorage(accepted.status());
-  if (ReasonOf(accepted.status()) == kReasonStorageUnavailable) {
-    return StorageUnavailableError(accepted.status());
-  }
-  return accepted;
+  parts_->table.Accept(std::move(jobs),
+                       [this, settle](absl::StatusOr<std::vector<wan::v1::Job>> accepted) {
+                         settle(std::move(accepted));
+                         absl::MutexLock lock(&parts_->accepting_mutex);
+                         --parts_->accepting;
+                       });
 }
 
-absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::AcceptBatch(
+// A batch, for as long as the call takes.
+struct JobService::Batch {
+  std::shared_ptr<const wan::v1::SubmitBatchRequest> asked;
+  CallerFacts caller;
+  std::vector<std::string> digests;         // of the requests
+  std::vector<std::string> ids = {};        // their request_ids, in ascending order
+  std::vector<wan::v1::Job> existing = {};  // for each request; without a name: it makes a job
+  std::vector<int> places = {};             // the requests that make a job
+};
+
+void JobService::SubmitBatch(std::shared_ptr<const wan::v1::SubmitBatchRequest> asked,
+                             CallerFacts caller, const PostTask& post, BatchDone done) {
+  const int jobs = std::max(asked->requests_size(), 1);
+  done = [parts = parts_.get(), jobs,
+          done = std::move(done)](absl::StatusOr<wan::v1::SubmitBatchResponse> accepted) {
+    parts->TellIfRejected(accepted.status(), jobs);
+    done(std::move(accepted));
+  };
+  auto batch = std::make_shared<Batch>(Batch{std::move(asked), std::move(caller), {}});
+  if (absl::Status checked = CheckBatch(*batch); !checked.ok()) return done(checked);
+  std::vector<std::string> keys;
+  for (const std::string& id : batch->ids) keys.push_back(TurnKeyOf(batch->caller.owner, id));
+  parts_->turns.TakeAll(
+      std::move(keys), post, [this, batch, done = std::move(done)](std::vector<Turns::Turn> turns) {
+        AcceptBatch(batch, [turns = std::move(turns),
+                            done](absl::StatusOr<wan::v1::SubmitBatchResponse> accepted) {
+          done(std::move(accepted));
+        });
+      });
+}
+
+absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
     const wan::v1::SubmitBatchRequest& batch, const std::string& owner,
     const wan::v1::TraceContext& trace) {
+  return AwaitPosted<absl::StatusOr<wan::v1::SubmitBatchResponse>>(
+      [&](const PostTask& post, BatchDone done) {
+        SubmitBatch(std::make_shared<const wan::v1::SubmitBatchRequest>(batch),
+                    {/*tied=*/false, owner, trace}, post, std::move(done));
+      });
+}
+
+absl::Status JobService::CheckBatch(Batch& checked) {
+  const wan::v1::SubmitBatchRequest& batch = *checked.asked;
   if (batch.requests().empty() || batch.requests_size() > kMaxBatch) {
     return InvalidFields({{"requests", absl::StrCat("has ", batch.requests_size(),
                                                     " entries; must have 1 to ", kMaxBatch)}});
   }
   std::vector<FieldViolation> violations;
-  const auto add = [&](int i, const std::vector<FieldViolation>& more) {
-    for (const FieldViolation& violation : more) {
-      violations.push_back(
-          {absl::StrCat("requests[", i, "].", violation.field), violation.description});
-    }
-  };
-  std::map<std::string, int> ids;  // in the order in which they are locked
-  std::vector<std::string> digests;
+  std::map<std::string, int> ids;
   for (int i = 0; i < batch.requests_size(); ++i) {
     const wan::v1::GenerationRequest& request = batch.requests(i);
     std::vector<FieldViolation> wrong = ValidateSizes(request);
     if (wrong.empty()) wrong = ValidateRequestId(request);
-    add(i, wrong);
+    AddOfRequest(i, wrong, violations);
     if (wrong.empty() && !request.request_id().empty()) {
       const auto [first, added] = ids.emplace(request.request_id(), i);
       if (!added) {
-        add(i, {{"request_id", absl::StrCat("is also that of requests[", first->second,
-                                            "]; each needs its own, or none")}});
+        AddOfRequest(i,
+                     {{"request_id", absl::StrCat("is also that of requests[", first->second,
+                                                  "]; each needs its own, or none")}},
+                     violations);
       }
     }
-    digests.push_back(wrong.empty() ? DigestOf(*CanonicalRequest(request)) : std::string());
+    checked.digests.push_back(wrong.empty() ? DigestOf(*CanonicalRequest(request)) : std::string());
   }
   if (!violations.empty()) return InvalidFields(violations);
 
-  for (const auto& [id, index] : ids) parts_->request_ids.Lock(owner, id);
-  const absl::Cleanup unlock = [&] {
-    for (const auto& [id, index] : ids) parts_->request_ids.Unlock(owner, id);
-  };
-  std::vector<std::string> names(digests.size());  // of jobs that exist
+  for (const auto& [id, index] : ids) checked.ids.push_back(id);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<NewJob>> JobService::PrepareBatch(Batch& batch) {
+  const std::string& owner = batch.caller.owner;
+  batch.existing.resize(batch.digests.size());
+  std::vector<FieldViolation> violations;
   std::vector<NewJob> prepared;
-  std::vector<int> places;  // of those in the batch
   absl::Cleanup unuse = [&] {
     for (const NewJob& job : prepared) {
       parts_->models.RemoveJob(job.stored.job.request().model());
     }
   };
-  absl::Status refused;
-  const auto refuse = [&](int i, const absl::Status& status) {
-    const std::vector<FieldViolation> wrong = FieldViolationsOf(status);
-    if (wrong.empty()) refused.Update(status);
-    add(i, wrong);
-  };
-  for (int i = 0; i < batch.requests_size() && refused.ok(); ++i) {
-    const CanonicalRequest canonical(batch.requests(i));
+  for (int i = 0; i < batch.asked->requests_size(); ++i) {
+    const CanonicalRequest canonical(batch.asked->requests(i));
     const wan::v1::GenerationRequest& request = *canonical;
     const auto index = static_cast<size_t>(i);
     if (!request.request_id().empty()) {
       const absl::StatusOr<std::optional<StoredJob>> existing =
-          FindExisting(request, digests[index], owner);
+          FindExisting(request, batch.digests[index], owner);
       if (!existing.ok()) return existing.status();
       if (existing->has_value()) {
-        names[index] = (*existing)->job.name();
+        absl::StatusOr<wan::v1::Job> job = Get((*existing)->job.name());
+        if (!job.ok()) return job.status();
+        batch.existing[index] = *std::move(job);
         continue;
       }
     }
-    absl::StatusOr<NewJob> job = Prepare(request, digests[index], owner, trace);
+    absl::StatusOr<NewJob> job = Prepare(request, batch.digests[index], owner, batch.caller.trace);
     if (job.ok()) {
       prepared.push_back(*std::move(job));
-      places.push_back(i);
+      batch.places.push_back(i);
+    } else if (!FieldViolationsOf(job.status()).empty()) {
+      AddOfRequest(i, FieldViolationsOf(job.status()), violations);
+    } else if (violations.empty()) {
+      return job.status();
     } else {
-      refuse(i, job.status());
+      break;
     }
-  }
-  if (violations.empty() && refused.ok()) {
-    CheckedJobs checked = CheckImagesHere(std::move(prepared));
-    prepared = std::move(checked.jobs);
-    for (const auto& [job, status] : checked.refused) refuse(places[job], status);
   }
   if (!violations.empty()) return InvalidFields(violations);
-  if (!refused.ok()) return refused;
+  std::move(unuse).Cancel();
+  return prepared;
+}
 
-  std::vector<wan::v1::Job> accepted;
-  if (!prepared.empty()) {
-    absl::StatusOr<std::vector<wan::v1::Job>> jobs = Accept(std::exchange(prepared, {}));
-    if (!jobs.ok()) return jobs.status();
-    accepted = *std::move(jobs);
+// Why images of a batch were refused or not checked; OK: they are right.
+absl::Status JobService::RefusalOf(const Batch& batch, const CheckedJobs& checked) {
+  std::vector<FieldViolation> violations;
+  absl::Status other = checked.dropped;
+  for (const auto& [job, status] : checked.refused) {
+    const std::vector<FieldViolation> wrong = FieldViolationsOf(status);
+    if (wrong.empty()) other.Update(status);
+    AddOfRequest(batch.places[job], wrong, violations);
   }
-  wan::v1::SubmitBatchResponse response;
-  auto next = accepted.begin();
-  for (const std::string& name : names) {
-    wan::v1::Job& job = *response.add_jobs();
-    if (name.empty()) {
-      job = std::move(*next++);
-    } else {
-      absl::StatusOr<wan::v1::Job> existing = Get(name);
-      if (!existing.ok()) return existing.status();
-      job = *std::move(existing);
+  return violations.empty() ? other : InvalidFields(violations);
+}
+
+void JobService::AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done) {
+  absl::StatusOr<std::vector<NewJob>> prepared = PrepareBatch(*batch);
+  if (!prepared.ok()) return done(prepared.status());
+  const auto respond = [batch, done](absl::StatusOr<std::vector<wan::v1::Job>> jobs) {
+    if (!jobs.ok()) return done(jobs.status());
+    wan::v1::SubmitBatchResponse response;
+    auto next = jobs->begin();
+    for (const wan::v1::Job& known : batch->existing) {
+      wan::v1::Job& job = *response.add_jobs();
+      job = known.name().empty() ? std::move(*next++) : known;
+      job.clear_request();  // a hundred of the largest are more than a client takes
     }
-    job.clear_request();  // a hundred of the largest are more than a client takes
-  }
-  return response;
+    done(std::move(response));
+  };
+  if (prepared->empty()) return respond(std::vector<wan::v1::Job>());
+  CheckImagesOf(*std::move(prepared), batch->caller, [this, batch, respond](CheckedJobs checked) {
+    if (absl::Status refused = RefusalOf(*batch, checked); !refused.ok()) return respond(refused);
+    Accept(std::move(checked.jobs), respond);
+  });
 }
 
 absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote,

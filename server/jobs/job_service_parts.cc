@@ -48,7 +48,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
       new_trace(options.new_trace),
       clock(clock_in),
       quotas(options.quotas == nullptr ? Unlimited() : *options.quotas),
-      store([this, file = options.data_dir / kDatabaseFile] { return OpenStore(file); },
+      store([this, file = options.data_dir / kDatabaseFile,
+             sync = options.sync_database] { return OpenStore(file, sync); },
             [this, file = options.data_dir / kDatabaseFile] {
               return OpenSqliteJobStoreForReading(
                   file, [this](const absl::Status& problem) { Tell(problem); });
@@ -80,8 +81,9 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
               options.model_roots, &digests}),
       table({store, *log, models, timer, estimator, clock, groups, options.queue_capacity,
              options.max_attempts, listeners, quotas,
-             [this](const std::string& job) { return savepoints.StepsKept(job); }}),
-      ended_jobs({store, *log, table, artifacts, clock,
+             [this](const std::string& job) { return savepoints.StepsKept(job); },
+             [this](const std::string& job) { savepoints.Remove(job); }}),
+      ended_jobs({store, table, turns, artifacts, clock,
                   [this](const absl::Status& problem) { storage.Report(problem); },
                   [this](const absl::Status& problem) { Tell(problem); },
                   [this] { return MakeRoom(); }, [this] { ballast.Fill(); }}),
@@ -102,9 +104,10 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                        for (StateListener* listener : listeners) listener->OnRetention(round);
                      },
                  .on_problem = [this](const absl::Status& problem) { Tell(problem); }}),
-      callers(
-          clock, options.caller_grace,
-          [this](const std::string& job) { EndJob(job, StopCause::kCallerGone, kCallerWentAway); }),
+      callers(clock, options.caller_grace,
+              [this](const std::string& job) {
+                table.Cancel(job, StopCause::kCallerGone, kCallerWentAway);
+              }),
       drainer({table, models, *log, clock, listeners}) {
   std::vector<std::string> devices;
   double slowest = std::numeric_limits<double>::max();  // of the groups, as far as they are known
@@ -188,17 +191,12 @@ void JobService::Parts::CheckDevice(int group, const std::filesystem::path& data
   for (StateListener* listener : listeners) listener->OnProblem(status);
 }
 
-void JobService::Parts::EndJob(const std::string& job, StopCause cause, std::string_view reason) {
-  table.Cancel(job, cause, reason);
-  const std::optional<wan::v1::Job> after = table.Find(job);
-  if (!after.has_value() || IsFinal(after->state())) savepoints.Remove(job);
-}
-
 absl::StatusOr<std::unique_ptr<JobStore>> JobService::Parts::OpenStore(
-    const std::filesystem::path& file) {
+    const std::filesystem::path& file, const std::function<absl::Status()>& sync) {
   std::error_code ignored;  // if this fails, opening the file fails and says why
   std::filesystem::create_directories(file.parent_path(), ignored);
-  return OpenSqliteJobStore(file, [this](const absl::Status& problem) { Tell(problem); });
+  return OpenSqliteJobStore(
+      file, [this](const absl::Status& problem) { Tell(problem); }, sync);
 }
 
 StorageStats JobService::Parts::StorageNow() {
@@ -239,6 +237,13 @@ absl::Status JobService::Parts::OpenForWriting() {
   absl::MutexLock lock(&probe_mutex);
   if (absl::Status opened = store.Reopen(); !opened.ok()) return opened;
   return recovered ? absl::OkStatus() : Recover();
+}
+
+void JobService::Parts::AwaitAccepted() {
+  absl::MutexLock lock(&accepting_mutex);
+  const auto none = [this]()
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(accepting_mutex) { return accepting == 0; };
+  accepting_mutex.Await(absl::Condition(&none));
 }
 
 bool JobService::Parts::MakeRoom() {

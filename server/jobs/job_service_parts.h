@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 #include "server/jobs/request_identity.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
+#include "server/jobs/turns.h"
 #include "server/quota/quotas.h"
 #include "server/retention/disk_reserve.h"
 #include "server/retention/retention.h"
@@ -58,10 +60,8 @@ struct JobService::Parts {
   // Runs the group's next job; returns false if none can run there now.
   bool RunNext(int group);
 
-  // Ends a job from outside. The savepoint of a job that runs goes when it has stopped.
-  void EndJob(const std::string& job, StopCause cause, std::string_view reason);
-
-  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file);
+  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file,
+                                                      const std::function<absl::Status()>& sync);
 
   // Takes over what an earlier process left. The store must be open.
   absl::Status Recover() ABSL_EXCLUSIVE_LOCKS_REQUIRED(probe_mutex);
@@ -69,6 +69,8 @@ struct JobService::Parts {
   StorageStats StorageNow();
   // Returns OK if a job could write its row, events and artifacts now.
   absl::Status ProbeStorage();
+  // Waits until no job is being accepted: what follows on the disk's answer uses the parts.
+  void AwaitAccepted();
   // Opens the store for writing if it is not, and takes over what an earlier process left.
   absl::Status OpenForWriting() ABSL_LOCKS_EXCLUDED(probe_mutex);
   // Gives the store the room that is kept for removals. Returns whether there was any.
@@ -86,6 +88,9 @@ struct JobService::Parts {
     if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
   }
 
+  // Of calls with one request_id (TurnKeyOf), and of changes to one ended job. The last holder of a
+  // turn may be a change that the store forgets when it goes.
+  Turns turns;
   DiskReserve disk;
   QueueEstimates queue_estimates;  // told by the models and the log, also while they go
   const std::vector<StateListener*> listeners;
@@ -109,11 +114,12 @@ struct JobService::Parts {
   ModelRegistry models;
   JobTable table;
   std::deque<JobRunner> runners;  // by group
-  RequestIdLocks request_ids;
   EndedJobs ended_jobs;
   Retention retention;
   Callers callers;
   Drainer drainer;
+  absl::Mutex accepting_mutex;
+  int accepting ABSL_GUARDED_BY(accepting_mutex) = 0;  // jobs and batches that are being accepted
   absl::Mutex probe_mutex;
   bool recovered ABSL_GUARDED_BY(probe_mutex) = false;
   absl::Mutex stop_mutex;

@@ -17,6 +17,12 @@ constexpr int kNearPosition = 4;
 // Most entries of the queue that are visited without releasing the lock.
 constexpr int kEntriesAtOnce = 64;
 
+absl::Status CancelledStatus(StopCause cause, std::string_view reason) {
+  const absl::StatusCode code = cause == StopCause::kDeadline ? absl::StatusCode::kDeadlineExceeded
+                                                              : absl::StatusCode::kCancelled;
+  return absl::Status(code, absl::string_view(reason.data(), reason.size()));
+}
+
 bool WorthAnnouncing(int before, int now) {
   if (before == now) return false;
   return std::min(before, now) < kNearPosition || now <= before / 2 || now >= before * 2;
@@ -50,42 +56,55 @@ JobTable::JobTable(Parts parts)
              }),
       groups_(static_cast<size_t>(parts_.groups.size())) {}
 
-absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Accept(std::vector<NewJob> jobs) {
-  std::vector<JobAddition> additions;
-  {
-    const Lock lock(*this);
-    if (!refusal_.ok()) return refusal_;
-    if (queue_.size() + static_cast<int>(jobs.size()) > queue_.capacity()) {
-      return QueueFullError(queue_.capacity(), RetryDelay());
-    }
-    if (absl::Status refused = CheckQuota(jobs); !refused.ok()) return refused;
-    const absl::Time now = parts_.clock.Now();
-    for (NewJob& job : jobs) {
-      const std::string name = job.stored.job.name();
-      const std::optional<absl::Duration> estimate =
-          Estimate(job.stored.job.request().model(), job.work.get());
-      NoteReserved(job.stored.job, estimate);
-      job.stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
-      *job.stored.job.mutable_create_time() = ToProto(now);
-      LiveJob& live = live_[name];
-      live.accepting = true;
-      live.age = next_age_++;
-      live.queued_since = now;
-      live.queued_instant = steady_.Now();
-      live.work = std::move(job.work);
-      live.stored = job.stored;
-      account_.Add(live.stored.job, estimate);
-      wan::v1::Event event = Enqueue(live);
-      event.set_job(name);
-      event.set_sequence(1);
-      *event.mutable_time() = ToProto(now);
-      parts_.log.Open(name, event.sequence());
-      additions.push_back({std::move(job.stored), std::move(job.image), {std::move(event)}});
-    }
+void JobTable::Accept(std::vector<NewJob> jobs, Accepted done) {
+  absl::StatusOr<std::vector<JobAddition>> reserved = Reserve(std::move(jobs));
+  if (!reserved.ok()) {
+    done(reserved.status());
+    return;
   }
+  const auto additions = std::make_shared<const std::vector<JobAddition>>(*std::move(reserved));
+  parts_.store.InsertAll(*additions,
+                         [this, additions, done = std::move(done)](const absl::Status& inserted) {
+                           done(Settle(*additions, inserted));
+                         });
+}
 
-  absl::Status inserted = parts_.store.InsertAll(additions);
+absl::StatusOr<std::vector<JobAddition>> JobTable::Reserve(std::vector<NewJob> jobs) {
+  std::vector<JobAddition> additions;
+  const Lock lock(*this);
+  if (!refusal_.ok()) return refusal_;
+  if (queue_.size() + static_cast<int>(jobs.size()) > queue_.capacity()) {
+    return QueueFullError(queue_.capacity(), RetryDelay());
+  }
+  if (absl::Status refused = CheckQuota(jobs); !refused.ok()) return refused;
+  const absl::Time now = parts_.clock.Now();
+  for (NewJob& job : jobs) {
+    const std::string name = job.stored.job.name();
+    const std::optional<absl::Duration> estimate =
+        Estimate(job.stored.job.request().model(), job.work.get());
+    NoteReserved(job.stored.job, estimate);
+    job.stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
+    *job.stored.job.mutable_create_time() = ToProto(now);
+    LiveJob& live = live_[name];
+    live.accepting = true;
+    live.age = next_age_++;
+    live.queued_since = now;
+    live.queued_instant = steady_.Now();
+    live.work = std::move(job.work);
+    live.stored = job.stored;
+    account_.Add(live.stored.job, estimate);
+    wan::v1::Event event = Enqueue(live);
+    event.set_job(name);
+    event.set_sequence(1);
+    *event.mutable_time() = ToProto(now);
+    parts_.log.Open(name, event.sequence());
+    additions.push_back({std::move(job.stored), std::move(job.image), {std::move(event)}});
+  }
+  return additions;
+}
 
+absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Settle(
+    const std::vector<JobAddition>& additions, const absl::Status& inserted) {
   std::optional<JobQueue::Place> behind;
   int reach = 0;
   std::vector<wan::v1::Job> accepted;
@@ -161,6 +180,12 @@ void JobTable::Cancel(const std::string& job, StopCause cause, std::string_view 
       live->stop_cause = cause;
       live->stop_reason = std::string(reason);
       stop = live->stop;
+      if (cause == StopCause::kCancelled) {
+        // A running job with an error is one that is to be cancelled (RecoverOne).
+        wan::v1::Job& row = live->stored.job;
+        *row.mutable_error() = ToProto(CancelledStatus(cause, reason));
+        parts_.log.Append({job, row, {}, std::nullopt});
+      }
     }
   }
   // Without the lock, because it runs callbacks of the engine.
@@ -179,7 +204,7 @@ std::optional<wan::v1::JobReport> JobTable::FindReport(const std::string& job) c
   const Lock lock(*this);
   const LiveJob* const live = FindLive(job);
   if (live == nullptr || live->report == nullptr) return std::nullopt;
-  return live->report->Snapshot(live->stored.job);
+  return live->report->Snapshot(ShownOf(*live));
 }
 
 JobStats JobTable::Stats() const {
@@ -207,15 +232,15 @@ wan::v1::Usage JobTable::UsageOf(const std::string& owner) const {
   return account_.UsageOf(owner, steady_.Now());
 }
 
-JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {
-  const auto settled = [this, &job]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto found = live_.find(job);
-    return found == live_.end() || !found->second.accepting;
-  };
-  mutex_.Await(absl::Condition(&settled));
-  looked_at_before_ = queue_.looked_at();  // others may have held the lock
+bool JobTable::Hides(const std::string& job) const {
+  const Lock lock(*this);
   const auto found = live_.find(job);
-  return found == live_.end() ? nullptr : &found->second;
+  return found != live_.end() && found->second.accepting;
+}
+
+JobTable::LiveJob* JobTable::FindLive(const std::string& job) const {
+  const auto found = live_.find(job);
+  return found == live_.end() || found->second.accepting ? nullptr : &found->second;
 }
 
 wan::v1::Event JobTable::Enqueue(const LiveJob& live) {
@@ -274,6 +299,7 @@ void JobTable::Requeue(LiveJob& live, RequeueCause cause, std::string_view reaso
   live.queued_since = parts_.clock.Now();
   live.queued_instant = steady_.Now();
   wan::v1::Event queued = Enqueue(live);
+  job.clear_progress();
   SetState(live, wan::v1::JOB_STATE_QUEUED);
   for (StateListener* listener : parts_.listeners) listener->OnJobRequeued(job, cause);
   JobChange change{job.name(), job, {}, std::nullopt};
@@ -286,10 +312,7 @@ void JobTable::Requeue(LiveJob& live, RequeueCause cause, std::string_view reaso
 void JobTable::FinishCancelled(LiveJob& live, StopCause cause, std::string_view reason) {
   wan::v1::Event event = NewEvent(live.stored.job.attempt());
   event.mutable_cancelled()->set_reason(std::string(reason));
-  const absl::StatusCode code = cause == StopCause::kDeadline ? absl::StatusCode::kDeadlineExceeded
-                                                              : absl::StatusCode::kCancelled;
-  Finish(live, wan::v1::JOB_STATE_CANCELLED,
-         absl::Status(code, absl::string_view(reason.data(), reason.size())), std::move(event));
+  Finish(live, wan::v1::JOB_STATE_CANCELLED, CancelledStatus(cause, reason), std::move(event));
   for (StateListener* listener : parts_.listeners) {
     listener->OnJobCancelled(live.stored.job, cause);
   }
@@ -299,8 +322,12 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
                       wan::v1::Event event) {
   wan::v1::Job& job = live.stored.job;
   const std::string name = job.name();
+  live.before_end = ShownOf(live);
   ClearAttempt(job);
+  job.clear_progress();
+  job.clear_error();
   job.clear_reserved_device_seconds();
+  if (event.has_completed()) *job.mutable_artifacts() = event.completed().artifacts();
   account_.Remove(name);
   *job.mutable_end_time() = ToProto(parts_.clock.Now());
   if (!error.ok()) *job.mutable_error() = ToProto(error);
@@ -316,6 +343,7 @@ void JobTable::Finish(LiveJob& live, wan::v1::JobState state, const absl::Status
       const Lock lock(*this);
       live_.erase(name);
     }
+    parts_.on_end_stored(name);
     for (StateListener* listener : parts_.listeners) listener->OnJobEndStored();
   });
 }
@@ -328,9 +356,16 @@ void JobTable::SetState(LiveJob& live, wan::v1::JobState state) {
   }
 }
 
-wan::v1::Job JobTable::View(const LiveJob& live) const {
+wan::v1::Job JobTable::ShownOf(const LiveJob& live) {
+  if (live.before_end.has_value()) return *live.before_end;
   wan::v1::Job job = live.stored.job;
   ClearAttempt(job);  // callers do not see the entry of a running attempt
+  job.clear_error();  // nor that it is to be cancelled
+  return job;
+}
+
+wan::v1::Job JobTable::View(const LiveJob& live) const {
+  wan::v1::Job job = ShownOf(live);
   const std::optional<QueueSum> before = queue_.Before(job.name());
   if (before.has_value()) job.set_queue_position(before->jobs);
   AddEta(live, before, job);

@@ -81,6 +81,8 @@ class JobTable {
     // Returns how many steps a job's savepoint has. Called with the table's lock held, when the job
     // has lost an attempt.
     std::function<int(const std::string& job)> steps_kept = [](const std::string&) { return 0; };
+    // Called on the log's thread with no lock held, once the store has a job's end.
+    std::function<void(const std::string& job)> on_end_stored = [](const std::string&) {};
   };
   explicit JobTable(Parts parts);
 
@@ -88,10 +90,13 @@ class JobTable {
   // disk.
   absl::Status Recover();
 
-  // Queues all jobs or none, and returns them, in the same order, once they are on disk. All have
-  // the same owner, whose quotas of queued jobs and device seconds must have room for them. Call
-  // ModelRegistry::AddJob for each before, and ModelRegistry::RemoveJob if this returns an error.
-  absl::StatusOr<std::vector<wan::v1::Job>> Accept(std::vector<NewJob> jobs);
+  using Accepted = std::function<void(absl::StatusOr<std::vector<wan::v1::Job>>)>;
+  // Queues all jobs or none, and calls `done` with them, in the same order, once they are on disk:
+  // on the store's thread, or on the caller's if they are refused at once. `done` must not block.
+  // All have the same owner, whose quotas of queued jobs and device seconds must have room for
+  // them. Call ModelRegistry::AddJob for each before, and ModelRegistry::RemoveJob if this ends
+  // with an error.
+  void Accept(std::vector<NewJob> jobs, Accepted done);
 
   // Lets `change` write to a job that has not ended, and returns the job, once the change is on its
   // way to the disk; nothing if there is no such job. Only priority, deadline and labels of the
@@ -145,11 +150,17 @@ class JobTable {
   // its new state.
   wan::v1::JobState Postpone(const std::string& job, std::string_view reason);
 
-  // Ends a queued job at once, and asks a running job to stop. Does nothing to other jobs.
+  // Ends a queued job at once, and asks a running job to stop. Does nothing to other jobs. If the
+  // cause is a call, what it asks of a running job is stored as well: the job is then cancelled
+  // also if the process dies before it has stopped.
   void Cancel(const std::string& job, StopCause cause, std::string_view reason);
 
-  // Returns the job if it has not ended or its end is not on disk yet; otherwise ask the store.
+  // Returns the job if it has not ended or its end is not on disk yet; otherwise ask the store. Of
+  // a job whose end is not on disk it tells the state before.
   std::optional<wan::v1::Job> Find(const std::string& job) const;
+  // Whether the job is being accepted: it is not on disk for sure, so nobody is told of it,
+  // whatever the store says.
+  bool Hides(const std::string& job) const;
   std::optional<wan::v1::JobReport> FindReport(const std::string& job) const;
   JobStats Stats() const;
   // What the principal uses, without its stored bytes.
@@ -185,6 +196,8 @@ class JobTable {
   struct LiveJob {
     StoredJob stored;
     bool accepting = false;  // not on disk yet, so no caller knows its name
+    // What callers see of a job that has ended, until its end is on disk: the job before that.
+    std::optional<wan::v1::Job> before_end;
     uint64_t age = 0;
     absl::Time queued_since;                  // of the wall clock
     absl::Time queued_instant;                // the same of steady_
@@ -210,8 +223,13 @@ class JobTable {
   };
   using LiveJobs = std::unordered_map<std::string, LiveJob>;
 
-  // Returns null if there is no such job. Waits while the job is being accepted.
+  // Returns null if there is no such job, or if it is being accepted.
   LiveJob* FindLive(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The two parts of Accept: before the jobs are on disk, and after.
+  absl::StatusOr<std::vector<JobAddition>> Reserve(std::vector<NewJob> jobs);
+  absl::StatusOr<std::vector<wan::v1::Job>> Settle(const std::vector<JobAddition>& additions,
+                                                   const absl::Status& inserted);
 
   // Takes over one job that an earlier process left; `trace` is that of its latest attempt.
   // `shift` turns its times into those of steady_.
@@ -311,6 +329,8 @@ class JobTable {
   void Finish(LiveJob& live, wan::v1::JobState state, const absl::Status& error,
               wan::v1::Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetState(LiveJob& live, wan::v1::JobState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The job as callers see it, without what is computed for each of them.
+  static wan::v1::Job ShownOf(const LiveJob& live);
   wan::v1::Job View(const LiveJob& live) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds when the job will end, as far as that can be told. `before`: of a queued job, the others
   // before it.

@@ -153,14 +153,12 @@ wan::v1::JobState JobTable::End(const std::string& job,
   LiveJob& live = live_.at(job);
   EndHold(live);
   wan::v1::Job& row = live.stored.job;
-  row.clear_progress();
   ClearAttempt(row);
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
   } else if (result.ok()) {
-    row.mutable_artifacts()->Assign(result->begin(), result->end());
     wan::v1::Event event = NewEvent(row.attempt());
-    *event.mutable_completed()->mutable_artifacts() = row.artifacts();
+    event.mutable_completed()->mutable_artifacts()->Assign(result->begin(), result->end());
     const absl::Duration taken = steady_.Now() - live.began;
     event.mutable_completed()->set_seconds(absl::ToDoubleSeconds(taken));
     LearnFrom(live, taken);
@@ -181,7 +179,6 @@ wan::v1::JobState JobTable::EndLost(const std::string& job, std::string_view rea
   const Lock lock(*this);
   LiveJob& live = live_.at(job);
   EndHold(live);
-  live.stored.job.clear_progress();
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);
   } else if (live.stored.tied_to_caller && parts_.groups.serving() == 0) {
@@ -196,7 +193,6 @@ wan::v1::JobState JobTable::Postpone(const std::string& job, std::string_view re
   const Lock lock(*this);
   LiveJob& live = live_.at(job);
   EndHold(live);
-  live.stored.job.clear_progress();
   ClearAttempt(live.stored.job);
   if (live.stop_cause.has_value()) {
     FinishCancelled(live, *live.stop_cause, live.stop_reason);

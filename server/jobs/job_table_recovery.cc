@@ -66,7 +66,9 @@ void JobTable::RecoverOne(StoredJob stored, AttemptTrace trace, absl::Duration s
   for (StateListener* listener : parts_.listeners) {
     listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
   }
-  if (live.stored.tied_to_caller) {
+  if (job.has_error()) {
+    FinishCancelled(live, StopCause::kCancelled, std::string(job.error().message()));
+  } else if (live.stored.tied_to_caller) {
     FinishCancelled(live, StopCause::kCallerGone, kCallerLostInRestart);
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
     RequeueLost(live, kRestarted);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/conversion/names.h"
@@ -44,17 +45,8 @@ std::string DigestOf(const wan::v1::GenerationRequest& request) {
   return hash.FinishHex();
 }
 
-void RequestIdLocks::Lock(const std::string& owner, const std::string& request_id) {
-  const std::pair key(owner, request_id);
-  absl::MutexLock lock(&mutex_);
-  const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_.contains(key); };
-  mutex_.Await(absl::Condition(&free));
-  held_.insert(key);
-}
-
-void RequestIdLocks::Unlock(const std::string& owner, const std::string& request_id) {
-  absl::MutexLock lock(&mutex_);
-  held_.erase({owner, request_id});
+std::string TurnKeyOf(const std::string& owner, const std::string& request_id) {
+  return absl::StrCat(owner, "\n", request_id);
 }
 
 }  // namespace wan::server

@@ -29,18 +29,8 @@ class CanonicalRequest {
 // equal digests. Any thread may call it.
 std::string DigestOf(const wan::v1::GenerationRequest& request);
 
-// Lets one thread at a time create a job with a given owner and request_id, so that a retry finds
-// the job of the first call instead of competing with it. Thread-safe.
-class RequestIdLocks {
- public:
-  // Waits for the thread that holds the id. Whoever locks several ids locks them in ascending
-  // order.
-  void Lock(const std::string& owner, const std::string& request_id);
-  void Unlock(const std::string& owner, const std::string& request_id);
-
- private:
-  absl::Mutex mutex_;
-  std::set<std::pair<std::string, std::string>> held_ ABSL_GUARDED_BY(mutex_);
-};
+// Where the calls with one request_id of an owner take turns (server/jobs/turns.h), so that a retry
+// finds the job of the first call instead of competing with it.
+std::string TurnKeyOf(const std::string& owner, const std::string& request_id);
 
 }  // namespace wan::server

@@ -28,6 +28,7 @@
 #include "absl/strings/strip.h"
 #include "engine/api/errors.h"
 #include "server/calls/admission.h"
+#include "server/calls/call_work.h"
 #include "server/calls/gatekeeper.h"
 #include "server/calls/stall_watch.h"
 #include "server/calls/worker_pool.h"
@@ -159,6 +160,44 @@ class CallService : public grpc::Service {
         });
   }
 
+  // A call whose work ends by a callback.
+  template <typename Request, typename Response>
+  struct UnaryWork {
+    std::shared_ptr<Call> call;
+    std::shared_ptr<const Request> request;
+    PostTask post;    // carries tasks of the call out, in its class of work
+    PostStep decode;  // carries out steps that decode pictures, while the caller is there
+    // Answers the call. To be called once, on any thread.
+    std::function<void(absl::StatusOr<Response>)> done;
+  };
+
+  // `work` is (UnaryWork<Request, Response>) -> void. It begins on the pool, and holds no thread
+  // while it waits for the disk.
+  template <typename Request, typename Response, typename Work>
+  void AddUnaryAsync(std::string_view method, Work work) {
+    AddUnaryLater<Request, Response>(method, [this, work = std::move(work)](
+                                                 grpc::CallbackServerContext& context,
+                                                 AdmittedRequest<Request> admitted,
+                                                 Reply<Response> reply) {
+      auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
+      const std::shared_ptr<Call> call = held->call;
+      PostWork(
+          context, *call,
+          [this, &work, held = std::move(held), call, reply](const absl::Status& turn) mutable {
+            const absl::Status allowed = turn.ok() ? call->CheckResource() : turn;
+            if (!allowed.ok()) return reply(allowed);
+            const Request* const request = &held->message;
+            work(UnaryWork<Request, Response>{
+                call, std::shared_ptr<const Request>(std::move(held), request), PostOf(pool_, call),
+                DecodingOf(pool_, call,
+                           [gone = reply.caller_gone()] { return gone.stop_requested(); }),
+                [this, call, reply](absl::StatusOr<Response> result) {
+                  AnswerLater(call, reply, std::move(result));
+                }});
+          });
+    });
+  }
+
   // `begin` sees to it that `reply` is called. It runs on a thread of gRPC and does not block. The
   // place of the admitted request is the reply's.
   template <typename Request, typename Response>
@@ -263,6 +302,18 @@ class CallService : public grpc::Service {
     } else {
       return work(request);
     }
+  }
+
+  // Answers on a quick thread: the one that has waited for the disk serves others as well.
+  template <typename Response>
+  void AnswerLater(const std::shared_ptr<Call>& call, Reply<Response> reply,
+                   absl::StatusOr<Response> result) {
+    auto answer = std::make_shared<absl::StatusOr<Response>>(std::move(result));
+    pool_.Post(WorkClass::kQuick, call->party(), nullptr,
+               [call, reply, answer = std::move(answer)](const absl::Status& /*turn*/) {
+                 if (answer->ok()) call->AboutMessage(**answer);
+                 reply(std::move(*answer));
+               });
   }
 
   // Lets a call in, admits its request and parses it.

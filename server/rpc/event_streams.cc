@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "server/calls/call_work.h"
 #include "server/conversion/convert.h"
 
 namespace wan::server {
@@ -56,15 +57,53 @@ absl::StatusOr<std::unique_ptr<EventCursor>> WatchJobStream::Open() {
 }
 
 absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
-  absl::StatusOr<JobService::Created> created =
-      jobs_.Create(admitted_->message.request(), /*tied_to_caller=*/true, call()->caller().name,
-                   call()->trace());
-  admitted_.reset();
-  if (!created.ok()) return created.status();
-  call()->About(created->job.name());
+  if (admitted_.has_value()) {
+    auto held = std::make_shared<AdmittedRequest<wan::v1::GenerateRequest>>(*std::move(admitted_));
+    admitted_.reset();
+    const std::shared_ptr<Call> call = held->call;
+    const wan::v1::GenerationRequest* const asked = &held->message.request();
+    const auto self = std::static_pointer_cast<GenerateStream>(shared_from_this());
+    jobs_.Create({std::move(held), asked},
+                 {/*tied=*/true, call->caller().name, call->trace(),
+                  DecodingOf(workers_, call, [self] { return self->IsAbandoned(); })},
+                 PostOf(workers_, call), [self](absl::StatusOr<JobService::Created> created) {
+                   self->OnMade(std::move(created));
+                 });
+    return nullptr;
+  }
+  std::optional<absl::StatusOr<JobService::Created>> created;
+  {
+    absl::MutexLock lock(&making_.mutex);
+    created.swap(making_.made);
+  }
+  if (!created.has_value()) return nullptr;
+  if (!created->ok()) return created->status();
+  const std::string& job = (*created)->job.name();
+  call()->About(job);
   // A job of CreateJob is not this caller's to end.
-  if (created->holds) own_job_ = created->job.name();
-  return Follow(created->job.name(), 0);
+  if ((*created)->holds) own_job_ = job;
+  return Follow(job, 0);
+}
+
+bool GenerateStream::IsAbandoned() {
+  absl::MutexLock lock(&making_.mutex);
+  return making_.abandoned;
+}
+
+void GenerateStream::OnMade(absl::StatusOr<JobService::Created> created) {
+  bool abandoned = false;
+  bool deadline_passed = false;
+  {
+    absl::MutexLock lock(&making_.mutex);
+    abandoned = making_.abandoned;
+    deadline_passed = making_.deadline_passed;
+    if (!abandoned) making_.made = std::move(created);
+  }
+  if (!abandoned) {
+    Wake();
+  } else if (created.ok() && created->holds) {
+    jobs_.CallerWentAway(created->job.name(), deadline_passed);
+  }
 }
 
 GenerateStream::~GenerateStream() {
@@ -72,6 +111,14 @@ GenerateStream::~GenerateStream() {
 }
 
 void GenerateStream::OnAbandoned() {
+  {
+    absl::MutexLock lock(&making_.mutex);
+    making_.abandoned = true;
+    making_.deadline_passed = DeadlinePassed();
+    if (making_.made.has_value() && making_.made->ok() && (*making_.made)->holds) {
+      own_job_ = (*making_.made)->job.name();
+    }
+  }
   if (own_job_.empty()) return;
   jobs_.CallerWentAway(own_job_, DeadlinePassed());
   own_job_.clear();

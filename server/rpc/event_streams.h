@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
@@ -33,7 +35,8 @@ class EventStream : public Stream<wan::v1::Event> {
         clock_(shared.heartbeat.clock),
         heartbeat_(shared.heartbeat) {}
 
-  // Opens the cursor, before the first event.
+  // Opens the cursor, before the first event. Null: it cannot be opened yet, and Wake is called
+  // when that is worth another try.
   virtual absl::StatusOr<std::unique_ptr<EventCursor>> Open() = 0;
 
   absl::StatusOr<std::unique_ptr<EventCursor>> Follow(std::string_view job, int64_t after_sequence);
@@ -65,6 +68,7 @@ class GenerateStream final : public EventStream {
   GenerateStream(const grpc::CallbackServerContext& context,
                  AdmittedRequest<wan::v1::GenerateRequest> admitted, const Shared& shared)
       : EventStream(shared),
+        workers_(shared.pool),
         given_(context.deadline() - std::chrono::system_clock::now()),
         admitted_(std::move(admitted)) {}
   ~GenerateStream() override;
@@ -74,11 +78,24 @@ class GenerateStream final : public EventStream {
   void OnAbandoned() override;
   bool DeadlinePassed() const;
 
+  WorkerPool& workers_;
   // How long the caller gave the call when it came.
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::duration given_;
-  // Until the job is made: an image would be held for as long as the job runs.
+  // Until the job is being made: an image would be held for as long as the job runs.
   std::optional<AdmittedRequest<wan::v1::GenerateRequest>> admitted_;
+  // The job that is being made. Its caller may go before it is there.
+  struct Making {
+    absl::Mutex mutex;
+    bool abandoned ABSL_GUARDED_BY(mutex) = false;
+    bool deadline_passed ABSL_GUARDED_BY(mutex) = false;
+    std::optional<absl::StatusOr<JobService::Created>> made ABSL_GUARDED_BY(mutex);
+  };
+  // On any thread.
+  bool IsAbandoned();
+  void OnMade(absl::StatusOr<JobService::Created> created);
+
+  Making making_;
   std::string own_job_;  // "jobs/ID" that lives as long as this call
 };
 

@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,33 +85,38 @@ class VideoGenerationService final : public CallService {
         "Generate", [this](grpc::CallbackServerContext& context, auto admitted) {
           return std::make_shared<GenerateStream>(context, std::move(admitted), events_);
         });
-    AddUnary<wan::v1::CreateJobRequest, wan::v1::Job>(
-        "CreateJob",
-        [this](const Call& call,
-               const wan::v1::CreateJobRequest& request) -> absl::StatusOr<wan::v1::Job> {
-          absl::StatusOr<JobService::Created> created = jobs_.Create(
-              request.request(), /*tied_to_caller=*/false, call.caller().name, call.trace());
-          if (!created.ok()) return created.status();
-          return std::move(created->job);
+    AddUnaryAsync<wan::v1::CreateJobRequest, wan::v1::Job>(
+        "CreateJob", [this](UnaryWork<wan::v1::CreateJobRequest, wan::v1::Job> work) {
+          const wan::v1::GenerationRequest* const asked = &work.request->request();
+          jobs_.Create({std::move(work.request), asked}, FactsOf(*work.call, work.decode),
+                       work.post,
+                       [done = std::move(work.done)](absl::StatusOr<JobService::Created> created) {
+                         if (!created.ok()) return done(created.status());
+                         done(std::move(created->job));
+                       });
         });
-    AddUnary<wan::v1::SubmitBatchRequest, wan::v1::SubmitBatchResponse>(
-        "SubmitBatch", [this](const Call& call, const wan::v1::SubmitBatchRequest& request) {
-          return jobs_.SubmitBatch(request, call.caller().name, call.trace());
+    AddUnaryAsync<wan::v1::SubmitBatchRequest, wan::v1::SubmitBatchResponse>(
+        "SubmitBatch",
+        [this](UnaryWork<wan::v1::SubmitBatchRequest, wan::v1::SubmitBatchResponse> work) {
+          jobs_.SubmitBatch(std::move(work.request), FactsOf(*work.call, work.decode), work.post,
+                            std::move(work.done));
         });
     AddUnary<wan::v1::QuoteRequest, wan::v1::QuoteResponse>(
         "Quote", [this](const Call& call, const wan::v1::QuoteRequest& request) {
           return jobs_.Quote(request, call.caller().name);
         });
-    AddUnary<wan::v1::UpdateJobRequest, wan::v1::Job>(
-        "UpdateJob",
-        [this](const wan::v1::UpdateJobRequest& request) { return jobs_.Update(request); });
-    AddUnary<wan::v1::DeleteJobRequest, google::protobuf::Empty>(
-        "DeleteJob", [this](const wan::v1::DeleteJobRequest& request) {
-          return OrEmpty(jobs_.Delete(request.name()));
+    AddUnaryAsync<wan::v1::UpdateJobRequest, wan::v1::Job>(
+        "UpdateJob", [this](UnaryWork<wan::v1::UpdateJobRequest, wan::v1::Job> work) {
+          jobs_.Update(*work.request, work.post, std::move(work.done));
         });
-    AddUnary<wan::v1::DeleteArtifactRequest, google::protobuf::Empty>(
-        "DeleteArtifact", [this](const wan::v1::DeleteArtifactRequest& request) {
-          return OrEmpty(jobs_.DeleteArtifact(request.name()));
+    AddUnaryAsync<wan::v1::DeleteJobRequest, google::protobuf::Empty>(
+        "DeleteJob", [this](UnaryWork<wan::v1::DeleteJobRequest, google::protobuf::Empty> work) {
+          jobs_.Delete(work.request->name(), work.post, OrEmpty(std::move(work.done)));
+        });
+    AddUnaryAsync<wan::v1::DeleteArtifactRequest, google::protobuf::Empty>(
+        "DeleteArtifact",
+        [this](UnaryWork<wan::v1::DeleteArtifactRequest, google::protobuf::Empty> work) {
+          jobs_.DeleteArtifact(work.request->name(), work.post, OrEmpty(std::move(work.done)));
         });
     AddUnary<wan::v1::GetJobRequest, wan::v1::Job>(
         "GetJob",
@@ -119,9 +125,9 @@ class VideoGenerationService final : public CallService {
         "ListJobs", [this](const Call& call, const wan::v1::ListJobsRequest& request) {
           return jobs_.List(request, call.VisibleOwner());
         });
-    AddUnary<wan::v1::CancelJobRequest, wan::v1::Job>(
-        "CancelJob", [this](const wan::v1::CancelJobRequest& request) {
-          return jobs_.Cancel(request.name(), "CancelJob");
+    AddUnaryAsync<wan::v1::CancelJobRequest, wan::v1::Job>(
+        "CancelJob", [this](UnaryWork<wan::v1::CancelJobRequest, wan::v1::Job> work) {
+          jobs_.Cancel(work.request->name(), "CancelJob", std::move(work.done));
         });
     AddStream<wan::v1::WatchJobRequest, wan::v1::Event>(
         "WatchJob", [this](grpc::CallbackServerContext& /*context*/, auto admitted) {
@@ -148,9 +154,15 @@ class VideoGenerationService final : public CallService {
   }
 
  private:
-  static absl::StatusOr<google::protobuf::Empty> OrEmpty(const absl::Status& status) {
-    if (!status.ok()) return status;
-    return google::protobuf::Empty();
+  static JobService::CallerFacts FactsOf(const Call& call, const PostStep& decode) {
+    return {/*tied=*/false, call.caller().name, call.trace(), decode};
+  }
+
+  static JobService::Done OrEmpty(
+      std::function<void(absl::StatusOr<google::protobuf::Empty>)> done) {
+    return [done = std::move(done)](const absl::Status& status) {
+      status.ok() ? done(google::protobuf::Empty()) : done(status);
+    };
   }
 
   JobService& jobs_;

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/storage_error.h"
 
 namespace wan::server {
 namespace {
@@ -39,7 +40,7 @@ Descriptor::~Descriptor() {
 }
 
 absl::Status ErrnoError(const std::string& what, int error) {
-  return absl::ErrnoToStatus(error, what);
+  return WithStorageReason(absl::ErrnoToStatus(error, what), error);
 }
 
 absl::Status SyncPath(const std::filesystem::path& path) {

@@ -23,7 +23,8 @@ class Descriptor {
   const int fd_;
 };
 
-// The status of an errno (a full disk is RESOURCE_EXHAUSTED); `what` says what was being done.
+// The status of an errno (a full disk is RESOURCE_EXHAUSTED); `what` says what was being done. The
+// reason is STORAGE_UNAVAILABLE if the disk is the cause.
 absl::Status ErrnoError(const std::string& what, int error);
 
 // Returns when a file, or the names in a folder, are on the disk.

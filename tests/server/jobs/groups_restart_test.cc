@@ -34,7 +34,7 @@ class GroupsRestartTest : public GroupsTest {
 
   // Kills the server, and serves the same folder with `count` groups.
   void KillAndServeWith(int count) {
-    EXPECT_TRUE(service_->List({}).ok());  // waits until the log is written
+    service_->AwaitWrites();  // waits until the log is written
     const std::filesystem::path copy = folder_.path() / "killed";
     CopyFolder(folder_.path() / "data", copy);
     MakeEngines(count);

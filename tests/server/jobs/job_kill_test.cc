@@ -39,7 +39,7 @@ TEST_P(KillAtStageTest, RunsAgainFromItsStart) {
   request.set_image("PNG bytes");
   request.set_steps(2);
   const std::string name = CreateHeld(GetParam(), request);
-  ASSERT_TRUE(service_->List({}).ok());
+  service_->AwaitWrites();
   const int64_t seen = Get(name).last_sequence();
   const std::vector<std::string> before = [&] {
     BlockingReader reader(*service_, name);

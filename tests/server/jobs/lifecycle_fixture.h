@@ -27,7 +27,7 @@ class LifecycleTest : public ServiceTest {
 
   // A copy of the data folder as it is once all that happened is written.
   std::filesystem::path CopyOfData(const std::string& name) {
-    EXPECT_TRUE(service_->List({}).ok());  // waits until the log is written
+    service_->AwaitWrites();  // waits until the log is written
     std::filesystem::path copy = folder_.path() / name;
     CopyFolder(options_.data_dir, copy);
     return copy;

@@ -113,6 +113,7 @@ TEST_F(ReceiptTest, OfAJobThatHasNotRunHasTheRequestAlone) {
   EXPECT_EQ(Receipt(queued).request().prompt(), "a cat");
   EXPECT_FALSE(Receipt(queued).has_provenance());
   EXPECT_THAT(Receipt(queued).files(), IsEmpty());
+  service_->AwaitWrites();
   EXPECT_EQ(Receipt(running).files_size(), 1) << "it says what it runs with";
   EXPECT_THAT(Receipt(running).artifacts(), IsEmpty());
   engine_->Release("T5_Encoding");

@@ -87,7 +87,7 @@ class ResumeTest : public ServiceTest {
 
   // The folder as a kill -9 leaves it now.
   fs::path Kill() {
-    EXPECT_TRUE(service_->List({}).ok());  // waits until the log is written
+    service_->AwaitWrites();  // waits until the log is written
     const fs::path copy = folder_.path() / absl::StrCat("after_kill_", ++kills_);
     CopyFolder(options_.data_dir, copy);
     Close();

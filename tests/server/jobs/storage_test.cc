@@ -2,6 +2,7 @@
 // and no job fails of it.
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/api/storage_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
@@ -46,6 +48,16 @@ class StorageListener final : public StateListener {
     mutex_.Await(absl::Condition(&told));
     return room_;
   }
+  void OnJobRequeued(const wan::v1::Job& /*job*/, RequeueCause cause) override {
+    absl::MutexLock lock(&mutex_);
+    if (cause == RequeueCause::kStorage) ++requeued_;
+  }
+  // Waits until jobs have gone back to the queue so often because of the storage.
+  void AwaitRequeued(int times) {
+    absl::MutexLock lock(&mutex_);
+    const auto told = [&]() { return requeued_ >= times; };
+    mutex_.Await(absl::Condition(&told));
+  }
   // Waits until the storage was told of so often; what was told.
   std::vector<bool> Await(size_t times) {
     absl::MutexLock lock(&mutex_);
@@ -58,6 +70,7 @@ class StorageListener final : public StateListener {
   absl::Mutex mutex_;
   std::vector<bool> writable_;
   std::vector<bool> room_;
+  int requeued_ = 0;
 };
 
 class StorageTest : public ServiceTest {
@@ -104,9 +117,7 @@ TEST_F(StorageTest, AFullDiskWhileItRuns) {
     ExpectRefused();
     ExpectRefused();
     engine_->Release("Step_1_Inference");
-    BlockingReader(*service_, running).Until([](const wan::v1::Event& event) {
-      return event.has_requeued();
-    });
+    listener_.AwaitRequeued(1);
     EXPECT_EQ(Get(running).state(), JOB_STATE_QUEUED);
     EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED);
     EXPECT_TRUE(service_->OpenArtifact(done + "/artifacts/video.mp4", 0).ok());
@@ -131,7 +142,7 @@ TEST_F(StorageTest, AFullDiskAtStart) {
   const std::string interrupted = Create();
   engine_->AwaitHeld("T5_Encoding");
   const std::string waiting = Create();
-  ASSERT_TRUE(service_->List({}).ok());
+  service_->AwaitWrites();
   const fs::path copy = folder_.path() / "killed";
   CopyFolder(options_.data_dir, copy);
   Close();
@@ -158,7 +169,7 @@ TEST_F(StorageTest, AFolderThatIsGoneAtStartAndComesBackWithItsJobs) {
   Create();
   engine_->AwaitHeld("T5_Encoding");
   const std::string waiting = Create();
-  ASSERT_TRUE(service_->List({}).ok());
+  service_->AwaitWrites();
   const fs::path copy = folder_.path() / "copy";
   CopyFolder(options_.data_dir, copy);
   Close();
@@ -238,6 +249,35 @@ TEST_F(DiskRoomTest, IsLookedAtAtTheStart) {
   EXPECT_THAT(listener_.AwaitRoom(1), testing::ElementsAre(false));  // no time has passed
   service_->SetLimits({}, 0);
   EXPECT_THAT(AwaitRoom(2), testing::ElementsAre(false, true)) << "a new reserve counts";
+}
+
+// The probe after the failure finds room, so only the error tells that the disk was full.
+TEST_F(StorageTest, ADiskThatWasFullForAMomentFailsNoJob) {
+  Open();
+  engine_->FailAt(
+      "Video_Encoding",
+      WithStorageReason(absl::ResourceExhaustedError("cannot write video.mp4"), ENOSPC));
+  const std::string job = Create();
+  AwaitTold(2);
+  EXPECT_EQ(Brief(RunToEnd(job).back()), "completed");
+  EXPECT_EQ(Get(job).attempt(), 2);
+  EXPECT_EQ(Get(job).lost_attempts_size(), 0);
+}
+
+TEST_F(StorageTest, AJobWhoseFilesTheDiskNeverTakesFails) {
+  Open();
+  const auto refuse = [&] {
+    engine_->FailAt("Video_Encoding",
+                    WithStorageReason(absl::ResourceExhaustedError("over the quota"), EDQUOT));
+  };
+  refuse();
+  const std::string job = Create();
+  for (int time = 1; time <= 3; ++time) {
+    listener_.AwaitRequeued(time);
+    refuse();
+    AwaitTold(2 * static_cast<size_t>(time));
+  }
+  EXPECT_EQ(Brief(RunToEnd(job).back()), "failed over the quota");
 }
 
 TEST_F(StorageTest, AFailureOfTheEngineIsNoneOfTheStorage) {

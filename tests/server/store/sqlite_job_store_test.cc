@@ -21,11 +21,13 @@
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
 #include "server/store/group_sync.h"
+#include "tests/fakes/fake_sync.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
 namespace {
 
+using fakes::FakeSync;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -85,47 +87,6 @@ TEST_F(SqliteJobStoreTest, AnswersSurviveWithoutAClose) {
   ASSERT_TRUE(after_kill.ok()) << after_kill.status();
   EXPECT_EQ((*after_kill)->Unfinished()->size(), 3);
 }
-
-// A sync that is counted, held and made to fail.
-class FakeSync {
- public:
-  std::function<absl::Status()> function() {
-    return [this] {
-      absl::MutexLock lock(&mutex_);
-      const int number = ++begun_;
-      const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_; };
-      mutex_.Await(absl::Condition(&free));
-      return number > well_ ? status_ : absl::OkStatus();
-    };
-  }
-  void Hold(bool hold) {
-    absl::MutexLock lock(&mutex_);
-    held_ = hold;
-  }
-  void Fail(const absl::Status& status) { FailAfter(0, status); }
-  // From the sync behind the first `well` ones on.
-  void FailAfter(int well, const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
-    well_ = well;
-    status_ = status;
-  }
-  void AwaitBegun(int count) {
-    absl::MutexLock lock(&mutex_);
-    const auto begun = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begun_ >= count; };
-    mutex_.Await(absl::Condition(&begun));
-  }
-  int begun() {
-    absl::MutexLock lock(&mutex_);
-    return begun_;
-  }
-
- private:
-  absl::Mutex mutex_;
-  int begun_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool held_ ABSL_GUARDED_BY(mutex_) = false;
-  int well_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
-};
 
 TEST_F(SqliteJobStoreTest, SyncsEveryCommitToAWriteAheadLog) {
   FakeSync sync;

@@ -169,7 +169,7 @@ class ReflectionService final : public CallService {
       : CallService(name, gatekeeper, admission, pool),
         timer_(clock),
         shared_{std::move(services), admission, pool, std::move(stopping)} {
-    EndStalledStreams(clock, timer_);
+    EndStalledCalls(clock, timer_);
     AddConversation<Response>("ServerReflectionInfo", [this](EnteredStream entered) {
       return new Conversation(shared_, std::move(entered));
     });

@@ -259,7 +259,7 @@ class CallService : public grpc::Service {
   }
 
   // `make` returns the reactor of a call to which caller and server send messages in turn. It
-  // runs on a thread of gRPC and does not block. After EndStalledStreams only.
+  // runs on a thread of gRPC and does not block. After EndStalledCalls only.
   template <typename Message>
   void AddConversation(
       std::string_view method,

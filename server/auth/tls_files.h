@@ -47,8 +47,6 @@ class TlsFiles {
       TlsPaths paths, const Clock& clock, std::function<void(const absl::Status&)> on_problem,
       std::function<void(const TlsMaterial&)> on_change);
 
-  bool requires_client_certificate() const { return !paths_.client_ca.empty(); }
-
   // What new connections use. The files are looked at in every call and read when one of them has
   // changed; while what they hold does not fit together the material stays as it was.
   std::shared_ptr<const TlsMaterial> Current();

@@ -50,7 +50,10 @@ std::optional<Http2Violation> Http2Guard::FromCaller(std::string_view bytes) {
 }
 
 std::optional<Http2Violation> Http2Guard::FromServer(std::string_view bytes) {
-  server_.Read(bytes, [this](const Http2Frame& frame) { return OnServerFrame(frame); });
+  server_.Read(bytes, [this](const Http2Frame& frame) {
+    OnServerFrame(frame);
+    return true;  // where frames begin must be known for the reason's frame
+  });
   return violation_;
 }
 
@@ -157,16 +160,12 @@ bool Http2Guard::GrowBlock(const Http2Frame& frame) {
   return true;
 }
 
-bool Http2Guard::OnServerFrame(const Http2Frame& frame) {
-  switch (frame.type) {
-    case Http2Type::kHeaders:
-    case Http2Type::kData:
-      if (frame.Has(kHttp2EndStream)) EndOf(frame.stream, &Stream::server_ended);
-      return true;
-    case Http2Type::kReset:
-      return OnReset(frame, /*by_caller=*/false);
-    default:
-      return true;
+void Http2Guard::OnServerFrame(const Http2Frame& frame) {
+  if (frame.type == Http2Type::kReset) {
+    OnReset(frame, /*by_caller=*/false);
+  } else if ((frame.type == Http2Type::kHeaders || frame.type == Http2Type::kData) &&
+             frame.Has(kHttp2EndStream)) {
+    EndOf(frame.stream, &Stream::server_ended);
   }
 }
 

@@ -62,9 +62,10 @@ class Http2Guard {
   Http2Guard(const Http2Limits& limits, Clock& clock);
 
   // Reads what the caller sent next. A violation is final: nothing of these bytes may go on to
-  // gRPC, and neither method may be called again.
+  // gRPC, and this must not be called again.
   std::optional<Http2Violation> FromCaller(std::string_view bytes);
-  // Reads what gRPC sent next. A violation is the caller's, as above.
+  // Reads what gRPC sent next, also after a violation. Returns the caller's violation, if there is
+  // one by now; the bytes may go to the caller all the same.
   std::optional<Http2Violation> FromServer(std::string_view bytes);
 
   // The number of streams whose answer has not ended: calls that gRPC works on.
@@ -89,7 +90,7 @@ class Http2Guard {
   bool OnHeaders(const Http2Frame& frame);
   bool OnContinuation(const Http2Frame& frame);
   bool GrowBlock(const Http2Frame& frame);
-  bool OnServerFrame(const Http2Frame& frame);
+  void OnServerFrame(const Http2Frame& frame);
   void EndOf(uint32_t stream, bool Stream::*side);
   bool OnReset(const Http2Frame& frame, bool by_caller);
   bool CountReset();

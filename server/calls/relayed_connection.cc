@@ -188,6 +188,15 @@ void RelayedConnection::Refuse(const Http2Violation& violation) {
   if (state_ != State::kPassing) return;
   state_ = State::kLeaving;
   options_.on_refused(violation, part_->MayLog());
+  // What gRPC has said before stands before the reason; its SETTINGS are the first frame of all.
+  if (down_.left().empty()) {
+    const ssize_t read =
+        recv(server_.native_handle(), options_.room.data(), options_.room.size(), 0);
+    if (read > 0) {
+      down_.Keep({options_.room.data(), static_cast<size_t>(read)});
+      guard_.FromServer(down_.left());
+    }
+  }
   error_code ignored;
   server_.close(ignored);  // gRPC ends the calls
   part_.reset();

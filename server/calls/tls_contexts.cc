@@ -27,6 +27,10 @@ std::shared_ptr<ssl::context> MakeContext(const TlsMaterial& material, TlsProtoc
   if (protocol == TlsProtocol::kHttp2) {
     SSL_CTX_set_alpn_select_cb(context->native_handle(), &ChooseHttp2, nullptr);
   }
+  // Without it OpenSSL ends every handshake that resumes a session where certificates are asked
+  // for.
+  static constexpr unsigned char kSessions[] = "wanserve";
+  SSL_CTX_set_session_id_context(context->native_handle(), kSessions, sizeof(kSessions) - 1);
   boost::system::error_code error;
   context->use_certificate_chain(boost::asio::buffer(material.certificate), error);
   if (!error) {

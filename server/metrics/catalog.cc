@@ -143,9 +143,8 @@ constexpr MetricRow kWireRows[] = {
      "(total), no descriptor left (descriptors)."},
     {"wan_grpc_misused_connections_total", kCounter, "", "reason",
      "Connections that were closed because their caller broke a rule: no HTTP/2 (protocol), "
-     "headers "
-     "of a call that are too large (header_block), too many open calls (streams), too many calls "
-     "that were reset (resets), both for all connections of an address (address)."},
+     "headers of a call that are too large (header_block), too many open calls (streams), too many "
+     "calls that were reset (resets), both for all connections of an address (address)."},
     {"wan_grpc_request_bytes", kGauge, "bytes", "",
      "Bytes of the requests over 64 KiB that the server reads or works on, over gRPC and HTTP."},
     {"wan_grpc_request_bytes_limit", kGauge, "bytes", "",

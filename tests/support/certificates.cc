@@ -134,6 +134,9 @@ std::string AskOverTls(int port, const TlsRequest& request) {
   EXPECT_EQ(connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   SSL* const ssl = SSL_new(context);
   SSL_set_fd(ssl, socket);
+  if (request.session != nullptr && *request.session != nullptr) {
+    SSL_set_session(ssl, request.session->get());
+  }
   std::string answer;
   if (SSL_connect(ssl) == 1 &&
       SSL_write(ssl, request.text.data(), static_cast<int>(request.text.size())) > 0) {
@@ -141,6 +144,7 @@ std::string AskOverTls(int port, const TlsRequest& request) {
     for (int count = 0; (count = SSL_read(ssl, bytes, sizeof(bytes))) > 0;) {
       answer.append(bytes, static_cast<size_t>(count));
     }
+    if (request.session != nullptr) request.session->reset(SSL_get1_session(ssl), SSL_SESSION_free);
   }
   SSL_free(ssl);
   close(socket);

@@ -1,7 +1,7 @@
 // Certificates that tests make for themselves.
 #pragma once
 
-#include <openssl/types.h>
+#include <openssl/ssl.h>
 
 #include <memory>
 #include <string>
@@ -46,6 +46,8 @@ struct TlsRequest {
   int most_version = 0;  // of TLS, as OpenSSL numbers them; 0: the newest
   std::string text;      // what to send
   bool http2 = false;    // what the connection is for
+  // Where the session is kept, if anywhere; one that is there is resumed.
+  std::shared_ptr<SSL_SESSION>* session = nullptr;
 };
 
 // Connects to 127.0.0.1, sends the text, and returns what comes until the end; empty if the

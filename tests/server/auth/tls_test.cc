@@ -180,6 +180,28 @@ TEST_F(TlsTest, MutualTlsWantsACertificateOfTheClientsAuthority) {
               StartsWith("HTTP/1.1 200 OK"));
 }
 
+TEST_F(TlsTest, ASessionIsResumedWhereCertificatesAreAskedFor) {
+  Put(authority_.Issue());
+  Start(MutualConfig());
+  const Certificate client = clients_.Issue();
+  const struct {
+    int port;
+    std::string text;
+    bool http2;
+  } addresses[] = {{server_->grpc_address().port, "no preface of HTTP/2", true},
+                   {server_->metrics_address().port, kScrape, false}};
+  for (const int version : {TLS1_2_VERSION, 0}) {
+    for (const auto& address : addresses) {
+      std::shared_ptr<SSL_SESSION> session;
+      const support::TlsRequest request{
+          authority_.certificate(), client, version, address.text, address.http2, &session};
+      EXPECT_THAT(support::AskOverTls(address.port, request), Not(IsEmpty()));
+      ASSERT_NE(session, nullptr);
+      EXPECT_THAT(support::AskOverTls(address.port, request), Not(IsEmpty())) << version;
+    }
+  }
+}
+
 TEST_F(TlsTest, TheSubjectIsThePrincipal) {
   Put(authority_.Issue());
   ServerConfig config = MutualConfig();

@@ -175,8 +175,9 @@ TEST_F(Http2GuardTest, ResetsThatTheCallerProvokesCountAsItsOwn) {
     ASSERT_TRUE(Answers(ResetFrame(stream, 1)));
   }
   ASSERT_TRUE(Takes(Opening(11)));
-  ASSERT_FALSE(Answers(ResetFrame(11, 1)));
+  ASSERT_FALSE(Answers(ResetFrame(11, 1) + Frame(support::kPing, 0, 0, "12345678").substr(0, 11)));
   EXPECT_EQ(Broken(), "resets");
+  EXPECT_EQ(guard_.unfinished_to_caller(), 11) << "of the frame that follows";
 }
 
 TEST_F(Http2GuardTest, ResetsAfterTheAnswerAreFree) {

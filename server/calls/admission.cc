@@ -113,7 +113,7 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
     // As if the party came without what it exchanges.
     const bool exchanges = old.admission_ != nullptr;
     if (exchanges) Count(old, -1);
-    if (wish.asked) refusal = Ask(party, wish, holder);
+    if (wish.asked) refusal = Ask(party, wish, exchanges ? old.places_ : Places{}, holder);
     if (refusal.ok() && !wish.connection.empty()) refusal = TakeOfConnection(wish.connection);
     if (refusal.ok()) {
       if (exchanges) {
@@ -141,9 +141,11 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
   return refusal;
 }
 
-absl::Status Admission::Ask(const Party& party, const Wish& wish, const Holder& holder) {
+absl::Status Admission::Ask(const Party& party, const Wish& wish, const Places& had,
+                            const Holder& holder) {
   const auto& budgets = (party.everybody ? everybody_ : callers_).budgets;
   for (size_t kind = 0; kind < kKinds; ++kind) {
+    if (wish.places[kind] <= had[kind]) continue;
     const int64_t held = holder.held[kind];
     const Budget::Verdict verdict = budgets[kind].Ask(held, party.front, wish.places[kind]);
     if (verdict == Budget::Verdict::kRoom) continue;

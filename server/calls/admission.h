@@ -154,8 +154,8 @@ class Admission {
 
   // Takes the places in exchange for those of `old`, which is of the same party or empty.
   absl::StatusOr<Lease> Take(const Party& party, Wish wish, Lease old);
-  // Why the places cannot be taken; OK otherwise.
-  absl::Status Ask(const Party& party, const Wish& wish, const Holder& holder)
+  // Why the places cannot be taken; OK otherwise. Nobody is asked to give up what it `had`.
+  absl::Status Ask(const Party& party, const Wish& wish, const Places& had, const Holder& holder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeOfConnection(const std::string& connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -282,6 +282,18 @@ TEST(AdmissionTest, ABodyTakesWhatHasArrivedAndItsPlaceWhenItIsWhole) {
   EXPECT_EQ(admission.Stats().request_bytes, 600) << "what had arrived of it is let go";
 }
 
+TEST(AdmissionTest, WhatARequestHasIsNotAskedForAgain) {
+  AdmissionLimits limits;
+  limits.callers.requests = 64;
+  Admission admission(limits);
+  std::list<Lease> eves;
+  std::list<Lease> anns;
+  EXPECT_EQ(TakeAll([&] { return admission.Request(kEve, 0, Effect::kReads); }, eves), 32);
+  EXPECT_EQ(TakeAll([&] { return admission.Request(kAnn, 0, Effect::kReads); }, anns), 16);
+  // By now she holds more than her part.
+  EXPECT_TRUE(admission.Answer(std::move(eves.front()), 1 << 20).ok());
+}
+
 TEST(AdmissionTest, AConnectionHasItsDownloads) {
   AdmissionLimits limits;
   limits.downloads_per_connection = 2;

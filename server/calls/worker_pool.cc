@@ -140,6 +140,15 @@ WorkerPool::~WorkerPool() {
   for (const auto& line : lines_) line->Join();
 }
 
+std::shared_ptr<const void> WorkerPool::Keep() {
+  absl::MutexLock lock(&mutex_);
+  ++unfinished_;
+  return {static_cast<const void*>(this), [this](const void* /*pool*/) {
+            absl::MutexLock unlocked(&mutex_);
+            --unfinished_;
+          }};
+}
+
 void WorkerPool::Post(WorkClass work, const std::string& party, std::function<bool()> gone,
                       Task task) {
   {

@@ -53,6 +53,10 @@ class WorkerPool {
   // the caller is gone; null: the task always works, also after Stop.
   void Post(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
+  // For calls that wait for something else, as the disk, and go on here: until what this returns
+  // has gone, the destructor does not end.
+  std::shared_ptr<const void> Keep();
+
   // Tasks that wait for their turn, and those that are posted from now on, are told that the
   // server stops, unless they always work. Those that run are not waited for. Idempotent.
   void Stop();
@@ -61,7 +65,7 @@ class WorkerPool {
   class Line;
 
   absl::Mutex mutex_;
-  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks that wait or run
+  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks that wait or run, and calls of Keep
   std::array<std::unique_ptr<Line>, kWorkClasses> lines_;
 };
 

@@ -105,14 +105,34 @@ struct VideoApi::Exchange {
   }
 };
 
-// Deletes a video that was cancelled once it has ended. Keeps itself until then.
+// Cancels a video, and deletes it once it has ended. Keeps itself until then.
 class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
  public:
-  Deletion(VideoApi& api, std::shared_ptr<const Exchange> exchange, HttpReply reply)
-      : api_(api), held_(std::move(exchange)), exchange_(*held_), reply_(std::move(reply)) {}
+  // `kept` keeps the pool.
+  Deletion(VideoApi& api, std::shared_ptr<const Exchange> exchange, HttpReply reply,
+           std::shared_ptr<const void> kept)
+      : api_(api),
+        kept_(std::move(kept)),
+        held_(std::move(exchange)),
+        exchange_(*held_),
+        reply_(std::move(reply)) {}
 
+  // Cancels the video.
+  void Begin() {
+    api_.jobs_.Cancel(exchange_.job, "DELETE /v1/videos",
+                      [self = shared_from_this()](const absl::StatusOr<wan::v1::Job>& cancelled) {
+                        self->api_.Continue(*self->exchange_.call, [self, cancelled] {
+                          if (!cancelled.ok()) {
+                            return self->reply_(self->exchange_.Failed(cancelled.status()));
+                          }
+                          self->AwaitEnd(cancelled->last_sequence());
+                        });
+                      });
+  }
+
+ private:
   // On a worker thread.
-  void Begin(int64_t after_sequence) {
+  void AwaitEnd(int64_t after_sequence) {
     absl::StatusOr<std::unique_ptr<EventCursor>> cursor =
         api_.jobs_.Watch(exchange_.job, after_sequence, [self = shared_from_this()] {
           const Call& call = *self->exchange_.call;
@@ -127,7 +147,6 @@ class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
     Follow();
   }
 
- private:
   void Follow() {
     wan::v1::Event event;
     for (;;) {
@@ -161,6 +180,7 @@ class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
 
  private:
   VideoApi& api_;
+  const std::shared_ptr<const void> kept_;
   const std::shared_ptr<const Exchange> held_;
   const Exchange& exchange_;
   const HttpReply reply_;
@@ -378,7 +398,8 @@ void VideoApi::Create(const std::shared_ptr<Exchange>& held, std::string body,
   jobs_.Create(
       std::make_shared<const wan::v1::GenerationRequest>(*std::move(request)),
       {/*tied=*/false, call->caller().name, call->trace(), DecodingOf(pool_, call, exchange.gone)},
-      PostOf(pool_, call), [this, held, reply](absl::StatusOr<JobService::Created> created) {
+      PostOf(pool_, call),
+      [this, held, reply, kept = pool_.Keep()](absl::StatusOr<JobService::Created> created) {
         Continue(*held->call, [held, reply, created = std::move(created)] {
           if (!created.ok()) return reply(held->Failed(created.status(), HttpFieldOf));
           held->call->About(created->job.name());
@@ -512,22 +533,15 @@ HttpAnswer VideoApi::Content(const Exchange& exchange) {
 }
 
 void VideoApi::Delete(const std::shared_ptr<Exchange>& held, const HttpReply& reply) {
-  jobs_.Delete(
-      held->job, PostOf(pool_, held->call), [this, held, reply](const absl::Status& status) {
-        Continue(*held->call, [this, held, reply, status] {
-          if (ReasonOf(status) != kReasonJobNotEnded) {
-            return reply(status.ok() ? Deletion::Deleted(*held) : held->Failed(status));
-          }
-          jobs_.Cancel(
-              held->job, "DELETE /v1/videos",
-              [this, held, reply](const absl::StatusOr<wan::v1::Job>& cancelled) {
-                Continue(*held->call, [this, held, reply, cancelled] {
-                  if (!cancelled.ok()) return reply(held->Failed(cancelled.status()));
-                  std::make_shared<Deletion>(*this, held, reply)->Begin(cancelled->last_sequence());
-                });
-              });
-        });
-      });
+  const auto told = [this, held, reply, kept = pool_.Keep()](const absl::Status& status) {
+    Continue(*held->call, [this, held, reply, kept, status] {
+      if (ReasonOf(status) == kReasonJobNotEnded) {
+        return std::make_shared<Deletion>(*this, held, reply, kept)->Begin();
+      }
+      reply(status.ok() ? Deletion::Deleted(*held) : held->Failed(status));
+    });
+  };
+  jobs_.Delete(held->job, PostOf(pool_, held->call), told);
 }
 
 HttpAnswer VideoApi::Models(const Exchange& exchange) {

@@ -28,6 +28,7 @@ EventStream::Next EventStream::Produce(wan::v1::Event* event, absl::Status* stat
       *status = opened.status();
       return Next::kEnd;
     }
+    if (*opened == nullptr) return Next::kPending;
     cursor_ = *std::move(opened);
     ContinueAs(WorkClass::kQuick);
   }

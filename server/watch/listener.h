@@ -114,7 +114,7 @@ class StateListener {
   // Jobs that somebody asked for were not accepted. Called with no lock held.
   virtual void OnJobsRejected(const absl::Status& /*problem*/, int /*jobs*/) {}
   // A change was synced to the job database: "insert", "apply", "remove", "vacuum", "webhook" or
-  // "check". Called on the thread that made the change, which may hold locks of its own.
+  // "check". Called on a thread of the store's, or that waited: must be quick.
   virtual void OnStoreWrite(std::string_view /*operation*/, absl::Duration /*taken*/) {}
   // The data folder refuses writes from now on, for the reason that `status` gives, or takes them
   // again if `status` is OK. Called with no lock held.

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "tests/server/http/video_api_fixture.h"
+#include "tests/server/jobs/full_disk.h"
 #include "tests/support/tcp_client.h"
 
 namespace wan::server {
@@ -200,6 +201,20 @@ TEST_F(VideoApiTest, DeleteCancelsWhatRunsAndWhatWaits) {
     EXPECT_EQ(Ask("GET", "/v1/videos/" + id).status, 404);
   }
   EXPECT_THAT(IdsOf(Ask("GET", "/v1/videos").body), ElementsAre());
+}
+
+TEST_F(VideoApiTest, DeleteOfAWaitingVideoTellsThatTheDiskRefusesIt) {
+  engine_.Hold("T5_Encoding");
+  MustPost();
+  engine_.AwaitHeld("T5_Encoding");
+  const std::string waiting = MustPost();
+  {
+    const FullDisk full;
+    const Answer refused = Ask("DELETE", "/v1/videos/" + waiting);
+    EXPECT_EQ(refused.status, 503) << refused.text;
+    EXPECT_EQ(refused.Error("code"), "storage_unavailable");
+    EXPECT_EQ(Ask("GET", "/v1/videos/" + waiting).body["status"], "queued");
+  }
 }
 
 TEST_F(VideoApiTest, VideosThatFailedSayWhy) {

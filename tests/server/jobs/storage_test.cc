@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -49,9 +51,13 @@ class StorageListener final : public StateListener {
     return room_;
   }
   void OnJobRequeued(const wan::v1::Job& /*job*/, RequeueCause cause) override {
+    if (cause != RequeueCause::kStorage) return;
+    if (on_requeued_ != nullptr) on_requeued_();
     absl::MutexLock lock(&mutex_);
-    if (cause == RequeueCause::kStorage) ++requeued_;
+    ++requeued_;
   }
+  // Is called before the next attempt can begin.
+  void OnRequeued(std::function<void()> call) { on_requeued_ = std::move(call); }
   // Waits until jobs have gone back to the queue so often because of the storage.
   void AwaitRequeued(int times) {
     absl::MutexLock lock(&mutex_);
@@ -71,6 +77,7 @@ class StorageListener final : public StateListener {
   std::vector<bool> writable_;
   std::vector<bool> room_;
   int requeued_ = 0;
+  std::function<void()> on_requeued_;
 };
 
 class StorageTest : public ServiceTest {
@@ -271,13 +278,14 @@ TEST_F(StorageTest, AJobWhoseFilesTheDiskNeverTakesFails) {
                     WithStorageReason(absl::ResourceExhaustedError("over the quota"), EDQUOT));
   };
   refuse();
+  listener_.OnRequeued(refuse);
   const std::string job = Create();
-  for (int time = 1; time <= 3; ++time) {
-    listener_.AwaitRequeued(time);
-    refuse();
-    AwaitTold(2 * static_cast<size_t>(time));
+  while (Get(job).state() != wan::v1::JOB_STATE_FAILED) {
+    clock_.Advance(absl::Seconds(1));
+    std::this_thread::yield();
   }
   EXPECT_EQ(Brief(RunToEnd(job).back()), "failed over the quota");
+  EXPECT_EQ(Get(job).attempt(), 4);
 }
 
 TEST_F(StorageTest, AFailureOfTheEngineIsNoneOfTheStorage) {

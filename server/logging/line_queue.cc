@@ -30,8 +30,8 @@ struct LineQueue::State {
   std::function<std::string(int64_t)> notice;  // set before the thread begins
   absl::Mutex mutex;
   std::deque<std::string> lines ABSL_GUARDED_BY(mutex);
-  std::atomic<int64_t> bytes =
-      0;  // of `lines` and the one that is being written; changed under the lock
+  // Of `lines` and the one that is being written; changed under the lock.
+  std::atomic<int64_t> bytes = 0;
   int64_t taken ABSL_GUARDED_BY(mutex) = 0;
   int64_t written ABSL_GUARDED_BY(mutex) = 0;
   int64_t untold ABSL_GUARDED_BY(mutex) = 0;  // dropped since the last notice

@@ -149,11 +149,11 @@ absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
   return Read([&](JobStore& store) { return store.Image(job); });
 }
 
-absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(
-    absl::Time now, absl::Time latest, const std::function<absl::Duration(int attempts)>& delay) {
+absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(int64_t number,
+                                                                             absl::Time due) {
   std::optional<PendingWebhook> taken;
   const absl::Status status = Write("webhook", [&](JobStore& store) {
-    absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(now, latest, delay);
+    absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(number, due);
     if (!found.ok()) return found.status();
     taken = *std::move(found);
     return absl::OkStatus();
@@ -162,8 +162,8 @@ absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(
   return taken;
 }
 
-absl::StatusOr<std::optional<absl::Time>> ReopeningJobStore::NextWebhook() {
-  return Read([](JobStore& store) { return store.NextWebhook(); });
+absl::StatusOr<std::vector<QueuedWebhook>> ReopeningJobStore::Webhooks(int64_t after, int most) {
+  return Read([&](JobStore& store) { return store.Webhooks(after, most); });
 }
 
 absl::Status ReopeningJobStore::RemoveWebhook(int64_t number) {

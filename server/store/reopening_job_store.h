@@ -69,10 +69,9 @@ class ReopeningJobStore final : public JobStore {
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) override;
   absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override;
   absl::StatusOr<std::string> Image(std::string_view job) override;
-  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, absl::Time latest,
-      const std::function<absl::Duration(int attempts)>& delay) override;
-  absl::StatusOr<std::optional<absl::Time>> NextWebhook() override;
+  absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) override;
+  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
+                                                            absl::Time due) override;
   absl::Status RemoveWebhook(int64_t number) override;
 
  private:

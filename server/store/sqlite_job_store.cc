@@ -256,19 +256,19 @@ class SqliteJobStore final : public JobStore {
     return database_->Read([&](SQLite::Database& db) -> Result { return ReadJobFiles(db, job); });
   }
 
-  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, absl::Time latest,
-      const std::function<absl::Duration(int attempts)>& delay) override {
+  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
+                                                            absl::Time due) override {
     std::optional<PendingWebhook> taken;
-    const absl::Status status = WriteUnsynced(
-        [&](SQLite::Database& db) { taken = TakeWebhookRow(db, now, latest, delay); });
+    const absl::Status status =
+        WriteUnsynced([&](SQLite::Database& db) { taken = TakeWebhookRow(db, number, due); });
     if (!status.ok()) return status;
     return taken;
   }
 
-  absl::StatusOr<std::optional<absl::Time>> NextWebhook() override {
-    using Result = absl::StatusOr<std::optional<absl::Time>>;
-    return database_->Read([&](SQLite::Database& db) -> Result { return NextWebhookRow(db); });
+  absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) override {
+    using Result = absl::StatusOr<std::vector<QueuedWebhook>>;
+    return database_->Read(
+        [&](SQLite::Database& db) -> Result { return ReadWebhookRows(db, after, most); });
   }
 
   absl::Status RemoveWebhook(int64_t number) override {

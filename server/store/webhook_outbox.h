@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,23 +26,28 @@ struct PendingWebhook {
   }
 };
 
+// What is known of a report without taking it.
+struct QueuedWebhook {
+  int64_t number = 0;
+  std::string url;    // of its job; empty if the report cannot be read
+  std::string owner;  // of its job
+  int attempts = 0;   // so far
+  absl::Time due;     // the next attempt; a new report is due at once
+};
+
 // Thread-safe. Errors as of JobStore. A report is added with its job's end, in one transaction; it
 // stays when the job is deleted.
 class WebhookOutbox {
  public:
   virtual ~WebhookOutbox() = default;
 
-  // Takes the report that has been due for the longest time, for one attempt; nothing if none is
-  // due at `now`. One that would be due after `latest`, which is later than every delay allows, is
-  // due as well: the wall clock has been set back since. It is due again after `delay`, which gets
-  // the number of attempts with this one, unless it is removed before: so a report whose attempt
-  // was cut off is not lost.
-  virtual absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, absl::Time latest,
-      const std::function<absl::Duration(int attempts)>& delay) = 0;
+  // The reports with numbers above `after`, in the order of the numbers, `most` of them.
+  virtual absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) = 0;
 
-  // When the next report is due; nothing if there is none.
-  virtual absl::StatusOr<std::optional<absl::Time>> NextWebhook() = 0;
+  // Takes a report for one attempt; nothing if it is not there any more. It is due at `due` again
+  // unless it is removed before: so a report whose attempt was cut off is not lost.
+  virtual absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
+                                                                    absl::Time due) = 0;
 
   // Removes a report that was delivered or given up. After a crash it may be there again.
   virtual absl::Status RemoveWebhook(int64_t number) = 0;

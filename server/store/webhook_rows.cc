@@ -36,35 +36,44 @@ void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attemp
   insert.exec();
 }
 
-std::optional<PendingWebhook> TakeWebhookRow(
-    SQLite::Database& db, absl::Time now, absl::Time latest,
-    const std::function<absl::Duration(int attempts)>& delay) {
+std::vector<QueuedWebhook> ReadWebhookRows(SQLite::Database& db, int64_t after, int most) {
   SQLite::Statement find(db,
-                         "SELECT number, job, attempts FROM webhooks WHERE due <= ? OR due > ? "
-                         "ORDER BY due, number LIMIT 1");
-  find.bind(1, static_cast<int64_t>(absl::ToUnixMicros(now)));
-  find.bind(2, static_cast<int64_t>(absl::ToUnixMicros(latest)));
+                         "SELECT number, job, attempts, due FROM webhooks WHERE number > ? "
+                         "ORDER BY number LIMIT ?");
+  find.bind(1, after);
+  find.bind(2, most);
+  std::vector<QueuedWebhook> queued;
+  while (find.executeStep()) {
+    QueuedWebhook& read = queued.emplace_back();
+    read.number = find.getColumn(0).getInt64();
+    read.attempts = find.getColumn(2).getInt();
+    read.due = absl::FromUnixMicros(find.getColumn(3).getInt64());
+    wan::v1::Job job;
+    if (!job.ParseFromString(find.getColumn(1).getString())) continue;
+    read.url = job.request().webhook_url();
+    read.owner = job.owner();
+  }
+  return queued;
+}
+
+std::optional<PendingWebhook> TakeWebhookRow(SQLite::Database& db, int64_t number, absl::Time due) {
+  SQLite::Statement find(db, "SELECT job, attempts FROM webhooks WHERE number = ?");
+  find.bind(1, number);
   if (!find.executeStep()) return std::nullopt;
   PendingWebhook taken;
-  taken.number = find.getColumn(0).getInt64();
-  taken.attempts = find.getColumn(2).getInt() + 1;
-  if (!taken.job.ParseFromString(find.getColumn(1).getString())) {
+  taken.number = number;
+  taken.attempts = find.getColumn(1).getInt() + 1;
+  if (!taken.job.ParseFromString(find.getColumn(0).getString())) {
     // Nobody can be told of it.
-    RemoveWebhookRow(db, taken.number);
+    RemoveWebhookRow(db, number);
     return std::nullopt;
   }
   SQLite::Statement update(db, "UPDATE webhooks SET attempts = ?, due = ? WHERE number = ?");
   update.bind(1, taken.attempts);
-  update.bind(2, static_cast<int64_t>(absl::ToUnixMicros(now + delay(taken.attempts))));
-  update.bind(3, taken.number);
+  update.bind(2, static_cast<int64_t>(absl::ToUnixMicros(due)));
+  update.bind(3, number);
   update.exec();
   return taken;
-}
-
-std::optional<absl::Time> NextWebhookRow(SQLite::Database& db) {
-  SQLite::Statement find(db, "SELECT due FROM webhooks ORDER BY due LIMIT 1");
-  if (!find.executeStep()) return std::nullopt;
-  return absl::FromUnixMicros(find.getColumn(0).getInt64());
 }
 
 void RemoveWebhookRow(SQLite::Database& db, int64_t number) {

@@ -4,9 +4,9 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/store/job_store.h"
@@ -25,10 +25,8 @@ void AddWebhookOf(SQLite::Database& db, const JobChange& change);
 void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attempts, int64_t due);
 
 // As the methods of WebhookOutbox.
-std::optional<PendingWebhook> TakeWebhookRow(
-    SQLite::Database& db, absl::Time now, absl::Time latest,
-    const std::function<absl::Duration(int attempts)>& delay);
-std::optional<absl::Time> NextWebhookRow(SQLite::Database& db);
+std::vector<QueuedWebhook> ReadWebhookRows(SQLite::Database& db, int64_t after, int most);
+std::optional<PendingWebhook> TakeWebhookRow(SQLite::Database& db, int64_t number, absl::Time due);
 void RemoveWebhookRow(SQLite::Database& db, int64_t number);
 
 }  // namespace wan::server

@@ -17,7 +17,8 @@ namespace {
 constexpr absl::Duration kStoreAgain = absl::Seconds(5);
 constexpr int kGone = 410;
 constexpr double kMostJitter = 0.25;
-constexpr absl::Duration kForEver = absl::InfiniteDuration();
+// How many reports are read from the outbox at once.
+constexpr int kLoadAtOnce = 1'000;
 
 double Random() {
   thread_local std::mt19937_64 generator{std::random_device()()};
@@ -31,8 +32,10 @@ WebhookDelivery::WebhookDelivery(WebhookOptions options, WebhookTransport& trans
     : options_(std::move(options)),
       transport_(transport),
       clock_(clock),
+      steady_(clock.Steady()),
       listeners_(std::move(listeners)),
-      guard_(clock) {}
+      guard_(clock),
+      turns_(options_.parallel) {}
 
 WebhookDelivery::~WebhookDelivery() { Stop(); }
 
@@ -54,49 +57,103 @@ void WebhookDelivery::Stop() {
 
 void WebhookDelivery::OnJobEndStored() {
   absl::MutexLock lock(&mutex_);
-  ++wakes_;
+  unloaded_ = true;
+  ++changes_;
 }
 
 void WebhookDelivery::Loop() {
   for (;;) {
+    bool unloaded = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      unloaded = std::exchange(unloaded_, false);
+    }
+    const bool loaded = !unloaded || Load();
+    std::optional<WaitingReport> report;
+    absl::Time wait_until = loaded ? absl::InfiniteFuture() : steady_.Now() + kStoreAgain;
     int64_t seen = 0;
     {
       absl::MutexLock lock(&mutex_);
       if (stop_) return;
-      seen = wakes_;
+      if (!loaded) unloaded_ = true;
+      if (loaded && unloaded_) continue;
+      seen = changes_;
+      report = turns_.Take(steady_.Now());
+      wait_until = std::min(wait_until, turns_.NextDue().value_or(absl::InfiniteFuture()));
     }
-    const absl::Time now = clock_.Now();
-    const absl::StatusOr<std::optional<PendingWebhook>> taken = outbox_->TakeWebhook(
-        now, now + LongestDelay(), [this](int attempts) { return DelayAfter(attempts); });
-    if (!taken.ok()) {
-      Await(kStoreAgain, seen);
-    } else if (taken->has_value()) {
-      Attempt(**taken);
+    if (report.has_value()) {
+      Attempt(*report);
     } else {
-      const absl::StatusOr<std::optional<absl::Time>> next = outbox_->NextWebhook();
-      if (!next.ok()) {
-        Await(kStoreAgain, seen);
-      } else {
-        const absl::Time due = next->value_or(absl::InfiniteFuture());
-        Await(next->has_value() ? std::min(due - now, LongestDelay()) : kForEver, seen);
-      }
+      Await(wait_until, seen);
     }
   }
 }
 
-void WebhookDelivery::Attempt(const PendingWebhook& webhook) {
-  const std::string& url = webhook.job.request().webhook_url();
+bool WebhookDelivery::Load() {
+  absl::MutexLock loading(&loading_);
+  for (;;) {
+    const auto queued = outbox_->Webhooks(last_number_, kLoadAtOnce);
+    if (!queued.ok()) return false;
+    if (queued->empty()) return true;
+    const absl::Time now = clock_.Now();
+    absl::MutexLock lock(&mutex_);
+    for (const QueuedWebhook& webhook : *queued) {
+      // The wall clock may have been set back since the time was written.
+      const absl::Duration wait = std::min(webhook.due - now, LongestDelay());
+      turns_.Add({webhook.number, WebhookHostOf(webhook.url), webhook.owner, webhook.attempts,
+                  steady_.Now() + std::max(wait, absl::ZeroDuration())});
+    }
+    last_number_ = queued->back().number;
+    ++changes_;
+  }
+}
+
+void WebhookDelivery::Attempt(const WaitingReport& report) {
+  const absl::Duration delay = DelayAfter(report.attempts + 1);
+  const absl::Time again = steady_.Now() + delay;
+  const absl::StatusOr<std::optional<PendingWebhook>> taken =
+      outbox_->TakeWebhook(report.number, clock_.Now() + delay);
+  if (!taken.ok()) {
+    {
+      // Other reports would be refused as well, so the thread waits, with its place.
+      absl::MutexLock lock(&mutex_);
+      steady_.AwaitUntil(mutex_, absl::Condition(&stop_), steady_.Now() + kStoreAgain);
+    }
+    End(report, std::nullopt, steady_.Now());
+    return;
+  }
+  if (!taken->has_value()) {
+    End(report, std::nullopt, std::nullopt);
+    return;
+  }
+  const PendingWebhook& webhook = **taken;
   WebhookOutcome outcome;
   outcome.job = webhook.job.name();
-  outcome.host = WebhookHostOf(url);
+  outcome.host = report.host;
   outcome.attempts = webhook.attempts;
+  const std::optional<bool> answered = Send(webhook, outcome);
+  if (stopping_.stop_requested() && !outcome.problem.empty()) return;
+  bool removed = false;
+  if (outcome.kind != WebhookOutcome::Kind::kRetried) {
+    // If that fails, it is sent once more, which its receiver is told to expect.
+    removed = outbox_->RemoveWebhook(webhook.number).ok();
+  }
+  WaitingReport next = report;
+  next.attempts = webhook.attempts;
+  for (StateListener* const listener : listeners_) listener->OnWebhook(outcome);
+  End(std::move(next), answered, removed ? std::nullopt : std::optional(again));
+}
+
+std::optional<bool> WebhookDelivery::Send(const PendingWebhook& webhook, WebhookOutcome& outcome) {
+  const std::string& url = webhook.job.request().webhook_url();
+  std::optional<bool> answered;
+  int status = 0;
   // The operator may have changed the hosts since the job was accepted.
   outcome.problem = WebhookUrlProblem(options_.rules, url);
-  int status = 0;
   if (outcome.problem.empty()) {
     const absl::StatusOr<int> answer = transport_.Post(
         url, MessageOf(webhook.job, options_.secret, clock_.Now()), stopping_.get_token());
-    if (!answer.ok() && stopping_.stop_requested()) return;
+    answered = answer.ok();
     status = answer.value_or(0);
     if (!answer.ok()) {
       outcome.problem = std::string(answer.status().message());
@@ -110,11 +167,18 @@ void WebhookDelivery::Attempt(const PendingWebhook& webhook) {
     outcome.kind = status == kGone || IsTooOld(webhook) ? WebhookOutcome::Kind::kGivenUp
                                                         : WebhookOutcome::Kind::kRetried;
   }
-  if (outcome.kind != WebhookOutcome::Kind::kRetried) {
-    // If that fails, it is sent once more, which its receiver is told to expect.
-    outbox_->RemoveWebhook(webhook.number).IgnoreError();
+  return answered;
+}
+
+void WebhookDelivery::End(WaitingReport report, std::optional<bool> answered,
+                          std::optional<absl::Time> again) {
+  absl::MutexLock lock(&mutex_);
+  turns_.End(report, answered);
+  if (again.has_value()) {
+    report.due = *again;
+    turns_.Add(report);
   }
-  for (StateListener* const listener : listeners_) listener->OnWebhook(outcome);
+  ++changes_;
 }
 
 bool WebhookDelivery::IsTooOld(const PendingWebhook& webhook) {
@@ -125,19 +189,21 @@ bool WebhookDelivery::IsTooOld(const PendingWebhook& webhook) {
 absl::Duration WebhookDelivery::DelayAfter(int attempts) const {
   absl::Duration delay = options_.first_delay;
   for (int i = 1; i < attempts && delay < options_.most_delay; ++i) delay *= 2;
-  return std::min(delay, options_.most_delay) * (1 + kMostJitter * Random());
+  // The outbox keeps whole microseconds.
+  return absl::Trunc(std::min(delay, options_.most_delay) * (1 + kMostJitter * Random()),
+                     absl::Microseconds(1));
 }
 
 absl::Duration WebhookDelivery::LongestDelay() const {
   return options_.most_delay * (1 + kMostJitter);
 }
 
-void WebhookDelivery::Await(absl::Duration time, int64_t seen) {
+void WebhookDelivery::Await(absl::Time time, int64_t seen) {
   absl::MutexLock lock(&mutex_);
-  const auto woken = [this, seen]()
-                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || wakes_ != seen; };
-  Clock& steady = clock_.Steady();
-  steady.AwaitUntil(mutex_, absl::Condition(&woken), steady.Now() + time);
+  const auto woken = [this, seen]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stop_ || changes_ != seen;
+  };
+  steady_.AwaitUntil(mutex_, absl::Condition(&woken), time);
 }
 
 }  // namespace wan::server

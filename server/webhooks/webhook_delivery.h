@@ -1,7 +1,8 @@
 // Delivers the reports of jobs' ends (docs/webhooks.md).
 #pragma once
 
-#include <functional>
+#include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -16,14 +17,15 @@
 #include "server/watch/listener.h"
 #include "server/webhooks/webhook_rules.h"
 #include "server/webhooks/webhook_transport.h"
+#include "server/webhooks/webhook_turns.h"
 
 namespace wan::server {
 
 struct WebhookOptions {
   WebhookRules rules;
   std::string secret;
-  // How many reports are sent at a time.
-  int parallel = 4;
+  // How many reports are sent at a time; of one host, and one owner, half as many (WebhookTurns).
+  int parallel = 8;
   // The time to the second attempt, which doubles with each further one up to `most_delay`. Each
   // is made up to a quarter longer at random, so that reports do not come back all at once.
   absl::Duration first_delay = absl::Seconds(2);
@@ -54,23 +56,35 @@ class WebhookDelivery final : public StateListener {
 
  private:
   void Loop();
-  void Attempt(const PendingWebhook& webhook);
+  // Adds the reports that the outbox has got to the turns. False: it does not answer.
+  bool Load();
+  // Makes an attempt, and gives the report's place back.
+  void Attempt(const WaitingReport& report);
+  // Sends the report; false: the host did not answer. Nothing: it was not asked.
+  std::optional<bool> Send(const PendingWebhook& webhook, WebhookOutcome& outcome);
+  // The place of the report is free again; it waits until `again`, if that is a time.
+  void End(WaitingReport report, std::optional<bool> answered, std::optional<absl::Time> again);
   bool IsTooOld(const PendingWebhook& webhook);
   absl::Duration DelayAfter(int attempts) const;
   // What DelayAfter never exceeds.
   absl::Duration LongestDelay() const;
-  // Waits until so much time has passed, a wake-up comes after `seen`, or the stop.
-  void Await(absl::Duration time, int64_t seen);
+  // Waits until this time of the steady clock, a change after `seen`, or the stop.
+  void Await(absl::Time time, int64_t seen);
 
   const WebhookOptions options_;
   WebhookTransport& transport_;
   Clock& clock_;
+  Clock& steady_;  // times of the turns are its: the wall clock may be set
   const std::vector<StateListener*> listeners_;
   WebhookOutbox* outbox_ = nullptr;
   std::stop_source stopping_;
+  absl::Mutex loading_;                                // one Load at a time; taken before mutex_
+  int64_t last_number_ ABSL_GUARDED_BY(loading_) = 0;  // of the reports that were loaded
   absl::Mutex mutex_;
   WallClockGuard guard_ ABSL_GUARDED_BY(mutex_);
-  int64_t wakes_ ABSL_GUARDED_BY(mutex_) = 0;
+  WebhookTurns turns_ ABSL_GUARDED_BY(mutex_);
+  bool unloaded_ ABSL_GUARDED_BY(mutex_) = true;  // the outbox may have reports that turns_ has not
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;   // of turns_ and unloaded_
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -28,10 +28,11 @@ TEST_P(JobBelongingsTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJo
   job.job.mutable_request()->set_prompt("a secret cat");
   job.job.mutable_request()->set_webhook_url("https://h/x");
   (*job.job.mutable_request()->mutable_labels())["team"] = "video";
+  job.job.set_owner("alice");
   ASSERT_TRUE(Insert(job).ok());
   ASSERT_TRUE(Insert(NewJob("jobs/quiet")).ok());
   ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING, 2)).ok());
-  EXPECT_EQ(*store_->NextWebhook(), std::nullopt) << "it has not ended";
+  EXPECT_THAT(*store_->Webhooks(0, 10), IsEmpty()) << "it has not ended";
   for (const StoredJob& ended : {job, NewJob("jobs/quiet")}) {
     JobChange end = NewState(ended, JOB_STATE_COMPLETED, 3);
     end.events.back().mutable_completed();
@@ -42,10 +43,17 @@ TEST_P(JobBelongingsTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJo
   ASSERT_TRUE(store_->Remove("jobs/a").ok());
 
   const absl::Time now = absl::FromUnixSeconds(1'000'000);
-  const auto wait = [](int attempts) { return absl::Seconds(10 * attempts); };
-  ASSERT_TRUE(store_->NextWebhook()->has_value());
-  const auto first = store_->TakeWebhook(now, now + absl::Hours(1), wait);
+  const auto queued = store_->Webhooks(0, 10);
+  ASSERT_TRUE(queued.ok() && queued->size() == 1) << queued.status();
+  const int64_t number = queued->front().number;
+  EXPECT_EQ(queued->front().url, "https://h/x");
+  EXPECT_EQ(queued->front().owner, "alice");
+  EXPECT_EQ(queued->front().attempts, 0);
+  EXPECT_LT(queued->front().due, now);
+  EXPECT_THAT(*store_->Webhooks(number, 10), IsEmpty());
+  const auto first = store_->TakeWebhook(number, now + absl::Seconds(10));
   ASSERT_TRUE(first.ok() && first->has_value()) << first.status();
+  EXPECT_EQ((*first)->number, number);
   EXPECT_EQ((*first)->job.name(), "jobs/a");
   EXPECT_EQ((*first)->job.state(), JOB_STATE_COMPLETED);
   EXPECT_EQ((*first)->job.request().labels().at("team"), "video");
@@ -53,33 +61,30 @@ TEST_P(JobBelongingsTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJo
   EXPECT_EQ((*first)->job.request().prompt(), "");
   EXPECT_EQ((*first)->attempts, 1);
   // It is taken for now, and due again if nobody removes it.
-  EXPECT_EQ(*store_->NextWebhook(), now + absl::Seconds(10));
-  EXPECT_EQ(*store_->TakeWebhook(now + absl::Seconds(9), now + absl::Hours(1), wait), std::nullopt);
-  const auto second = store_->TakeWebhook(now + absl::Seconds(10), now + absl::Hours(1), wait);
-  ASSERT_TRUE(second.ok() && second->has_value());
-  EXPECT_EQ((*second)->number, (*first)->number);
-  EXPECT_EQ((*second)->attempts, 2);
-  EXPECT_EQ(*store_->NextWebhook(), now + absl::Seconds(30));
-  ASSERT_TRUE(store_->RemoveWebhook((*first)->number).ok());
-  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+  const auto taken = store_->Webhooks(0, 10);
+  ASSERT_TRUE(taken.ok() && taken->size() == 1) << taken.status();
+  EXPECT_EQ(taken->front().due, now + absl::Seconds(10));
+  EXPECT_EQ(taken->front().attempts, 1);
+  EXPECT_EQ((*store_->TakeWebhook(number, now))->attempts, 2);
+  ASSERT_TRUE(store_->RemoveWebhook(number).ok());
+  EXPECT_THAT(*store_->Webhooks(0, 10), IsEmpty());
+  EXPECT_EQ(*store_->TakeWebhook(number, now), std::nullopt);
 }
 
-TEST_P(JobBelongingsTest, AReportIsDueWhenTheClockWasSetBackFurtherThanItsDelay) {
-  StoredJob job = NewJob("jobs/a");
-  job.job.mutable_request()->set_webhook_url("https://h/x");
-  ASSERT_TRUE(Insert(job).ok());
-  JobChange end = NewState(job, JOB_STATE_COMPLETED, 2);
-  end.events.back().mutable_completed();
-  ASSERT_TRUE(Apply(end).ok());
-  const absl::Time now = absl::FromUnixSeconds(1'000'000);
-  const auto wait = [](int) { return absl::Minutes(10); };
-  ASSERT_TRUE((*store_->TakeWebhook(now, now + absl::Hours(1), wait)).has_value());
-  const absl::Time back = now - absl::Minutes(50);
-  EXPECT_EQ(*store_->TakeWebhook(back, back + absl::Hours(1), wait), std::nullopt);
-  const absl::Time before = back - absl::Seconds(1);
-  const auto again = store_->TakeWebhook(before, before + absl::Hours(1), wait);
-  ASSERT_TRUE(again.ok() && again->has_value());
-  EXPECT_EQ(*store_->NextWebhook(), before + absl::Minutes(10));
+TEST_P(JobBelongingsTest, ReportsAreReadInPieces) {
+  for (const char* const name : {"jobs/a", "jobs/b", "jobs/c"}) {
+    StoredJob job = NewJob(name);
+    job.job.mutable_request()->set_webhook_url("https://h/x");
+    ASSERT_TRUE(Insert(job).ok());
+    JobChange end = NewState(job, JOB_STATE_COMPLETED, 2);
+    end.events.back().mutable_completed();
+    ASSERT_TRUE(Apply(end).ok());
+  }
+  const auto first = store_->Webhooks(0, 2);
+  ASSERT_TRUE(first.ok() && first->size() == 2) << first.status();
+  const auto rest = store_->Webhooks(first->back().number, 2);
+  ASSERT_TRUE(rest.ok() && rest->size() == 1) << rest.status();
+  EXPECT_GT(rest->front().number, first->back().number);
 }
 
 TEST_P(JobBelongingsTest, WhatARemovedJobHasUsedIsKeptForADay) {

@@ -438,7 +438,7 @@ TEST_F(RepairTest, ReportsToWebhooksAreKept) {
   auto store = OpenSqliteJobStore(folder / "jobs.db");
   ASSERT_TRUE(store.ok()) << store.status();
   const auto told =
-      (*store)->TakeWebhook(kNow, absl::InfiniteFuture(), [](int) { return absl::Minutes(1); });
+      (*store)->TakeWebhook((*store)->Webhooks(0, 1)->front().number, kNow + absl::Minutes(1));
   ASSERT_TRUE(told.ok() && told->has_value()) << told.status();
   EXPECT_EQ((*told)->job.name(), "jobs/told");
   EXPECT_EQ((*told)->attempts, 1);

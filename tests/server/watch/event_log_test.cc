@@ -95,11 +95,13 @@ class FaultyStore final : public JobStore {
     return store_->Report(job);
   }
   absl::StatusOr<std::string> Image(std::string_view job) override { return store_->Image(job); }
-  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(
-      absl::Time now, absl::Time latest, const std::function<absl::Duration(int)>& delay) override {
-    return store_->TakeWebhook(now, latest, delay);
+  absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) override {
+    return store_->Webhooks(after, most);
   }
-  absl::StatusOr<std::optional<absl::Time>> NextWebhook() override { return store_->NextWebhook(); }
+  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
+                                                            absl::Time due) override {
+    return store_->TakeWebhook(number, due);
+  }
   absl::Status RemoveWebhook(int64_t number) override { return store_->RemoveWebhook(number); }
 
  private:

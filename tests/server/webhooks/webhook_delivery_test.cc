@@ -19,6 +19,7 @@ namespace {
 using Kind = WebhookOutcome::Kind;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // Answers as told, and 200 when nothing more was told.
@@ -32,12 +33,17 @@ class FakeTransport final : public WebhookTransport {
     urls_.push_back(url);
     ++running_;
     most_running_ = std::max(most_running_, running_);
+    const bool hangs = url.starts_with("https://hangs/");
     const auto go = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return !held_ || stop.stop_requested();
+      return (hangs ? timeouts_ > 0 : !held_) || stop.stop_requested();
     };
     mutex_.Await(absl::Condition(&go));
     --running_;
     if (stop.stop_requested()) return absl::CancelledError("stopped");
+    if (hangs) {
+      --timeouts_;
+      return absl::DeadlineExceededError("Timeout was reached");
+    }
     if (answers_.empty()) return 200;
     const absl::StatusOr<int> answer = answers_.front();
     answers_.pop_front();
@@ -57,6 +63,11 @@ class FakeTransport final : public WebhookTransport {
     const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ >= count; };
     mutex_.Await(absl::Condition(&there));
   }
+  // So many of the posts to the host `hangs` time out; the others go on hanging.
+  void TimeOut(int count) {
+    absl::MutexLock lock(&mutex_);
+    timeouts_ += count;
+  }
   int most_running() {
     absl::MutexLock lock(&mutex_);
     return most_running_;
@@ -71,6 +82,7 @@ class FakeTransport final : public WebhookTransport {
   std::deque<absl::StatusOr<int>> answers_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> urls_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  int timeouts_ ABSL_GUARDED_BY(mutex_) = 0;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   int most_running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -97,7 +109,7 @@ class Outcomes final : public StateListener {
 class WebhookDeliveryTest : public ::testing::Test {
  protected:
   WebhookDeliveryTest() : store_(*OpenInMemoryJobStore()) {
-    options_.rules.hosts = {"h"};
+    options_.rules.hosts = {"h", "hangs"};
     options_.secret = "0123456789abcdef01234567";
     options_.parallel = 1;
   }
@@ -109,8 +121,10 @@ class WebhookDeliveryTest : public ::testing::Test {
   }
 
   // A job with a webhook that has just ended.
-  void EndJob(const std::string& id, const std::string& url = "https://h/x") {
+  void EndJob(const std::string& id, const std::string& url = "https://h/x",
+              const std::string& owner = "") {
     StoredJob job;
+    job.job.set_owner(owner);
     job.job.set_name("jobs/" + id);
     job.job.set_state(wan::v1::JOB_STATE_QUEUED);
     job.job.mutable_request()->set_webhook_url(url);
@@ -130,9 +144,11 @@ class WebhookDeliveryTest : public ::testing::Test {
   // Moves time to the next attempt, which every thread waits for.
   void AdvanceToNext() {
     clock_.AwaitWaiters(static_cast<size_t>(options_.parallel));
-    const auto next = store_->NextWebhook();
-    ASSERT_TRUE(next.ok() && next->has_value());
-    clock_.Advance(**next - clock_.Now());
+    const auto queued = store_->Webhooks(0, 1000);
+    ASSERT_TRUE(queued.ok() && !queued->empty()) << queued.status();
+    absl::Time next = absl::InfiniteFuture();
+    for (const QueuedWebhook& webhook : *queued) next = std::min(next, webhook.due);
+    clock_.Advance(next - clock_.Now());
   }
 
   fakes::FakeClock clock_;
@@ -151,7 +167,7 @@ TEST_F(WebhookDeliveryTest, WhatEndsIsReportedAtOnce) {
   EXPECT_EQ(outcomes[0].job, "jobs/a");
   EXPECT_EQ(outcomes[0].host, "h");
   EXPECT_EQ(outcomes[0].attempts, 1);
-  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+  EXPECT_THAT(*store_->Webhooks(0, 1), IsEmpty());
   EXPECT_THAT(transport_.urls(), ElementsAre("https://h/x"));
 }
 
@@ -218,7 +234,7 @@ TEST_F(WebhookDeliveryTest, GivesUpAfterItsAge) {
   // After 10 to 12.5, and 20 to 25 hours, which may be one too few, and then it is older than 24.
   EXPECT_GE(attempts, 3u);
   EXPECT_LE(attempts, 4u);
-  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+  EXPECT_THAT(*store_->Webhooks(0, 1), IsEmpty());
 }
 
 TEST_F(WebhookDeliveryTest, AWallClockThatIsSetForwardGivesNothingUp) {
@@ -241,7 +257,7 @@ TEST_F(WebhookDeliveryTest, AReceiverThatIsGoneIsGivenUpAtOnce) {
   Start();
   EndJob("a");
   EXPECT_EQ(outcomes_.Await(1)[0].kind, Kind::kGivenUp);
-  EXPECT_EQ(*store_->NextWebhook(), std::nullopt);
+  EXPECT_THAT(*store_->Webhooks(0, 1), IsEmpty());
 }
 
 TEST_F(WebhookDeliveryTest, AHostThatIsNoLongerAllowedIsNotAsked) {
@@ -249,19 +265,40 @@ TEST_F(WebhookDeliveryTest, AHostThatIsNoLongerAllowedIsNotAsked) {
   EndJob("a", "https://other/x");
   const auto outcomes = outcomes_.Await(1);
   EXPECT_EQ(outcomes[0].kind, Kind::kRetried);
-  EXPECT_THAT(outcomes[0].problem, HasSubstr("allowed only h"));
+  EXPECT_THAT(outcomes[0].problem, HasSubstr("allowed only h, hangs"));
   EXPECT_THAT(transport_.urls(), SizeIs(0));
 }
 
 TEST_F(WebhookDeliveryTest, SoManyAtATimeAndNoMore) {
-  options_.parallel = 3;
+  options_.parallel = 6;
   transport_.Hold(true);
   Start();
+  // A host has half of the places.
   for (const char* const id : {"a", "b", "c", "d", "e"}) EndJob(id);
   transport_.AwaitRunning(3);
   transport_.Hold(false);
   outcomes_.Await(5);
   EXPECT_EQ(transport_.most_running(), 3);
+}
+
+TEST_F(WebhookDeliveryTest, AReceiverThatDoesNotAnswerDelaysNobodyElse) {
+  options_.parallel = 8;
+  Start();
+  for (int i = 0; i < 24; ++i) EndJob("eve" + std::to_string(i), "https://hangs/x", "eve");
+  transport_.AwaitRunning(4);
+  EndJob("alice1", "https://h/x", "alice");
+  EXPECT_EQ(outcomes_.Await(1)[0].job, "jobs/alice1") << "sent while the others hang";
+  // From now on it has one place, whatever is due.
+  transport_.TimeOut(4);
+  const auto timed_out = outcomes_.Await(5);
+  for (size_t i = 1; i < timed_out.size(); ++i) EXPECT_EQ(timed_out[i].kind, Kind::kRetried);
+  transport_.AwaitRunning(1);
+  clock_.AwaitWaiters(7);  // all other threads wait
+  EXPECT_THAT(transport_.urls(), SizeIs(4 + 1 + 1));
+  EndJob("alice2", "https://h/x", "alice");
+  EXPECT_EQ(outcomes_.Await(6)[5].job, "jobs/alice2");
+  transport_.TimeOut(1);
+  EXPECT_EQ(outcomes_.Await(7)[6].job, "jobs/eve4") << "the next one of the host, in its order";
 }
 
 TEST_F(WebhookDeliveryTest, AStopEndsAnAttemptAndLosesNothing) {
@@ -270,7 +307,7 @@ TEST_F(WebhookDeliveryTest, AStopEndsAnAttemptAndLosesNothing) {
   EndJob("a");
   transport_.AwaitRunning(1);
   delivery_->Stop();
-  EXPECT_TRUE(store_->NextWebhook()->has_value());
+  EXPECT_THAT(*store_->Webhooks(0, 1), SizeIs(1));
 }
 
 }  // namespace

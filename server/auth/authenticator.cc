@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/api/utf8.h"
 
 namespace wan::server {
 namespace {
@@ -102,6 +103,10 @@ absl::StatusOr<Principal> Authenticator::OfToken(std::string_view authorization)
 }
 
 absl::StatusOr<Principal> Authenticator::OfSubject(std::string_view subject) const {
+  // It would become the owner of jobs.
+  if (!IsUtf8(subject)) {
+    return Unknown("the client certificate's subject is not UTF-8, so it can be no principal");
+  }
   for (const Credential& credential : credentials_) {
     if (credential.kind == Credential::Kind::kSubject && credential.value == subject) {
       return credential.principal;

@@ -10,6 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/api/utf8.h"
 
 namespace wan::server {
 namespace {
@@ -41,6 +42,10 @@ absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string
   const ssize_t bytes = pread(file, text.data(), text.size(), 0);
   if (bytes < 0) return Unreadable(path);
   text.resize(static_cast<size_t>(bytes));
+  if (!IsUtf8(text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is not UTF-8; save it in that encoding"));
+  }
   return text;
 }
 

@@ -139,7 +139,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                                       std::string(setting.placeholder), ", or leave the flag out"));
       continue;
     }
-    const absl::Status status = setting.set(values, command.config);
+    const absl::Status status = Apply(setting, values, command.config);
     if (!status.ok()) {
       problems.push_back(absl::StrCat(FlagOf(setting), " ", std::string(status.message())));
     }

@@ -6,9 +6,11 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "engine/api/utf8.h"
 #include "server/config/nearest_name.h"
 #include "server/config/setting_kinds.h"
 
@@ -552,6 +554,16 @@ const Setting* NearestSetting(std::string_view key) {
   std::vector<std::string_view> keys;
   for (const Setting& setting : Settings()) keys.push_back(setting.key);
   return FindSetting(NearestName(key, keys));
+}
+
+absl::Status Apply(const Setting& setting, const std::vector<std::string>& values,
+                   ServerConfig& config) {
+  for (const std::string& value : values) {
+    if (IsUtf8(value)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("is '", absl::CHexEscape(value), "', which is not UTF-8; it must be UTF-8"));
+  }
+  return setting.set(values, config);
 }
 
 std::string FlagOf(const Setting& setting) {

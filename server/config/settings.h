@@ -50,6 +50,11 @@ const Setting* FindSetting(std::string_view key);
 // if none is near.
 const Setting* NearestSetting(std::string_view key);
 
+// Sets the member from values as text, as Setting::set does. INVALID_ARGUMENT as well for a value
+// that is not UTF-8, whose message continues the same sentence.
+absl::Status Apply(const Setting& setting, const std::vector<std::string>& values,
+                   ServerConfig& config);
+
 // Returns the setting's flag: "--queue-capacity" for the key "queue_capacity", and the singular
 // "--model" for the list "models".
 std::string FlagOf(const Setting& setting);

@@ -112,7 +112,7 @@ class Reader {
       const YAML::Node& where = entry.second.IsNull() ? entry.first : entry.second;
       const std::optional<Values> values = ValuesOf(*setting, where, entry.second);
       if (!values.has_value()) continue;
-      const absl::Status status = setting->set(*values, config_);
+      const absl::Status status = Apply(*setting, *values, config_);
       if (!status.ok()) Problem(where, key, Message(status));
     }
   }

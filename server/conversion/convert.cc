@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/api/errors.h"
+#include "engine/api/utf8.h"
 #include "google/rpc/error_details.pb.h"
 #include "server/conversion/color.h"
 #include "server/conversion/errors.h"
@@ -71,7 +72,7 @@ wan::v1::Lora ToProto(const LoraDescription& description) {
   for (const LoraPartDescription& part : description.parts) {
     wan::v1::Lora::Part& added = *lora.add_parts();
     added.set_expert(std::string(NameOf(part.expert)));
-    added.set_path(part.path);
+    added.set_path(ToUtf8(part.path));
     added.set_rank(part.rank);
     added.set_tensors(part.tensors);
     Set(added, &wan::v1::Lora::Part::set_min_factor, part.min_factor);
@@ -79,7 +80,7 @@ wan::v1::Lora ToProto(const LoraDescription& description) {
     const std::vector<std::string>& left_out = part.left_out_tensors;
     added.set_left_out_count(static_cast<int64_t>(left_out.size()));
     for (size_t i = 0; i < std::min(left_out.size(), kMostLeftOutTensors); ++i) {
-      added.add_left_out_tensors(left_out[i]);
+      added.add_left_out_tensors(ToUtf8(left_out[i]));
     }
   }
   lora.set_host_bytes(description.host_bytes);
@@ -203,7 +204,7 @@ wan::v1::Omission ToProto(const Omission& omission) {
 wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescription& device) {
   wan::v1::Provenance provenance;
   provenance.set_noise_device(device.device.substr(0, device.device.find(':')));
-  provenance.set_device_name(device.name);
+  provenance.set_device_name(ToUtf8(device.name));
   provenance.set_dtype(device.dtype);
   provenance.set_libraries(device.libraries);
   provenance.set_batched_guidance(plan.batched_guidance);
@@ -267,7 +268,7 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
   if (!record.status.ok()) {
     const absl::string_view message = record.status.message();
     report.set_error(message.empty() ? absl::StatusCodeToString(record.status.code())
-                                     : WithoutFolders({message.data(), message.size()}));
+                                     : ToUtf8(WithoutFolders({message.data(), message.size()})));
   }
   return report;
 }
@@ -291,7 +292,7 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time) {
   using Message = wan::v1::DeviceSample;
   Message result;
   result.set_device(sample.device);
-  result.set_name(sample.name);
+  result.set_name(ToUtf8(sample.name));
   *result.mutable_time() = ToProto(time);
   Set(result, &Message::set_sm_activity_percent, sample.sm_activity_percent);
   Set(result, &Message::set_memory_used_bytes, sample.memory_used_bytes);
@@ -320,7 +321,7 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time) {
 wan::v1::Model ToProto(const ModelDescription& description) {
   wan::v1::Model model;
   model.set_name("models/" + description.name);
-  model.set_path(description.path);
+  model.set_path(ToUtf8(description.path));
   model.set_family(std::string(NameOf(description.family)));
   model.set_layout(description.layout);
   for (const ComponentDescription& component : description.components) {
@@ -387,14 +388,17 @@ absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {
 google::rpc::Status ToProto(const absl::Status& status) {
   google::rpc::Status result;
   result.set_code(static_cast<int>(status.code()));
-  result.set_message(std::string(status.message()));
+  const absl::string_view message = status.message();
+  result.set_message(ToUtf8({message.data(), message.size()}));
   if (status.ok()) return result;
 
   google::rpc::ErrorInfo info;
   info.set_domain(std::string(kErrorDomain));
   const std::string reason = ReasonOf(status);
   info.set_reason(reason.empty() ? absl::StatusCodeToString(status.code()) : reason);
-  for (const auto& [key, value] : MetadataOf(status)) (*info.mutable_metadata())[key] = value;
+  for (const auto& [key, value] : MetadataOf(status)) {
+    (*info.mutable_metadata())[key] = ToUtf8(value);
+  }
   result.add_details()->PackFrom(info);
 
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
@@ -402,16 +406,16 @@ google::rpc::Status ToProto(const absl::Status& status) {
     google::rpc::BadRequest bad_request;
     for (const FieldViolation& violation : violations) {
       auto& added = *bad_request.add_field_violations();
-      added.set_field(violation.field);
-      added.set_description(violation.description);
+      added.set_field(ToUtf8(violation.field));
+      added.set_description(ToUtf8(violation.description));
     }
     result.add_details()->PackFrom(bad_request);
   }
   if (const std::optional<QuotaFailure> quota = QuotaFailureOf(status)) {
     google::rpc::QuotaFailure failure;
     auto& violation = *failure.add_violations();
-    violation.set_subject(quota->subject);
-    violation.set_description(quota->description);
+    violation.set_subject(ToUtf8(quota->subject));
+    violation.set_description(ToUtf8(quota->description));
     result.add_details()->PackFrom(failure);
   }
   if (const std::optional<absl::Duration> delay = RetryDelayOf(status)) {

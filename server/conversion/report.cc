@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/api/utf8.h"
 #include "server/conversion/convert.h"
 
 namespace wan::server {
@@ -11,10 +12,10 @@ namespace {
 
 wan::v1::GpuDescription ToProto(const GpuFacts& facts) {
   wan::v1::GpuDescription gpu;
-  gpu.set_name(facts.name);
+  gpu.set_name(ToUtf8(facts.name));
   gpu.set_uuid(facts.uuid);
   if (facts.memory_total_bytes) gpu.set_memory_total_bytes(*facts.memory_total_bytes);
-  gpu.set_driver_version(facts.driver_version);
+  gpu.set_driver_version(ToUtf8(facts.driver_version));
   if (facts.power_limit_watts) gpu.set_power_limit_watts(*facts.power_limit_watts);
   if (facts.sm_clock_max_mhz) gpu.set_sm_clock_max_mhz(*facts.sm_clock_max_mhz);
   if (facts.memory_clock_max_mhz) gpu.set_memory_clock_max_mhz(*facts.memory_clock_max_mhz);
@@ -59,7 +60,7 @@ wan::v1::SystemDescription ToProto(const SystemFacts& facts) {
   system.set_libtorch_version(facts.libtorch_version);
   system.set_cuda_version(facts.cuda_version);
   system.set_cudnn_version(facts.cudnn_version);
-  system.set_cpu_name(facts.cpu_name);
+  system.set_cpu_name(ToUtf8(facts.cpu_name));
   system.set_cpu_cores(facts.cpu_cores);
   if (facts.memory_total_bytes) system.set_memory_total_bytes(*facts.memory_total_bytes);
   if (facts.gpu) *system.mutable_gpu() = ToProto(*facts.gpu);

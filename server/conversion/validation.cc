@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "engine/api/lora.h"
 #include "server/conversion/color.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/message_texts.h"
 
 namespace wan::server {
 namespace {
@@ -141,6 +144,10 @@ std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& requ
   if (violations.empty()) {
     CheckBytes("labels", LabelBytes(request), kMaxLabelBytes, violations);
     CheckBytes("loras", LongestLoraName(request), kMaxLoraNameBytes, violations);
+  }
+  if (violations.empty()) {
+    const std::optional<std::string> field = FieldNotUtf8(request);
+    if (field.has_value()) violations.push_back({*field, "is not UTF-8; must be a text in UTF-8"});
   }
   return violations;
 }

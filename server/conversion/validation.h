@@ -12,7 +12,8 @@ namespace wan::server {
 // Returns a violation for each field that is longer, or has more elements, than any valid
 // request's: texts, image, URL, outputs, guidance_scale, loras and labels. There is at most one for
 // each field, and no element is inspected, so that a huge request costs no more than its own bytes.
-// Call this before a request is hashed, copied or validated.
+// If there is none, returns one for the first text that is not UTF-8, which the store could not
+// read back. Call this before a request is hashed, copied or validated.
 std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& request);
 
 // Returns every violation of background, priority, deadline, request_id, labels, outputs, solver

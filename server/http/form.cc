@@ -1,7 +1,5 @@
 #include "server/http/form.h"
 
-#include <unicode/utf8.h>
-
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "engine/api/errors.h"
+#include "engine/api/utf8.h"
 
 namespace wan::server {
 namespace {
@@ -163,7 +162,14 @@ absl::Status AddPart(std::string_view part, Form& form) {
         "a part of the body has no name; its header needs 'Content-Disposition: form-data; "
         "name=\"NAME\"'");
   }
-  if (!IsFile(header, disposition, content)) return AddText(name, content, form);
+  if (!IsFile(header, disposition, content)) {
+    if (content.size() > kMaxPartTextBytes && !content.starts_with("data:")) {
+      return Wrong(name.substr(0, kMaxShownName),
+                   absl::StrCat("has ", content.size(), " bytes; must have at most ",
+                                kMaxPartTextBytes, " as a text that is no data URL"));
+    }
+    return AddText(name, content, form);
+  }
   if (form.fields.contains(name) || !form.files.emplace(name, content).second) {
     return Wrong(name, "is given twice; give it once");
   }
@@ -227,16 +233,6 @@ std::optional<std::string> PercentDecoded(std::string_view text) {
 }
 
 }  // namespace
-
-bool IsUtf8(std::string_view text) {
-  const auto size = static_cast<int64_t>(text.size());
-  for (int64_t at = 0; at < size;) {
-    UChar32 character = 0;
-    U8_NEXT(text.data(), at, size, character);
-    if (character < 0) return false;
-  }
-  return true;
-}
 
 absl::StatusOr<Form> ParseForm(std::string_view content_type, std::string body) {
   const std::string type = absl::AsciiStrToLower(

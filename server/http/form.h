@@ -15,6 +15,8 @@ namespace wan::server {
 inline constexpr int kMaxFormValues = 1'000;
 // Most bytes of a caller's name that a message shows.
 inline constexpr size_t kMaxShownName = 100;
+// Most bytes of a text in a multipart body, as of a prompt, unless it is a data URL.
+inline constexpr size_t kMaxPartTextBytes = size_t{64} << 10;
 // Most bytes of the header of one part of a multipart body.
 inline constexpr size_t kMaxPartHeaderBytes = size_t{4} << 10;
 
@@ -29,9 +31,6 @@ struct Form {
   // the type of an image or of plain bytes, or with content that is not UTF-8.
   std::map<std::string, std::string> files;
 };
-
-// Whether a text is well-formed UTF-8. Takes no memory.
-bool IsUtf8(std::string_view text);
 
 // Reads a body of this content type. INVALID_ARGUMENT says what is wrong with it, with a violation
 // of the field where one is to blame. Memory stays within a small multiple of the body.

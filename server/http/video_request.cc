@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "engine/api/request_limits.h"
+#include "engine/api/utf8.h"
 #include "server/http/field_names.h"
 #include "server/http/form_fields.h"
 

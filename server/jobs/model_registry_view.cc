@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/utf8.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
@@ -195,7 +196,7 @@ wan::v1::Model ModelRegistry::Describe(const std::string& name, const Entry& ent
   }
   model.mutable_placements()->Assign(placements.begin(), placements.end());
   model.set_name("models/" + name);
-  model.set_path(entry.path);
+  model.set_path(ToUtf8(entry.path));
   model.set_state(entry.state);
   if (!entry.error.ok()) *model.mutable_error() = ToProto(entry.error);
   model.mutable_operations()->Assign(entry.operations.begin(), entry.operations.end());

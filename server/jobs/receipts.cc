@@ -1,6 +1,7 @@
 #include "server/jobs/receipts.h"
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/utf8.h"
 
 namespace wan::server {
 
@@ -24,7 +25,7 @@ wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::span<const JobFile> f
   if (job.has_provenance()) *receipt.mutable_provenance() = job.provenance();
   for (const JobFile& file : files) {
     wan::v1::ModelFile& added = *receipt.add_files();
-    added.set_path(file.name);
+    added.set_path(ToUtf8(file.name));
     added.set_size_bytes(file.size_bytes);
     added.set_sha256(digests.Find(file.digest_key).value_or(""));
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/utf8.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/calls/wake_timer.h"
 #include "server/rpc/call_service.h"
@@ -118,7 +119,7 @@ void AddTo(const NotServingReasons& reasons, wan::v1::ServerInfo& info) {
   for (const NotServing& reason : reasons) {
     wan::v1::NotServingReason& added = *info.add_not_serving_reasons();
     added.set_reason(reason.reason);
-    added.set_message(reason.message);
+    added.set_message(ToUtf8(reason.message));
   }
 }
 

@@ -135,7 +135,8 @@ class JobStore : public WebhookOutbox {
 
   // Adds all jobs or none, with their images and first events, which must live until `done` is
   // called. ALREADY_EXISTS if a name is taken, or a request_id that is not empty among the jobs of
-  // the same owner.
+  // the same owner; INTERNAL, which names the field, for a text that is not UTF-8 and could not be
+  // read back.
   virtual void InsertAll(std::span<const JobAddition> additions, Done done) = 0;
   absl::Status InsertAll(std::span<const JobAddition> additions);
   // Adds one job; an empty image is none.
@@ -149,7 +150,8 @@ class JobStore : public WebhookOutbox {
   absl::Status Remove(std::string_view job);
 
   // Applies the changes in order, all of them or none; they must live until `done` is called. Drops
-  // the image of a job whose new state is final.
+  // the image of a job whose new state is final. Bytes of a text that are not UTF-8 are stored as
+  // U+FFFD, so that it can be read back.
   virtual void Apply(std::span<const JobChange> changes, Done done) = 0;
   absl::Status Apply(std::span<const JobChange> changes);
 

@@ -21,6 +21,7 @@
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
 #include "server/store/job_rows.h"
+#include "server/store/readable_rows.h"
 #include "server/store/repair.h"
 #include "server/store/sqlite_schema.h"
 #include "server/store/webhook_rows.h"
@@ -58,6 +59,10 @@ class SqliteJobStore final : public JobStore {
   using JobStore::Remove;
 
   void InsertAll(std::span<const JobAddition> additions, Done done) override {
+    for (const JobAddition& addition : additions) {
+      absl::Status readable = CheckReadable(addition.job, addition.events);
+      if (!readable.ok()) return done(readable);
+    }
     database_->Change(
         [this, additions](SQLite::Database& db) -> absl::Status {
           for (const JobAddition& addition : additions) {
@@ -86,7 +91,10 @@ class SqliteJobStore final : public JobStore {
         std::move(done));
   }
 
-  void Apply(std::span<const JobChange> changes, Done done) override {
+  void Apply(std::span<const JobChange> asked, Done done) override {
+    auto mended =
+        std::make_shared<const std::vector<JobChange>>(MendedChanges(where_, asked, on_problem_));
+    const std::span<const JobChange> changes = mended->empty() ? asked : std::span(*mended);
     database_->Change(
         [this, changes](SQLite::Database& db) -> absl::Status {
           for (const JobChange& change : changes) {
@@ -95,7 +103,7 @@ class SqliteJobStore final : public JobStore {
           }
           return absl::OkStatus();
         },
-        [this, changes, done = std::move(done)](const absl::Status& status) {
+        [this, changes, mended, done = std::move(done)](const absl::Status& status) {
           if (status.ok()) {
             absl::MutexLock lock(&mutex_);
             for (const JobChange& change : changes) {
@@ -104,7 +112,7 @@ class SqliteJobStore final : public JobStore {
           }
           done(status);
         },
-        [this, changes](const absl::Status& /*synced*/) {
+        [this, changes, mended](const absl::Status& /*synced*/) {
           absl::MutexLock lock(&mutex_);
           for (const JobChange& change : changes) {
             for (const wan::v1::Event& event : change.events) {
@@ -316,6 +324,14 @@ class SqliteJobStore final : public JobStore {
         });
     if (!row.ok()) return row.status();
     return ToJob(*row);
+  }
+
+  // Callers of the store have checked what they were sent; a mistake of theirs is in the log.
+  absl::Status CheckReadable(const StoredJob& stored,
+                             std::span<const wan::v1::Event> events) const {
+    absl::Status readable = CheckReadsBack(where_, stored, events);
+    if (!readable.ok() && on_problem_ != nullptr) on_problem_(readable);
+    return readable;
   }
 
   // The next of a query's jobs, `scan` says which, in their order and at most `limit`.

@@ -126,6 +126,8 @@ TEST_F(AuthenticatorTest, ACertificateIsAPrincipalByItsSubject) {
   EXPECT_THAT(std::string(unknown.message()), HasSubstr("CN=eve,O=Example"));
   const auto any = Open({file_, true, Role::kUser});
   EXPECT_EQ(*any->Identify({{}, "CN=eve,O=Example"}), (Principal{"CN=eve,O=Example", Role::kUser}));
+  // Nobody could read back a job of such an owner.
+  EXPECT_EQ(ReasonOf(any->Identify({{}, "CN=caf\xe9"}).status()), kReasonCredentialsUnknown);
 }
 
 TEST_F(AuthenticatorTest, AWrongTokenDoesNotFallBackToTheCertificate) {

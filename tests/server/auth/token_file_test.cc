@@ -82,6 +82,14 @@ TEST(TokenFileTest, AFileThatEverybodyMayWriteIsRefused) {
   EXPECT_THAT(std::string(read.status().message()), HasSubstr("writable by everybody"));
 }
 
+TEST(TokenFileTest, AFileThatIsNotUtf8IsRefused) {
+  const TemporaryFolder folder;
+  const auto read =
+      ReadTokenFile(folder.Write("tokens", "ann user 2026-11-22T08:00:00Z subject:CN=caf\xe9\n"));
+  EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << read.status();
+  EXPECT_THAT(std::string(read.status().message()), HasSubstr("tokens is not UTF-8"));
+}
+
 TEST(TokenFileTest, WhatIsNoFileIsAnErrorThatNamesIt) {
   const TemporaryFolder folder;
   EXPECT_TRUE(absl::IsNotFound(ReadTokenFile(folder.Path("none")).status()));

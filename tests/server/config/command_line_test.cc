@@ -377,6 +377,15 @@ TEST(CommandLineTest, ErrorsNameTheFlag) {
                     HasSubstr("--dtype is 'int8'; it must be fp32 or bf16")));
 }
 
+TEST(CommandLineTest, AValueThatIsNotUtf8IsRefused) {
+  EXPECT_THAT(ErrorOf({"--data-dir", "caf\xe9"}),
+              HasSubstr("--data-dir is 'caf\\xe9', which is not UTF-8; it must be UTF-8"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "d", "--model", "m=/models/caf\xe9"}),
+              HasSubstr("--model is 'm=/models/caf\\xe9', which is not UTF-8"));
+  const ConfigFile file("data_dir: /d\nmodels: {m: /models/caf\xe9}\n");
+  EXPECT_THAT(ErrorOf({"--config", file.path()}), HasSubstr(":2: models is 'm=/models/caf\\xe9'"));
+}
+
 TEST(CommandLineTest, FilesThatCannotBeUsed) {
   EXPECT_THAT(ErrorOf({"--config", "/nonexistent/wan.yaml"}),
               HasSubstr("--config /nonexistent/wan.yaml: does not exist, because there is no "

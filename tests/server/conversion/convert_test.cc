@@ -10,6 +10,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
+#include "server/conversion/message_texts.h"
 
 namespace wan::server {
 namespace {
@@ -297,6 +298,35 @@ TEST(ConvertTest, ModelDescription) {
   EXPECT_EQ(model.spatial_stride(), 32);
   EXPECT_EQ(model.temporal_stride(), 4);
   EXPECT_EQ(ToVideoShape(model.warm_shapes(0)), (VideoShape{64, 32, 5}));
+}
+
+TEST(ConvertTest, TextsFromOutsideCanBeReadBack) {
+  absl::Status status = InvalidFields({{"caf\xe9", "is caf\xe9"}});
+  status = WithMetadata(absl::Status(status.code(), "/models/caf\xe9: is damaged"), "k", "caf\xe9");
+  const google::rpc::Status message = ToProto(status);
+  EXPECT_TRUE(ReadsBack(message));
+  google::rpc::ErrorInfo info;
+  ASSERT_EQ(message.details_size(), 1);
+  EXPECT_TRUE(message.details(0).UnpackTo(&info));
+  const google::rpc::Status invalid = ToProto(InvalidFields({{"caf\xe9", "is caf\xe9"}}));
+  google::rpc::BadRequest bad_request;
+  ASSERT_EQ(invalid.details_size(), 2);
+  EXPECT_TRUE(invalid.details(1).UnpackTo(&bad_request));
+
+  ModelDescription model;
+  model.name = "m";
+  model.path = "/models/caf\xe9";
+  LoraPartDescription part;
+  part.path = "/loras/caf\xe9";
+  part.left_out_tensors = {"caf\xe9"};
+  model.loras.push_back({.name = "ink", .parts = {part}});
+  EXPECT_TRUE(ReadsBack(ToProto(model)));
+  DeviceSample sample;
+  sample.name = "GPU\xae";
+  EXPECT_TRUE(ReadsBack(ToProto(sample, absl::UnixEpoch())));
+  SpanRecord span{StageKind::kT5Encoding};
+  span.status = absl::InternalError("caf\xe9");
+  EXPECT_TRUE(ReadsBack(ToProto(span)));
 }
 
 TEST(ConvertTest, DeviceSampleLeavesOutWhatIsNotMeasured) {

@@ -148,11 +148,22 @@ struct Case {
   std::function<void(GenerationRequest&)> change;
 };
 
-class ValidationTest : public testing::TestWithParam<Case> {};
+class FieldTest : public testing::TestWithParam<Case> {};
 
 const absl::Time kNow = absl::FromUnixSeconds(1000);
 
-TEST_P(ValidationTest, Fields) {
+TEST(ValidationTest, ATextThatIsNotUtf8IsAViolationOfItsField) {
+  GenerationRequest request;
+  request.set_model("m");
+  EXPECT_THAT(ValidateSizes(request), IsEmpty());
+  (*request.mutable_labels())["team"] = "caf\xe9";
+  const std::vector<FieldViolation> violations = ValidateSizes(request);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "labels[team]");
+  EXPECT_EQ(violations[0].description, "is not UTF-8; must be a text in UTF-8");
+}
+
+TEST_P(FieldTest, Fields) {
   GenerationRequest request;
   request.set_model("m");
   GetParam().change(request);
@@ -180,7 +191,7 @@ void SetDeadline(GenerationRequest& request, int64_t seconds, int nanos) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Table, ValidationTest,
+    Table, FieldTest,
     testing::Values(
         Case{"Plain", "", [](auto&) {}},  //
         Case{"NoModel", "model", [](auto& r) { r.clear_model(); }},

@@ -23,6 +23,7 @@ namespace wan::server {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using wan::v1::JOB_STATE_CANCELLED;
@@ -74,6 +75,37 @@ TEST_P(JobStoreTest, NameAndRequestIdAreTakenOnce) {
   EXPECT_TRUE(Insert(NewJob("jobs/d")).ok());  // no request_id is no key
   ASSERT_TRUE(Apply(NewState(NewJob("jobs/a", "key"), JOB_STATE_FAILED)).ok());
   EXPECT_EQ(Insert(NewJob("jobs/e", "key")).code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_P(JobStoreTest, AJobThatCouldNotBeReadBackIsRefused) {
+  const absl::Status refused = Insert(NewJob("jobs/a", "caf\xe9"));
+  EXPECT_TRUE(absl::IsInternal(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("jobs/a: the wan.v1.Job has a text that is not UTF-8 in "
+                        "request.request_id"));
+  wan::v1::Event first = NewEvent(1);
+  first.mutable_stage_started()->set_stage("caf\xe9");
+  const JobAddition additions[] = {{NewJob("jobs/b"), nullptr, {NewEvent(1)}},
+                                   {NewJob("jobs/c"), nullptr, {first}}};
+  EXPECT_TRUE(absl::IsInternal(store_->InsertAll(additions)));
+  EXPECT_THAT(store_->List({})->jobs, IsEmpty());
+  EXPECT_TRUE(Insert(NewJob("jobs/a", "caf\xc3\xa9")).ok());
+}
+
+TEST_P(JobStoreTest, AnEndIsStoredWhateverBytesItsTextsHave) {
+  const StoredJob job = NewJob("jobs/a");
+  ASSERT_TRUE(Insert(job).ok());
+  JobChange end = NewState(job, JOB_STATE_FAILED);
+  end.row->mutable_error()->set_message("/models/caf\xe9: is damaged");
+  wan::v1::Event failed;
+  failed.set_sequence(2);
+  *failed.mutable_failed()->mutable_status() = end.row->error();
+  end.events.push_back(failed);
+  end.report.emplace().set_device("caf\xe9");
+  ASSERT_TRUE(Apply(end).ok());
+  EXPECT_EQ(store_->Get("jobs/a")->job.error().message(), "/models/caf\xef\xbf\xbd: is damaged");
+  EXPECT_THAT(Sequences("jobs/a"), ElementsAre(1, 2));
+  EXPECT_EQ(store_->Report("jobs/a")->device(), "caf\xef\xbf\xbd");
 }
 
 TEST_P(JobStoreTest, ManyThreadsWithOneRequestIdInsertOneJob) {

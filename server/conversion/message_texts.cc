@@ -1,0 +1,110 @@
+#include "server/conversion/message_texts.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "engine/api/utf8.h"
+
+namespace wan::server {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+std::vector<const FieldDescriptor*> FieldsOf(const Message& message) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  return fields;
+}
+
+// The place of an entry in a repeated field, or the key of a map's.
+std::string PlaceOf(const FieldDescriptor& field, const Message& entry, int at) {
+  const FieldDescriptor* const key = field.is_map() ? field.message_type()->map_key() : nullptr;
+  if (key == nullptr || key->type() != FieldDescriptor::TYPE_STRING) return absl::StrCat(at);
+  return absl::CHexEscape(entry.GetReflection()->GetString(entry, key));
+}
+
+std::optional<std::string> NotUtf8Below(const FieldDescriptor& field, const Message& inner,
+                                        const std::string& name) {
+  const std::optional<std::string> found = FieldNotUtf8(inner);
+  if (!found.has_value()) return std::nullopt;
+  // Neither "key" nor "value" is a name that callers know.
+  return field.is_map() ? name : absl::StrCat(name, ".", *found);
+}
+
+std::optional<std::string> NotUtf8In(const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  const bool text = field.type() == FieldDescriptor::TYPE_STRING;
+  if (!field.is_repeated()) {
+    if (!text) return NotUtf8Below(field, reflection.GetMessage(message, &field), field.name());
+    std::string scratch;
+    if (IsUtf8(reflection.GetStringReference(message, &field, &scratch))) return std::nullopt;
+    return field.name();
+  }
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+    if (text) {
+      std::string scratch;
+      if (IsUtf8(reflection.GetRepeatedStringReference(message, &field, i, &scratch))) continue;
+      return absl::StrCat(field.name(), "[", i, "]");
+    }
+    const Message& inner = reflection.GetRepeatedMessage(message, &field, i);
+    std::optional<std::string> found =
+        NotUtf8Below(field, inner, absl::StrCat(field.name(), "[", PlaceOf(field, inner, i), "]"));
+    if (found.has_value()) return found;
+  }
+  return std::nullopt;
+}
+
+bool HasTexts(const FieldDescriptor& field) {
+  return field.type() == FieldDescriptor::TYPE_STRING ||
+         field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+}
+
+}  // namespace
+
+bool ReadsBack(const Message& message) {
+  std::string bytes;
+  if (!message.SerializeToString(&bytes)) return false;
+  const std::unique_ptr<Message> read(message.New());
+  return read->ParseFromString(bytes);
+}
+
+std::optional<std::string> FieldNotUtf8(const Message& message) {
+  for (const FieldDescriptor* const field : FieldsOf(message)) {
+    if (!HasTexts(*field)) continue;
+    std::optional<std::string> found = NotUtf8In(message, *field);
+    if (found.has_value()) return found;
+  }
+  return std::nullopt;
+}
+
+void MendTexts(Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  for (const FieldDescriptor* const field : FieldsOf(message)) {
+    if (!HasTexts(*field)) continue;
+    const bool text = field->type() == FieldDescriptor::TYPE_STRING;
+    if (!field->is_repeated()) {
+      if (text) {
+        reflection.SetString(&message, field, ToUtf8(reflection.GetString(message, field)));
+      } else {
+        MendTexts(*reflection.MutableMessage(&message, field));
+      }
+      continue;
+    }
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+      if (text) {
+        reflection.SetRepeatedString(&message, field, i,
+                                     ToUtf8(reflection.GetRepeatedString(message, field, i)));
+      } else {
+        MendTexts(*reflection.MutableRepeatedMessage(&message, field, i));
+      }
+    }
+  }
+}
+
+}  // namespace wan::server

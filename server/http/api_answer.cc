@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -70,12 +71,16 @@ std::string MessageOf(const absl::Status& status, const std::vector<FieldViolati
 
 }  // namespace
 
-HttpAnswer JsonAnswer(int status, const json& body) {
+HttpAnswer JsonTextAnswer(int status, std::string body) {
   HttpAnswer answer;
   answer.status = status;
   answer.fields = {{"Content-Type", "application/json"}};
-  answer.body = body.dump(-1, ' ', false, json::error_handler_t::replace);
+  answer.body = std::move(body);
   return answer;
+}
+
+HttpAnswer JsonAnswer(int status, const json& body) {
+  return JsonTextAnswer(status, body.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view message,

@@ -12,6 +12,8 @@
 namespace wan::server {
 
 HttpAnswer JsonAnswer(int status, const nlohmann::json& body);
+// The same for JSON that is written already.
+HttpAnswer JsonTextAnswer(int status, std::string body);
 
 // {"error": {"message", "type", "param", "code"}}. `code` is in lower case; `param` may be empty.
 HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view message,

@@ -23,6 +23,7 @@
 #include "server/http/entity_tag.h"
 #include "server/http/field_names.h"
 #include "server/http/form.h"
+#include "server/http/video_listing.h"
 #include "server/http/video_object.h"
 #include "server/http/video_query.h"
 #include "server/http/video_request.h"
@@ -38,8 +39,6 @@ constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
 // A body that is not whole takes nothing of the budgets before it has more: connections, which have
 // a limit, bound what so many take.
 constexpr uint64_t kFirstBytes = uint64_t{16} << 10;
-// A page of a list ends with the video that brings it to so many, as one of gRPC does.
-constexpr size_t kMostListBytes = size_t{3} << 20;
 // As of a gRPC download.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
@@ -360,7 +359,10 @@ void VideoApi::Work(const std::shared_ptr<Exchange>& held, std::string body,
       Create(held, std::move(body), reply);
       return;
     case VideoAction::kList:
-      reply(List(exchange));
+      List(held,
+           std::make_shared<VideoListing>(jobs_, exchange.call->VisibleOwner(),
+                                          std::string(exchange.head.query)),
+           reply);
       return;
     case VideoAction::kGet:
       reply(Get(exchange));
@@ -413,54 +415,19 @@ HttpAnswer VideoApi::Get(const Exchange& exchange) {
   return job.ok() ? exchange.Done(VideoOf(*job)) : exchange.Failed(job.status());
 }
 
-HttpAnswer VideoApi::List(const Exchange& exchange) {
-  const absl::StatusOr<VideoPage> page = ParseVideoPage(exchange.head.query);
-  if (!page.ok()) return exchange.Failed(page.status());
-  const std::optional<std::string> owner = exchange.call->VisibleOwner();
-  wan::v1::ListJobsRequest request;
-  request.set_page_size(page->limit + 1);
-  request.set_order_by(page->descending ? "create_time desc" : "create_time asc");
-  // The place of `after` in the list: jobs of another time stand behind it, and of those of its own
-  // time the ones that follow it.
-  bool behind = !page->after.has_value();
-  absl::Time time;
-  if (page->after.has_value()) {
-    const absl::StatusOr<wan::v1::Job> after = jobs_.Get(*page->after);
-    if (!after.ok() || (owner.has_value() && after->owner() != *owner)) {
-      return exchange.Failed(
-          InvalidFields({{"after", "is the id of no video; begin again with the first page"}}));
-    }
-    time = ToTime(after->create_time());
-    request.set_filter(absl::StrCat("create_time ", page->descending ? "<= \"" : ">= \"",
-                                    absl::FormatTime(absl::RFC3339_full, time, absl::UTCTimeZone()),
-                                    "\""));
+void VideoApi::List(const std::shared_ptr<Exchange>& exchange,
+                    const std::shared_ptr<VideoListing>& listing, const HttpReply& reply) {
+  const absl::StatusOr<bool> complete = listing->Step();
+  if (!complete.ok()) return reply(exchange->Failed(complete.status()));
+  if (*complete) {
+    exchange->call->End(absl::OkStatus()).IgnoreError();
+    return reply(JsonTextAnswer(200, listing->Take()));
   }
-  json data = json::array();
-  size_t bytes = 0;
-  bool more = false;
-  do {
-    const absl::StatusOr<wan::v1::ListJobsResponse> jobs = jobs_.List(request, owner);
-    if (!jobs.ok()) return exchange.Failed(jobs.status());
-    for (const wan::v1::Job& job : jobs->jobs()) {
-      if (!behind && ToTime(job.create_time()) == time) {
-        behind = job.name() == *page->after;
-        continue;
-      }
-      behind = true;
-      more = data.size() == static_cast<size_t>(page->limit) || bytes >= kMostListBytes;
-      if (more) break;
-      data.push_back(VideoOf(job));
-      bytes += JsonAnswer(200, data.back()).body.size();
-    }
-    request.set_page_token(jobs->next_page_token());
-  } while (!more && !request.page_token().empty());
-  const json first = data.empty() ? json(nullptr) : data.front()["id"];
-  const json last = data.empty() ? json(nullptr) : data.back()["id"];
-  return exchange.Done({{"object", "list"},
-                        {"data", std::move(data)},
-                        {"first_id", first},
-                        {"last_id", last},
-                        {"has_more", more}});
+  const Call& call = *exchange->call;
+  pool_.Post(call.work(), call.party(), exchange->gone,
+             [this, exchange, listing, reply](const absl::Status& turn) {
+               turn.ok() ? List(exchange, listing, reply) : reply(exchange->Failed(turn));
+             });
 }
 
 HttpAnswer VideoApi::Content(const Exchange& exchange) {

@@ -19,6 +19,8 @@
 
 namespace wan::server {
 
+class VideoListing;
+
 // Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
 inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
 
@@ -72,7 +74,9 @@ class VideoApi {
   void Work(const std::shared_ptr<Exchange>& held, std::string body, const HttpReply& reply);
   void Create(const std::shared_ptr<Exchange>& held, std::string body, const HttpReply& reply);
   HttpAnswer Get(const Exchange& exchange);
-  HttpAnswer List(const Exchange& exchange);
+  // Takes a step of a list, and posts the next one until it is complete.
+  void List(const std::shared_ptr<Exchange>& exchange, const std::shared_ptr<VideoListing>& listing,
+            const HttpReply& reply);
   HttpAnswer Content(const Exchange& exchange);
   HttpAnswer Models(const Exchange& exchange);
   HttpAnswer Model(const Exchange& exchange);

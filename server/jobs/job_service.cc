@@ -188,39 +188,32 @@ absl::StatusOr<std::string> JobService::OwnerOf(std::string_view name,
                                                 std::string_view field) const {
   absl::Status valid = CheckJobName(name, field);
   if (!valid.ok()) return valid;
-  absl::StatusOr<wan::v1::Job> job = Get(name);
-  if (!job.ok()) return job.status();
-  return job->owner();
+  const std::optional<wan::v1::Job> live = parts_->table.Find(std::string(name));
+  if (live.has_value()) return live->owner();
+  if (parts_->table.Hides(std::string(name))) return JobNotFoundError(name);
+  return parts_->store.OwnerOf(name);
 }
 
-std::optional<wan::v1::Job> JobService::InList(const StoredJob& stored, bool filtered) const {
-  const std::string& name = stored.job.name();
-  std::optional<wan::v1::Job> live = parts_->table.Find(name);
-  if (!live.has_value())
-    return parts_->table.Hides(name) ? std::nullopt : std::optional(stored.job);
-  // The filter has seen the state that is stored. Of a job that has just begun to run that is told;
-  // one that has ended has not for callers until the disk has it for sure.
-  if (!filtered || live->state() == stored.job.state()) return live;
-  return IsFinal(stored.job.state()) ? std::nullopt : std::optional(stored.job);
+absl::StatusOr<std::unique_ptr<JobListing>> JobService::BeginList(
+    const wan::v1::ListJobsRequest& request, const std::optional<std::string>& owner) const {
+  absl::StatusOr<std::string> key = parts_->store.SecretKey();
+  if (!key.ok()) return key.status();
+  absl::StatusOr<JobQuery> query = QueryOf(request, owner, *key);
+  if (!query.ok()) return query.status();
+  return std::make_unique<JobListing>(
+      JobListing::Parts{parts_->store, parts_->table, parts_->retention}, request,
+      *std::move(query), *std::move(key));
 }
 
 absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
     const wan::v1::ListJobsRequest& request, const std::optional<std::string>& owner) const {
-  const absl::StatusOr<JobQuery> query = QueryOf(request, owner);
-  if (!query.ok()) return query.status();
-  const absl::StatusOr<JobPage> page = parts_->store.List(*query);
-  if (!page.ok()) return page.status();
-  wan::v1::ListJobsResponse response;
-  for (const StoredJob& stored : page->jobs) {
-    std::optional<wan::v1::Job> shown =
-        InList(stored, /*filtered=*/query->filter.kind != JobFilter::Kind::kAll);
-    if (!shown.has_value()) continue;
-    wan::v1::Job& job = *response.add_jobs();
-    job = *std::move(shown);
-    parts_->retention.policy().SetExpireTime(job);
+  const absl::StatusOr<std::unique_ptr<JobListing>> listing = BeginList(request, owner);
+  if (!listing.ok()) return listing.status();
+  for (;;) {
+    const absl::StatusOr<bool> complete = (*listing)->Step();
+    if (!complete.ok()) return complete.status();
+    if (*complete) return (*listing)->Take();
   }
-  if (page->next.has_value()) response.set_next_page_token(PageTokenOf(request, *page->next));
-  return response;
 }
 
 void JobService::Cancel(std::string_view name, std::string_view reason, JobDone done) {

@@ -17,6 +17,7 @@
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/jobs/device_groups.h"
+#include "server/jobs/job_listing.h"
 #include "server/jobs/job_stats.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/stop_mode.h"
@@ -194,11 +195,17 @@ class JobService {
 
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;
 
-  // Returns the job's owner. The violation of an INVALID_ARGUMENT names `field`.
+  // Returns who owns the job, or owned it before it was removed. NOT_FOUND as well if nobody knows
+  // any more. The violation of an INVALID_ARGUMENT names `field`.
   absl::StatusOr<std::string> OwnerOf(std::string_view name, std::string_view field) const;
 
-  // Lists the jobs of `owner`, or everybody's. INVALID_ARGUMENT if the page size, a state or the
-  // token is wrong. A token is valid only with the states of the request that returned it.
+  // Begins to list the jobs of `owner`, or everybody's; call Step until the list is complete.
+  // INVALID_ARGUMENT if the page size, a state or the token is wrong. A token is valid only with
+  // the states of the request that returned it.
+  absl::StatusOr<std::unique_ptr<JobListing>> BeginList(
+      const wan::v1::ListJobsRequest& request,
+      const std::optional<std::string>& owner = std::nullopt) const;
+  // The whole list at once, for callers whose thread nobody waits for.
   absl::StatusOr<wan::v1::ListJobsResponse> List(
       const wan::v1::ListJobsRequest& request,
       const std::optional<std::string>& owner = std::nullopt) const;
@@ -284,9 +291,6 @@ class JobService {
 
   void UpdateEnded(const std::shared_ptr<const JobUpdate>& update, const PostTask& post,
                    JobDone done);
-  // What a list shows of a job that it has found; nothing if that is not on the disk for sure.
-  std::optional<wan::v1::Job> InList(const StoredJob& stored, bool filtered) const;
-
   // The answer for a caller whose request_id has a job; nothing if it has none. The caller has the
   // turn of the request_id.
   std::optional<absl::StatusOr<Created>> JoinExisting(const Asked& asked) const;

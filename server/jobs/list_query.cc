@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "engine/api/errors.h"
 #include "server/conversion/page_token.h"
+#include "server/conversion/sealed_text.h"
 
 namespace wan::server {
 namespace {
@@ -63,7 +64,7 @@ JobFilter Both(JobFilter first, JobFilter second) {
 }  // namespace
 
 absl::StatusOr<JobQuery> QueryOf(const wan::v1::ListJobsRequest& request,
-                                 const std::optional<std::string>& owner) {
+                                 const std::optional<std::string>& owner, std::string_view key) {
   std::vector<FieldViolation> violations;
   JobQuery query;
   query.limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
@@ -97,17 +98,12 @@ absl::StatusOr<JobQuery> QueryOf(const wan::v1::ListJobsRequest& request,
     query.filter =
         Both(std::move(query.filter), InStates({request.states().begin(), request.states().end()}));
   }
-  if (owner.has_value()) {
-    JobFilter owned;
-    owned.kind = JobFilter::Kind::kCompare;
-    owned.field = JobField::kOwner;
-    owned.text = *owner;
-    query.filter = Both(std::move(query.filter), std::move(owned));
-  }
+  query.owner = owner;
   if (!request.page_token().empty()) {
-    const absl::StatusOr<std::string> place = ParsePageToken(request.page_token(), ListOf(request));
-    if (!place.ok()) return place.status();
-    const std::vector<std::string> numbers = absl::StrSplit(*place, ',');
+    const absl::StatusOr<std::string> sealed =
+        ParsePageToken(request.page_token(), ListOf(request));
+    if (!sealed.ok()) return sealed.status();
+    const std::vector<std::string> numbers = absl::StrSplit(Unseal(key, *sealed).value_or(""), ',');
     JobPlace after;
     if (numbers.size() != 2 || !absl::SimpleAtoi(numbers[0], &after.key) ||
         !absl::SimpleAtoi(numbers[1], &after.number)) {
@@ -118,8 +114,9 @@ absl::StatusOr<JobQuery> QueryOf(const wan::v1::ListJobsRequest& request,
   return query;
 }
 
-std::string PageTokenOf(const wan::v1::ListJobsRequest& request, const JobPlace& place) {
-  return MakePageToken(absl::StrCat(place.key, ",", place.number), ListOf(request));
+std::string PageTokenOf(const wan::v1::ListJobsRequest& request, const JobPlace& place,
+                        std::string_view key) {
+  return MakePageToken(Seal(key, absl::StrCat(place.key, ",", place.number)), ListOf(request));
 }
 
 }  // namespace wan::server

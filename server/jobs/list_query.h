@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "server/store/job_store.h"
@@ -11,11 +12,13 @@
 namespace wan::server {
 
 // The jobs of `owner`, or everybody's. INVALID_ARGUMENT with all violations of page_size, states,
-// filter and order_by, or of page_token.
+// filter and order_by, or of page_token. `key` is the store's SecretKey.
 absl::StatusOr<JobQuery> QueryOf(const wan::v1::ListJobsRequest& request,
-                                 const std::optional<std::string>& owner);
+                                 const std::optional<std::string>& owner, std::string_view key);
 
-// The token of the page that begins behind `place`, for requests that otherwise equal `request`.
-std::string PageTokenOf(const wan::v1::ListJobsRequest& request, const JobPlace& place);
+// The token of the page that begins after `place`, for requests that otherwise equal `request`. The
+// place is sealed: its number tells how many jobs everybody has made.
+std::string PageTokenOf(const wan::v1::ListJobsRequest& request, const JobPlace& place,
+                        std::string_view key);
 
 }  // namespace wan::server

@@ -17,6 +17,9 @@ absl::Status VisitUseSince(JobStore& store, absl::Time since,
   query.filter.field = JobField::kEndTime;
   query.filter.op = FilterOperator::kGreaterOrEqual;
   query.filter.number = absl::ToUnixMicros(since);
+  // Those that ended before are not looked at, however many there are.
+  query.order = {JobOrderField::kEndTime, /*descending=*/false};
+  query.after = JobPlace{query.filter.number, 0};
   query.limit = 256;
   do {
     const absl::StatusOr<JobPage> page = store.List(query);

@@ -198,6 +198,33 @@ class CallService : public grpc::Service {
     });
   }
 
+  // A call whose work is done in steps, between which others have their turn. `begin` is (const
+  // Call&, const Request&) -> absl::StatusOr<std::unique_ptr<Steps>>; Step() of that returns
+  // absl::StatusOr<bool>, whether the answer is complete, and Take() the answer then.
+  template <typename Request, typename Response, typename Steps>
+  void AddUnaryInSteps(std::string_view method,
+                       std::function<absl::StatusOr<std::unique_ptr<Steps>>(const Call& call,
+                                                                            const Request& request)>
+                           begin) {
+    AddUnaryLater<Request, Response>(
+        method,
+        [this, begin = std::move(begin)](grpc::CallbackServerContext& context,
+                                         AdmittedRequest<Request> admitted, Reply<Response> reply) {
+          auto run = std::make_shared<StepsOfCall<Request, Response, Steps>>(
+              context, std::move(admitted), reply);
+          PostWork(context, *run->admitted.call, [this, &begin, run](const absl::Status& turn) {
+            absl::Status status = turn.ok() ? run->admitted.call->CheckResource() : turn;
+            if (status.ok()) {
+              absl::StatusOr<std::unique_ptr<Steps>> begun =
+                  begin(*run->admitted.call, run->admitted.message);
+              status = begun.status();
+              if (begun.ok()) run->steps = *std::move(begun);
+            }
+            Continue(run, status);
+          });
+        });
+  }
+
   // `begin` sees to it that `reply` is called. It runs on a thread of gRPC and does not block. The
   // place of the admitted request is the reply's.
   template <typename Request, typename Response>
@@ -293,6 +320,38 @@ class CallService : public grpc::Service {
    private:
     void OnDone() override { delete this; }
   };
+
+  // A unary call that is answered in steps.
+  template <typename Request, typename Response, typename Steps>
+  struct StepsOfCall {
+    StepsOfCall(grpc::CallbackServerContext& context_in, AdmittedRequest<Request> admitted_in,
+                Reply<Response> reply_in)
+        : context(context_in), admitted(std::move(admitted_in)), reply(reply_in) {}
+
+    grpc::CallbackServerContext& context;
+    AdmittedRequest<Request> admitted;
+    Reply<Response> reply;
+    std::unique_ptr<Steps> steps;
+  };
+
+  // Does the next step, and posts the one after it or answers the call.
+  template <typename Run>
+  void Continue(const std::shared_ptr<Run>& run, absl::Status status) {
+    if (status.ok()) {
+      const absl::StatusOr<bool> complete = run->steps->Step();
+      status = complete.status();
+      if (complete.ok() && !*complete) {
+        PostWork(run->context, *run->admitted.call,
+                 [this, run](const absl::Status& turn) { Continue(run, turn); });
+        return;
+      }
+    }
+    // The call is over once it is answered, so nothing of it may be used then.
+    const auto steps = std::move(run->steps);
+    run->admitted.message.Clear();
+    if (!status.ok()) return run->reply(status);
+    run->reply(steps->Take());
+  }
 
   template <typename Response, typename Work, typename Request>
   static absl::StatusOr<Response> Answer(const Work& work, const Call& call,

@@ -154,20 +154,21 @@ class TelemetryService final : public CallService {
                                                 this->pool(), stopping_);
         });
     AddUnary<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo>(
-        "GetServerInfo", [this](const wan::v1::GetServerInfoRequest& /*request*/) {
-          return absl::StatusOr<wan::v1::ServerInfo>(Info());
+        "GetServerInfo", [this](const Call& call, const wan::v1::GetServerInfoRequest&) {
+          return absl::StatusOr<wan::v1::ServerInfo>(Info(call.VisibleOwner()));
         });
   }
 
  private:
-  wan::v1::ServerInfo Info() const {
+  // With the jobs of `owner`, or everybody's.
+  wan::v1::ServerInfo Info(const std::optional<std::string>& owner) const {
     wan::v1::ServerInfo info;
     info.set_version(facts_.version);
     info.mutable_libraries()->insert(facts_.libraries.begin(), facts_.libraries.end());
     *info.mutable_start_time() = ToProto(facts_.start_time);
     info.set_dtype(facts_.dtype);
     const JobStats stats = jobs_.Stats();
-    AddGroups(stats, info);
+    AddGroups(stats, owner, info);
     info.set_queued_jobs(stats.queued_total);
     info.set_running_jobs(stats.running_total);
     info.set_queue_capacity(stats.queue_capacity);
@@ -176,7 +177,8 @@ class TelemetryService final : public CallService {
     return info;
   }
 
-  void AddGroups(const JobStats& stats, wan::v1::ServerInfo& info) const {
+  void AddGroups(const JobStats& stats, const std::optional<std::string>& owner,
+                 wan::v1::ServerInfo& info) const {
     std::set<std::string> devices;
     info.mutable_groups()->Assign(facts_.groups.begin(), facts_.groups.end());
     for (wan::v1::DeviceGroup& group : *info.mutable_groups()) {
@@ -184,7 +186,7 @@ class TelemetryService final : public CallService {
         if (devices.insert(device).second) info.add_devices(device);
       }
       const JobStats::Group& state = stats.groups[static_cast<size_t>(group.number())];
-      group.set_job(state.job);
+      if (MaySee(owner, state.job)) group.set_job(state.job);
       if (!state.problem.ok()) *group.mutable_error() = ToProto(state.problem);
     }
     for (const wan::v1::Model& model : jobs_.models().List()) {
@@ -194,6 +196,12 @@ class TelemetryService final : public CallService {
             ->add_resident_models(std::string(BareModelName(model.name())));
       }
     }
+  }
+
+  bool MaySee(const std::optional<std::string>& owner, const std::string& job) const {
+    if (!owner.has_value() || job.empty()) return true;
+    const absl::StatusOr<std::string> found = jobs_.OwnerOf(job, "name");
+    return found.ok() && *found == *owner;
   }
 
   const ServerFacts facts_;

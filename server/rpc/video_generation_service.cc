@@ -121,9 +121,9 @@ class VideoGenerationService final : public CallService {
     AddUnary<wan::v1::GetJobRequest, wan::v1::Job>(
         "GetJob",
         [this](const wan::v1::GetJobRequest& request) { return jobs_.Get(request.name()); });
-    AddUnary<wan::v1::ListJobsRequest, wan::v1::ListJobsResponse>(
+    AddUnaryInSteps<wan::v1::ListJobsRequest, wan::v1::ListJobsResponse, JobListing>(
         "ListJobs", [this](const Call& call, const wan::v1::ListJobsRequest& request) {
-          return jobs_.List(request, call.VisibleOwner());
+          return jobs_.BeginList(request, call.VisibleOwner());
         });
     AddUnaryAsync<wan::v1::CancelJobRequest, wan::v1::Job>(
         "CancelJob", [this](UnaryWork<wan::v1::CancelJobRequest, wan::v1::Job> work) {

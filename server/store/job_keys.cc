@@ -1,24 +1,19 @@
 #include "server/store/job_keys.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "server/conversion/convert.h"
 #include "server/store/ended_keys.h"
+#include "server/store/filter_match.h"
 
 namespace wan::server {
 namespace {
-
-constexpr int kJobsAtOnce = 1024;
-// The end_time of a job that has not ended: it is the last.
-constexpr int64_t kNotEnded = std::numeric_limits<int64_t>::max();
 
 int64_t MicrosOf(const google::protobuf::Timestamp& time) {
   return absl::ToUnixMicros(ToTime(time));
@@ -46,97 +41,53 @@ void Execute(SQLite::Database& db, const char* sql, int64_t number) {
   statement.exec();
 }
 
-// SQL, and the values of its parameters in their order.
-struct Condition {
-  std::string sql;
-  std::vector<std::variant<int64_t, std::string>> values;
-
-  void Add(const std::string& text) { sql += text; }
-  void Add(const std::string& text, std::variant<int64_t, std::string> value) {
-    sql += text;
-    values.push_back(std::move(value));
-  }
+// What all jobs of a query have in a column that has an index in the query's order. Without it the
+// scan looks at everybody's jobs.
+struct IndexedEquality {
+  std::string_view column;
+  std::string_view index;
+  std::variant<int64_t, std::string> value;
 };
 
-std::string_view SymbolOf(FilterOperator op) {
-  switch (op) {
-    case FilterOperator::kLess:
-      return " < ?";
-    case FilterOperator::kLessOrEqual:
-      return " <= ?";
-    case FilterOperator::kGreater:
-      return " > ?";
-    case FilterOperator::kGreaterOrEqual:
-      return " >= ?";
+// The comparison "`field` = value" that every job which `filter` accepts meets; null if it has
+// none.
+const JobFilter* EqualityOf(const JobFilter& filter, JobField field) {
+  const auto is_it = [field](const JobFilter& candidate) {
+    return candidate.kind == JobFilter::Kind::kCompare && candidate.field == field &&
+           candidate.op == FilterOperator::kEqual;
+  };
+  if (is_it(filter)) return &filter;
+  if (filter.kind != JobFilter::Kind::kAnd) return nullptr;
+  const auto found = std::find_if(filter.operands.begin(), filter.operands.end(), is_it);
+  return found == filter.operands.end() ? nullptr : &*found;
+}
+
+std::string_view IndexOfOwners(JobOrderField order) {
+  switch (order) {
+    case JobOrderField::kEndTime:
+      return "job_keys_by_owner_and_end";
+    case JobOrderField::kPriority:
+      return "job_keys_by_owner_and_priority";
     default:
-      return " = ?";
+      return "job_keys_by_owner";
   }
 }
 
-void AddComparison(const JobFilter& filter, Condition& condition) {
-  const std::string symbol(SymbolOf(filter.op));
-  switch (filter.field) {
-    case JobField::kState:
-      return condition.Add(absl::StrCat("state", symbol), filter.number);
-    case JobField::kModel:
-      return condition.Add(absl::StrCat("model", symbol), filter.text);
-    case JobField::kOwner:
-      return condition.Add(absl::StrCat("owner", symbol), filter.text);
-    case JobField::kPriority:
-      return condition.Add(absl::StrCat("priority", symbol), filter.number);
-    case JobField::kCreateTime:
-      return condition.Add(absl::StrCat("create_time", symbol), filter.number);
-    case JobField::kEndTime:
-      condition.Add(absl::StrCat("(end_time", symbol), filter.number);
-      return condition.Add(" AND end_time < ?)", kNotEnded);
-    case JobField::kLabel:
-      condition.Add(
-          "EXISTS (SELECT 1 FROM job_labels WHERE job_labels.job = job_keys.job AND key = ?",
-          filter.label);
-      if (filter.op != FilterOperator::kHas) condition.Add(" AND value = ?", filter.text);
-      return condition.Add(")");
+// The owner first, always: nobody waits for others' jobs.
+std::optional<IndexedEquality> IndexOf(const JobQuery& query) {
+  const JobFilter* const owner = EqualityOf(query.filter, JobField::kOwner);
+  if (query.owner.has_value() || owner != nullptr) {
+    return IndexedEquality{"owner", IndexOfOwners(query.order.field),
+                           query.owner.has_value() ? *query.owner : owner->text};
   }
-}
-
-void AddFilter(const JobFilter& filter, Condition& condition) {
-  switch (filter.kind) {
-    case JobFilter::Kind::kAll:
-      return condition.Add("1");
-    case JobFilter::Kind::kNot:
-      condition.Add("NOT (");
-      AddFilter(filter.operands.front(), condition);
-      return condition.Add(")");
-    case JobFilter::Kind::kAnd:
-    case JobFilter::Kind::kOr: {
-      std::string_view between = "(";
-      for (const JobFilter& operand : filter.operands) {
-        condition.Add(std::string(between));
-        AddFilter(operand, condition);
-        between = filter.kind == JobFilter::Kind::kAnd ? " AND " : " OR ";
-      }
-      return condition.Add(")");
-    }
-    case JobFilter::Kind::kCompare:
-      return AddComparison(filter, condition);
+  if (query.order.field != JobOrderField::kCreateTime) return std::nullopt;
+  if (const auto* const state = EqualityOf(query.filter, JobField::kState)) {
+    return IndexedEquality{"state", "job_keys_by_state", state->number};
   }
-}
-
-// An equality that every accepted job has and that has an index in the order of acceptance; null if
-// there is none. The rarest comes first.
-const JobFilter* IndexedEquality(const JobFilter& filter) {
-  const std::vector<JobFilter> alone = {};
-  const auto* const operands = filter.kind == JobFilter::Kind::kAnd ? &filter.operands : &alone;
-  for (const JobField field : {JobField::kOwner, JobField::kState, JobField::kModel}) {
-    const auto is_it = [field](const JobFilter& candidate) {
-      return candidate.kind == JobFilter::Kind::kCompare && candidate.field == field &&
-             candidate.op == FilterOperator::kEqual;
-    };
-    if (is_it(filter)) return &filter;
-    for (const JobFilter& operand : *operands) {
-      if (is_it(operand)) return &operand;
-    }
+  if (const auto* const model = EqualityOf(query.filter, JobField::kModel)) {
+    return IndexedEquality{"model", "job_keys_by_model", model->text};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::string_view ColumnOf(JobOrderField field) {
@@ -217,42 +168,64 @@ JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
   const bool by_number = query.order.field == JobOrderField::kCreateTime;
   const std::string direction = query.order.descending ? " DESC" : " ASC";
   const std::string beyond = query.order.descending ? " < " : " > ";
+  const std::optional<IndexedEquality> indexed = IndexOf(query);
 
-  Condition select;
-  select.Add(absl::StrCat("SELECT job, ", column, ", ("));
-  AddFilter(query.filter, select);
-  select.Add(") FROM job_keys WHERE 1");
-  const JobFilter* const indexed = by_number ? IndexedEquality(query.filter) : nullptr;
-  if (indexed != nullptr) {
-    select.Add(" AND ");
-    AddComparison(*indexed, select);
+  std::string sql = absl::StrCat("SELECT job, ", column,
+                                 ", state, model, owner, priority, create_time, end_time FROM "
+                                 "job_keys");
+  if (indexed.has_value()) {
+    // By name, so that SQLite finds no other way once it knows how many jobs there are.
+    absl::StrAppend(&sql, " INDEXED BY ", std::string(indexed->index), " WHERE ",
+                    std::string(indexed->column), " = ?");
+  } else {
+    absl::StrAppend(&sql, " WHERE 1");
   }
   if (after.has_value() && by_number) {
-    select.Add(absl::StrCat(" AND job", beyond, "?"), after->number);
+    absl::StrAppend(&sql, " AND job", beyond, "?");
   } else if (after.has_value()) {
-    select.Add(absl::StrCat(" AND (", column, ", job)", beyond, "(?"), after->key);
-    select.Add(", ?)", after->number);
+    absl::StrAppend(&sql, " AND (", column, ", job)", beyond, "(?, ?)");
   }
-  select.Add(absl::StrCat(" ORDER BY ", column, direction));
-  if (!by_number) select.Add(absl::StrCat(", job", direction));
-  select.Add(absl::StrCat(" LIMIT ", kJobsAtOnce));
+  absl::StrAppend(&sql, " ORDER BY ", column, direction);
+  if (!by_number) absl::StrAppend(&sql, ", job", direction);
+  absl::StrAppend(&sql, " LIMIT ", kJobsOfAScan);
 
-  SQLite::Statement statement(db, select.sql);
-  for (size_t i = 0; i < select.values.size(); ++i) {
-    std::visit([&](const auto& value) { statement.bind(static_cast<int>(i) + 1, value); },
-               select.values[i]);
+  SQLite::Statement statement(db, sql);
+  int bound = 0;
+  if (indexed.has_value()) {
+    std::visit([&](const auto& value) { statement.bind(++bound, value); }, indexed->value);
   }
+  if (after.has_value() && !by_number) statement.bind(++bound, after->key);
+  if (after.has_value()) statement.bind(++bound, after->number);
+  SQLite::Statement select_labels(db, "SELECT key, value FROM job_labels WHERE job = ?");
+  JobLabels labels;
+  int64_t labels_of = 0;  // no job has this number
   JobScan scan;
-  int seen = 0;
+  JobKeys keys;
+  keys.labels = [&]() -> const JobLabels& {
+    if (std::exchange(labels_of, scan.end->number) == scan.end->number) return labels;
+    labels.clear();
+    select_labels.reset();
+    select_labels.bind(1, labels_of);
+    while (select_labels.executeStep()) {
+      labels[select_labels.getColumn(0).getString()] = select_labels.getColumn(1).getString();
+    }
+    return labels;
+  };
   while (statement.executeStep()) {
-    ++seen;
+    ++scan.seen;
     const JobPlace place{statement.getColumn(1).getInt64(), statement.getColumn(0).getInt64()};
     scan.end = place;
-    if (statement.getColumn(2).getInt() == 0) continue;
+    keys.state = statement.getColumn(2).getInt64();
+    keys.model = statement.getColumn(3).getString();
+    keys.owner = statement.getColumn(4).getString();
+    keys.priority = statement.getColumn(5).getInt64();
+    keys.create_time = statement.getColumn(6).getInt64();
+    keys.end_time = statement.getColumn(7).getInt64();
+    if (!Matches(query.filter, keys)) continue;
     scan.found.push_back(place);
     if (static_cast<int>(scan.found.size()) == limit) return scan;
   }
-  if (seen < kJobsAtOnce) scan.end.reset();
+  if (scan.seen < kJobsOfAScan) scan.end.reset();
   return scan;
 }
 

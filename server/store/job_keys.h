@@ -26,15 +26,19 @@ void DeleteJobKeys(SQLite::Database& db, int64_t number);
 // there are jobs.
 void RebuildJobKeys(SQLite::Database& db);
 
+// Most jobs that a scan looks at: 2 ms.
+inline constexpr int kJobsOfAScan = 1024;
+
 // Jobs that a query accepts.
 struct JobScan {
   std::vector<JobPlace> found;  // in the query's order
+  int seen = 0;                 // how many jobs it looked at
   // How far it looked; nothing at the end of all jobs.
   std::optional<JobPlace> end;
 };
 
-// Looks at jobs behind `after` (nothing: from the first) in the query's order until it has found
-// `limit` of them, or has looked at 1024: a bounded amount of work, however many jobs there are.
+// Looks at jobs after `after` (nothing: from the first) in the query's order until it has found
+// `limit` of them, or has looked at kJobsOfAScan. A query with an owner looks at no other's jobs.
 JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
                     const std::optional<JobPlace>& after, int limit);
 

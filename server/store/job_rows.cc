@@ -28,6 +28,14 @@ constexpr int64_t kMinutesKept = int64_t{2} * 24 * 60;
 
 int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
 
+// Keeps whose a job was that has no row any more.
+void NoteOwner(SQLite::Database& db, std::string_view job, const std::string& owner) {
+  SQLite::Statement note(db, "INSERT OR REPLACE INTO gone_owners (name, owner) VALUES (?, ?)");
+  note.bind(1, std::string(job));
+  note.bind(2, owner);
+  note.exec();
+}
+
 void NoteRemovedUse(SQLite::Database& db, const wan::v1::Job& job) {
   if (!(job.device_seconds() > 0)) return;
   SQLite::Statement note(db,
@@ -146,27 +154,44 @@ void DeleteJobRows(SQLite::Database& db, int64_t number) {
 }
 
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job) {
-  SQLite::Statement find(db, "SELECT number, state, job FROM jobs WHERE name = ?");
+  SQLite::Statement find(db, "SELECT number, state, job, owner FROM jobs WHERE name = ?");
   find.bind(1, std::string(job));
   if (!find.executeStep()) return MissingError(db, job);
   const int64_t number = find.getColumn(0).getInt64();
+  const std::string owner = find.getColumn(3).getString();
   if (!IsFinal(static_cast<wan::v1::JobState>(find.getColumn(1).getInt()))) {
     return JobNotEndedError(job);
   }
   wan::v1::Job removed;
   if (removed.ParseFromString(find.getColumn(2).getString())) NoteRemovedUse(db, removed);
   DeleteJobRows(db, number);
-  NoteRemoved(db, job);
+  NoteRemoved(db, job, owner);
   return absl::OkStatus();
 }
 
-void NoteRemoved(SQLite::Database& db, std::string_view job) {
+void NoteRemoved(SQLite::Database& db, std::string_view job,
+                 const std::optional<std::string>& owner) {
   SQLite::Statement note(db, "INSERT OR IGNORE INTO removed_jobs (name) VALUES (?)");
   note.bind(1, std::string(job));
   note.exec();
-  SQLite::Statement forget(db, "DELETE FROM removed_jobs WHERE number <= ?");
-  forget.bind(1, db.getLastInsertRowid() - kRemovedNames);
-  forget.exec();
+  const int64_t oldest = db.getLastInsertRowid() - kRemovedNames;
+  for (const char* const forgotten :
+       {"DELETE FROM gone_owners WHERE name IN (SELECT name FROM removed_jobs WHERE number <= ?)",
+        "DELETE FROM removed_jobs WHERE number <= ?"}) {
+    SQLite::Statement forget(db, forgotten);
+    forget.bind(1, oldest);
+    forget.exec();
+  }
+  if (owner.has_value()) NoteOwner(db, job, *owner);
+}
+
+absl::StatusOr<std::string> ReadOwner(SQLite::Database& db, std::string_view job) {
+  for (const char* const table : {"jobs", "gone_owners"}) {
+    SQLite::Statement select(db, absl::StrCat("SELECT owner FROM ", table, " WHERE name = ?"));
+    select.bind(1, std::string(job));
+    if (select.executeStep()) return select.getColumn(0).getString();
+  }
+  return JobNotFoundError(job);
 }
 
 std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since) {
@@ -187,6 +212,11 @@ void MoveToDamaged(SQLite::Database& db, int64_t number, const std::string& dama
   copy.bind(1, damage);
   copy.bind(2, number);
   copy.exec();
+  SQLite::Statement find(db, "SELECT name, owner FROM jobs WHERE number = ?");
+  find.bind(1, number);
+  if (find.executeStep()) {
+    NoteOwner(db, find.getColumn(0).getString(), find.getColumn(1).getString());
+  }
   DeleteJobKeys(db, number);
   SQLite::Statement remove(db, "DELETE FROM jobs WHERE number = ?");
   remove.bind(1, number);

@@ -70,8 +70,13 @@ absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
 // Returns what removed jobs have used that ended in the minute of `since` or later.
 std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
 
-// Notes the name of a removed job, and forgets the oldest of 100,000.
-void NoteRemoved(SQLite::Database& db, std::string_view job);
+// Notes the name of a removed job, and forgets the oldest of 100,000. Nothing as the owner: nobody
+// knows whose it was.
+void NoteRemoved(SQLite::Database& db, std::string_view job,
+                 const std::optional<std::string>& owner);
+
+// Returns the owner of a job that has a row, or had one that was removed or is damaged. NOT_FOUND.
+absl::StatusOr<std::string> ReadOwner(SQLite::Database& db, std::string_view job);
 
 // Moves a row to the table damaged_jobs with a note of what is wrong.
 void MoveToDamaged(SQLite::Database& db, int64_t number, const std::string& damage);

@@ -66,16 +66,23 @@ struct JobPlace {
   friend bool operator==(const JobPlace&, const JobPlace&) = default;
 };
 
+// Most bytes of a page's rows: gRPC's clients accept 4 MiB.
+inline constexpr size_t kMaxPageBytes = size_t{3} << 20;
+
 struct JobQuery {
-  JobFilter filter;               // default: all jobs
+  std::optional<std::string> owner;  // whose jobs; nothing: everybody's
+  JobFilter filter;                  // which of these; default: all
   JobOrder order;                 // default: the newest first; equals in the order of their numbers
-  int limit = 50;                 // most jobs of a page; very large jobs make pages shorter
+  int limit = 50;                 // most jobs of a page
+  size_t bytes = kMaxPageBytes;   // most bytes of its rows, but for the job that passes them
   std::optional<JobPlace> after;  // JobPage::next of the previous page; nothing: the first page
 };
 
 struct JobPage {
   std::vector<StoredJob> jobs;
-  std::optional<JobPlace> next;  // nothing: this was the last page
+  size_t bytes = 0;  // of their rows
+  // Where the search goes on, although it may find nothing more; nothing: this was the last page.
+  std::optional<JobPlace> next;
 };
 
 // What the ended jobs of one state take.
@@ -158,7 +165,14 @@ class JobStore : public WebhookOutbox {
   virtual absl::StatusOr<StoredJob> Get(std::string_view job) = 0;
   virtual absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
                                                     std::string_view request_id) = 0;
+  // Returns the next jobs of a query. A page may have fewer than `limit` jobs, or none, although
+  // others follow: it ends where it has looked at 1,024 jobs, or has the bytes.
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
+  // Returns who owns a job, or owned one that is damaged or was removed: NOT_FOUND only if nobody
+  // knows. Reads no more than that.
+  virtual absl::StatusOr<std::string> OwnerOf(std::string_view job) = 0;
+  // Returns 32 random bytes that stay with the store, for what callers keep and must not read.
+  virtual absl::StatusOr<std::string> SecretKey() = 0;
   // Returns the QUEUED and RUNNING jobs, oldest first.
   virtual absl::StatusOr<std::vector<StoredJob>> Unfinished() = 0;
 

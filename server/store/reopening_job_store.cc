@@ -128,6 +128,14 @@ absl::StatusOr<JobPage> ReopeningJobStore::List(const JobQuery& query) {
   return Read([&](JobStore& store) { return store.List(query); });
 }
 
+absl::StatusOr<std::string> ReopeningJobStore::OwnerOf(std::string_view job) {
+  return Read([&](JobStore& store) { return store.OwnerOf(job); });
+}
+
+absl::StatusOr<std::string> ReopeningJobStore::SecretKey() {
+  return Read([](JobStore& store) { return store.SecretKey(); });
+}
+
 absl::StatusOr<std::vector<StoredJob>> ReopeningJobStore::Unfinished() {
   return Read([](JobStore& store) { return store.Unfinished(); });
 }

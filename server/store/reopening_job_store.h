@@ -57,6 +57,8 @@ class ReopeningJobStore final : public JobStore {
   absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
                                             std::string_view request_id) override;
   absl::StatusOr<JobPage> List(const JobQuery& query) override;
+  absl::StatusOr<std::string> OwnerOf(std::string_view job) override;
+  absl::StatusOr<std::string> SecretKey() override;
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override;
   absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) override;

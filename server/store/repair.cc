@@ -120,7 +120,7 @@ class Rebuild {
       : pages_(pages), found_(found), now_(now), db_(db), result_(result) {}
 
   void Write() {
-    for (const std::string& name : found_.removed) NoteRemoved(db_, name);
+    for (const std::string& name : found_.removed) NoteRemoved(db_, name, std::nullopt);
     for (const auto& [number, row] : found_.jobs) {
       if (found_.removed.contains(row.name)) continue;
       std::optional<StoredJob> stored = ReadJob(pages_, row.place);

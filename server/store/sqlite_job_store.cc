@@ -31,8 +31,6 @@ namespace {
 
 // Most rows that are read without releasing the lock.
 constexpr int kRowsAtOnce = 64;
-// A page of jobs ends early at this size, because gRPC clients accept 4 MiB by default.
-constexpr size_t kMaxPageBytes = size_t{3} << 20;
 
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
@@ -135,30 +133,35 @@ class SqliteJobStore final : public JobStore {
 
   absl::StatusOr<JobPage> List(const JobQuery& query) override {
     JobPage page;
-    size_t bytes = 0;
-    std::optional<JobPlace> last;  // the page's last job
-    for (std::optional<JobPlace> after = query.after;;) {
-      // Read one more than fits, to know whether another page follows.
-      const int wanted =
-          std::min(kRowsAtOnce, query.limit + 1 - static_cast<int>(page.jobs.size()));
+    page.next = query.after;
+    for (int seen = 0; seen < kJobsOfAScan;) {
+      const int wanted = query.limit - static_cast<int>(page.jobs.size());
+      if (wanted <= 0 || page.bytes >= query.bytes) break;
       JobScan scan;
-      const absl::StatusOr<std::vector<JobRow>> rows = ReadFound(query, after, wanted, scan);
+      const absl::StatusOr<std::vector<JobRow>> rows = ReadFound(
+          query, page.next, std::min(kRowsAtOnce, wanted), query.bytes - page.bytes, scan);
       if (!rows.ok()) return rows.status();
-      for (size_t i = 0; i < rows->size(); ++i) {
-        const JobRow& row = (*rows)[i];
-        if (static_cast<int>(page.jobs.size()) == query.limit || bytes >= kMaxPageBytes) {
-          page.next = last;
-          return page;
-        }
+      for (const JobRow& row : *rows) {
+        page.bytes += row.job.size();
         absl::StatusOr<StoredJob> job = ToJob(row);
-        if (!job.ok()) continue;  // ToJob has set it aside and reported it
-        last = scan.found[i];
-        bytes += row.job.size();
-        page.jobs.push_back(*std::move(job));
+        if (job.ok()) page.jobs.push_back(*std::move(job));  // or it is set aside, and reported
       }
-      if (!scan.end.has_value()) return page;
-      after = scan.end;
+      seen += scan.seen;
+      page.next = scan.end;
+      if (!page.next.has_value()) break;
     }
+    return page;
+  }
+
+  absl::StatusOr<std::string> OwnerOf(std::string_view job) override {
+    return database_->Read(
+        [&](SQLite::Database& db) -> absl::StatusOr<std::string> { return ReadOwner(db, job); });
+  }
+
+  absl::StatusOr<std::string> SecretKey() override {
+    return database_->Read([](SQLite::Database& db) -> absl::StatusOr<std::string> {
+      return db.execAndGet("SELECT key FROM secret_key").getString();
+    });
   }
 
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override {
@@ -334,22 +337,27 @@ class SqliteJobStore final : public JobStore {
     return readable;
   }
 
-  // The next of a query's jobs, `scan` says which, in their order and at most `limit`.
+  // The next of a query's jobs, in its order: at most `limit`, and no more once they have `bytes`.
+  // `scan` says how far it came.
   absl::StatusOr<std::vector<JobRow>> ReadFound(const JobQuery& query,
                                                 const std::optional<JobPlace>& after, int limit,
-                                                JobScan& scan) {
+                                                size_t bytes, JobScan& scan) {
     using Rows = std::vector<JobRow>;
     return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
       scan = ScanJobKeys(db, query, after, limit);
       Rows rows;
+      size_t read = 0;
       SQLite::Statement select(db, absl::StrCat(kSelectJob, "WHERE number = ?"));
-      std::erase_if(scan.found, [&](const JobPlace& place) {
+      for (const JobPlace& place : scan.found) {
         select.reset();
         select.bind(1, place.number);
-        if (!select.executeStep()) return true;
+        if (!select.executeStep()) continue;
         rows.push_back(ReadRow(select));
-        return false;
-      });
+        read += rows.back().job.size();
+        if (read < bytes) continue;
+        if (place != scan.found.back()) scan.end = place;
+        break;
+      }
       return rows;
     });
   }

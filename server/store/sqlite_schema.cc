@@ -152,6 +152,17 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
   seconds REAL NOT NULL,
   PRIMARY KEY (owner, minute)
 ) WITHOUT ROWID;
+)sql",
+    // Every list of one owner has an index that begins with the owner.
+    R"sql(
+CREATE INDEX job_keys_by_owner_and_end ON job_keys (owner, end_time, job);
+CREATE INDEX job_keys_by_owner_and_priority ON job_keys (owner, priority, job);
+CREATE TABLE gone_owners (                   -- of jobs of removed_jobs and damaged_jobs
+  name TEXT PRIMARY KEY,
+  owner TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE secret_key (key BLOB NOT NULL); -- one row, for what callers keep and must not read
+INSERT INTO secret_key VALUES (randomblob(32));
 )sql"};
 // The version, in this list, that changed what is kept beside the rows of jobs last.
 constexpr int kVersionOfJobKeys = 7;

@@ -7,6 +7,7 @@
 
 #include "tests/server/auth/authenticated_server.h"
 #include "tests/support/rpc_errors.h"
+#include "wan/v1/telemetry.grpc.pb.h"
 
 namespace wan::server {
 namespace {
@@ -130,6 +131,50 @@ TEST_F(OwnersTest, AnotherUsersJobDoesNotExist) {
   for (const grpc::Status& status : EveryWay(admin_, job.name())) {
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
+}
+
+TEST_F(OwnersTest, AnotherUsersDeletedJobNeverWas) {
+  wan::v1::Job job;
+  ASSERT_TRUE(Create(alice_, &job).ok());
+  Ended(alice_, job.name());
+  wan::v1::DeleteJobRequest remove;
+  remove.set_name(job.name());
+  google::protobuf::Empty none;
+  ASSERT_TRUE(video_->DeleteJob(As(alice_).get(), remove, &none).ok());
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      StopServer();
+      StartServing(AuthenticatedConfig());
+    }
+    for (const grpc::Status& status : EveryWay(bob_, job.name())) {
+      EXPECT_EQ(ReasonOf(status), "JOB_NOT_FOUND");
+      EXPECT_EQ(status.error_message(), job.name() + " does not exist");
+    }
+    for (const std::string& token : {alice_, admin_}) {
+      for (const grpc::Status& status : EveryWay(token, job.name())) {
+        EXPECT_EQ(ReasonOf(status), "EXPIRED");
+      }
+    }
+  }
+}
+
+TEST_F(OwnersTest, ServerInfoNamesTheCallersJobOnly) {
+  engine_.Hold("T5_Encoding");
+  wan::v1::Job job;
+  ASSERT_TRUE(Create(alice_, &job).ok());
+  engine_.AwaitHeld("T5_Encoding");
+  const auto telemetry = wan::v1::Telemetry::NewStub(channel_);
+  const auto told = [&](const std::string& token) {
+    wan::v1::ServerInfo info;
+    EXPECT_TRUE(telemetry->GetServerInfo(As(token).get(), {}, &info).ok());
+    EXPECT_EQ(info.running_jobs(), 1);
+    return info.groups(0).job();
+  };
+  EXPECT_EQ(told(alice_), job.name());
+  EXPECT_EQ(told(watcher_), job.name());
+  EXPECT_EQ(told(bob_), "");
+  EXPECT_EQ(told(admin_), job.name());
+  engine_.Release("T5_Encoding");
 }
 
 TEST_F(OwnersTest, AListHasTheCallersJobsAndAnAdministratorsAll) {

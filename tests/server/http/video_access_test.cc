@@ -134,6 +134,14 @@ TEST_F(VideoAccessTest, OthersVideosDoNotExist) {
     EXPECT_THAT(Ask("GET", "/v1/videos", "", Bearer(token)).body["data"], SizeIs(1));
   }
   EXPECT_EQ(Ask("DELETE", path, "", Bearer(admin)).status, 200);
+  // Nor does anybody else learn that it was there.
+  for (const std::string end : {"", "/content"}) {
+    const Answer others = Ask("GET", path + end, "", Bearer(bob));
+    EXPECT_EQ(others.status, 404);
+    EXPECT_EQ(words(others, id),
+              words(Ask("GET", "/v1/videos/" + none + end, "", Bearer(bob)), none));
+    EXPECT_EQ(Ask("GET", path + end, "", Bearer(alice)).Error("code"), "expired");
+  }
 }
 
 TEST_F(VideoAccessTest, TheAuditLogHasCallsAndRefusals) {

@@ -165,6 +165,24 @@ TEST_F(VideoApiTest, AListComesInPages) {
   EXPECT_TRUE(behind.body["last_id"].is_null());
 }
 
+TEST_F(VideoApiTest, APageOfVeryLargeVideosEndsEarly) {
+  // Each character has six bytes in JSON: a page has eight of these videos, and the next two.
+  engine_.Hold("T5_Encoding");
+  for (int i = 0; i < 10; ++i) {
+    MustPost(
+        nlohmann::json{{"model", "m"}, {"prompt", std::string(size_t{64} << 10, '\1')}}.dump());
+  }
+  const Answer first = Ask("GET", "/v1/videos?limit=100");
+  ASSERT_EQ(first.status, 200);
+  EXPECT_EQ(first.body["data"].size(), 8u);
+  EXPECT_EQ(first.body["has_more"], true);
+  const Answer second =
+      Ask("GET", "/v1/videos?limit=100&after=" + first.body["last_id"].get<std::string>());
+  EXPECT_EQ(second.body["data"].size(), 2u);
+  EXPECT_EQ(second.body["has_more"], false);
+  engine_.Release("T5_Encoding");
+}
+
 TEST_F(VideoApiTest, WrongPages) {
   const Answer wrong = Ask("GET", "/v1/videos?limit=101&order=up&after=x");
   EXPECT_EQ(wrong.status, 400);

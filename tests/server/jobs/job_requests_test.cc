@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
@@ -22,6 +23,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using wan::v1::JOB_STATE_COMPLETED;
 using wan::v1::JOB_STATE_FAILED;
@@ -352,6 +354,42 @@ TEST_F(JobRequestsTest, ListPagesFromTheNewest) {
   } while (!request.page_token().empty());
   EXPECT_EQ(listed, names);
   EXPECT_THAT(sizes, ElementsAre(2, 2, 1));
+}
+
+TEST_F(JobRequestsTest, AListIsMadeInSteps) {
+  options_.queue_capacity = 1'200;
+  Open();
+  engine_->Hold("T5_Encoding");
+  for (int i = 0; i < 1'030; ++i) Create();
+  wan::v1::ListJobsRequest request;
+  request.set_filter("priority = 7");
+  const auto none = service_->BeginList(request);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(*(*none)->Step(), false) << "others have their turn";
+  EXPECT_EQ(*(*none)->Step(), true);
+  EXPECT_THAT((*none)->Take().jobs(), IsEmpty());
+  // Without jobs of its own a principal waits for nobody's.
+  const auto other = service_->BeginList(request, "nobody");
+  EXPECT_EQ(*(*other)->Step(), true);
+  engine_->Release("T5_Encoding");
+}
+
+TEST_F(JobRequestsTest, APageTokenTellsNothingAndOutlivesARestart) {
+  Open();
+  for (int i = 0; i < 3; ++i) RunToEnd(Create());
+  wan::v1::ListJobsRequest request;
+  request.set_page_size(2);
+  request.set_page_token(service_->List(request)->next_page_token());
+  std::string bytes;
+  ASSERT_TRUE(absl::WebSafeBase64Unescape(request.page_token(), &bytes));
+  EXPECT_THAT(bytes, Not(HasSubstr(",2,2"))) << "the number of the page's last job";
+  Close();
+  Open(/*load=*/false);
+  EXPECT_THAT(service_->List(request)->jobs(), SizeIs(1));
+  // What another server, or a caller, has made.
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  request.set_page_token(absl::WebSafeBase64Escape(bytes));
+  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("page_token"));
 }
 
 TEST_F(JobRequestsTest, ListFiltersByState) {

@@ -16,6 +16,7 @@
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/conversion/errors.h"
 #include "server/store/job_store.h"
 #include "server/store/sqlite_job_store.h"
 
@@ -213,7 +214,11 @@ TEST_P(JobStoreTest, ListsTheNewestFirstInPages) {
   EXPECT_FALSE(page->next.has_value());
   query.after.reset();
   query.limit = 5;
-  EXPECT_FALSE(store_->List(query)->next.has_value());  // the last page, though it is full
+  query.after = store_->List(query)->next;
+  ASSERT_TRUE(query.after.has_value()) << "a full page does not look for more";
+  page = store_->List(query);
+  EXPECT_THAT(page->jobs, IsEmpty());
+  EXPECT_FALSE(page->next.has_value());
 }
 
 TEST_P(JobStoreTest, JobsAreListedAndFoundByTheirOwner) {
@@ -305,6 +310,82 @@ TEST_P(JobStoreTest, ListsManyJobsInOnePage) {
   }
   query.after = page->next;
   EXPECT_THAT(store_->List(query)->jobs, SizeIs(50));
+}
+
+TEST_P(JobStoreTest, AnOwnersListLooksAtNoOthersJobs) {
+  std::vector<JobAddition> additions;
+  const auto add = [&](const std::string& name, const std::string& owner) {
+    JobAddition& added = additions.emplace_back();
+    added.job = NewJob(name);
+    added.job.job.set_owner(owner);
+    added.job.job.mutable_request()->set_priority(5);
+    added.events = {NewEvent(1)};
+  };
+  // More of others than a page looks at, before and after the owner's in every order.
+  for (int i = 0; i < 1100; ++i) add(absl::StrCat("jobs/first", i), "bob");
+  add("jobs/a", "alice");
+  for (int i = 0; i < 1100; ++i) add(absl::StrCat("jobs/last", i), "bob");
+  ASSERT_TRUE(store_->InsertAll(additions).ok());
+  for (const char* const order : {"create_time", "create_time desc", "end_time", "end_time desc",
+                                  "priority", "priority desc"}) {
+    for (const char* const filter :
+         {"", "state = QUEUED", "owner = bob OR labels:x OR priority > 1", "owner = alice"}) {
+      JobQuery query;
+      query.owner = "alice";
+      query.order = *ParseJobOrder(order);
+      query.filter = *ParseJobFilter(filter);
+      const auto page = store_->List(query);
+      ASSERT_TRUE(page.ok()) << page.status();
+      EXPECT_THAT(Names(*page), ElementsAre("jobs/a")) << order << "; " << filter;
+      EXPECT_FALSE(page->next.has_value()) << order << "; " << filter;
+      query.after = JobPlace{0, 0};  // from the beginning, or the end
+      EXPECT_FALSE(store_->List(query)->next.has_value()) << order << "; " << filter;
+      query.owner = "nobody";
+      query.after.reset();
+      EXPECT_THAT(store_->List(query)->jobs, IsEmpty());
+      EXPECT_FALSE(store_->List(query)->next.has_value()) << order << "; " << filter;
+    }
+    // Nor does a filter that names another owner make it look at that one's.
+    JobQuery query;
+    query.owner = "alice";
+    query.order = *ParseJobOrder(order);
+    query.filter = *ParseJobFilter("owner = bob");
+    const auto page = store_->List(query);
+    EXPECT_THAT(page->jobs, IsEmpty());
+    EXPECT_FALSE(page->next.has_value()) << order;
+  }
+}
+
+TEST_P(JobStoreTest, APageEndsWhereItHasLookedAtManyJobs) {
+  std::vector<JobAddition> additions;
+  for (int i = 0; i < 2500; ++i) {
+    JobAddition& added = additions.emplace_back();
+    added.job = NewJob(absl::StrCat("jobs/", i));
+    added.events = {NewEvent(1)};
+  }
+  ASSERT_TRUE(store_->InsertAll(additions).ok());
+  JobQuery query;
+  query.filter = *ParseJobFilter("priority = 7");
+  int pages = 0;
+  do {
+    const auto page = store_->List(query);
+    ASSERT_TRUE(page.ok()) << page.status();
+    EXPECT_THAT(page->jobs, IsEmpty());
+    query.after = page->next;
+    ++pages;
+  } while (query.after.has_value());
+  EXPECT_EQ(pages, 3);
+}
+
+TEST_P(JobStoreTest, KnowsWhoseAJobWasAfterItIsGone) {
+  StoredJob job = NewJob("jobs/a");
+  job.job.set_owner("alice");
+  ASSERT_TRUE(Insert(job).ok());
+  EXPECT_EQ(*store_->OwnerOf("jobs/a"), "alice");
+  EXPECT_EQ(ReasonOf(store_->OwnerOf("jobs/b").status()), kReasonJobNotFound);
+  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_FAILED)).ok());
+  ASSERT_TRUE(store_->Remove("jobs/a").ok());
+  EXPECT_EQ(*store_->OwnerOf("jobs/a"), "alice");
 }
 
 // What a filter means, said once more, without SQL.

@@ -330,6 +330,7 @@ TEST_P(DamagedRowTest, CostsItsOwnJobOnly) {
         std::string(damaged.message()),
         AllOf(HasSubstr("jobs/1 is damaged: " + GetParam().told), HasSubstr(file_.string())));
     EXPECT_THAT(problems_, SizeIs(again ? 0 : 1)) << "told once, when it is found";
+    EXPECT_EQ(*store->OwnerOf("jobs/1"), "");
     // Its keys stay taken.
     EXPECT_EQ(store->FindByRequestId("", "request 1").status().code(), absl::StatusCode::kDataLoss);
     StoredJob retry;
@@ -478,8 +479,9 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   }
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-    for (const char* const table : {"job_keys", "job_labels", "removed_jobs", "job_files",
-                                    "webhooks", "ended_totals", "removed_use"}) {
+    for (const char* const table :
+         {"job_keys", "job_labels", "removed_jobs", "job_files", "webhooks", "ended_totals",
+          "removed_use", "gone_owners", "secret_key"}) {
       database.exec(absl::StrCat("DROP TABLE ", table));
     }
     database.exec("PRAGMA user_version = 3");
@@ -492,6 +494,41 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
   EXPECT_EQ((*store)->List(query)->jobs[0].job.name(), "jobs/2");
   query.filter = *ParseJobFilter("model = a");
   EXPECT_THAT((*store)->List(query)->jobs, SizeIs(2));
+}
+
+TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheOwnersIndexesIsListedByThem) {
+  std::string key;
+  {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_TRUE(Fill(**store, 3).ok());
+    key = *(*store)->SecretKey();
+    EXPECT_EQ(key.size(), 32u);
+  }
+  {
+    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
+    for (const char* const what : {"INDEX job_keys_by_owner_and_end", "TABLE gone_owners",
+                                   "INDEX job_keys_by_owner_and_priority", "TABLE secret_key"}) {
+      database.exec(absl::StrCat("DROP ", what));
+    }
+    database.exec("INSERT INTO removed_jobs (name) VALUES ('jobs/gone')");
+    database.exec("PRAGMA user_version = 8");
+  }
+  JobQuery query;
+  query.owner = "";
+  for (const bool again : {false, true}) {
+    auto store = OpenSqliteJobStore(file_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (const char* const order : {"create_time", "end_time", "priority"}) {
+      query.order = *ParseJobOrder(order);
+      EXPECT_THAT((*store)->List(query)->jobs, SizeIs(3)) << order;
+    }
+    // Nobody knows whose a job was that was removed before.
+    EXPECT_EQ(ReasonOf((*store)->OwnerOf("jobs/gone").status()), kReasonJobNotFound);
+    const std::string made = *(*store)->SecretKey();
+    EXPECT_EQ(made == key, again) << "one for each store, for good";
+    key = made;
+  }
 }
 
 // Ends and removes the jobs that Fill has made.

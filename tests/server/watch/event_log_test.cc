@@ -71,6 +71,10 @@ class FaultyStore final : public JobStore {
     return store_->FindByRequestId(owner, id);
   }
   absl::StatusOr<JobPage> List(const JobQuery& query) override { return store_->List(query); }
+  absl::StatusOr<std::string> OwnerOf(std::string_view job) override {
+    return store_->OwnerOf(job);
+  }
+  absl::StatusOr<std::string> SecretKey() override { return store_->SecretKey(); }
   absl::Status CheckWritable() override { return store_->CheckWritable(); }
   absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) override {

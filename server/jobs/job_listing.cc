@@ -1,0 +1,56 @@
+#include "server/jobs/job_listing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/jobs/list_query.h"
+
+namespace wan::server {
+
+JobListing::JobListing(Parts parts, wan::v1::ListJobsRequest request, JobQuery query,
+                       std::string key)
+    : parts_(parts),
+      request_(std::move(request)),
+      query_(std::move(query)),
+      filtered_(query_.filter.kind != JobFilter::Kind::kAll),
+      key_(std::move(key)) {}
+
+absl::StatusOr<bool> JobListing::Step() {
+  absl::StatusOr<JobPage> page = parts_.store.List(query_);
+  if (!page.ok()) return page.status();
+  query_.after = page->next;
+  if (end_.has_value() && !page->jobs.empty()) {
+    response_.set_next_page_token(PageTokenOf(request_, *end_, key_));
+    return true;
+  }
+  for (StoredJob& stored : page->jobs) {
+    std::optional<wan::v1::Job> shown = ShownOf(std::move(stored));
+    if (!shown.has_value()) continue;
+    wan::v1::Job& job = *response_.add_jobs();
+    job = *std::move(shown);
+    parts_.retention.policy().SetExpireTime(job);
+  }
+  if (!page->next.has_value()) return true;
+  query_.limit -= static_cast<int>(page->jobs.size());
+  query_.bytes -= std::min(query_.bytes, page->bytes);
+  if (!end_.has_value() && (query_.limit == 0 || query_.bytes == 0)) {
+    end_ = page->next;
+    query_.limit = 1;  // is there another job?
+    query_.bytes = 1;
+  }
+  return false;
+}
+
+std::optional<wan::v1::Job> JobListing::ShownOf(StoredJob stored) const {
+  const std::string& name = stored.job.name();
+  std::optional<wan::v1::Job> live = parts_.table.Find(name);
+  if (!live.has_value()) {
+    return parts_.table.Hides(name) ? std::nullopt : std::optional(std::move(stored.job));
+  }
+  // The filter has seen the state that is stored. Of a job that has just begun to run that is told;
+  // one that has ended has not for callers until the disk has it for sure.
+  if (!filtered_ || live->state() == stored.job.state()) return live;
+  return IsFinal(stored.job.state()) ? std::nullopt : std::optional(std::move(stored.job));
+}
+
+}  // namespace wan::server

@@ -1,0 +1,34 @@
+// Decides whether a job's keys match a filter.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "server/conversion/job_filter.h"
+
+namespace wan::server {
+
+// The end_time of a job that has not ended: it is the last.
+inline constexpr int64_t kNotEnded = std::numeric_limits<int64_t>::max();
+
+using JobLabels = std::map<std::string, std::string, std::less<>>;
+
+// A row of job_keys.
+struct JobKeys {
+  int64_t state = 0;
+  std::string model;
+  std::string owner;
+  int64_t priority = 0;
+  int64_t create_time = 0;  // microseconds since the epoch, like end_time
+  int64_t end_time = kNotEnded;
+  // Called when a comparison needs them, as often as that.
+  std::function<const JobLabels&()> labels;
+};
+
+// Not in SQL: with many comparisons of labels, each with a look into its table, a row took 85 us.
+bool Matches(const JobFilter& filter, const JobKeys& keys);
+
+}  // namespace wan::server

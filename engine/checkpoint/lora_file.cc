@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/file_problem.h"
@@ -38,9 +40,9 @@ bool IsComputable(DType dtype) {
 }
 
 template <typename T>
-T LoadAs(const StoredTensor& tensor) {
+T LoadAs(std::span<const std::byte> bytes) {
   T value;
-  std::memcpy(&value, tensor.bytes.data(), sizeof(value));
+  std::memcpy(&value, bytes.data(), sizeof(value));
   return value;
 }
 
@@ -53,28 +55,31 @@ double HalfToDouble(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-// Nullopt for more than one element, other dtypes, and what is not finite.
-std::optional<double> ScalarOf(const StoredTensor& tensor) {
+// Nullopt for more than one element, other dtypes, and what is not finite. The errors of
+// MappedFile::Read.
+absl::StatusOr<std::optional<double>> ScalarOf(const MappedFile& file, const StoredTensor& tensor) {
   if (ElementCount(tensor.shape) != 1) return std::nullopt;
+  const absl::StatusOr<std::vector<std::byte>> bytes = file.Copy(tensor.bytes);
+  if (!bytes.ok()) return bytes.status();
   double value = 0;
   switch (tensor.dtype) {
     case DType::kFloat64:
-      value = LoadAs<double>(tensor);
+      value = LoadAs<double>(*bytes);
       break;
     case DType::kFloat32:
-      value = LoadAs<float>(tensor);
+      value = LoadAs<float>(*bytes);
       break;
     case DType::kFloat16:
-      value = HalfToDouble(LoadAs<uint16_t>(tensor));
+      value = HalfToDouble(LoadAs<uint16_t>(*bytes));
       break;
     case DType::kBFloat16:
-      value = std::bit_cast<float>(static_cast<uint32_t>(LoadAs<uint16_t>(tensor)) << 16);
+      value = std::bit_cast<float>(static_cast<uint32_t>(LoadAs<uint16_t>(*bytes)) << 16);
       break;
     case DType::kInt64:
-      value = static_cast<double>(LoadAs<int64_t>(tensor));
+      value = static_cast<double>(LoadAs<int64_t>(*bytes));
       break;
     case DType::kInt32:
-      value = LoadAs<int32_t>(tensor);
+      value = LoadAs<int32_t>(*bytes);
       break;
     default:
       return std::nullopt;
@@ -110,6 +115,7 @@ class TermBuilder {
     std::sort(result_.left_out.begin(), result_.left_out.end());
     result_.path = file_.path;
     result_.mapping = file_.mapping;
+    result_.file = file_.file;
     std::stable_sort(result_.terms.begin(), result_.terms.end(),
                      [](const LoraTerm& a, const LoraTerm& b) { return a.target < b.target; });
     return std::move(result_);
@@ -244,7 +250,12 @@ class TermBuilder {
     LoraPair& pair =
         pairs_.emplace_back(LoraPair{down.name.substr(0, down.name.find(".lora")), term.rank, {}});
     if (alpha != nullptr) {
-      pair.stored = ScalarOf(*alpha);
+      absl::StatusOr<std::optional<double>> stored = ScalarOf(*file_.file, *alpha);
+      if (!stored.ok()) {
+        problems_.push_back(stored.status());
+        return std::nullopt;
+      }
+      pair.stored = *stored;
       if (!pair.stored.has_value()) {
         Wrong(*alpha, "is not a finite number");
         return std::nullopt;

@@ -47,9 +47,9 @@ class WeightSource {
 
   // Returns the bytes of a tensor of this source: a view of the mapped file, or a copy where the
   // file does not align its data. The bytes are valid as long as `owner` lives, even after the
-  // source has died. If somebody truncates the file while `bytes` are read, the process dies
-  // (SIGBUS); so replace checkpoints by renaming, not in place. NOT_FOUND for a name that the
-  // source does not have, FAILED_PRECONDITION if the source is synthetic.
+  // source has died. Read them with TensorBytes::Read: a look into them ends the process (SIGBUS)
+  // where somebody has shortened the file. NOT_FOUND for a name that the source does not have,
+  // FAILED_PRECONDITION if the source is synthetic.
   virtual absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const = 0;
 
   // Returns whether the source has no bytes. Its names, shapes and dtypes are then those of a real

@@ -89,11 +89,12 @@ absl::StatusOr<json> ParseJson(std::string_view text, std::string_view file) {
 absl::StatusOr<json> ReadJsonObject(const std::string& path) {
   absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
-  const std::span<const std::byte> bytes = (*file)->bytes();
+  const absl::StatusOr<std::vector<std::byte>> bytes = (*file)->Copy((*file)->bytes());
+  if (!bytes.ok()) return bytes.status();
   absl::StatusOr<json> value =
-      ParseJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+      ParseJson({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path);
   if (!value.ok()) {
-    const absl::Status foreign = CheckNotForeign(path, bytes, FileContent::kJson);
+    const absl::Status foreign = CheckNotForeign(path, *bytes, FileContent::kJson);
     return foreign.ok() ? value.status() : foreign;
   }
   if (!value->is_object()) return Damaged(path, "not a JSON object");

@@ -17,7 +17,8 @@ namespace wan {
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view file);
 
 // Reads a file and parses it as ParseJson does. DATA_LOSS as well if the root is not an object. A
-// file that cannot be opened gives the errors of MappedFile::Open.
+// file that cannot be opened gives the errors of MappedFile::Open, and one that is shortened
+// meanwhile DATA_LOSS.
 absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path);
 
 // Reads typed fields of an object and keeps every problem, so that one pass finds all of them. A

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -70,6 +71,16 @@ absl::Status MappedFile::Read(std::span<const std::byte> part, std::byte* out) c
     done += static_cast<size_t>(read);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::byte>> MappedFile::Copy(std::span<const std::byte> part) const {
+  std::vector<std::byte> copy(part.size());
+  if (absl::Status status = Read(part, copy.data()); !status.ok()) return status;
+  return copy;
+}
+
+absl::StatusOr<std::vector<std::byte>> MappedFile::CopyBeginning() const {
+  return Copy(bytes_.first(std::min(bytes_.size(), kForeignContentBytes)));
 }
 
 }  // namespace wan

@@ -1,17 +1,22 @@
-// A file that is mapped into memory, where the kernel reads pages on demand; pieces of it can also
-// be read into the caller's memory.
+// A file that is mapped into memory, so that a piece of it is a span; pieces are read into the
+// caller's memory.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/api/model_file.h"
 
 namespace wan {
+
+// Copies a piece of a file that is not trusted: MappedFile::Read.
+using ReadPiece = std::function<absl::Status(std::span<const std::byte> part, std::byte* out)>;
 
 // Immutable, and safe for use by several threads at once.
 class MappedFile {
@@ -25,14 +30,22 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
+  // What the file had when it was opened. It names pieces for Read: a look into it ends the process
+  // with SIGBUS where somebody has shortened the file since.
   std::span<const std::byte> bytes() const { return bytes_; }
   // As it was when it was opened.
   const FileVersion& version() const { return version_; }
 
   // Copies `part`, which must lie inside bytes(), to `out` with system calls. This touches no page
-  // of the mapping, which is cheaper for gigabytes; and where somebody has shortened the file it
-  // returns DATA_LOSS, while a look into the mapping would end the process with SIGBUS.
+  // of the mapping, which is cheaper for gigabytes. DATA_LOSS where somebody has shortened the
+  // file.
   absl::Status Read(std::span<const std::byte> part, std::byte* out) const;
+
+  // Returns a copy of `part`, which Read makes.
+  absl::StatusOr<std::vector<std::byte>> Copy(std::span<const std::byte> part) const;
+
+  // Returns a copy of the first bytes, at most as many as CheckNotForeign looks at.
+  absl::StatusOr<std::vector<std::byte>> CopyBeginning() const;
 
  private:
   MappedFile(std::string path, int descriptor, const FileVersion& version,

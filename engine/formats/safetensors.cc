@@ -174,14 +174,17 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
   const std::span<const std::byte> bytes = (*file)->bytes();
-  ByteReader reader(bytes);
+  const absl::StatusOr<std::vector<std::byte>> beginning = (*file)->CopyBeginning();
+  if (!beginning.ok()) return beginning.status();
+  ByteReader reader(*beginning);
   const auto header_length = reader.Read<uint64_t>();
+  const size_t header_at = reader.position();
   const bool begins_well = !reader.failed() && header_length <= kLongestHeader &&
-                           bytes.size() > reader.position() &&
-                           bytes[reader.position()] == std::byte{'{'};
+                           beginning->size() > header_at &&
+                           (*beginning)[header_at] == std::byte{'{'};
   // In a file of another kind the length is that file's first bytes.
   if (!begins_well) {
-    absl::Status foreign = CheckNotForeign(path, bytes, FileContent::kSafetensors);
+    absl::Status foreign = CheckNotForeign(path, *beginning, FileContent::kSafetensors);
     if (!foreign.ok()) return foreign;
   }
   if (reader.failed()) {
@@ -192,17 +195,20 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
     return Damaged(path, absl::StrCat("claims a header of more than the ", kLongestHeader,
                                       " bytes that are allowed; it must be a safetensors file"));
   }
-  const std::string_view header_text = reader.ReadText(header_length);
-  if (reader.failed()) {
+  if (header_length > bytes.size() - header_at) {
     return Damaged(path, absl::StrCat("claims a header of ", header_length,
                                       " bytes, but the file is ", bytes.size(), " bytes long"));
   }
-  const absl::StatusOr<json> header = ParseJson(header_text, path);
+  const absl::StatusOr<std::vector<std::byte>> header_bytes =
+      (*file)->Copy(bytes.subspan(header_at, header_length));
+  if (!header_bytes.ok()) return header_bytes.status();
+  const absl::StatusOr<json> header =
+      ParseJson({reinterpret_cast<const char*>(header_bytes->data()), header_bytes->size()}, path);
   if (!header.ok()) return header.status();
   if (!header->is_object()) return Damaged(path, "header is not a JSON object");
 
   TensorFile tensors{.path = path, .mapping = *file, .file = file->get()};
-  const std::span<const std::byte> data = bytes.subspan(reader.position());
+  const std::span<const std::byte> data = bytes.subspan(header_at + header_length);
   for (const auto& [name, entry] : header->items()) {
     if (name == kMetadataKey) {
       if (absl::Status status = CheckMetadata(entry, path); !status.ok()) return status;

@@ -73,15 +73,15 @@ struct Storage {
 
 class ArchiveReader {
  public:
-  ArchiveReader(const std::string& path, const ZipDirectory& records)
-      : path_(path), records_(records) {}
+  ArchiveReader(const std::string& path, const ZipDirectory& records, const ReadPiece& read)
+      : path_(path), records_(records), read_(read) {}
 
   absl::StatusOr<std::vector<StoredTensor>> Read() {
-    const absl::StatusOr<const ZipRecord*> pickle_record = FindPickle();
-    if (!pickle_record.ok()) return pickle_record.status();
+    const absl::StatusOr<std::vector<std::byte>> pickle_bytes = FindPickle();
+    if (!pickle_bytes.ok()) return pickle_bytes.status();
     if (absl::Status status = CheckByteOrder(); !status.ok()) return status;
     const absl::StatusOr<Pickle> pickle =
-        ReadPickle((*pickle_record)->bytes, absl::StrCat(path_, ": ", folder_, "/data.pkl"));
+        ReadPickle(*pickle_bytes, absl::StrCat(path_, ": ", folder_, "/data.pkl"));
     if (!pickle.ok()) return pickle.status();
     if (pickle->root->kind != Kind::kDict) {
       return Wrong(absl::StrCat("holds a value of kind ",
@@ -114,7 +114,7 @@ class ArchiveReader {
   }
 
   // All records lie in one folder, named after the file that was saved.
-  absl::StatusOr<const ZipRecord*> FindPickle() {
+  absl::StatusOr<std::vector<std::byte>> FindPickle() {
     const ZipRecord* found = nullptr;
     for (const auto& [name, record] : records_) {
       if (!name.ends_with(kPickleRecord)) continue;
@@ -123,17 +123,15 @@ class ArchiveReader {
       folder_ = name.substr(0, name.size() - kPickleRecord.size());
     }
     if (found == nullptr) return Wrong("has no data.pkl, so it is not an archive of torch.save");
-    if (absl::Status status = CheckZipRecord("data.pkl", *found, path_); !status.ok()) {
-      return status;
-    }
-    return found;
+    return ReadZipRecord("data.pkl", *found, path_, read_);
   }
 
   absl::Status CheckByteOrder() const {
     const auto record = records_.find(absl::StrCat(folder_, "/byteorder"));
     if (record == records_.end()) return absl::OkStatus();  // torch before 2.1 wrote none
-    const std::span<const std::byte> bytes = record->second.bytes;
-    const std::string_view order{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    const auto bytes = ReadZipRecord("byteorder", record->second, path_, read_);
+    if (!bytes.ok()) return bytes.status();
+    const std::string_view order{reinterpret_cast<const char*>(bytes->data()), bytes->size()};
     if (order == "little") return absl::OkStatus();
     return Unsupported(path_, absl::StrCat("record byteorder says \"", Printable(order),
                                            "\", expected \"little\""));
@@ -229,6 +227,7 @@ class ArchiveReader {
 
   const std::string& path_;
   const ZipDirectory& records_;
+  const ReadPiece& read_;
   std::string folder_;
   std::set<std::string, std::less<>> used_;  // records of storages
 };
@@ -238,11 +237,16 @@ class ArchiveReader {
 absl::StatusOr<TensorFile> ReadTorchArchive(const std::string& path) {
   const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
   if (!file.ok()) return file.status();
-  absl::Status foreign = CheckNotForeign(path, (*file)->bytes(), FileContent::kTorchArchive);
+  const absl::StatusOr<std::vector<std::byte>> beginning = (*file)->CopyBeginning();
+  if (!beginning.ok()) return beginning.status();
+  absl::Status foreign = CheckNotForeign(path, *beginning, FileContent::kTorchArchive);
   if (!foreign.ok()) return foreign;
-  const absl::StatusOr<ZipDirectory> records = ReadZipDirectory((*file)->bytes(), path);
+  const ReadPiece read = [opened = file->get()](std::span<const std::byte> part, std::byte* out) {
+    return opened->Read(part, out);
+  };
+  const absl::StatusOr<ZipDirectory> records = ReadZipDirectory((*file)->bytes(), path, read);
   if (!records.ok()) return records.status();
-  absl::StatusOr<std::vector<StoredTensor>> tensors = ArchiveReader(path, *records).Read();
+  absl::StatusOr<std::vector<StoredTensor>> tensors = ArchiveReader(path, *records, read).Read();
   if (!tensors.ok()) return tensors.status();
   return TensorFile{
       .path = path, .mapping = *file, .file = file->get(), .tensors = *std::move(tensors)};

@@ -23,6 +23,9 @@ constexpr uint32_t kEndLocator64 = 0x07064b50;
 constexpr uint64_t kEndRecordSize = 22;
 constexpr uint64_t kEndLocator64Size = 20;
 constexpr uint64_t kEndRecord64Size = 56;
+constexpr uint64_t kLocalHeaderSize = 30;
+// torch.save aligns records to 64 bytes with an extra field.
+constexpr uint64_t kUsualExtraSize = 128;
 constexpr uint16_t kExtra64 = 0x0001;
 constexpr uint16_t kEncrypted = 0x0001;
 constexpr uint16_t kSizesFollow = 0x0008;
@@ -52,8 +55,8 @@ struct Extent {
 
 class DirectoryReader {
  public:
-  DirectoryReader(std::span<const std::byte> archive, std::string_view path)
-      : archive_(archive), path_(path) {}
+  DirectoryReader(std::span<const std::byte> archive, std::string_view path, const ReadPiece& read)
+      : archive_(archive), path_(path), read_(read) {}
 
   absl::StatusOr<ZipDirectory> Read() {
     const absl::StatusOr<End> end = ReadEnd();
@@ -86,11 +89,26 @@ class DirectoryReader {
  private:
   absl::Status Wrong(std::string_view what) const { return Damaged(path_, what); }
 
+  // The archive's bytes from `position` on: `size` of them, or as many as come before `limit`; none
+  // past it.
+  absl::StatusOr<std::vector<std::byte>> Piece(uint64_t position, uint64_t size,
+                                               uint64_t limit) const {
+    position = std::min(position, limit);
+    std::vector<std::byte> piece(std::min(size, limit - position));
+    if (absl::Status status = read_(archive_.subspan(position, piece.size()), piece.data());
+        !status.ok()) {
+      return status;
+    }
+    return piece;
+  }
+
   absl::StatusOr<End> ReadEnd() const {
     // The end record is the file's last, but for a comment, which torch.save does not write.
     if (archive_.size() < kEndRecordSize) return Wrong("too short for a zip archive");
     const uint64_t position = archive_.size() - kEndRecordSize;
-    ByteReader reader(archive_, position);
+    const auto record = Piece(position, kEndRecordSize, archive_.size());
+    if (!record.ok()) return record.status();
+    ByteReader reader(*record);
     if (reader.Read<uint32_t>() != kEndRecord) {
       return Wrong("does not end like a zip archive: cut off, or not written by torch.save");
     }
@@ -106,7 +124,10 @@ class DirectoryReader {
     }
     End end{.entries = entries, .directory_offset = offset, .directory_size = size};
     uint64_t directory_end = position;
-    ByteReader locator(archive_, position < kEndLocator64Size ? 0 : position - kEndLocator64Size);
+    const auto before =
+        Piece(position - std::min(position, kEndLocator64Size), kEndLocator64Size, archive_.size());
+    if (!before.ok()) return before.status();
+    ByteReader locator(*before);
     if (locator.Read<uint32_t>() == kEndLocator64) {
       const auto locator_disk = locator.Read<uint32_t>();
       directory_end = locator.Read<uint64_t>();
@@ -132,7 +153,9 @@ class DirectoryReader {
   }
 
   absl::StatusOr<End> ReadEnd64(uint64_t position) const {
-    ByteReader reader(archive_, position);
+    const auto record = Piece(position, kEndRecord64Size, archive_.size());
+    if (!record.ok()) return record.status();
+    ByteReader reader(*record);
     const auto signature = reader.Read<uint32_t>();
     const auto size_of_rest = reader.Read<uint64_t>();
     reader.Take(4);  // versions
@@ -151,7 +174,9 @@ class DirectoryReader {
   }
 
   absl::StatusOr<std::vector<Entry>> ReadEntries(const End& end) const {
-    ByteReader reader(archive_.subspan(end.directory_offset, end.directory_size));
+    const auto directory = Piece(end.directory_offset, end.directory_size, archive_.size());
+    if (!directory.ok()) return directory.status();
+    ByteReader reader(*directory);
     std::vector<Entry> entries;
     while (!reader.AtEnd()) {
       absl::StatusOr<Entry> entry = ReadCentralHeader(reader);
@@ -232,7 +257,9 @@ class DirectoryReader {
   // The record's header and bytes.
   absl::StatusOr<Extent> ReadLocalHeader(const Entry& entry, uint64_t limit) const {
     const std::string record = absl::StrCat("record ", Printable(entry.name));
-    ByteReader reader(archive_.first(limit), entry.header_offset);
+    const auto header = ReadHeader(entry, limit);
+    if (!header.ok()) return header.status();
+    ByteReader reader(*header);
     const auto signature = reader.Read<uint32_t>();
     reader.Take(2);  // version
     const auto flags = reader.Read<uint16_t>();
@@ -253,31 +280,50 @@ class DirectoryReader {
     if (name != entry.name || flags != entry.flags || method != 0 || !sizes_agree) {
       return Wrong(absl::StrCat(record, ": header and directory of the archive disagree"));
     }
-    reader.Take(entry.size);
-    if (reader.failed()) {
+    const uint64_t begin = entry.header_offset + reader.position();
+    if (entry.size > limit - begin) {
       return Wrong(absl::StrCat(record, " with ", entry.size,
                                 " bytes does not end before the zip directory"));
     }
-    return Extent{.begin = entry.header_offset, .end = reader.position(), .name = &entry.name};
+    return Extent{.begin = entry.header_offset, .end = begin + entry.size, .name = &entry.name};
+  }
+
+  // A record's header with its name and extra field, as far as they come before `limit`.
+  absl::StatusOr<std::vector<std::byte>> ReadHeader(const Entry& entry, uint64_t limit) const {
+    // Most names and extra fields are short: one read has all of it.
+    uint64_t size = kLocalHeaderSize + entry.name.size() + kUsualExtraSize;
+    for (;;) {
+      absl::StatusOr<std::vector<std::byte>> header = Piece(entry.header_offset, size, limit);
+      if (!header.ok() || header->size() < kLocalHeaderSize) return header;
+      ByteReader lengths(*header, kLocalHeaderSize - 4);
+      const uint64_t needed =
+          kLocalHeaderSize + lengths.Read<uint16_t>() + lengths.Read<uint16_t>();
+      if (needed <= header->size() || header->size() < size) return header;
+      size = needed;
+    }
   }
 
   const std::span<const std::byte> archive_;
   const std::string_view path_;
+  const ReadPiece& read_;
 };
 
 }  // namespace
 
 absl::StatusOr<ZipDirectory> ReadZipDirectory(std::span<const std::byte> archive,
-                                              std::string_view path) {
-  return DirectoryReader(archive, path).Read();
+                                              std::string_view path, const ReadPiece& read) {
+  return DirectoryReader(archive, path, read).Read();
 }
 
-absl::Status CheckZipRecord(std::string_view name, const ZipRecord& record, std::string_view path) {
+absl::StatusOr<std::vector<std::byte>> ReadZipRecord(std::string_view name, const ZipRecord& record,
+                                                     std::string_view path, const ReadPiece& read) {
+  std::vector<std::byte> bytes(record.bytes.size());
+  if (absl::Status status = read(record.bytes, bytes.data()); !status.ok()) return status;
   // torch.save can be told not to compute checksums, and writes zero then.
-  if (record.crc32 == 0) return absl::OkStatus();
-  const auto found = static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(record.bytes.data()), record.bytes.size()));
-  if (found == record.crc32) return absl::OkStatus();
+  if (record.crc32 == 0) return bytes;
+  const auto found =
+      static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  if (found == record.crc32) return bytes;
   return Damaged(path, absl::StrCat("record ", Printable(name), " has another checksum than the ",
                                     "archive says"));
 }

@@ -1,6 +1,6 @@
 #include "engine/weights/lora_weights.h"
 
-#include <cstring>
+#include <cstddef>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,7 +21,8 @@ int64_t AlignedSize(const StoredTensor& tensor) {
 // Hands out one piece of memory from front to back.
 class Packer {
  public:
-  Packer(const at::Tensor& memory, const std::stop_token& stop) : memory_(memory), stop_(stop) {}
+  Packer(const MappedFile& file, const at::Tensor& memory, const std::stop_token& stop)
+      : file_(file), memory_(memory), stop_(stop) {}
 
   at::Tensor Pack(const StoredTensor& tensor, int64_t rows, int64_t columns) {
     // The copy reads the file.
@@ -30,12 +31,14 @@ class Packer {
     }
     const auto bytes = static_cast<int64_t>(tensor.bytes.size());
     const at::Tensor place = memory_.narrow(0, used_, bytes);
-    std::memcpy(place.mutable_data_ptr(), tensor.bytes.data(), tensor.bytes.size());
+    absl::Status read = file_.Read(tensor.bytes, static_cast<std::byte*>(place.mutable_data_ptr()));
+    if (!read.ok()) throw StatusException(std::move(read));
     used_ += AlignedSize(tensor);
     return place.view(ToScalarType(tensor.dtype)).view({rows, columns});
   }
 
  private:
+  const MappedFile& file_;
   const at::Tensor& memory_;
   const std::stop_token& stop_;
   int64_t used_ = 0;
@@ -52,7 +55,7 @@ std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, Weigh
   std::shared_ptr<LoraWeights> weights(new LoraWeights);
   weights->memory_ = mover.AllocateHost(bytes);
   weights->rank_ = file.rank;
-  Packer packer(weights->memory_, stop);
+  Packer packer(*file.file, weights->memory_, stop);
   for (const LoraTerm& term : file.terms) {
     Term& added = weights->terms_.emplace_back();
     added.target = term.target;

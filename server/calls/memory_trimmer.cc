@@ -31,6 +31,10 @@ void MemoryTrimmer::OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState pr
   if (previous == wan::v1::JOB_STATE_RUNNING) Freed(kWorthIt);
 }
 
+void MemoryTrimmer::OnModelState(const wan::v1::Model& model) {
+  if (model.state() != wan::v1::MODEL_STATE_LOADING) Freed(kWorthIt);
+}
+
 void MemoryTrimmer::Freed(int64_t bytes) {
   {
     absl::MutexLock lock(&mutex_);

@@ -31,6 +31,10 @@ class MemoryTrimmer final : public StateListener {
   // next job is compared with.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
+  // What a model was loaded with is free when it is ready, has failed or is unloaded: headers of
+  // files, or all of what was read of a bad one.
+  void OnModelState(const wan::v1::Model& model) override;
+
  private:
   Clock& clock_;
   absl::Mutex mutex_;

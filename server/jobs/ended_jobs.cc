@@ -219,7 +219,9 @@ absl::StatusOr<std::pair<wan::v1::Artifact, ArtifactReader>> EndedJobs::Open(
 }
 
 ArtifactStore::Kept EndedJobs::KeptFilesOf(const std::string& job) const {
-  return KeptOf(parts_.store.Get(job));
+  const absl::StatusOr<StoredJob> stored = parts_.store.Get(job);
+  if (stored.ok() && !IsFinal(stored->job.state())) return {};
+  return KeptOf(stored);
 }
 
 void EndedJobs::RemoveLeftFiles() {

@@ -73,9 +73,9 @@ class EndedJobs {
                                                                     const ArtifactRef& ref,
                                                                     uint64_t offset) const;
 
-  // Returns what the start leaves in place of a job's files: not those that were removed from the
-  // job, and none of a job that was removed or did not complete. Files of unknown jobs stay: the
-  // database may have been replaced by a new one.
+  // Returns what stays of a job's files: not those that were removed from the job, and none of a
+  // job that was removed or did not complete. Files of unknown jobs stay: the database may have
+  // been replaced by a new one. So do those of a job that has not ended, which may just be made.
   ArtifactStore::Kept KeptFilesOf(const std::string& job) const;
 
   // Removes the files that could not be removed when they should, because the disk did not confirm

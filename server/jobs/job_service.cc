@@ -321,6 +321,10 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->storage.Stop();
   parts_->digests.Stop();
   parts_->retention.Stop();
+  {
+    absl::MutexLock probe(&parts_->probe_mutex);
+    parts_->sweep = {};
+  }
   parts_->drainer.Stop(mode, grace);
   parts_->AwaitAccepted();
   parts_->groups.Stop();

@@ -217,8 +217,13 @@ StorageStats JobService::Parts::StorageNow() {
 }
 
 absl::Status JobService::Parts::Recover() {
-  absl::Status removed = artifacts.RemoveLeftovers(
-      [&](const std::string& job) { return ended_jobs.KeptFilesOf(job); });
+  absl::Status removed = artifacts.EmptyStaging();
+  // Files of an attempt that ended between its rename and its last event, while no other begins. If
+  // the jobs cannot be read, the table says so.
+  const auto unfinished = store.Unfinished();
+  for (const StoredJob& stored : unfinished.value_or(std::vector<StoredJob>())) {
+    removed.Update(artifacts.Remove(stored.job.name()));
+  }
   absl::Status status = table.Recover();
   if (status.ok()) {
     // Now the table has every job that may go on, and none that the recovery ended.
@@ -230,7 +235,17 @@ absl::Status JobService::Parts::Recover() {
   }
   if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
   recovered = status.ok() || ReasonOf(status) == kReasonStorageUnavailable;
+  sweep = std::jthread([this](const std::stop_token& stop) { RemoveLeftovers(stop); });
   return status;
+}
+
+void JobService::Parts::RemoveLeftovers(const std::stop_token& stop) {
+  const absl::Status removed =
+      artifacts.RemoveLeftovers([&](const std::string& job) -> std::optional<ArtifactStore::Kept> {
+        if (stop.stop_requested()) return std::nullopt;
+        return ended_jobs.KeptFilesOf(job);
+      });
+  if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
 }
 
 absl::Status JobService::Parts::OpenForWriting() {

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -65,6 +67,9 @@ struct JobService::Parts {
 
   // Takes over what an earlier process left. The store must be open.
   absl::Status Recover() ABSL_EXCLUSIVE_LOCKS_REQUIRED(probe_mutex);
+  // Removes files that belong to no job any more, until it is told to stop. It looks at every job
+  // that has files, so the start does not wait for it.
+  void RemoveLeftovers(const std::stop_token& stop);
   // What the data folder holds now.
   StorageStats StorageNow();
   // Returns OK if a job could write its row, events and artifacts now.
@@ -124,6 +129,7 @@ struct JobService::Parts {
   bool recovered ABSL_GUARDED_BY(probe_mutex) = false;
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
+  std::jthread sweep ABSL_GUARDED_BY(probe_mutex);  // last: it uses the others
 };
 
 }  // namespace wan::server

@@ -172,6 +172,7 @@ absl::Status ArtifactStore::CheckWritable(uint64_t free_bytes) const {
   const auto refused = [](const std::string& what, int error) {
     return WithReason(ErrnoError(what, error), kReasonStorageUnavailable);
   };
+  if (absl::Status status = CheckStaging(); !status.ok()) return status;
   for (const char* folder : {kStaging, kArtifacts}) {
     std::error_code error;
     fs::create_directories(root_ / folder, error);
@@ -282,27 +283,54 @@ absl::Status ArtifactStore::RemoveFile(std::string_view job, std::string_view fi
   return error ? FileError(absl::StrCat("removing ", path.string()), error) : absl::OkStatus();
 }
 
-absl::Status ArtifactStore::RemoveLeftovers(
-    const std::function<Kept(const std::string& job)>& kept) const {
+absl::Status ArtifactStore::CheckStaging() const {
+  const fs::path folder = root_ / kStaging;
+  std::error_code error;
+  if (!fs::is_symlink(fs::symlink_status(folder, error))) return absl::OkStatus();
+  return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                        folder.string(),
+                        " is a link; must be a folder of its own, because it is emptied at every "
+                        "start: remove the link, and the server makes the folder")),
+                    kReasonStorageUnavailable);
+}
+
+absl::Status ArtifactStore::EmptyStaging() const {
+  if (absl::Status status = CheckStaging(); !status.ok()) return status;
   std::error_code error;
   std::vector<fs::path> leftovers;
-  if (!fs::exists(root_, error)) return absl::OkStatus();  // nothing was left
   for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kStaging, error)) {
     leftovers.push_back(entry.path());
   }
   if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
   if (error) return FileError(absl::StrCat("listing ", (root_ / kStaging).string()), error);
-  for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kArtifacts, error)) {
-    const Kept job = kept("jobs/" + entry.path().filename().string());
-    if (!job.any) leftovers.push_back(entry.path());
-    for (const std::string& file : job.but) leftovers.push_back(entry.path() / file);
-  }
-  if (error) return FileError(absl::StrCat("listing ", (root_ / kArtifacts).string()), error);
   for (const fs::path& leftover : leftovers) {
     fs::remove_all(leftover, error);
     if (error) return FileError(absl::StrCat("removing ", leftover.string()), error);
   }
   return absl::OkStatus();
+}
+
+absl::Status ArtifactStore::RemoveLeftovers(
+    const std::function<std::optional<Kept>(const std::string& job)>& kept) const {
+  std::error_code error;
+  absl::Status status;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kArtifacts, error)) {
+    const std::optional<Kept> job = kept("jobs/" + entry.path().filename().string());
+    if (!job.has_value()) return status;
+    std::vector<fs::path> leftovers;
+    if (!job->any) leftovers.push_back(entry.path());
+    for (const std::string& file : job->but) leftovers.push_back(entry.path() / file);
+    for (const fs::path& leftover : leftovers) {
+      std::error_code problem;
+      fs::remove_all(leftover, problem);
+      if (problem) {
+        status.Update(FileError(absl::StrCat("removing ", leftover.string()), problem));
+      }
+    }
+  }
+  if (error == std::errc::no_such_file_or_directory) return status;
+  if (error) return FileError(absl::StrCat("listing ", (root_ / kArtifacts).string()), error);
+  return status;
 }
 
 absl::StatusOr<ArtifactReader> ArtifactStore::OpenForReading(std::string_view artifact_name,

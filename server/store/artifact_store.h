@@ -87,13 +87,20 @@ class ArtifactStore {
   // it open go on.
   absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
-  // What of a job's published files a start leaves in place.
+  // What of a job's published files stays.
   struct Kept {
     bool any = true;
     std::vector<std::string> but;  // names of files that go
   };
-  // Call at the start. Empties staging and removes what `kept` does not want of each job.
-  absl::Status RemoveLeftovers(const std::function<Kept(const std::string& job)>& kept) const;
+  // Call at the start, before anything is staged. FAILED_PRECONDITION (STORAGE_UNAVAILABLE), like
+  // CheckWritable, if the folder is a link: nothing of what it leads to is removed.
+  absl::Status EmptyStaging() const;
+
+  // Removes what `kept` does not want of each job that has published files, until it returns
+  // nothing. It takes as long as there are such jobs: call it on a thread that nobody waits for.
+  // What is published meanwhile may or may not be asked about.
+  absl::Status RemoveLeftovers(
+      const std::function<std::optional<Kept>(const std::string& job)>& kept) const;
 
   // Opens "jobs/ID/artifacts/FILE" at a byte offset. NOT_FOUND (ARTIFACT_NOT_FOUND) if the file
   // does not exist; OUT_OF_RANGE if `offset` is greater than its size.
@@ -101,6 +108,8 @@ class ArtifactStore {
                                                 uint64_t offset) const;
 
  private:
+  // FAILED_PRECONDITION (STORAGE_UNAVAILABLE) if staging is a link.
+  absl::Status CheckStaging() const;
   std::filesystem::path StagingFolder(std::string_view job, int attempt) const;
   std::filesystem::path ArtifactFolder(std::string_view job) const;
 

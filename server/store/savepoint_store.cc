@@ -94,6 +94,12 @@ absl::Status SavepointStore::RemoveLeftovers(
     const std::function<bool(const std::string& job)>& keep) const {
   std::error_code error;
   std::vector<fs::path> leftovers;
+  if (fs::is_symlink(fs::symlink_status(folder_, error))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder_.string(),
+                     " is a link, so nothing of what it leads to is removed; must be a folder "
+                     "of its own"));
+  }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename().string();
     const std::string job = "jobs/" + name;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -505,11 +506,25 @@ std::string WhereOf(const std::filesystem::path& file) {
   return absl::StrCat("job database ", file.string());
 }
 
+// FAILED_PRECONDITION for what SQLite would wait for without an end, such as a pipe.
+absl::Status CheckIsFile(const std::filesystem::path& file) {
+  for (const char* const suffix : {"", "-wal"}) {
+    const std::filesystem::path part = file.string() + suffix;
+    std::error_code error;
+    const auto status = std::filesystem::status(part, error);
+    if (!std::filesystem::is_other(status)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job database ", part.string(), " is a pipe, socket or device; must be a file"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
     const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem,
     std::function<absl::Status()> sync) {
+  if (absl::Status status = CheckIsFile(file); !status.ok()) return status;
   if (RepairIsPending(file)) {
     return absl::DataLossError(absl::StrCat(
         WhereOf(file), ": a repair was interrupted; run 'wanserve repair --data-dir DIR' again"));
@@ -528,6 +543,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
     const std::filesystem::path& file, std::function<void(const absl::Status&)> on_problem) {
+  if (absl::Status status = CheckIsFile(file); !status.ok()) return status;
   return OpenStore({.file = file.string(),
                     .where = WhereOf(file),
                     .open = [&] { return OpenReadOnly(file); },

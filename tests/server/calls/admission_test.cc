@@ -352,5 +352,17 @@ TEST_F(MemoryTrimmerTest, TrimsWhenAJobHasRun) {
   AwaitTrims(1);
 }
 
+TEST_F(MemoryTrimmerTest, TrimsWhenAModelHasBeenLoadedOrCouldNotBe) {
+  wan::v1::Model model;
+  model.set_state(wan::v1::MODEL_STATE_LOADING);
+  trimmer_.OnModelState(model);
+  clock_.Advance(absl::Seconds(10));
+  EXPECT_EQ(Trims(), 0);
+  model.set_state(wan::v1::MODEL_STATE_FAILED);
+  trimmer_.OnModelState(model);
+  clock_.Advance(absl::Seconds(1));
+  AwaitTrims(1);
+}
+
 }  // namespace
 }  // namespace wan::server

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,7 @@ TEST_F(ArtifactStoreTest, LeftoversGo) {
   ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "done")).ok());
   fs::create_directory(root_ / "artifacts" / "b");
   StageAndWrite(2, "half");
+  ASSERT_TRUE(store_.EmptyStaging().ok());
   std::vector<std::string> asked;
   ASSERT_TRUE(store_
                   .RemoveLeftovers([&](const std::string& job) {
@@ -119,6 +121,36 @@ TEST_F(ArtifactStoreTest, LeftoversGo) {
   ASSERT_TRUE(store_.Remove("jobs/a").ok());
   EXPECT_TRUE(fs::is_empty(root_ / "artifacts"));
   EXPECT_TRUE(store_.Remove("jobs/a").ok()) << "nothing is there";
+}
+
+TEST_F(ArtifactStoreTest, TheSearchForLeftoversCanBeStopped) {
+  ASSERT_TRUE(store_.RemoveLeftovers([](const std::string&) { return std::nullopt; }).ok());
+  fs::create_directories(root_ / "artifacts" / "a");
+  fs::create_directories(root_ / "artifacts" / "b");
+  int asked = 0;
+  ASSERT_TRUE(store_
+                  .RemoveLeftovers([&](const std::string&) -> std::optional<ArtifactStore::Kept> {
+                    if (++asked == 2) return std::nullopt;
+                    return ArtifactStore::Kept{.any = false};
+                  })
+                  .ok());
+  EXPECT_EQ(asked, 2);
+  EXPECT_NE(fs::exists(root_ / "artifacts" / "a"), fs::exists(root_ / "artifacts" / "b"));
+}
+
+TEST_F(ArtifactStoreTest, AStagingFolderThatIsALinkIsNotEmptied) {
+  const fs::path elsewhere = root_ / "elsewhere";
+  fs::create_directories(elsewhere / "precious");
+  fs::remove_all(root_ / "staging");
+  fs::create_directory_symlink(elsewhere, root_ / "staging");
+  for (const absl::Status& refused : {store_.EmptyStaging(), store_.CheckWritable(0)}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_EQ(ReasonOf(refused), kReasonStorageUnavailable);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("staging is a link"));
+  }
+  EXPECT_TRUE(fs::exists(elsewhere / "precious"));
+  fs::remove(root_ / "staging");
+  EXPECT_TRUE(store_.CheckWritable(0).ok());
 }
 
 TEST_F(ArtifactStoreTest, ReadersShareAFileUntilAnotherTakesItsPlace) {

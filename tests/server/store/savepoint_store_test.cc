@@ -106,5 +106,14 @@ TEST_F(SavepointStoreTest, TheStartRemovesWhatNobodyWillRead) {
   EXPECT_FALSE(fs::exists(folder_.path() / "savepoints" / "b2"));
 }
 
+TEST_F(SavepointStoreTest, WhatALinkLeadsToStays) {
+  const fs::path elsewhere = folder_.path() / "elsewhere";
+  fs::create_directories(elsewhere / "precious");
+  fs::create_directory_symlink(elsewhere, folder_.path() / "savepoints");
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(store_.RemoveLeftovers([](const std::string&) { return false; })));
+  EXPECT_TRUE(fs::exists(elsewhere / "precious"));
+}
+
 }  // namespace
 }  // namespace wan::server

@@ -2,6 +2,7 @@
 #include "server/store/sqlite_job_store.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -591,6 +592,20 @@ TEST_F(SqliteJobStoreTest, ANewerSchemaIsRefused) {
   const auto store = OpenSqliteJobStore(file_);
   EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("the schema has version 1000"));
+}
+
+TEST_F(SqliteJobStoreTest, APipeIsRefusedAndNotWaitedFor) {
+  for (const std::string& suffix : {"", "-wal"}) {
+    const std::string pipe = file_.string() + suffix;
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    for (const absl::Status& refused :
+         {OpenSqliteJobStore(file_).status(), OpenSqliteJobStoreForReading(file_).status()}) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+      EXPECT_THAT(std::string(refused.message()),
+                  HasSubstr(pipe + " is a pipe, socket or device; must be a file"));
+    }
+    std::filesystem::remove(pipe);
+  }
 }
 
 TEST_F(SqliteJobStoreTest, AFolderThatIsNotThereIsNamed) {

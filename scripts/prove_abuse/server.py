@@ -25,6 +25,9 @@ MEMORY_LIMIT = 5 * 1024 * MIB
 _VIDEO, _MODELS, _TELEMETRY = "VideoGeneration", "ModelManagement", "Telemetry"
 _METHODS = {
     "CreateJob": (_VIDEO, generation_pb2.Job),
+    "SubmitBatch": (_VIDEO, video_generation_pb2.SubmitBatchResponse),
+    "UpdateJob": (_VIDEO, generation_pb2.Job),
+    "Generate": (_VIDEO, generation_pb2.Event),
     "GetJob": (_VIDEO, generation_pb2.Job),
     "ListJobs": (_VIDEO, video_generation_pb2.ListJobsResponse),
     "CancelJob": (_VIDEO, generation_pb2.Job),
@@ -37,7 +40,7 @@ _METHODS = {
     "WarmupModel": (_MODELS, model_management_pb2.Model),
     "GetServerInfo": (_TELEMETRY, telemetry_pb2.ServerInfo),
 }
-_STREAMS = {"WatchJob", "DownloadArtifact"}
+_STREAMS = {"Generate", "WatchJob", "DownloadArtifact"}
 
 ENDED = (generation_pb2.JOB_STATE_COMPLETED, generation_pb2.JOB_STATE_FAILED, generation_pb2.JOB_STATE_CANCELLED)
 
@@ -73,10 +76,38 @@ def code_of(call):
         return error.code(), error.details()
 
 
-class Server:
-    """A server on free ports of 127.0.0.1. Use it in a with statement: nothing of it is left then."""
+def new_channel(address):
+    """A connection of its own."""
+    return grpc.insecure_channel(address, options=[
+        ("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 64 * MIB),
+        ("grpc.max_send_message_length", -1), ("grpc.max_metadata_size", 1 * MIB)])
 
-    def __init__(self, fake=True, flags=(), environment=None, folder=None, prefix=(), descriptors=None, tasks=None):
+
+def call(channel, method, request, timeout=60, token=None):
+    """A call of wan.v1; `request` is a message, or bytes that may be none. A stream is an iterator."""
+    service, answer = _METHODS[method]
+    kind = channel.unary_stream if method in _STREAMS else channel.unary_unary
+    stub = kind(f"/wan.v1.{service}/{method}",
+                request_serializer=lambda r: r if isinstance(r, bytes) else r.SerializeToString(),
+                response_deserializer=answer.FromString)
+    return stub(request, timeout=timeout, metadata=(("authorization", f"Bearer {token}"),) if token else None)
+
+
+def small_request(model, fake, **fields):
+    values = {"model": model, "prompt": "a red circle"}
+    if not fake:
+        values |= {"width": 64, "height": 64, "num_frames": 5, "steps": 2}
+    return generation_pb2.GenerationRequest(**(values | fields))
+
+
+class Server:
+    """A server on free ports of 127.0.0.1. Use it in a with statement: nothing of it is left then.
+
+    `principals`: from names to roles, if callers are to be authenticated. Calls without a channel of their own are those of
+    `caller`, which is the first of them. `errors`: what stderr is, in the place of the log."""
+
+    def __init__(self, fake=True, flags=(), environment=None, folder=None, prefix=(), descriptors=None, tasks=None,
+                 principals=None, errors=None):
         self.fake = fake
         self.flags = list(flags)
         self.environment = environment or {}
@@ -86,7 +117,18 @@ class Server:
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="wan_prove_"))
         self.data = self.folder / "data"
         self.log = self.folder / "log"
+        self.errors = errors
         self.process = None
+        self.tokens = self._issue_tokens(principals or {})
+        self.caller = next(iter(self.tokens), None)
+
+    def _issue_tokens(self, principals):
+        file = self.folder / "tokens"
+        if principals:
+            self.flags += ["--auth-tokens", file]
+        return {name: subprocess.run([BUILD / "bin/wanserve", "token", "create", "--file", file, "--principal", name,
+                                      "--role", role], check=True, capture_output=True, text=True).stdout.strip()
+                for name, role in principals.items()}
 
     def __enter__(self):
         self.start()
@@ -116,7 +158,7 @@ class Server:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, preexec_fn=limit,
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors or log, preexec_fn=limit,
                                             env={**os.environ, **self.environment})
         line = self.process.stdout.readline()
         expect(line, f"the server starts; its log ends with: {self.log_lines()[-1:]}")
@@ -157,29 +199,18 @@ class Server:
             self.channel = None
 
     def new_channel(self):
-        return grpc.insecure_channel(self.grpc, options=[
-            ("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 64 * MIB),
-            ("grpc.max_send_message_length", -1), ("grpc.max_metadata_size", 1 * MIB)])
+        return new_channel(self.grpc)
 
-    def call(self, method, request, timeout=60, channel=None):
-        """A call of wan.v1; `request` is a message, or bytes that may be none. A stream is an iterator."""
-        service, answer = _METHODS[method]
-        channel = channel or self.channel
-        kind = channel.unary_stream if method in _STREAMS else channel.unary_unary
-        stub = kind(f"/wan.v1.{service}/{method}",
-                    request_serializer=lambda r: r if isinstance(r, bytes) else r.SerializeToString(),
-                    response_deserializer=answer.FromString)
-        return stub(request, timeout=timeout)
+    def call(self, method, request, timeout=60, channel=None, caller=None):
+        return call(channel or self.channel, method, request, timeout, self.tokens.get(caller or self.caller))
 
     def request(self, **fields):
         """A small request."""
-        values = {"model": self.model, "prompt": "a red circle"}
-        if not self.fake:
-            values |= {"width": 64, "height": 64, "num_frames": 5, "steps": 2}
-        return generation_pb2.GenerationRequest(**(values | fields))
+        return small_request(self.model, self.fake, **fields)
 
-    def create(self, timeout=60, **fields):
-        return self.call("CreateJob", video_generation_pb2.CreateJobRequest(request=self.request(**fields)), timeout)
+    def create(self, timeout=60, caller=None, **fields):
+        request = video_generation_pb2.CreateJobRequest(request=self.request(**fields))
+        return self.call("CreateJob", request, timeout, caller=caller)
 
     def job(self, name, channel=None, timeout=60):
         return self.call("GetJob", video_generation_pb2.GetJobRequest(name=name), timeout, channel)

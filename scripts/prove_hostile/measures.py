@@ -1,0 +1,133 @@
+"""What honest callers measured, and whether it is within the limits. Pure."""
+
+import dataclasses
+import math
+
+MIB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """Most milliseconds of a kind of call: of all but one in a hundred, and of every one. None: not limited."""
+    p99: float = None
+    longest: float = None
+
+
+# docs/reliability.md promises these.
+LIMITS = {
+    "health": Limit(p99=100),
+    "health, new connection": Limit(p99=100),
+    "livez": Limit(p99=100),
+    "readyz": Limit(p99=100),
+    "GetJob": Limit(p99=250),
+    "GET video": Limit(p99=250),
+    "CancelJob": Limit(p99=250),
+    "CreateJob": Limit(longest=2000),
+    "POST video": Limit(longest=2000),
+    "ListJobs": Limit(longest=2000),
+    "WatchJob": Limit(longest=2000),
+    "DownloadArtifact": Limit(longest=2000),
+    "GET content": Limit(longest=2000),
+}
+MOST_MEMORY_MIB = 600
+# What the servers of the attacks are given (shutdown_grace_seconds).
+GRACE_SECONDS = 10
+
+
+@dataclasses.dataclass
+class Calls:
+    """All calls of one kind."""
+    milliseconds: list = dataclasses.field(default_factory=list)  # of those that were answered as they should be
+    failures: dict = dataclasses.field(default_factory=dict)  # from what was said to how often
+
+    def failed(self, text):
+        self.failures[text] = self.failures.get(text, 0) + 1
+
+    @property
+    def count(self):
+        return len(self.milliseconds) + sum(self.failures.values())
+
+
+def percentile(values, share):
+    """The smallest value that at least this share of all do not exceed; NaN of none."""
+    if not values:
+        return math.nan
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def problems(calls, kinds=None):
+    """What is beyond the limits, as texts. `kinds`: those that count; None: all."""
+    found = []
+    for kind, limit in LIMITS.items():
+        if kinds is not None and kind not in kinds:
+            continue
+        seen = calls.get(kind) or Calls()
+        if seen.failures:
+            text, often = max(seen.failures.items(), key=lambda item: item[1])
+            found.append(f"{sum(seen.failures.values())} of {seen.count} {kind} failed ({often} times: {text})")
+        if not seen.milliseconds:
+            if not seen.failures:
+                found.append(f"{kind} was never answered")
+            continue
+        p99, longest = percentile(seen.milliseconds, 0.99), max(seen.milliseconds)
+        if limit.p99 is not None and p99 > limit.p99:
+            found.append(f"{kind} p99 {p99:.0f} ms, limit {limit.p99:.0f}")
+        if limit.longest is not None and longest > limit.longest:
+            found.append(f"{kind} took {longest:.0f} ms, limit {limit.longest:.0f}")
+    return found
+
+
+def process_problems(grown_mib, exit_code, stop_seconds, stop_code):
+    """`exit_code`: with which the process ended under the attack, None if it did not; `stop_seconds`: what SIGTERM took, None
+    where the process had not ended when the patience did."""
+    found = []
+    if exit_code is not None:
+        return [f"the process ended with {exit_code} (memory +{grown_mib:.0f} MiB)"]
+    if grown_mib > MOST_MEMORY_MIB:
+        found.append(f"memory +{grown_mib:.0f} MiB, limit {MOST_MEMORY_MIB}")
+    if stop_seconds is None or stop_seconds > GRACE_SECONDS:
+        found.append("SIGTERM was not heard" if stop_seconds is None else
+                     f"SIGTERM took {stop_seconds:.1f} s, limit {GRACE_SECONDS}")
+    elif stop_code != 0:
+        found.append(f"SIGTERM ended with {stop_code}")
+    return found
+
+
+def slope(points):
+    """Least squares: how much y grows for each x."""
+    count = len(points)
+    mean_x = sum(x for x, _ in points) / count
+    mean_y = sum(y for _, y in points) / count
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+
+
+def together(calls, kinds):
+    """Calls of several kinds as one."""
+    whole = Calls()
+    for kind in kinds:
+        seen = calls.get(kind) or Calls()
+        whole.milliseconds += seen.milliseconds
+        for text, often in seen.failures.items():
+            whole.failures[text] = whole.failures.get(text, 0) + often
+    return whole
+
+
+# The columns of the table: title, the kinds of calls, and whether p99 and longest are shown or longest alone.
+COLUMNS = [
+    ("health p99/max", ["health", "health, new connection"], True),
+    ("probes p99/max", ["livez", "readyz"], True),
+    ("GetJob p99/max", ["GetJob", "GET video"], True),
+    ("CancelJob p99/max", ["CancelJob"], True),
+    ("CreateJob max", ["CreateJob", "POST video"], False),
+    ("others max", ["ListJobs", "WatchJob", "DownloadArtifact", "GET content"], False),
+]
+
+
+def cell(calls, kinds, with_p99):
+    """Milliseconds; a dash where nothing was answered."""
+    seen = together(calls, kinds)
+    if not seen.milliseconds:
+        return "-"
+    longest = f"{max(seen.milliseconds):.0f}"
+    return f"{percentile(seen.milliseconds, 0.99):.0f}/{longest}" if with_p99 else longest

@@ -1,0 +1,64 @@
+"""What a process beside the server must know of it."""
+
+import dataclasses
+import http.client
+
+from wan.v1 import video_generation_pb2
+
+from prove_abuse import server
+
+# Who is known to the server where it asks for names. eve and vic attack; the others are those who must not feel it.
+PRINCIPALS = {"ops": "admin", "alice": "user", "bob": "user", "eve": "user", "vic": "viewer"}
+
+
+@dataclasses.dataclass
+class Place:
+    """Addresses and tokens of a server. Goes to other processes."""
+    grpc: str
+    http: str
+    metrics: str
+    model: str
+    fake: bool
+    tokens: dict  # empty where nobody is asked for a name
+    facts: dict  # what the preparation of the attack made
+
+    def token(self, principal):
+        return self.tokens.get(principal)
+
+    def call(self, channel, method, request, principal, timeout=10):
+        return server.call(channel, method, request, timeout, self.token(principal))
+
+    def create_request(self, **fields):
+        return video_generation_pb2.CreateJobRequest(request=server.small_request(self.model, self.fake, **fields))
+
+    def fields(self, principal, **more):
+        """The fields of a header of HTTP/1.1."""
+        token = self.token(principal)
+        return more | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    def header(self, method, path, principal, **more):
+        """The header of a request, as bytes to send by hand. Underscores in names stand for hyphens."""
+        fields = self.fields(principal, Host=self.http, **{name.replace("_", "-"): value for name, value in more.items()})
+        lines = [f"{method} {path} HTTP/1.1"] + [f"{name}: {value}" for name, value in fields.items()]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+    def ask(self, method, path, principal, body=None, timeout=10, **more):
+        """Status and body of a request on a connection of its own."""
+        connection = http.client.HTTPConnection(self.http, timeout=timeout)
+        try:
+            fields = {name.replace("_", "-"): value for name, value in more.items()}
+            connection.request(method, path, body, self.fields(principal, **fields))
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+
+def form(fields, picture=None, boundary="wan-hostile"):
+    """The body of multipart/form-data, and its type."""
+    parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode() +
+             (value if isinstance(value, bytes) else str(value).encode()) + b"\r\n" for name, value in fields.items()]
+    if picture:
+        parts.append(f'--{boundary}\r\nContent-Disposition: form-data; name="input_reference"; filename="a.png"\r\n'
+                     "Content-Type: image/png\r\n\r\n".encode() + picture + b"\r\n")
+    return b"".join(parts) + f"--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"

@@ -1,0 +1,169 @@
+"""A server, honest callers and attackers, each in a process of its own, for some seconds; then SIGTERM while the attack goes on."""
+
+import dataclasses
+import multiprocessing
+import os
+import threading
+import time
+import traceback
+
+from prove_abuse.server import MIB, NotHeld, Server
+from prove_hostile import honest
+from prove_hostile.measures import COLUMNS, GRACE_SECONDS, Calls, cell, problems, process_problems
+from prove_hostile.place import PRINCIPALS, Place
+from prove_hostile.registry import Row
+
+# A process that is started anew: a copy of this one would have threads of gRPC that do not run.
+PROCESSES = multiprocessing.get_context("spawn")
+# How long after SIGTERM a server is ended by force.
+STOP_PATIENCE = 45
+# Before the attack begins, so that what a first call costs is not taken for its work.
+WARM_SECONDS = 1.5
+
+
+def victim(tokens, fake=True, flags=(), environment=None, **more):
+    """A server that listens on all fronts; jobs beyond what an attack makes find room in its queue."""
+    flags = ["--http-listen", "127.0.0.1:0", "--queue-capacity", "100000", "--shutdown-mode", "requeue",
+             "--shutdown-grace-seconds", str(GRACE_SECONDS), *flags]
+    return Server(fake=fake, flags=flags, environment=environment, principals=PRINCIPALS if tokens else None, **more)
+
+
+def place_of(target, facts):
+    return Place(target.grpc, target.http, target.metrics, target.model, target.fake, target.tokens, facts)
+
+
+def make_honest_job(target):
+    """A job of alice that has completed, with a file."""
+    job = target.await_end(target.create(caller="alice").name)
+    return {"honest job": job.name, "honest file": job.artifacts[0].name, "honest bytes": job.artifacts[0].size_bytes}
+
+
+def hold_device(target):
+    """From now on a job of the fake engine runs and does not end, so that all others wait, and what is cancelled has not ended."""
+    target.terminate(30)
+    target.channel_close()
+    target.process.stdout.close()
+    target.environment = {**target.environment, "WAN_FAKE_HOLD": "T5_Encoding"}
+    target.start()
+    target.create(caller="alice")
+
+
+def attacker(attack, place, ready):
+    """What an attacking process runs. It gives way to the server and to those who measure it."""
+    os.nice(10)
+    ready.set()
+    while True:
+        try:
+            attack(place)
+        except (OSError, EOFError):
+            time.sleep(0.05)  # the server has closed something: the next round opens it again
+        except Exception:  # pylint: disable=broad-except
+            traceback.print_exc()
+            return
+
+
+class Memory:
+    """Samples the peak of a process, which cannot be asked any more when it has ended."""
+
+    def __init__(self, target):
+        self._target = target
+        self._ended = threading.Event()
+        target.reset_peak()
+        self.base = target.memory()
+        self.peak = self.base
+        self.points = []  # seconds, MiB
+        self._thread = threading.Thread(target=self._sample)
+        self._thread.start()
+
+    def _sample(self):
+        start = time.monotonic()
+        while not self._ended.wait(0.1):
+            try:
+                self.peak = max(self.peak, self._target.peak())
+                self.points.append((time.monotonic() - start, self._target.memory() / MIB))
+            except (OSError, NotHeld, IndexError):
+                return
+
+    def end(self):
+        self._ended.set()
+        self._thread.join()
+        return (self.peak - self.base) / MIB
+
+
+@dataclasses.dataclass
+class Siege:
+    """What was measured."""
+    calls: dict
+    grown_mib: float
+    exit_code: int = None
+    stop_seconds: float = None
+    stop_code: int = None
+    points: list = dataclasses.field(default_factory=list)
+    witnessed: list = dataclasses.field(default_factory=list)  # texts of the attack's own witness
+    witnessed_problems: list = dataclasses.field(default_factory=list)
+
+    def row(self, kinds=None):
+        found = process_problems(self.grown_mib, self.exit_code, self.stop_seconds, self.stop_code)
+        found += problems(self.calls, kinds) + self.witnessed_problems
+        cells = [cell(self.calls, columns, with_p99) for _, columns, with_p99 in COLUMNS]
+        failed = sum(sum(calls.failures.values()) for calls in self.calls.values())
+        asked = sum(calls.count for calls in self.calls.values())
+        cells += [f"{failed} of {asked}", f"{self.grown_mib:+.0f}",
+                  "-" if self.stop_seconds is None else f"{self.stop_seconds:.1f}"]
+        return Row("; ".join(self.witnessed), found, cells)
+
+
+CELLS = [title for title, _, _ in COLUMNS] + ["failed calls", "memory MiB", "SIGTERM s"]
+
+
+def start(function, *arguments):
+    process = PROCESSES.Process(target=function, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def run_siege(options, tokens, attacks, prepare=None, fake=True, held=True, flags=(), environment=None, kinds=None,
+              witness=None, **more):
+    """`attacks`: functions of a Place, each repeated in a process of its own until the end. `prepare(target)` makes what they
+    need before the device is `held`, and returns it as facts. `kinds`: honest calls that count; None: all. `witness(target,
+    place, seconds)` runs in this process during the siege, and returns texts and problems."""
+    with victim(tokens, fake, flags, environment, **more) as target:
+        facts = make_honest_job(target) | (prepare(target) if prepare else {})
+        if fake and held:
+            hold_device(target)
+        return besiege(options, target, place_of(target, facts), attacks, witness).row(kinds)
+
+
+def besiege(options, target, place, attacks, witness=None):
+    stop, results = PROCESSES.Event(), PROCESSES.Queue()
+    observer = start(honest.main, place, stop, results)
+    readies = [PROCESSES.Event() for _ in attacks]
+    time.sleep(WARM_SECONDS)
+    memory = Memory(target)
+    attackers = [start(attacker, attack, place, ready) for attack, ready in zip(attacks, readies)]
+    try:
+        for ready in readies:
+            ready.wait(30)
+        end = time.monotonic() + options.seconds
+        texts, found = witness(target, place, options.seconds) if witness else ([], [])
+        while time.monotonic() < end and target.process.poll() is None:
+            time.sleep(0.1)
+        exit_code = target.process.poll()
+        stop.set()
+        calls = results.get(timeout=honest.PATIENCE * 4)
+        grown = memory.end()
+        seen = Siege(calls, grown, exit_code, points=memory.points, witnessed=texts, witnessed_problems=found)
+        if exit_code is None:
+            try:
+                seen.stop_code, seen.stop_seconds = target.terminate(STOP_PATIENCE)
+            except NotHeld:
+                pass  # it did not end; the row says so
+        return seen
+    finally:
+        stop.set()
+        memory.end()
+        for process in attackers + [observer]:
+            process.kill()
+            process.join()
+
+

@@ -16,11 +16,57 @@ CODE = grpc.StatusCode
 COMPLETED = generation_pb2.JOB_STATE_COMPLETED
 
 
+class SmallDisk:
+    """A file system of its own size that outlives the servers on it. Use it in a with statement; `prefix` starts a program
+    there. What it holds is reached from outside below `root`."""
+
+    def __init__(self, folder, mib):
+        folder.mkdir(parents=True, exist_ok=True)
+        prefix = own_mounts(f'mount -t tmpfs -o size={mib}m tmpfs "$0"', folder)
+        self._folder = folder
+        self._holder = subprocess.Popen([str(part) for part in prefix] + ["sh", "-c", "echo ready && exec sleep infinity"],
+                                        stdout=subprocess.PIPE)
+        self._holder.stdout.readline()
+        self.prefix = ["nsenter", f"--target={self._holder.pid}", "--user", "--mount", "--preserve-credentials"]
+
+    @property
+    def root(self):
+        return pathlib.Path(f"/proc/{self._holder.pid}/root{self._folder}")
+
+    def fill(self):
+        """Takes all that is free, and what becomes free when it is called again."""
+        with open(self.root / "filler", "ab", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass  # full
+
+    def free(self):
+        (self.root / "filler").unlink(missing_ok=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._holder.kill()
+        self._holder.wait()
+        self._holder.stdout.close()
+
+
 def own_mounts(script, folder):
     """What starts a process in a mount namespace of its own, after a script in which $0 is the folder."""
     if subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "true"], capture_output=True, check=False).returncode:
         raise CannotRun("this user cannot mount a file system of its own")
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script + ' && exec "$@"', folder]
+
+
+def slow_disk_library(folder):
+    """Builds slow_disk.c there, which says what it does."""
+    library = folder / "slow_disk.so"
+    source = pathlib.Path(__file__).with_name("slow_disk.c")
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return str(library)
 
 
 def download(target, artifact):
@@ -114,11 +160,8 @@ def slow_disk(scale):
     sync), jobs complete, no accepted job is lost at a kill -9, and SIGTERM ends the server within 20 s"""
     environment = {"WAN_SLOW_SYNC_MS": "400", "WAN_SLOW_WRITE_MS": "2"}
     with Server(environment=environment, flags=["--heartbeat-interval", "1"]) as target:
-        library = target.folder / "slow_disk.so"
         target.kill()
-        source = pathlib.Path(__file__).with_name("slow_disk.c")
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-        target.environment["LD_PRELOAD"] = str(library)
+        target.environment["LD_PRELOAD"] = slow_disk_library(target.folder)
         target.start()
         accepted, stop = [], threading.Event()
 

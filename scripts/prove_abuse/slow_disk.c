@@ -1,5 +1,6 @@
 // Makes a disk slow: loaded before the C library (LD_PRELOAD), it lets every write to a file and
-// every sync take longer, WAN_SLOW_WRITE_MS and WAN_SLOW_SYNC_MS milliseconds.
+// every sync take longer, WAN_SLOW_WRITE_MS and WAN_SLOW_SYNC_MS milliseconds. With WAN_SLOW_WHILE,
+// the path of a file, only as long as that file exists.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 
 static void Delay(const char* name) {
   const char* const text = getenv(name);
+  const char* const file = getenv("WAN_SLOW_WHILE");
+  if (file != NULL && access(file, F_OK) != 0) return;
   const long milliseconds = text == NULL ? 0 : atol(text);
   const struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
   nanosleep(&time, NULL);

@@ -20,8 +20,10 @@ def endless_streams(place):
 
 
 def endless_header(place):
-    piece = http2.frame(http2.CONTINUATION, 0, 1, http2.literal("x-a", b"a" * 8000) * 2)
-    with http2.Connection(place.grpc) as connection:
+    # Small fields: each becomes an entry of the call's metadata.
+    piece = http2.frame(http2.CONTINUATION, 0, 1, http2.literal("a", "b") * 3000)
+    # Nothing may come between the frames of a header, nor does an acknowledgement.
+    with http2.Connection(place.grpc, acknowledge=False) as connection:
         connection.send(http2.frame(http2.HEADERS, 0, 1, http2.call_fields(HEALTH)))
         while True:
             connection.send(piece * 16)

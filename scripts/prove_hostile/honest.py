@@ -135,6 +135,11 @@ def cancel(caller, name, principal, kind="CancelJob"):
     caller.timed(kind, lambda: caller.grpc("CancelJob", request, principal))
 
 
+def picture_of(place):
+    """At least as large as the attack needs it to be felt."""
+    return pictures.honest(place.fake).ljust(place.facts["honest picture bytes"], b"\0")
+
+
 # A job that would run for a while, so that there is something to cancel. It never gets far.
 LONG = {"steps": 200}
 
@@ -146,7 +151,7 @@ def create_and_cancel(caller):
 
 
 def create_with_picture(caller):
-    request = caller.place.create_request(image=pictures.honest(caller.place.fake), **LONG)
+    request = caller.place.create_request(image=picture_of(caller.place), **LONG)
     job = caller.timed("CreateJob", lambda: caller.grpc("CreateJob", request, "bob"))
     cancel(caller, job.name, "bob")
 
@@ -155,7 +160,7 @@ def post_picture(caller):
     place = caller.place
     size = {"size": "64x32"} if place.fake else {"size": "64x64", "num_frames": 5}
     body, kind = form({"model": place.model, "prompt": "a red circle", "num_inference_steps": 200, **size},
-                      pictures.honest(place.fake))
+                      picture_of(place))
     answer = caller.timed("POST video", lambda: caller.http("POST", "/v1/videos", "bob", body, Content_Type=kind))
     cancel(caller, "jobs/" + json.loads(answer)["id"].removeprefix("video_"), "bob")
 

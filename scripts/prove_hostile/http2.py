@@ -1,6 +1,5 @@
 """Frames of HTTP/2 made by hand, for what no well-behaved library sends. Pure but for Connection."""
 
-import os
 import socket
 import struct
 
@@ -108,8 +107,12 @@ class Connection:
         self.socket.connect((host, int(port)))
         self.socket.sendall(PREFACE + settings(values))
         self._reader = Reader()
+        self._timeout = timeout
         self._acknowledge = acknowledge
         self._next = 1
+        self._window = 65535  # bytes that may be sent on the whole connection
+        self._stream_window = 65535  # and on a new stream
+        self._more = {}  # streams' own updates, while something is being sent on them
         self.ended = set()  # streams that the server has ended
 
     def __enter__(self):
@@ -122,8 +125,31 @@ class Connection:
         self._next += 2
         return self._next - 2
 
+    @property
+    def open(self):
+        """How many streams were begun and not ended by the server."""
+        return self._next // 2 - len(self.ended)
+
     def send(self, data):
+        """Without a look at the peer's windows."""
         self.socket.sendall(data)
+
+    def call(self, block, request, end=True):
+        """A whole call within the peer's windows; waits for them. Returns its stream."""
+        stream, data, sent = self.next_stream(), message(request), 0
+        self._more[stream] = 0
+        self.send(frame(HEADERS, END_HEADERS, stream, block))
+        while sent < len(data) and stream not in self.ended:
+            room = min(16384, self._window, self._stream_window + self._more[stream] - sent, len(data) - sent)
+            if room <= 0:
+                self.receive()
+                continue
+            last = sent + room == len(data)
+            self.send(frame(DATA, END_STREAM if last and end else 0, stream, data[sent:sent + room]))
+            self._window -= room
+            sent += room
+        del self._more[stream]
+        return stream
 
     def receive(self):
         """Waits for bytes; returns the frames that are whole, and answers settings and pings."""
@@ -137,17 +163,31 @@ class Connection:
         frames = []
         while True:
             try:
-                data = self.socket.recv(1 << 16, socket.MSG_DONTWAIT)
+                # The module waits for its timeout even with MSG_DONTWAIT.
+                self.socket.setblocking(False)
+                data = self.socket.recv(1 << 16)
             except BlockingIOError:
                 return frames
+            finally:
+                self.socket.settimeout(self._timeout)
             if not data:
                 raise ConnectionResetError("closed by the server")
             frames += self._note(self._reader.feed(data))
 
     def _note(self, frames):
         for kind, flags, stream, payload in frames:
-            if kind == SETTINGS and not flags & ACK and self._acknowledge:
-                self.send(settings(ack=True))
+            if kind == SETTINGS and not flags & ACK:
+                for key, value in struct.iter_unpack(">HI", payload):
+                    if key == INITIAL_WINDOW_SIZE:
+                        self._stream_window = value
+                if self._acknowledge:
+                    self.send(settings(ack=True))
+            elif kind == WINDOW_UPDATE:
+                more, = struct.unpack(">I", payload)
+                if stream == 0:
+                    self._window += more
+                elif stream in self._more:
+                    self._more[stream] += more
             elif kind == PING and not flags & ACK:
                 self.send(frame(PING, ACK, 0, payload))
             elif kind == RST_STREAM or (kind in (HEADERS, DATA) and flags & END_STREAM):
@@ -168,7 +208,3 @@ def ask_once(address, path, request, token=None, timeout=10):
                     answer += payload
         return bytes(answer[5:]) if answer else None
 
-
-def own_name():
-    """A text that no other process of this machine has."""
-    return f"{os.getpid()}-{os.urandom(4).hex()}"

@@ -77,7 +77,7 @@ def problems(calls, kinds=None):
     return found
 
 
-def process_problems(grown_mib, exit_code, stop_seconds, stop_code):
+def process_problems(grown_mib, exit_code, stop_seconds, stop_code, stop_limit=GRACE_SECONDS):
     """`exit_code`: with which the process ended under the attack, None if it did not; `stop_seconds`: what SIGTERM took, None
     where the process had not ended when the patience did."""
     found = []
@@ -85,9 +85,10 @@ def process_problems(grown_mib, exit_code, stop_seconds, stop_code):
         return [f"the process ended with {exit_code} (memory +{grown_mib:.0f} MiB)"]
     if grown_mib > MOST_MEMORY_MIB:
         found.append(f"memory +{grown_mib:.0f} MiB, limit {MOST_MEMORY_MIB}")
-    if stop_seconds is None or stop_seconds > GRACE_SECONDS:
-        found.append("SIGTERM was not heard" if stop_seconds is None else
-                     f"SIGTERM took {stop_seconds:.1f} s, limit {GRACE_SECONDS}")
+    if stop_seconds is None:
+        found.append("SIGTERM was not heard")
+    elif stop_seconds > stop_limit:
+        found.append(f"SIGTERM took {stop_seconds:.1f} s, limit {stop_limit}")
     elif stop_code != 0:
         found.append(f"SIGTERM ended with {stop_code}")
     return found

@@ -25,7 +25,14 @@ def victim(tokens, fake=True, flags=(), environment=None, **more):
     """A server that listens on all fronts; jobs beyond what an attack makes find room in its queue."""
     flags = ["--http-listen", "127.0.0.1:0", "--queue-capacity", "100000", "--shutdown-mode", "requeue",
              "--shutdown-grace-seconds", str(GRACE_SECONDS), *flags]
-    return Server(fake=fake, flags=flags, environment=environment, principals=PRINCIPALS if tokens else None, **more)
+    target = Server(fake=fake, flags=flags, environment=environment, principals=PRINCIPALS if tokens else None, **more)
+    quotas_of(target).write_text("*: unlimited\n", encoding="utf-8")
+    target.flags += ["--quotas", quotas_of(target)]
+    return target
+
+
+def quotas_of(target):
+    return target.folder / "quotas"
 
 
 def place_of(target, facts):
@@ -39,7 +46,11 @@ def make_honest_job(target):
 
 
 def hold_device(target):
-    """From now on a job of the fake engine runs and does not end, so that all others wait, and what is cancelled has not ended."""
+    """From now on all jobs wait, so that what is cancelled has not ended, and nothing computes beside the calls."""
+    if not target.fake:
+        # The server reads the file again when it has changed.
+        quotas_of(target).write_text("*: running_jobs=0\n", encoding="utf-8")
+        return
     target.terminate(30)
     target.channel_close()
     target.process.stdout.close()
@@ -102,8 +113,8 @@ class Siege:
     witnessed: list = dataclasses.field(default_factory=list)  # texts of the attack's own witness
     witnessed_problems: list = dataclasses.field(default_factory=list)
 
-    def row(self, kinds=None):
-        found = process_problems(self.grown_mib, self.exit_code, self.stop_seconds, self.stop_code)
+    def row(self, kinds=None, stop_limit=GRACE_SECONDS):
+        found = process_problems(self.grown_mib, self.exit_code, self.stop_seconds, self.stop_code, stop_limit)
         found += problems(self.calls, kinds) + self.witnessed_problems
         cells = [cell(self.calls, columns, with_p99) for _, columns, with_p99 in COLUMNS]
         failed = sum(sum(calls.failures.values()) for calls in self.calls.values())
@@ -122,16 +133,17 @@ def start(function, *arguments):
     return process
 
 
-def run_siege(options, tokens, attacks, prepare=None, fake=True, held=True, flags=(), environment=None, kinds=None,
-              witness=None, **more):
+def run_siege(options, tokens, attacks, prepare=None, late=None, fake=True, flags=(), environment=None, kinds=None,
+              witness=None, honest_picture_bytes=0, stop_limit=GRACE_SECONDS, **more):
     """`attacks`: functions of a Place, each repeated in a process of its own until the end. `prepare(target)` makes what they
-    need before the device is `held`, and returns it as facts. `kinds`: honest calls that count; None: all. `witness(target,
+    need before the device is held, `late(target)` afterwards; both return it as facts. `kinds`: honest calls that count; None: all. `witness(target,
     place, seconds)` runs in this process during the siege, and returns texts and problems."""
     with victim(tokens, fake, flags, environment, **more) as target:
         facts = make_honest_job(target) | (prepare(target) if prepare else {})
-        if fake and held:
-            hold_device(target)
-        return besiege(options, target, place_of(target, facts), attacks, witness).row(kinds)
+        facts["honest picture bytes"] = honest_picture_bytes
+        hold_device(target)
+        facts |= late(target) if late else {}
+        return besiege(options, target, place_of(target, facts), attacks, witness).row(kinds, stop_limit)
 
 
 def besiege(options, target, place, attacks, witness=None):

@@ -1,0 +1,95 @@
+"""Findings 7 and 8: answers that nobody takes."""
+
+import select
+import socket
+import time
+
+from wan.v1 import video_generation_pb2
+
+from prove_hostile import http2
+from prove_hostile.crowds import UNREAD, keep_open
+from prove_hostile.reflection import CONVERSATION, symbol
+from prove_hostile.registry import attack
+from prove_hostile.siege import run_siege
+
+LONG_JOBS = 40
+
+
+def make_long_jobs(target):
+    """Jobs of eve with the longest prompts. They are cancelled, so they take no time of the device."""
+    text = "\x01" * 65_000
+    for _ in range(LONG_JOBS):
+        job = target.create(caller="eve", prompt=text, negative_prompt=text)
+        target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller="eve")
+    return {}
+
+
+def make_videos(target):
+    """As many as a page of HTTP has."""
+    for _ in range(100):
+        job = target.create(caller="eve", prompt="\x01" * 65_000)
+        target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller="eve")
+    return {}
+
+
+def unread_lists(place):
+    request = video_generation_pb2.ListJobsRequest(page_size=LONG_JOBS).SerializeToString()
+    keep_open(place, "/wan.v1.VideoGeneration/ListJobs", request, "eve", 1, 900)
+
+
+def unread_conversation(place):
+    """An answer of reflection repeats the request; nobody reads it."""
+    block = http2.call_fields(CONVERSATION, place.token("vic"))
+    opened = []
+    try:
+        while len(opened) < 12:
+            opened.append(http2.Connection(place.grpc, UNREAD, timeout=30))
+            opened[-1].call(block, symbol("a" * (60 << 20)), end=False)
+        time.sleep(60)
+    finally:
+        for connection in opened:
+            connection.socket.close()
+
+
+def unread_videos(place):
+    """60 connections that ask for a list and read nothing; those that the server closes are made again."""
+    host, port = place.http.rsplit(":", 1)
+    header = place.header("GET", "/v1/videos?limit=100", "eve")
+    opened = []
+    poll = select.poll()
+    try:
+        while True:
+            while len(opened) < 60:
+                connection = socket.socket()
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.settimeout(10)
+                connection.connect((host, int(port)))
+                connection.sendall(header)
+                opened.append(connection)
+                poll.register(connection, select.POLLHUP | select.POLLERR)
+            for descriptor, _ in poll.poll(200):
+                poll.unregister(descriptor)
+                closed = next(connection for connection in opened if connection.fileno() == descriptor)
+                closed.close()
+                opened.remove(closed)
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+@attack("unread-lists")
+def lists(options, tokens):
+    """900 lists of long prompts that nobody reads take no memory out of proportion"""
+    return run_siege(options, tokens, [unread_lists], make_long_jobs)
+
+
+@attack("unread-reflection")
+def conversations(options, tokens):
+    """twelve conversations of reflection with requests of 60 MiB that nobody reads take no memory out of proportion"""
+    return run_siege(options, tokens, [unread_conversation])
+
+
+@attack("unread-videos")
+def videos(options, tokens):
+    """60 lists of HTTP that nobody reads, whose prompts are control characters, take no memory out of proportion"""
+    return run_siege(options, tokens, [unread_videos], make_videos)

@@ -1,0 +1,53 @@
+"""What several attackers do alike: bursts that are given up, and streams that are kept open and not read."""
+
+import resource
+import time
+
+from prove_hostile import http2
+
+UNREAD = ((http2.INITIAL_WINDOW_SIZE, 0),)
+
+
+def burst(place, path, request, principal, count, seconds):
+    """`count` calls on a connection of their own, which is closed after so many seconds or when all have ended."""
+    block = http2.call_fields(path, place.token(principal))
+    give_up = time.monotonic() + seconds
+    with http2.Connection(place.grpc, timeout=seconds) as connection:
+        streams = set()
+        while len(streams) < count and time.monotonic() < give_up:
+            streams.add(connection.call(block, request))
+        while not streams <= connection.ended and time.monotonic() < give_up:
+            connection.take()
+            time.sleep(0.02)
+
+
+def keep_open(place, path, request, principal, connections, streams, values=UNREAD, read=False):
+    """So many streams on each of so many connections; one that the server has ended is opened again. Ends when a connection is
+    closed. `read`: the answers' bytes are taken, so that the windows never fill."""
+    block = http2.call_fields(path, place.token(principal))
+    opened = []
+    try:
+        while True:
+            if len(opened) < connections:
+                opened.append(http2.Connection(place.grpc, values))
+            for connection in opened:
+                fresh = 0
+                while connection.open < streams and fresh < 100:
+                    connection.call(block, request)
+                    fresh += 1
+                frames = connection.take()
+                if read:
+                    taken = sum(len(payload) for kind, _, _, payload in frames if kind == http2.DATA)
+                    if taken:
+                        connection.send(http2.window_update(0, taken))
+            if len(opened) == connections:
+                time.sleep(0.05)
+    finally:
+        for connection in opened:
+            connection.socket.close()
+
+
+def raise_descriptors():
+    """An attacker holds thousands of connections."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

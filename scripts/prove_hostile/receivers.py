@@ -1,0 +1,108 @@
+"""Finding 13: a receiver of webhooks that does not answer."""
+
+import base64
+import http.server
+import os
+import socket
+import threading
+import time
+
+from wan.v1 import video_generation_pb2
+
+from prove_abuse import server
+from prove_hostile.registry import attack
+from prove_hostile.siege import run_siege
+
+# An attempt takes 30 s at most, and alice's report may wait for those of a host of which nothing was known yet.
+LONGEST = 35
+
+
+class Receiver:
+    """Takes webhooks and notes when each came."""
+
+    def __init__(self):
+        self.came = {}
+        arrived = self.came
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                arrived.setdefault(self.headers["webhook-id"], time.monotonic())
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def end_job(call, place, caller, url):
+    """Makes a job and cancels it; returns its name and when."""
+    job = call("CreateJob", place.create_request(webhook_url=url), caller)
+    call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller)
+    return job.name, time.monotonic()
+
+
+def reports_to_the_dead(place):
+    channel = server.new_channel(place.grpc)
+
+    def call(method, request, caller):
+        return place.call(channel, method, request, caller)
+
+    for _ in range(24):
+        end_job(call, place, "eve", place.facts["dead"])
+    while True:
+        end_job(call, place, "eve", place.facts["dead"])
+        time.sleep(0.5)
+
+
+def waits_for_reports(receiver):
+    """A witness: alice's jobs end every two seconds; how long their reports took."""
+    def witness(target, place, seconds):
+        ended = {}
+        end = time.monotonic() + seconds
+
+        def call(method, request, caller):
+            return target.call(method, request, caller=caller)
+
+        time.sleep(1)  # those of eve are first
+        while time.monotonic() < end:
+            name, when = end_job(call, place, "alice", f"http://{receiver.address}/")
+            ended["msg_" + name.removeprefix("jobs/")] = when
+            time.sleep(2)
+        while set(ended) - set(receiver.came) and time.monotonic() < max(ended.values()) + LONGEST:
+            time.sleep(0.1)
+        waits = [receiver.came[identity] - when for identity, when in ended.items() if identity in receiver.came]
+        missing = len(ended) - len(waits)
+        problems = [f"{missing} of {len(ended)} reports of alice had not come after {LONGEST} s"] if missing else []
+        if waits and max(waits) > LONGEST:
+            problems.append(f"a report of alice took {max(waits):.1f} s, limit {LONGEST}")
+        return [f"reports of alice took {max(waits):.1f} s at most" if waits else "no report of alice came"], problems
+    return witness
+
+
+@attack("dead-receiver")
+def dead_receiver(options, tokens):
+    """beside a receiver of webhooks that does not answer, the reports of others come within 35 s, the time of one attempt"""
+    receiver = Receiver()
+    secret = f"/tmp/wan_prove_secret_{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as dead:
+        port = dead.getsockname()[1]
+        try:
+            with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+                file.write("whsec_" + base64.b64encode(bytes(32)).decode())
+            flags = ["--webhook-host", f"localhost:{port}", "--webhook-host", receiver.address, "--webhook-secret", secret,
+                     "--webhook-http", "true", "--webhook-private", "true"]
+            return run_siege(options, tokens, [reports_to_the_dead], flags=flags, witness=waits_for_reports(receiver),
+                             late=lambda target: {"dead": f"http://localhost:{port}/"})
+        finally:
+            os.unlink(secret)
+            receiver.close()

@@ -1,9 +1,10 @@
 """Finding 13: a receiver of webhooks that does not answer."""
 
 import base64
+import contextlib
 import http.server
-import os
 import socket
+import tempfile
 import threading
 import time
 
@@ -89,20 +90,25 @@ def waits_for_reports(receiver):
     return witness
 
 
+@contextlib.contextmanager
+def webhook_flags(*hosts):
+    """The flags of a server that may report to these hosts of this machine."""
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as secret:
+        secret.write("whsec_" + base64.b64encode(bytes(32)).decode())
+        secret.flush()
+        allowed = [part for host in hosts for part in ("--webhook-host", host)]
+        yield [*allowed, "--webhook-secret", secret.name, "--webhook-http", "true", "--webhook-private", "true"]
+
+
 @attack("dead-receiver")
 def dead_receiver(options, tokens):
     """beside a receiver of webhooks that does not answer, the reports of others come within 35 s, the time of one attempt"""
     receiver = Receiver()
-    secret = f"/tmp/wan_prove_secret_{os.getpid()}"
-    with socket.create_server(("127.0.0.1", 0), backlog=4096) as dead:
-        port = dead.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as silent:
+        dead = f"localhost:{silent.getsockname()[1]}"
         try:
-            with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
-                file.write("whsec_" + base64.b64encode(bytes(32)).decode())
-            flags = ["--webhook-host", f"localhost:{port}", "--webhook-host", receiver.address, "--webhook-secret", secret,
-                     "--webhook-http", "true", "--webhook-private", "true"]
-            return run_siege(options, tokens, [reports_to_the_dead], flags=flags, witness=waits_for_reports(receiver),
-                             late=lambda target: {"dead": f"http://localhost:{port}/"})
+            with webhook_flags(dead, receiver.address) as flags:
+                return run_siege(options, tokens, [reports_to_the_dead], flags=flags, witness=waits_for_reports(receiver),
+                                 late=lambda target: {"dead": f"http://{dead}/"})
         finally:
-            os.unlink(secret)
             receiver.close()

@@ -6,15 +6,17 @@ from wan.v1 import generation_pb2, video_generation_pb2
 
 from prove_hostile.crowds import burst
 from prove_hostile.registry import attack
-from prove_hostile.siege import run_siege
+from prove_hostile.siege import hold_back, run_siege
 
 JOBS = 30_000
 
 
 def multiply(database, count):
-    """Copies the latest job that has ended so often, under other names."""
+    """Copies the latest job, which has ended and has no files, so often under other names."""
     number, blob = database.execute("SELECT number, job FROM jobs ORDER BY number DESC LIMIT 1").fetchone()
     job = generation_pb2.Job.FromString(blob)
+    events = [(sequence, generation_pb2.Event.FromString(event)) for sequence, event in
+              database.execute("SELECT sequence, event FROM events WHERE job = ?", (number,))]
     columns = [row[1] for row in database.execute("PRAGMA table_info(jobs)")]
     others = [column for column in columns if column not in ("number", "name", "job", "request_id")]
     keys = [row[1] for row in database.execute("PRAGMA table_info(job_keys)") if row[1] != "job"]
@@ -24,8 +26,15 @@ def multiply(database, count):
             job.name = f"jobs/{copy:020x}"
             yield number + copy, job.name, job.SerializeToString(), number
 
+    def copied_events():
+        for copy in range(1, count + 1):
+            for sequence, event in events:
+                event.job = f"jobs/{copy:020x}"
+                yield number + copy, sequence, event.SerializeToString()
+
     database.executemany(f"INSERT INTO jobs (number, name, job, {', '.join(others)}) SELECT ?, ?, ?, {', '.join(others)} "
                          "FROM jobs WHERE number = ?", copies())
+    database.executemany("INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)", copied_events())
     # The order of the ends goes on; the totals of ended jobs follow only changes.
     rest = ", ".join("ended + ? - job" if key == "ended" else key for key in keys)
     database.executemany(f"INSERT INTO job_keys (job, {', '.join(keys)}) SELECT ?, {rest} FROM job_keys WHERE job = ?",
@@ -37,8 +46,9 @@ def multiply(database, count):
 
 
 def make_many_jobs(target):
-    job = target.create(caller="alice")
-    target.await_end(job.name)
+    hold_back(target)  # so that the job is cancelled before it makes a file
+    request = video_generation_pb2.CancelJobRequest(name=target.create(caller="alice").name)
+    target.call("CancelJob", request, caller="alice")
     target.terminate(30)
     target.channel_close()
     target.process.stdout.close()

@@ -18,7 +18,7 @@ def audited_calls(place):
 
 
 def scrapes(place):
-    """250 a second, of which the latest 60 stay open."""
+    """So many a second, of which the latest 200 stay open."""
     host, port = place.metrics.rsplit(":", 1)
     opened = collections.deque()
     turn = time.monotonic()
@@ -27,7 +27,7 @@ def scrapes(place):
         time.sleep(max(0.0, turn - time.monotonic()))
         opened.append(socket.create_connection((host, int(port)), timeout=5))
         opened[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
-        if len(opened) > 60:
+        if len(opened) > 200:
             opened.popleft().close()
 
 
@@ -44,5 +44,5 @@ def log_pipe(options, tokens):
 
 @attack("scrapes")
 def unread_scrapes(options, tokens):
-    """beside 250 scrapes a second that nobody reads, probes are answered"""
-    return run_siege(options, tokens, [scrapes])
+    """beside 500 scrapes a second that nobody reads, probes are answered"""
+    return run_siege(options, tokens, [scrapes] * 2)

@@ -45,11 +45,15 @@ def make_honest_job(target):
     return {"honest job": job.name, "honest file": job.artifacts[0].name, "honest bytes": job.artifacts[0].size_bytes}
 
 
+def hold_back(target):
+    """No job begins any more. The server reads the file again when it has changed."""
+    quotas_of(target).write_text("*: running_jobs=0\n", encoding="utf-8")
+
+
 def hold_device(target):
     """From now on all jobs wait, so that what is cancelled has not ended, and nothing computes beside the calls."""
     if not target.fake:
-        # The server reads the file again when it has changed.
-        quotas_of(target).write_text("*: running_jobs=0\n", encoding="utf-8")
+        hold_back(target)
         return
     target.terminate(30)
     target.channel_close()

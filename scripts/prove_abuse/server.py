@@ -131,7 +131,11 @@ class Server:
                 for name, role in principals.items()}
 
     def __enter__(self):
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):

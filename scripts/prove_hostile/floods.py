@@ -56,9 +56,3 @@ def continuation(options, tokens):
 def resets(options, tokens):
     """a connection that opens and resets calls without end is closed (CVE-2023-44487)"""
     return run_siege(options, tokens, [rapid_resets])
-
-
-@attack("calibration")
-def calibration(options, tokens):
-    """nobody attacks: what the honest callers measure by themselves"""
-    return run_siege(options, tokens, [])

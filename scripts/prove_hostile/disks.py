@@ -75,8 +75,9 @@ class Filler:
         self._disk.free()
 
 
-def on_small_disk(tokens, **more):
-    target = victim(tokens, **more)
+def on_small_disk(tokens, flags=(), **more):
+    """A server that accepts jobs until the disk is full; it has not been started there yet."""
+    target = victim(tokens, flags=["--disk-reserve", "0", *flags], **more)
     return target, SmallDisk(target.data, 48)
 
 
@@ -94,10 +95,8 @@ def full_disk_cancel(options, tokens):
     """on a full disk a cancel is refused, or it stands after a kill -9: no job that was told to be CANCELLED runs again"""
     problems, refused, told, rounds = [], 0, 0, max(2, int(options.seconds // 12))
     target, disk = on_small_disk(tokens, environment={"WAN_FAKE_HOLD": "T5_Encoding"})
+    target.prefix = disk.prefix
     with disk, target:
-        target.kill()
-        target.prefix = disk.prefix
-        target.start()
         for turn in range(rounds):
             names = [target.create(caller="alice").name for _ in range(4)]
             filler = Filler(disk)
@@ -120,7 +119,13 @@ def full_disk_cancel(options, tokens):
             for job in target.jobs():
                 if job.state not in ENDED:
                     target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name))
+    if not told + refused:
+        problems.append("nothing was cancelled")
     return Row(f"{rounds} kills on a full disk, {refused} cancels refused, {told} told or shown as done", problems)
+
+
+def cancel_quietly(target, name):
+    code_of(lambda: target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=name), 5))
 
 
 @attack("full-disk-events")
@@ -129,27 +134,28 @@ def full_disk_events(options, tokens):
     afterwards, and no ended job ends otherwise"""
     chooser = random.Random(19)
     rounds, seen, problems = max(3, int(options.seconds // 8)), 0, []
-    target, disk = on_small_disk(tokens, environment={"WAN_FAKE_OUTPUT_BYTES": "20000"},
-                                 flags=["--max-attempts", "100"])
+    target, disk = on_small_disk(tokens, fake=False, flags=["--max-attempts", "100"])
+    target.prefix = disk.prefix
     with disk, target:
-        target.kill()
-        target.prefix = disk.prefix
-        target.start()
         watchers = Watchers()
         for _ in range(rounds):
             filler = Filler(disk)
-            end = time.monotonic() + 4
+            end, names = time.monotonic() + 4, []
             watchers.attach(target)
             while time.monotonic() < end:
                 filler.set(chooser.random() < 0.4)
-                names = []
-                for _ in range(chooser.randrange(1, 6)):
-                    code_of(lambda: names.append(target.create(timeout=5, caller="alice").name))
-                for name in names:
-                    watchers.watch(name)
-                    if chooser.random() < 0.3:
-                        code_of(lambda: target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=name), 5))
-                time.sleep(chooser.uniform(0, 0.2))
+                for _ in range(chooser.randrange(1, 4)):
+                    code_of(lambda: names.append(target.create(timeout=5, steps=chooser.choice([1, 30])).name))
+                    if names:
+                        watchers.watch(names[-1])
+                        if chooser.random() < 0.3:
+                            cancel_quietly(target, names[-1])
+                time.sleep(chooser.uniform(0, 0.3))
+            # What is shown now has no room on the disk.
+            filler.set(True)
+            for name in names[-8:]:
+                cancel_quietly(target, name)
+            time.sleep(chooser.uniform(0, 0.3))
             target.kill()
             watchers.detach()
             filler.end()
@@ -158,4 +164,6 @@ def full_disk_events(options, tokens):
             count, changed = differences(target, watchers)
             seen += count
             problems += changed
+    if not seen:
+        problems.append("no watcher saw an event")
     return Row(f"{rounds} kills, {seen} events seen by watchers", problems[:5])

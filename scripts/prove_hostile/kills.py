@@ -121,7 +121,7 @@ class Load:
 
     def _cancel(self, chooser, channel, _):
         job = self._known(chooser)
-        if job and chooser.random() < 0.5:
+        if job and chooser.random() < 0.1:
             ended = self._call(channel, "CancelJob", video_generation_pb2.CancelJobRequest(name=job))
             if ended.state == generation_pb2.JOB_STATE_CANCELLED:
                 with self._books.lock:
@@ -133,7 +133,7 @@ class Load:
 
     def _delete(self, chooser, channel, _):
         job = self._known(chooser)
-        if job and chooser.random() < 0.3 and self._target.job(job, channel).state in ENDED:
+        if job and chooser.random() < 0.05 and self._target.job(job, channel).state in ENDED:
             self._note_delete(job)
             self._call(channel, "DeleteJob", video_generation_pb2.DeleteJobRequest(name=job))
             with self._books.lock:
@@ -141,7 +141,7 @@ class Load:
 
     def _delete_video(self, chooser, _, __):
         job = self._known(chooser)
-        if job and chooser.random() < 0.1:
+        if job and chooser.random() < 0.03:
             self._note_delete(job)
             status, _ = self._place.ask("DELETE", "/v1/videos/video_" + job.removeprefix("jobs/"), "alice")
             if status == 200:

@@ -23,7 +23,7 @@ def scrapes(place):
     opened = collections.deque()
     turn = time.monotonic()
     while True:
-        turn = max(turn + 0.004, time.monotonic() - 1)
+        turn = max(turn + 0.002, time.monotonic() - 1)
         time.sleep(max(0.0, turn - time.monotonic()))
         opened.append(socket.create_connection((host, int(port)), timeout=5))
         opened[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -44,5 +44,5 @@ def log_pipe(options, tokens):
 
 @attack("scrapes")
 def unread_scrapes(options, tokens):
-    """beside 500 scrapes a second that nobody reads, probes are answered"""
-    return run_siege(options, tokens, [scrapes] * 2)
+    """beside 1,000 scrapes a second that nobody reads, probes are answered"""
+    return run_siege(options, tokens, [scrapes] * 2, fake=False)

@@ -7,6 +7,8 @@ import threading
 import time
 import traceback
 
+import grpc
+
 from prove_abuse.server import MIB, NotHeld, Server
 from prove_hostile import honest
 from prove_hostile.measures import COLUMNS, GRACE_SECONDS, Calls, cell, problems, process_problems
@@ -70,8 +72,8 @@ def attacker(attack, place, ready):
     while True:
         try:
             attack(place)
-        except (OSError, EOFError):
-            time.sleep(0.05)  # the server has closed something: the next round opens it again
+        except (OSError, EOFError, grpc.RpcError):
+            time.sleep(0.05)  # the server has closed or refused something: the next round opens it again
         except Exception:  # pylint: disable=broad-except
             traceback.print_exc()
             return

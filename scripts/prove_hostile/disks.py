@@ -133,14 +133,15 @@ def full_disk_events(options, tokens):
     """jobs, cancels and watchers on a disk that is full now and then, and kill -9: no event that a watcher saw is another one
     afterwards, and no ended job ends otherwise"""
     chooser = random.Random(19)
-    rounds, seen, problems = max(3, int(options.seconds // 8)), 0, []
+    rounds, seen, problems = max(3, int(options.seconds // 4)), 0, []
     target, disk = on_small_disk(tokens, fake=False, flags=["--max-attempts", "100"])
     target.prefix = disk.prefix
     with disk, target:
         watchers = Watchers()
         for _ in range(rounds):
             filler = Filler(disk)
-            end, names = time.monotonic() + 4, []
+            # Also soon after the start: a database that has written much writes on where it has room.
+            end, names = time.monotonic() + chooser.choice([0.1, 0.5, 3]), []
             watchers.attach(target)
             while time.monotonic() < end:
                 filler.set(chooser.random() < 0.4)

@@ -348,8 +348,7 @@ def full_disk(_):
         raise CannotRun("this user cannot mount a file system of its own")
     with Server() as target:
         name = target.await_end(target.create().name).name
-        target.terminate(30)
-        target.channel_close()
+        target.stop()
         # A file system of 4 MiB that has the data, and nothing free.
         script = ('d=$(mktemp -d) && cp -r "$0"/. "$d" && mount -t tmpfs -o size=4m tmpfs "$0" && cp -r "$d"/. "$0" && '
                   'rm -r "$d" && (cat /dev/zero > "$0/full" 2>/dev/null; true) && exec "$@"')
@@ -370,8 +369,7 @@ def damaged_row(_):
     """with one damaged row of jobs the server starts, the log names the row, and all else works"""
     with Server() as target:
         names = [target.await_end(target.create(request_id=f"r{i}").name).name for i in range(5)]
-        target.terminate(30)
-        target.channel_close()
+        target.stop()
         with sqlite3.connect(target.data / "jobs.db") as database:
             columns = database.execute("PRAGMA table_info(jobs)").fetchall()
             # Every blob of the row becomes garbage.

@@ -139,8 +139,7 @@ def read_only_disk(_):
     """a server on a read-only disk starts, lists and serves the videos of before, and refuses new jobs with UNAVAILABLE"""
     with Server() as target:
         name = target.await_end(target.create().name).name
-        target.terminate(30)
-        target.channel_close()
+        target.stop()
         target.prefix = own_mounts('mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"', target.data)
         target.start(await_ready=False)
         job = target.job(name)

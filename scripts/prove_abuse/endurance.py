@@ -228,9 +228,7 @@ def corrupted_databases(scale):
     with Server() as target:
         for i in range(10):
             target.await_end(target.create(request_id=f"r{i}").name)
-        target.terminate(30)
-        target.channel_close()
-        target.process.stdout.close()
+        target.stop()
         whole = tempfile.mkdtemp(prefix="wan_prove_whole_")
         shutil.copytree(target.data, whole, dirs_exist_ok=True)
         try:

@@ -197,6 +197,12 @@ class Server:
             raise NotHeld(f"SIGTERM ends the server within {seconds} s") from error
         return code, time.monotonic() - start
 
+    def stop(self):
+        """SIGTERM, after which it can start again."""
+        self.terminate(30)
+        self.channel_close()
+        self.process.stdout.close()
+
     def channel_close(self):
         if getattr(self, "channel", None):
             self.channel.close()

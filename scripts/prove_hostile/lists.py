@@ -49,9 +49,7 @@ def make_many_jobs(target):
     hold_back(target)  # so that the job is cancelled before it makes a file
     request = video_generation_pb2.CancelJobRequest(name=target.create(caller="alice").name)
     target.call("CancelJob", request, caller="alice")
-    target.terminate(30)
-    target.channel_close()
-    target.process.stdout.close()
+    target.stop()
     database = sqlite3.connect(target.data / "jobs.db")
     multiply(database, JOBS)
     database.close()

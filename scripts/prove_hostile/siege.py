@@ -11,7 +11,7 @@ import grpc
 
 from prove_abuse.server import MIB, NotHeld, Server
 from prove_hostile import honest
-from prove_hostile.measures import COLUMNS, GRACE_SECONDS, Calls, cell, problems, process_problems
+from prove_hostile.measures import COLUMNS, GRACE_SECONDS, cell, problems, process_problems
 from prove_hostile.place import PRINCIPALS, Place
 from prove_hostile.registry import Row
 
@@ -57,26 +57,48 @@ def hold_device(target):
     if not target.fake:
         hold_back(target)
         return
-    target.terminate(30)
-    target.channel_close()
-    target.process.stdout.close()
+    target.stop()
     target.environment = {**target.environment, "WAN_FAKE_HOLD": "T5_Encoding"}
     target.start()
     target.create(caller="alice")
 
 
-def attacker(attack, place, ready):
-    """What an attacking process runs. It gives way to the server and to those who measure it."""
-    os.nice(10)
-    ready.set()
-    while True:
-        try:
-            attack(place)
-        except (OSError, EOFError, grpc.RpcError):
-            time.sleep(0.05)  # the server has closed or refused something: the next round opens it again
-        except Exception:  # pylint: disable=broad-except
-            traceback.print_exc()
-            return
+class Attacker:
+    """An attack in a process of its own, again and again. It gives way to the server and to those who measure it."""
+
+    def __init__(self, attack, place):
+        self._ready = PROCESSES.Event()
+        self._rounds = PROCESSES.Value("q", 0)
+        self._refusals = PROCESSES.Value("q", 0)
+        self._broken = PROCESSES.Event()
+        self.name = attack.__name__
+        self.process = start(self.run, attack, place, self._ready, self._rounds, self._refusals, self._broken)
+
+    @staticmethod
+    def run(attack, place, ready, rounds, refusals, broken):
+        os.nice(10)
+        ready.set()
+        while True:
+            try:
+                attack(place)
+                rounds.value += 1
+            except (OSError, EOFError, grpc.RpcError):
+                refusals.value += 1
+                time.sleep(0.05)  # the server has closed or refused something: the next round opens it again
+            except Exception:  # pylint: disable=broad-except
+                traceback.print_exc()
+                broken.set()
+                return
+
+    def await_ready(self):
+        self._ready.wait(30)
+
+    def seen(self):
+        """What came of it, so that an attack that does nothing does not pass for one that was held."""
+        return f"{self.name} ended {self._rounds.value} times, was closed or refused {self._refusals.value} times"
+
+    def problems(self):
+        return [f"the attack {self.name} broke"] if self._broken.is_set() else []
 
 
 class Memory:
@@ -116,7 +138,7 @@ class Siege:
     stop_seconds: float = None
     stop_code: int = None
     points: list = dataclasses.field(default_factory=list)
-    witnessed: list = dataclasses.field(default_factory=list)  # texts of the attack's own witness
+    witnessed: list = dataclasses.field(default_factory=list)  # texts of the attackers and of the attack's own witness
     witnessed_problems: list = dataclasses.field(default_factory=list)
 
     def row(self, kinds=None, stop_limit=GRACE_SECONDS):
@@ -142,8 +164,8 @@ def start(function, *arguments):
 def run_siege(options, tokens, attacks, prepare=None, late=None, fake=True, flags=(), environment=None, kinds=None,
               witness=None, honest_picture_bytes=0, stop_limit=GRACE_SECONDS, **more):
     """`attacks`: functions of a Place, each repeated in a process of its own until the end. `prepare(target)` makes what they
-    need before the device is held, `late(target)` afterwards; both return it as facts. `kinds`: honest calls that count; None: all. `witness(target,
-    place, seconds)` runs in this process during the siege, and returns texts and problems."""
+    need before the device is held, `late(target)` afterwards; both return it as facts. `kinds`: honest calls that count; None:
+    all. `witness(target, place, seconds)` runs in this process during the siege, and returns texts and problems."""
     with victim(tokens, fake, flags, environment, **more) as target:
         facts = make_honest_job(target) | (prepare(target) if prepare else {})
         facts["honest picture bytes"] = honest_picture_bytes
@@ -155,13 +177,12 @@ def run_siege(options, tokens, attacks, prepare=None, late=None, fake=True, flag
 def besiege(options, target, place, attacks, witness=None):
     stop, results = PROCESSES.Event(), PROCESSES.Queue()
     observer = start(honest.main, place, stop, results)
-    readies = [PROCESSES.Event() for _ in attacks]
     time.sleep(WARM_SECONDS)
     memory = Memory(target)
-    attackers = [start(attacker, attack, place, ready) for attack, ready in zip(attacks, readies)]
+    attackers = [Attacker(attack, place) for attack in attacks]
     try:
-        for ready in readies:
-            ready.wait(30)
+        for attacker in attackers:
+            attacker.await_ready()
         end = time.monotonic() + options.seconds
         texts, found = witness(target, place, options.seconds) if witness else ([], [])
         while time.monotonic() < end and target.process.poll() is None:
@@ -170,6 +191,8 @@ def besiege(options, target, place, attacks, witness=None):
         stop.set()
         calls = results.get(timeout=honest.PATIENCE * 4)
         grown = memory.end()
+        texts += [attacker.seen() for attacker in attackers]
+        found += [problem for attacker in attackers for problem in attacker.problems()]
         seen = Siege(calls, grown, exit_code, points=memory.points, witnessed=texts, witnessed_problems=found)
         if exit_code is None:
             try:
@@ -180,7 +203,7 @@ def besiege(options, target, place, attacks, witness=None):
     finally:
         stop.set()
         memory.end()
-        for process in attackers + [observer]:
+        for process in [attacker.process for attacker in attackers] + [observer]:
             process.kill()
             process.join()
 

@@ -3,8 +3,6 @@
 import json
 import socket
 
-from wan.v1 import generation_pb2, video_generation_pb2
-
 from prove_abuse.server import ENDED, code_of
 from prove_hostile.place import form
 from prove_hostile.registry import Row, attack
@@ -117,7 +115,8 @@ def framing(_, tokens):
                 answer = exchange(place, request)
                 asked += 1
                 if answer[9:12] != b"400" or answer.count(b"HTTP/1.1 ") != 1:
-                    problems.append(f"Transfer-Encoding: {coding} {length.strip()}: {answer.count(b'HTTP/1.1 ')} answers, {answer[9:12]!r}")
+                    problems.append(f"Transfer-Encoding: {coding} {length.strip()}: {answer.count(b'HTTP/1.1 ')} answers, "
+                                    f"{answer[9:12]!r}")
         twice = place.header("GET", "/v1/models", "alice")[:-2] + f"Host: {place.http}\r\n\r\n".encode()
         answer = exchange(place, twice + SMUGGLED)
         if answer[9:12] != b"400" or answer.count(b"HTTP/1.1 ") != 1:

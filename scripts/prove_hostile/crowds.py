@@ -1,10 +1,14 @@
 """What several attackers do alike: bursts that are given up, and streams that are kept open and not read."""
 
 import resource
+import socket
 import time
 
 from prove_hostile import http2
 
+# Attackers come from an address of their own, so that limits of addresses do not count them together with those whom they
+# attack. All of 127.0.0.0/8 is this machine.
+ADDRESS = "127.0.0.66"
 UNREAD = ((http2.INITIAL_WINDOW_SIZE, 0),)
 
 
@@ -12,7 +16,7 @@ def burst(place, path, request, principal, count, seconds):
     """`count` calls on a connection of their own, which is closed after so many seconds or when all have ended."""
     block = http2.call_fields(path, place.token(principal))
     give_up = time.monotonic() + seconds
-    with http2.Connection(place.grpc, timeout=seconds) as connection:
+    with attack_connection(place, timeout=seconds) as connection:
         streams = set()
         while len(streams) < count and time.monotonic() < give_up:
             streams.add(connection.call(block, request))
@@ -29,7 +33,7 @@ def keep_open(place, path, request, principal, connections, streams, values=UNRE
     try:
         while True:
             if len(opened) < connections:
-                opened.append(http2.Connection(place.grpc, values))
+                opened.append(attack_connection(place, values))
             for connection in opened:
                 fresh = 0
                 while connection.open < streams and fresh < 100:
@@ -45,6 +49,27 @@ def keep_open(place, path, request, principal, connections, streams, values=UNRE
     finally:
         for connection in opened:
             connection.socket.close()
+
+
+def attack_connection(place, values=(), **more):
+    """A connection of HTTP/2 of an attacker."""
+    return http2.Connection(place.grpc, values, source=ADDRESS, **more)
+
+
+def attack_socket(address, timeout=10, receive_buffer=None, source=ADDRESS):
+    """A connection of an attacker on which nothing has been sent."""
+    host, port = address.rsplit(":", 1)
+    connection = socket.socket()
+    try:
+        if receive_buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(timeout)
+        connection.bind((source, 0))
+        connection.connect((host, int(port)))
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def raise_descriptors():

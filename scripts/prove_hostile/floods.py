@@ -3,6 +3,7 @@
 import time
 
 from prove_hostile import http2
+from prove_hostile.crowds import attack_connection
 from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
 
@@ -12,7 +13,7 @@ BATCH = 500
 
 def endless_streams(place):
     block = http2.call_fields(HEALTH)
-    with http2.Connection(place.grpc, acknowledge=False) as connection:
+    with attack_connection(place, acknowledge=False) as connection:
         while True:
             connection.send(b"".join(http2.frame(http2.HEADERS, http2.END_HEADERS, connection.next_stream(), block)
                                      for _ in range(BATCH)))
@@ -23,7 +24,7 @@ def endless_header(place):
     # Small fields: each becomes an entry of the call's metadata.
     piece = http2.frame(http2.CONTINUATION, 0, 1, http2.literal("a", "b") * 3000)
     # Nothing may come between the frames of a header, nor does an acknowledgement.
-    with http2.Connection(place.grpc, acknowledge=False) as connection:
+    with attack_connection(place, acknowledge=False) as connection:
         connection.send(http2.frame(http2.HEADERS, 0, 1, http2.call_fields(HEALTH)))
         while True:
             connection.send(piece * 16)
@@ -32,7 +33,7 @@ def endless_header(place):
 
 def rapid_resets(place):
     block = http2.call_fields(HEALTH)
-    with http2.Connection(place.grpc) as connection:
+    with attack_connection(place) as connection:
         while True:
             streams = [connection.next_stream() for _ in range(BATCH)]
             connection.send(b"".join(http2.call(stream, block, b"") + http2.reset(stream) for stream in streams))

@@ -1,13 +1,12 @@
 """Finding 3: requests of a few KB whose planning is dear. Finding 9: a form that is dear before it is refused."""
 
-import socket
 import time
 
 from wan.v1 import video_generation_pb2
 
 from prove_abuse import server
 from prove_hostile import pictures
-from prove_hostile.crowds import burst
+from prove_hostile.crowds import attack_socket, burst
 from prove_hostile.place import form
 from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
@@ -41,13 +40,11 @@ def marks(place):
 
 def posts(place, body, kind, count, seconds):
     """`count` bodies at once, each on a connection of its own; all are given up after so many seconds."""
-    host, port = place.http.rsplit(":", 1)
     whole = place.header("POST", "/v1/videos", "eve", Content_Type=kind, Content_Length=len(body)) + body
     opened = []
     try:
         for _ in range(count):
-            opened.append(socket.create_connection((host, int(port)), timeout=10))
-            opened[-1].settimeout(seconds)
+            opened.append(attack_socket(place.http, seconds))
         for connection in opened:
             connection.sendall(whole)
         time.sleep(seconds)

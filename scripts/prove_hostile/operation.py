@@ -2,12 +2,11 @@
 
 import collections
 import os
-import socket
 import time
 
 from wan.v1 import video_generation_pb2
 
-from prove_hostile.crowds import burst
+from prove_hostile.crowds import attack_socket, burst
 from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
 
@@ -19,13 +18,12 @@ def audited_calls(place):
 
 def scrapes(place):
     """So many a second, of which the latest 200 stay open."""
-    host, port = place.metrics.rsplit(":", 1)
     opened = collections.deque()
     turn = time.monotonic()
     while True:
         turn = max(turn + 0.002, time.monotonic() - 1)
         time.sleep(max(0.0, turn - time.monotonic()))
-        opened.append(socket.create_connection((host, int(port)), timeout=5))
+        opened.append(attack_socket(place.metrics))
         opened[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         if len(opened) > 200:
             opened.popleft().close()

@@ -4,6 +4,7 @@ import time
 
 from prove_abuse.attacks import field
 from prove_hostile import http2
+from prove_hostile.crowds import attack_connection
 from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
 
@@ -22,7 +23,7 @@ def names_of_dots(place):
     opened = []
     try:
         for _ in range(3):
-            opened.append(http2.Connection(place.grpc, timeout=5))
+            opened.append(attack_connection(place, timeout=5))
             opened[-1].call(block, request)
         time.sleep(1)
         for connection in opened:

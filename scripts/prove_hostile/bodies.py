@@ -29,7 +29,7 @@ def keep_announcing(place, headers, sources):
                 connection, header = opened.pop(descriptor)
                 connection.close()
                 waiting.append(header)
-            time.sleep(0.01)
+            time.sleep(0.2)  # a place that is free is taken soon, without a flood of refused requests
     finally:
         for connection, _ in opened.values():
             connection.close()

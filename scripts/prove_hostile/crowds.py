@@ -9,6 +9,7 @@ from prove_hostile import http2
 # Attackers come from an address of their own, so that limits of addresses do not count them together with those whom they
 # attack. All of 127.0.0.0/8 is this machine.
 ADDRESS = "127.0.0.66"
+FILL_SECONDS = 0.25
 UNREAD = ((http2.INITIAL_WINDOW_SIZE, 0),)
 
 
@@ -26,26 +27,28 @@ def burst(place, path, request, principal, count, seconds):
 
 
 def keep_open(place, path, request, principal, connections, streams, values=UNREAD, read=False):
-    """So many streams on each of so many connections; one that the server has ended is opened again. Ends when a connection is
+    """So many streams on each of so many connections. One connection at a time is filled, four a second, because this is about
+    places and not about a flood of calls; then those that the server has ended are opened again. Ends when a connection is
     closed. `read`: the answers' bytes are taken, so that the windows never fill."""
     block = http2.call_fields(path, place.token(principal))
-    opened = []
+    opened, next_turn, turn = [], 0.0, 0
     try:
         while True:
-            if len(opened) < connections:
-                opened.append(attack_connection(place, values))
+            if time.monotonic() > next_turn:
+                next_turn = time.monotonic() + FILL_SECONDS
+                if len(opened) < connections:
+                    opened.append(attack_connection(place, values))
+                chosen = opened[turn % len(opened)] if len(opened) == connections else opened[-1]
+                turn += 1
+                for _ in range(streams - chosen.open):
+                    chosen.call(block, request)
             for connection in opened:
-                fresh = 0
-                while connection.open < streams and fresh < 100:
-                    connection.call(block, request)
-                    fresh += 1
                 frames = connection.take()
                 if read:
                     taken = sum(len(payload) for kind, _, _, payload in frames if kind == http2.DATA)
                     if taken:
                         connection.send(http2.window_update(0, taken))
-            if len(opened) == connections:
-                time.sleep(0.05)
+            time.sleep(0.02)
     finally:
         for connection in opened:
             connection.socket.close()

@@ -249,7 +249,7 @@ def kills(options, tokens):
                 if problems:
                     break
             await_true(lambda: not target.jobs(states=[generation_pb2.JOB_STATE_QUEUED, generation_pb2.JOB_STATE_RUNNING]),
-                       600, "all jobs end")
+                       1800, "all jobs end")
             problems += final_problems(target, books, undisturbed)
             ended = ["msg_" + job.name.removeprefix("jobs/") for job in all_jobs(target) if job.request.webhook_url]
             wait = time.monotonic() + 60

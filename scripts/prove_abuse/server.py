@@ -26,7 +26,6 @@ _VIDEO, _MODELS, _TELEMETRY = "VideoGeneration", "ModelManagement", "Telemetry"
 _METHODS = {
     "CreateJob": (_VIDEO, generation_pb2.Job),
     "SubmitBatch": (_VIDEO, video_generation_pb2.SubmitBatchResponse),
-    "UpdateJob": (_VIDEO, generation_pb2.Job),
     "Generate": (_VIDEO, generation_pb2.Event),
     "GetJob": (_VIDEO, generation_pb2.Job),
     "ListJobs": (_VIDEO, video_generation_pb2.ListJobsResponse),

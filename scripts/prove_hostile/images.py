@@ -4,7 +4,6 @@ import time
 
 from wan.v1 import video_generation_pb2
 
-from prove_abuse import server
 from prove_hostile import pictures
 from prove_hostile.crowds import attack_socket, burst
 from prove_hostile.place import form
@@ -17,7 +16,7 @@ GIVE_UP = 3
 
 
 def quote_of(place, **fields):
-    return video_generation_pb2.QuoteRequest(request=server.small_request(place.model, place.fake, **fields)).SerializeToString()
+    return video_generation_pb2.QuoteRequest(request=place.request(**fields)).SerializeToString()
 
 
 def small_pictures(place):
@@ -29,7 +28,7 @@ def long_scans(place):
 
 
 def batches(place):
-    request = server.small_request(place.model, place.fake, image=pictures.small_file())
+    request = place.request(image=pictures.small_file())
     batch = video_generation_pb2.SubmitBatchRequest(requests=[request] * 100).SerializeToString()
     burst(place, BATCH, batch, "eve", 4, GIVE_UP)
 

@@ -28,8 +28,11 @@ class Place:
     def call(self, channel, method, request, principal, timeout=10):
         return server.call(channel, method, request, timeout, self.token(principal))
 
+    def request(self, **fields):
+        return server.small_request(self.model, self.fake, **fields)
+
     def create_request(self, **fields):
-        return video_generation_pb2.CreateJobRequest(request=server.small_request(self.model, self.fake, **fields))
+        return video_generation_pb2.CreateJobRequest(request=self.request(**fields))
 
     def fields(self, principal, **more):
         """The fields of a header of HTTP/1.1."""

@@ -12,13 +12,14 @@ from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
 
 LONG_JOBS = 40
+# A prompt may have many bytes and few tokens. In JSON a control character takes six bytes.
+LONG = "a" + "\x01" * 65_000
 
 
 def make_long_jobs(target):
     """Jobs of eve with the longest prompts. They are cancelled, so they take no time of the device."""
-    text = "\x01" * 65_000
     for _ in range(LONG_JOBS):
-        job = target.create(caller="eve", prompt=text, negative_prompt=text)
+        job = target.create(caller="eve", prompt=LONG, negative_prompt=LONG)
         target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller="eve")
     return {}
 
@@ -26,7 +27,7 @@ def make_long_jobs(target):
 def make_videos(target):
     """As many as a page of HTTP has."""
     for _ in range(100):
-        job = target.create(caller="eve", prompt="\x01" * 65_000)
+        job = target.create(caller="eve", prompt=LONG)
         target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller="eve")
     return {}
 

@@ -157,6 +157,8 @@ def full_disk_events(options, tokens):
             for name in names[-8:]:
                 cancel_quietly(target, name)
             time.sleep(chooser.uniform(0, 0.3))
+            ended = target.process.poll()
+            problems += [f"the process ended by itself with {ended}"] if ended is not None else []
             target.kill()
             watchers.detach()
             filler.end()

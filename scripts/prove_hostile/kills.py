@@ -261,6 +261,8 @@ def kills(options, tokens):
                 watchers.attach(target)
                 load = Load(target, books, watchers, f"http://{receiver.address}/", turn)
                 time.sleep(chooser.uniform(0.3, 2.5))
+                ended = target.process.poll()
+                problems += [f"the process ended by itself with {ended}"] if ended is not None else []
                 target.kill()
                 load.end()
                 watchers.detach()

@@ -1,4 +1,4 @@
-"""Findings 7 and 8: answers that nobody takes."""
+"""Answers that nobody takes."""
 
 import select
 import time

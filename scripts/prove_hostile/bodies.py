@@ -1,4 +1,4 @@
-"""Finding 5: bodies that are announced and do not come."""
+"""Bodies that are announced and do not come."""
 
 import collections
 import select

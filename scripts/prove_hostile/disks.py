@@ -1,4 +1,4 @@
-"""Finding 11: a disk that takes long. Findings 18 and 19: a disk that is full, and a kill."""
+"""A disk that takes long. A disk that is full, and a kill."""
 
 import random
 import threading

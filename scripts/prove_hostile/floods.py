@@ -1,4 +1,4 @@
-"""Finding 1: floods of HTTP/2 below everything that looks at calls. One connection, nobody's token."""
+"""Floods of HTTP/2 below everything that looks at calls. One connection, nobody's token."""
 
 import time
 

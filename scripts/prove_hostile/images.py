@@ -1,4 +1,4 @@
-"""Finding 3: requests of a few KB whose planning is dear. Finding 9: a form that is dear before it is refused."""
+"""Requests of a few KB whose planning is dear. A form that is dear before it is refused."""
 
 import time
 

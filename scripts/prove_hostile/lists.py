@@ -1,4 +1,4 @@
-"""Finding 10: lists that walk everybody's jobs."""
+"""Lists that walk everybody's jobs."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Finding 6: a reader of the log that stands still. Finding 15: scrapes that nobody reads."""
+"""A reader of the log that stands still. Scrapes that nobody reads."""
 
 import collections
 import os

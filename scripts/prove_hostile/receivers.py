@@ -1,4 +1,4 @@
-"""Finding 13: a receiver of webhooks that does not answer."""
+"""A receiver of webhooks that does not answer."""
 
 import base64
 import contextlib

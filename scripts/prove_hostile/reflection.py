@@ -1,4 +1,4 @@
-"""Finding 2: names that cost reflection hours."""
+"""Names that cost reflection hours."""
 
 import time
 

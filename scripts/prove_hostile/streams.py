@@ -1,4 +1,4 @@
-"""Findings 4 and 12: places of streams and downloads that one caller takes from all."""
+"""Places of streams and downloads that one caller takes from all."""
 
 from wan.v1 import video_generation_pb2
 

@@ -1,4 +1,4 @@
-"""Finding 14: texts that are not UTF-8. Finding 17: requests that two readers would read differently."""
+"""Texts that are not UTF-8. Requests that two readers would read differently."""
 
 import json
 import socket

@@ -32,7 +32,7 @@ struct LoraFile {
   std::string path;              // of the safetensors file
   std::vector<ModelFile> files;  // that file, and its settings beside it; names without folders
   std::shared_ptr<const void> mapping;  // keeps the terms' bytes valid
-  const MappedFile* file = nullptr;     // reads them; `mapping` keeps it
+  const MappedFile* file = nullptr;     // reads them; null if they are a copy
   std::vector<LoraTerm> terms;          // sorted by target, at least one
   // Tensors that were left out because they belong to the image branch of Wan2.1's models, sorted.
   std::vector<std::string> left_out;

@@ -1,9 +1,11 @@
 #include "engine/weights/lora_weights.h"
 
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "engine/checkpoint/weight_source.h"
 #include "engine/device/torch_errors.h"
 #include "engine/weights/weight_loader.h"
 
@@ -21,7 +23,7 @@ int64_t AlignedSize(const StoredTensor& tensor) {
 // Hands out one piece of memory from front to back.
 class Packer {
  public:
-  Packer(const MappedFile& file, const at::Tensor& memory, const std::stop_token& stop)
+  Packer(const MappedFile* file, const at::Tensor& memory, const std::stop_token& stop)
       : file_(file), memory_(memory), stop_(stop) {}
 
   at::Tensor Pack(const StoredTensor& tensor, int64_t rows, int64_t columns) {
@@ -31,14 +33,16 @@ class Packer {
     }
     const auto bytes = static_cast<int64_t>(tensor.bytes.size());
     const at::Tensor place = memory_.narrow(0, used_, bytes);
-    absl::Status read = file_.Read(tensor.bytes, static_cast<std::byte*>(place.mutable_data_ptr()));
+    const TensorBytes source{.bytes = tensor.bytes, .owner = nullptr, .file = file_};
+    absl::Status read = source.Read(
+        0, std::span(static_cast<std::byte*>(place.mutable_data_ptr()), tensor.bytes.size()));
     if (!read.ok()) throw StatusException(std::move(read));
     used_ += AlignedSize(tensor);
     return place.view(ToScalarType(tensor.dtype)).view({rows, columns});
   }
 
  private:
-  const MappedFile& file_;
+  const MappedFile* const file_;
   const at::Tensor& memory_;
   const std::stop_token& stop_;
   int64_t used_ = 0;
@@ -55,7 +59,7 @@ std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, Weigh
   std::shared_ptr<LoraWeights> weights(new LoraWeights);
   weights->memory_ = mover.AllocateHost(bytes);
   weights->rank_ = file.rank;
-  Packer packer(*file.file, weights->memory_, stop);
+  Packer packer(file.file, weights->memory_, stop);
   for (const LoraTerm& term : file.terms) {
     Term& added = weights->terms_.emplace_back();
     added.target = term.target;

@@ -16,12 +16,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
+#include "server/store/database_files.h"
 #include "server/store/group_sync.h"
+#include "server/store/job_database.h"
+#include "server/store/sqlite_schema.h"
 #include "tests/fakes/fake_sync.h"
 #include "tests/server/jobs/test_support.h"
 
@@ -159,34 +161,37 @@ TEST_F(SqliteJobStoreTest, ChangesWaitForTheDiskWithoutAThread) {
 // A writer that stands in the middle of a transaction, as in one whose pages a slow disk takes, or
 // in a checkpoint.
 TEST_F(SqliteJobStoreTest, NobodyWaitsForAWriterWhoOnlyReads) {
-  auto store = OpenSqliteJobStore(file_);
-  ASSERT_TRUE(store.ok());
-  ASSERT_TRUE(Fill(**store, 1).ok());
-  JobChange end{.job = "jobs/0"};
-  end.row.emplace().set_name("jobs/0");
-  end.row->set_state(wan::v1::JOB_STATE_CANCELLED);
-  end.row->mutable_request()->set_webhook_url("https://example.org");
-  end.events.emplace_back().set_sequence(2);
-  end.events.back().mutable_cancelled();
-  ASSERT_TRUE((*store)->Apply(std::span(&end, 1)).ok());
+  auto opened = JobDatabase::Open({.file = file_.string(),
+                                   .where = "the test",
+                                   .open = [&] { return OpenToWrite(file_.string()); },
+                                   .prepare = &PrepareDatabase,
+                                   .open_to_read = [&] { return OpenBesideWriter(file_.string()); },
+                                   .sync = [] { return absl::OkStatus(); }});
+  ASSERT_TRUE(opened.ok()) << opened.status();
   absl::Notification inside;
   absl::Notification leave;
-  std::thread writer([&] {
-    (*store)
-        ->TakeWebhook(absl::Now(), absl::InfiniteFuture(),
-                      [&](int /*attempts*/) {
-                        inside.Notify();
-                        leave.WaitForNotification();
-                        return absl::Seconds(1);
-                      })
-        .IgnoreError();
-  });
+  absl::Notification written;
+  (*opened)->Change(
+      [&](SQLite::Database& database) {
+        database.exec("INSERT INTO gone_owners VALUES ('jobs/0', 'alice')");
+        inside.Notify();
+        leave.WaitForNotification();
+        return absl::OkStatus();
+      },
+      [&](const absl::Status& status) {
+        EXPECT_TRUE(status.ok()) << status;
+        written.Notify();
+      });
   inside.WaitForNotification();
-  EXPECT_TRUE((*store)->Get("jobs/0").ok());
-  EXPECT_TRUE((*store)->List({}).ok());
-  EXPECT_TRUE((*store)->Events("jobs/0", 0, 10).ok());
+  const auto rows = [&] {
+    return (*opened)->Read([](SQLite::Database& database) -> absl::StatusOr<int> {
+      return database.execAndGet("SELECT count(*) FROM gone_owners").getInt();
+    });
+  };
+  EXPECT_EQ(rows().value_or(-1), 0);
   leave.Notify();
-  writer.join();
+  written.WaitForNotification();
+  EXPECT_EQ(rows().value_or(-1), 1);
 }
 
 TEST(GroupSyncTest, WhoComesDuringASyncSharesTheNext) {

@@ -74,15 +74,17 @@ void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const P
     TidyIfNoted(job, noted);
     done(Noted(job, noted));
   };
-  parts_.turns.Take(kRoom, post, [this, note, post, end](const Turns::Turn& turn) {
+  parts_.turns.Take(kRoom, post, [this, job, done, note, post, end](const Turns::Turn& turn) {
     // Another removal may have freed enough meanwhile.
-    note([this, note, post, end, turn](const absl::Status& noted) {
-      post([this, note, post, end, turn, noted] {
+    note([this, job, done, note, post, end, turn](const absl::Status& noted) {
+      post([this, job, done, note, post, end, turn, noted] {
         if (ReasonOf(noted) != kReasonStorageUnavailable || !parts_.make_room()) return end(noted);
-        note([this, post, end, turn](const absl::Status& at_last) {
-          post([this, end, turn, at_last] {
-            end(at_last);
+        note([this, job, done, post, turn](const absl::Status& at_last) {
+          post([this, job, done, turn, at_last] {
+            TidyIfNoted(job, at_last);
+            // Before the caller is told, whose next removal may need it.
             parts_.keep_room();
+            done(Noted(job, at_last));
           });
         });
       });

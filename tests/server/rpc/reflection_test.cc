@@ -137,7 +137,7 @@ TEST_F(ReflectionTest, AnswersThatNobodyReadsEndTheCall) {
   Conversation conversation(channel_);
   // More answers than gRPC takes for a reader that does not read, and questions that it does take.
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(conversation.stream->Write(question)) << i;
-  while (Value("wan_grpc_request_bytes") == 0) {
+  while (Value("wan_grpc_answer_bytes") == 0) {
   }
   clock_.Advance(absl::Seconds(59));
   EXPECT_EQ(Value("wan_grpc_streams"), 1);

@@ -79,7 +79,7 @@ TEST(LifecycleTest, AQueuedJobIsCancelledAtOnce) {
   const std::string queued = server.Submit(TinyRequest()).name();
   EXPECT_EQ(server.Get(queued).queue_position(), 0);
   EXPECT_EQ(Cancel(server, queued).state(), wan::v1::JOB_STATE_CANCELLED);
-  EXPECT_EQ(server.Get(running).state(), wan::v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(server.Get(running).state(), wan::v1::JOB_STATE_RUNNING);
   Cancel(server, running);
 }
 

@@ -393,10 +393,9 @@ std::vector<Setting> MakeSettings() {
       RatioSetting("otlp_sampling_ratio",
                    "share of jobs that are traced, of those whose callers sent no trace",
                    &C::otlp_sampling_ratio),
-      IntegerSetting(
-          "max_connections",
-          "most open connections of the gRPC port; 0: a quarter of the file descriptors",
-          &C::max_connections, 0, 1'000'000),
+      IntegerSetting("max_connections",
+                     "most open connections of the gRPC port; 0: a quarter of the file descriptors",
+                     &C::max_connections, 0, 1'000'000),
       IntegerSetting("max_connections_per_address",
                      "most of these from one address; never more than half of all",
                      &C::max_connections_per_address, 1, 1'000'000),

@@ -22,7 +22,7 @@ absl::StatusOr<bool> VideoListing::Step() {
   if (listing_ == nullptr) {
     if (absl::Status status = Begin(); !status.ok()) return status;
   }
-  const absl::StatusOr<bool> complete = listing_->Step();
+  absl::StatusOr<bool> complete = listing_->Step();
   if (!complete.ok() || !*complete) return complete;
   const wan::v1::ListJobsResponse jobs = listing_->Take();
   if (Add(jobs) || jobs.next_page_token().empty()) return true;

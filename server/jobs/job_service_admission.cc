@@ -413,7 +413,11 @@ void JobService::AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done
     auto next = jobs->begin();
     for (const wan::v1::Job& known : batch->existing) {
       wan::v1::Job& job = *response.add_jobs();
-      job = known.name().empty() ? std::move(*next++) : known;
+      if (known.name().empty()) {
+        job = std::move(*next++);
+      } else {
+        job = known;
+      }
       job.clear_request();  // a hundred of the largest are more than a client takes
     }
     done(std::move(response));

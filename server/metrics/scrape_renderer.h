@@ -31,7 +31,9 @@ class ScrapeRenderer {
   struct Variant {
     MetricFormat format = MetricFormat::kText;
     bool gzip = false;
-    friend auto operator<=>(const Variant&, const Variant&) = default;
+    friend bool operator<(const Variant& a, const Variant& b) {
+      return std::pair(a.format, a.gzip) < std::pair(b.format, b.gzip);
+    }
   };
 
   // `clock` must outlive the renderer.

@@ -92,6 +92,7 @@ bool GenerateStream::IsAbandoned() {
 }
 
 void GenerateStream::OnMade(absl::StatusOr<JobService::Created> created) {
+  const std::string held = created.ok() && created->holds ? created->job.name() : std::string();
   bool abandoned = false;
   bool deadline_passed = false;
   {
@@ -102,8 +103,8 @@ void GenerateStream::OnMade(absl::StatusOr<JobService::Created> created) {
   }
   if (!abandoned) {
     Wake();
-  } else if (created.ok() && created->holds) {
-    jobs_.CallerWentAway(created->job.name(), deadline_passed);
+  } else if (!held.empty()) {
+    jobs_.CallerWentAway(held, deadline_passed);
   }
 }
 

@@ -184,8 +184,9 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     absl::StatusOr<Admission::Lease> place =
         admission_->Message(call_->TakerOf(Front::kGrpc),
                             static_cast<int64_t>(message_.ByteSizeLong()), call_->effect());
-    if (place.ok()) sent_place_ = *std::move(place);
-    return place.status();
+    if (!place.ok()) return place.status();
+    sent_place_ = *std::move(place);
+    return absl::OkStatus();
   }
 
   void End(const absl::Status& status) {

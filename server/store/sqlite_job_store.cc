@@ -45,8 +45,9 @@ class SqliteJobStore final : public JobStore {
 
   absl::Status Open(JobDatabase::Source source) {
     absl::StatusOr<std::unique_ptr<JobDatabase>> opened = JobDatabase::Open(std::move(source));
-    if (opened.ok()) database_ = *std::move(opened);
-    return opened.status();
+    if (!opened.ok()) return opened.status();
+    database_ = *std::move(opened);
+    return absl::OkStatus();
   }
 
   absl::Status CheckWritable() override {

@@ -37,10 +37,15 @@ class WorkerPool::Line {
     for (int i = 0; i < limits.threads; ++i) threads_.emplace_back([this] { Loop(); });
   }
 
-  void Post(const std::string& party, std::function<bool()> gone, Task task) {
+  void Post(Place place, const std::string& party, std::function<bool()> gone, Task task) {
     absl::MutexLock lock(&mutex_);
     Party& poster = parties_[party];
-    poster.waiting.push_back({std::move(gone), std::move(task)});
+    Item item{std::move(gone), std::move(task)};
+    if (place == Place::kFirst) {
+      poster.waiting.push_front(std::move(item));
+    } else {
+      poster.waiting.push_back(std::move(item));
+    }
     TakeTurn(party, poster);
   }
 
@@ -151,12 +156,23 @@ std::shared_ptr<const void> WorkerPool::Keep() {
 
 void WorkerPool::Post(WorkClass work, const std::string& party, std::function<bool()> gone,
                       Task task) {
+  PostAt(Place::kLast, work, party, std::move(gone), std::move(task));
+}
+
+void WorkerPool::PostNext(WorkClass work, const std::string& party, std::function<bool()> gone,
+                          Task task) {
+  PostAt(Place::kFirst, work, party, std::move(gone), std::move(task));
+}
+
+void WorkerPool::PostAt(Place place, WorkClass work, const std::string& party,
+                        std::function<bool()> gone, Task task) {
   {
     absl::MutexLock lock(&mutex_);
     ++unfinished_;
   }
   lines_[static_cast<size_t>(work)]->Post(
-      party, std::move(gone), [this, task = std::move(task)](const absl::Status& turn) mutable {
+      place, party, std::move(gone),
+      [this, task = std::move(task)](const absl::Status& turn) mutable {
         task(turn);
         task = nullptr;  // what it holds goes before the pool
         absl::MutexLock lock(&mutex_);

@@ -53,6 +53,11 @@ class WorkerPool {
   // the caller is gone; null: the task always works, also after Stop.
   void Post(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
+  // The same before all that the party has waiting. For work that goes on in steps: others have
+  // their turn between two steps, but the party begins nothing new meanwhile, so that it holds what
+  // one of its tasks has made so far, and not what all of them have.
+  void PostNext(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
+
   // For calls that wait for something else, as the disk, and go on here: until what this returns
   // has gone, the destructor does not end.
   std::shared_ptr<const void> Keep();
@@ -63,6 +68,10 @@ class WorkerPool {
 
  private:
   class Line;
+  enum class Place { kLast, kFirst };
+
+  void PostAt(Place place, WorkClass work, const std::string& party, std::function<bool()> gone,
+              Task task);
 
   absl::Mutex mutex_;
   int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks that wait or run, and calls of Keep

@@ -424,10 +424,10 @@ void VideoApi::List(const std::shared_ptr<Exchange>& exchange,
     return reply(JsonTextAnswer(200, listing->Take()));
   }
   const Call& call = *exchange->call;
-  pool_.Post(call.work(), call.party(), exchange->gone,
-             [this, exchange, listing, reply](const absl::Status& turn) {
-               turn.ok() ? List(exchange, listing, reply) : reply(exchange->Failed(turn));
-             });
+  pool_.PostNext(call.work(), call.party(), exchange->gone,
+                 [this, exchange, listing, reply](const absl::Status& turn) {
+                   turn.ok() ? List(exchange, listing, reply) : reply(exchange->Failed(turn));
+                 });
 }
 
 HttpAnswer VideoApi::Content(const Exchange& exchange) {

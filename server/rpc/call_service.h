@@ -341,8 +341,10 @@ class CallService : public grpc::Service {
       const absl::StatusOr<bool> complete = run->steps->Step();
       status = complete.status();
       if (complete.ok() && !*complete) {
-        PostWork(run->context, *run->admitted.call,
-                 [this, run](const absl::Status& turn) { Continue(run, turn); });
+        const Call& call = *run->admitted.call;
+        pool_.PostNext(
+            call.work(), call.party(), [&context = run->context] { return context.IsCancelled(); },
+            [this, run](const absl::Status& turn) { Continue(run, turn); });
         return;
       }
     }

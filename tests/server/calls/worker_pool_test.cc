@@ -75,6 +75,25 @@ TEST(WorkerPoolTest, PartiesTakeTurns) {
   EXPECT_THAT(order, ElementsAre("eve", "alice", "bob", "eve", "eve"));
 }
 
+TEST(WorkerPoolTest, WorkThatGoesOnComesBeforeWhatItsPartyHasWaiting) {
+  std::vector<std::string> order;
+  {
+    WorkerPool pool(OneThreadEach());
+    Gate gate(pool, WorkClass::kStore, "gate");
+    const auto note = [&order](const std::string& what) {
+      return [&order, what](const absl::Status&) { order.push_back(what); };
+    };
+    pool.Post(WorkClass::kStore, "eve", nullptr, [&](const absl::Status&) {
+      order.push_back("eve begins");
+      pool.PostNext(WorkClass::kStore, "eve", nullptr, note("eve goes on"));
+    });
+    pool.Post(WorkClass::kStore, "eve", nullptr, note("eve's next"));
+    pool.Post(WorkClass::kStore, "alice", nullptr, note("alice"));
+    gate.Open();
+  }
+  EXPECT_THAT(order, ElementsAre("eve begins", "alice", "eve goes on", "eve's next"));
+}
+
 TEST(WorkerPoolTest, AClassDoesNotWaitForAnother) {
   WorkerPool pool(OneThreadEach());
   Gate gate(pool, WorkClass::kPlans, "eve");

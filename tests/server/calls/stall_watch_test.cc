@@ -7,6 +7,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/server/calls/timer_settling.h"
 
 namespace wan::server {
 namespace {
@@ -29,20 +30,6 @@ class StallWatchTest : public ::testing::Test {
     absl::MutexLock lock(&mutex_);
     return stalls_;
   }
-  // Waits until the timer has done what was due.
-  void Settle() {
-    absl::Mutex mutex;
-    bool called = false;
-    const std::string key = timer_.Add([&] {
-      absl::MutexLock lock(&mutex);
-      called = true;
-    });
-    timer_.WakeAt(key, clock_.Steady().Now());
-    absl::MutexLock lock(&mutex);
-    mutex.Await(absl::Condition(&called));
-    timer_.Remove(key);
-  }
-
   fakes::FakeClock clock_;
   WakeTimer timer_{clock_};
   absl::Mutex mutex_;
@@ -53,7 +40,7 @@ class StallWatchTest : public ::testing::Test {
 TEST_F(StallWatchTest, AWriteMayTakeItsTimeAndNoLonger) {
   watch_->Begin();
   clock_.Advance(absl::Seconds(60) - absl::Nanoseconds(1));
-  Settle();
+  Settle(timer_, clock_);
   EXPECT_EQ(Stalls(), 0);
   clock_.Advance(absl::Nanoseconds(1));
   AwaitStalls(1);
@@ -62,7 +49,7 @@ TEST_F(StallWatchTest, AWriteMayTakeItsTimeAndNoLonger) {
 TEST_F(StallWatchTest, AWallClockThatIsSetChangesNothing) {
   watch_->Begin();
   clock_.Jump(absl::Hours(24));
-  Settle();
+  Settle(timer_, clock_);
   EXPECT_EQ(Stalls(), 0);
   clock_.Jump(-absl::Hours(48));
   clock_.Advance(absl::Seconds(60));
@@ -73,7 +60,7 @@ TEST_F(StallWatchTest, EveryWriteHasItsOwnTime) {
   for (int i = 0; i < 5; ++i) {
     watch_->Begin();
     clock_.Advance(absl::Seconds(50));
-    Settle();
+    Settle(timer_, clock_);
     watch_->End();
   }
   EXPECT_EQ(Stalls(), 0);
@@ -86,9 +73,9 @@ TEST_F(StallWatchTest, AStreamThatSendsNothingIsNotStalled) {
   watch_->Begin();
   watch_->End();
   clock_.Advance(absl::Hours(1));
-  Settle();
+  Settle(timer_, clock_);
   clock_.Advance(absl::Hours(1));
-  Settle();
+  Settle(timer_, clock_);
   EXPECT_EQ(Stalls(), 0);
 }
 
@@ -96,7 +83,7 @@ TEST_F(StallWatchTest, NothingIsCalledAfterTheStop) {
   watch_->Begin();
   watch_->Stop();
   clock_.Advance(absl::Seconds(61));
-  Settle();
+  Settle(timer_, clock_);
   EXPECT_EQ(Stalls(), 0);
   watch_.reset();
 }

@@ -7,6 +7,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/server/calls/timer_settling.h"
 
 namespace wan::server {
 namespace {
@@ -19,21 +20,8 @@ class CallsUnreadAnswersTest : public ::testing::Test {
       told_.push_back(name);
     });
   }
-  // Waits until the timer has done what was due.
-  void Settle() {
-    absl::Mutex mutex;
-    bool called = false;
-    const std::string key = timer_.Add([&] {
-      absl::MutexLock lock(&mutex);
-      called = true;
-    });
-    timer_.WakeAt(key, clock_.Steady().Now());
-    absl::MutexLock lock(&mutex);
-    mutex.Await(absl::Condition(&called));
-    timer_.Remove(key);
-  }
   std::vector<int> Told() {
-    Settle();
+    Settle(timer_, clock_);
     absl::MutexLock lock(&mutex_);
     return told_;
   }

@@ -26,6 +26,7 @@
 #include "server/store/sqlite_schema.h"
 #include "tests/fakes/fake_sync.h"
 #include "tests/server/jobs/test_support.h"
+#include "tests/server/store/sqlite_job_store_fixture.h"
 
 namespace wan::server {
 namespace {
@@ -35,34 +36,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-class SqliteJobStoreTest : public testing::Test {
- protected:
-  static absl::Status Fill(JobStore& store, int jobs) {
-    for (int i = 0; i < jobs; ++i) {
-      StoredJob stored;
-      stored.job.set_name(absl::StrCat("jobs/", i));
-      stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
-      stored.job.mutable_request()->set_prompt(std::string(500, 'p'));
-      stored.job.mutable_request()->set_request_id(absl::StrCat("request ", i));
-      wan::v1::Event event;
-      event.set_sequence(1);
-      const absl::Status status = store.Insert(stored, "image", std::span(&event, 1));
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  // Overwrites a part of the file.
-  void Damage(uint64_t offset, size_t bytes) {
-    std::fstream file(file_, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(offset));
-    file << std::string(bytes, '\xa5');
-  }
-
-  TempFolder folder_;
-  const std::filesystem::path file_ = folder_.path() / "jobs.db";
-};
 
 TEST_F(SqliteJobStoreTest, OpenedAgainItHasEverything) {
   {
@@ -89,166 +62,6 @@ TEST_F(SqliteJobStoreTest, AnswersSurviveWithoutAClose) {
   auto after_kill = OpenSqliteJobStore(copy / "jobs.db");
   ASSERT_TRUE(after_kill.ok()) << after_kill.status();
   EXPECT_EQ((*after_kill)->Unfinished()->size(), 3);
-}
-
-TEST_F(SqliteJobStoreTest, SyncsEveryCommitToAWriteAheadLog) {
-  FakeSync sync;
-  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
-  ASSERT_TRUE(store.ok());
-  ASSERT_TRUE(Fill(**store, 2).ok());
-  EXPECT_EQ(sync.begun(), 2);
-  JobChange change;
-  change.job = "jobs/0";
-  change.events.emplace_back().set_sequence(2);
-  ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
-  EXPECT_EQ(sync.begun(), 3);
-  EXPECT_TRUE(std::filesystem::exists(file_.string() + "-wal"));
-}
-
-TEST_F(SqliteJobStoreTest, NobodyWaitsForASyncWhoOnlyReads) {
-  FakeSync sync;
-  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
-  ASSERT_TRUE(store.ok());
-  ASSERT_TRUE(Fill(**store, 1).ok());
-  sync.Hold(true);
-  std::atomic<bool> returned = false;
-  std::thread writer([&] {
-    JobChange change;
-    change.job = "jobs/0";
-    change.events.emplace_back().set_sequence(2);
-    EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
-    returned = true;
-  });
-  sync.AwaitBegun(2);
-  EXPECT_TRUE((*store)->Get("jobs/0").ok());
-  EXPECT_TRUE((*store)->List({}).ok());
-  EXPECT_TRUE((*store)->Events("jobs/0", 0, 10).ok());
-  EXPECT_FALSE(returned);  // what is not durable is not answered
-  sync.Hold(false);
-  writer.join();
-}
-
-// With a hundred changes under way, no thread of a caller waits, and one sync serves all.
-TEST_F(SqliteJobStoreTest, ChangesWaitForTheDiskWithoutAThread) {
-  constexpr int kJobs = 100;
-  FakeSync sync;
-  std::atomic<int> done = 0;
-  {
-    auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
-    ASSERT_TRUE(store.ok());
-    sync.Hold(true);
-    std::vector<JobAddition> additions(kJobs);
-    for (int i = 0; i < kJobs; ++i) {
-      JobAddition& addition = additions[static_cast<size_t>(i)];
-      addition.job.job.set_name(absl::StrCat("jobs/", i));
-      addition.job.job.set_state(wan::v1::JOB_STATE_QUEUED);
-      addition.events.emplace_back().set_sequence(1);
-      (*store)->InsertAll(std::span(&addition, 1), [&](const absl::Status& status) {
-        EXPECT_TRUE(status.ok()) << status;
-        ++done;
-      });
-    }
-    sync.AwaitBegun(1);
-    while (!(*store)->Get(absl::StrCat("jobs/", kJobs - 1)).ok()) std::this_thread::yield();
-    EXPECT_EQ(done, 0);
-    sync.Hold(false);
-    store->reset();  // finishes what was begun
-    EXPECT_EQ(done, kJobs);
-  }
-  EXPECT_EQ(sync.begun(), 2);
-}
-
-// A writer that stands in the middle of a transaction, as in one whose pages a slow disk takes, or
-// in a checkpoint.
-TEST_F(SqliteJobStoreTest, NobodyWaitsForAWriterWhoOnlyReads) {
-  auto opened = JobDatabase::Open({.file = file_.string(),
-                                   .where = "the test",
-                                   .open = [&] { return OpenToWrite(file_.string()); },
-                                   .prepare = &PrepareDatabase,
-                                   .open_to_read = [&] { return OpenBesideWriter(file_.string()); },
-                                   .sync = [] { return absl::OkStatus(); }});
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  absl::Notification inside;
-  absl::Notification leave;
-  absl::Notification written;
-  (*opened)->Change(
-      [&](SQLite::Database& database) {
-        database.exec("INSERT INTO gone_owners VALUES ('jobs/0', 'alice')");
-        inside.Notify();
-        leave.WaitForNotification();
-        return absl::OkStatus();
-      },
-      [&](const absl::Status& status) {
-        EXPECT_TRUE(status.ok()) << status;
-        written.Notify();
-      });
-  inside.WaitForNotification();
-  const auto rows = [&] {
-    return (*opened)->Read([](SQLite::Database& database) -> absl::StatusOr<int> {
-      return database.execAndGet("SELECT count(*) FROM gone_owners").getInt();
-    });
-  };
-  EXPECT_EQ(rows().value_or(-1), 0);
-  leave.Notify();
-  written.WaitForNotification();
-  EXPECT_EQ(rows().value_or(-1), 1);
-}
-
-TEST(GroupSyncTest, WhoComesDuringASyncSharesTheNext) {
-  constexpr int kCallers = 16;
-  FakeSync sync;
-  std::vector<std::string> told;
-  {
-    GroupSync group(sync.function());
-    const auto await = [&] {
-      group.Await([&](const absl::Status& status) { told.emplace_back(status.message()); });
-    };
-    sync.Hold(true);
-    await();
-    sync.AwaitBegun(1);
-    for (int i = 0; i < kCallers; ++i) await();
-    EXPECT_EQ(group.waiting(), kCallers);
-    EXPECT_EQ(sync.begun(), 1);
-    sync.FailAfter(1, absl::UnavailableError("second"));
-    sync.Hold(false);
-  }
-  EXPECT_EQ(sync.begun(), 2);
-  std::vector<std::string> wanted(kCallers + 1, "second");
-  wanted.front() = "";
-  EXPECT_EQ(told, wanted);
-}
-
-TEST_F(SqliteJobStoreTest, AfterAFailedSyncNothingIsWrittenUntilAllIsDurable) {
-  FakeSync sync;
-  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
-  ASSERT_TRUE(store.ok());
-  ASSERT_TRUE(Fill(**store, 1).ok());
-  const absl::Status failure =
-      WithReason(absl::UnavailableError("fdatasync"), kReasonStorageUnavailable);
-  JobChange change;
-  change.job = "jobs/0";
-  change.events.emplace_back().set_sequence(2);
-  sync.Fail(failure);
-  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
-  sync.Fail(absl::OkStatus());
-  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
-  ASSERT_TRUE((*store)->CheckWritable().ok());
-  // The same change again, as the event log does it.
-  EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
-  EXPECT_EQ((*store)->Events("jobs/0", 0, 10)->size(), 2u);
-  EXPECT_FALSE((*store)->Apply(std::span(&change, 1)).ok());  // its sequence is taken now
-
-  StoredJob job;
-  job.job.set_name("jobs/new");
-  job.job.set_state(wan::v1::JOB_STATE_QUEUED);
-  wan::v1::Event event;
-  event.set_sequence(1);
-  sync.Fail(failure);
-  EXPECT_EQ((*store)->Insert(job, "image", std::span(&event, 1)), failure);
-  sync.Fail(absl::OkStatus());
-  EXPECT_TRUE(absl::IsNotFound((*store)->Get("jobs/new").status()));
-  ASSERT_TRUE((*store)->CheckWritable().ok());
-  EXPECT_TRUE((*store)->Insert(job, "image", std::span(&event, 1)).ok());
 }
 
 TEST_F(SqliteJobStoreTest, SecondUserIsRefused) {

@@ -1,0 +1,198 @@
+// Who waits for the disk and for whom: writers, readers and syncs of the job database.
+#include "server/store/job_database.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <atomic>
+#include <functional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "engine/api/errors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/conversion/errors.h"
+#include "server/store/database_files.h"
+#include "server/store/group_sync.h"
+#include "server/store/sqlite_job_store.h"
+#include "server/store/sqlite_schema.h"
+#include "tests/fakes/fake_sync.h"
+#include "tests/server/store/sqlite_job_store_fixture.h"
+
+namespace wan::server {
+namespace {
+
+using fakes::FakeSync;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class JobDatabaseTest : public SqliteJobStoreTest {};
+
+TEST_F(JobDatabaseTest, SyncsEveryCommitToAWriteAheadLog) {
+  FakeSync sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
+  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE(Fill(**store, 2).ok());
+  EXPECT_EQ(sync.begun(), 2);
+  JobChange change;
+  change.job = "jobs/0";
+  change.events.emplace_back().set_sequence(2);
+  ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+  EXPECT_EQ(sync.begun(), 3);
+  EXPECT_TRUE(std::filesystem::exists(file_.string() + "-wal"));
+}
+
+TEST_F(JobDatabaseTest, NobodyWaitsForASyncWhoOnlyReads) {
+  FakeSync sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
+  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE(Fill(**store, 1).ok());
+  sync.Hold(true);
+  std::atomic<bool> returned = false;
+  std::thread writer([&] {
+    JobChange change;
+    change.job = "jobs/0";
+    change.events.emplace_back().set_sequence(2);
+    EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+    returned = true;
+  });
+  sync.AwaitBegun(2);
+  EXPECT_TRUE((*store)->Get("jobs/0").ok());
+  EXPECT_TRUE((*store)->List({}).ok());
+  EXPECT_TRUE((*store)->Events("jobs/0", 0, 10).ok());
+  EXPECT_FALSE(returned);  // what is not durable is not answered
+  sync.Hold(false);
+  writer.join();
+}
+
+// With a hundred changes under way, no thread of a caller waits, and one sync serves all.
+TEST_F(JobDatabaseTest, ChangesWaitForTheDiskWithoutAThread) {
+  constexpr int kJobs = 100;
+  FakeSync sync;
+  std::atomic<int> done = 0;
+  {
+    auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
+    ASSERT_TRUE(store.ok());
+    sync.Hold(true);
+    std::vector<JobAddition> additions(kJobs);
+    for (int i = 0; i < kJobs; ++i) {
+      JobAddition& addition = additions[static_cast<size_t>(i)];
+      addition.job.job.set_name(absl::StrCat("jobs/", i));
+      addition.job.job.set_state(wan::v1::JOB_STATE_QUEUED);
+      addition.events.emplace_back().set_sequence(1);
+      (*store)->InsertAll(std::span(&addition, 1), [&](const absl::Status& status) {
+        EXPECT_TRUE(status.ok()) << status;
+        ++done;
+      });
+    }
+    sync.AwaitBegun(1);
+    while (!(*store)->Get(absl::StrCat("jobs/", kJobs - 1)).ok()) std::this_thread::yield();
+    EXPECT_EQ(done, 0);
+    sync.Hold(false);
+    store->reset();  // finishes what was begun
+    EXPECT_EQ(done, kJobs);
+  }
+  EXPECT_EQ(sync.begun(), 2);
+}
+
+// A writer that stands in the middle of a transaction, as in one whose pages a slow disk takes, or
+// in a checkpoint.
+TEST_F(JobDatabaseTest, NobodyWaitsForAWriterWhoOnlyReads) {
+  auto opened = JobDatabase::Open({.file = file_.string(),
+                                   .where = "the test",
+                                   .open = [&] { return OpenToWrite(file_.string()); },
+                                   .prepare = &PrepareDatabase,
+                                   .open_to_read = [&] { return OpenBesideWriter(file_.string()); },
+                                   .sync = [] { return absl::OkStatus(); }});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  absl::Notification inside;
+  absl::Notification leave;
+  absl::Notification written;
+  (*opened)->Change(
+      [&](SQLite::Database& database) {
+        database.exec("INSERT INTO gone_owners VALUES ('jobs/0', 'alice')");
+        inside.Notify();
+        leave.WaitForNotification();
+        return absl::OkStatus();
+      },
+      [&](const absl::Status& status) {
+        EXPECT_TRUE(status.ok()) << status;
+        written.Notify();
+      });
+  inside.WaitForNotification();
+  const auto rows = [&] {
+    return (*opened)->Read([](SQLite::Database& database) -> absl::StatusOr<int> {
+      return database.execAndGet("SELECT count(*) FROM gone_owners").getInt();
+    });
+  };
+  EXPECT_EQ(rows().value_or(-1), 0);
+  leave.Notify();
+  written.WaitForNotification();
+  EXPECT_EQ(rows().value_or(-1), 1);
+}
+
+TEST(GroupSyncTest, WhoComesDuringASyncSharesTheNext) {
+  constexpr int kCallers = 16;
+  FakeSync sync;
+  std::vector<std::string> told;
+  {
+    GroupSync group(sync.function());
+    const auto await = [&] {
+      group.Await([&](const absl::Status& status) { told.emplace_back(status.message()); });
+    };
+    sync.Hold(true);
+    await();
+    sync.AwaitBegun(1);
+    for (int i = 0; i < kCallers; ++i) await();
+    EXPECT_EQ(group.waiting(), kCallers);
+    EXPECT_EQ(sync.begun(), 1);
+    sync.FailAfter(1, absl::UnavailableError("second"));
+    sync.Hold(false);
+  }
+  EXPECT_EQ(sync.begun(), 2);
+  std::vector<std::string> wanted(kCallers + 1, "second");
+  wanted.front() = "";
+  EXPECT_EQ(told, wanted);
+}
+
+TEST_F(JobDatabaseTest, AfterAFailedSyncNothingIsWrittenUntilAllIsDurable) {
+  FakeSync sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
+  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE(Fill(**store, 1).ok());
+  const absl::Status failure =
+      WithReason(absl::UnavailableError("fdatasync"), kReasonStorageUnavailable);
+  JobChange change;
+  change.job = "jobs/0";
+  change.events.emplace_back().set_sequence(2);
+  sync.Fail(failure);
+  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
+  sync.Fail(absl::OkStatus());
+  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
+  ASSERT_TRUE((*store)->CheckWritable().ok());
+  // The same change again, as the event log does it.
+  EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+  EXPECT_EQ((*store)->Events("jobs/0", 0, 10)->size(), 2u);
+  EXPECT_FALSE((*store)->Apply(std::span(&change, 1)).ok());  // its sequence is taken now
+
+  StoredJob job;
+  job.job.set_name("jobs/new");
+  job.job.set_state(wan::v1::JOB_STATE_QUEUED);
+  wan::v1::Event event;
+  event.set_sequence(1);
+  sync.Fail(failure);
+  EXPECT_EQ((*store)->Insert(job, "image", std::span(&event, 1)), failure);
+  sync.Fail(absl::OkStatus());
+  EXPECT_TRUE(absl::IsNotFound((*store)->Get("jobs/new").status()));
+  ASSERT_TRUE((*store)->CheckWritable().ok());
+  EXPECT_TRUE((*store)->Insert(job, "image", std::span(&event, 1)).ok());
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -331,6 +331,7 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheOwnersIndexesIsListedByThem) {
       database.exec(absl::StrCat("DROP ", what));
     }
     database.exec("INSERT INTO removed_jobs (name) VALUES ('jobs/gone')");
+    database.exec("CREATE INDEX webhooks_by_due ON webhooks (due, number)");
     database.exec("PRAGMA user_version = 8");
   }
   JobQuery query;

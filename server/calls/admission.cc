@@ -75,8 +75,7 @@ absl::StatusOr<Admission::Lease> Admission::Request(const Party& party, int64_t 
 
 absl::StatusOr<Admission::Lease> Admission::Answer(Lease request, int64_t bytes) {
   if (request.admission_ == nullptr) return request;  // of a call that has no place
-  const std::string name = request.holder_->first;
-  const Party party{name, request.front_, request.side_ == &everybody_};
+  const Party party{request.holder_->first, request.front_, request.side_ == &everybody_};
   Wish wish{.bytes = bytes, .asked = request.effect_ == Effect::kReads};
   wish.places[kRequests] = request.places_[kRequests];
   if (bytes > limits_.small_answer_bytes) wish.places[kAnswerBytes] = bytes;
@@ -105,10 +104,11 @@ absl::StatusOr<Admission::Lease> Admission::Download(const Party& party, const s
 
 absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, Lease old) {
   absl::Status refusal;
+  std::string name(party.name);
   {
     absl::MutexLock lock(&mutex_);
     Side& side = party.everybody ? everybody_ : callers_;
-    const auto [entry, added] = side.holders.try_emplace(std::string(party.name));
+    const auto [entry, added] = side.holders.try_emplace(std::move(name));
     Holder& holder = entry->second;
     // As if the party came without what it exchanges.
     const bool exchanges = old.admission_ != nullptr;

@@ -134,7 +134,7 @@ class Admission {
   // One more stream.
   absl::StatusOr<Lease> Stream(const Party& party);
 
-  // A download over the connection of `peer` (grpc::ServerContext::peer).
+  // A download over the connection of `peer` (grpc::ServerContext::peer, or HttpHead::peer).
   absl::StatusOr<Lease> Download(const Party& party, const std::string& peer);
 
   const AdmissionLimits& limits() const { return limits_; }

@@ -47,8 +47,8 @@ class Budget {
     return held == 0 ? Verdict::kFull : Verdict::kPartyFull;
   }
 
+  // Places below 0 are given back.
   void Take(Front front, int64_t places) { taken_[static_cast<size_t>(front)] += places; }
-  void Give(Front front, int64_t places) { Take(front, -places); }
 
   int64_t limit() const { return limit_; }
   int64_t taken() const { return taken_[0] + taken_[1]; }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 
 namespace wan::server {
 namespace {
@@ -36,8 +35,9 @@ void CallerDirectory::Remove(const std::string& name) {
 std::shared_ptr<const ConnectedCaller> CallerDirectory::Find(std::string_view peer) const {
   constexpr std::string_view kScheme = "unix-abstract:";
   if (!peer.starts_with(kScheme)) return nullptr;
+  const std::string name(peer.substr(kScheme.size()));
   absl::MutexLock lock(&mutex_);
-  const auto found = callers_.find(std::string(peer.substr(kScheme.size())));
+  const auto found = callers_.find(name);
   return found == callers_.end() ? nullptr : found->second;
 }
 

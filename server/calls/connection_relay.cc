@@ -20,7 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "server/calls/caller_address.h"
 #include "server/calls/caller_channel.h"
 #include "server/calls/relayed_connection.h"
@@ -140,8 +139,6 @@ struct ConnectionRelay::Parts {
   // On the loop's thread.
   void Begin(RelayLoop& loop, RelayedConnection::Ends ends, const std::string& name,
              const std::string& peer);
-  // Hands the socket over, unless that has been stopped.
-  bool HandOver(int socket);
 
   const RelayOptions options;
   const Callbacks callbacks;
@@ -151,9 +148,7 @@ struct ConnectionRelay::Parts {
   std::optional<TlsContexts> tls;  // nothing: plain text
   std::vector<std::unique_ptr<RelayLoop>> loops;
   size_t next_loop = 0;  // the door's thread only
-  absl::Mutex handing_over;
-  bool handing ABSL_GUARDED_BY(handing_over) = true;
-  Loop door;  // goes first
+  Loop door;             // goes first
 };
 
 class ConnectionRelay::Parts::Newcomer : public std::enable_shared_from_this<Newcomer> {
@@ -194,7 +189,7 @@ class ConnectionRelay::Parts::Newcomer : public std::enable_shared_from_this<New
       socket_.async_wait(outcome == Outcome::kWaitToRead ? asio::posix::descriptor_base::wait_read
                                                          : asio::posix::descriptor_base::wait_write,
                          [self = shared_from_this()](error_code error) {
-                           if (!error) self->Shake();
+                           if (!error && self->socket_.is_open()) self->Shake();
                          });
       return;
     }
@@ -219,15 +214,13 @@ void ConnectionRelay::Parts::Enter(int socket, const sockaddr_storage& peer,
   const std::string peer_text = caller.peer;
   const std::string name = options.callers.Add(std::move(caller));
   const std::array<int, 2> local = MakeLocalSockets(name);
-  if (local[0] < 0) ++no_descriptor;
-  if (local[0] < 0 || !HandOver(local[1])) {
+  if (local[0] < 0) {
+    ++no_descriptor;
     options.callers.Remove(name);
     close(socket);
-    for (const int end : local) {
-      if (end >= 0) close(end);
-    }
     return;
   }
+  callbacks.hand_over(local[1]);
   ends.server = local[0];
   ends.part = budgets.Join(NetworkOf(peer));
   RelayLoop& loop = *loops[next_loop++ % loops.size()];
@@ -235,12 +228,6 @@ void ConnectionRelay::Parts::Enter(int socket, const sockaddr_storage& peer,
   auto held = std::make_shared<RelayedConnection::Ends>(std::move(ends));
   loop.loop.Post(
       [this, &loop, held, name, peer_text] { Begin(loop, std::move(*held), name, peer_text); });
-}
-
-bool ConnectionRelay::Parts::HandOver(int socket) {
-  absl::MutexLock lock(&handing_over);
-  if (handing) callbacks.hand_over(socket);
-  return handing;
 }
 
 void ConnectionRelay::Parts::Begin(RelayLoop& loop, RelayedConnection::Ends ends,
@@ -283,13 +270,7 @@ void ConnectionRelay::Add(int socket) {
       [&parts, socket, peer] { std::make_shared<Parts::Newcomer>(parts, socket, peer)->Begin(); });
 }
 
-void ConnectionRelay::StopHandingOver() {
-  {
-    absl::MutexLock lock(&parts_->handing_over);
-    parts_->handing = false;
-  }
-  parts_->door.Stop();
-}
+void ConnectionRelay::StopHandingOver() { parts_->door.Stop(); }
 
 void ConnectionRelay::Stop() {
   StopHandingOver();

@@ -12,7 +12,7 @@
 
 namespace wan::server {
 
-// Thread-safe. It trims once, a second after the first `worth_it` bytes were freed, so that a burst
+// Thread-safe. It trims once, a second after the first `kWorthIt` bytes were freed, so that a burst
 // costs one trim (milliseconds, while other threads' allocations go on) and calm costs none.
 class MemoryTrimmer final : public StateListener {
  public:

@@ -139,9 +139,11 @@ bool RelayedConnection::SendDown() {
     switch (sent.outcome) {
       case Outcome::kDone:
         down_.Sent(sent.bytes);
+        sealed_ = false;
         break;
       case Outcome::kWaitToRead:
       case Outcome::kWaitToWrite:
+        sealed_ = channel_->tls() != nullptr;
         WaitFor(sent.outcome, &RelayedConnection::Down);
         return false;
       default:
@@ -171,7 +173,10 @@ bool RelayedConnection::PassDown() {
   }
   while (!bytes.empty()) {
     const CallerChannel::Moved sent = channel_->Write(bytes);
-    if (sent.outcome != Outcome::kDone) break;
+    if (sent.outcome != Outcome::kDone) {
+      sealed_ = channel_->tls() != nullptr;
+      break;
+    }
     bytes.remove_prefix(sent.bytes);
   }
   if (!bytes.empty()) down_.Keep(bytes);
@@ -204,7 +209,7 @@ void RelayedConnection::Refuse(const Http2Violation& violation) {
   // The reason stands between two frames. One that gRPC has begun gets no end any more, so it must
   // not have begun for the caller.
   const size_t unfinished = guard_.unfinished_to_caller();
-  if (down_.left().size() >= unfinished) {
+  if (!sealed_ && down_.left().size() >= unfinished) {
     down_.bytes.resize(down_.bytes.size() - unfinished);
     down_.bytes += guard_.GoAway(violation);
   }

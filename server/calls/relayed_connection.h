@@ -94,6 +94,8 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   State state_ = State::kPassing;
   Rest up_;
   Rest down_;
+  // Whether TLS has begun to write `down_`: the same bytes must be written again then.
+  bool sealed_ = false;
   bool caller_ended_ = false;
   bool server_ended_ = false;
   bool finishing_ = false;

@@ -9,12 +9,8 @@ namespace wan::server {
 
 std::optional<RequestTarget> ParseRequestTarget(std::string_view target) {
   RequestTarget parsed;
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    const std::string_view start = target.substr(0, scheme.size());
-    if (!absl::EqualsIgnoreCase(absl::string_view(start.data(), start.size()),
-                                absl::string_view(scheme.data(), scheme.size()))) {
-      continue;
-    }
+  for (const absl::string_view scheme : {"http://", "https://"}) {
+    if (!absl::StartsWithIgnoreCase({target.data(), target.size()}, scheme)) continue;
     target.remove_prefix(scheme.size());
     const size_t end = std::min(target.find_first_of("/?"), target.size());
     parsed.host = std::string(target.substr(0, end));

@@ -22,7 +22,8 @@ WorkLimits WorkLimits::Standard() {
   WorkLimits limits;
   limits[WorkClass::kQuick] = {2, 1};
   limits[WorkClass::kPlans] = {2, 1};
-  limits[WorkClass::kDecoding] = {2, 1};
+  // A picture may take 400 MiB while it is decoded.
+  limits[WorkClass::kDecoding] = {1, 1};
   limits[WorkClass::kStore] = {2, 1};
   // A slow file system answers several reads at a time no later than one.
   limits[WorkClass::kFiles] = {4, 2};
@@ -116,6 +117,7 @@ class WorkerPool::Line {
     } else if (item.gone != nullptr && item.gone()) {
       turn = absl::CancelledError("the caller is gone");
     }
+    item.gone = nullptr;
     item.task(turn);
   }
 

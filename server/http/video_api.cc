@@ -212,12 +212,12 @@ absl::Status VideoApi::CheckBrowser(const HttpHead& head) const {
 }
 
 HttpEntry VideoApi::Watch(const HttpHead& head) {
-  const VideoRoute* const route = FindVideoRoute(head.method, head.path).route;
-  const std::string_view rule = route == nullptr ? std::string_view() : route->rule;
+  const RouteMatch match = FindVideoRoute(head.method, head.path);
+  const std::string_view rule = match.route == nullptr ? std::string_view() : match.route->rule;
   const auto tell = [this, rule, began = options_.clock.MonotonicNanos()](int code) {
     options_.on_answer(rule, code, absl::Nanoseconds(options_.clock.MonotonicNanos() - began));
   };
-  HttpEntry entry = Enter(head);
+  HttpEntry entry = Enter(head, match);
   if (entry.refusal.has_value()) {
     tell(entry.refusal->status);
   } else {
@@ -242,13 +242,12 @@ HttpEntry VideoApi::Watch(const HttpHead& head) {
   return entry;
 }
 
-HttpEntry VideoApi::Enter(const HttpHead& head) {
+HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
   HttpEntry entry;
   if (const absl::Status status = CheckBrowser(head); !status.ok()) {
     entry.refusal = ErrorAnswer(status);
     return entry;
   }
-  const RouteMatch match = FindVideoRoute(head.method, head.path);
   const VideoRoute* const route = match.route;
   if (route == nullptr && match.methods.empty()) {
     entry.refusal = ErrorAnswer(

@@ -19,6 +19,8 @@
 
 namespace wan::server {
 
+struct RouteMatch;
+
 class VideoListing;
 
 // Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
@@ -62,7 +64,7 @@ class VideoApi {
 
   // Enters a request and sees to it that its answer is told.
   HttpEntry Watch(const HttpHead& head);
-  HttpEntry Enter(const HttpHead& head);
+  HttpEntry Enter(const HttpHead& head, const RouteMatch& match);
   // Why a request that a browser may have sent is refused; OK otherwise.
   absl::Status CheckBrowser(const HttpHead& head) const;
   // Counts what has arrived of a body, and the request once it is whole. Returns the answer if it

@@ -67,7 +67,8 @@ absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
     jobs_.Create({std::move(held), asked},
                  {/*tied=*/true, call->caller().name, call->trace(),
                   DecodingOf(workers_, call, [self] { return self->IsAbandoned(); })},
-                 PostOf(workers_, call), [self](absl::StatusOr<JobService::Created> created) {
+                 PostOf(workers_, call),
+                 [self, kept = workers_.Keep()](absl::StatusOr<JobService::Created> created) {
                    self->OnMade(std::move(created));
                  });
     return nullptr;

@@ -91,7 +91,11 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
       absl::MutexLock lock(&mutex_);
       if (!std::exchange(reading_, false)) return;  // the stop has ended the call
     }
-    if (ok) {
+    if (const size_t bytes = ok ? arrived_.bytes.Length() : 0; bytes > kMostQuestionBytes) {
+      arrived_.bytes.Clear();
+      End(absl::InvalidArgumentError(
+          absl::StrCat("the request has ", bytes, " bytes; must be at most ", kMostQuestionBytes)));
+    } else if (ok) {
       shared_.pool.Post(
           entered_.call->work(), entered_.call->party(), [this] { return Gone(); },
           [this](const absl::Status& turn) { Reply(turn); });
@@ -103,11 +107,6 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
   // On the pool.
   void Reply(const absl::Status& turn) {
     if (!turn.ok()) return End(turn);
-    if (const size_t bytes = arrived_.bytes.Length(); bytes > kMostQuestionBytes) {
-      arrived_.bytes.Clear();
-      return End(absl::InvalidArgumentError(
-          absl::StrCat("the request has ", bytes, " bytes; must be at most ", kMostQuestionBytes)));
-    }
     auto question = Admit<Question>(shared_.admission, *entered_.call, arrived_);
     if (!question.ok()) return End(question.status());
     response_ = AnswerReflection(shared_.services, question->message);

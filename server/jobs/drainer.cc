@@ -84,7 +84,7 @@ void Drainer::Stop(StopMode mode, absl::Duration grace) {
     parts_.table.Close(ServerStoppingError());
   }
   parts_.models.Stop();
-  parts_.log.Flush().IgnoreError();  // from here on a kill does not count against the job
+  // The log is writing that a kill does not count against the job any more; nothing waits for it.
   EndRunning(mode, grace, kStopped);
   Join();
 }
@@ -123,7 +123,7 @@ void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view r
 void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running) {
   for (StateListener* listener : parts_.listeners) listener->OnDraining();
   parts_.models.Stop();
-  parts_.log.Flush().IgnoreError();  // from here on a kill does not count against the job
+  // The log is writing that a kill does not count against the job any more; nothing waits for it.
   EndRunning(mode, timeout, kDrained);
   parts_.log.Flush().IgnoreError();  // the listeners have been told of the problem
   wan::v1::DrainResponse response;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -318,6 +319,8 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   absl::MutexLock lock(&parts_->stop_mutex);
   if (parts_->stopped) return;
   parts_->stopped = true;
+  // First, so that what follows waits beside the last changes and not before them.
+  parts_->drainer.Stop(mode, grace);
   parts_->storage.Stop();
   parts_->digests.Stop();
   parts_->retention.Stop();
@@ -325,12 +328,15 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
     absl::MutexLock probe(&parts_->probe_mutex);
     parts_->sweep = {};
   }
-  parts_->drainer.Stop(mode, grace);
   parts_->AwaitAccepted();
   parts_->groups.Stop();
   parts_->timer.Stop();
   parts_->callers.Stop();
-  AwaitWrites();
+  {
+    // Two files are synced for the estimates, beside the last changes.
+    const std::jthread keep([this] { parts_->queue_estimates.Keep(); });
+    AwaitWrites();
+  }
   parts_->log->Close();
 }
 

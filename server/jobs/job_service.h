@@ -118,7 +118,7 @@ class JobService {
                                                           Clock& clock);
   JobService(const JobService&) = delete;
   JobService& operator=(const JobService&) = delete;
-  // Calls Stop(kRequeue). All cursors must have been destroyed.
+  // Calls Stop(kRequeue). All cursors must have been destroyed, and calls with a `done` have ended.
   ~JobService();
 
   using Done = std::function<void(const absl::Status&)>;

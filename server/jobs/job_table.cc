@@ -133,6 +133,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobTable::Settle(
       }
       accepted.push_back(View(live));
     }
+    if (closed_) behind.reset();  // whoever stops would wait for these events
   }
   if (!inserted.ok()) return inserted;
   if (behind.has_value()) AnnouncePositions(*behind, /*estimate=*/false, reach);

@@ -1,13 +1,9 @@
-// When two requests are the same, and how calls with one request_id take turns.
+// When two requests are the same.
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {

@@ -5,8 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 
 namespace wan::server {
 
@@ -14,15 +13,13 @@ namespace wan::server {
 // Only for threads that may wait for the disk: those of their own, and tests.
 template <typename Result, typename Begin>
 Result AwaitDone(const Begin& begin) {
-  absl::Mutex mutex;
+  absl::Notification ended;
   std::optional<Result> result;
   begin([&](Result given) {
-    absl::MutexLock lock(&mutex);
     result = std::move(given);
+    ended.Notify();
   });
-  absl::MutexLock lock(&mutex);
-  const auto given = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return result.has_value(); };
-  mutex.Await(absl::Condition(&given));
+  ended.WaitForNotification();
   return *std::move(result);
 }
 

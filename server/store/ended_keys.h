@@ -14,8 +14,8 @@
 
 namespace wan::server {
 
-// All functions are for the thread that holds the store's lock. They throw what SQLite throws. Each
-// does a bounded amount of work, however many jobs there are: triggers of the schema keep the
+// All functions are for the thread that holds the connection's lock. They throw what SQLite throws.
+// Each does a bounded amount of work, however many jobs there are: triggers of the schema keep the
 // totals, by owner and state, with every change of job_keys.
 
 // Notes in job_keys what an ended job takes; its rows must be written. Call it inside a

@@ -14,8 +14,8 @@
 
 namespace wan::server {
 
-// For the thread that holds the store's lock, in a transaction of its own. They throw what SQLite
-// throws.
+// For the thread that holds the connection's lock, in a transaction of its own. They throw what
+// SQLite throws.
 
 // Adds the keys of a job that has none. If it has ended, its rows must be written.
 void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job);

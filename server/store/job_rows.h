@@ -15,8 +15,8 @@
 
 namespace wan::server {
 
-// All functions are for the thread that holds the store's lock; those that write are called inside
-// a transaction. They throw what SQLite throws.
+// All functions are for the thread that holds the connection's lock; those that write are called
+// inside a transaction. They throw what SQLite throws.
 
 // A row of the table `jobs`.
 struct JobRow {

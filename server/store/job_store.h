@@ -133,7 +133,8 @@ struct EndedQuery {
 // the reason STORAGE_UNAVAILABLE if the disk is full, fails, or takes no writes; INTERNAL
 // otherwise.
 //
-// A call holds the store's lock for a bounded amount of work, however many jobs there are.
+// A call reads or writes a bounded amount at once, for which others wait, however many jobs there
+// are.
 class JobStore : public WebhookOutbox {
  public:
   using Done = std::function<void(const absl::Status&)>;

@@ -65,9 +65,10 @@ class SqliteJobStore final : public JobStore {
     }
     database_->Change(
         [this, additions](SQLite::Database& db) -> absl::Status {
+          const std::string none;
           for (const JobAddition& addition : additions) {
-            const absl::StatusOr<int64_t> number = InsertJobRows(
-                db, addition.job, addition.image != nullptr ? *addition.image : std::string());
+            const absl::StatusOr<int64_t> number =
+                InsertJobRows(db, addition.job, addition.image != nullptr ? *addition.image : none);
             if (!number.ok()) return number.status();
             InsertEvents(db, addition.job.job.name(), *number, addition.events);
           }

@@ -14,8 +14,8 @@
 
 namespace wan::server {
 
-// For the thread that holds the store's lock; those that change something in a transaction of their
-// caller. They throw what SQLite throws.
+// For the thread that holds the connection's lock; those that change something in a transaction of
+// their caller. They throw what SQLite throws.
 
 // Adds a report if the change ends a job that has a webhook_url.
 void AddWebhookOf(SQLite::Database& db, const JobChange& change);

@@ -41,7 +41,7 @@ using internal::EventStream;
 constexpr absl::Duration kRewriteDelay = absl::Seconds(1);
 constexpr int kPageEvents = 256;
 
-// Where a transaction ends: the store is locked while it takes one.
+// Where a transaction ends: other changes wait while the store makes one.
 constexpr size_t kTransactionChanges = 64;
 constexpr size_t kTransactionBytes = size_t{1} << 20;
 

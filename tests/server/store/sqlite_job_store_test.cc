@@ -414,7 +414,7 @@ TEST_F(SqliteJobStoreTest, ANewerSchemaIsRefused) {
 }
 
 TEST_F(SqliteJobStoreTest, APipeIsRefusedAndNotWaitedFor) {
-  for (const std::string& suffix : {"", "-wal"}) {
+  for (const std::string suffix : {"", "-wal"}) {
     const std::string pipe = file_.string() + suffix;
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     for (const absl::Status& refused :

@@ -90,8 +90,9 @@ void RouteLibraryLogs(Logger& logger, const Clock& clock) {
   // Never freed: the libraries may log while the process ends.
   grpc_log = new LimitedLog(logger, clock, "grpc");
   protobuf_log = new LimitedLog(logger, clock, "protobuf");
-  std::cerr.rdbuf(new EntryBuffer(logger, clock, "stderr"));
-  std::clog.rdbuf(new EntryBuffer(logger, clock, "stderr"));
+  auto* const entries = new EntryBuffer(logger, clock, "stderr");
+  std::cerr.rdbuf(entries);
+  std::clog.rdbuf(entries);
   gpr_set_log_function(LogOfGrpc);
   google::protobuf::SetLogHandler(LogOfProtobuf);
 }

@@ -143,7 +143,8 @@ std::unique_ptr<LineQueue> StandardError(Clock& clock) {
     // process that has the same descriptor. A failure cannot be reported anywhere.
     while (!line.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-      if (written <= 0) return errno;
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return written < 0 ? errno : EIO;
       line.remove_prefix(static_cast<size_t>(written));
     }
     return 0;

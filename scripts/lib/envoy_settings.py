@@ -30,7 +30,7 @@ def main(manifests, folder):
     listener = envoy["static_resources"]["listeners"][0]
     port = listener["address"]["socket_address"]["port_value"]
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-    route = manager["route_config"]["virtual_hosts"][0]["routes"][0]["route"]
+    route = manager["route_config"]["virtual_hosts"][0]["routes"][-1]["route"]
     cluster = envoy["static_resources"]["clusters"][0]
     if route != {"cluster": cluster["name"], "timeout": "0s"}:
         problems.append("calls must lead to the cluster, and must not end after a time")

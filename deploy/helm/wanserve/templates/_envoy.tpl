@@ -34,7 +34,8 @@ static_resources:
                 normalize_path: true
                 max_request_headers_kb: 16
                 request_headers_timeout: 10s
-                # The server sends a heartbeat over each open stream every 15 s.
+                # The server sends a heartbeat over each stream of a job, a model or the devices every 15 s. What waits
+                # without a word has routes of its own below.
                 stream_idle_timeout: 300s
                 common_http_protocol_options:
                   idle_timeout: 3600s
@@ -58,6 +59,12 @@ static_resources:
                       domains: ["*"]
                       routes:
                         # Without these a call ends after 15 s.
+                        - match: {prefix: /wan.v1.Administration/}
+                          route: {cluster: wanserve, timeout: 0s, idle_timeout: 0s}
+                        - match: {prefix: /wan.v1.ModelManagement/}
+                          route: {cluster: wanserve, timeout: 0s, idle_timeout: 0s}
+                        - match: {prefix: /grpc.health.v1.Health/}
+                          route: {cluster: wanserve, timeout: 0s, idle_timeout: 0s}
                         - match: {prefix: /}
                           route: {cluster: wanserve, timeout: 0s}
   clusters:

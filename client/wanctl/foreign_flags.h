@@ -7,9 +7,10 @@
 
 namespace wan::client {
 
-// Returns what has the place of the flag here, as a sentence: "upstream's --frame_num is --frames
-// here". Knows the flags of upstream's generate.py, of scripts around it, and the arguments of
-// diffusers' pipelines, each with '-' or '_' between its words. Empty for any other text. Pure.
+// Returns what has the place of the flag here, as a sentence: "generate.py's --frame_num is
+// --frames here". Knows the flags of upstream's generate.py, of scripts around it, and the
+// arguments of diffusers' pipelines, each with '-' or '_' between its words. Empty for any other
+// text. Pure.
 std::string HintForForeignFlag(std::string_view flag);
 
 // The names that it knows, in words with '_' between them. docs/coming-from.md has each of them.

@@ -3,7 +3,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -332,11 +331,8 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->groups.Stop();
   parts_->timer.Stop();
   parts_->callers.Stop();
-  {
-    // Two files are synced for the estimates, beside the last changes.
-    const std::jthread keep([this] { parts_->queue_estimates.Keep(); });
-    AwaitWrites();
-  }
+  parts_->queue_estimates.Keep();  // beside the last changes
+  AwaitWrites();
   parts_->log->Close();
 }
 

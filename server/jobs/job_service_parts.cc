@@ -149,7 +149,7 @@ JobService::Parts::~Parts() {
   callers.Stop();
   drainer.Join();
   log.reset();
-  queue_estimates.Keep();
+  queue_estimates.Finish();
 }
 
 void JobService::Parts::LoseGroup(int group, DeviceLoss cause, const absl::Status& problem) {

@@ -44,7 +44,6 @@ void QueueEstimates::Start(Parts parts) {
   const std::string head = absl::StrCat(parts_.device, "\n");
   if (!text.starts_with(head)) return;
   parts_.estimator->TakeOver(std::string_view(text).substr(head.size()));
-  absl::MutexLock lock(&mutex_);
   written_ = parts_.estimator->Learned();
 }
 
@@ -87,17 +86,26 @@ void QueueEstimates::OnJobEndStored() {
   if (parts_.estimator == nullptr) return;
   {
     absl::MutexLock lock(&mutex_);
-    if (parts_.clock->Steady().Now() - written_at_ < kKeepEvery) return;
+    const absl::Time now = parts_.clock->Steady().Now();
+    if (now - kept_at_ < kKeepEvery) return;
+    kept_at_ = now;
   }
   Keep();
 }
 
 void QueueEstimates::Keep() {
+  writer_->Post([this] { Write(); });
+}
+
+void QueueEstimates::Finish() {
+  Keep();
+  writer_.reset();
+}
+
+void QueueEstimates::Write() {
   if (parts_.estimator == nullptr) return;
   const std::string rates = parts_.estimator->Learned();
-  absl::MutexLock lock(&mutex_);
   if (rates == written_) return;
-  written_at_ = parts_.clock->Steady().Now();
   if (ReplaceFile(parts_.file, absl::StrCat(parts_.device, "\n"), rates).ok()) written_ = rates;
 }
 

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -14,6 +16,7 @@
 #include "server/jobs/job_table.h"
 #include "server/jobs/model_registry.h"
 #include "server/jobs/time_estimator.h"
+#include "server/store/group_sync.h"
 #include "server/store/job_store.h"
 #include "server/watch/listener.h"
 
@@ -40,20 +43,25 @@ class QueueEstimates final : public StateListener {
 
   // Has an executor plan the model's jobs whose work is not known.
   void OnModelState(const wan::v1::Model& model) override;
-  // Writes the file if something was learned since, once a minute at most: each job teaches
-  // something, and a file that is made durable takes the disk's time from the jobs' own rows.
+  // Has the file written once a minute at most: each job teaches something, and a file that is made
+  // durable takes the disk's time from the jobs' own rows. Does not wait for the disk.
   void OnJobEndStored() override;
-  // Writes what was learned since the file was written. Without it the next process would learn
-  // again, so that a disk that refuses it is no problem of its own.
+  // Has what was learned since the file was written be written. Does not wait for the disk. Without
+  // it the next process would learn again, so that a disk that refuses it is no problem of its own.
   void Keep();
+  // The same, and waits for it. Last: nothing of this may be called afterwards.
+  void Finish();
 
  private:
   void PlanJobsOf(const std::string& model) const;
+  // On the writer's thread.
+  void Write();
 
   Parts parts_;
   absl::Mutex mutex_;
-  std::string written_ ABSL_GUARDED_BY(mutex_);
-  absl::Time written_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of the steady clock
+  absl::Time kept_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of the steady clock
+  std::string written_;  // before Start, then the writer's
+  std::optional<SerialThread> writer_{std::in_place};
 };
 
 }  // namespace wan::server

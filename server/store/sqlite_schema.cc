@@ -153,8 +153,8 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
   PRIMARY KEY (owner, minute)
 ) WITHOUT ROWID;
 )sql",
-    // Every list of one owner has an index that begins with the owner. Reports of webhooks are found
-    // by whose turn it is, no longer by when they are due.
+    // Every list of one owner has an index that begins with the owner. Reports of webhooks are
+    // found by whose turn it is, no longer by when they are due.
     R"sql(
 DROP INDEX webhooks_by_due;
 CREATE INDEX job_keys_by_owner_and_end ON job_keys (owner, end_time, job);

@@ -1,4 +1,4 @@
-# wanserve as an image: the server's Debian packages on a plain distribution (docs/install.md#image).
+# wanserve as an image: the server's Debian packages on a plain distribution (docs/operate/install.md#image).
 #
 # CPU:   docker build -t wanserve:cpu .
 # CUDA:  docker build -t wanserve:cuda --build-arg BUILD_IMAGE=nvidia/cuda:13.0.1-devel-ubuntu24.04 \
@@ -60,5 +60,5 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=10m --retries=3 \
   CMD ["wanctl", "--server", "127.0.0.1:50051", "health"]
 ENTRYPOINT ["wanserve"]
 # --insecure, because inside the container the server cannot know who reaches the port: whoever publishes it decides.
-# To let in known callers only, run with arguments of your own that have --auth-tokens FILE in its place (docs/security.md).
+# To let in known callers only, run with arguments of your own that have --auth-tokens FILE in its place (docs/operate/security.md).
 CMD ["--listen", "0.0.0.0:50051", "--metrics-listen", "0.0.0.0:9464", "--data-dir", "/var/lib/wanserve", "--insecure"]

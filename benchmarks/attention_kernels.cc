@@ -21,7 +21,7 @@
 namespace wan {
 namespace {
 
-// What the table of errors in docs/performance.md is of.
+// What the table of errors in docs/measured/performance.md is of.
 constexpr int64_t kErrorQueries = 1500;
 constexpr int64_t kErrorHeads = 2;
 

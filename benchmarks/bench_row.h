@@ -1,5 +1,5 @@
 // What a command of wan_bench measured: one form for all of them, as a line of JSON and as a row of
-// a table. docs/performance.md has the fields.
+// a table. docs/measured/performance.md has the fields.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The highest rates that a device was measured to give, and the least time that work can take with
-// them. `wan_bench ceilings --output FILE` keeps them, one file a device; docs/performance.md has
-// its fields.
+// them. `wan_bench ceilings --output FILE` keeps them, one file a device;
+// docs/measured/performance.md has its fields.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // Measures one component, or one job, without the server. Every command prints a table, or with
-// --json a line of JSON for each row; docs/performance.md has the fields and how to repeat what the
-// documents say.
+// --json a line of JSON for each row; docs/measured/performance.md has the fields and how to repeat
+// what the documents say.
 #include <c10/util/Exception.h>
 
 #include <cstdio>

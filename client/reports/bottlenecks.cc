@@ -62,7 +62,7 @@ const wan::v1::ComponentPlan* ComponentOf(const JobReport& report, std::string_v
 // The share of the decoded area that lies in the overlaps of tiles, which whole frames do not have.
 // Absent if the plan does not tell the autoencoder's stride.
 std::optional<double> OverlapShare(const JobReport& report) {
-  // Neighbours share eight latents (docs/memory.md, Tiles).
+  // Neighbours share eight latents (docs/operate/memory.md, Tiles).
   constexpr double kOverlap = 8;
   const wan::v1::PlanReport& plan = report.plan();
   const double area = static_cast<double>(report.request().width()) * report.request().height();

@@ -1,4 +1,4 @@
-// wanctl's command line; docs/wanctl.md describes it.
+// wanctl's command line; docs/use/wanctl.md describes it.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // wanctl's commands and flags as plain data. ParseCommandLine, help, shell completion and the check
-// of docs/wanctl.md all read the same registration (command_registry.h), so none of them can name
-// what the others do not know.
+// of docs/use/wanctl.md all read the same registration (command_registry.h), so none of them can
+// name what the others do not know.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The exit codes of wanctl. Programs rely on these numbers; docs/wanctl.md explains them.
+// The exit codes of wanctl. Programs rely on these numbers; docs/use/wanctl.md explains them.
 #pragma once
 
 #include "absl/status/status.h"

@@ -13,7 +13,8 @@ namespace wan::client {
 // text. Pure.
 std::string HintForForeignFlag(std::string_view flag);
 
-// The names that it knows, in words with '_' between them. docs/coming-from.md has each of them.
+// The names that it knows, in words with '_' between them. docs/use/coming-from.md has each of
+// them.
 std::vector<std::string_view> ForeignFlags();
 
 }  // namespace wan::client

@@ -23,7 +23,7 @@ Examples:
 
 constexpr char kBenchFooter[] =
     R"(CASES is 'demo' (the demo model on a CPU), 'seeds' (TI2V-5B and A14B at the sizes of published reports),
-or a YAML file; docs/reports.md has its form. DIR gets report.json, report.md, report.html and the plots.
+or a YAML file; docs/use/reports.md has its form. DIR gets report.json, report.md, report.html and the plots.
 The exit code is 0 only if every case ran.
 
 Examples:

@@ -11,7 +11,7 @@
 namespace wan::client {
 namespace {
 
-// One of the server's reasons (docs/api.md).
+// One of the server's reasons (docs/use/api.md).
 constexpr std::string_view kModelLoading = "MODEL_LOADING";
 // The delay if the server does not name one.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);

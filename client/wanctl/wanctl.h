@@ -1,4 +1,4 @@
-// The whole of wanctl but its process: docs/wanctl.md is its manual.
+// The whole of wanctl but its process: docs/use/wanctl.md is its manual.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@
 namespace wan::demo {
 namespace {
 
-// Reasons of the server's (docs/api.md).
+// Reasons of the server's (docs/use/api.md).
 constexpr std::string_view kQueueFull = "QUEUE_FULL";
 constexpr std::string_view kModelLoading = "MODEL_LOADING";
 // Where the server does not say when to come back.

@@ -145,7 +145,7 @@ class Engine {
   // job has waited for the device, where Generate would fail with the same violation of `image`.
   // Returns what the file holds, and what a job does with it over `background`. It needs no model
   // and no device, and takes up to about a second of the calling thread and 400 MiB of host memory:
-  // docs/limits.md says which files do.
+  // docs/operate/limits.md says which files do.
   virtual absl::StatusOr<InputImage> CheckImage(std::string_view image,
                                                 const Color& background) const = 0;
 

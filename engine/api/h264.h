@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// The defaults were chosen by the figures in docs/media.md.
+// The defaults were chosen by the figures in docs/design/media.md.
 struct H264Options {
   // One of kH264Presets: faster ones take less time of the processors and more bytes for the same
   // quality.

@@ -1,5 +1,5 @@
 // LoRAs: how an operator registers one with a model, how a request uses it, and how a loaded one is
-// described. docs/lora.md is the manual.
+// described. docs/use/lora.md is the manual.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Where the weights of a model's components live. docs/memory.md says when each policy pays.
+// Where the weights of a model's components live. docs/operate/memory.md says when each policy
+// pays.
 #pragma once
 
 #include <optional>

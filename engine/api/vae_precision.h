@@ -44,8 +44,8 @@ constexpr std::optional<VaePrecision> ParseVaePrecision(std::string_view text) {
   return std::nullopt;
 }
 
-// The default beside models that compute in `dtype` ("fp32" or "bf16"); docs/vae.md has the figures
-// that it was chosen by.
+// The default beside models that compute in `dtype` ("fp32" or "bf16"); docs/design/vae.md has the
+// figures that it was chosen by.
 constexpr VaePrecision DefaultVaePrecision(std::string_view dtype) {
   return dtype == "fp32" ? VaePrecision::kFp32 : VaePrecision::kFp16;
 }

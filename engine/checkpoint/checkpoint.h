@@ -4,7 +4,8 @@
 //   const WeightSource& weights = (*checkpoint)->transformer();
 //
 // Both published layouts are read: upstream's (config.json, safetensors, .pth files) and diffusers'
-// (model_index.json and a folder per component). docs/checkpoints.md lists the files of each.
+// (model_index.json and a folder per component). docs/operate/checkpoints.md lists the files of
+// each.
 #pragma once
 
 #include <memory>

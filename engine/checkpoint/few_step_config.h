@@ -1,5 +1,5 @@
 // Reads the schedule of a few-step (distilled) checkpoint. The published layouts have no place for
-// it; docs/checkpoints.md says in which files it lies. All functions are thread-safe.
+// it; docs/operate/checkpoints.md says in which files it lies. All functions are thread-safe.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // Reads generation_defaults.json from a checkpoint's folder, in either layout; the published
-// layouts have no such file. Its members are those of a request (docs/checkpoints.md).
+// layouts have no such file. Its members are those of a request (docs/operate/checkpoints.md).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // Reads the settings that scale a LoRA's factors where the file has no alpha of its own for a
-// module. They are in the metadata of the file, or in PEFT's adapter_config.json; docs/lora.md
+// module. They are in the metadata of the file, or in PEFT's adapter_config.json; docs/use/lora.md
 // lists the names that trainers give them.
 #pragma once
 

@@ -41,7 +41,7 @@ struct LoraFile {
 };
 
 // Reads a safetensors file, or a folder that PEFT wrote (adapter_model.safetensors with
-// adapter_config.json). docs/lora.md has the styles of keys and the scaling. Thread-safe.
+// adapter_config.json). docs/use/lora.md has the styles of keys and the scaling. Thread-safe.
 //
 // All values are read and must be finite, which takes as long as reading the file from its disk.
 //

@@ -1,4 +1,5 @@
-// The names of tensors in LoRA files. Every trainer has names of its own; docs/lora.md lists them.
+// The names of tensors in LoRA files. Every trainer has names of its own; docs/use/lora.md lists
+// them.
 #pragma once
 
 #include <cstdint>

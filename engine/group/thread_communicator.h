@@ -16,8 +16,8 @@ namespace wan {
 //
 // Data crosses between GPUs in peer copies, which each receiver queues for itself, and not in
 // collective kernels: no kernel ever waits for a peer on the device, so a rank that stops queueing
-// leaves nothing there that hangs. docs/scaling.md compares this with NCCL. For pairs of GPUs
-// without peer access the driver copies through host memory.
+// leaves nothing there that hangs. docs/operate/scaling.md compares this with NCCL. For pairs of
+// GPUs without peer access the driver copies through host memory.
 //
 // Call it on one thread at a time. Throws what LibTorch throws if a GPU does not answer.
 std::unique_ptr<CommunicatorGroup> MakeThreadGroup(const std::vector<c10::Device>& devices);

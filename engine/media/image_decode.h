@@ -41,8 +41,8 @@ struct MeasuredImage {
 absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLimits& limits = {});
 
 // Accepts the files that DecodeImage accepts, with the same facts and the same errors, but keeps no
-// pixels. The largest pictures take about a second, and memory as docs/limits.md says: less than
-// a MiB for most, and at most what a decoder keeps.
+// pixels. The largest pictures take about a second, and memory as docs/operate/limits.md says: less
+// than a MiB for most, and at most what a decoder keeps.
 absl::StatusOr<InputImage> CheckImage(std::string_view bytes, const Color& background = {},
                                       const ImageLimits& limits = {});
 

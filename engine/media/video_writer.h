@@ -1,4 +1,4 @@
-// Writes RGB frames to video files. docs/media.md describes the formats and their reasons.
+// Writes RGB frames to video files. docs/design/media.md describes the formats and their reasons.
 #pragma once
 
 #include <cstdint>

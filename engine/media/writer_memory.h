@@ -11,8 +11,8 @@ namespace wan {
 int H264Threads(int height);
 
 // Returns the most bytes that one writer of frames of `frame_pixels` pixels in `height` rows was
-// measured to hold (docs/memory.md has the measurement). H.264 looks ahead and has a frame in work
-// for every thread; FFV1 holds the frame that it works on.
+// measured to hold (docs/operate/memory.md has the measurement). H.264 looks ahead and has a frame
+// in work for every thread; FFV1 holds the frame that it works on.
 uint64_t WriterBytes(int64_t frame_pixels, int height);
 
 }  // namespace wan

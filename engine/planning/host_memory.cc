@@ -51,7 +51,7 @@ absl::Status CheckHostMemory(const PlannedModel& model, std::span<const Residenc
   return WithReason(
       absl::FailedPreconditionError(absl::StrFormat(
           "%s%s %.1f GiB of host memory, and %.1f GiB is available to this process: the machine, "
-          "or the limit of its container, needs more memory%s (docs/memory.md)",
+          "or the limit of its container, needs more memory%s (docs/operate/memory.md)",
           what, names.empty() ? " needs" : " need", static_cast<double>(needed) / kGiB,
           static_cast<double>(host.available_bytes) / kGiB,
           names.empty() ? "" : ", or the weights need the policy disk")),

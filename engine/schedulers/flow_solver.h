@@ -1,5 +1,5 @@
 // Solvers of the flow's ordinary differential equation, which lead from noise to latents in N
-// steps. docs/solvers.md explains each of them.
+// steps. docs/design/solvers.md explains each of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

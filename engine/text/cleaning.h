@@ -19,7 +19,7 @@ namespace wan {
 //
 // The result equals upstream's whitespace_clean(basic_clean(text)) with ftfy 6.3.1, except that
 // ftfy's repair of damaged encodings ("mojibake") is left out: text that was read in a wrong
-// encoding stays as it is. docs/text.md has the rules and the effects of the omission.
+// encoding stays as it is. docs/design/text.md has the rules and the effects of the omission.
 //
 // INVALID_ARGUMENT if `utf8` is not valid UTF-8 (surrogates and overlong forms are not valid); the
 // message names the offset of the first wrong byte. The time is linear in the length of the text.

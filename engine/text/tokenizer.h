@@ -15,9 +15,9 @@ namespace wan {
 // Turns cleaned prompts into token ids. Immutable and thread-safe once loaded.
 //
 // The ids equal those of transformers' T5 tokenizer, which differ from SentencePiece's own
-// (docs/text.md): a run of unknown characters is one id 2, never bytes; "</s>", "<pad>", "<unk>"
-// and "<extra_id_N>" in the text are the special ids, "<0x41>" is that byte's piece; every word is
-// segmented on its own, with scores summed in double precision.
+// (docs/design/text.md): a run of unknown characters is one id 2, never bytes; "</s>", "<pad>",
+// "<unk>" and "<extra_id_N>" in the text are the special ids, "<0x41>" is that byte's piece; every
+// word is segmented on its own, with scores summed in double precision.
 class Tokenizer {
  public:
   static constexpr int64_t kPadId = 0;

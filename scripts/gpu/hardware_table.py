@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/hardware.md from rows that wan_bench memory measured: every card, every video of the table.
+"""The table of docs/operate/hardware.md from rows that wan_bench memory measured: every card, every video of the table.
 
 A card that was not measured, but whose plan is that of a smaller card that was, has that card's row: the same blocks under a
 wider limit. Needs wan_inspect in the PATH (or beside --inspect). Ends with 1 if a measured row is wrong.

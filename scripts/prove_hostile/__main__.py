@@ -90,7 +90,7 @@ def main():
 
 
 def print_table(rows):
-    """docs/reliability.md shows the most of it. Milliseconds, but for the last columns."""
+    """docs/operate/reliability.md shows the most of it. Milliseconds, but for the last columns."""
     titles = ["attack", "tokens", *CELLS, "outcome", "seen"]
     print("\n| " + " | ".join(titles) + " |\n|" + " --- |" * len(titles))
     for name, tokens, outcome, _, row in rows:

@@ -13,7 +13,7 @@ class Limit:
     longest: float = None
 
 
-# docs/reliability.md promises these.
+# docs/operate/reliability.md promises these.
 LIMITS = {
     "health": Limit(p99=100),
     "health, new connection": Limit(p99=100),

@@ -91,7 +91,7 @@ class Server(Program):
 
 class Card(threading.Thread):
     """Serves the metrics of a GPU that is busy, hot now and then, and lost at the end, as the server would. They are those
-    of docs/metrics.md, so that a metric that is renamed is missing here, too."""
+    of docs/operate/metrics.md, so that a metric that is renamed is missing here, too."""
 
     GAUGES = {'sm_activity_percent': 97, 'sm_occupancy_percent': 31, 'tensor_activity_percent': 55,
               'dram_bandwidth_percent': 22, 'memory_used_bytes': 9.6e10, 'memory_total_bytes': 1.5e11,
@@ -128,7 +128,7 @@ class Card(threading.Thread):
         labels = 'device="cuda:0",name="NVIDIA H200",UUID="GPU-0f3c"'
         served = set(self.GAUGES) | set(self.COUNTERS) | {'throttled_seconds_total'}
         if served != self.known:
-            raise SystemExit(f'the card here and docs/metrics.md differ: {sorted(served ^ self.known)}')
+            raise SystemExit(f'the card here and docs/operate/metrics.md differ: {sorted(served ^ self.known)}')
         lines = [f'wan_gpu_{name}{{{labels}}} {value}' for name, value in self.GAUGES.items()]
         lines += [f'wan_gpu_{name}{{{labels}}} {value * seconds}' for name, value in self.COUNTERS.items()]
         lines += [f'wan_gpu_throttled_seconds_total{{{labels},reason="{reason}"}} {value * seconds}'

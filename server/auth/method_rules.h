@@ -42,7 +42,7 @@ struct MethodRule {
   bool owned = false;
 };
 
-// Sorted as docs/security.md shows them.
+// Sorted as docs/operate/security.md shows them.
 const std::vector<MethodRule>& MethodRules();
 
 // Null for an unknown method.

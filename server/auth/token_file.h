@@ -1,5 +1,5 @@
-// The file of principals (docs/security.md): who may call, with which token or client certificate,
-// in which role. It holds hashes of tokens, never a token.
+// The file of principals (docs/operate/security.md): who may call, with which token or client
+// certificate, in which role. It holds hashes of tokens, never a token.
 //
 //   alice user 2026-11-22T08:00:00Z sha256:9f86d081884c7d65...
 //   ops admin 2026-11-22T08:00:00Z subject:CN=ops,O=Example

@@ -22,9 +22,9 @@ struct AddressLimits {
   // have as many as are left for others, so at most half of them, and a newcomer finds room.
   int unanswered = 32'768;
   // Calls of an address that may be reset, or left behind by the end of their connection, before
-  // they were answered. All streams that the server allows may end at once (docs/limits.md), and
-  // gRPC forgets several times as many a second on two cores. An address in debt gets its next
-  // connection when the debt is paid, after 4 seconds at most.
+  // they were answered. All streams that the server allows may end at once
+  // (docs/operate/limits.md), and gRPC forgets several times as many a second on two cores. An
+  // address in debt gets its next connection when the debt is paid, after 4 seconds at most.
   TokenBucket::Options resets{.most = 16'384, .per_second = 2'000, .debt = 8'000};
 };
 

@@ -1,4 +1,4 @@
-// How much of what callers cause may be under way at a time (docs/limits.md).
+// How much of what callers cause may be under way at a time (docs/operate/limits.md).
 #pragma once
 
 #include <array>

@@ -27,7 +27,7 @@ struct WorkLimits {
   const ClassLimits& operator[](WorkClass work) const { return classes[static_cast<size_t>(work)]; }
   // The same for every class, without a limit for parties.
   static WorkLimits Same(int threads);
-  // What a server uses (docs/limits.md).
+  // What a server uses (docs/operate/limits.md).
   static WorkLimits Standard();
 
   std::array<ClassLimits, kWorkClasses> classes;

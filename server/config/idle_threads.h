@@ -6,8 +6,8 @@ namespace wan::server {
 // Makes the idle OpenMP threads of this process sleep after a few microseconds. By default they
 // spin for milliseconds after each operator: on two cores, a second server made a job of 7 s take
 // 45 s. Threads that sleep at once make a small video 20 % slower on free cores, because each of
-// its thousands of operators then waits for a thread to wake; docs/reliability.md has the figures.
-// Call it first in main, before any thread is started, with main's `argv`.
+// its thousands of operators then waits for a thread to wake; docs/operate/reliability.md has the
+// figures. Call it first in main, before any thread is started, with main's `argv`.
 //
 // The OpenMP library reads the environment when the program is loaded, before main. So this
 // function sets GOMP_SPINCOUNT and executes the program again in the same process; it does not

@@ -1,5 +1,5 @@
 // The settings of wanserve that an operator decides. Every member is a key of the YAML file and a
-// flag (server/config/settings.cc holds the table, docs/operations.md explains each).
+// flag (server/config/settings.cc holds the table, docs/operate/operations.md explains each).
 #pragma once
 
 #include <cstdint>

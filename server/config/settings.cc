@@ -327,10 +327,10 @@ std::vector<Setting> MakeSettings() {
           &C::tls_client_ca, CheckFile),
       TextSetting("auth_tokens", "FILE", "file of principals; wanserve token writes it",
                   &C::auth_tokens, CheckFile),
-      TextSetting(
-          "quotas", "FILE",
-          "file of how much each principal may use (docs/quotas.md); unset: nothing is limited",
-          &C::quotas, CheckFile),
+      TextSetting("quotas", "FILE",
+                  "file of how much each principal may use (docs/operate/quotas.md); unset: "
+                  "nothing is limited",
+                  &C::quotas, CheckFile),
       ChoiceSetting<ClientCertificateRole>(
           "client_certificate_role", "none|viewer|user|admin",
           "role of client certificates whose subject is not in auth_tokens", Setting::Form::kText,
@@ -377,7 +377,7 @@ std::vector<Setting> MakeSettings() {
                           {{"true", true}, {"false", false}}),
       TextSetting("otlp_endpoint", "URL",
                   "collector to which traces are exported (OTLP over HTTP as JSON), for example "
-                  "http://127.0.0.1:4318; unset: none are (docs/tracing.md)",
+                  "http://127.0.0.1:4318; unset: none are (docs/operate/tracing.md)",
                   &C::otlp_endpoint, CheckFile),
       TextSetting("otlp_headers", "FILE",
                   "file of what is sent to the collector in the header: 'NAME: VALUE' a line",

@@ -40,7 +40,7 @@ struct Setting {
 // Whether a setting of this form has any number of values, and its flag may be repeated.
 bool IsMany(Setting::Form form);
 
-// Every setting, in the order of --help and docs/operations.md.
+// Every setting, in the order of --help and docs/operate/operations.md.
 const std::vector<Setting>& Settings();
 
 // Returns null if no setting has this key.

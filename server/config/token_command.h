@@ -1,4 +1,4 @@
-// wanserve token create|list|revoke: changes the file of principals (docs/security.md).
+// wanserve token create|list|revoke: changes the file of principals (docs/operate/security.md).
 #pragma once
 
 #include <ostream>

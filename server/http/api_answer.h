@@ -22,9 +22,9 @@ HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view messa
 // What the caller calls a field that a violation names.
 using NameField = std::function<std::string(std::string_view field)>;
 
-// The answer for a status that is not OK (docs/openai.md has the table). Its code is the status'
-// reason, or the name of its code; `param` is the first field of its violations, and the message
-// has all of them. Without `name_field` they are named already as the caller does.
+// The answer for a status that is not OK (docs/use/openai.md has the table). Its code is the
+// status' reason, or the name of its code; `param` is the first field of its violations, and the
+// message has all of them. Without `name_field` they are named already as the caller does.
 // RESOURCE_EXHAUSTED and UNAVAILABLE have Retry-After.
 HttpAnswer ErrorAnswer(const absl::Status& status, const NameField& name_field = nullptr);
 

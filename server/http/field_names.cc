@@ -106,10 +106,10 @@ std::string AdviceForUnknown(std::string_view name, const std::vector<std::strin
   }
   if ((ours == name || ours == kUser) &&
       wan::v1::GenerationRequest::descriptor()->FindFieldByName(std::string(name)) != nullptr) {
-    return "only the gRPC API has it (docs/api.md)";
+    return "only the gRPC API has it (docs/use/api.md)";
   }
   const std::string_view meant = FieldMeantBy(name, known);
-  if (meant.empty()) return "leave it out (docs/openai.md lists the fields)";
+  if (meant.empty()) return "leave it out (docs/use/openai.md lists the fields)";
   return absl::StrCat("did you mean ", std::string(meant), "?");
 }
 

@@ -102,8 +102,8 @@ struct HttpLimits {
 };
 
 // One thread reads and writes for all connections, and none of them blocks another. Boost.Beast
-// speaks HTTP (docs/building.md). A connection may carry any number of requests, one after the
-// other. Thread-safe.
+// speaks HTTP (docs/design/building.md). A connection may carry any number of requests, one after
+// the other. Thread-safe.
 class HttpServer {
  public:
   // Takes the address. UNAVAILABLE, beginning with `setting`, if it cannot be had. With `tls`

@@ -1,5 +1,5 @@
 // The OpenAI video API: a thin translation of HTTP requests into calls of JobService, which pass
-// the gatekeeper and the admission as those of gRPC do. docs/openai.md describes it to callers.
+// the gatekeeper and the admission as those of gRPC do. docs/use/openai.md describes it to callers.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace wan::server {
 
 using FindModel = std::function<absl::StatusOr<wan::v1::Model>(std::string_view name)>;
 
-// Translates what the caller sent (docs/openai.md has the fields). `idempotency_key` is the
+// Translates what the caller sent (docs/use/openai.md has the fields). `idempotency_key` is the
 // header's value, nothing without one. `find_model` is asked for the model's defaults and strides.
 // INVALID_ARGUMENT with every violation that the translation finds, named as the caller named the
 // fields: values of a wrong type, values that are given but empty, fields that exclude each other,

@@ -1,4 +1,4 @@
-// Who did what, from where, and how it ended (docs/security.md).
+// Who did what, from where, and how it ended (docs/operate/security.md).
 #pragma once
 
 #include <cstdint>

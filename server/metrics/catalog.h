@@ -1,6 +1,6 @@
 // The table of all metric families: their names, types, units, labels and meanings. The server
-// makes every family from its row, and docs/metrics.md shows the rows, so that code, HELP lines and
-// page agree.
+// makes every family from its row, and docs/operate/metrics.md shows the rows, so that code, HELP
+// lines and page agree.
 #pragma once
 
 #include <span>
@@ -38,7 +38,8 @@ const MetricRow* FindRow(std::string_view name);
 // code, which any test of it finds. Any thread.
 const MetricRow& RowOf(std::string_view name);
 
-// The part of docs/metrics.md that is made from the table: a heading and a table for each section.
+// The part of docs/operate/metrics.md that is made from the table: a heading and a table for each
+// section.
 std::string MetricTables();
 
 }  // namespace wan::server

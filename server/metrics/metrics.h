@@ -1,6 +1,6 @@
-// The server's metrics for Prometheus; the catalog and docs/metrics.md list them all. Histograms
-// and counters grow with the Recorder's spans and the jobs' states. Gauges are read when a scrape
-// comes.
+// The server's metrics for Prometheus; the catalog and docs/operate/metrics.md list them all.
+// Histograms and counters grow with the Recorder's spans and the jobs' states. Gauges are read when
+// a scrape comes.
 #pragma once
 
 #include <functional>

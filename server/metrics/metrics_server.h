@@ -17,7 +17,7 @@ namespace wan::server {
 
 class TlsFiles;
 
-// Limits that keep slow or hostile clients from blocking a scrape (docs/limits.md).
+// Limits that keep slow or hostile clients from blocking a scrape (docs/operate/limits.md).
 struct MetricsServerLimits {
   // Most open connections that have not said what they want, that scrape, and that have asked for
   // something else, each. One more closes the oldest of the peer that has the most of its kind: no
@@ -44,7 +44,7 @@ struct HealthPages {
 
 // One thread of its own answers all connections, and none of them blocks another. A second one
 // collects the metrics, so that probes wait for no scrape. Boost.Beast reads and writes HTTP;
-// docs/building.md says which other libraries were considered.
+// docs/design/building.md says which other libraries were considered.
 class MetricsServer {
  public:
   // Binds the address and starts the thread. UNAVAILABLE if the address is taken or does not belong

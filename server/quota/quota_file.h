@@ -1,4 +1,4 @@
-// The file of quotas (docs/security.md): how much each principal may use.
+// The file of quotas (docs/operate/security.md): how much each principal may use.
 //
 //   *: queued_jobs=20 calls_per_second=10
 //   alice: queued_jobs=100 running_jobs=1 device_seconds=36000 stored_bytes=50GiB

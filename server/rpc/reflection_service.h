@@ -2,7 +2,8 @@
 // older clients, grpc.reflection.v1alpha, whose messages are the same on the wire.
 //
 // gRPC 1.51's own plug-in is not used: it has no v1, as a service of the synchronous API it holds a
-// thread for as long as a caller holds a stream, and it is outside of every limit (docs/limits.md).
+// thread for as long as a caller holds a stream, and it is outside of every limit
+// (docs/operate/limits.md).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Keeps the canary of every device (docs/operations.md, "A lost device") in the data folder.
+// Keeps the canary of every device (docs/operate/operations.md, "A lost device") in the data
+// folder.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The reports of jobs' ends that were not delivered yet (docs/webhooks.md).
+// The reports of jobs' ends that were not delivered yet (docs/use/webhooks.md).
 #pragma once
 
 #include <cstdint>

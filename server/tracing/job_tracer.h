@@ -1,4 +1,4 @@
-// Makes spans of what happens to jobs (docs/tracing.md):
+// Makes spans of what happens to jobs (docs/operate/tracing.md):
 //
 //   generate MODEL              the job; its parent is the caller's span
 //     Queue_Wait                once an attempt

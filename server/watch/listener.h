@@ -72,7 +72,7 @@ struct WebhookOutcome {
   std::string problem;  // empty: delivered
 };
 
-// What became of spans that were to be exported (docs/tracing.md).
+// What became of spans that were to be exported (docs/operate/tracing.md).
 struct SpansOutcome {
   int64_t exported = 0;
   int64_t failed = 0;        // the collector refused them, or was not reached for too long

@@ -1,4 +1,4 @@
-// Delivers the reports of jobs' ends (docs/webhooks.md).
+// Delivers the reports of jobs' ends (docs/use/webhooks.md).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a webhook says, and how it is signed: the form of Standard Webhooks (docs/webhooks.md).
+// What a webhook says, and how it is signed: the form of Standard Webhooks (docs/use/webhooks.md).
 #pragma once
 
 #include <string>

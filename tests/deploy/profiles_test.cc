@@ -1,6 +1,6 @@
 // The profiles of cards (deploy/profiles) against the planner: every video of the table has a plan
 // that keeps to the card, what is refused says what fits and that does fit, and the tables of
-// docs/hardware.md are what the planner says.
+// docs/operate/hardware.md are what the planner says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>

@@ -236,7 +236,7 @@ std::map<std::string, int> CountForwards(const wan::v1::JobReport& report) {
 }
 
 TEST(GuidanceBatchingTest, GivesTheSameVideoInOneBatchAndSplit) {
-  // By default the first has one batch, the second two forwards (docs/memory.md).
+  // By default the first has one batch, the second two forwards (docs/operate/memory.md).
   std::vector<wan::v1::GenerationRequest> requests(2, TinyRequest(/*steps=*/2));
   requests[1].set_width(512);
   requests[1].set_height(544);

@@ -1,4 +1,4 @@
-"""The Python package: the wheel is built and unpacked, its types are checked, and docs/python.md's program is run against
+"""The Python package: the wheel is built and unpacked, its types are checked, and docs/use/python.md's program is run against
 a server with the demo model. A server that a test scripts breaks connections and answers with errors."""
 
 import argparse
@@ -100,7 +100,7 @@ class DemoTest(unittest.TestCase):
         return Client(self.server.address)
 
     def test_the_documented_program(self):
-        page = (OPTIONS.repository / "docs" / "python.md").read_text()
+        page = (OPTIONS.repository / "docs" / "use" / "python.md").read_text()
         program = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
         self.assertLessEqual(program.count("\n"), 60)
         path = FOLDER / "make_video.py"

@@ -25,7 +25,7 @@ struct FuzzTarget {
 // All targets, by name.
 std::span<const FuzzTarget> FuzzTargets();
 
-// The targets. docs/reliability.md says what each of them reads.
+// The targets. docs/operate/reliability.md says what each of them reads.
 void FuzzConfig(FuzzInput input);
 void FuzzExif(FuzzInput input);
 void FuzzHttp2(FuzzInput input);

@@ -1,5 +1,5 @@
 // The diffusion transformer of Wan2.2 in all sizes: upstream's WanModel (wan/modules/model.py).
-// docs/transformer.md says how a block is computed, and in which dtypes.
+// docs/design/transformer.md says how a block is computed, and in which dtypes.
 #pragma once
 
 #include <memory>

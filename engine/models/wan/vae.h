@@ -2,8 +2,8 @@
 //   "2.1"  of the A14B models: 8x8 pixels and 4 frames to one latent of 16 channels
 //   "2.2"  of ti2v-5b: 16x16 pixels and 4 frames to one latent of 48 channels
 //
-// Upstream's are Wan2_1_VAE (wan/modules/vae2_1.py) and Wan2_2_VAE (vae2_2.py). docs/vae.md says
-// what they share, and how it is laid out in memory and why.
+// Upstream's are Wan2_1_VAE (wan/modules/vae2_1.py) and Wan2_2_VAE (vae2_2.py). docs/design/vae.md
+// says what they share, and how it is laid out in memory and why.
 #pragma once
 
 #include <memory>

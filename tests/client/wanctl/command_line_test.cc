@@ -280,7 +280,7 @@ TEST(CommandLineTest, TheTimeoutOfDrainIsTheRunningJobs) {
   }
 }
 
-// 0 is what docs/api.md allows: the running job stops at its next savepoint.
+// 0 is what docs/use/api.md allows: the running job stops at its next savepoint.
 TEST(CommandLineTest, DrainMayGiveTheRunningJobNoTime) {
   for (const Args& args : {Args{"drain", "--timeout", "0"}, Args{"--timeout=0", "drain"}}) {
     const auto request = Parsed<DrainCommand>(args).request;

@@ -154,7 +154,7 @@ std::set<std::string> FlagsIn(const std::string& text) {
   return flags;
 }
 
-// docs/wanctl.md names every command and flag, and no flag that does not exist.
+// docs/use/wanctl.md names every command and flag, and no flag that does not exist.
 TEST(CommandTableTest, TheManualHasEveryCommandAndFlag) {
   std::ifstream file(WAN_MANUAL_PAGE);
   const std::string page(std::istreambuf_iterator<char>(file), {});
@@ -163,19 +163,19 @@ TEST(CommandTableTest, TheManualHasEveryCommandAndFlag) {
   Collect(CommandTable(), flags, commands);
   const std::set<std::string> named = FlagsIn(page);
   for (const std::string& flag : flags) {
-    EXPECT_TRUE(named.contains(flag)) << "docs/wanctl.md does not name " << flag;
+    EXPECT_TRUE(named.contains(flag)) << "docs/use/wanctl.md does not name " << flag;
   }
   for (const std::string& flag : named) {
-    EXPECT_TRUE(flags.contains(flag)) << "docs/wanctl.md names " << flag;
+    EXPECT_TRUE(flags.contains(flag)) << "docs/use/wanctl.md names " << flag;
   }
   for (const std::string& command : commands) {
     const bool has = page.find("`" + command) != std::string::npos ||
                      page.find(" " + command + " ") != std::string::npos;
-    EXPECT_TRUE(has) << "docs/wanctl.md does not name the command " << command;
+    EXPECT_TRUE(has) << "docs/use/wanctl.md does not name the command " << command;
   }
 }
 
-// docs/coming-from.md has every flag of other programs that wanctl answers, and wanctl answers
+// docs/use/coming-from.md has every flag of other programs that wanctl answers, and wanctl answers
 // every flag of generate.py that the page has.
 TEST(CommandTableTest, ThePageOfOtherProgramsHasEveryFlagThatIsAnswered) {
   std::ifstream file(WAN_FOREIGN_PAGE);

@@ -46,8 +46,8 @@ Policy PolicyIn(const GenerationPlan& plan, ModelComponent component) {
   return Policy::kAuto;
 }
 
-// Peaks that an H200's allocator reported (docs/gpu.md): 24.52 GiB in a step and 33.95 GiB while
-// decoding, of which 22.64 GiB weights.
+// Peaks that an H200's allocator reported (docs/measured/gpu.md): 24.52 GiB in a step and 33.95 GiB
+// while decoding, of which 22.64 GiB weights.
 TEST(PlanMemoryTest, TheEstimateOfTheRealModelIsWhatWasMeasured) {
   const auto plan = PlanOn(OneExpert(), SizedRequest(1280, 704, 121), 0);
   ASSERT_TRUE(plan.ok()) << plan.status();

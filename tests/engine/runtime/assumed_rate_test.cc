@@ -9,7 +9,7 @@ namespace {
 
 TEST(AssumedRateTest, KnowsCardsByTheWordsOfTheirNames) {
   const double h200 = AssumedGpuRate("NVIDIA H200", "bf16");
-  // What jobs reached there (docs/performance.md), with room.
+  // What jobs reached there (docs/measured/performance.md), with room.
   EXPECT_GT(h200, 300e12);
   EXPECT_LT(h200, 600e12);
   EXPECT_EQ(AssumedGpuRate("NVIDIA H100 80GB HBM3", "bf16"), h200);

@@ -262,16 +262,16 @@ TEST(VideoRequestTest, FieldsOfOtherApisAreTranslated) {
     EXPECT_EQ(meant(name), "did you mean " + ours + "?") << name;
   }
   EXPECT_EQ(meant("request_id"), "send the header Idempotency-Key instead");
-  EXPECT_EQ(meant("preview_interval"), "only the gRPC API has it (docs/api.md)");
+  EXPECT_EQ(meant("preview_interval"), "only the gRPC API has it (docs/use/api.md)");
   for (const char* const name : {"quality", "style", "x", "zzzzzz"}) {
-    EXPECT_EQ(meant(name), "leave it out (docs/openai.md lists the fields)") << name;
+    EXPECT_EQ(meant(name), "leave it out (docs/use/openai.md lists the fields)") << name;
   }
 }
 
 TEST(VideoRequestTest, AFieldWithoutANameIsTold) {
   EXPECT_THAT(
       ViolationsOf(R"({"": 4})"),
-      ElementsAre("\"\": is not a field of this API; leave it out (docs/openai.md lists the "
+      ElementsAre("\"\": is not a field of this API; leave it out (docs/use/openai.md lists the "
                   "fields)"));
 }
 
@@ -306,7 +306,7 @@ TEST(VideoRequestTest, AllUnknownFieldsAreNamedAtOnce) {
           "steps: is not a field of this API; did you mean num_inference_steps?",
           "image: is not a field of this API; did you mean input_reference?",
           "prompt: is a file, or is not UTF-8; must be a text",
-          "video: is not a field of this API; leave it out (docs/openai.md lists the fields)"));
+          "video: is not a field of this API; leave it out (docs/use/openai.md lists the fields)"));
 }
 
 TEST(VideoRequestTest, ViolationsHaveTheCallersNames) {

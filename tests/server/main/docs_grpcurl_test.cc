@@ -47,7 +47,7 @@ std::vector<Line> DocumentedLines() {
   const std::filesystem::path root = WAN_SOURCE_DIR;
   std::vector<Line> lines;
   AddLines(root / "README.md", lines);
-  for (const auto& entry : std::filesystem::directory_iterator(root / "docs")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "docs")) {
     if (entry.path().extension() == ".md") AddLines(entry.path(), lines);
   }
   return lines;

@@ -488,7 +488,7 @@ TEST_F(WholeMetricsTest, WhatIsServedIsTheCatalog) {
   for (const auto& [name, family] : text.families()) EXPECT_TRUE(cataloged.contains(name)) << name;
 }
 
-// The part of docs/metrics.md behind its mark is printed from the catalog. With
+// The part of docs/operate/metrics.md behind its mark is printed from the catalog. With
 // WAN_WRITE_METRICS_PAGE=1 this writes the page.
 TEST(MetricsPageTest, IsThatOfTheCatalog) {
   const std::string mark = "<!-- From here on printed from server/metrics/catalog.cc";

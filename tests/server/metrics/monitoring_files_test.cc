@@ -62,7 +62,7 @@ TEST(MonitoringFilesTest, QueriesReadMetricsThatExist) {
   for (const char* const file :
        {"deploy/prometheus/recording.yaml", "deploy/prometheus/alerts.yaml",
         "deploy/grafana/service.json", "deploy/grafana/gpu.json", "deploy/grafana/steps.json",
-        "docs/metrics.md", "docs/runbook.md", "docs/operations.md"}) {
+        "docs/operate/metrics.md", "docs/operate/runbook.md", "docs/operate/operations.md"}) {
     const std::string text = TextOf(kRepository / file);
     // A name that ends with an underscore stands for all that begin so.
     for (const std::string& name : AllOf(text, "\\b((?:wan|process)_[a-z_]*[a-z])\\b")) {
@@ -162,10 +162,10 @@ TEST(MonitoringFilesTest, EveryAlertHasASectionOfTheRunbookAndATest) {
   const std::set<std::string> names = AllOf(alerts, "alert: (\\w+)");
   EXPECT_GE(names.size(), 9u);
   const std::set<std::string> sections =
-      AllOf(TextOf(kRepository / "docs" / "runbook.md"), "\n## (\\w+)\n");
+      AllOf(TextOf(kRepository / "docs" / "operate" / "runbook.md"), "\n## (\\w+)\n");
   EXPECT_EQ(sections, names);
   const std::set<std::string> links =
-      AllOf(alerts, "runbook_url: file:///usr/share/doc/wanserve/docs/runbook.md#(\\w+)\n");
+      AllOf(alerts, "runbook_url: file:///usr/share/doc/wanserve/docs/operate/runbook.md#(\\w+)\n");
   const std::string tests = TextOf(kRules / "alerts_test.yaml");
   for (const std::string& name : names) {
     std::string anchor = name;

@@ -1,4 +1,4 @@
-// Floods of HTTP/2 that gRPC 1.51 does not hold, against a whole server: docs/limits.md.
+// Floods of HTTP/2 that gRPC 1.51 does not hold, against a whole server: docs/operate/limits.md.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>

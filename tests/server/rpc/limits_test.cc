@@ -1,4 +1,4 @@
-// What a caller cannot make the server do, over real channels: docs/limits.md.
+// What a caller cannot make the server do, over real channels: docs/operate/limits.md.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>

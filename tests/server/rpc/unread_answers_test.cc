@@ -1,4 +1,4 @@
-// What callers cost that do not take their answers: docs/limits.md.
+// What callers cost that do not take their answers: docs/operate/limits.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

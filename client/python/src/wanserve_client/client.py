@@ -154,7 +154,7 @@ class Client:
 
     def jobs(self, *, states: Iterable[generation_pb2.JobState] = (), filter: str = "",
              order_by: str = "") -> Iterator[generation_pb2.Job]:
-        """Yields jobs, the newest first unless `order_by` says otherwise; docs/api.md describes filters."""
+        """Yields jobs, the newest first unless `order_by` says otherwise; docs/use/api.md describes filters."""
         request = video_generation_pb2.ListJobsRequest(states=list(states), filter=filter, order_by=order_by)
         while True:
             page = self._call(self.stubs.videos.ListJobs, request, video_generation_pb2.ListJobsResponse)

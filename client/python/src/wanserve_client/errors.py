@@ -18,7 +18,7 @@ class FieldViolation:
 
 
 class WanError(Exception):
-    """A call failed. `code` is gRPC's; `reason` is the server's (docs/api.md), for example "QUEUE_FULL"."""
+    """A call failed. `code` is gRPC's; `reason` is the server's (docs/use/api.md), for example "QUEUE_FULL"."""
 
     def __init__(self, message: str, code: grpc.StatusCode = grpc.StatusCode.UNKNOWN, reason: str = "",
                  violations: Tuple[FieldViolation, ...] = (), retry_delay: Optional[float] = None) -> None:

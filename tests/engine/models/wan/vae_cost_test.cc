@@ -101,8 +101,8 @@ TEST_P(VaeCostTest, WalksHoldWhatIsAllocated) {
   ExpectWithin(memory.peak() + static_cast<uint64_t>(pixels), EncodingBytes(config, size, kFp32));
 }
 
-// The allocator's peaks on an H200 (docs/gpu.md), whose kernels need no copies that a CPU's do: the
-// walk of those has no oracle on a CPU.
+// The allocator's peaks on an H200 (docs/measured/gpu.md), whose kernels need no copies that a
+// CPU's do: the walk of those has no oracle on a CPU.
 TEST(FusedVaeCostTest, TheEstimateIsWhatWasMeasured) {
   constexpr double kGiB = 1 << 30;
   struct Measured {
@@ -134,7 +134,7 @@ TEST(FusedVaeCostTest, TheEstimateIsWhatWasMeasured) {
   }
 }
 
-// docs/performance.md: 2.01 PFLOP for 121 frames of 1280x704, 0.64 for 81 of 1280x720.
+// docs/measured/performance.md: 2.01 PFLOP for 121 frames of 1280x704, 0.64 for 81 of 1280x720.
 TEST(VaeFlopsTest, PublishedVideosTakeWhatTheDocumentsSay) {
   EXPECT_NEAR(DecodingFlops(FindSyntheticModel("ti2v-5b").value().vae, {31, 44, 80}) / 1e15, 2.01,
               0.005);

@@ -18,7 +18,7 @@ from prove_hostile.registry import Row
 # A process that is started anew: a copy of this one would have threads of gRPC that do not run.
 PROCESSES = multiprocessing.get_context("spawn")
 # How long after SIGTERM a server is ended by force.
-STOP_PATIENCE = 45
+STOP_PATIENCE = 70
 # Before the attack begins, so that what a first call costs is not taken for its work.
 WARM_SECONDS = 1.5
 

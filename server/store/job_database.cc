@@ -1,5 +1,7 @@
 #include "server/store/job_database.h"
 
+#include <sqlite3.h>
+
 #include <utility>
 
 namespace wan::server {
@@ -8,13 +10,34 @@ namespace {
 // How long a checkpoint waits for readers to finish.
 constexpr int kReadersTimeoutMs = 1000;
 
+// A disk whose last sync took longer is not asked for more of them while the database closes.
+constexpr absl::Duration kSlowSync = absl::Seconds(1);
+
 }  // namespace
 
 JobDatabase::JobDatabase(Source source)
     : where_(std::move(source.where)),
       sync_file_(std::move(source.sync)),
-      place_(source.file),
-      sync_([this] { return Sync(); }) {}
+      clock_(source.clock),
+      place_(source.file) {
+  sync_.emplace([this] { return Sync(); });
+  writer_.emplace();
+}
+
+JobDatabase::~JobDatabase() {
+  writer_.reset();
+  sync_.reset();
+  const absl::MutexLock lock(&state_mutex_);
+  if (last_sync_ > kSlowSync) KeepLogOnClose();
+}
+
+void JobDatabase::KeepLogOnClose() {
+  for (const Connection* connection : {&writing_, &reading_}) {
+    if (connection->database == nullptr) continue;
+    sqlite3_db_config(connection->database->getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                      nullptr);
+  }
+}
 
 absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
   const std::string where = source.where;
@@ -36,7 +59,7 @@ absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
 }
 
 void JobDatabase::Change(Body body, Done done, std::function<void(const absl::Status&)> undo) {
-  writer_.Post([this, body = std::move(body), done = std::move(done), undo = std::move(undo)] {
+  writer_->Post([this, body = std::move(body), done = std::move(done), undo = std::move(undo)] {
     absl::Status written = CheckReady();
     if (written.ok()) {
       written = OnWriter([&](SQLite::Database& database) -> absl::Status {
@@ -50,7 +73,7 @@ void JobDatabase::Change(Body body, Done done, std::function<void(const absl::St
       done(written);
       return;
     }
-    sync_.Await([done, undo](const absl::Status& synced) {
+    sync_->Await([done, undo](const absl::Status& synced) {
       if (!synced.ok() && undo != nullptr) undo(synced);
       done(synced);
     });
@@ -58,7 +81,7 @@ void JobDatabase::Change(Body body, Done done, std::function<void(const absl::St
 }
 
 void JobDatabase::Write(Body body, Done done) {
-  writer_.Post([this, body = std::move(body), done = std::move(done)] {
+  writer_->Post([this, body = std::move(body), done = std::move(done)] {
     absl::Status written = CheckReady();
     if (written.ok()) written = OnWriter(body);
     done(written);
@@ -68,7 +91,7 @@ void JobDatabase::Write(Body body, Done done) {
 absl::Status JobDatabase::TakeBack(const Body& body) { return OnWriter(body); }
 
 void JobDatabase::CheckWritable(Done done) {
-  writer_.Post([this, done = std::move(done)] {
+  writer_->Post([this, done = std::move(done)] {
     absl::Status written = place_.Check(where_);
     if (written.ok()) {
       written = OnWriter([&](SQLite::Database& database) -> absl::Status {
@@ -80,7 +103,7 @@ void JobDatabase::CheckWritable(Done done) {
       done(written);
       return;
     }
-    sync_.Await(done);
+    sync_->Await(done);
   });
 }
 
@@ -110,8 +133,10 @@ absl::Status JobDatabase::CheckReady() const {
 absl::Status JobDatabase::Sync() {
   // A second sync may succeed although the first has lost what it should have written.
   if (absl::Status before = Unsynced(); !before.ok()) return before;
+  const int64_t began = clock_.MonotonicNanos();
   absl::Status synced = sync_file_();
   absl::MutexLock lock(&state_mutex_);
+  last_sync_ = absl::Nanoseconds(clock_.MonotonicNanos() - began);
   unsynced_.Update(synced);
   return synced;
 }

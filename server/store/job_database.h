@@ -5,12 +5,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
 #include "server/store/database_files.h"
 #include "server/store/group_sync.h"
 #include "server/store/sqlite_schema.h"
@@ -35,14 +38,17 @@ class JobDatabase {
     // Null: the connection that writes reads as well, as no second one can be had.
     Opener open_to_read = nullptr;
     std::function<absl::Status()> sync;  // makes durable what was written before
+    const Clock& clock = SystemClock();  // measures how long the disk takes
   };
 
   // Errors as of SqliteStatus and `prepare`.
   static absl::StatusOr<std::unique_ptr<JobDatabase>> Open(Source source);
   JobDatabase(const JobDatabase&) = delete;
   JobDatabase& operator=(const JobDatabase&) = delete;
-  // Finishes first what was begun: every `done` has been called afterwards.
-  ~JobDatabase() = default;
+  // Finishes first what was begun: every `done` has been called afterwards. Then it brings the log
+  // into the database, which takes two syncs; after a sync of more than a second it leaves that to
+  // the next start, so that a process that was told to end does so in time.
+  ~JobDatabase();
 
   // Calls `body` with the connection for reading, and turns SQLite's exceptions into a status.
   template <typename ReadBody>
@@ -94,9 +100,12 @@ class JobDatabase {
   absl::Status Sync();
   // Brings all of the log into the database after a sync that failed.
   absl::Status SaveLog(SQLite::Database& database);
+  // Before both connections close.
+  void KeepLogOnClose();
 
   const std::string where_;
   const std::function<absl::Status()> sync_file_;
+  const Clock& clock_;
   std::unique_ptr<const SoleUse> sole_use_;
   FilePlace place_;
   Connection writing_;
@@ -104,8 +113,10 @@ class JobDatabase {
   mutable absl::Mutex state_mutex_;
   // Why what was written last may not be durable.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
-  GroupSync sync_;
-  SerialThread writer_;  // goes first: it uses all others
+  absl::Duration last_sync_ ABSL_GUARDED_BY(state_mutex_);
+  // Always there before the destructor. The writer goes first, as it uses all others.
+  std::optional<GroupSync> sync_;
+  std::optional<SerialThread> writer_;
 };
 
 }  // namespace wan::server

@@ -17,10 +17,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
+#include "server/store/await.h"
 #include "server/store/database_files.h"
 #include "server/store/group_sync.h"
 #include "server/store/sqlite_job_store.h"
 #include "server/store/sqlite_schema.h"
+#include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_sync.h"
 #include "tests/server/store/sqlite_job_store_fixture.h"
 
@@ -46,6 +48,41 @@ TEST_F(JobDatabaseTest, SyncsEveryCommitToAWriteAheadLog) {
   ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
   EXPECT_EQ(sync.begun(), 3);
   EXPECT_TRUE(std::filesystem::exists(file_.string() + "-wal"));
+}
+
+// Closing brings the log into the database, which takes two syncs more. A server that was told to
+// end has no time for that if a sync takes long; the next start reads the log.
+TEST_F(JobDatabaseTest, KeepsItsLogWhenItClosesOnASlowDisk) {
+  const std::string log = file_.string() + "-wal";
+  for (const bool slow : {true, false}) {
+    fakes::FakeClock clock;
+    absl::StatusOr<std::unique_ptr<JobDatabase>> database =
+        JobDatabase::Open({.file = file_.string(),
+                           .where = "test",
+                           .open = [&] { return OpenToWrite(file_.string()); },
+                           .prepare = &PrepareDatabase,
+                           .open_to_read = [&] { return OpenBesideWriter(file_.string()); },
+                           .sync =
+                               [&] {
+                                 clock.Advance(slow ? absl::Seconds(5) : absl::Milliseconds(5));
+                                 return absl::OkStatus();
+                               },
+                           .clock = clock});
+    ASSERT_TRUE(database.ok()) << database.status();
+    const absl::Status written = AwaitDone<absl::Status>([&](JobDatabase::Done done) {
+      const std::string statement = absl::StrCat("CREATE TABLE ", slow ? "kept" : "brought", "(x)");
+      (*database)->Change(
+          [statement](SQLite::Database& writing) {
+            writing.exec(statement);
+            return absl::OkStatus();
+          },
+          done);
+    });
+    EXPECT_TRUE(written.ok()) << written;
+    database->reset();
+    EXPECT_EQ(std::filesystem::exists(log), slow);
+    EXPECT_TRUE(OpenToWrite(file_.string())->tableExists(slow ? "kept" : "brought"));
+  }
 }
 
 TEST_F(JobDatabaseTest, NobodyWaitsForASyncWhoOnlyReads) {

@@ -320,6 +320,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->stopped = true;
   // First, so that what follows waits beside the last changes and not before them.
   parts_->drainer.Stop(mode, grace);
+  parts_->queue_estimates.Keep();  // no job runs any more: written while the accepted ones are
   parts_->storage.Stop();
   parts_->digests.Stop();
   parts_->retention.Stop();
@@ -331,7 +332,6 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->groups.Stop();
   parts_->timer.Stop();
   parts_->callers.Stop();
-  parts_->queue_estimates.Keep();  // beside the last changes
   AwaitWrites();
   parts_->log->Close();
 }

@@ -32,7 +32,7 @@ JobDatabase::~JobDatabase() {
 }
 
 void JobDatabase::KeepLogOnClose() {
-  for (const Connection* connection : {&writing_, &reading_}) {
+  for (const Connection* connection : {&writing_, &reading_, &scanning_}) {
     if (connection->database == nullptr) continue;
     sqlite3_db_config(connection->database->getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
                       nullptr);
@@ -50,7 +50,9 @@ absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
     database->sole_use_ = *std::move(sole);
     if (absl::Status prepared = source.prepare(*writing, where); !prepared.ok()) return prepared;
     writing->setBusyTimeout(kReadersTimeoutMs);
-    if (source.open_to_read != nullptr) database->reading_.database = source.open_to_read();
+    for (Connection* connection : {&database->reading_, &database->scanning_}) {
+      if (source.open_to_read != nullptr) connection->database = source.open_to_read();
+    }
     database->writing_.database = std::move(writing);
     return database;
   } catch (const SQLite::Exception& error) {

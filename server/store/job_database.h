@@ -1,4 +1,4 @@
-// The connections to the job database: one that writes, one that reads, and when which may wait.
+// The connections to the job database: one that writes, two that read, and when which may wait.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -22,7 +22,8 @@ namespace wan::server {
 
 // Thread-safe. One thread of the object writes, another one syncs what was written, and callers
 // read on their own threads over a connection that neither of them uses: in WAL mode a reader waits
-// for no writer, no sync and no checkpoint. Readers wait for each other only.
+// for no writer, no sync and no checkpoint. Short reads wait for short reads only, and scans for
+// scans.
 class JobDatabase {
  public:
   using Done = std::function<void(const absl::Status&)>;
@@ -35,7 +36,7 @@ class JobDatabase {
     std::string where;  // names the file in messages
     Opener open;        // may throw SQLite::Exception, as `open_to_read`
     Preparer prepare;
-    // Null: the connection that writes reads as well, as no second one can be had.
+    // Called twice. Null: the connection that writes reads as well, as no other one can be had.
     Opener open_to_read = nullptr;
     std::function<absl::Status()> sync;  // makes durable what was written before
     const Clock& clock = SystemClock();  // measures how long the disk takes
@@ -50,12 +51,18 @@ class JobDatabase {
   // the next start, so that a process that was told to end does so in time.
   ~JobDatabase();
 
-  // Calls `body` with the connection for reading, and turns SQLite's exceptions into a status.
+  // Calls `body` with the connection for short reads, as of one job, and turns SQLite's exceptions
+  // into a status.
   template <typename ReadBody>
   auto Read(const ReadBody& body) -> decltype(body(std::declval<SQLite::Database&>())) {
-    Connection& reading = reading_.database != nullptr ? reading_ : writing_;
-    absl::MutexLock lock(&reading.mutex);
-    return Guarded(reading, body);
+    return ReadOver(reading_, body);
+  }
+
+  // The same for what looks at many jobs. One that scans again and again takes the lock again
+  // before a reader that waits for it gets it, so that short reads must not share it.
+  template <typename ReadBody>
+  auto Scan(const ReadBody& body) -> decltype(body(std::declval<SQLite::Database&>())) {
+    return ReadOver(scanning_, body);
   }
 
   // Calls `body` in a transaction on the writing thread, in the order of the calls, and commits if
@@ -83,6 +90,14 @@ class JobDatabase {
 
   explicit JobDatabase(Source source);
 
+  template <typename ReadBody>
+  auto ReadOver(Connection& preferred, const ReadBody& body)
+      -> decltype(body(std::declval<SQLite::Database&>())) {
+    Connection& connection = preferred.database != nullptr ? preferred : writing_;
+    absl::MutexLock lock(&connection.mutex);
+    return Guarded(connection, body);
+  }
+
   // With the connection's lock held.
   template <typename GuardedBody>
   auto Guarded(Connection& connection, const GuardedBody& body)
@@ -109,7 +124,9 @@ class JobDatabase {
   std::unique_ptr<const SoleUse> sole_use_;
   FilePlace place_;
   Connection writing_;
-  Connection reading_;  // no database: there is only the one that writes
+  // No database: there is only the one that writes.
+  Connection reading_;
+  Connection scanning_;
   mutable absl::Mutex state_mutex_;
   // Why what was written last may not be durable.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);

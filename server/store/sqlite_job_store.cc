@@ -186,19 +186,19 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) override {
     using Totals = std::map<wan::v1::JobState, EndedTotals>;
-    return database_->Read(
+    return database_->Scan(
         [&](SQLite::Database& db) -> absl::StatusOr<Totals> { return ReadEndedTotals(db, owner); });
   }
 
   absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) override {
     using Jobs = std::vector<EndedJob>;
-    return database_->Read(
+    return database_->Scan(
         [&](SQLite::Database& db) -> absl::StatusOr<Jobs> { return ReadOldestEnded(db, query); });
   }
 
   absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) override {
     using Result = absl::StatusOr<std::vector<PrincipalUse>>;
-    return database_->Read(
+    return database_->Scan(
         [&](SQLite::Database& db) -> Result { return ReadRemovedUse(db, since); });
   }
 
@@ -346,7 +346,7 @@ class SqliteJobStore final : public JobStore {
                                                 const std::optional<JobPlace>& after, int limit,
                                                 size_t bytes, JobScan& scan) {
     using Rows = std::vector<JobRow>;
-    return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
+    return database_->Scan([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
       scan = ScanJobKeys(db, query, after, limit);
       Rows rows;
       size_t read = 0;
@@ -370,7 +370,7 @@ class SqliteJobStore final : public JobStore {
   // in this order.
   absl::StatusOr<std::vector<JobRow>> ReadUnfinished(int64_t before) {
     using Rows = std::vector<JobRow>;
-    return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
+    return database_->Scan([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
       std::vector<int64_t> numbers;
       SQLite::Statement find(db,
                              "SELECT number FROM jobs WHERE number < ? AND state = ? "

@@ -85,6 +85,33 @@ TEST_F(JobDatabaseTest, KeepsItsLogWhenItClosesOnASlowDisk) {
   }
 }
 
+// One that lists all jobs takes the lock of its connection again before others get it.
+TEST_F(JobDatabaseTest, ShortReadsDoNotWaitForScans) {
+  absl::StatusOr<std::unique_ptr<JobDatabase>> database =
+      JobDatabase::Open({.file = file_.string(),
+                         .where = "test",
+                         .open = [&] { return OpenToWrite(file_.string()); },
+                         .prepare = &PrepareDatabase,
+                         .open_to_read = [&] { return OpenBesideWriter(file_.string()); },
+                         .sync = [] { return absl::OkStatus(); }});
+  ASSERT_TRUE(database.ok()) << database.status();
+  absl::Notification scanning;
+  absl::Notification go_on;
+  std::thread scanner([&] {
+    EXPECT_TRUE((*database)
+                    ->Scan([&](SQLite::Database&) {
+                      scanning.Notify();
+                      go_on.WaitForNotification();
+                      return absl::OkStatus();
+                    })
+                    .ok());
+  });
+  scanning.WaitForNotification();
+  EXPECT_TRUE((*database)->Read([](SQLite::Database&) { return absl::OkStatus(); }).ok());
+  go_on.Notify();
+  scanner.join();
+}
+
 TEST_F(JobDatabaseTest, NobodyWaitsForASyncWhoOnlyReads) {
   FakeSync sync;
   auto store = OpenSqliteJobStore(file_, nullptr, sync.function());

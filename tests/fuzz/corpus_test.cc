@@ -18,7 +18,7 @@ class CorpusTest : public ::testing::TestWithParam<FuzzTarget> {};
 
 TEST_P(CorpusTest, EveryInputHoldsItsPromises) {
   const fs::path folder = fs::path(WAN_FUZZ_CORPUS) / GetParam().name;
-  ASSERT_TRUE(fs::is_directory(folder)) << folder;
+  ASSERT_TRUE(fs::is_directory(folder)) << folder << ": build the target unpack_corpus";
   int inputs = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     std::ifstream file(entry.path(), std::ios::binary);

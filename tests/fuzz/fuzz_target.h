@@ -3,7 +3,7 @@
 // Each target holds its reader to what the reader's header promises, and ends the process where the
 // reader breaks it; crashes, overflows and leaks are the sanitizers' part. wan_fuzz runs one target
 // under libFuzzer (scripts/fuzz), and fuzz_corpus_test runs all of them over the inputs that were
-// kept (corpus/TARGET).
+// kept (corpus/TARGET.tar.xz).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace wan {
 using FuzzInput = std::span<const uint8_t>;
 
 struct FuzzTarget {
-  std::string_view name;  // of its folder below corpus/ as well
+  std::string_view name;  // also of its archive in corpus/
   void (*run)(FuzzInput input);
 };
 

@@ -23,7 +23,7 @@ constexpr int kScenes = 12;  // half with one object, half with two
 class DemoEvaluateTest : public testing::Test {
  protected:
   DemoEvaluateTest() {
-    std::ifstream all(std::string(WAN_DEMO_SCENES) + "/scenes.jsonl");
+    std::ifstream all(WAN_DEMO_SCENES);
     std::vector<std::string> lines;
     for (std::string line; std::getline(all, line);) lines.push_back(line);
     EXPECT_THAT(lines, SizeIs(200));
@@ -41,7 +41,7 @@ class DemoEvaluateTest : public testing::Test {
             "--scenes",
             folder_.File("scenes.jsonl"),
             "--images",
-            std::string(WAN_DEMO_SCENES) + "/first_frames",
+            WAN_DEMO_FIRST_FRAMES,
             "--mode",
             "both",
             "--size",

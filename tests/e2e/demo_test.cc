@@ -113,7 +113,7 @@ TEST_F(DemoTest, WhatIsLeftUnsaidIsDecided) {
 }
 
 TEST_F(DemoTest, AnImageIsContinued) {
-  const std::string image = ReadWholeFile(WAN_DEMO_SCENES "/first_frames/scene-0000.png");
+  const std::string image = ReadWholeFile(WAN_DEMO_FIRST_FRAMES "/scene-0000.png");
   Request request = Ask("A purple circle gets larger over a dark blue background", 1);
   request.set_image(image);
   const demo::Sight sight = See(Generate(request));

@@ -8,13 +8,13 @@ import struct
 import tempfile
 import threading
 import time
-import zlib
 
 import grpc
 from wan.v1 import generation_pb2, video_generation_pb2
 
 from prove_abuse import server
 from prove_abuse.attacks import connections, raise_own_descriptors
+from prove_abuse.png import png
 from prove_abuse.server import MIB, Server, await_true, code_of, expect
 
 CODE = grpc.StatusCode
@@ -260,23 +260,13 @@ def corrupted_databases(scale):
     return f"{outcomes}"
 
 
-def png(width, height):
-    """A PNG of any size that packs to little: the header says the size, the rows are zeros."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    packer = zlib.compressobj(9)
-    rows = min(height, 3000)
-    data = b"".join(packer.compress(bytes(1 + width * 3)) for _ in range(rows)) + packer.flush()
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + \
-        chunk(b"IDAT", data) + chunk(b"IEND", b"")
-
-
 def image_bombs(scale):
     """30 images that unpack to gigabytes are INVALID_ARGUMENT, and the server grows by less than 400 MiB"""
     chooser = random.Random(5)
     sizes = [(60_000, 60_000), (2**31 - 1, 1), (20_000, 20_000), (1, 2**31 - 1), (9_000, 9_000)]
-    bombs = [png(min(width, 60_000), height) if width < 10**6 else png(60_000, 60_000)[:16] + struct.pack(">II", width, height) +
-             png(60, 60)[24:] for width, height in sizes]
+    # Rows enough to be dear to decode; the header alone says how many there should be.
+    bombs = [png(width, height, most_rows=3000) if width < 10**6 else
+             png(60, 60)[:16] + struct.pack(">II", width, height) + png(60, 60)[24:] for width, height in sizes]
     count = scale.of(30)
     with Server(fake=False) as target:
         memory = target.memory()

@@ -140,8 +140,41 @@ double Legend(Drawing& drawing, double left, const std::vector<std::string>& nam
   return y + 12;
 }
 
+// The left edge of a timeline's plot, and the height of a series in it.
+constexpr double kTimelineLeft = 200, kStrip = 62;
+
+// Adds a series below what is drawn. `x` is the place of a time, `end` the time at which the series
+// ends.
+template <typename Place>
+void AddStrip(Drawing& drawing, const TimelineChart::Series& series, const Place& x, double end,
+              int colour) {
+  const double base = drawing.height + kStrip;
+  double top = series.top;
+  for (const Point& point : series.points) top = std::max(top, point.y);
+  if (!(top > 0)) top = 1;
+  const auto y = [&](double value) {
+    return base - std::clamp(value / top, 0.0, 1.0) * (kStrip - 6);
+  };
+  drawing.body += Line(kTimelineLeft, base, kWidth - kRight, base, "axis");
+  drawing.body += Text(kTimelineLeft - 8, base - kStrip / 2 + 8,
+                       Fitted(series.name, kTimelineLeft - 40), "end");
+  drawing.body += Text(kTimelineLeft - 8, base - kStrip + 14, Short(top), "end", "dim");
+  std::string line;
+  for (size_t i = 0; i < series.points.size(); ++i) {
+    const double until = i + 1 < series.points.size() ? series.points[i + 1].x : end;
+    absl::StrAppend(&line, i == 0 ? "M" : "L", At(x(series.points[i].x)), " ",
+                    At(y(series.points[i].y)), "H", At(x(until)));
+  }
+  if (!line.empty()) {
+    absl::StrAppend(&drawing.body, "<path class=\"area f", colour, "\" d=\"", line, "V", At(base),
+                    "H", At(x(series.points.front().x)), "Z\"/>\n<path class=\"line s", colour,
+                    "\" d=\"", line, "\"/>\n");
+  }
+  drawing.height = base;
+}
+
 Drawing Draw(const TimelineChart& chart) {
-  constexpr double kLeft = 200, kRow = 20, kStrip = 62, kGap = 12;
+  constexpr double kRow = 20, kGap = 12;
   Drawing drawing{"", 6};
   double end = 0;
   std::vector<std::string> groups;
@@ -158,7 +191,7 @@ Drawing Draw(const TimelineChart& chart) {
   // The axis ends where the work does, not at the next round value.
   const double span = end > 0 ? end : 1;
   const auto x = [&](double seconds) {
-    return kLeft + std::clamp(seconds / span, 0.0, 1.0) * (kWidth - kLeft - kRight);
+    return kTimelineLeft + std::clamp(seconds / span, 0.0, 1.0) * (kWidth - kTimelineLeft - kRight);
   };
   const double bottom = drawing.height + kRow * static_cast<double>(groups.size()) +
                         (kStrip + kGap) * static_cast<double>(chart.series.size()) + 4;
@@ -168,7 +201,8 @@ Drawing Draw(const TimelineChart& chart) {
     drawing.body += Text(x(tick), bottom + 15, Short(tick), "middle", "dim");
   }
   for (size_t i = 0; i < groups.size(); ++i) {
-    drawing.body += Text(kLeft - 8, drawing.height + 14, Fitted(groups[i], kLeft - 14), "end");
+    drawing.body +=
+        Text(kTimelineLeft - 8, drawing.height + 14, Fitted(groups[i], kTimelineLeft - 14), "end");
     for (const TimelineChart::Bar& bar : chart.bars) {
       if (bar.group != groups[i]) continue;
       // Neighbours stay apart to the eye where they are wide enough.
@@ -183,29 +217,8 @@ Drawing Draw(const TimelineChart& chart) {
   int colour = 0;
   for (const TimelineChart::Series& series : chart.series) {
     drawing.height += kGap;
-    const double base = drawing.height + kStrip;
-    double top = series.top;
-    for (const Point& point : series.points) top = std::max(top, point.y);
-    if (!(top > 0)) top = 1;
-    const auto y = [&](double value) {
-      return base - std::clamp(value / top, 0.0, 1.0) * (kStrip - 6);
-    };
-    drawing.body += Line(kLeft, base, kWidth - kRight, base, "axis");
-    drawing.body += Text(kLeft - 8, base - kStrip / 2 + 8, Fitted(series.name, kLeft - 40), "end");
-    drawing.body += Text(kLeft - 8, base - kStrip + 14, Short(top), "end", "dim");
-    std::string line;
-    for (size_t i = 0; i < series.points.size(); ++i) {
-      const double until = i + 1 < series.points.size() ? series.points[i + 1].x : end;
-      absl::StrAppend(&line, i == 0 ? "M" : "L", At(x(series.points[i].x)), " ",
-                      At(y(series.points[i].y)), "H", At(x(until)));
-    }
-    if (!line.empty()) {
-      absl::StrAppend(&drawing.body, "<path class=\"area f", colour, "\" d=\"", line, "V", At(base),
-                      "H", At(x(series.points.front().x)), "Z\"/>\n<path class=\"line s", colour,
-                      "\" d=\"", line, "\"/>\n");
-    }
+    AddStrip(drawing, series, x, end, colour);
     colour = (colour + 1) % kColours;
-    drawing.height = base;
   }
   drawing.body +=
       Text(kWidth - kRight, bottom + 31, "seconds since the start of the job", "end", "dim");
@@ -339,8 +352,62 @@ Drawing Draw(const BarChart& chart) {
   return drawing;
 }
 
+// The space above a roofline's plot, and the width of the labels at its right.
+constexpr double kHead = 14, kLabels = 250;
+
+// Adds the card's peak, and the slope that its memory's speed makes left of it. `x` and `y` are the
+// places of an intensity and of FLOPs per second; the plot begins at the intensity `least`, at
+// `low` FLOPs per second, and ends at `right`.
+template <typename X, typename Y>
+void AddRoof(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& y, double least,
+             double low, double right) {
+  if (!(chart.peak_flops_per_second > 0 && chart.bytes_per_second > 0)) return;
+  const double ridge = chart.peak_flops_per_second / chart.bytes_per_second;
+  // Begins where the slope enters the plot.
+  const double enter = std::max(least, low / chart.bytes_per_second);
+  absl::StrAppend(&drawing.body, "<path class=\"roof\" d=\"M", At(x(enter)), " ",
+                  At(y(enter * chart.bytes_per_second)), "L", At(x(ridge)), " ",
+                  At(y(chart.peak_flops_per_second)), "L", At(right), " ",
+                  At(y(chart.peak_flops_per_second)), "\"/>\n");
+  drawing.body +=
+      Text(right, y(chart.peak_flops_per_second) - 7,
+           absl::StrCat(CellText(Measure(chart.peak_flops_per_second / 1e12, 0)), " TFLOP/s"),
+           "end", "dim");
+  drawing.body += Text(
+      x(std::sqrt(enter * ridge)) - 8, y(std::sqrt(enter * ridge) * chart.bytes_per_second) - 6,
+      absl::StrCat(CellText(Measure(chart.bytes_per_second / 1e12, 2)), " TB/s"), "end", "dim");
+}
+
+// Adds the points with their labels, and returns where the last label is.
+template <typename X, typename Y>
+double AddWorks(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& y,
+                double right) {
+  // Labels stand in a column at the right, the highest point's first, so that points that lie
+  // together stay readable.
+  std::vector<const RooflineChart::Work*> works;
+  for (const RooflineChart::Work& work : chart.works) {
+    if (work.intensity > 0 && work.flops_per_second > 0) works.push_back(&work);
+  }
+  std::stable_sort(works.begin(), works.end(), [](const auto* a, const auto* b) {
+    return a->flops_per_second > b->flops_per_second;
+  });
+  double label = kHead - 18;
+  for (size_t i = 0; i < works.size(); ++i) {
+    const double px = x(works[i]->intensity), py = y(works[i]->flops_per_second);
+    label = std::max(label + 18, py - 40);
+    const std::string text =
+        absl::StrFormat("%s: %.3g", works[i]->name, works[i]->flops_per_second / 1e12);
+    drawing.body += Line(px, py, right + 12, label, "leader");
+    absl::StrAppend(&drawing.body, "<circle class=\"f", i % kColours, "\" cx=\"", At(px),
+                    "\" cy=\"", At(py), "\" r=\"5\"><title>", EscapeMarkup(text),
+                    " TFLOP/s</title></circle>\n");
+    drawing.body += Text(right + 16, label + 4, Fitted(text, kLabels - 10), "start");
+  }
+  return label;
+}
+
 Drawing Draw(const RooflineChart& chart) {
-  constexpr double kLeft = 84, kPlot = 320, kLabels = 250, kHead = 14;
+  constexpr double kLeft = 84, kPlot = 320;
   Drawing drawing{"", 0};
   double least = 1, most = 100, low = chart.peak_flops_per_second / 100,
          high = chart.peak_flops_per_second * 1.5;
@@ -381,43 +448,8 @@ Drawing Draw(const RooflineChart& chart) {
   }
   drawing.body += Text(right, base + 31, "FLOPs for each byte of device memory", "end", "dim");
   drawing.body += Text(4, kHead - 2, "TFLOP/s", "start", "dim");
-  if (chart.peak_flops_per_second > 0 && chart.bytes_per_second > 0) {
-    const double ridge = chart.peak_flops_per_second / chart.bytes_per_second;
-    // Begins where the slope enters the plot.
-    const double enter = std::max(least, low / chart.bytes_per_second);
-    absl::StrAppend(&drawing.body, "<path class=\"roof\" d=\"M", At(x(enter)), " ",
-                    At(y(enter * chart.bytes_per_second)), "L", At(x(ridge)), " ",
-                    At(y(chart.peak_flops_per_second)), "L", At(right), " ",
-                    At(y(chart.peak_flops_per_second)), "\"/>\n");
-    drawing.body +=
-        Text(right, y(chart.peak_flops_per_second) - 7,
-             absl::StrCat(CellText(Measure(chart.peak_flops_per_second / 1e12, 0)), " TFLOP/s"),
-             "end", "dim");
-    drawing.body += Text(
-        x(std::sqrt(enter * ridge)) - 8, y(std::sqrt(enter * ridge) * chart.bytes_per_second) - 6,
-        absl::StrCat(CellText(Measure(chart.bytes_per_second / 1e12, 2)), " TB/s"), "end", "dim");
-  }
-  // Labels stand in a column at the right, the highest point's first, so that points that lie
-  // together stay readable.
-  std::vector<const RooflineChart::Work*> works;
-  for (const RooflineChart::Work& work : chart.works) {
-    if (work.intensity > 0 && work.flops_per_second > 0) works.push_back(&work);
-  }
-  std::stable_sort(works.begin(), works.end(), [](const auto* a, const auto* b) {
-    return a->flops_per_second > b->flops_per_second;
-  });
-  double label = kHead - 18;
-  for (size_t i = 0; i < works.size(); ++i) {
-    const double px = x(works[i]->intensity), py = y(works[i]->flops_per_second);
-    label = std::max(label + 18, py - 40);
-    const std::string text =
-        absl::StrFormat("%s: %.3g", works[i]->name, works[i]->flops_per_second / 1e12);
-    drawing.body += Line(px, py, right + 12, label, "leader");
-    absl::StrAppend(&drawing.body, "<circle class=\"f", i % kColours, "\" cx=\"", At(px),
-                    "\" cy=\"", At(py), "\" r=\"5\"><title>", EscapeMarkup(text),
-                    " TFLOP/s</title></circle>\n");
-    drawing.body += Text(right + 16, label + 4, Fitted(text, kLabels - 10), "start");
-  }
+  AddRoof(drawing, chart, x, y, least, low, right);
+  const double label = AddWorks(drawing, chart, x, y, right);
   drawing.body += Line(kLeft, base, right, base, "axis");
   drawing.body += Line(kLeft, kHead, kLeft, base, "axis");
   drawing.height = std::max(base, label) + 40;

@@ -25,6 +25,8 @@ constexpr char kSubmitFooter[] = R"(Examples:
   job=$(wanctl submit --model ti2v-5b --prompt "A red cat runs on the beach.")
   wanctl watch "$job" && wanctl download "$job" --output cat.mp4)";
 
+// A table: one row for each flag.
+// NOLINTNEXTLINE(readability-function-size)
 void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   wan::v1::GenerationRequest& request = flags.request;
   AddValue<std::string>(app, "--model", "NAME",

@@ -187,6 +187,8 @@ class Machine {
     return absl::OkStatus();
   }
 
+  // A table: one case for each opcode.
+  // NOLINTNEXTLINE(readability-function-size)
   absl::Status Execute(uint8_t opcode) {
     switch (static_cast<Opcode>(opcode)) {
       case Opcode::kMark:

@@ -73,6 +73,8 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
 
 class VideoGenerationService final : public CallService {
  public:
+  // A table: one row for each RPC.
+  // NOLINTNEXTLINE(readability-function-size)
   VideoGenerationService(JobService& jobs, Clock& clock, absl::Duration heartbeat_interval,
                          const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool)
       : CallService(wan::v1::VideoGeneration::service_full_name(), gatekeeper, admission, pool),

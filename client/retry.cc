@@ -4,7 +4,6 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
-#include <utility>
 
 #include "client/error.h"
 

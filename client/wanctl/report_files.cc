@@ -1,6 +1,5 @@
 #include "client/wanctl/report_files.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>

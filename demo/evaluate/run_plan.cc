@@ -19,8 +19,10 @@ absl::StatusOr<std::string> ReadImage(const Scene& scene, const std::string& fol
   std::ifstream file(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   if (!file || bytes.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read ", path.string(), ", the image of scene '", scene.id, "'"));
+    return absl::NotFoundError(absl::StrCat(
+        "--images: cannot read ", path.string(), " of scene '", scene.id,
+        "'; must be a folder with the scenes' first frames, for example what first_frames.tar.xz "
+        "beside the scenes unpacks to"));
   }
   return bytes;
 }

@@ -1,6 +1,5 @@
 #include "engine/api/residency.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "engine/media/image_encode.h"

@@ -1,7 +1,6 @@
 #include "engine/planning/lora_memory.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "engine/costs/memory_walk.h"

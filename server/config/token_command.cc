@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

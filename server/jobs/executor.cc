@@ -1,7 +1,6 @@
 #include "server/jobs/executor.h"
 
 #include <utility>
-#include <vector>
 
 namespace wan::server {
 

@@ -1,7 +1,6 @@
 #include "server/jobs/request_identity.h"
 
 #include <cstddef>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"

@@ -2,7 +2,6 @@
 
 #include <grpcpp/server_context.h>
 
-#include <utility>
 #include <vector>
 
 #include "server/conversion/trace_context.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <fstream>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"

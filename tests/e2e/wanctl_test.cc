@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"

@@ -3,7 +3,6 @@
 //   WAN_FUZZ_TARGET=NAME wan_fuzz [libFuzzer's options] CORPUS...
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
 
 #include "tests/fuzz/fuzz_target.h"
 

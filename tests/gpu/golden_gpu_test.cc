@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "absl/strings/numbers.h"
 #include "client/sha256.h"

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -166,7 +165,8 @@ TEST_F(RunCommandTest, StartsFromFirstFrames) {
 
 TEST_F(RunCommandTest, NamesAMissingImage) {
   EXPECT_EQ(Run({"--mode", "image"}), client::kExitUsage);
-  EXPECT_THAT(err_, AllOf(HasSubstr("first_frames/a.png"), HasSubstr("scene 'a'")));
+  EXPECT_THAT(err_, AllOf(HasSubstr("first_frames/a.png"), HasSubstr("scene 'a'"),
+                          HasSubstr("must be a folder with the scenes' first frames")));
   EXPECT_THAT(server_.requests(), IsEmpty());
 }
 

@@ -8,7 +8,6 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>

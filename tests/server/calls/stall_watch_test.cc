@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <string>
 
 #include "absl/synchronization/mutex.h"
 #include "tests/fakes/fake_clock.h"

@@ -2,7 +2,6 @@
 #include "server/jobs/turns.h"
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -5,15 +5,12 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "grpc/health/v1/health.grpc.pb.h"

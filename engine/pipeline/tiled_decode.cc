@@ -5,7 +5,6 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-
 #include "engine/planning/tile_geometry.h"
 
 namespace wan {

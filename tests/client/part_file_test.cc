@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-
 #include "tests/client/fakes/temp_folder.h"
 
 namespace wan::client {

@@ -1,6 +1,5 @@
 #include "server/conversion/quantity.h"
 
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

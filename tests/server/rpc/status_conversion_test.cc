@@ -4,7 +4,6 @@
 #include <grpcpp/support/status.h>
 #include <gtest/gtest.h>
 
-
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "google/rpc/error_details.pb.h"

@@ -72,7 +72,7 @@ absl::Status Authenticator::Reload() {
 }
 
 absl::Status Authenticator::ReadAgain() {
-  // Before the file is read, so that a change meanwhile is seen later.
+  // The stamp is taken before the file is read, so that a change during the read is seen next time.
   stamp_ = FileStamp::Of(options_.token_file);
   absl::StatusOr<std::vector<Credential>> read = ReadTokenFile(options_.token_file);
   if (!read.ok()) {
@@ -103,7 +103,7 @@ absl::StatusOr<Principal> Authenticator::OfToken(std::string_view authorization)
 }
 
 absl::StatusOr<Principal> Authenticator::OfSubject(std::string_view subject) const {
-  // It would become the owner of jobs.
+  // The principal would become the owner of jobs.
   if (!IsUtf8(subject)) {
     return Unknown("the client certificate's subject is not UTF-8, so it can be no principal");
   }

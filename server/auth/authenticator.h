@@ -1,4 +1,4 @@
-// Turns what a caller presents into a principal.
+// Turns a caller's token or client certificate into a principal.
 #pragma once
 
 #include <functional>
@@ -25,18 +25,19 @@ inline constexpr std::string_view kReasonCredentialsUnknown = "CREDENTIALS_UNKNO
 inline constexpr std::string_view kReasonRoleRequired = "ROLE_REQUIRED";
 
 struct AuthenticationOptions {
-  // Path of the file of principals; empty: there are no tokens, and no subjects with a name.
+  // Path of the file of principals; empty: no caller has a token or a named certificate.
   std::string token_file;
-  // Whether connections have client certificates, which TLS has verified.
+  // Whether connections have client certificates that TLS has verified.
   bool client_certificates = false;
   // The role of a certificate whose subject is not in the file; its principal is the subject
-  // itself. Without a value such a certificate is no principal.
+  // itself. Without a value such a certificate is refused.
   std::optional<Role> certificate_role;
-  // Hears why the file, which has changed, cannot be used; any thread, no lock held.
+  // Called with the reason when the file has changed and cannot be used; on any thread, with no
+  // lock held.
   std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
 };
 
-// What a call brings.
+// The credentials that came with a call.
 struct Presented {
   // The values of the metadata `authorization`; at most one is allowed.
   std::vector<std::string_view> authorization;
@@ -48,15 +49,15 @@ struct Presented {
 // administrator.
 class Authenticator {
  public:
-  // Reads the file; ReadTokenFile's errors, each beginning with the setting `auth_tokens`.
+  // Reads the file. Returns ReadTokenFile's errors, each beginning with the setting `auth_tokens`.
   static absl::StatusOr<std::unique_ptr<Authenticator>> Open(AuthenticationOptions options);
 
   bool enabled() const { return !options_.token_file.empty() || options_.client_certificates; }
 
-  // A token decides if there is one; otherwise the certificate. UNAUTHENTICATED says what would be
-  // right. The file is read again if it has changed since the last call, so a revoked token ends
-  // with the first call after its revocation. If the changed file cannot be used, on_problem hears
-  // of it once and the principals stay as they were.
+  // A token decides if there is one; otherwise the certificate. The message of UNAUTHENTICATED says
+  // which credentials the server accepts. The file is read again if it has changed since the last
+  // call, so a revoked token ends with the first call after its revocation. If the changed file
+  // cannot be used, on_problem is called once and the principals stay as they were.
   absl::StatusOr<Principal> Identify(const Presented& presented);
 
   // Reads the file again, whether it has changed or not. The error says why it cannot be used; the

@@ -8,12 +8,12 @@
 
 namespace wan::server {
 
-// Which version of which file a path names. Links are followed, so that the exchange of a link to a
-// folder, which is how Kubernetes updates a mounted Secret, is a change too.
+// Identifies the version of the file that a path names. Links are followed, because Kubernetes
+// updates a mounted Secret by exchanging a link to a folder.
 class FileStamp {
  public:
   FileStamp() = default;
-  // Of no file at all if `path` names none.
+  // If `path` names no file, the stamp equals every other stamp of a missing file.
   static FileStamp Of(const std::string& path);
 
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
@@ -23,7 +23,7 @@ class FileStamp {
   dev_t device_ = 0;
   ino_t inode_ = 0;
   off_t size_ = 0;
-  // Both times, in nanoseconds: tools can set the first one back.
+  // Modification and change time in nanoseconds: tools can set the first one back.
   int64_t modified_ = 0;
   int64_t changed_ = 0;
 };

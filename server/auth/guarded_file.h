@@ -1,4 +1,4 @@
-// Reads the files by which the operator decides who may do what.
+// Reads the files of tokens and quotas, and refuses one that others could have changed.
 #pragma once
 
 #include <string>

@@ -51,7 +51,7 @@ const std::vector<MethodRule>& MethodRules() {
       {"GET /v1/videos/{id}", Role::kViewer, kQuick, kNotAudited, "id", kOwned},
       {"GET /v1/videos/{id}/content", Role::kViewer, kFiles, kAudited, "id", kOwned},
       {"DELETE /v1/videos/{id}", Role::kUser, kStore, kAudited, "id", kOwned},
-      // Only the names of models that are ready.
+      // The answer has only the names of READY models.
       {"GET /v1/models", Role::kViewer, kQuick, kNotAudited},
       {"GET /v1/models/{id}", Role::kViewer, kQuick, kNotAudited},
   };

@@ -15,8 +15,8 @@ class Message;
 
 namespace wan::server {
 
-// What kind of work a call is. Each has threads of its own (server/calls/worker_pool.h), so that
-// none waits for another.
+// The kind of work that a call does. Each kind has threads of its own (server/calls/worker_pool.h),
+// so that none waits for another.
 enum class WorkClass {
   kQuick,     // answers from memory, or one row of the store; waits for nothing
   kPlans,     // plans a request, which takes milliseconds of a processor
@@ -27,29 +27,29 @@ enum class WorkClass {
 inline constexpr size_t kWorkClasses = 5;
 
 struct MethodRule {
-  // As on the wire: "/wan.v1.VideoGeneration/GetJob", and of HTTP "GET /v1/videos/{id}".
+  // As on the wire: "/wan.v1.VideoGeneration/GetJob"; over HTTP "GET /v1/videos/{id}".
   std::string_view path;
   // The least role that may call it.
   Role least = Role::kAdmin;
   WorkClass work = WorkClass::kQuick;
   // Whether every call is written to the audit log. Refused calls always are.
   bool audited = true;
-  // The request's field, such as "name" or "job.name", that names what the call is about; of HTTP
+  // The request's field that names the object of the call, such as "name" or "job.name"; over HTTP
   // the part of the path. Empty: the request names nothing that exists.
   std::string_view resource_field = {};
-  // Whether that is a job, or something of a job. To a caller who is neither the job's owner nor an
-  // administrator it does not exist.
+  // Whether that object is a job or belongs to one. A caller who is neither the job's owner nor an
+  // administrator gets NOT_FOUND.
   bool owned = false;
 };
 
-// Sorted as docs/operate/security.md shows them.
+// All rules, in the order of docs/operate/security.md.
 const std::vector<MethodRule>& MethodRules();
 
-// Null for an unknown method.
+// Returns null for an unknown method.
 const MethodRule* FindMethodRule(std::string_view path);
 
-// The value of a string field of `request`, given as a path of field names; empty if an inner
-// message is not set. Every path of the table exists in its method's request (a test proves it).
+// Returns the string field of `request` at this path of field names; empty if an inner message is
+// not set. Every path of the table exists in its method's request (a test proves it).
 std::string FieldText(const google::protobuf::Message& request, std::string_view path);
 
 }  // namespace wan::server

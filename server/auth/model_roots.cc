@@ -24,11 +24,11 @@ constexpr std::string_view kSynthetic = "synthetic:";
 constexpr char kOutside[] =
     "is not below a folder that the server loads models from (model_roots); name a path below one "
     "of them";
-// More than any checkpoint has; a folder with more is none.
+// More entries than any checkpoint has; a folder with more is refused.
 constexpr int kMostEntries = 10'000;
 
-// Where an open file really is. The name is asked of the file that was opened, so nobody can
-// exchange it between the look and the use of the answer. Empty if it cannot be opened.
+// Returns the real path of a file, asked of the opened file itself, so that nobody can exchange it
+// between check and use. Empty if it cannot be opened.
 std::string RealPathOf(const std::string& path, struct stat* facts) {
   const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return {};
@@ -39,10 +39,10 @@ std::string RealPathOf(const std::string& path, struct stat* facts) {
   return real.string();
 }
 
-// Why a path below a root cannot be opened, without the path itself.
+// Says why a path below a root cannot be opened, without naming the path.
 std::string ProblemOf(const std::string& path) {
   const absl::Status status = CheckPath(path, PathKind::kFile);
-  if (status.ok()) return "does not exist";  // it has come since
+  if (status.ok()) return "does not exist";  // the file has appeared meanwhile
   const std::string text(status.message());
   const std::string prefix = path + ": ";
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
@@ -53,7 +53,7 @@ bool IsBelow(const std::string& path, const std::string& root) {
   return path.size() > root.size() && path.starts_with(root) && path[root.size()] == '/';
 }
 
-// Without "." and "..", and without a slash at the end.
+// Removes "." and ".." and the slash at the end.
 std::string Normal(const std::string& path) {
   std::string normal = fs::path(path).lexically_normal().string();
   if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
@@ -122,8 +122,8 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
   if (!S_ISDIR(facts.st_mode)) return "must be a folder or a regular file";
   int entries = 0;
   std::error_code error;
-  // Links to folders are not followed, so that none leads around in a circle; what is behind them
-  // is below a root, too.
+  // Links to folders are not followed, so that no circle is walked; their targets were checked to
+  // lie below a root.
   for (fs::recursive_directory_iterator entry(*real, error), end; !error && entry != end;
        entry.increment(error)) {
     if (++entries > kMostEntries) {
@@ -132,7 +132,7 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
     }
     const std::string target = RealPathOf(entry->path().string(), &facts);
     const std::string name = entry->path().lexically_relative(*real).string();
-    if (target.empty()) continue;  // a link to nothing; the engine names what it misses
+    if (target.empty()) continue;  // a dangling link; the engine's error names it
     if (!Contain(target)) {
       return absl::StrCat("has the link ", name, ", which leads out of the server's model_roots");
     }

@@ -1,4 +1,4 @@
-// Who calls, and what a caller may do.
+// Callers and their roles.
 #pragma once
 
 #include <optional>

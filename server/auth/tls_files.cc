@@ -43,7 +43,7 @@ struct Named {
 };
 
 absl::StatusOr<std::string> Read(const Named& file) {
-  // O_NONBLOCK: a pipe of this name gives an error, not a wait.
+  // O_NONBLOCK: opening a pipe must not wait for a writer.
   const int fd = open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const absl::Cleanup closed = [fd] {
     if (fd >= 0) close(fd);
@@ -68,7 +68,7 @@ Bio BioOf(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// No passphrase: a server has nobody to ask, and OpenSSL would ask the terminal.
+// Refuses a key with a passphrase; by default OpenSSL would ask for it at the terminal.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
 absl::StatusOr<Certificate> ParseCertificate(const Named& file, const std::string& text) {
@@ -86,7 +86,7 @@ absl::StatusOr<absl::Time> ToTime(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
-// Whether the certificate is valid at `now`; returns its end.
+// Returns the end of the certificate, or an error if it is not valid at `now`.
 absl::StatusOr<absl::Time> CheckValidity(const Named& file, const X509& certificate,
                                          absl::Time now) {
   const auto begin = ToTime(X509_get0_notBefore(&certificate));

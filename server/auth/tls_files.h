@@ -18,17 +18,17 @@ namespace wan::server {
 
 // Paths of PEM files.
 struct TlsPaths {
-  std::string certificate;  // with the chain behind it
+  std::string certificate;  // followed by its chain
   std::string key;          // without a passphrase
   std::string client_ca;    // empty: clients need no certificate
 };
 
-// What the files hold; they fit each other.
+// The contents of the files; key and certificate belong together.
 struct TlsMaterial {
   std::string certificate;
   std::string key;
   std::string client_ca;
-  // When the certificate ends.
+  // Time at which the certificate expires.
   absl::Time expiry;
 };
 
@@ -41,14 +41,15 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsPaths& paths, absl::Time now);
 // Thread-safe.
 class TlsFiles {
  public:
-  // Reads the files; ReadTlsFiles' errors. `on_problem` hears why files that have changed cannot be
-  // used, and `on_change` that new ones are, with no lock held. The clock must outlive the object.
+  // Reads the files. Returns ReadTlsFiles' errors. `on_problem` is called with the reason when
+  // changed files cannot be used, `on_change` when new ones are in use; both with no lock held. The
+  // clock must outlive the object.
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsPaths paths, const Clock& clock, std::function<void(const absl::Status&)> on_problem,
       std::function<void(const TlsMaterial&)> on_change);
 
-  // What new connections use. The files are looked at in every call and read when one of them has
-  // changed; while what they hold does not fit together the material stays as it was.
+  // Returns the material for new connections. Each call checks whether a file has changed and then
+  // reads all; while key and certificate do not belong together, the material stays as it was.
   std::shared_ptr<const TlsMaterial> Current();
 
   // Reads the files again, whether they have changed or not, and calls `on_change`. The error says

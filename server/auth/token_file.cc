@@ -49,7 +49,7 @@ absl::Status Errno(const std::string& path, std::string_view what) {
       errno, absl::StrCat(path, " cannot be ", std::string(what), ": ", std::strerror(errno)));
 }
 
-// A descriptor that is closed at the end.
+// Owns a file descriptor.
 class OpenFile {
  public:
   OpenFile(const std::string& path, int flags) : fd_(open(path.c_str(), flags, kOwnerOnly)) {}
@@ -70,9 +70,9 @@ bool IsHash(std::string_view text) {
          });
 }
 
-// What is wrong with the line, or nothing.
+// Reads one line; returns what is wrong with it, or nothing.
 std::optional<std::string> ParseLine(std::string_view line, Credential* credential) {
-  // The last column has spaces of its own.
+  // The last column may contain spaces.
   const std::vector<std::string> columns = absl::StrSplit(
       absl::string_view(line.data(), line.size()), absl::MaxSplits(' ', kColumns - 1));
   if (columns.size() != kColumns) {
@@ -104,10 +104,10 @@ std::optional<std::string> ParseLine(std::string_view line, Credential* credenti
   return std::nullopt;
 }
 
-// Changes the file while no other process does.
+// Changes the file under a lock that other processes respect.
 absl::Status Change(const std::string& path,
                     const std::function<absl::Status(std::vector<Credential>&)>& change) {
-  // A file of its own, because the file itself is replaced.
+  // The lock is a separate file, because the token file itself is replaced.
   const std::string lock_path = path + ".lock";
   const OpenFile lock(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW);
   if (lock.fd() < 0 || flock(lock.fd(), LOCK_EX) != 0) return Errno(lock_path, "locked");
@@ -122,8 +122,8 @@ absl::Status Change(const std::string& path,
 
 std::string NewToken() {
   std::array<unsigned char, kTokenBytes> bytes{};
-  // The generator of OpenSSL 3 fails only without any source of entropy; no token is better than a
-  // weak one.
+  // OpenSSL 3's generator fails only without any source of entropy; then no token is made, rather
+  // than a weak one.
   if (RAND_priv_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) std::abort();
   return absl::StrCat(std::string(kTokenPrefix), Hex(bytes.data(), bytes.size()));
 }
@@ -186,7 +186,7 @@ absl::StatusOr<std::vector<Credential>> ReadTokenFile(const std::string& path) {
 absl::Status WriteTokenFile(const std::string& path, const std::vector<Credential>& credentials) {
   const std::string text = TokenFileText(credentials);
   const std::string staged = path + ".new";
-  unlink(staged.c_str());  // what a process left that was killed here
+  unlink(staged.c_str());  // left by a process that was killed here
   {
     const OpenFile file(staged, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW);
     if (file.fd() < 0) return Errno(staged, "written");

@@ -1,5 +1,5 @@
-// The file of principals (docs/operate/security.md): who may call, with which token or client
-// certificate, in which role. It holds hashes of tokens, never a token.
+// The file of principals (docs/operate/security.md), with each one's role and its token or client
+// certificate. It holds hashes of tokens, never a token.
 //
 //   alice user 2026-11-22T08:00:00Z sha256:9f86d081884c7d65...
 //   ops admin 2026-11-22T08:00:00Z subject:CN=ops,O=Example
@@ -29,17 +29,17 @@ struct Credential {
   friend bool operator==(const Credential&, const Credential&) = default;
 };
 
-// A fresh token: "wan_" and 256 random bits of the crypto library's generator in hex.
+// Returns a new token: "wan_" and 256 random bits in hex.
 std::string NewToken();
 
-// What the file keeps of a token. One round of SHA-256 is enough, because nobody can search through
-// 256 random bits.
+// Returns the hash of a token that the file keeps. One round of SHA-256 is enough, because nobody
+// can search through 256 random bits.
 std::string HashOfToken(std::string_view token);
 
 // INVALID_ARGUMENT unless `name` is 1 to 63 letters, digits, '.', '_', '-' and '@'.
 absl::Status CheckPrincipalName(std::string_view name);
 
-// INVALID_ARGUMENT with one line, "SOURCE:LINE: ...", for everything that is wrong.
+// INVALID_ARGUMENT, whose message has one line "SOURCE:LINE: ..." for each mistake.
 absl::StatusOr<std::vector<Credential>> ParseTokenFile(std::string_view text,
                                                        std::string_view source);
 std::string TokenFileText(const std::vector<Credential>& credentials);
@@ -56,7 +56,8 @@ absl::Status WriteTokenFile(const std::string& path, const std::vector<Credentia
 // file wait for each other.
 absl::Status AddCredential(const std::string& path, const Credential& credential);
 
-// What names one credential to people: the first digits of a token's hash, or the whole subject.
+// Returns the id by which people name a credential: the first digits of a token's hash, or the
+// whole subject.
 std::string IdOf(const Credential& credential);
 
 // Removes the credentials of the principal, or with an `id` only that one, and returns how many

@@ -14,8 +14,8 @@
 namespace wan::server {
 namespace {
 
-// A job is slow if it took so many times as long as nine of ten such jobs were expected to take at
-// most, and at least this much longer: a short job is late by a fraction of a second often.
+// A job is slow if it took kSlowJobFactor times its p90 estimate, and at least this much longer,
+// because short jobs are often late by a fraction of a second.
 constexpr double kSlowJobFactor = 1.5;
 constexpr absl::Duration kLeastExcess = absl::Seconds(2);
 
@@ -30,11 +30,11 @@ LogField TraceIdOf(const wan::v1::TraceContext& trace) {
   return trace.trace_id().empty() ? LogField() : LogField("trace_id", trace.trace_id());
 }
 
-// Of an entry about a job that has an error.
+// Level of an entry about a job that has an error.
 LogLevel LevelOf(const wan::v1::Job& job) {
   if (job.state() != wan::v1::JOB_STATE_FAILED) return LogLevel::kInfo;
-  // A failed job concerns its caller, not the operator, so it is no more than a warning, unless
-  // weights or files of the server are at fault.
+  // A failed job concerns its caller, so it is a warning, unless weights or files of the server are
+  // at fault.
   const bool damaged = job.error().code() == static_cast<int>(absl::StatusCode::kDataLoss);
   return damaged ? LogLevel::kError : LogLevel::kWarning;
 }
@@ -64,7 +64,7 @@ class StageLog final : public TelemetrySink {
     }
   }
 
-  // Of fallbacks one entry an attempt, though tiles and previews fall back one by one.
+  // One entry per attempt, although tiles and previews fall back one by one.
   void OnSample(const Sample& sample) override {
     if (sample.name == "attention_kernels") {
       logger_.Log(LogLevel::kInfo, "attention",
@@ -87,7 +87,7 @@ class StageLog final : public TelemetrySink {
   bool fell_back_ = false;
 };
 
-// What became of a LoRA's file: the factor that it is merged with, and what was left out of it.
+// The factor with which a LoRA is merged, and what was left out of its file.
 void LogLora(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora,
              const wan::v1::Lora::Part& part) {
   std::string left_out;
@@ -172,7 +172,7 @@ void ActivityLog::OnHealth(const NotServingReasons& reasons) {
     logger_.Log(LogLevel::kInfo, "serving");
     return;
   }
-  // Loading, draining and stopping are asked for; all else is not.
+  // Somebody asked for loading, draining and stopping; other reasons are warnings.
   const bool asked = std::all_of(reasons.begin(), reasons.end(), [](const NotServing& reason) {
     return reason.reason == kNotServingLoading || reason.reason == kNotServingDraining ||
            reason.reason == kNotServingStopping;
@@ -226,7 +226,7 @@ void ActivityLog::OnStorage(const absl::Status& status) {
 void ActivityLog::OnWebhook(const WebhookOutcome& outcome) {
   const bool delivered = outcome.kind == WebhookOutcome::Kind::kDelivered;
   const bool given_up = outcome.kind == WebhookOutcome::Kind::kGivenUp;
-  // Of the URL the host only: the rest may hold what only its owner should know.
+  // Only the URL's host: the rest may hold secrets of its owner.
   logger_.Log(given_up ? LogLevel::kError : LogLevel::kInfo,
               delivered  ? "webhook delivered"
               : given_up ? "webhook given up"

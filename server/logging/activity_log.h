@@ -30,7 +30,7 @@ class ActivityLog final : public StateListener {
   void OnStopChoice(const StopChoice& choice) override;
   void OnRetention(const RetentionRound& round) override;
 
-  // Why the server takes no jobs from now on; empty: it takes some again.
+  // Call when the reasons for taking no jobs change; empty: the server takes jobs again.
   void OnHealth(const NotServingReasons& reasons);
 
   // Returns a factory of sinks that log every stage and its seconds. This object must outlive them.
@@ -38,7 +38,7 @@ class ActivityLog final : public StateListener {
 
  private:
   Logger& logger_;
-  std::atomic<bool> spans_lost_ = false;  // whether spans were lost since some were exported
+  std::atomic<bool> spans_lost_ = false;  // since the last export that succeeded
 };
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Who did what, from where, and how it ended (docs/operate/security.md).
+// The audit log: who called what, from where, and with which result (docs/operate/security.md).
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace wan::server {
 
-// One call. It has names only: no prompt, image, label or token.
+// One call. It never has a prompt, image, label or token.
 struct AuditEntry {
-  std::string principal;  // empty: nobody was recognised
+  std::string principal;  // empty: the caller was not recognised
   std::string role;
   std::string method;    // "/wan.v1.VideoGeneration/CancelJob"
   std::string peer;      // as gRPC names it: "ipv4:192.0.2.7:41234"
   std::string resource;  // "jobs/ID", a model's name; empty: none
   std::string code;      // "OK", "PERMISSION_DENIED"
-  std::string reason;    // of the error; empty: none
+  std::string reason;    // the error's reason; empty: none
 };
 
 // Thread-safe. An entry is a line of the log with the message `audit`.
@@ -30,19 +30,18 @@ class AuditLog {
   // Entries go to `logger`. Both must outlive the log.
   AuditLog(Logger& logger, const Clock& clock);
 
-  // Entries go to the end of a file, as JSON, and the file is made with mode 0600 if it is missing.
-  // When it has been moved away, the next entry makes a new one. UNAVAILABLE if it cannot be
-  // written now; what cannot be written later is told to `logger`, at most once a minute. No call
-  // waits for the disk: entries go through a LineQueue, which drops and counts those that a disk
-  // that stands still leaves no room for.
+  // Appends entries to a file, as JSON; a missing file is made with mode 0600. After the file was
+  // moved away, the next entry makes a new one. UNAVAILABLE if it cannot be written now. Later
+  // failures are logged to `logger`, at most once a minute. No call waits for the disk: entries go
+  // through a LineQueue, which drops and counts them while it is full.
   static absl::StatusOr<std::unique_ptr<AuditLog>> ToFile(const std::string& path, Logger& logger,
                                                           Clock& clock);
 
-  // Of callers that nobody knows at most 100 calls in 10 s are written, so that they cannot fill a
-  // disk; an entry of its own says how many were left out.
+  // At most 100 calls of unknown callers in 10 s are written, so that they cannot fill the disk; a
+  // separate entry says how many were left out.
   void Write(const AuditEntry& entry);
 
-  // Waits for a moment until the entries so far are in the file.
+  // Waits, for a bounded time, until the entries so far are in the file.
   void Flush();
 
   // Entries of the file that were dropped since the start; 0 without a file.
@@ -50,7 +49,8 @@ class AuditLog {
 
  private:
   AuditLog(std::unique_ptr<Logger> own, const Clock& clock);
-  // Whether an entry of an unknown caller has room; `left_out` is set when some had none before.
+  // Whether an entry of an unknown caller may be written; sets `left_out` if some were left out
+  // before.
   bool HasRoom(int64_t* left_out);
 
   const std::unique_ptr<Logger> own_;  // null: the server's

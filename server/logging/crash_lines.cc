@@ -14,18 +14,19 @@ constexpr size_t kCrashCount = sizeof(kCrashes) / sizeof(kCrashes[0]);
 constexpr timespec kLookAgain{0, 1'000'000};
 constexpr int kLooks = 1'000;
 
-// Global, because a handler of signals is a plain function.
+// Global, because signal handlers are plain functions.
 std::atomic<const LineQueue*> queue_at_crash{nullptr};
 struct sigaction actions_before[kCrashCount];
 
-// Only what is safe in a handler: the queue's own thread, which still runs, writes the lines.
+// Does only what is safe in a signal handler: it waits while the queue's own thread writes the
+// lines.
 void OnCrash(int signal) {
   const LineQueue* const queue = queue_at_crash;
   for (int i = 0; i < kLooks && queue->waiting_bytes() > 0; ++i) nanosleep(&kLookAgain, nullptr);
   for (size_t i = 0; i < kCrashCount; ++i) {
     if (kCrashes[i] == signal) sigaction(signal, &actions_before[i], nullptr);
   }
-  // Comes when this returns, and ends the process as it would have ended without the handler.
+  // The signal is delivered again when this returns, and ends the process as without the handler.
   raise(signal);
 }
 

@@ -28,8 +28,8 @@ LogLevel LevelOf(gpr_log_severity severity) {
   return LogLevel::kError;
 }
 
-// Protobuf's errors are requests that cannot be parsed. They concern the caller, so they are
-// warnings. After a fatal error protobuf ends the process itself.
+// Protobuf's errors concern requests that cannot be parsed, and so the caller: they are warnings.
+// After a fatal error protobuf ends the process itself.
 LogLevel LevelOf(google::protobuf::LogLevel level) {
   switch (level) {
     case google::protobuf::LOGLEVEL_INFO:
@@ -43,8 +43,8 @@ LogLevel LevelOf(google::protobuf::LogLevel level) {
   return LogLevel::kError;
 }
 
-// What the process writes to a stream of C++, one entry for each line. Threads have lines of their
-// own, because the stream is shared by all of them without a lock.
+// Logs what the process writes to a C++ stream, one entry for each line. Each thread has its own
+// line, because all threads share the stream without a lock.
 class EntryBuffer final : public std::streambuf {
  public:
   EntryBuffer(Logger& logger, const Clock& clock, const char* source)

@@ -20,7 +20,7 @@ struct LineQueue::State {
     lines.push_back(std::move(line));
     ++taken;
   }
-  // Whether lines that were dropped can be told of.
+  // Whether there is room for the notice of dropped lines.
   bool HasRoomAgain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return untold > 0 && bytes <= static_cast<int64_t>(options.most_bytes / 2);
   }
@@ -30,14 +30,14 @@ struct LineQueue::State {
   std::function<std::string(int64_t)> notice;  // set before the thread begins
   absl::Mutex mutex;
   std::deque<std::string> lines ABSL_GUARDED_BY(mutex);
-  // Of `lines` and the one that is being written; changed under the lock.
+  // Bytes of `lines` and of the line that is being written; changed under the lock.
   std::atomic<int64_t> bytes = 0;
   int64_t taken ABSL_GUARDED_BY(mutex) = 0;
   int64_t written ABSL_GUARDED_BY(mutex) = 0;
   int64_t untold ABSL_GUARDED_BY(mutex) = 0;  // dropped since the last notice
   int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
   bool gone ABSL_GUARDED_BY(mutex) = false;
-  std::thread thread;  // of the queue's maker
+  std::thread thread;  // used by the LineQueue only
 };
 
 void LineQueue::State::Loop() {
@@ -89,7 +89,7 @@ void LineQueue::Start(std::function<std::string(int64_t)> notice) {
 void LineQueue::Push(std::string line) {
   absl::MutexLock lock(&state_->mutex);
   const auto bytes = static_cast<int64_t>(line.size());
-  // Also a line that would fit is dropped after one that was, until that is told.
+  // After a dropped line, lines that would fit are dropped as well until the notice is queued.
   if (state_->untold > 0 ||
       state_->bytes + bytes > static_cast<int64_t>(state_->options.most_bytes)) {
     ++state_->untold;
@@ -101,7 +101,7 @@ void LineQueue::Push(std::string line) {
 
 bool LineQueue::Flush(absl::Duration most) {
   absl::MutexLock lock(&state_->mutex);
-  // After lines that were dropped, their notice comes first.
+  // The notice of dropped lines comes before the next line.
   const int64_t last = state_->taken + (state_->untold > 0 ? 1 : 0);
   const auto done = [this, last]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
     return state_->written >= last;

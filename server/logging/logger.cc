@@ -51,7 +51,8 @@ std::string JsonLine(const std::string& time, LogLevel level, std::string_view m
 std::string TextLine(const std::string& time, LogLevel level, std::string_view message,
                      std::initializer_list<LogField> fields) {
   std::string line = time + ' ' + absl::AsciiStrToUpper(std::string(NameOf(level))) + ' ';
-  // Quoted as JSON strings without the quotes: a line break in a message must not make a new entry.
+  // Escaped as in JSON strings, without the quotes: a line break in a message must not make a new
+  // entry.
   const std::string quoted = Dumped(Json(message));
   line += quoted.substr(1, quoted.size() - 2);
   for (const LogField& field : fields) {

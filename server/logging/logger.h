@@ -25,7 +25,7 @@ enum class LogFormat { kJson, kText };
 struct LogField {
   using Value = std::variant<std::string, int64_t, double, bool>;
 
-  // One that an entry does not have.
+  // A field that the entry leaves out.
   LogField() = default;
   LogField(std::string_view field_key, std::string_view text)
       : key(field_key), value(std::string(text)) {}
@@ -51,10 +51,10 @@ class Logger {
   // Receives one line, with its newline. Called by one thread at a time.
   using Writer = std::function<void(std::string_view line)>;
 
-  // Drops entries below `level`. `clock` must outlive the logger. Whoever logs an entry waits for
-  // the writer.
+  // Drops entries below `level`. `clock` must outlive the logger. The caller that logs an entry
+  // waits for the writer.
   Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer);
-  // The same for lines that go into a queue, so that nobody waits. The logger starts it.
+  // The same with a queue, so that no caller waits. The logger starts the queue.
   Logger(LogLevel level, LogFormat format, const Clock& clock, std::unique_ptr<LineQueue> queue);
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
@@ -71,7 +71,7 @@ class Logger {
   // Null without one.
   const LineQueue* queue() const { return queue_.get(); }
 
-  // From the next entry on. Any thread.
+  // Takes effect with the next entry. Any thread.
   void SetLevel(LogLevel level) { level_ = level; }
   void SetFormat(LogFormat format) { format_ = format; }
 
@@ -83,16 +83,14 @@ class Logger {
   std::atomic<LogFormat> format_;
   const Clock& clock_;
   const Writer writer_;                     // null with a queue
-  absl::Mutex mutex_;                       // one writer call at a time
+  absl::Mutex mutex_;                       // guards calls of the writer
   const std::unique_ptr<LineQueue> queue_;  // last: its thread makes lines
 };
 
-// A queue whose lines go to the standard error of the process; those that cannot be written are
-// gone.
+// Makes a queue that writes to standard error; lines that cannot be written are lost.
 std::unique_ptr<LineQueue> StandardError(Clock& clock);
 
-// Logs at most a number of entries in a time, for messages that callers can cause at will.
-// Thread-safe.
+// Limits the rate of entries, for messages that callers can cause at will. Thread-safe.
 class LimitedLog {
  public:
   // Logs at most `most` entries in each `window`; a window begins with its first entry. The number
@@ -101,7 +99,7 @@ class LimitedLog {
   LimitedLog(Logger& logger, const Clock& clock, std::string source, int most = 20,
              absl::Duration window = absl::Seconds(10));
 
-  // An empty `file`: nobody knows where the message comes from.
+  // An empty `file` means that the message's origin is unknown.
   void Log(LogLevel level, std::string_view message, std::string_view file = {}, int line = 0);
 
  private:
@@ -116,15 +114,15 @@ class LimitedLog {
   int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Call once. For the rest of the process, sends the messages of gRPC and protobuf (a failed
-// handshake, a text that is not UTF-8) to `logger`, and what others write to std::cerr and
-// std::clog, such as libtorch's warnings; at most 20 of each source in 10 s. `logger` and `clock`
-// must live until the process ends.
+// Call once. From then on `logger` gets the messages of gRPC and protobuf (a failed handshake, a
+// text that is not UTF-8) and what libraries write to std::cerr and std::clog, such as LibTorch's
+// warnings; at most 20 of each source in 10 s. `logger` and `clock` must live until the process
+// ends.
 void RouteLibraryLogs(Logger& logger, const Clock& clock);
 
-// Call once. A process that is about to be ended by a signal of its own making (an abort, a wrong
-// address) waits up to a second until the lines that wait in the logger's queue are written: they
-// say why. The logger must live until the process ends.
+// Call once. From then on a crash (abort, segmentation fault) waits up to a second until the lines
+// in the logger's queue are written, because they say why. The logger must live until the process
+// ends.
 void WriteLinesAtCrash(const Logger& logger);
 
 }  // namespace wan::server

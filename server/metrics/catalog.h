@@ -17,9 +17,9 @@ std::string_view NameOf(MetricType type);
 struct MetricRow {
   std::string_view name;
   MetricType type;
-  std::string_view unit;    // "seconds", "bytes", ...; empty: a number without one
+  std::string_view unit;    // "seconds", "bytes", ...; empty: a plain number
   std::string_view labels;  // "model, stage"; empty: none
-  // What it counts or measures: the HELP line, and the page's last column.
+  // Description for the HELP line and for the page's last column.
   std::string_view help;
 };
 
@@ -31,15 +31,14 @@ struct MetricSection {
 // In the order of the page. Any thread.
 std::span<const MetricSection> MetricSections();
 
-// The row of a family; null if the table has no such name. Any thread.
+// Returns the row of a family; null if the table has no such name. Any thread.
 const MetricRow* FindRow(std::string_view name);
 
-// The row of a family. Ends the process if the table has no such name: that is a mistake in the
-// code, which any test of it finds. Any thread.
+// Returns the row of a family. Ends the process if the table has no such name, which is a
+// programming error. Any thread.
 const MetricRow& RowOf(std::string_view name);
 
-// The part of docs/operate/metrics.md that is made from the table: a heading and a table for each
-// section.
+// Returns the generated part of docs/operate/metrics.md: a heading and a table for each section.
 std::string MetricTables();
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Open connections of one kind, of which nobody can take the others' places.
+// Limits the open connections of one kind, and shares the places between peers.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace wan::server {
 
-// What the list needs to know of a connection.
+// A connection as ConnectionShare sees it.
 class Closable {
  public:
   virtual ~Closable() = default;
-  // Makes the pending operation fail, which releases the last reference.
+  // Makes the pending operation fail, which drops the last reference.
   virtual void Close() = 0;
 };
 
@@ -22,11 +22,11 @@ class ConnectionShare {
   // `most` is at least 1.
   explicit ConnectionShare(size_t most) : most_(most) {}
 
-  // A connection of a peer (NetworkOf) comes. If there is no room, the oldest connection of the
-  // peer that has the most is closed, this one counted: whoever opens many closes their own.
+  // Adds a connection of a peer (NetworkOf). Without room, it closes the oldest connection of the
+  // peer that has the most, counting the new one, so that a peer that opens many closes its own.
   void Add(const std::string& peer, const std::shared_ptr<Closable>& connection);
 
-  // A connection is of this kind no more.
+  // Removes a connection that has ended or changed its kind.
   void Remove(const Closable& connection);
 
  private:

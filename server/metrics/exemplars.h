@@ -1,6 +1,6 @@
 // Exemplars: for each bucket of a histogram the latest observation, with the job that made it. They
-// lead from a slow quantile to a job and its trace. prometheus-cpp has none, so they lie beside its
-// histograms; OpenMetrics is the only format that can write them.
+// lead from a slow quantile to a job and its trace. prometheus-cpp has no exemplars, so they are
+// kept here; only OpenMetrics can write them.
 #pragma once
 
 #include <prometheus/histogram.h>
@@ -25,17 +25,17 @@ struct Exemplar {
   std::string trace_id;  // 32 hexadecimal digits; empty if the job has no trace
 };
 
-// By bucket, the last one up to infinity; nullopt where nothing was observed yet.
+// One per bucket, the last up to infinity; nullopt where nothing was observed.
 using BucketExemplars = std::vector<std::optional<Exemplar>>;
 
 // By the name of the histogram's family and the labels of the series.
 using ExemplarTable = std::map<std::string, std::map<prometheus::Labels, BucketExemplars>>;
 
-// Thread-safe. Holds one exemplar for each bucket, so it grows with the series alone.
+// Thread-safe. Holds one exemplar per bucket, so it grows only with the number of series.
 class Exemplars {
  public:
-  // Replaces the exemplar of the bucket that `exemplar.value` belongs to. `bounds` are those of the
-  // histogram, and the same at every call with this family.
+  // Replaces the exemplar of the bucket of `exemplar.value`. `bounds` are the histogram's, the same
+  // at every call for this family.
   void Note(std::string_view family, const prometheus::Labels& labels,
             const prometheus::Histogram::BucketBoundaries& bounds, Exemplar exemplar);
 

@@ -59,14 +59,14 @@ std::string_view NotFinite(double value) {
   return "";
 }
 
-// As few characters as give the same number again.
+// Writes the fewest characters that parse to the same number.
 std::string Number(double value) {
   if (const std::string_view word = NotFinite(value); !word.empty()) return std::string(word);
   char text[32];
   return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
 }
 
-// A bound in the form of OpenMetrics and of Prometheus 3: as C's %g, and "1.0" instead of "1".
+// A bound as OpenMetrics and Prometheus 3 write it: C's %g, but "1.0" instead of "1".
 std::string Bound(double value) {
   if (const std::string_view word = NotFinite(value); !word.empty()) return std::string(word);
   char digits[32];
@@ -129,7 +129,7 @@ class Writer {
         return MetricType::kCounter;
       case prometheus::MetricType::Histogram:
         return MetricType::kHistogram;
-      default:  // The catalog has no other type.
+      default:  // The catalog has no other types.
         return MetricType::kGauge;
     }
   }
@@ -245,16 +245,16 @@ std::string WriteMetrics(const Scrape& scrape, MetricFormat format) {
 }
 
 std::string Gzip(std::string_view text) {
-  constexpr int kGzipWindow = 15 + 16;  // with a header and a sum of gzip, not of zlib
+  constexpr int kGzipWindow = 15 + 16;  // gzip's header and checksum instead of zlib's
   constexpr int kMemoryLevel = 8;
   z_stream stream{};
-  // The only error here is a lack of memory, which ends the process as any other allocation does.
+  // The only possible error is lack of memory, which ends the process like any failed allocation.
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemoryLevel,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::bad_alloc();
   }
   std::string packed(deflateBound(&stream, text.size()), '\0');
-  // zlib does not write to what it reads.
+  // zlib does not write to its input.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());

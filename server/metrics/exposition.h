@@ -1,7 +1,7 @@
 // Writes metrics in the two text formats of Prometheus, and chooses between them and gzip as a
-// scraper asks. Both formats have the same series: a bound is written "1.0" in both, because a
-// scraper that changes the format would otherwise begin new series. That is why prometheus-cpp's
-// serializer, which writes "1", is not used.
+// scraper asks. Bounds are written "1.0" in both formats, because a scraper that changes the format
+// would otherwise begin new series. That is why prometheus-cpp's serializer, which writes "1", is
+// not used.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -14,7 +14,7 @@
 
 namespace wan::server {
 
-// The values that one scrape shows.
+// The values of one scrape.
 struct Scrape {
   std::vector<prometheus::MetricFamily> families;  // counters, gauges and histograms
   ExemplarTable exemplars;
@@ -23,7 +23,7 @@ struct Scrape {
 class ScrapeSource {
  public:
   virtual ~ScrapeSource() = default;
-  // Called for all scrapes that wait, by one thread at a time.
+  // Called once for all waiting scrapes, by one thread at a time.
   virtual Scrape Collect() const = 0;
 };
 
@@ -35,18 +35,17 @@ enum class MetricFormat {
 // The value of the header Content-Type.
 std::string_view ContentTypeOf(MetricFormat format);
 
-// The format for a request with this header Accept (empty: none). OpenMetrics only if the header
-// names it, without a version or in the one that is written here, and prefers it to plain text: a
-// browser and curl get plain text.
+// Returns the format for a request with this Accept header (empty: none): OpenMetrics only if the
+// header names it, without a version or with the one written here, and prefers it to plain text.
+// Browsers and curl get plain text.
 MetricFormat ChooseFormat(std::string_view accept);
 
-// Whether the header Accept-Encoding (empty: none) takes gzip.
+// Whether the Accept-Encoding header (empty: none) accepts gzip.
 bool TakesGzip(std::string_view accept_encoding);
 
 std::string WriteMetrics(const Scrape& scrape, MetricFormat format);
 
-// The text as a file of gzip. Of 188 kB level 1 of zlib leaves 16 kB in 0.4 ms, level 6 14 kB in
-// 1.1 ms.
+// Compresses the text with gzip. Level 1 makes 16 kB of 188 kB in 0.4 ms, level 6 14 kB in 1.1 ms.
 std::string Gzip(std::string_view text);
 
 }  // namespace wan::server

@@ -13,7 +13,7 @@
 
 namespace wan::server {
 
-// They end the process for a name that the catalog does not have. The registry must outlive what
+// These functions end the process for a name that the catalog lacks. The registry must outlive what
 // they return.
 prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
                                                        std::string_view name);
@@ -29,7 +29,7 @@ class ScrapedFamily {
 
   void Add(std::vector<prometheus::ClientMetric::Label> labels, double value);
 
-  // Moves the family to the others unless it has no sample: what is not measured is absent.
+  // Appends the family to `families`, unless it has no sample.
   void MoveTo(std::vector<prometheus::MetricFamily>& families);
 
  private:

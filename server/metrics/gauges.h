@@ -11,7 +11,7 @@ struct MetricFamily;
 
 namespace wan::server {
 
-// A value that is absent in the snapshot gives no sample, and a family without samples is left out.
+// A value that the snapshot lacks gives no sample; a family without samples is left out.
 std::vector<prometheus::MetricFamily> GaugesOf(const MetricsSnapshot& snapshot);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Sums over time of what the monitor tells of a GPU as means only, for counters.
+// Integrates the monitor's mean values of a GPU over time, for counters.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 
 namespace wan::server {
 
-// Since the meter was made; absent while the card has told nothing. They only grow, so any number
-// of readers may take differences.
+// Sums since the meter was made; absent while the card has given no value. They only grow, so any
+// number of readers may take differences.
 struct GpuSums {
-  std::optional<double> tensor_seconds;  // the integral of the tensor activity
-  std::optional<double> dram_seconds;    // the integral of the share of the memory's bandwidth
+  std::optional<double> tensor_seconds;  // integral of the tensor cores' activity
+  std::optional<double> dram_seconds;    // integral of the used share of memory bandwidth
 };
 
 // Thread-safe.
 class GpuMeter {
  public:
-  // Means over less than this are not read: the card tells none below a tenth of it.
+  // Shortest interval of a mean; the card gives none below a tenth of it.
   static constexpr absl::Duration kShortest = absl::Seconds(1);
 
-  // The reader is the meter's own. `clock` must outlive the meter.
+  // The meter owns the reader. `clock` must outlive the meter.
   GpuMeter(std::unique_ptr<DeviceReader> reader, Clock& clock);
 
-  // Adds what was done since the call before, and returns the sums by device. Within kShortest it
-  // returns the same ones again. Time for which the card told nothing is not counted.
+  // Adds the time since the previous call and returns the sums by device. Within kShortest it
+  // returns the same sums again. Time without values of the card is not counted.
   std::map<std::string, GpuSums> Read();
 
  private:

@@ -52,7 +52,7 @@ const char* NameOf(RequeueCause cause) {
   return "storage";
 }
 
-// A video of the demo model to two weeks, most of them in the queue.
+// From a video of the demo model to two weeks, mostly in the queue.
 const prometheus::Histogram::BucketBoundaries& JobBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.1, 1'200'000, 1.5));
@@ -85,7 +85,8 @@ struct JobMeter::Families {
 
 JobMeter::JobMeter(prometheus::Registry& registry, Exemplars& exemplars, Clock& clock)
     : clock_(clock), exemplars_(exemplars), families_(std::make_unique<Families>(registry)) {
-  // At 0, so that rate() sees their first increment; others come when they occur.
+  // Makes the usual ones at 0, so that rate() sees their first increment; others appear when they
+  // occur.
   for (const std::string_view reason :
        {kReasonQueueFull, kReasonModelNotReady, kReasonModelLoading, kReasonQuotaExceeded,
         kReasonDiskReserve, kReasonStorageUnavailable, kReasonServerDraining, kReasonServerStopping,

@@ -1,4 +1,4 @@
-// What the jobs' states become: counters of how they ended and why, and how long they waited.
+// Metrics from the changes of jobs' states: counters of ends by reason, and waiting times.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -21,7 +21,7 @@ namespace wan::server {
 // Thread-safe.
 class JobMeter {
  public:
-  // All three must outlive the meter.
+  // All arguments must outlive the meter.
   JobMeter(prometheus::Registry& registry, Exemplars& exemplars, Clock& clock);
   JobMeter(const JobMeter&) = delete;
   JobMeter& operator=(const JobMeter&) = delete;
@@ -37,8 +37,8 @@ class JobMeter {
   // Makes the counters and histograms of a model at 0, so that rate() sees their first increment.
   void AddModel(const std::string& model);
 
-  // How long the job that was accepted first has waited since then, by model. Models of which no
-  // job waits are left out.
+  // The waiting time of the oldest waiting job, by model. Models without a waiting job are left
+  // out.
   std::map<std::string, absl::Duration> OldestQueued() const;
 
  private:

@@ -19,26 +19,26 @@ namespace {
 constexpr char kLostByError[] = "error";
 constexpr char kLostByCanary[] = "canary";
 
-// Savepoints and transactions: from what a page cache takes to a disk that hangs.
+// Bounds for savepoints and transactions: from a write to the page cache to a disk that hangs.
 const prometheus::Histogram::BucketBoundaries& DiskBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.0005, 120, 1.5));
   return *bounds;
 }
 
-// From a call that reads memory to a stream of a day.
+// Bounds from a call that reads memory to a stream of a day.
 const prometheus::Histogram::BucketBoundaries& CallBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.0005, 100'000, 2));
   return *bounds;
 }
 
-// The codes with which the OpenAI video API answers (server/http); another one would have a series
-// from its first answer on.
+// The status codes of the OpenAI video API (server/http). Another one would have a series only from
+// its first answer on.
 constexpr int kHttpCodes[] = {200, 206, 400, 401, 403, 404, 405, 409,
                               411, 413, 416, 429, 431, 500, 503, 504};
 constexpr int kHttpOk = 200;
-// The route of every path that the API does not have.
+// The route of unknown paths.
 constexpr char kOtherRoute[] = "other";
 
 bool IsGrpc(std::string_view path) { return path.starts_with('/'); }
@@ -118,11 +118,11 @@ struct Metrics::Families final : ScrapeSource {
 
   Scrape Collect() const override {
     Scrape scrape;
-    // Exemplars first, so that none is of an observation that the histograms do not have yet.
+    // Exemplars are read first, so that the histograms contain the observation of each.
     scrape.exemplars = exemplars.Latest();
     std::vector<prometheus::MetricFamily>& families = scrape.families;
     families = registry.Collect();
-    // A family of which nothing was observed yet has no sample, and then no HELP either.
+    // A family without observations has no sample and no HELP line.
     std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
     absl::MutexLock lock(&mutex);
     if (source) {
@@ -155,7 +155,7 @@ Metrics::Metrics(const BuildInfo& build, Clock& clock)
   for (const char* const cause : {kLostByError, kLostByCanary}) {
     families_->device_lost.Add({{"cause", cause}}).Set(0);
   }
-  // At 0, so that rate() sees their first increment.
+  // Makes them at 0, so that rate() sees their first increment.
   for (const char* const what : {"jobs", "files"}) {
     for (const RetentionReason reason :
          {RetentionReason::kAge, RetentionReason::kBytes, RetentionReason::kCount}) {
@@ -199,7 +199,7 @@ void Metrics::OnJobsRejected(const absl::Status& problem, int jobs) {
 }
 
 void Metrics::OnModelState(const wan::v1::Model& model) {
-  // Labels stay for ever, so only what could be loaded gets any.
+  // Labels stay for ever, so only models that could be loaded get series.
   if (model.state() != wan::v1::MODEL_STATE_READY) return;
   const std::string name(BareModelName(model.name()));
   families_->jobs.AddModel(name);
@@ -212,7 +212,7 @@ void Metrics::OnStoreWrite(std::string_view operation, absl::Duration taken) {
 }
 
 void Metrics::AddMethod(std::string_view path) {
-  // The histograms only of calls that go well: of every code they would be thousands of series.
+  // Histograms are made at 0 only for OK: for every code they would be thousands of series.
   if (IsGrpc(path)) {
     for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
       families_->calls_total.Add(GrpcLabels(path, static_cast<absl::StatusCode>(code)));
@@ -228,7 +228,7 @@ void Metrics::AddMethod(std::string_view path) {
 }
 
 void Metrics::OnCall(std::string_view path, const absl::Status& status, absl::Duration taken) {
-  // Those of HTTP are counted with their answers.
+  // OnHttpAnswer counts the calls over HTTP.
   if (!IsGrpc(path)) return;
   const prometheus::Labels labels = GrpcLabels(path, status.code());
   families_->calls_total.Add(labels).Increment();

@@ -23,7 +23,7 @@ namespace wan::server {
 
 class ScrapeSource;
 
-// What the gauges show, read at the moment of a scrape.
+// The values of the gauges, read at the moment of a scrape.
 struct MetricsSnapshot {
   JobStats jobs;
   std::vector<wan::v1::Model> models;
@@ -47,8 +47,8 @@ class Metrics final : public StateListener {
     std::string revision;   // the commit; empty if the build does not know it
     std::string device;     // "cuda:0"
     std::string dtype;      // "bf16"
-    std::string libraries;  // those that compute, with their versions
-    std::string grpc;       // its version
+    std::string libraries;  // libraries that compute, with their versions
+    std::string grpc;       // the driver's version
   };
 
   // `clock` must outlive the object and what scrapes() returns.
@@ -57,9 +57,9 @@ class Metrics final : public StateListener {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
 
-  // Sets the function that reads the gauges' values. It is called at each
-  // ScrapeSource::Collect, by its thread. Until the first call, and after SetSource(nullptr), there
-  // are no gauges. When this returns, the previous source is not running and will not run again.
+  // Sets the function that reads the gauges' values. It is called at each ScrapeSource::Collect, by
+  // its thread. Until the first call, and after SetSource(nullptr), there are no gauges. After this
+  // returns, the previous source does not run any more.
   void SetSource(std::function<MetricsSnapshot()> source);
 
   // Returns a factory of sinks that observe the seconds of stages and steps. This object must
@@ -80,12 +80,12 @@ class Metrics final : public StateListener {
   void OnRetention(const RetentionRound& round) override;
 
   // Makes the counters of a method's calls at 0, for every code, so that rate() sees their first
-  // increment. `path` is that of the method's MethodRule, of gRPC or HTTP. Call it before the first
-  // call of the method ends.
+  // increment. `path` is its MethodRule's, for gRPC or HTTP. Call it before the first call of the
+  // method ends.
   void AddMethod(std::string_view path);
 
-  // Counts a call that has ended. `path` is that of the call's MethodRule; calls over HTTP and
-  // those without a rule are not counted.
+  // Counts a call that has ended. `path` is its MethodRule's; calls over HTTP and calls without a
+  // rule are not counted.
   void OnCall(std::string_view path, const absl::Status& status, absl::Duration taken);
   // Counts an answer of the OpenAI video API.
   void OnHttpAnswer(std::string_view route, int code, absl::Duration taken);

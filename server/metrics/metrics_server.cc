@@ -37,24 +37,23 @@ using boost::system::error_code;
 constexpr char kPath[] = "/metrics";
 constexpr char kAlivePath[] = "/livez";
 constexpr char kReadyPath[] = "/readyz";
-// How long the server waits before it accepts again, after it had no file descriptor left.
+// Delay before the server accepts again after it ran out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
-// What connections do at a time. Each kind has places of its own, so that probes find theirs
-// whatever others open.
+// The kinds of connections. Each has places of its own, so that probes always find one.
 enum class Kind { kArriving, kScrape, kOther };
 
-// What all connections use.
+// The state that all connections share.
 struct Shared {
   ScrapeRenderer& renderer;
   const HealthPages& health;
   const MetricsServerLimits& limits;
   asio::io_context& io;
-  // A connection has become one of another kind.
+  // Moves a connection to another kind.
   std::function<void(Kind kind, const std::string& peer, const std::shared_ptr<Closable>&)> moved;
 };
 
-// The field's value; of a field that occurs several times all of them, which means the same.
+// Returns the field's value; if it occurs several times, all values joined, which is equivalent.
 std::string AllOf(const http::request<http::empty_body>& request, http::field name) {
   std::string all;
   const auto found = request.equal_range(name);
@@ -79,8 +78,8 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
         stream_(MakeStream<Stream>(std::move(socket), tls_.get())),
         buffer_(2 * shared.limits.header_bytes) {
     parser_.header_limit(static_cast<uint32_t>(shared.limits.header_bytes));
-    // A body of any announced size is answered (405) and never read. (No limit at all would refuse
-    // every body in Boost 1.74, which compares the size with the missing limit.)
+    // A body of any announced size is answered (405) and never read. (Boost 1.74 would refuse every
+    // body if there were no limit.)
     parser_.body_limit(std::numeric_limits<uint64_t>::max());
   }
 
@@ -148,7 +147,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
                       });
   }
 
-  // Tells the peer that the answer is whole.
+  // Ends the connection in order, so that the peer knows that the answer is complete.
   void End() {
     if constexpr (kIsTls<Stream>) {
       stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
@@ -158,7 +157,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     }
   }
 
-  // Makes the answer to whatever is no scrape, and returns its code.
+  // Makes the answer to a request that is not a scrape; returns its code.
   http::status FillPage(const http::request<http::empty_body>& request, std::string* text) {
     if (!IsRead(request)) {
       response_.set(http::field::allow, "GET, HEAD");
@@ -172,7 +171,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     return path == "/" ? http::status::ok : http::status::not_found;
   }
 
-  // Answers once the metrics are there; meanwhile the connection may be closed.
+  // Answers once the metrics are collected; the connection may be closed meanwhile.
   void AwaitMetrics(const http::request<http::empty_body>& request) {
     const ScrapeRenderer::Variant variant{ChooseFormat(AllOf(request, http::field::accept)),
                                           TakesGzip(AllOf(request, http::field::accept_encoding))};
@@ -184,7 +183,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (variant.gzip) response_.set(http::field::content_encoding, "gzip");
     shared_.renderer.Render(variant, [&io = shared_.io, self = this->shared_from_this()](
                                          ScrapeRenderer::Text text) mutable {
-      // The last reference may not go on the renderer's thread.
+      // The last reference must not be dropped on the renderer's thread.
       asio::post(io, [self = std::move(self), text = std::move(text)] {
         if (self->Socket().socket().is_open()) self->Send(text);
       });
@@ -290,7 +289,7 @@ struct MetricsServer::Parts {
                                ConnectionShare(limits.connections),
                                ConnectionShare(limits.connections)};  // by kind
   HostPort address;
-  // Goes before the members above: the handlers that it still holds refer to them.
+  // Destroyed before the members above, to which its pending handlers refer.
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer accept_again{io};
@@ -300,7 +299,7 @@ struct MetricsServer::Parts {
         ShareOf(Kind::kArriving).Remove(*connection);
         ShareOf(kind).Add(peer, connection);
       }};
-  ScrapeRenderer renderer;  // goes first: it holds connections, and gives them back through `io`
+  ScrapeRenderer renderer;  // destroyed first: it holds connections and returns them through `io`
   std::thread thread;
 };
 

@@ -18,7 +18,7 @@ std::string TextOf(const char* path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Seconds since 1970; 0 if it is not known.
+// Seconds since 1970; 0 if unknown.
 double BootTime() {
   for (const absl::string_view line : absl::StrSplit(TextOf("/proc/stat"), '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');

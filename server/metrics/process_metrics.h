@@ -12,7 +12,7 @@ struct MetricFamily;
 
 namespace wan::server {
 
-// What Linux says of a process.
+// Figures of a process from /proc.
 struct ProcessFigures {
   double cpu_seconds = 0;  // user and system
   double start_time = 0;   // seconds since 1970
@@ -22,8 +22,7 @@ struct ProcessFigures {
 };
 
 // Reads the text of /proc/PID/stat. `boot_time`, `ticks` and `page_bytes` are the machine's:
-// seconds since 1970, ticks a second, bytes of a page. All figures are 0 if the text has another
-// form.
+// seconds since 1970, ticks a second, bytes of a page. Returns zeros if the text has another form.
 ProcessFigures ParseProcessStat(std::string_view stat, double boot_time, double ticks,
                                 double page_bytes);
 

@@ -1,4 +1,4 @@
-// One text of the metrics for all scrapes that are under way.
+// Renders the metrics once for all scrapes that wait.
 #pragma once
 
 #include <functional>
@@ -20,14 +20,14 @@ namespace wan::server {
 // on the renderer's thread.
 class ScrapeRenderer {
  public:
-  // How often the metrics are collected: one round follows another after `interval`, except that
-  // `burst` rounds may follow at once if there was none for some time.
+  // Limits how often the metrics are collected: one round per `interval`, and after a pause up to
+  // `burst` rounds at once.
   struct Rate {
     absl::Duration interval = absl::Milliseconds(200);
     int burst = 5;
   };
   using Text = std::shared_ptr<const std::string>;
-  // How a scraper wants the text.
+  // The form in which a scraper wants the text.
   struct Variant {
     MetricFormat format = MetricFormat::kText;
     bool gzip = false;
@@ -40,12 +40,12 @@ class ScrapeRenderer {
   ScrapeRenderer(std::shared_ptr<const ScrapeSource> source, const Rate& rate, Clock& clock);
   ScrapeRenderer(const ScrapeRenderer&) = delete;
   ScrapeRenderer& operator=(const ScrapeRenderer&) = delete;
-  // Waits for a running Collect(). Who still waits for a text is dropped.
+  // Waits for a running Collect(). Drops waiting scrapes without calling `done`.
   ~ScrapeRenderer();
 
-  // Calls `done` with the text of a round that begins after this call, so that it shows whatever
-  // happened before. All who wait when a round begins share it. `done` runs on the renderer's
-  // thread and must be quick.
+  // Calls `done` with the text of a round that begins after this call, so that it shows everything
+  // that happened before. All scrapes that wait when a round begins share it. `done` runs on the
+  // renderer's thread and must be quick.
   void Render(const Variant& variant, std::function<void(Text)> done);
 
  private:
@@ -55,14 +55,14 @@ class ScrapeRenderer {
   };
 
   void Loop();
-  // Waits for the turn of the next round; false: the renderer goes.
+  // Waits for the time of the next round; returns false if the renderer is being destroyed.
   bool AwaitTurn();
   void Answer(const std::vector<Waiting>& waiting) const;
 
   const std::shared_ptr<const ScrapeSource> source_;
   const Rate rate_;
   Clock& clock_;
-  // When the next round would begin if rounds came in a steady row. The renderer's thread only.
+  // Earliest time of the next round at a steady rate. The renderer's thread only.
   absl::Time next_ = absl::InfinitePast();
   absl::Mutex mutex_;
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);

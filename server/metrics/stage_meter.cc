@@ -18,37 +18,37 @@ constexpr std::string_view kPlannedFlops = "planned_flops";
 
 constexpr char kBetweenStages[] = "Other";
 
-// The stages of an attempt. Where several are open, the time belongs to the first of this list:
-// what keeps the device busy stands before what waits for it or goes on beside it.
+// The stages of an attempt. If several are open, time counts for the first in this list: stages
+// that keep the device busy come before those that wait for it or run beside it.
 constexpr std::array kByPrecedence = {StageKind::kStepInference,  StageKind::kLoraMerging,
                                       StageKind::kStepLoading,    StageKind::kT5Encoding,
                                       StageKind::kVaeEncoding,    StageKind::kVaeDecoding,
                                       StageKind::kTi2vPreprocess, StageKind::kT2vPreprocess,
                                       StageKind::kI2vPreprocess,  StageKind::kVideoEncoding};
 
-// A step of the smallest video to one of a long video on a slow machine. Neighbours differ by a
-// fifth, so a quantile is wrong by a fifth at most.
+// Bounds from a step of the smallest video to one of a long video on a slow machine. Neighbours
+// differ by a fifth, so a quantile is wrong by at most a fifth.
 const prometheus::Histogram::BucketBoundaries& StepBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 600, 1.2));
   return *bounds;
 }
 
-// A prompt's tokens to a night in the queue (Queue_Wait) or a long video.
+// Bounds from the tokens of a prompt to a night in the queue (Queue_Wait).
 const prometheus::Histogram::BucketBoundaries& StageBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.001, 100'000, 1.5));
   return *bounds;
 }
 
-// Around the goal of 0.5 s.
+// Bounds around the goal of 0.5 s.
 const prometheus::Histogram::BucketBoundaries& StopBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 60, 1.2));
   return *bounds;
 }
 
-// Whether an attempt's time is told of the stage by itself. Queue_Wait is no part of an attempt.
+// Whether the stage has a counter of its own. Queue_Wait is not part of an attempt.
 bool IsPart(StageKind kind) {
   return std::find(kByPrecedence.begin(), kByPrecedence.end(), kind) != kByPrecedence.end();
 }
@@ -161,7 +161,8 @@ class StageMeter::Sink final : public TelemetrySink {
   }
 
  private:
-  // Whether this is the attempt that its group runs. While the meter's lock is held, as the next.
+  // Whether this is the attempt that its group runs. Requires the meter's lock, as the next
+  // function.
   bool Runs() const {
     const auto running = meter_.running_.find(group_);
     return running != meter_.running_.end() && running->second == this;
@@ -194,7 +195,7 @@ class StageMeter::Sink final : public TelemetrySink {
     return kBetweenStages;
   }
 
-  // Gives the time since the last call to the stage that is open. While the meter's lock is held.
+  // Adds the time since the last call to the open stage. Requires the meter's lock.
   void CountUntil(int64_t now) {
     if (!Runs()) return;
     const int64_t passed = now - std::exchange(counted_until_, now);
@@ -208,8 +209,7 @@ class StageMeter::Sink final : public TelemetrySink {
   const int group_;
   const std::string shape_;  // its label; empty while a model is loaded
   std::map<Stage, double> planned_flops_;
-  // The rest is guarded by the meter's lock: scrapes read it. Times are of the clock that never
-  // jumps.
+  // The meter's lock guards the rest, because scrapes read it. Times are of the steady clock.
   std::map<StageKind, int> open_;
   int step_ = 0;
   int steps_ = 0;

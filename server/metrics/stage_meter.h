@@ -1,5 +1,5 @@
-// What the spans of jobs become: histograms of stages and steps, counters of where the time and the
-// operations went, and the state of the attempt that runs.
+// Metrics from the spans of jobs: histograms of stages and steps, counters of time and operations
+// by stage, and the state of running attempts.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -41,7 +41,7 @@ struct InFlight {
   int step = 0;   // done
   int steps = 0;  // of the job; 0 before its first step began
   absl::Duration elapsed;
-  absl::Duration since_step;  // since the attempt began, before the first
+  absl::Duration since_step;  // before the first step: since the attempt began
   std::string stage;          // "Step_Inference"; "Other" between stages
   absl::Duration in_stage;
 };
@@ -49,19 +49,19 @@ struct InFlight {
 // Thread-safe.
 class StageMeter {
  public:
-  // Both must outlive the meter, and the meter its sinks.
+  // The arguments must outlive the meter, and the meter its sinks.
   StageMeter(prometheus::Registry& registry, Clock& clock);
   StageMeter(const StageMeter&) = delete;
   StageMeter& operator=(const StageMeter&) = delete;
   ~StageMeter();
 
-  // For one attempt of a job, or the load of a model.
+  // Makes a sink for one attempt of a job, or one load of a model.
   std::unique_ptr<TelemetrySink> NewSink(const SinkContext& context);
 
   // Makes the histogram of a model's stops at 0, so that rate() sees its first increment.
   void AddModel(const std::string& model);
 
-  // The attempts that run now, one for each device group at most, by group.
+  // Returns the running attempts, by device group; at most one per group.
   std::vector<InFlight> Running() const;
 
  private:

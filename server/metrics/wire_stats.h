@@ -1,4 +1,4 @@
-// Figures about the gRPC port: what is open, what the limits are, and what was refused.
+// Figures of the gRPC port: open connections and calls, limits, refusals.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace wan::server {
 struct WireStats {
   int connections = 0;
   int connections_limit = 0;
-  // The number of connections since the start that were closed at once, by reason: "address" (too
-  // many from one address), "total" (too many in all), "descriptors" (the process has none left).
+  // Connections since the start that were closed at once, by reason: "address" (too many from one
+  // address), "total" (too many in all), "descriptors" (the process has none left).
   std::map<std::string, int64_t> refused_connections;
   // Open file descriptors of the process and their limit; 0: not known.
   int64_t descriptors = 0;
   int64_t descriptors_limit = 0;
-  // Bytes of the large requests that the server reads or works on, and of the large answers and
-  // messages of streams that are not sent yet, over both fronts.
+  // Bytes, over both fronts, of large requests in work and of large answers and stream messages
+  // that are not sent yet.
   int64_t request_bytes = 0;
   int64_t request_bytes_limit = 0;
   int64_t answer_bytes = 0;
@@ -27,9 +27,9 @@ struct WireStats {
   int64_t streams_limit = 0;
   int64_t downloads = 0;
   int64_t downloads_limit = 0;
-  // The number of calls since the start that were refused because the server was too busy, by
-  // reason: "requests" (too many, or too many bytes), "answers" (too many bytes), "streams",
-  // "downloads", "public" (any of these, of calls that anybody may make).
+  // Calls since the start that were refused because the server was too busy, by reason: "requests"
+  // (too many, or too many bytes), "answers" (too many bytes), "streams", "downloads", "public"
+  // (any of these, for calls that need no credentials).
   std::map<std::string, int64_t> refused_calls;
   // The number of connections since the start that were closed because their caller broke a rule of
   // HTTP/2, by NameOf(Http2Rule).

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kFewestToForget = 1024;
 constexpr absl::Duration kTellAgain = absl::Minutes(1);
-// No limit is lower than a call in this time (server/quota/quota_file.cc), so nothing older counts.
+// The lowest limit that server/quota/quota_file.cc accepts is one call in this time, so older calls
+// never count.
 constexpr absl::Duration kIdle = absl::Seconds(1000);
 
 }  // namespace

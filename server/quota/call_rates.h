@@ -1,4 +1,4 @@
-// How often each principal calls.
+// Limits how many calls each principal makes in a second.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,21 @@
 
 namespace wan::server {
 
-// Remembers the times of the latest calls of principals that have a limit, and nothing of others.
-// Thread-safe.
+// Remembers the times of the latest calls of each principal that has a limit. Thread-safe.
 class CallRates {
  public:
   explicit CallRates(Clock& clock) : clock_(clock.Steady()) {}
 
   struct Decision {
-    // OK, and the call counts; or RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) with the time until it would
-    // be let in, and it does not count.
+    // OK: the call is let in and counted. RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with the time until
+    // it would be let in: it is not counted.
     absl::Status status;
-    // Whether it is the first call for a minute that is refused to this principal: what is worth a
-    // line of a log, which a caller must not be able to fill.
+    // True for the first call in a minute that is refused to this principal. Only then does the
+    // caller log it, so that no principal can fill the log.
     bool first_refused = false;
   };
-  // Lets in at most `per_second` calls of the principal in any second; with a limit below 1, one
-  // call in the time that one call may take. `per_second` is greater than 0.
+  // Lets in at most `per_second` calls of the principal in any second; below 1, one call every 1 /
+  // `per_second` seconds. `per_second` is greater than 0.
   Decision Admit(const std::string& principal, double per_second);
 
   // The number of principals that are remembered.
@@ -37,7 +36,7 @@ class CallRates {
 
  private:
   struct Caller {
-    std::deque<absl::Time> calls;  // the latest ones that were let in, the oldest first
+    std::deque<absl::Time> calls;  // times of the latest calls that were let in, oldest first
     absl::Time told = absl::InfinitePast();
   };
 

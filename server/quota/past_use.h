@@ -1,4 +1,4 @@
-// What a start reads of the store, to know what principals used before.
+// Reads from the store, at the start, what each principal used before.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace wan::server {
 
-// Calls `visit` for what every job has used that ended at `since` or later, in no promised order;
-// jobs that were removed since are among them, summed up. Returns the store's error if it cannot be
-// read; some have been visited then.
+// Calls `visit` with the use of every job that ended at `since` or later, in any order. Jobs that
+// were removed since come as sums. Returns the store's error if it cannot be read; `visit` may have
+// been called before.
 absl::Status VisitUseSince(JobStore& store, absl::Time since,
                            const std::function<void(const PrincipalUse&)>& visit);
 

@@ -103,7 +103,7 @@ std::optional<std::string> ParseLimit(absl::string_view text, std::set<std::stri
                       ", or 'unlimited' alone");
 }
 
-// What is wrong with the line, or nothing.
+// Reads one line; returns what is wrong with it, or nothing.
 std::optional<std::string> ParseLine(absl::string_view line, QuotaTable& table) {
   // A subject may have colons of its own; no limit has one.
   const size_t colon = line.rfind(':');

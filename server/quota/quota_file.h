@@ -15,18 +15,18 @@
 namespace wan::server {
 
 struct QuotaTable {
-  // Of principals that have a line of their own.
+  // The limits of principals that have a line of their own.
   std::map<std::string, wan::v1::Quota, std::less<>> named;
-  // Of all others: the line of '*'. Nothing in it is limited without such a line.
+  // The limits of all others, from the line '*'; unlimited without such a line.
   wan::v1::Quota others;
 
   const wan::v1::Quota& Of(std::string_view principal) const;
 };
 
-// INVALID_ARGUMENT with one line, "SOURCE:LINE: ...", for everything that is wrong.
+// INVALID_ARGUMENT, whose message has one line "SOURCE:LINE: ..." for each mistake.
 absl::StatusOr<QuotaTable> ParseQuotaFile(std::string_view text, std::string_view source);
 
-// ReadGuardedFile's and ParseQuotaFile's errors.
+// Returns the errors of ReadGuardedFile and ParseQuotaFile.
 absl::StatusOr<QuotaTable> ReadQuotaFile(const std::string& path);
 
 }  // namespace wan::server

@@ -43,7 +43,7 @@ absl::Status Quotas::Reload() {
 }
 
 absl::Status Quotas::ReadAgain() {
-  // Before the file is read, so that a change meanwhile is seen later.
+  // The stamp is taken before the file is read, so that a change during the read is seen next time.
   stamp_ = FileStamp::Of(path_);
   absl::StatusOr<QuotaTable> read = ReadQuotaFile(path_);
   if (!read.ok()) {

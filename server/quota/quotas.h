@@ -1,4 +1,4 @@
-// The quotas that hold now.
+// Holds the quotas that apply now and reads their file again when it changes.
 #pragma once
 
 #include <functional>
@@ -18,17 +18,17 @@ namespace wan::server {
 // Thread-safe.
 class Quotas {
  public:
-  // Nothing is limited.
+  // Makes quotas that limit nothing.
   Quotas();
 
   // Called on the thread that called Refresh, with no lock held.
   struct Listener {
-    // The quotas may be others than before.
+    // The quotas may have changed.
     std::function<void()> on_change = [] {};
-    // The file, which has changed, cannot be used.
+    // The file has changed and cannot be used; the quotas stay as they were.
     std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
   };
-  // Reads the file; ReadQuotaFile's errors, each beginning with the setting `quotas`.
+  // Reads the file. Returns ReadQuotaFile's errors, each beginning with the setting `quotas`.
   static absl::StatusOr<std::unique_ptr<Quotas>> Open(std::string path, Listener listener);
 
   Quotas(const Quotas&) = delete;
@@ -41,8 +41,8 @@ class Quotas {
   // cannot be used; the quotas then stay as they were. OK without a file.
   absl::Status Reload();
 
-  // Does not look at the file, and so may be called with any lock held. An empty principal is
-  // everybody, on a server that does not authenticate its callers.
+  // Reads no file, so it may be called with any lock held. An empty principal stands for everybody,
+  // on a server that does not authenticate its callers.
   wan::v1::Quota Of(std::string_view principal) const;
 
  private:

@@ -7,10 +7,10 @@ namespace wan::server {
 namespace {
 
 constexpr size_t kFewestToForget = 1024;
-// Less than any job takes.
+// Seconds; below this a principal's use is negligible and is forgotten.
 constexpr double kNegligibleSeconds = 0.01;
 
-// What a second counts after `age`. A clock that was set back makes nothing count more.
+// The weight of a second of use after `age`: at most 1, also if the clock was set back.
 double Weight(absl::Duration age) {
   return std::exp2(-absl::FDivDuration(std::max(age, absl::ZeroDuration()), RecentUse::kHalfLife));
 }

@@ -1,4 +1,4 @@
-// What each principal has lately had of the device. The queue orders principals by it.
+// How long each principal has lately held the device. The queue orders principals by it.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class RecentUse {
   void ForgetNegligible(absl::Time now);
 
   std::unordered_map<std::string, Use> uses_;
-  // With as many principals, those whose use has become negligible are forgotten.
+  // When this many principals are remembered, those whose use has become negligible are forgotten.
   size_t forget_at_ = 1024;
 };
 

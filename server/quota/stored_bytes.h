@@ -1,4 +1,4 @@
-// The bytes of the artifacts that a principal has on the disk.
+// Checks the quota of bytes that a principal's artifacts take on the disk.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace wan::server {
 
-// The store's error if it cannot be read.
+// Returns the store's error if it cannot be read.
 absl::StatusOr<uint64_t> StoredBytesOf(JobStore& store, const std::string& owner);
 
-// OK unless the quota of stored bytes is used up: RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), without a
-// retry delay, because waiting frees nothing. The store is asked only if there is such a quota.
+// OK, or RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the quota is used up, without a retry delay,
+// because waiting frees nothing. The store is asked only if there is such a quota.
 absl::Status CheckStoredBytes(JobStore& store, const wan::v1::Quota& quota,
                               const std::string& owner);
 

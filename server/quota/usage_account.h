@@ -1,5 +1,5 @@
-// What each principal uses of the server: its unfinished jobs, and the time for which jobs of it
-// have held the device.
+// Counts what each principal uses: its unfinished jobs, and the seconds for which its jobs held the
+// device.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@
 
 namespace wan::server {
 
-// Follows every job from its acceptance to its end: an attempt counts as estimated while it runs,
-// and as it was once it has ended. Writes Job.device_seconds, of which the account is also made
-// after a restart. Not thread-safe: JobTable guards it with its lock.
+// Follows every job from its acceptance to its end. A running attempt counts with its estimate, an
+// ended one with its real time. Writes Job.device_seconds, from which a restart rebuilds the
+// account. Not thread-safe: JobTable guards it with its lock.
 class UsageAccount {
  public:
   // What new jobs of a principal would use.
   struct Demand {
     int jobs = 0;
-    absl::Duration estimate;  // of all together; zero while nothing is known of their models
+    absl::Duration estimate;  // device time of all together; zero while no estimate is known
   };
   // Returns how long it takes until the n-th of the principal's queued jobs begins.
   using TimeUntilBegun = std::function<absl::Duration(int n)>;
@@ -48,36 +48,36 @@ class UsageAccount {
 
   // A job waits from now on. If there is no estimate, what its row says is reserved.
   void Add(const wan::v1::Job& job, std::optional<absl::Duration> estimate);
-  // It is estimated anew. Without an estimate it keeps what it has reserved.
+  // Replaces the estimate of a waiting job. Without an estimate the job keeps what it has reserved.
   void Estimate(const std::string& job, std::optional<absl::Duration> estimate);
-  // An attempt of it has begun; `estimate` is never zero.
+  // An attempt of the job has begun; `estimate` is never zero.
   void Begin(const wan::v1::Job& job, absl::Duration estimate, absl::Time now);
-  // The attempt has ended after it held the device for so long; the job waits again.
+  // The attempt has ended after it held the device for `held`; the job waits again.
   void End(wan::v1::Job& job, absl::Duration held, absl::Time now);
   // The job has ended, or was not accepted after all.
   void Remove(const std::string& job);
 
-  // What a principal has used lately, as the queue counts it.
+  // A principal's recent use, as the queue weighs it (RecentUse).
   absl::Duration RecentUseOf(const std::string& owner, absl::Time now) const {
     return recent_.Of(owner, now);
   }
-  // Without stored bytes and quota.
+  // Fills in all but stored bytes and quota.
   wan::v1::Usage UsageOf(const std::string& owner, absl::Time now) const;
 
-  // How long ago a job may have ended and still has to be recalled.
+  // Jobs that ended longer ago than this need no Recall.
   static constexpr absl::Duration kMemory = UseWindow::kLength;
 
  private:
   struct Principal {
-    int jobs = 0;  // that wait or run
+    int jobs = 0;  // jobs that wait or run
     int running = 0;
-    absl::Duration reserved;  // what these are estimated to take
+    absl::Duration reserved;  // their estimated device time
     UseWindow window;
   };
   struct OpenJob {
     std::string owner;
     absl::Duration reserved;
-    std::optional<absl::Duration> charged;  // in recent_, while an attempt runs
+    std::optional<absl::Duration> charged;  // the part counted in recent_ while an attempt runs
     absl::Time began;                       // when that attempt began
   };
 
@@ -87,7 +87,7 @@ class UsageAccount {
   RecentUse recent_;
   std::unordered_map<std::string, Principal> principals_;
   std::unordered_map<std::string, OpenJob> open_;  // by job
-  // With as many principals, those that use nothing are forgotten.
+  // When this many principals are remembered, those that use nothing are forgotten.
   size_t forget_at_ = 1024;
 };
 

@@ -1,4 +1,4 @@
-// Seconds that were used in the last 24 hours.
+// Sums the seconds that were used in the last 24 hours.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class UseWindow {
   // Counts seconds that were used until `when`, which may lie before earlier calls' times.
   void Add(absl::Duration used, absl::Time when);
 
-  // What is in the window at `now`.
+  // Returns the seconds in the window at `now`.
   absl::Duration Sum(absl::Time now) const;
 
   // How long it takes until no more than `room` is left in the window, if nothing is added; zero if

@@ -11,8 +11,8 @@
 namespace wan::server {
 namespace {
 
-// Bytes per pixel of a frame that cannot be compressed: 4:2:0 in MP4, RGB in MKV. The families'
-// latents have at most a quarter of a byte for each pixel of the video in float32.
+// Bytes per pixel of a frame that cannot be compressed: 4:2:0 in MP4, RGB in MKV. Latents take at
+// most a quarter of a byte per pixel of the video, in float32.
 constexpr double kMp4Bytes = 1.5;
 constexpr double kMkvBytes = 3;
 constexpr double kLatentBytes = 0.25;
@@ -20,7 +20,7 @@ constexpr double kLatentBytes = 0.25;
 constexpr double kSavepointBytes = 4 * kLatentBytes;
 // Frames of the video in one latent frame; the last may be cut.
 constexpr double kLatentFrames = 4;
-// Rows, events and report, and the containers of the files.
+// Bytes for rows, events, report and the containers of the files.
 constexpr uint64_t kEntryBytes = uint64_t{64} << 10;
 
 constexpr size_t kFewestObserved = 4;
@@ -29,10 +29,10 @@ constexpr double kMargin = 2;
 
 constexpr absl::Duration kRetryDelay = absl::Seconds(30);
 
-// How much more than the reserved bytes must be free before a disk that was short has room again.
+// A disk that was short has room again once free bytes exceed the reserved ones by this factor.
 constexpr double kRoomAgain = 1.1;
 
-// "1.50 GiB"; small numbers as they are, so that a difference of a few bytes can be seen.
+// "1.50 GiB"; small numbers in bytes, so that small differences can be seen.
 std::string BytesText(uint64_t bytes) {
   constexpr uint64_t kMib = uint64_t{1} << 20;
   if (bytes < kMib) return absl::StrCat(bytes, " bytes");
@@ -44,7 +44,7 @@ double PixelsOf(const wan::v1::GenerationRequest& request) {
   return static_cast<double>(request.width()) * request.height() * request.num_frames();
 }
 
-// Pixels of a video whose number of frames is rounded up to whole latent frames.
+// The pixels of a video, with its frames rounded up to whole latent frames.
 double LatentPixelsOf(const wan::v1::GenerationRequest& request) {
   return static_cast<double>(request.width()) * request.height() *
          (request.num_frames() + kLatentFrames);

@@ -1,5 +1,4 @@
-// Keeps disk space for the outputs of the jobs that were accepted, and refuses jobs for which there
-// is none.
+// Reserves disk space for the outputs of accepted jobs, and refuses jobs for which none is left.
 #pragma once
 
 #include <cstdint>
@@ -23,33 +22,32 @@ namespace wan::server {
 // files as if none could be compressed, one savepoint, and its rows.
 uint64_t MostOutputBytes(const wan::v1::GenerationRequest& request);
 
-// Thread-safe. A listener of the jobs' states: a job has its part of the disk from its acceptance,
-// or its recovery at the start, until it has ended.
+// Thread-safe. It listens to the jobs' states: a job holds its part of the disk from its
+// acceptance, or its recovery at the start, until it has ended.
 //
-// The part of a job is MostOutputBytes until at least four files of its model and kind have been
-// written; from then on each of its files counts as twice the largest, for its number of pixels, of
-// the last sixteen.
+// A job's part is MostOutputBytes until four files of its model and kind have been written. From
+// then on each of its files counts with twice the most bytes per pixel of the last sixteen.
 class DiskReserve final : public StateListener {
  public:
-  // `free_bytes` returns the free bytes of the data folder's disk; nothing while that is not known,
-  // and then no job is refused. It is called with the lock held and must be quick. `reserve_bytes`
-  // stay free beside what the jobs need.
+  // `free_bytes` returns the free bytes of the data folder's disk, or nullopt while unknown; then
+  // no job is refused. It is called with the lock held and must be quick. `reserve_bytes` stay free
+  // in addition to what the jobs need.
   DiskReserve(uint64_t reserve_bytes, std::function<std::optional<uint64_t>()> free_bytes)
       : free_bytes_(std::move(free_bytes)), reserve_bytes_(reserve_bytes) {}
 
-  // Gives a job its part before it is accepted. RESOURCE_EXHAUSTED (DISK_RESERVE) with a retry
-  // delay and the numbers of bytes if that would leave too little for the others. Call Release if
-  // the job is not accepted after all.
+  // Reserves a job's part before it is accepted. RESOURCE_EXHAUSTED (DISK_RESERVE), with a retry
+  // delay and the numbers of bytes, if too little would be left for the others. Call Release if the
+  // job is not accepted after all.
   absl::Status Take(const wan::v1::Job& job);
   void Release(const std::string& job);
 
-  // The bytes that must be free now for the jobs that were accepted, and the setting's.
+  // The bytes that must be free now: the parts of the accepted jobs and the setting's reserve.
   uint64_t reserved_bytes() const;
   std::optional<uint64_t> free_bytes() const { return free_bytes_(); }
 
-  // Whether the disk has the reserved bytes free: OK, also while that is not known, or
-  // RESOURCE_EXHAUSTED, which says both numbers. Once it was short it stays so until a tenth more
-  // than the reserved bytes is free, so that health does not come and go with every file.
+  // Checks that the reserved bytes are free: OK, also while that is unknown, or RESOURCE_EXHAUSTED
+  // with both numbers. Once short, it stays so until a tenth more than the reserved bytes is free,
+  // so that health does not flap with every file.
   absl::Status CheckRoom();
 
   void SetReserve(uint64_t reserve_bytes);
@@ -69,9 +67,9 @@ class DiskReserve final : public StateListener {
   const std::function<std::optional<uint64_t>()> free_bytes_;
   mutable absl::Mutex mutex_;
   uint64_t reserve_bytes_ ABSL_GUARDED_BY(mutex_);
-  bool short_ ABSL_GUARDED_BY(mutex_) = false;  // what CheckRoom said last
+  bool short_ ABSL_GUARDED_BY(mutex_) = false;  // whether the latest CheckRoom failed
   std::unordered_map<std::string, uint64_t> parts_ ABSL_GUARDED_BY(mutex_);  // by job
-  uint64_t sum_ ABSL_GUARDED_BY(mutex_) = 0;                                 // of parts_
+  uint64_t sum_ ABSL_GUARDED_BY(mutex_) = 0;                                 // sum of parts_
   Observed observed_ ABSL_GUARDED_BY(mutex_);
 };
 

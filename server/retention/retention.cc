@@ -13,7 +13,7 @@ namespace wan::server {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Minutes(1);
-// Most removals of one round, so that its line of the log comes while a long cleaning goes on.
+// Most removals of one round, so that a long cleaning logs its progress.
 constexpr int64_t kMostOfARound = 1000;
 constexpr int kJobsAtOnce = 64;
 
@@ -89,7 +89,7 @@ bool Retention::RunRound() {
        {wan::v1::JOB_STATE_COMPLETED, wan::v1::JOB_STATE_FAILED, wan::v1::JOB_STATE_CANCELLED}) {
     if (status.ok()) status = Apply(policy.Of(state), state, false, round);
   }
-  // A folder that takes no writes has told of it already, and will again when it does.
+  // StorageWatch already reports a folder that takes no writes.
   if (!status.ok() && ReasonOf(status) != kReasonStorageUnavailable) parts_.on_problem(status);
   if (Count(round) == 0) return false;
   round.seconds = static_cast<double>(parts_.clock.MonotonicNanos() - began) * 1e-9;
@@ -121,7 +121,7 @@ absl::Status Retention::Apply(const RetentionRule& rule, wan::v1::JobState state
           job, state, files, jobs > 0 ? RetentionReason::kCount : RetentionReason::kBytes, round);
       if (!removed.ok()) return removed.status();
       if (!*removed) ++query.skip;
-      // One that is left for now counts as well: no younger job goes in its place.
+      // A job that is left for now counts as well, so that no younger job is removed in its place.
       --jobs;
       bytes -= BytesOf(job, files);
     }
@@ -155,7 +155,7 @@ absl::StatusOr<bool> Retention::Remove(const EndedJob& job, wan::v1::JobState st
   const absl::Status status = files ? parts_.remove_files(job.name) : parts_.remove_job(job.name);
   if (ReasonOf(status) == kReasonStorageUnavailable) return status;
   if (!status.ok()) {
-    // The caller has removed it meanwhile, or its row is damaged and has been set aside.
+    // A caller has removed the job meanwhile, or its row is damaged and was set aside.
     if (!absl::IsNotFound(status)) parts_.on_problem(status);
     return false;
   }
@@ -175,7 +175,7 @@ void Retention::VacuumStore() {
   for (;;) {
     if (stopping()) return;
     const absl::StatusOr<bool> more = parts_.store.Vacuum();
-    if (!more.ok() || !*more) return;  // what the disk refuses now, the next round tries again
+    if (!more.ok() || !*more) return;  // the next round tries again
   }
 }
 

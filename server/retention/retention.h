@@ -26,7 +26,7 @@ class Retention {
   struct Parts {
     JobStore& store;
     Clock& clock;
-    // Returns whether somebody reads a file of the job. Such a job is left until a later round.
+    // Returns whether a reader has a file of the job open. Such a job is left for a later round.
     std::function<bool(const std::string& job)> in_use;
     // Removes an ended job, or its files alone, and returns when that is on the disk.
     std::function<absl::Status(const std::string& job)> remove_job;
@@ -45,7 +45,7 @@ class Retention {
   ~Retention();
 
   RetentionPolicy policy() const;
-  // The next round, which begins at once, follows this policy. Any thread.
+  // Begins a round at once; this and later rounds follow `policy`. Any thread.
   void SetPolicy(const RetentionPolicy& policy);
 
   // Call once. Starts the thread.
@@ -63,17 +63,17 @@ class Retention {
   // what it removes to `round`.
   absl::Status Apply(const RetentionRule& rule, wan::v1::JobState state, bool files,
                      RetentionRound& round);
-  // What ended before now minus the rule's age.
+  // Carries out the age of a rule.
   absl::Status ApplyAge(const RetentionRule& rule, wan::v1::JobState state, bool files,
                         RetentionRound& round);
-  // Removes a job or its files and counts that. False if it was left in place: it is in use, or
-  // cannot be removed for a reason of its own. Any error ends the round.
+  // Removes a job or its files and counts that. Returns false if it was left in place: it is in
+  // use, or this job alone cannot be removed. Any error ends the round.
   absl::StatusOr<bool> Remove(const EndedJob& job, wan::v1::JobState state, bool files,
                               RetentionReason reason, RetentionRound& round);
   void VacuumStore();
 
   const Parts parts_;
-  WallClockGuard guard_;  // of the thread
+  WallClockGuard guard_;  // used by the thread only
   mutable absl::Mutex mutex_;
   RetentionPolicy policy_ ABSL_GUARDED_BY(mutex_);
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;  // since the latest round began

@@ -16,7 +16,7 @@
 namespace wan::server {
 namespace {
 
-// So that no sum of a time and an age overflows.
+// The bound keeps sums of a time and an age from overflowing.
 constexpr double kLongestAge = 36'500.0 * 86'400;
 constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
 

@@ -1,4 +1,4 @@
-// For how long, up to how many bytes and up to how many ended jobs are kept.
+// The limits of age, bytes and number up to which ended jobs are kept.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// The limits of one kind of jobs. What exceeds one of them goes, the oldest first. A limit that is
-// not set removes nothing.
+// The limits of one kind of jobs. Jobs beyond a limit are removed, the oldest first. A limit that
+// is not set removes nothing.
 struct RetentionRule {
   std::optional<absl::Duration> age;  // since the job's end
   std::optional<int64_t> bytes;
@@ -33,11 +33,11 @@ absl::StatusOr<RetentionRule> ParseRetentionRule(std::string_view text);
 std::string ToString(const RetentionRule& rule);
 
 struct RetentionPolicy {
-  // Of whole jobs, with everything that belongs to them.
+  // Limits of whole jobs, with everything that belongs to them.
   RetentionRule completed;
   RetentionRule failed;
   RetentionRule cancelled;
-  // Of the files of completed jobs, which go while their jobs stay.
+  // Limits of the files of completed jobs; the jobs stay.
   RetentionRule artifacts;
 
   // Returns the rule for whole jobs that have ended in `state`; an empty one for other states.

@@ -1,4 +1,4 @@
-// Tells whether ages that the wall clock gives can be believed.
+// Detects jumps of the wall clock, after which ages cannot be believed.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace wan::server {
 
-// Tells how far an age that the wall clock gives can be believed. For one thread.
+// Tells whether ages by the wall clock can be believed. Use it on one thread.
 class WallClockGuard {
  public:
   explicit WallClockGuard(Clock& clock);
 
-  // Returns whether what is old may be removed or given up now. After the wall clock has jumped
-  // forward by more than ten minutes, everything looks older than it is: for a day of the clock
-  // that never jumps, or until the wall clock is back, they may not.
+  // Returns whether old jobs and reports may be removed or given up now. After the wall clock has
+  // jumped forward by more than ten minutes, everything looks older than it is: false for a day of
+  // the steady clock, or until the wall clock is back.
   bool AgesHold();
 
  private:
-  // The wall clock minus the clock that never jumps.
+  // The wall clock minus the steady clock.
   absl::Duration Offset() const;
 
   Clock& clock_;
   absl::Duration trusted_;         // the offset that is believed
-  absl::Duration seen_;            // the one of the latest call
-  int64_t believed_at_nanos_ = 0;  // of the clock that never jumps; a jump is believed from then on
+  absl::Duration seen_;            // the offset at the latest call
+  int64_t believed_at_nanos_ = 0;  // steady clock; the new offset is believed from then on
 };
 
 }  // namespace wan::server

@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::string_view kTracesPath = "/v1/traces";
 constexpr size_t kMostHeaderFileBytes = size_t{64} << 10;
-// An ExportTraceServiceResponse is a few numbers and a message.
+// Most bytes of an answer; an ExportTraceServiceResponse is a few numbers and a message.
 constexpr size_t kMostAnswerBytes = size_t{64} << 10;
 
 // Whether a field may have this name (RFC 9110, token).
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> TracesUrl(const std::string& endpoint) {
   const bool parsed = url != nullptr && http && IsPrintable(endpoint) &&
                       !absl::StrContains(endpoint, ' ') &&
                       curl_url_set(url.get(), CURLUPART_URL, endpoint.c_str(), 0) == CURLUE_OK;
-  // What may be a password is not repeated.
+  // Error messages do not repeat what may be a password.
   if (parsed && (HasPart(url.get(), CURLUPART_USER) || HasPart(url.get(), CURLUPART_PASSWORD))) {
     return wrong(
         "must have no user name and no password; write them into the file of otlp_headers");

@@ -1,4 +1,4 @@
-// The collector of traces that the operator has named: its URL, and how it is reached.
+// Sends requests to the collector of traces that the operator has named.
 #pragma once
 
 #include <stop_token>
@@ -10,10 +10,10 @@
 
 namespace wan::server {
 
-// Returns the URL to which spans are posted, for the setting otlp_endpoint: a collector's base URL,
-// to which the path v1/traces is added, or one that ends so already. INVALID_ARGUMENT, whose
-// message begins with the setting, if it is no URL of http or https, or has more than a host, a
-// port and a path.
+// Returns the URL to which spans are posted. `endpoint` is the setting otlp_endpoint: a collector's
+// base URL, to which v1/traces is added, or one that ends with it. INVALID_ARGUMENT, whose message
+// begins with the setting, if it is no URL of http or https, or has more than a host, a port and a
+// path.
 absl::StatusOr<std::string> TracesUrl(const std::string& endpoint);
 
 // Reads fields of a header from the file of the setting otlp_headers: "NAME: VALUE" in each line;

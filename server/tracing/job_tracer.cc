@@ -25,14 +25,14 @@ TraceSpan SpanOf(const wan::v1::TraceContext& trace) {
   return span;
 }
 
-// What every span of an attempt has in common.
+// Attributes that all spans of an attempt have.
 TraceSpan AttemptSpanOf(const wan::v1::TraceContext& trace, const std::string& job, int attempt) {
   TraceSpan span = SpanOf(trace);
   span.span_id = AttemptSpanId(job, attempt);
   span.parent_span_id = JobSpanId(job);
   span.name = kAttemptName;
   span.attributes = {{"wan.job", job}, {"wan.attempt", int64_t{attempt}}};
-  // It goes on where that one ended.
+  // The attempt goes on from the savepoint of an earlier one.
   if (attempt > 1) span.linked_span_ids.push_back(AttemptSpanId(job, attempt - 1));
   return span;
 }
@@ -101,7 +101,7 @@ class AttemptSpans final : public TelemetrySink {
   std::string ParentOf(StageKind kind) const {
     if (kind == StageKind::kQueueWait) return JobSpanId(context_.job);
     if (kind != StageKind::kLoraMerging) return attempt_id_;
-    // It is a part of a step's loading.
+    // This stage is part of a step's loading.
     for (const auto& [stage, id] : open_) {
       if (stage.kind == StageKind::kStepLoading) return id;
     }
@@ -112,7 +112,7 @@ class AttemptSpans final : public TelemetrySink {
   const SinkContext context_;
   const std::string attempt_id_;
   std::map<Stage, std::string> open_;  // the IDs of spans that have not ended
-  std::optional<int> first_step_;      // that the attempt began
+  std::optional<int> first_step_;      // the step at which the attempt began
 };
 
 // The span of a job that has ended.
@@ -149,7 +149,7 @@ TraceSpan LostAttemptOf(const wan::v1::Job& job) {
   span.attributes.push_back({"wan.model", job.request().model()});
   span.start = span.end = ToTime(job.start_time());
   if (!job.lost_attempts().empty()) {
-    // When it was last heard of.
+    // The time of the attempt's last event.
     const wan::v1::LostAttempt& lost = *job.lost_attempts().rbegin();
     if (lost.attempt() == job.attempt()) span.end = ToTime(lost.end_time());
   }
@@ -174,7 +174,7 @@ void JobTracer::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) 
   {
     absl::MutexLock lock(&mutex_);
     if (previous == wan::v1::JOB_STATE_UNSPECIFIED) {
-      // The next state tells how the attempt is judged.
+      // The job's next state decides the status of this span.
       if (job.state() == wan::v1::JOB_STATE_RUNNING) lost_.insert(job.name());
       return;
     }

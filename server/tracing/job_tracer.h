@@ -16,7 +16,7 @@
 
 namespace wan::server {
 
-// Thread-safe. Only jobs whose trace is sampled have spans. No span tells a prompt, an image or a
+// Thread-safe. Only jobs whose trace is sampled have spans. No span has a prompt, an image or a
 // label, which belong to the callers.
 class JobTracer final : public StateListener {
  public:
@@ -33,7 +33,7 @@ class JobTracer final : public StateListener {
  private:
   SpanExporter& exporter_;
   absl::Mutex mutex_;
-  // Jobs of an earlier process that were RUNNING there, and what becomes of which is not known yet.
+  // Jobs that were RUNNING in an earlier process and have not been requeued or ended yet.
   std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);
 };
 

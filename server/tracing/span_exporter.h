@@ -22,7 +22,7 @@
 namespace wan::server {
 
 struct SpanExporterOptions {
-  // Attributes of this process, and its version.
+  // The resource attributes of this process, and its version.
   std::vector<SpanAttribute> resource;
   std::string version;
   // Most spans that wait; further ones are dropped.
@@ -30,13 +30,13 @@ struct SpanExporterOptions {
   // Most spans of one request. Fewer are sent when the first of them has waited for `interval`.
   size_t batch = 512;
   absl::Duration interval = absl::Seconds(2);
-  // The time to a request's second attempt, which doubles with each further one up to `most_delay`.
-  // Each is made up to a quarter longer at random, and at least what the collector asks for.
+  // The time to a request's second attempt; it doubles with each further one up to `most_delay`. A
+  // random part of up to a quarter is added, and it is never shorter than the collector asks for.
   absl::Duration first_delay = absl::Seconds(1);
   absl::Duration most_delay = absl::Seconds(30);
-  // A request is given up when an attempt fails so long after the first one.
+  // A request is given up when an attempt fails this long after the first one.
   absl::Duration most_age = absl::Minutes(1);
-  // How long Stop goes on sending.
+  // The time for which Stop goes on sending.
   absl::Duration flush_time = absl::Seconds(3);
 };
 
@@ -55,7 +55,7 @@ class SpanExporter {
   // Stops.
   ~SpanExporter();
 
-  // Takes a span that has ended. Waits for nobody.
+  // Takes a span that has ended. Never blocks.
   void Add(TraceSpan span);
 
   // Sends what waits, each request once, for `flush_time` at most, and drops the rest. Later spans
@@ -68,7 +68,7 @@ class SpanExporter {
   std::vector<TraceSpan> TakeBatch();
   void Send(const std::vector<TraceSpan>& batch);
   void Tell(const SpansOutcome& outcome) const;
-  // Waits for so long or until Stop, and returns whether Stop was called.
+  // Waits for `time` or until Stop; returns whether Stop was called.
   bool AwaitStop(absl::Duration time);
 
   const SpanExporterOptions options_;
@@ -78,7 +78,7 @@ class SpanExporter {
   std::stop_source stopping_;
   absl::Mutex mutex_;
   std::deque<TraceSpan> waiting_ ABSL_GUARDED_BY(mutex_);
-  absl::Time due_ ABSL_GUARDED_BY(mutex_);  // of what waits, however few they are
+  absl::Time due_ ABSL_GUARDED_BY(mutex_);  // time to send what waits
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the loop
   std::thread thread_;

@@ -1,5 +1,5 @@
-// The IDs of traces and spans. Those of a job and its attempts follow from their names, so that
-// every process that works on a job gives them the same ones.
+// The IDs of traces and spans. The IDs of a job and its attempts are derived from their names, so
+// that every process that works on the job uses the same ones.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace wan::server {
 
-// Returns a new trace without a parent. So many of them, from 0 to 1, are sampled; it follows from
-// the ID whether one is.
+// Returns a new trace without a parent. A share of `sampling_ratio` (0 to 1) is sampled; the ID
+// decides.
 wan::v1::TraceContext NewTrace(double sampling_ratio);
 
-// The ID of the span of a job, "jobs/ID", and of its attempt.
+// The span ID of a job, "jobs/ID", and of its attempt.
 std::string JobSpanId(std::string_view job);
 std::string AttemptSpanId(std::string_view job, int attempt);
 
-// The ID of a span that only one process knows.
+// A random ID, for a span that only this process knows.
 std::string NewSpanId();
 
 }  // namespace wan::server

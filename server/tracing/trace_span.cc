@@ -20,7 +20,7 @@ constexpr int kSampled = 0x1;
 constexpr int kKnowsParent = 0x100;
 constexpr int kParentIsRemote = 0x200;
 
-// 64-bit numbers are texts in the JSON form of protobuf.
+// Protobuf's JSON form writes 64-bit numbers as strings.
 std::string NanosOf(absl::Time time) { return absl::StrCat(absl::ToUnixNanos(time)); }
 
 json ValueOf(const SpanAttribute& attribute) {
@@ -77,7 +77,7 @@ std::string ToExportRequest(const std::vector<SpanAttribute>& resource, std::str
   const json request = {
       {"resourceSpans", json::array({{{"resource", {{"attributes", ToJson(resource)}}},
                                       {"scopeSpans", json::array({scope})}}})}};
-  // Messages of errors may quote bytes that are no UTF-8.
+  // Error messages may quote bytes that are not UTF-8.
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

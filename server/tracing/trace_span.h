@@ -1,4 +1,4 @@
-// Spans as OpenTelemetry knows them, and how they are written for a collector: OTLP's JSON form.
+// OpenTelemetry's spans, and OTLP's JSON form of them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct TraceSpan {
   std::string tracestate;
   std::string span_id;
   std::string parent_span_id;  // empty: none
-  // Whether the work was asked for by another process (the kind SERVER).
+  // Whether another process asked for the work (span kind SERVER).
   bool serves_caller = false;
   std::string name;
   absl::Time start;
@@ -39,12 +39,12 @@ struct TraceSpan {
 std::string ToExportRequest(const std::vector<SpanAttribute>& resource, std::string_view version,
                             const std::vector<TraceSpan>& spans);
 
-// What a collector that took a request says of spans that it did not take.
+// The spans of an accepted request that the collector rejected.
 struct PartialSuccess {
   int64_t rejected_spans = 0;
   std::string message;
 };
-// Reads it from an ExportTraceServiceResponse; all were taken if the text is none.
+// Reads it from an ExportTraceServiceResponse. If the text is something else, none was rejected.
 PartialSuccess ParseExportResponse(std::string_view text);
 
 }  // namespace wan::server

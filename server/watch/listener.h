@@ -20,41 +20,41 @@ namespace wan::server {
 
 // How a device was found to be lost.
 enum class DeviceLoss {
-  kError,   // a job or a model task failed, and the driver says that the device no longer works
-  kCanary,  // the computation before the first model failed, or gave other bits than it should
+  kError,   // after a job or model task failed, the driver reported the device as lost
+  kCanary,  // the check computation at the start failed or gave wrong bits
 };
 
-// Why a job is stopped from outside.
+// Why a job is cancelled.
 enum class StopCause {
-  kCancelled,   // by a call
-  kDeadline,    // of the job
-  kCallerGone,  // the job was tied to a caller, who went away
+  kCancelled,   // by a call of CancelJob
+  kDeadline,    // the job's deadline has come
+  kCallerGone,  // the caller of a job of Generate went away
 };
 
 // Why a running job goes back to the queue.
 enum class RequeueCause {
   kStopped,    // the server stops or is drained
-  kPreempted,  // by a job of higher priority
-  kLost,       // process or device were lost
+  kPreempted,  // a job of higher priority took over
+  kLost,       // the process or the device was lost
   kStorage,    // the data folder takes no writes
 };
 
-// How long a completed job took, and what was estimated when it began. Of a job that went on from a
-// savepoint: the part of this attempt.
+// The time that a completed job took, and the estimate from its begin. For a job that went on from
+// a savepoint both cover this attempt only.
 struct EstimateMet {
   absl::Duration taken;
   absl::Duration p50;
   absl::Duration p90;
-  // The kind of stage that took most of the time, and how long all of it took. Only set if `taken`
-  // exceeds p90; empty if no stage has ended.
+  // The kind of stage that took most time, and its total. Set only if `taken` exceeds p90; empty if
+  // no stage has ended.
   std::string slowest_stage = {};
   absl::Duration slowest_stage_taken = absl::ZeroDuration();
 };
 
-// What was decided about the running job when the server was to stop.
+// The decision about a running job when the server begins to stop.
 struct StopChoice {
   std::string job;
-  // The estimated time until the job's end; nothing while that is unknown.
+  // The estimated time until the job's end; nullopt while unknown.
   std::optional<absl::Duration> left;
   // What stopping the job now, and going on after a restart, would cost it.
   absl::Duration restart_cost;
@@ -62,35 +62,35 @@ struct StopChoice {
   absl::Duration may_go_on;
 };
 
-// How an attempt to report a job's end has gone.
+// The result of an attempt to report a job's end.
 struct WebhookOutcome {
   enum class Kind { kDelivered, kRetried, kGivenUp };
   Kind kind = Kind::kDelivered;
   std::string job;  // "jobs/ID"
   std::string host;
-  int attempts = 0;     // with this one
+  int attempts = 0;     // attempts, this one included
   std::string problem;  // empty: delivered
 };
 
-// What became of spans that were to be exported (docs/operate/tracing.md).
+// The numbers of spans that were exported and lost (docs/operate/tracing.md).
 struct SpansOutcome {
   int64_t exported = 0;
-  int64_t failed = 0;        // the collector refused them, or was not reached for too long
-  int64_t dropped = 0;       // too many waited, or the server stopped
+  int64_t failed = 0;        // the collector refused them or stayed out of reach
+  int64_t dropped = 0;       // dropped: too many waited, or the server stopped
   std::string problem = {};  // why some were not exported; empty: all were
 };
 
-// Which limit of a rule (server/retention) removed something.
+// The limit of a retention rule that removed something.
 enum class RetentionReason { kAge, kBytes, kCount };
 
-// What one round of the retention has removed.
+// The removals of one round of the retention.
 struct RetentionRound {
   struct Removed {
-    wan::v1::JobState state = wan::v1::JOB_STATE_UNSPECIFIED;  // of the jobs
-    bool files_only = false;                                   // the jobs stay
+    wan::v1::JobState state = wan::v1::JOB_STATE_UNSPECIFIED;  // the state of the removed jobs
+    bool files_only = false;                                   // only files were removed
     RetentionReason reason = RetentionReason::kAge;
     int64_t jobs = 0;
-    int64_t bytes = 0;  // files, and what the jobs took in the database
+    int64_t bytes = 0;  // bytes of files and database rows
   };
   std::vector<Removed> removed;  // one entry for each state, files_only and reason
   double seconds = 0;
@@ -106,35 +106,37 @@ class StateListener {
   // recovered.
   virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
-  // Like OnJobState, which is called as well: a job has become CANCELLED, is QUEUED again, or has
-  // become COMPLETED after it was known when it began how long it takes.
+  // Called in addition to OnJobState: a job has become CANCELLED, is QUEUED again, or has become
+  // COMPLETED and had an estimate when it began.
   virtual void OnJobCancelled(const wan::v1::Job& /*job*/, StopCause /*cause*/) {}
   virtual void OnJobRequeued(const wan::v1::Job& /*job*/, RequeueCause /*cause*/) {}
   virtual void OnEstimateMet(const wan::v1::Job& /*job*/, const EstimateMet& /*met*/) {}
-  // Jobs that somebody asked for were not accepted. Called with no lock held.
+  // Jobs were refused. Called with no lock held.
   virtual void OnJobsRejected(const absl::Status& /*problem*/, int /*jobs*/) {}
   // A change was synced to the job database: "insert", "apply", "remove", "vacuum", "webhook" or
-  // "check". Called on a thread of the store's, or that waited: must be quick.
+  // "check". Called on a thread of the store or of the waiting caller: must be quick.
   virtual void OnStoreWrite(std::string_view /*operation*/, absl::Duration /*taken*/) {}
-  // The data folder refuses writes from now on, for the reason that `status` gives, or takes them
-  // again if `status` is OK. Called with no lock held.
+  // `status` not OK: the data folder refuses writes from now on, for that reason. OK: it takes them
+  // again. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
-  // The disk of the data folder has less free than accepted jobs and the setting disk_reserve need,
-  // as `status` says with the numbers, or has enough again if it is OK. Called with no lock held,
-  // also when the numbers have changed.
+  // `status` not OK: the data folder's disk has less free than accepted jobs and the setting
+  // disk_reserve need; the message has the numbers. OK: it has enough again. Called with no lock
+  // held, also when the numbers have changed.
   virtual void OnDiskRoom(const absl::Status& /*status*/) {}
   // A savepoint of a job (engine/api/savepoint.h) is on the disk; writing it took `seconds`. Called
   // with no lock held.
   virtual void OnSavepoint(const wan::v1::Job& /*job*/, int /*steps_done*/, double /*seconds*/) {}
-  // The end of a job is in the store. Called with no lock held; not for ends that the start finds.
+  // The end of a job was stored. Called with no lock held; not called for ends stored by an earlier
+  // process.
   virtual void OnJobEndStored() {}
   // A report of a job's end was sent, or could not be. Called with no lock held.
   virtual void OnWebhook(const WebhookOutcome& /*outcome*/) {}
-  // Spans were exported, or never will be. Called with locks held: must be quick.
+  // Spans were exported or lost. Called with locks held: must be quick.
   virtual void OnSpans(const SpansOutcome& /*outcome*/) {}
   // Called with no lock held after a round that removed something.
   virtual void OnRetention(const RetentionRound& /*round*/) {}
-  // An error that no caller gets: a write that the store refused, a file that was not removed.
+  // An error that is returned to no caller: a write that the store refused, a file that was not
+  // removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // The server is being drained: from now on it accepts no job and begins none. Called with no lock
   // held.
@@ -151,14 +153,14 @@ class StateListener {
   virtual void OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& /*problem*/) {}
 };
 
-// Says whose telemetry a sink will receive.
+// Describes the work whose telemetry a sink receives.
 struct SinkContext {
   std::string model;                 // bare name
   std::string job;                   // "jobs/ID"; empty while a model is loaded or warmed up
   int attempt = 0;                   // 0 if there is no job
   VideoShape shape = {};             // of the job's video
-  int group = 0;                     // the number of the device group that works
-  wan::v1::TraceContext trace = {};  // of the job; without an ID it has none
+  int group = 0;                     // the number of the device group
+  wan::v1::TraceContext trace = {};  // the job's trace; without an ID there is none
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The

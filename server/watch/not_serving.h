@@ -7,12 +7,12 @@
 
 namespace wan::server {
 
-// Reasons that end by themselves, or that somebody asked for.
+// Reasons that end by themselves or that somebody asked for.
 inline constexpr std::string_view kNotServingLoading = "MODEL_LOADING";
 inline constexpr std::string_view kNotServingDraining = "DRAINING";
 inline constexpr std::string_view kNotServingStopping = "STOPPING";
 
-// One reason. Anybody may read it who may ask for health, so it names no folder of the server.
+// One reason. Every caller of the health check may read it, so it names no folder of the server.
 struct NotServing {
   std::string reason;   // for programs: "DISK_FULL"
   std::string message;  // one sentence without its period: what is wrong, and what ends it
@@ -20,7 +20,7 @@ struct NotServing {
   friend bool operator==(const NotServing&, const NotServing&) = default;
 };
 
-// Every reason that holds; empty while the server is SERVING.
+// All current reasons; empty while the server is SERVING.
 using NotServingReasons = std::vector<NotServing>;
 
 // Joins the reasons for programs: "DRAINING, DISK_FULL".

@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-// How long to wait when the store does not answer.
+// Delay before the outbox is read again after the store has failed.
 constexpr absl::Duration kStoreAgain = absl::Seconds(5);
 constexpr int kGone = 410;
 constexpr double kMostJitter = 0.25;
@@ -115,7 +115,7 @@ void WebhookDelivery::Attempt(const WaitingReport& report) {
       outbox_->TakeWebhook(report.number, clock_.Now() + delay);
   if (!taken.ok()) {
     {
-      // Other reports would be refused as well, so the thread waits, with its place.
+      // The store would refuse other reports as well, so the thread waits and keeps its place.
       absl::MutexLock lock(&mutex_);
       steady_.AwaitUntil(mutex_, absl::Condition(&stop_), steady_.Now() + kStoreAgain);
     }
@@ -135,7 +135,8 @@ void WebhookDelivery::Attempt(const WaitingReport& report) {
   if (stopping_.stop_requested() && !outcome.problem.empty()) return;
   bool removed = false;
   if (outcome.kind != WebhookOutcome::Kind::kRetried) {
-    // If that fails, it is sent once more, which its receiver is told to expect.
+    // If the removal fails, the report is sent once more; docs/use/webhooks.md tells receivers to
+    // expect that.
     removed = outbox_->RemoveWebhook(webhook.number).ok();
   }
   WaitingReport next = report;
@@ -189,7 +190,7 @@ bool WebhookDelivery::IsTooOld(const PendingWebhook& webhook) {
 absl::Duration WebhookDelivery::DelayAfter(int attempts) const {
   absl::Duration delay = options_.first_delay;
   for (int i = 1; i < attempts && delay < options_.most_delay; ++i) delay *= 2;
-  // The outbox keeps whole microseconds.
+  // Rounded to microseconds, as the outbox stores times.
   return absl::Trunc(std::min(delay, options_.most_delay) * (1 + kMostJitter * Random()),
                      absl::Microseconds(1));
 }

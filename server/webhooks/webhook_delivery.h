@@ -24,10 +24,11 @@ namespace wan::server {
 struct WebhookOptions {
   WebhookRules rules;
   std::string secret;
-  // How many reports are sent at a time; of one host, and one owner, half as many (WebhookTurns).
+  // How many reports are sent at a time; to one host, and for one owner, at most half as many
+  // (WebhookTurns).
   int parallel = 8;
-  // The time to the second attempt, which doubles with each further one up to `most_delay`. Each
-  // is made up to a quarter longer at random, so that reports do not come back all at once.
+  // The time to the second attempt; it doubles with each further one up to `most_delay`. A random
+  // part of up to a quarter is added, so that reports do not come back all at once.
   absl::Duration first_delay = absl::Seconds(2);
   absl::Duration most_delay = absl::Hours(1);
   // A report of a job that ended longer ago is given up when an attempt fails, unless the wall
@@ -46,45 +47,46 @@ class WebhookDelivery final : public StateListener {
   // Stops.
   ~WebhookDelivery() override;
 
-  // Begins to deliver what the outbox has and will have. It must live until Stop. Call once.
+  // Begins to deliver the outbox's reports, present and future. `outbox` must live until Stop. Call
+  // once.
   void Start(WebhookOutbox& outbox);
 
-  // Ends the attempts that run; their reports are due again later. Idempotent.
+  // Cuts off the attempts that run; their reports stay in the outbox. Idempotent.
   void Stop();
 
   void OnJobEndStored() override;
 
  private:
   void Loop();
-  // Adds the reports that the outbox has got to the turns. False: it does not answer.
+  // Adds the outbox's new reports to the turns. Returns false if the outbox cannot be read.
   bool Load();
-  // Makes an attempt, and gives the report's place back.
+  // Makes one attempt and frees the report's place.
   void Attempt(const WaitingReport& report);
-  // Sends the report; false: the host did not answer. Nothing: it was not asked.
+  // Sends the report. Returns whether the host answered; nullopt if no request was made.
   std::optional<bool> Send(const PendingWebhook& webhook, WebhookOutcome& outcome);
-  // The place of the report is free again; it waits until `again`, if that is a time.
+  // Frees the report's place; with `again`, the next attempt is due then.
   void End(WaitingReport report, std::optional<bool> answered, std::optional<absl::Time> again);
   bool IsTooOld(const PendingWebhook& webhook);
   absl::Duration DelayAfter(int attempts) const;
-  // What DelayAfter never exceeds.
+  // Upper bound of DelayAfter.
   absl::Duration LongestDelay() const;
-  // Waits until this time of the steady clock, a change after `seen`, or the stop.
+  // Waits until `time` of the steady clock, for a change after `seen`, or for the stop.
   void Await(absl::Time time, int64_t seen);
 
   const WebhookOptions options_;
   WebhookTransport& transport_;
   Clock& clock_;
-  Clock& steady_;  // times of the turns are its: the wall clock may be set
+  Clock& steady_;  // for the times of the turns, because the wall clock may be set
   const std::vector<StateListener*> listeners_;
   WebhookOutbox* outbox_ = nullptr;
   std::stop_source stopping_;
   absl::Mutex loading_;                                // one Load at a time; taken before mutex_
-  int64_t last_number_ ABSL_GUARDED_BY(loading_) = 0;  // of the reports that were loaded
+  int64_t last_number_ ABSL_GUARDED_BY(loading_) = 0;  // of the newest loaded report
   absl::Mutex mutex_;
   WallClockGuard guard_ ABSL_GUARDED_BY(mutex_);
   WebhookTurns turns_ ABSL_GUARDED_BY(mutex_);
-  bool unloaded_ ABSL_GUARDED_BY(mutex_) = true;  // the outbox may have reports that turns_ has not
-  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;   // of turns_ and unloaded_
+  bool unloaded_ ABSL_GUARDED_BY(mutex_) = true;  // the outbox may have reports that turns_ lacks
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;   // counts changes of turns_ and unloaded_
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -1,4 +1,4 @@
-// What a webhook says, and how it is signed: the form of Standard Webhooks (docs/use/webhooks.md).
+// Builds and signs the body of a webhook, in the form of Standard Webhooks (docs/use/webhooks.md).
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@
 namespace wan::server {
 
 struct WebhookMessage {
-  std::vector<std::pair<std::string, std::string>> fields;  // of the header
+  std::vector<std::pair<std::string, std::string>> fields;  // of the HTTP header
   std::string body;                                         // JSON
 };
 
-// The report of an ended job, signed with `secret` for an attempt at `now`. The ID is the same in
-// every attempt. It has no prompt, and of an error the code and the reason only.
+// Returns the report of an ended job, signed with `secret` for an attempt at `now`. The ID is the
+// same in every attempt. It has no prompt, and only code and reason of an error.
 WebhookMessage MessageOf(const wan::v1::Job& job, std::string_view secret, absl::Time now);
 
-// Reads the secret from a file: "whsec_" and the base64 of 24 to 64 bytes. Returns these bytes. The
-// message of an error names the file, and nothing of what it holds.
+// Reads the secret from a file: "whsec_" and the base64 of 24 to 64 bytes. Returns these bytes.
+// Error messages name the file and never its contents.
 absl::StatusOr<std::string> ReadWebhookSecret(const std::string& file);
 
 }  // namespace wan::server

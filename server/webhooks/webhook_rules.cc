@@ -21,7 +21,7 @@ constexpr size_t kMaxUrl = 2048;
 
 using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 
-// Null for what is no URL with a scheme that libcurl knows.
+// Returns null if the text is not a URL with a scheme that libcurl knows.
 Url Parse(const std::string& text) {
   Url url(curl_url(), curl_url_cleanup);
   if (url != nullptr && curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) {
@@ -82,7 +82,7 @@ bool IsPublicV4(const uint8_t* address) {
   });
 }
 
-// Of 2000::/3, without what stands for IPv4 addresses or is for documentation.
+// Allowed: 2000::/3 without the ranges that stand for IPv4 addresses or are for documentation.
 bool IsPublicV6(const uint8_t* address) {
   static constexpr uint8_t kMapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   if (Within(address, kMapped, 96)) return IsPublicV4(address + 12);
@@ -92,7 +92,7 @@ bool IsPublicV6(const uint8_t* address) {
     uint8_t prefix[16];
     int bits;
   } kSpecial[] = {
-      {{0x20, 0x01, 0x00}, 23},        // protocols, among them Teredo
+      {{0x20, 0x01, 0x00}, 23},        // IETF protocols, among them Teredo
       {{0x20, 0x01, 0x0D, 0xB8}, 32},  // documentation
       {{0x20, 0x02}, 16},              // 6to4
       {{0x3F, 0xFF, 0x00}, 20},        // documentation

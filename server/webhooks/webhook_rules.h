@@ -1,4 +1,4 @@
-// Where webhooks may go.
+// Decides to which URLs and addresses webhooks may go.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,27 +10,25 @@
 namespace wan::server {
 
 struct WebhookRules {
-  // "HOST", which means its default port, or "HOST:PORT". Empty: there are no webhooks.
+  // "HOST", with the scheme's default port, or "HOST:PORT". Empty: webhooks are off.
   std::vector<std::string> hosts;
-  // Whether http is allowed beside https.
+  // Whether http is allowed as well as https.
   bool allow_http = false;
   // Whether a host's address may be one of a private network or of this machine.
   bool allow_private = false;
 };
 
-// What is wrong with an entry of `hosts`; empty: nothing.
+// Returns what is wrong with an entry of `hosts`; empty if nothing.
 std::string HostEntryProblem(std::string_view entry);
 
-// What is wrong with a URL to which a job's end is to be reported; empty: nothing. Looks nothing
-// up.
+// Returns what is wrong with a webhook_url; empty if nothing. Resolves no names.
 std::string WebhookUrlProblem(const WebhookRules& rules, std::string_view url);
 
-// The host of a URL in which nothing is wrong; empty for others.
+// Returns the host of a URL that WebhookUrlProblem accepts; empty for others.
 std::string WebhookHostOf(std::string_view url);
 
-// Whether everybody may have this address on the internet: it is no address of a private network,
-// of this machine or its link, and none that stands for others. Other families than IPv4 and IPv6
-// are not.
+// Whether the address is reachable on the internet: not of a private network, this machine or its
+// link, and not one that embeds another address. False for families other than IPv4 and IPv6.
 bool IsPublicAddress(const sockaddr& address);
 
 }  // namespace wan::server

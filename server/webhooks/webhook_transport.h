@@ -17,26 +17,25 @@ class WebhookTransport {
  public:
   virtual ~WebhookTransport() = default;
 
-  // Posts the message and returns the status of the answer. Blocks, for a bounded time. An error
-  // says in words why there is no answer.
+  // Posts the message and returns the status of the answer. Blocks, for a bounded time. The error's
+  // message says why there is no answer.
   virtual absl::StatusOr<int> Post(const std::string& url, const WebhookMessage& message,
                                    std::stop_token stop) = 0;
 };
 
 struct TransportLimits {
   std::chrono::milliseconds connect_time{10'000};
-  // From the beginning to the whole answer.
+  // Limit for the whole attempt, from its begin to the end of the answer.
   std::chrono::milliseconds whole_time{30'000};
 };
 
-// Over libcurl. Looks at the address of each connection after the name was resolved, and connects
-// to that very address or not at all; follows no redirects, uses no proxy, and verifies
-// certificates with the authorities of a file, or with the system's. The body of an answer is not
-// read.
+// Sends with libcurl. Checks the address of each connection after name resolution and connects to
+// exactly that address; follows no redirects, uses no proxy, and verifies certificates with the
+// authorities of a file, or with the system's. The body of an answer is not read.
 class CurlTransport final : public WebhookTransport {
  public:
-  // `ca_file` is a PEM file of authorities; empty: the system's. It is read for each connection,
-  // and one that cannot be read makes each attempt fail.
+  // `ca_file` is a PEM file of authorities; empty: the system's. It is read for each connection;
+  // while it cannot be read, every attempt fails.
   explicit CurlTransport(const WebhookRules& rules, const TransportLimits& limits = {},
                          std::string ca_file = {});
 

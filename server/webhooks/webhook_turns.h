@@ -1,4 +1,4 @@
-// Whose report is sent next.
+// Decides which report is sent next.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace wan::server {
 
 // A report that waits for an attempt.
 struct WaitingReport {
-  int64_t number = 0;  // of the outbox
-  std::string host;    // that it goes to
-  std::string owner;   // of its job; empty: nobody is known
-  int attempts = 0;    // those before
+  int64_t number = 0;  // number in the outbox
+  std::string host;    // host of its URL
+  std::string owner;   // owner of its job; empty: unknown
+  int attempts = 0;    // attempts so far
   absl::Time due;
 };
 
@@ -36,25 +36,25 @@ class WebhookTurns {
 
   void Add(const WaitingReport& report);
 
-  // Takes the next report for an attempt, which holds a place until End; nothing if none that is
-  // due at `now` may have one.
+  // Takes the next report that is due at `now`; it holds a place until End. Returns nullopt if no
+  // due report may have a place.
   std::optional<WaitingReport> Take(absl::Time now);
 
-  // The attempt has ended. `answered` says whether the host did, however badly; nothing: it was not
-  // asked.
+  // The attempt has ended. `answered` says whether the host sent any answer; nullopt if no request
+  // was made.
   void End(const WaitingReport& report, std::optional<bool> answered);
 
-  // When the next of the reports that may have a place now is due; nothing before Add or End
-  // changes that.
+  // The due time of the next report that may have a place; nullopt if only Add or End can change
+  // that.
   std::optional<absl::Time> NextDue() const;
 
  private:
   struct Holder {
     int held = 0;           // places
     int64_t last_turn = 0;  // 0: none yet
-    bool silent = false;    // of a host: it did not answer the last attempt
+    bool silent = false;    // the host did not answer the last attempt
   };
-  using Lane = std::map<std::pair<absl::Time, int64_t>, int>;  // due and number: attempts
+  using Lane = std::map<std::pair<absl::Time, int64_t>, int>;  // attempts by due time and number
 
   bool HasRoom(const Holder& host, const std::string& owner_name, const Holder& owner) const;
 

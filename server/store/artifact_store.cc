@@ -31,14 +31,14 @@ constexpr char kArtifacts[] = "artifacts";
 // Written and removed by CheckWritable.
 constexpr char kProbe[] = ".writable";
 constexpr size_t kProbeBytes = size_t{64} << 10;
-// Fits into a processor's own cache.
+// Bytes of a piece that is hashed; it fits into a core's cache.
 constexpr size_t kHashBytes = size_t{256} << 10;
 
 absl::Status FileError(const std::string& what, const std::error_code& error) {
   return ErrnoError(what, error.value());
 }
 
-// Returns how many bytes it has read, which is 0 at the end of the file only.
+// Returns the number of bytes read, 0 only at the end of the file.
 absl::StatusOr<size_t> ReadInto(int fd, uint64_t offset, std::string& buffer) {
   for (;;) {
     const ssize_t count = pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
@@ -79,11 +79,12 @@ absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFil
   return artifact;
 }
 
-// Describes the files and returns when they are on the disk: each is hashed while it is synced and
-// while the others are hashed. The digests read the page cache, which a sync leaves alone.
+// Fills in size and SHA-256 of the files and returns when they are on the disk. Each file is hashed
+// while it is synced and while the others are hashed. The digests read the page cache, which a sync
+// leaves alone.
 absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view job,
                                                               std::span<const OutputFile> outputs) {
-  // Where the system has no thread left, the work is done by whoever asks for its result.
+  // If the system has no thread left, the caller that asks for the result does the work.
   constexpr auto kPolicy = std::launch::async | std::launch::deferred;
   std::vector<std::future<absl::Status>> syncs;
   std::vector<std::future<absl::StatusOr<wan::v1::Artifact>>> descriptions;
@@ -91,7 +92,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view j
     syncs.push_back(std::async(kPolicy, [&output] { return SyncPath(output.path); }));
     descriptions.push_back(std::async(kPolicy, [job, &output] { return Describe(job, output); }));
   }
-  // The first error, once nothing reads the files any more.
+  // Returns the first error, after all work on the files has ended.
   absl::Status status;
   std::vector<wan::v1::Artifact> artifacts;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -131,7 +132,7 @@ class OpenFiles {
     absl::MutexLock lock(&mutex_);
     struct stat now = {};
     if (stat(path.c_str(), &now) != 0) return nullptr;
-    // A later attempt may have put another file in the place of one that is still read.
+    // A later attempt may have replaced a file that readers still have open.
     if (std::shared_ptr<const OpenFile> known = files_[path].lock();
         known != nullptr && known->Is(now)) {
       return known;
@@ -251,8 +252,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
-  Remove(job).IgnoreError();  // an attempt that ended between its rename and its last event may
-                              // have left it
+  Remove(job).IgnoreError();  // a process may have died after the rename and before the job's last
+                              // event
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
   status = SyncPath(root_ / kArtifacts);

@@ -58,7 +58,7 @@ class ArtifactStore {
   // small file and removes it.
   absl::Status CheckWritable(uint64_t free_bytes) const;
 
-  // Returns the free bytes of the disk; nothing if the system does not say.
+  // Returns the free bytes of the disk; nullopt if the system does not say.
   std::optional<uint64_t> FreeBytes() const;
 
   // Returns the bytes of the files that an attempt has in staging.
@@ -87,7 +87,7 @@ class ArtifactStore {
   // it open go on.
   absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
-  // What of a job's published files stays.
+  // Decides which of a job's published files stay.
   struct Kept {
     bool any = true;
     std::vector<std::string> but;  // names of files that go
@@ -96,9 +96,9 @@ class ArtifactStore {
   // CheckWritable, if the folder is a link: nothing of what it leads to is removed.
   absl::Status EmptyStaging() const;
 
-  // Removes what `kept` does not want of each job that has published files, until it returns
-  // nothing. It takes as long as there are such jobs: call it on a thread that nobody waits for.
-  // What is published meanwhile may or may not be asked about.
+  // Calls `kept` for each job that has published files and removes the files that it rejects; ends
+  // early when it returns nullopt. The time grows with the number of such jobs, so call it on a
+  // background thread. Files that are published meanwhile may or may not be visited.
   absl::Status RemoveLeftovers(
       const std::function<std::optional<Kept>(const std::string& job)>& kept) const;
 

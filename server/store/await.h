@@ -9,8 +9,8 @@
 
 namespace wan::server {
 
-// Calls `begin` with a `done`, which any thread must call once, and returns what `done` was given.
-// Only for threads that may wait for the disk: those of their own, and tests.
+// Calls `begin` with a `done`, which any thread must call once, and returns the argument of `done`.
+// Only for threads that may wait for the disk, and for tests.
 template <typename Result, typename Begin>
 Result AwaitDone(const Begin& begin) {
   absl::Notification ended;

@@ -1,5 +1,5 @@
-// The files of an open database, outside of SQLite: whether they are still there, and that what was
-// written to them is on the disk.
+// Checks the files of an open database without SQLite: whether they are still in place, and whether
+// writes are on the disk.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,11 +17,10 @@ namespace wan::server {
 // on writing a file that no later start finds. Any thread may call Check.
 class FilePlace {
  public:
-  // A file that is not there is a database in memory.
+  // A missing file stands for a database in memory.
   explicit FilePlace(const std::string& file);
 
-  // UNAVAILABLE (STORAGE_UNAVAILABLE), which names `where`, if another file, or none, has the name
-  // now.
+  // UNAVAILABLE (STORAGE_UNAVAILABLE), naming `where`, if the path now names another file or none.
   absl::Status Check(const std::string& where) const;
 
  private:
@@ -34,8 +33,8 @@ class FilePlace {
 // other processes; within one it admits several connections.
 class SoleUse {
  public:
-  // UNAVAILABLE, which names `where`, if the file is in use. A file that is not there, as of a
-  // database in memory, never is.
+  // UNAVAILABLE, naming `where`, if the file is in use. A missing file (a database in memory) never
+  // is.
   static absl::StatusOr<std::unique_ptr<const SoleUse>> Of(const std::string& file,
                                                            const std::string& where);
   SoleUse(const SoleUse&) = delete;
@@ -60,8 +59,8 @@ class LogFile {
   LogFile(const std::string& database, const std::string& where)
       : path_(database + "-wal"), where_(where) {}
 
-  // Returns once what was written before is on the disk. UNAVAILABLE (STORAGE_UNAVAILABLE) if that
-  // cannot be told.
+  // Returns once all earlier writes are on the disk. UNAVAILABLE (STORAGE_UNAVAILABLE) if that is
+  // uncertain.
   absl::Status Sync();
 
  private:

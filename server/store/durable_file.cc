@@ -59,7 +59,7 @@ absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view hea
     status = ErrnoError(absl::StrCat("renaming ", beside.string(), " into place"), errno);
   }
   if (!status.ok()) {
-    std::error_code ignored;  // what keeps it from being removed keeps it from being used, too
+    std::error_code ignored;  // a file that cannot be removed cannot be used either
     std::filesystem::remove(beside, ignored);
     return status;
   }

@@ -1,5 +1,4 @@
-// What the stores of this room need of the file system to survive a power cut. All functions are
-// thread-safe.
+// File operations that survive a power cut. All functions are thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -23,15 +22,15 @@ class Descriptor {
   const int fd_;
 };
 
-// The status of an errno (a full disk is RESOURCE_EXHAUSTED); `what` says what was being done. The
-// reason is STORAGE_UNAVAILABLE if the disk is the cause.
+// Returns the status of an errno (a full disk is RESOURCE_EXHAUSTED); `what` describes the
+// operation. The reason is STORAGE_UNAVAILABLE if the disk is the cause.
 absl::Status ErrnoError(const std::string& what, int error);
 
-// Returns when a file, or the names in a folder, are on the disk.
+// Syncs a file, or the names in a folder, to the disk.
 absl::Status SyncPath(const std::filesystem::path& path);
 
-// Puts a file with these bytes in place of `path`, all of it or nothing, and returns when that is
-// on the disk. It is written beside it first, as PATH.new; one thread at a time for one path.
+// Replaces `path` by a file with these bytes, atomically, and returns when that is on the disk. It
+// is written beside it first, as PATH.new; one thread at a time for one path.
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view head,
                          std::string_view bytes);
 

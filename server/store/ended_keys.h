@@ -1,4 +1,4 @@
-// What ended jobs take, and which of them are the oldest: what retention and quotas ask for.
+// Space that ended jobs take, and the oldest of them, for retention and quotas.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -15,10 +15,10 @@
 namespace wan::server {
 
 // All functions are for the thread that holds the connection's lock. They throw what SQLite throws.
-// Each does a bounded amount of work, however many jobs there are: triggers of the schema keep the
-// totals, by owner and state, with every change of job_keys.
+// Each does a bounded amount of work, however many jobs there are, because triggers of the schema
+// keep the totals by owner and state.
 
-// Notes in job_keys what an ended job takes; its rows must be written. Call it inside a
+// Records in job_keys the bytes of an ended job; its rows must be written before. Call it inside a
 // transaction. A job that has not ended is left as it is.
 void NoteEnd(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
 

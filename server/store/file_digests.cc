@@ -21,12 +21,12 @@
 namespace wan::server {
 namespace {
 
-// Small enough that a slow core has hashed one in a few milliseconds.
+// Bytes of a piece; a slow core hashes one in a few milliseconds.
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kHexBytes = 64;
 
-// The thread runs when no other thread wants the core, and reads when nobody else reads. Where the
-// system refuses this, it competes like any other.
+// Gives the thread the lowest priority for CPU and disk. If the system refuses, it competes like
+// any other.
 void TakeLowestPriority() {
   const sched_param none{};
   ::sched_setscheduler(0, SCHED_IDLE, &none);
@@ -35,8 +35,8 @@ void TakeLowestPriority() {
   ::syscall(SYS_ioprio_set, kOfThread, 0, kIdle);
 }
 
-// Reads a piece at `offset`, at most `bytes`; 0 at the end, or -1 with errno. What was in the page
-// cache stays there, and what was not does not stay: whoever needs the cache is not a digest.
+// Reads a piece at `offset`, at most `bytes`; 0 at the end, or -1 with errno. Leaves the page cache
+// as it was: pieces that were not cached before are dropped again.
 ssize_t ReadPiece(int descriptor, char* bytes, size_t size, off_t offset) {
   const iovec piece{bytes, size};
   const ssize_t cached = ::preadv2(descriptor, &piece, 1, offset, RWF_NOWAIT);
@@ -172,7 +172,7 @@ absl::StatusOr<std::string> FileDigests::Compute(const ModelFile& file) {
   absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor.get());
   if (!version.ok()) return version.status();
   if (*version != file.version) return ChangedError(file);
-  // Reading ahead would put into the cache what ReadPiece then takes for somebody else's.
+  // With read-ahead ReadPiece would find pieces in the cache that it has put there itself.
   ::posix_fadvise(descriptor.get(), 0, 0, POSIX_FADV_RANDOM);
   Sha256 hash;
   std::vector<char> piece(kPieceBytes);

@@ -20,8 +20,8 @@
 
 namespace wan::server {
 
-// Most digests that are remembered; of more the ones that were not wanted for longest are
-// forgotten. The largest model has some fifty files.
+// Most digests that are remembered; the least recently wanted are forgotten first. The largest
+// model has about fifty files.
 inline constexpr size_t kMaxFileDigests = 10'000;
 
 // Thread-safe. A thread of its own reads the files, with the system's lowest priority for CPU and
@@ -31,22 +31,22 @@ inline constexpr size_t kMaxFileDigests = 10'000;
 //   FILE   a line with the SHA-256 of what follows, then one line "KEY SHA256" for each digest
 class FileDigests {
  public:
-  // `file` keeps the digests; its folder need not exist yet. `on_problem` hears of files that have
-  // changed since their model was loaded, which get no digest, and of digests that cannot be kept.
-  // It is called on the object's thread, with no lock held.
+  // `file` keeps the digests; its folder need not exist yet. `on_problem` is called for files that
+  // have changed since their model was loaded (they get no digest) and for digests that cannot be
+  // stored; on the object's thread, with no lock held.
   FileDigests(std::filesystem::path file, std::function<void(const absl::Status&)> on_problem);
   FileDigests(const FileDigests&) = delete;
   FileDigests& operator=(const FileDigests&) = delete;
   // Stops and waits for the thread.
   ~FileDigests();
 
-  // Names one state of one file: lower-case hex. A digest is remembered under it.
+  // The key of a digest, for one state of one file: lower-case hex.
   static std::string KeyOf(const ModelFile& file);
 
   // Computes the digests that are not known yet. Returns at once.
   void Want(const std::vector<ModelFile>& files);
 
-  // Returns the digest in lower-case hex; nothing as long as it is not known.
+  // Returns the digest in lower-case hex; nullopt while unknown.
   std::optional<std::string> Find(std::string_view key) const;
 
   // Between Pause and Resume, which may nest, no file is read: a model that is being loaded has the
@@ -62,8 +62,8 @@ class FileDigests {
 
  private:
   void Loop();
-  // Takes over what an earlier process has computed, unless that was done before. The data folder
-  // may come later than the server.
+  // Reads the digests of earlier processes, once. The data folder may appear after the server's
+  // start.
   void ReadKept();
   // Writes all digests to the file.
   absl::Status Keep() const;
@@ -75,7 +75,7 @@ class FileDigests {
 
   struct Known {
     std::string digest;
-    uint64_t wanted = 0;  // greater than that of all others that were wanted before
+    uint64_t wanted = 0;  // a counter: greater means wanted later
   };
 
   const std::filesystem::path file_;

@@ -1,4 +1,4 @@
-// One sync of a file for all who wait for one, and the thread of a store's writes.
+// Shares one sync of a file between all waiting callers, and runs a store's writes on one thread.
 #pragma once
 
 #include <deque>
@@ -14,21 +14,21 @@
 namespace wan::server {
 
 // Thread-safe. Calls that arrive while a sync runs share the next one, so that a slow disk costs
-// each of them at most two syncs, however many they are. Nobody's thread waits but the object's.
+// each of them at most two syncs, however many they are. Only the object's own thread waits.
 class GroupSync {
  public:
   using Done = std::function<void(const absl::Status&)>;
 
-  // `sync` makes all durable that was written before it was called; one call at a time, on the
-  // object's thread, with no lock held.
+  // `sync` makes all earlier writes durable. It is called on the object's thread, one call at a
+  // time, with no lock held.
   explicit GroupSync(std::function<absl::Status()> sync);
   GroupSync(const GroupSync&) = delete;
   GroupSync& operator=(const GroupSync&) = delete;
-  // Syncs first for those who wait.
+  // Syncs once more for waiting callers.
   ~GroupSync();
 
-  // Calls `done` once what was written before this call is durable, or with why it may not be, on
-  // the object's thread with no lock held: `done` must not block.
+  // Calls `done` once all earlier writes are durable, or with the reason why they may not be; on
+  // the object's thread with no lock held. `done` must not block.
   void Await(Done done);
 
   // Calls that wait for a sync which has not begun.
@@ -51,7 +51,7 @@ class SerialThread {
   SerialThread() : thread_([this] { Loop(); }) {}
   SerialThread(const SerialThread&) = delete;
   SerialThread& operator=(const SerialThread&) = delete;
-  // Carries out first what was posted.
+  // Carries out all posted tasks first.
   ~SerialThread();
 
   void Post(std::function<void()> task);

@@ -14,8 +14,8 @@
 
 namespace wan::server {
 
-// For the thread that holds the connection's lock; the first in a transaction of its caller. They
-// throw what SQLite throws.
+// Call both with the connection's lock held, the first inside a transaction. They throw SQLite's
+// exceptions.
 
 // Replaces the files of the job with this number.
 void ReplaceJobFiles(SQLite::Database& db, int64_t number, std::span<const JobFile> files);

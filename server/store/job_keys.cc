@@ -41,8 +41,8 @@ void Execute(SQLite::Database& db, const char* sql, int64_t number) {
   statement.exec();
 }
 
-// What all jobs of a query have in a column that has an index in the query's order. Without it the
-// scan looks at everybody's jobs.
+// A value that all jobs of a query share in a column with an index in the query's order. Without
+// one the scan visits all jobs.
 struct IndexedEquality {
   std::string_view column;
   std::string_view index;
@@ -73,7 +73,7 @@ std::string_view IndexOfOwners(JobOrderField order) {
   }
 }
 
-// The owner first, always: nobody waits for others' jobs.
+// The owner comes first, so that no caller waits for a scan of others' jobs.
 std::optional<IndexedEquality> IndexOf(const JobQuery& query) {
   const JobFilter* const owner = EqualityOf(query.filter, JobField::kOwner);
   if (query.owner.has_value() || owner != nullptr) {
@@ -146,12 +146,12 @@ void RebuildJobKeys(SQLite::Database& db) {
   while (select.executeStep()) {
     wan::v1::Job job;
     const std::string bytes = select.getColumn(1).getString();
-    // One that cannot be read is set aside by the list that comes upon it.
+    // A row that cannot be read is left to the list that meets it and sets it aside.
     if (!job.ParseFromString(bytes)) job.Clear();
     InsertJobKeys(db, select.getColumn(0).getInt64(), job);
     if (IsFinal(job.state())) ends.emplace_back(EndOf(job), select.getColumn(0).getInt64());
   }
-  // The order of their ends is no longer known, but for their times.
+  // Only the end times of these jobs are known, not the order of their ends.
   std::sort(ends.begin(), ends.end());
   SQLite::Statement update(db, "UPDATE job_keys SET ended = ? WHERE job = ?");
   for (size_t i = 0; i < ends.size(); ++i) {
@@ -174,7 +174,7 @@ JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
                                  ", state, model, owner, priority, create_time, end_time FROM "
                                  "job_keys");
   if (indexed.has_value()) {
-    // By name, so that SQLite finds no other way once it knows how many jobs there are.
+    // Names the index, so that SQLite's statistics cannot make it choose another one.
     absl::StrAppend(&sql, " INDEXED BY ", std::string(indexed->index), " WHERE ",
                     std::string(indexed->column), " = ?");
   } else {

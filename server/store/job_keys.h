@@ -1,5 +1,4 @@
-// By what jobs are listed: a small row and the labels of each, beside its bytes, in the tables
-// job_keys and job_labels.
+// The keys by which jobs are listed: a small row per job in job_keys, and its labels in job_labels.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -22,23 +21,23 @@ void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job
 // Makes the keys those of `job`, whose rows must be written; its labels too if `labels`.
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
 void DeleteJobKeys(SQLite::Database& db, int64_t number);
-// Makes the keys of all jobs anew, from their rows. For migrations and repairs: it takes as long as
-// there are jobs.
+// Rebuilds the keys of all jobs from their rows, for migrations and repairs. The time grows with
+// the number of jobs.
 void RebuildJobKeys(SQLite::Database& db);
 
-// Most jobs that a scan looks at: 2 ms.
+// Most jobs that a scan visits; it takes 2 ms.
 inline constexpr int kJobsOfAScan = 1024;
 
 // Jobs that a query accepts.
 struct JobScan {
   std::vector<JobPlace> found;  // in the query's order
   int seen = 0;                 // how many jobs it looked at
-  // How far it looked; nothing at the end of all jobs.
+  // The last visited place; nullopt at the end of all jobs.
   std::optional<JobPlace> end;
 };
 
-// Looks at jobs after `after` (nothing: from the first) in the query's order until it has found
-// `limit` of them, or has looked at kJobsOfAScan. A query with an owner looks at no other's jobs.
+// Visits jobs after `after` (nullopt: from the first) in the query's order until it has found
+// `limit` or visited kJobsOfAScan. A query with an owner visits only that owner's jobs.
 JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
                     const std::optional<JobPlace>& after, int limit);
 

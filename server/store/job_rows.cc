@@ -9,10 +9,10 @@
 namespace wan::server {
 namespace {
 
-// Names of removed jobs that are kept, so that asking for one tells that it was removed.
+// Most names of removed jobs that are kept, so that GetJob can say that a job was removed.
 constexpr int64_t kRemovedNames = 100'000;
 
-// Returns the bytes of a job that the store keeps.
+// Returns a job's serialized bytes.
 std::string RowOf(wan::v1::Job job) {
   job.clear_queue_position();
   job.clear_eta_seconds();
@@ -23,12 +23,12 @@ std::string RowOf(wan::v1::Job job) {
   return job.SerializeAsString();
 }
 
-// Minutes of the table removed_use that are kept: a day, and one more for a clock that is set.
+// Minutes of the table removed_use that are kept: a day, and another for a wall clock that is set.
 constexpr int64_t kMinutesKept = int64_t{2} * 24 * 60;
 
 int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
 
-// Keeps whose a job was that has no row any more.
+// Records the owner of a job that has no row any more.
 void NoteOwner(SQLite::Database& db, std::string_view job, const std::string& owner) {
   SQLite::Statement note(db, "INSERT OR REPLACE INTO gone_owners (name, owner) VALUES (?, ?)");
   note.bind(1, std::string(job));

@@ -15,8 +15,8 @@
 
 namespace wan::server {
 
-// All functions are for the thread that holds the connection's lock; those that write are called
-// inside a transaction. They throw what SQLite throws.
+// Call all functions with the connection's lock held, and those that write inside a transaction.
+// They throw SQLite's exceptions.
 
 // A row of the table `jobs`.
 struct JobRow {
@@ -39,12 +39,12 @@ inline constexpr char kSelectJob[] =
 // Returns the row on which the statement stands.
 JobRow ReadRow(SQLite::Statement& select);
 
-// Returns what is wrong with a row; empty if it is sound. `parsed` is what the row's bytes gave,
-// and `is_parsed` says whether they were a job.
+// Returns what is wrong with a row; empty if it is sound. `parsed` is the job from the row's bytes;
+// `is_parsed` says whether they could be parsed.
 std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed);
 
-// Returns what the column request_id has for a job: unique among the jobs of one owner, whose name
-// has no newline.
+// Returns the job's value of the column request_id, which is unique per owner: owners' names have
+// no newline.
 std::string RequestKey(std::string_view owner, std::string_view request_id);
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
@@ -67,11 +67,11 @@ void DeleteJobRows(SQLite::Database& db, int64_t number);
 // the device. NOT_FOUND, or FAILED_PRECONDITION (JOB_NOT_ENDED).
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
 
-// Returns what removed jobs have used that ended in the minute of `since` or later.
+// Returns the use of removed jobs that ended in the minute of `since` or later.
 std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
 
-// Notes the name of a removed job, and forgets the oldest of 100,000. Nothing as the owner: nobody
-// knows whose it was.
+// Records the name of a removed job and forgets the oldest beyond 100,000. `owner` is nullopt if
+// unknown.
 void NoteRemoved(SQLite::Database& db, std::string_view job,
                  const std::optional<std::string>& owner);
 

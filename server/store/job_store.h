@@ -1,4 +1,4 @@
-// Keeps what must survive the process: jobs, their events, reports and images.
+// Stores what must survive the process: jobs, their events, reports and images.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct StoredJob {
   wan::v1::Job job;
   // Whether the job ends when its caller goes away (Generate).
   bool tied_to_caller = false;
-  // SHA-256 of the request as the caller sent it, image included. It tells a retry with the same
-  // request_id from a different request.
+  // SHA-256 of the request as the caller sent it, image included. It distinguishes a retry with the
+  // same request_id from a different request.
   std::string request_digest;
 };
 
@@ -60,7 +60,7 @@ struct JobAddition {
 
 // A job's place in an order of jobs.
 struct JobPlace {
-  int64_t key = 0;     // what the order compares first
+  int64_t key = 0;     // the value that the order compares first
   int64_t number = 0;  // in the order in which jobs were added
 
   friend bool operator==(const JobPlace&, const JobPlace&) = default;
@@ -70,22 +70,22 @@ struct JobPlace {
 inline constexpr size_t kMaxPageBytes = size_t{3} << 20;
 
 struct JobQuery {
-  std::optional<std::string> owner;  // whose jobs; nothing: everybody's
+  std::optional<std::string> owner;  // owner of the jobs; nullopt: all owners
   JobFilter filter;                  // which of these; default: all
   JobOrder order;                 // default: the newest first; equals in the order of their numbers
   int limit = 50;                 // most jobs of a page
-  size_t bytes = kMaxPageBytes;   // most bytes of its rows, but for the job that passes them
-  std::optional<JobPlace> after;  // JobPage::next of the previous page; nothing: the first page
+  size_t bytes = kMaxPageBytes;   // the page ends with the job that passes these bytes
+  std::optional<JobPlace> after;  // JobPage::next of the previous page; nullopt: the first page
 };
 
 struct JobPage {
   std::vector<StoredJob> jobs;
-  size_t bytes = 0;  // of their rows
-  // Where the search goes on, although it may find nothing more; nothing: this was the last page.
+  size_t bytes = 0;  // bytes of their rows
+  // Start of the next page, which may be empty; nullopt after the last page.
   std::optional<JobPlace> next;
 };
 
-// What the ended jobs of one state take.
+// Totals of the ended jobs of one state.
 struct EndedTotals {
   int64_t jobs = 0;
   int64_t jobs_with_files = 0;
@@ -93,14 +93,14 @@ struct EndedTotals {
   int64_t entry_bytes = 0;  // of rows, events and reports
 };
 
-// An ended job and what it takes.
+// An ended job and the bytes that it takes.
 struct EndedJob {
   std::string name;
   int64_t file_bytes = 0;
   int64_t entry_bytes = 0;
 };
 
-// For how long jobs of a principal have held devices.
+// The time for which jobs of a principal have held devices.
 struct PrincipalUse {
   std::string owner;
   absl::Duration held;
@@ -111,30 +111,28 @@ struct PrincipalUse {
 struct EndedQuery {
   wan::v1::JobState state = wan::v1::JOB_STATE_COMPLETED;
   bool with_files = false;  // only jobs that have files; for COMPLETED, as others have none
-  // Only jobs with an earlier end_time, in the order of these times. Nothing: all, in the order in
+  // Only jobs with an earlier end_time, in the order of these times. Nullopt: all, in the order in
   // which they ended, which no jump of the wall clock changes.
   std::optional<absl::Time> ended_before;
-  int skip = 0;  // so many of the first are left out
+  int skip = 0;  // leaves out the first ones
   int limit = 64;
 };
 
-// Thread-safe. When a call that changes something returns OK, or calls `done` with OK, the whole
-// change is on disk and survives a kill -9 and a power cut. When it ends with an error, nothing has
-// changed.
+// Thread-safe. When a changing call returns OK, or calls `done` with OK, the whole change is on
+// disk and survives a kill -9 and a power cut. After an error nothing has changed.
 //
-// A change that is asked for with a `done` takes no thread of the caller's while the disk syncs.
-// `done` is called once, on a thread of the store's with no lock held, or on the caller's before
-// the call returns; it must not block, and must not call a form without `done`. Changes are made
-// in the order of the calls. Reading never waits for a change: it sees what was written before it
-// is synced.
+// The forms with `done` block no thread of the caller while the disk syncs. `done` is called once,
+// on a thread of the store with no lock held, or on the caller's before the call returns. It must
+// not block or call a form without `done`. Changes are made in the order of the calls. Reading
+// never waits for a change: it sees what was written before it is synced.
 //
 // Errors: NOT_FOUND if the job is unknown; DATA_LOSS (JOB_DAMAGED) if its row cannot be read (List
 // and Unfinished leave such jobs out); RESOURCE_EXHAUSTED, UNAVAILABLE or PERMISSION_DENIED with
 // the reason STORAGE_UNAVAILABLE if the disk is full, fails, or takes no writes; INTERNAL
 // otherwise.
 //
-// A call reads or writes a bounded amount at once, for which others wait, however many jobs there
-// are.
+// However many jobs there are, a call holds the lock only for a bounded amount of reading or
+// writing.
 class JobStore : public WebhookOutbox {
  public:
   using Done = std::function<void(const absl::Status&)>;
@@ -151,8 +149,8 @@ class JobStore : public WebhookOutbox {
   absl::Status Insert(const StoredJob& job, const std::string& image,
                       std::span<const wan::v1::Event> events);
 
-  // Forgets an ended job with its events, report and labels, but for what it has used of the
-  // device. Its name is NOT_FOUND (EXPIRED) from then on, and its request_id free.
+  // Forgets an ended job with its events, report and labels; its device seconds stay in the owner's
+  // account. Its name is NOT_FOUND (EXPIRED) from then on, and its request_id free.
   // FAILED_PRECONDITION (JOB_NOT_ENDED) if it has not ended.
   virtual void Remove(std::string_view job, Done done) = 0;
   absl::Status Remove(std::string_view job);
@@ -167,12 +165,13 @@ class JobStore : public WebhookOutbox {
   virtual absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
                                                     std::string_view request_id) = 0;
   // Returns the next jobs of a query. A page may have fewer than `limit` jobs, or none, although
-  // others follow: it ends where it has looked at 1,024 jobs, or has the bytes.
+  // others follow: it ends after 1,024 visited jobs, or when it has the bytes.
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
-  // Returns who owns a job, or owned one that is damaged or was removed: NOT_FOUND only if nobody
-  // knows. Reads no more than that.
+  // Returns the owner of a job, also if it is damaged or was removed; NOT_FOUND if the owner is
+  // unknown. Reads only the owner.
   virtual absl::StatusOr<std::string> OwnerOf(std::string_view job) = 0;
-  // Returns 32 random bytes that stay with the store, for what callers keep and must not read.
+  // Returns 32 random bytes that stay with the store: the key of tokens that callers keep and must
+  // not read.
   virtual absl::StatusOr<std::string> SecretKey() = 0;
   // Returns the QUEUED and RUNNING jobs, oldest first.
   virtual absl::StatusOr<std::vector<StoredJob>> Unfinished() = 0;
@@ -182,15 +181,15 @@ class JobStore : public WebhookOutbox {
       const std::optional<std::string>& owner) = 0;
   virtual absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) = 0;
 
-  // Returns what removed jobs have used that ended at `since` or later. What is a day older than
-  // the latest of it may be forgotten.
+  // Returns the use of removed jobs that ended at `since` or later. Use a day older than the latest
+  // may be forgotten.
   virtual absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) = 0;
 
-  // Gives a small piece of the space that removed jobs have left back to the file system. Returns
-  // whether there is more to give.
+  // Returns a small part of the free space in the file to the file system. Returns whether there is
+  // more to give.
   virtual absl::StatusOr<bool> Vacuum() = 0;
 
-  // Returns OK if the storage takes writes now. Changes nothing.
+  // Returns OK if the storage takes writes now. Changes no data.
   virtual absl::Status CheckWritable() = 0;
 
   // Returns at most `limit` events with a sequence greater than `after`, in order. Returns none for

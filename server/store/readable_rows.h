@@ -1,5 +1,5 @@
-// Keeps what could not be read back off the disk: the store's net below the checks of everybody who
-// takes a text from outside.
+// Prevents rows that could not be read back, as a second check after those of the code that takes
+// texts from outside.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace wan::server {
 
-// INTERNAL, which names the field, if a row of the new job could not be read back. `where` names
-// the store. Takes no lock.
+// INTERNAL, naming the field, if a row of the new job could not be read back. `where` names the
+// store. Takes no lock.
 absl::Status CheckReadsBack(const std::string& where, const StoredJob& stored,
                             std::span<const wan::v1::Event> events);
 

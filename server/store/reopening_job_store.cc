@@ -11,7 +11,7 @@ namespace wan::server {
 absl::Status ReopeningJobStore::Reopen() {
   absl::MutexLock lock(&mutex_);
   if (store_ != nullptr && unwritable_.ok()) return absl::OkStatus();
-  // Close the store that can only read first: closing a file drops all locks that this process has
+  // Close the read-only store first, because closing a file drops all locks that this process has
   // on it, also those of another open store.
   store_ = nullptr;
   absl::StatusOr<std::unique_ptr<JobStore>> opened = open_();

@@ -1,4 +1,5 @@
-// A JobStore that works while its file is missing or cannot be written, as far as possible.
+// A JobStore that keeps working, as far as possible, while its file is missing or cannot be
+// written.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,16 @@
 
 namespace wan::server {
 
-// Who is told of every change that was synced: what it was and how long that took, on the thread
-// that tells the caller.
+// Called after every synced change with its kind and duration, on the thread that answers the
+// caller.
 struct StoreWatch {
-  Clock* clock = nullptr;  // null: nobody is told
+  Clock* clock = nullptr;  // may be null
   std::function<void(std::string_view operation, absl::Duration taken)> on_write;
 };
 
-// Thread-safe. Passes every call to the store that is open. While none is open, every call returns
-// the cause with the reason STORAGE_UNAVAILABLE; while the open store can only be read, every
-// change does. Opens nothing by itself: call Reopen.
+// Thread-safe. Passes every call to the open store. While none is open, every call returns the
+// cause with the reason STORAGE_UNAVAILABLE; while the open store is read-only, every change does.
+// Opens nothing by itself: call Reopen.
 class ReopeningJobStore final : public JobStore {
  public:
   using Opener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>()>;
@@ -40,8 +41,8 @@ class ReopeningJobStore final : public JobStore {
         watch_(std::move(watch)) {}
 
   // Opens the store unless it is open for writing. Other calls wait meanwhile. Returns OK, or why
-  // the store cannot be written. With the reason STORAGE_UNAVAILABLE it is worth trying again
-  // later; without it someone must act, because the file is damaged or another server uses it.
+  // the store cannot be written. With the reason STORAGE_UNAVAILABLE try again later. Other errors
+  // need an operator: the file is damaged or another server uses it.
   absl::Status Reopen();
 
   // Whether a store is open, for writing or only for reading.
@@ -79,13 +80,14 @@ class ReopeningJobStore final : public JobStore {
  private:
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
-  // The store, if it takes changes. It is never replaced then, so that no lock is held while a
-  // change waits for the disk: Reopen would wait for it, and readers for Reopen.
+  // Returns the store if it takes changes. Such a store is never replaced, so no lock is needed
+  // while a change waits for the disk; otherwise Reopen would wait for the change, and readers for
+  // Reopen.
   absl::StatusOr<JobStore*> Writable() const;
   template <typename Call>
   auto Write(std::string_view operation, const Call& call)
       -> decltype(call(std::declval<JobStore&>()));
-  // Calls `begin` with a `done` that tells of the change.
+  // Calls `begin` with a `done` that reports the change.
   template <typename Begin>
   void BeginWrite(std::string_view operation, Done done, const Begin& begin);
   void TellWritten(std::string_view operation, const absl::Status& status, int64_t began) const;

@@ -1,4 +1,4 @@
-// Where the savepoints of unfinished jobs lie (engine/api/savepoint.h): one file a job, the latest.
+// Stores the latest savepoint of each unfinished job (engine/api/savepoint.h), one file per job.
 #pragma once
 
 #include <filesystem>
@@ -22,22 +22,23 @@ class SavepointStore {
   explicit SavepointStore(const std::filesystem::path& root) : folder_(root / "savepoints") {}
 
   // Replaces the job's savepoint and returns when that is on the disk; after an error or a power
-  // cut the one before is there. `identity` says from what it was made, as "MAKERS.FILES"; it has
-  // no spaces or line ends. FILES, which may be missing, stands for the files of the model.
+  // cut the one before is there. `identity` identifies what the savepoint was made from, as
+  // "MAKERS.FILES", without spaces or line ends. FILES (the model's files) may be missing.
   absl::Status Write(std::string_view job, std::string_view identity,
                      const Savepoint& savepoint) const;
 
-  // The job's savepoint. NOT_FOUND if there is none; FAILED_PRECONDITION if it was made from
-  // something else than `identity`; DATA_LOSS if its bytes are not those that were written.
+  // Returns the job's savepoint. NOT_FOUND if there is none; FAILED_PRECONDITION if its identity
+  // differs from `identity`; DATA_LOSS if its bytes have changed.
   absl::StatusOr<Savepoint> Read(std::string_view job, std::string_view identity) const;
 
-  // The steps of the job's savepoint, whether that is whole or not; 0 without one. Reads a line.
+  // Returns the steps of the job's savepoint, whole or not; 0 without one. Reads only its first
+  // line.
   int StepsKept(std::string_view job) const;
 
-  // What cannot be removed now goes at the next start.
+  // If the removal fails, the next start tries again.
   void Remove(std::string_view job) const;
 
-  // At start: removes what was being written, and the savepoints of jobs that `keep` does not want.
+  // Call at the start: removes unfinished files, and the savepoints of jobs that `keep` rejects.
   absl::Status RemoveLeftovers(const std::function<bool(const std::string& job)>& keep) const;
 
  private:

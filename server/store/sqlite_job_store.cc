@@ -35,7 +35,7 @@ constexpr int kRowsAtOnce = 64;
 
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
-// For stores that have nothing to sync.
+// For stores in memory, which have nothing to sync.
 absl::Status SyncNothing() { return absl::OkStatus(); }
 
 class SqliteJobStore final : public JobStore {
@@ -81,8 +81,8 @@ class SqliteJobStore final : public JobStore {
                 for (const JobAddition& addition : additions) TakeBack(db, addition.job.job.name());
                 return absl::OkStatus();
               })
-              .IgnoreError();  // then they run after the next start, although the caller was
-                               // refused
+              .IgnoreError();  // if this fails, they run after the next start, although the caller
+                               // was refused
         });
   }
 
@@ -332,7 +332,7 @@ class SqliteJobStore final : public JobStore {
     return ToJob(*row);
   }
 
-  // Callers of the store have checked what they were sent; a mistake of theirs is in the log.
+  // The store's callers have checked their texts; the log shows what they missed.
   absl::Status CheckReadable(const StoredJob& stored,
                              std::span<const wan::v1::Event> events) const {
     absl::Status readable = CheckReadsBack(where_, stored, events);
@@ -340,8 +340,8 @@ class SqliteJobStore final : public JobStore {
     return readable;
   }
 
-  // The next of a query's jobs, in its order: at most `limit`, and no more once they have `bytes`.
-  // `scan` says how far it came.
+  // Returns a query's next jobs, in its order: at most `limit`, and no more once they have `bytes`.
+  // `scan` says how far the search came.
   absl::StatusOr<std::vector<JobRow>> ReadFound(const JobQuery& query,
                                                 const std::optional<JobPlace>& after, int limit,
                                                 size_t bytes, JobScan& scan) {
@@ -366,8 +366,7 @@ class SqliteJobStore final : public JobStore {
   }
 
   // Returns the newest QUEUED and RUNNING rows with a number below `before`, newest first, at most
-  // kRowsAtOnce. That bounds the work, however many jobs there are, because each state has an index
-  // in this order.
+  // kRowsAtOnce. An index of each state in this order bounds the work, however many jobs there are.
   absl::StatusOr<std::vector<JobRow>> ReadUnfinished(int64_t before) {
     using Rows = std::vector<JobRow>;
     return database_->Scan([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
@@ -409,7 +408,7 @@ class SqliteJobStore final : public JobStore {
     return stored;
   }
 
-  // Has a damaged row moved to damaged_jobs, and reports it once.
+  // Queues the move of a damaged row to damaged_jobs, and reports the row once.
   absl::Status SetAside(const JobRow& row, const std::string& damage) {
     absl::Status damaged = DamagedError(row.name, damage);
     bool first = false;
@@ -446,7 +445,7 @@ class SqliteJobStore final : public JobStore {
     transaction.commit();
   }
 
-  // Removes the events of a job that are there although their Apply was refused.
+  // Removes events of a job that were written although their Apply was refused.
   void RemoveUnsynced(SQLite::Database& db, const std::string& job, int64_t number) {
     absl::MutexLock lock(&mutex_);
     const auto found = unsynced_events_.find(job);
@@ -481,7 +480,7 @@ class SqliteJobStore final : public JobStore {
     AddWebhookOf(db, change);
     if (change.report.has_value()) ReplaceReport(db, number, *change.report);
     if (change.files.has_value()) ReplaceJobFiles(db, number, *change.files);
-    // The keys have the bytes of all that belongs to the job.
+    // The keys contain the bytes of all rows of the job.
     if (change.row.has_value()) UpdateJobKeys(db, number, *change.row, change.labels_changed);
     return absl::OkStatus();
   }
@@ -489,12 +488,12 @@ class SqliteJobStore final : public JobStore {
   const std::string where_;  // the file, for messages
   const std::function<void(const absl::Status&)> on_problem_;
   absl::Mutex mutex_;
-  // Of jobs with events that are there although their Apply was refused, because the disk did not
-  // confirm it: the first of these events. The change is repeated, maybe with other ones.
+  // The first event of each job that was written although its Apply was refused, because the disk
+  // did not confirm it. The change is repeated, maybe with other events.
   std::map<std::string, int64_t> unsynced_events_ ABSL_GUARDED_BY(mutex_);
   // The numbers of the damaged rows that were reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<JobDatabase> database_;  // goes first: what it finishes uses the others
+  std::unique_ptr<JobDatabase> database_;  // destroyed first: its last tasks use the others
 };
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
@@ -508,7 +507,7 @@ std::string WhereOf(const std::filesystem::path& file) {
   return absl::StrCat("job database ", file.string());
 }
 
-// FAILED_PRECONDITION for what SQLite would wait for without an end, such as a pipe.
+// FAILED_PRECONDITION for a file that SQLite would wait for without end, such as a pipe.
 absl::Status CheckIsFile(const std::filesystem::path& file) {
   for (const char* const suffix : {"", "-wal"}) {
     const std::filesystem::path part = file.string() + suffix;

@@ -107,7 +107,7 @@ CREATE TABLE webhooks (                      -- reports of jobs' ends that were 
 );
 CREATE INDEX webhooks_by_due ON webhooks (due, number);
 )sql",
-    // What ended jobs take. Their totals follow every change of job_keys.
+    // The space that ended jobs take; triggers keep the totals with every change of job_keys.
     R"sql(
 ALTER TABLE job_keys ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;  -- order of the ends in a state; 0: not ended
 ALTER TABLE job_keys ADD COLUMN file_bytes INTEGER NOT NULL DEFAULT 0;   -- of artifacts that are there
@@ -153,8 +153,8 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
   PRIMARY KEY (owner, minute)
 ) WITHOUT ROWID;
 )sql",
-    // Every list of one owner has an index that begins with the owner. Reports of webhooks are
-    // found by whose turn it is, no longer by when they are due.
+    // Every list of one owner has an index that begins with the owner. Webhook reports are found by
+    // turn, no longer by due time.
     R"sql(
 DROP INDEX webhooks_by_due;
 CREATE INDEX job_keys_by_owner_and_end ON job_keys (owner, end_time, job);
@@ -166,18 +166,19 @@ CREATE TABLE gone_owners (                   -- of jobs of removed_jobs and dama
 CREATE TABLE secret_key (key BLOB NOT NULL); -- one row, for what callers keep and must not read
 INSERT INTO secret_key VALUES (randomblob(32));
 )sql"};
-// The version, in this list, that changed what is kept beside the rows of jobs last.
+// The last version in this list that changed the keys beside the rows of jobs.
 constexpr int kVersionOfJobKeys = 7;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
-// SQLite's way to the file that locks all other processes out from the first read on, admits
-// several connections of this one, and keeps the index of the write-ahead log in memory: so it
-// needs no file of its own, and what is there can be read on a full disk.
+// SQLite's VFS that locks out all other processes from the first read on, admits several
+// connections of this process, and keeps the index of the write-ahead log in memory. It needs no
+// extra file, so the database can be read on a full disk.
 constexpr char kOneProcess[] = "unix-excl";
 
-// What PRAGMA auto_vacuum says of a file that VacuumPiece makes smaller.
+// The value of PRAGMA auto_vacuum for a file that VacuumPiece can shrink.
 constexpr int kIncremental = 2;
-// So many free pages stay in the file for the next jobs, and so many go at once: some milliseconds.
+// Free pages that stay in the file for the next jobs, and pages that are freed at once (some
+// milliseconds).
 constexpr int kFreePagesKept = 256;
 constexpr int kPagesAtOnce = 64;
 
@@ -284,7 +285,7 @@ absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
   const absl::StatusOr<int> version = CheckedVersion(db, where);
   if (!version.ok()) return version.status();
   try {
-    // Write even if there is nothing to migrate: so it shows at once whether the disk takes writes.
+    // Write even if there is nothing to migrate, to find out at once whether the disk takes writes.
     SQLite::Transaction transaction(db);
     for (int step = *version; step < kSchemaVersion; ++step) {
       db.exec(kMigrations[step]);

@@ -19,12 +19,12 @@ absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& whe
 // writing anything beside it. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file);
 
-// Opens or creates a file, which no other process can use from its first use on, until all
-// connections are closed. Throws SQLite::Exception.
+// Opens or creates a file. From its first use until all connections are closed no other process can
+// use it. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& file);
 
-// Opens a second connection for reading, which waits for nothing that the first one does. Call it
-// after PrepareDatabase. Throws SQLite::Exception.
+// Opens a second connection for reading, which never waits for the first. Call it after
+// PrepareDatabase. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file);
 
 // Locks the file for this process, checks it, and migrates it to this server's schema. Returns
@@ -37,8 +37,8 @@ absl::Status PrepareDatabase(SQLite::Database& database, const std::string& wher
 absl::Status PrepareForReading(SQLite::Database& database, const std::string& where);
 
 // Gives some free pages of the file back to the file system, and returns whether there are more to
-// give. A database that was made before version 5 keeps its free pages and uses them again: only
-// VACUUM, which writes the whole file anew, could change that.
+// give. A database that was made before version 5 reuses its free pages and never shrinks; only
+// VACUUM, which rewrites the whole file, could change that.
 bool VacuumPiece(SQLite::Database& database);
 
 // Writes to the file without changing anything. Throws SQLite::Exception if that fails.

@@ -1,4 +1,4 @@
-// The reports of jobs' ends that were not delivered yet (docs/use/webhooks.md).
+// The reports of ended jobs that are not delivered yet (docs/use/webhooks.md).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace wan::server {
 // One report.
 struct PendingWebhook {
   int64_t number = 0;  // grows with each report
-  // The job as it ended: of its request only the model, the labels and the webhook_url.
+  // The job at its end; its request has only model, labels and webhook_url.
   wan::v1::Job job;
   int attempts = 0;  // this one included
 
@@ -26,12 +26,12 @@ struct PendingWebhook {
   }
 };
 
-// What is known of a report without taking it.
+// A report as listed, without its contents.
 struct QueuedWebhook {
   int64_t number = 0;
-  std::string url;    // of its job; empty if the report cannot be read
-  std::string owner;  // of its job
-  int attempts = 0;   // so far
+  std::string url;    // webhook_url of its job; empty if the report cannot be read
+  std::string owner;  // owner of its job
+  int attempts = 0;   // attempts so far
   absl::Time due;     // the next attempt; a new report is due at once
 };
 
@@ -41,15 +41,15 @@ class WebhookOutbox {
  public:
   virtual ~WebhookOutbox() = default;
 
-  // The reports with numbers above `after`, in the order of the numbers, `most` of them.
+  // Returns at most `most` reports with numbers above `after`, in the order of the numbers.
   virtual absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) = 0;
 
-  // Takes a report for one attempt; nothing if it is not there any more. It is due at `due` again
-  // unless it is removed before: so a report whose attempt was cut off is not lost.
+  // Takes a report for one attempt; nullopt if it no longer exists. It is due again at `due` unless
+  // it is removed before, so that a crash during the attempt loses no report.
   virtual absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
                                                                     absl::Time due) = 0;
 
-  // Removes a report that was delivered or given up. After a crash it may be there again.
+  // Removes a report that was delivered or given up. After a crash it may reappear.
   virtual absl::Status RemoveWebhook(int64_t number) = 0;
 };
 

@@ -64,7 +64,7 @@ std::optional<PendingWebhook> TakeWebhookRow(SQLite::Database& db, int64_t numbe
   taken.number = number;
   taken.attempts = find.getColumn(1).getInt() + 1;
   if (!taken.job.ParseFromString(find.getColumn(0).getString())) {
-    // Nobody can be told of it.
+    // The row cannot be read, so no report can be sent.
     RemoveWebhookRow(db, number);
     return std::nullopt;
   }

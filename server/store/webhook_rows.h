@@ -14,8 +14,8 @@
 
 namespace wan::server {
 
-// For the thread that holds the connection's lock; those that change something in a transaction of
-// their caller. They throw what SQLite throws.
+// Call all functions with the connection's lock held, and those that write inside a transaction.
+// They throw SQLite's exceptions.
 
 // Adds a report if the change ends a job that has a webhook_url.
 void AddWebhookOf(SQLite::Database& db, const JobChange& change);
@@ -24,7 +24,7 @@ void AddWebhookOf(SQLite::Database& db, const JobChange& change);
 // microseconds since the epoch.
 void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attempts, int64_t due);
 
-// As the methods of WebhookOutbox.
+// These implement the methods of WebhookOutbox.
 std::vector<QueuedWebhook> ReadWebhookRows(SQLite::Database& db, int64_t after, int most);
 std::optional<PendingWebhook> TakeWebhookRow(SQLite::Database& db, int64_t number, absl::Time due);
 void RemoveWebhookRow(SQLite::Database& db, int64_t number);

@@ -15,7 +15,7 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Shorter than what a table with two digits shows.
+// Seconds that a table with two digits would show as 0.
 constexpr double kNoTime = 0.005;
 
 double MeanStep(const std::vector<const StageReport*>& steps) {
@@ -33,7 +33,7 @@ std::optional<double> ProcessPeak(const JobReport& report) {
   return peak;
 }
 
-// In a job of minutes a millisecond is noise; in one of a second it is a stage.
+// Digits of seconds after the point: a millisecond matters only in a short job.
 int TimeDigits(const JobReport& report) { return TotalSeconds(report) < 60 ? 3 : 2; }
 
 std::vector<Cell> StageRow(const std::string& name, const StageReport& stage, int digits) {

@@ -107,19 +107,20 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
          Positive(seconds / texts_measured, 3, 1e3), share(seconds), Positive(floor, 3, 1e3),
          floor > 0 ? Positive(seconds / texts_measured / floor, 2) : Cell(),
          Positive(floor, 3, blocks)});
-    // As ForwardFloor: passes over memory may overlap with products or find their data in a cache.
+    // As in ForwardFloor: passes over memory have no floor, because they may overlap with products
+    // or find their data in a cache.
     if (one.name() == "elementwise") continue;
     floors += floor;
     all_floors = all_floors && floor > 0;
   }
   for (const MeasuredClass& one : measured) {
-    // A mark takes some microseconds itself; only a wait that can be seen is worth a row.
+    // A mark itself takes some microseconds; shorter waits get no row.
     if (one.work.name() != "weights" || one.seconds < 0.001 * block_seconds) continue;
     table.rows.push_back({"waiting for streamed weights", Cell(), Cell(), Cell(),
                           Positive(one.seconds / texts_measured, 3, 1e3), share(one.seconds),
                           Cell(), Cell(), Cell()});
   }
-  // Forwards differ in their texts; a block of the plan has one.
+  // Forwards may have several texts; a block of the plan has one.
   const double texts = flops > 0 && forward.flops > 0
                            ? std::max(1.0, std::round(forward.flops / (flops * blocks)))
                            : 1;

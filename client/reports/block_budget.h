@@ -1,5 +1,5 @@
-// The part of the bottleneck analysis that looks into a forward: what a block of the transformer
-// consists of, as planned and, where the job profiled a block, as measured.
+// The part of the bottleneck analysis about a forward: the operators of a transformer block, as
+// planned and, if the job profiled a block, as measured.
 #pragma once
 
 #include "client/reports/ceilings.h"
@@ -16,8 +16,8 @@ struct Forward {
 };
 Forward MeanForward(const wan::v1::JobReport& report);
 
-// What a forward and its blocks consist of, by class of operators, with the least time that the
-// ceilings (null: unknown) allow each of them. The operators of a profile follow one by one.
+// Adds a table of a forward and its blocks by class of operators, with the least time that the
+// ceilings (null: unknown) allow each class. The operators of a profile follow one by one.
 Section ForwardBudget(const wan::v1::JobReport& report, const Ceilings* ceilings);
 
 // Adds the classes of a profile that have FLOPs.

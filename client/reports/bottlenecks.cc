@@ -18,7 +18,7 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Smaller ones are noise.
+// Smaller shares of a job are noise.
 constexpr double kLeastShare = 0.005;
 constexpr double kLeastSeconds = 0.01;
 
@@ -59,8 +59,8 @@ const wan::v1::ComponentPlan* ComponentOf(const JobReport& report, std::string_v
   return nullptr;
 }
 
-// The share of the decoded area that lies in the overlaps of tiles, which whole frames do not have.
-// Absent if the plan does not tell the autoencoder's stride.
+// The share of the decoded area that lies in the overlaps of tiles. Absent if the plan lacks the
+// autoencoder's stride.
 std::optional<double> OverlapShare(const JobReport& report) {
   // Neighbours share eight latents (docs/operate/memory.md, Tiles).
   constexpr double kOverlap = 8;
@@ -110,7 +110,7 @@ class Search {
     double second = SumOfParts(report_, "forward_unconditional");
     std::string basis = "measured: the sum of the second forwards";
     if (second <= 0) {
-      // Both forwards are one pass with two texts.
+      // In a batch both forwards are one pass with two texts.
       second = report_.plan().batched_guidance() ? SumOfParts(report_, "forward") / 2
                                                  : ShareSeconds(report_, StageKind::kInference) / 2;
       basis = "estimated: half of the forwards, which compute two texts with equal FLOPs";
@@ -155,8 +155,8 @@ class Search {
     double best = history.levels.levels.front().seconds;
     for (const StepLevel& level : history.levels.levels) best = std::min(best, level.seconds);
     for (const StepChange& change : history.changes) {
-      // Experts and forwards of the request differ by right; comparing their levels would blame the
-      // machine.
+      // Steps of different experts, or with another number of forwards, are expected to differ;
+      // comparing them would blame the machine.
       if (!change.from_outside) return;
       if (change.seconds_after > change.seconds_before &&
           (worst == nullptr || change.extra_seconds > worst->extra_seconds)) {
@@ -338,7 +338,7 @@ class Search {
   std::vector<Bottleneck> found_;
 };
 
-// Whether the run with these differences has the bottleneck's remedy and nothing else.
+// Whether these differences are the bottleneck's remedy alone.
 bool IsRemedy(const Bottleneck& bottleneck, const std::vector<Difference>& causes) {
   return !bottleneck.setting.empty() && !causes.empty() &&
          std::all_of(causes.begin(), causes.end(), [&](const Difference& cause) {

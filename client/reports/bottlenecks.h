@@ -1,4 +1,4 @@
-// What a job's seconds went to that they need not have gone to, and what to set.
+// Finds avoidable time in a job, and the setting that removes it.
 #pragma once
 
 #include <optional>
@@ -11,41 +11,42 @@
 namespace wan::client::reports {
 
 struct Bottleneck {
-  // The stage or the part of it.
+  // The stage, or part of a stage, that takes the time.
   std::string location;
-  // What that place takes of the job.
+  // Seconds of the job that this place takes.
   double seconds = 0;
   // Full sentences.
   std::string cause;
   std::string remedy;
-  // The seconds of the job that the remedy would save; absent if they cannot be told.
+  // Estimated seconds that the remedy would save; absent if unknown.
   std::optional<double> saves;
-  // How `saves` was found.
+  // Says how `saves` was estimated.
   std::string basis;
   // The setting that the remedy changes, as DifferencesOf names it, or its beginning
   // ("residency_policies transformer" of both experts); empty: none.
   std::string setting;
   // The value that it gets; empty: any other.
   std::string value;
-  // What other runs, which differ from this one by that remedy alone, took less; absent without
-  // such runs, and if the difference is not told apart from noise (verdict.h).
+  // Seconds by which other runs, which differ from this one by that remedy alone, were faster;
+  // absent without such runs, and if the difference may be noise (verdict.h).
   std::optional<double> measured;
-  // The verdict on such runs: "faster", or why their difference tells nothing. Empty without any.
+  // The verdict on these runs: "faster", or why their difference proves nothing. Empty without such
+  // runs.
   std::string verdict = {};
 };
 
-// The best that is known of what the remedy saves: what runs measured, otherwise the estimate.
+// The seconds that the remedy saves: as measured by runs, otherwise as estimated.
 struct Gain {
-  // Absent if it cannot be told.
+  // Absent if unknown.
   std::optional<double> seconds;
-  // How it was found, and what became of runs that tell nothing.
+  // Says how `seconds` was found, and why runs were not counted.
   std::string basis;
 };
 Gain GainOf(const Bottleneck& bottleneck);
 
-// Those that cost at least half a percent of the job, the one that saves most first. `runs` has
-// the run itself, and may have others of its case, with the same settings and with others.
-// `ceilings` are those of the run's device; null if they are not known.
+// Returns the bottlenecks that cost at least half a percent of the job, the one that saves most
+// first. `runs` has the run itself, and may have others of its case, with the same settings and
+// with others. `ceilings` are those of the run's device; null if they are not known.
 std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
                                         const std::vector<Run>& runs);
 

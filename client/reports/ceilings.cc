@@ -88,7 +88,7 @@ std::optional<double> FloorSeconds(const Ceilings& ceilings,
   const double rate =
       RateOf(IsAttention(operators) ? ceilings.attention : ceilings.products, precision);
   double seconds = 0;
-  // What moves data only has so few FLOPs that its bytes decide.
+  // Operators that only move data have so few FLOPs that their bytes decide.
   if (operators.flops() > 0 && operators.name() != "elementwise") {
     if (rate <= 0) return std::nullopt;
     seconds = operators.flops() / rate;
@@ -105,7 +105,7 @@ std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::Plan
   double block_flops = 0, block_floor = 0;
   for (const wan::v1::OperatorClass& operators : plan.block_operators()) {
     block_flops += operators.flops();
-    // Fused passes over memory overlap with nothing here; a floor leaves them out.
+    // The floor leaves out passes over memory, which may be fused.
     if (operators.name() == "elementwise") continue;
     const std::optional<double> floor = FloorSeconds(ceilings, operators, precision);
     if (!floor) return std::nullopt;

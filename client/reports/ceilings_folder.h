@@ -1,5 +1,5 @@
-// Where the ceilings of each card are kept: `wan_bench ceilings` writes them there, and the reports
-// find them by the card's name. A header alone, so that wan_bench links nothing of the client.
+// The folder of the ceilings: `wan_bench ceilings` writes a file per card, and the reports find it
+// by the card's name. A header alone, so that wan_bench links nothing of the client.
 #pragma once
 
 #include <cctype>
@@ -22,8 +22,8 @@ inline std::string DataHome() {
   return home.empty() ? "" : home + "/.local/share";
 }
 
-// "DATA_HOME/wanserve/ceilings/NVIDIA-H200.json" of "NVIDIA H200": what is no letter, digit, dot or
-// underscore becomes one '-'. Empty if either is.
+// Returns "DATA_HOME/wanserve/ceilings/NVIDIA-H200.json" for "NVIDIA H200": a run of characters
+// other than letters, digits, dots and underscores becomes one '-'. Empty if an argument is empty.
 inline std::string KeptCeilingsPath(const std::string& data_home, std::string_view device) {
   std::string name;
   for (const char c : device) {

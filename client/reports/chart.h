@@ -23,7 +23,7 @@ struct TimelineChart {
     std::string group;
   };
   struct Series {
-    // With the unit: "GPU memory (GiB)".
+    // Title with the unit: "GPU memory (GiB)".
     std::string name;
     // In order of time. The value holds until the next point.
     std::vector<Point> points;
@@ -34,7 +34,7 @@ struct TimelineChart {
   std::vector<Series> series;
 };
 
-// One value for each step, and the stretches that a change of the level separates.
+// One value for each step, and the steps at which the level changes.
 struct StepChart {
   struct Run {
     std::string name;
@@ -66,7 +66,7 @@ struct BarChart {
   std::string limit_name;
 };
 
-// Work against what the card can give. Both axes are logarithmic.
+// Work against the card's ceilings (a roofline). Both axes are logarithmic.
 struct RooflineChart {
   struct Work {
     std::string name;

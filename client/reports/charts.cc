@@ -39,7 +39,7 @@ const char* GroupOf(StageKind kind) {
   }
 }
 
-// A series from the samples, or from the stages' means where there are no samples.
+// Makes a series from the samples, or from the stages' means without samples.
 template <typename OfSample, typename OfStage>
 void AddSeries(const JobReport& report, const std::string& name, double top, TimelineChart& chart,
                OfSample of_sample, OfStage of_stage) {
@@ -69,7 +69,7 @@ std::optional<double> Optional(bool present, double value) {
   return present ? std::optional<double>(value) : std::nullopt;
 }
 
-// Of what a peak has beside the weights, the workspace that its stage was planned with.
+// The planned workspace of the stage, at most what the peak has beside the weights.
 void SplitWorkspace(const wan::v1::StagePlan* plan, ComponentMemory& memory) {
   memory.workspace.reset();
   if (plan == nullptr || !plan->has_workspace_bytes() || !memory.activations) return;
@@ -187,7 +187,7 @@ std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
           memory.weights = static_cast<double>(stage->gpu_weights_peak_bytes());
           memory.activations = *memory.peak - *memory.weights;
         } else if (stage->has_gpu_memory_start_bytes()) {
-          // What it had at its start were weights and the job's few tensors.
+          // At the stage's start the GPU held the weights and few tensors of the job.
           memory.activations = *memory.peak - static_cast<double>(stage->gpu_memory_start_bytes());
         }
         SplitWorkspace(PlanOf(report, stage->stage()), memory);

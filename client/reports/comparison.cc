@@ -23,7 +23,7 @@ constexpr char kResidency[] = "residency_policies ";
 
 std::string YesNo(bool value) { return value ? "yes" : "no"; }
 
-// "5", or "1,3.5" where the experts have scales of their own.
+// "5", or "1,3.5" if the experts have different scales.
 std::string Scales(const wan::v1::GenerationRequest& request) {
   const auto& scales = request.guidance_scale();
   const bool alike =
@@ -61,7 +61,7 @@ void AddSystem(const JobReport& report, Settings& settings) {
 }
 
 void AddPlan(const wan::v1::PlanReport& plan, Settings& settings) {
-  // Without guidance there is nothing to batch.
+  // Without guidance there is one forward, so nothing is batched.
   if (plan.guided()) settings["batched_guidance"] = YesNo(plan.batched_guidance());
   settings["record_forwards"] = YesNo(plan.record_forwards());
   settings["decode_tiles"] = absl::StrCat(plan.decode_tile_rows(), "x", plan.decode_tile_columns());
@@ -70,7 +70,7 @@ void AddPlan(const wan::v1::PlanReport& plan, Settings& settings) {
   }
 }
 
-// Every setting that is known, by its name.
+// Returns all known settings by name.
 Settings SettingsOf(const JobReport& report) {
   Settings settings;
   if (report.has_request()) AddRequest(report, settings);
@@ -78,14 +78,14 @@ Settings SettingsOf(const JobReport& report) {
   settings["dtype"] = report.dtype();
   settings["device"] =
       report.system().gpu().name().empty() ? report.device() : report.system().gpu().name();
-  // A group of one has no shares.
+  // A group of one device has no shares.
   settings["devices"] = absl::StrCat(std::max(1, report.devices_size()));
   if (report.has_plan()) AddPlan(report.plan(), settings);
   std::erase_if(settings, [](const auto& setting) { return setting.second.empty(); });
   return settings;
 }
 
-// The setting of a server that the variant's name states; nothing for any other name.
+// Returns the server's setting that the variant's name states; nullopt for any other name.
 std::optional<std::pair<std::string, std::string>> Stated(const Run& run) {
   for (const char* key : {"h264_preset", "cpu_threads", "warm_up"}) {
     const std::string start = absl::StrCat(key, ": ");
@@ -97,14 +97,14 @@ std::optional<std::pair<std::string, std::string>> Stated(const Run& run) {
   return std::nullopt;
 }
 
-// What a run has whose name does not state the setting.
+// The value for a run whose name does not state the setting.
 std::string Otherwise(const std::string& value) {
   if (value == "yes") return "no";
   if (value == "no") return "yes";
   return "another";
 }
 
-// The run whose result that of a variant was compared with has no difference of its own.
+// The run that others are compared with has no comparison of its own.
 const ResultDifference* ResultOf(const Run& variant, const std::vector<Run>& runs) {
   static constexpr ResultDifference kItself{true, std::nullopt, true};
   if (variant.variant.empty()) return &kItself;
@@ -212,8 +212,8 @@ std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::stri
 
 namespace {
 
-// Of two results that were compared with a third one: whether they are the same. Nothing if both
-// differ from it, perhaps in the same way, or if one was not compared.
+// Returns whether two results, each compared with a third one, are the same. Nullopt if both differ
+// from it, perhaps in the same way, or if one was not compared.
 std::optional<bool> Same(std::optional<bool> a, std::optional<bool> b) {
   if (!a || !b || (!*a && !*b)) return std::nullopt;
   return *a && *b;
@@ -223,7 +223,7 @@ std::string LatentsText(const ResultDifference& a, const ResultDifference& b) {
   const std::optional<bool> same = Same(a.identical, b.identical);
   if (!same) return "latents: not compared with each other";
   if (*same) return "latents: same bits";
-  // One of them has the bits that the other one was compared with.
+  // One of them equals the result with which the other was compared.
   const ResultDifference& difference = a.identical ? b : a;
   if (!difference.relative) return "latents: other bits";
   return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);

@@ -1,4 +1,4 @@
-// What each device of a group did for a job.
+// Builds the table of each device's work for a job of a device group.
 #include <optional>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,6 @@
 // A report before it has a format: a tree of sections that hold tables, facts, texts and charts.
-// What builds a section knows no format, and a renderer (render.h) knows nothing of jobs. All of it
-// is plain data.
+// Builders of sections know no format, and renderers (render.h) know nothing of jobs. All of it is
+// plain data.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wan::client::reports {
 
-// A figure with the digits that a person is shown; JSON has it whole.
+// A figure and the number of digits that people see; JSON has all digits.
 struct Number {
   double value = 0;
   int digits = 2;
@@ -73,7 +73,7 @@ using Document = Section;
 // Removes the columns in which no row has a value. A table without rows stays as it is.
 void DropEmptyColumns(Table& table);
 
-// Returns what a person reads: "12.87", "-" for a cell without a value.
+// Returns the cell as people read it: "12.87", "-" without a value.
 std::string CellText(const Cell& cell);
 
 // Returns a cell with the value, or an empty cell; `optional` is a std::optional of a number.
@@ -83,13 +83,13 @@ Cell CellOf(const Optional& optional, int digits = 2, double scale = 1) {
   return Number{static_cast<double>(*optional) * scale, digits};
 }
 
-// Returns a figure with so many digits behind the point, and with more, up to six, if it would show
-// less than three of its own: a demo's GFLOP beside a card's.
+// Returns a figure with `digits` digits after the point, or more (up to six) so that at least three
+// significant digits show: a demo's GFLOP beside a card's.
 Number Measure(double value, int digits);
 
-// Returns an empty cell for 0 and less, which stand for figures that are not known.
+// Returns an empty cell for 0 and less, which stand for unknown figures.
 Cell Positive(double value, int digits, double scale = 1);
-// The same as Measure shows it.
+// The same with the digits of Measure.
 Cell PositiveMeasure(double value, int digits, double scale = 1);
 
 // Returns "2.66 GiB", or "1.7 MiB" of less than a tenth of a GiB.

@@ -1,5 +1,5 @@
-// The options of the optimization map: what each one is here, what it can give, and what it gave in
-// every pair of runs that differs in it alone.
+// Builds the map of optimization options: each option's state, its possible gain, and its measured
+// gain in every pair of runs that differs in it alone.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace {
 using wan::v1::JobReport;
 using Causes = std::vector<Difference>;
 
-// The place of a value in a list, which is at least the list's size if it is not there.
+// Returns the place of a value in a list; the list's size if it is missing.
 template <size_t kSize>
 size_t Rank(const std::array<std::string_view, kSize>& ranks, const std::string& value) {
   return static_cast<size_t>(std::find(ranks.begin(), ranks.end(), value) - ranks.begin());
 }
 
-// Whether the value goes towards the end of the list.
+// Whether the second value is later in the list.
 template <size_t kSize>
 bool Rises(const std::array<std::string_view, kSize>& ranks, const Difference& one) {
   const size_t before = Rank(ranks, one.before), after = Rank(ranks, one.after);
@@ -48,7 +48,7 @@ bool RecordsForwards(const Causes& causes) {
   return IsOnly(causes, "record_forwards", "no", "yes");
 }
 
-// Components that stay on the GPU, or come to it from a nearer place.
+// Whether components stay on the GPU, or come to it from a nearer place than before.
 bool OffloadsLess(const Causes& causes) {
   constexpr auto kNearer = std::to_array<std::string_view>({"disk", "stream", "host", "resident"});
   return !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](const Difference& one) {
@@ -75,11 +75,11 @@ bool LowersPrecision(const Causes& causes) {
 
 struct Option {
   const char* name;
-  // The settings that decide it.
+  // The settings that decide the option.
   const char* here;
-  // Whether the causes of the difference between two runs are this option, which the second has.
+  // Whether the two runs differ by this option alone, which the second one has.
   bool (*is)(const Causes&);
-  // What it is in a run, and what it can give there. `ceilings` may be null.
+  // The option's state in a run, and its possible gain there. `ceilings` may be null.
   std::string (*in_run)(const JobReport&);
   std::string (*limit)(const JobReport&, const Ceilings* ceilings);
 };
@@ -213,7 +213,7 @@ struct Pair {
   Causes causes;
 };
 
-// Every two of the case's runs that differ in the option alone.
+// Returns the pairs of the case's runs that differ in the option alone.
 std::vector<Pair> PairsOf(const Option& option, const std::vector<const Run*>& medians) {
   std::vector<Pair> pairs;
   for (const Run* before : medians) {
@@ -230,7 +230,8 @@ Verdict JudgeOf(const Pair& pair, const std::vector<Run>& runs) {
   return Judge(MeasuredRuns(*pair.before, runs), MeasuredRuns(*pair.after, runs));
 }
 
-// The seconds of the first pair that is told apart from noise; a text if there are only others.
+// Returns the seconds of the first pair whose difference is more than noise; a text if there is
+// none.
 Cell SavingOf(const std::vector<Pair>& pairs, const std::vector<Run>& runs) {
   for (const Pair& pair : pairs) {
     if (const Verdict verdict = JudgeOf(pair, runs); verdict.saved) return CellOf(verdict.saved);
@@ -238,7 +239,7 @@ Cell SavingOf(const std::vector<Pair>& pairs, const std::vector<Run>& runs) {
   return pairs.empty() ? Cell() : Cell("not told apart from noise");
 }
 
-// The case as it stands has no variant to name.
+// Returns the variant's name as tables show it.
 std::string VariantName(const Run& run) { return run.variant.empty() ? "the case" : run.variant; }
 
 std::vector<Cell> RowOf(const Option& option, const Pair& pair, const std::vector<Run>& runs) {

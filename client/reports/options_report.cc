@@ -16,7 +16,7 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Of each variant of every case the run whose time is the median, in the order of the runs.
+// Returns, for each variant of every case, the run with the median time, in the order of the runs.
 std::vector<const Run*> Variants(const std::vector<Run>& runs) {
   std::vector<const Run*> chosen;
   std::set<std::pair<std::string, std::string>> seen;
@@ -29,7 +29,7 @@ std::vector<const Run*> Variants(const std::vector<Run>& runs) {
   return chosen;
 }
 
-// The run of the case that others are compared with; null if there is none.
+// Returns the run of the case that others are compared with; null if there is none.
 const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
   for (const Run* run : MedianRuns(runs, name)) {
     if (run->variant.empty()) return run;
@@ -37,8 +37,8 @@ const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
   return nullptr;
 }
 
-// What the first step took beyond a regular one, as the sentence of a cold start; empty if there
-// was none.
+// Returns a sentence with the extra time of the first step after a cold start; empty if there was
+// none.
 std::string ColdStart(const Run& run) {
   const StepHistory history = StepHistoryOf(run.report);
   if (history.seconds.size() < 3 || history.levels.levels.empty()) return "";
@@ -164,8 +164,8 @@ std::optional<Need> NeedOf(const JobReport& report) {
   }
   bool planned = false;
   for (const wan::v1::StagePlan& stage : report.plan().stages()) {
-    // Not the autoencoder's: kernels that put an enlargement and the convolution behind it together
-    // compute less than the plan counts, and no time is claimed that could be beaten.
+    // Leaves out the autoencoder, whose fused kernels compute less than the plan counts, so that no
+    // floor is claimed that could be beaten.
     if (!absl::StartsWith(stage.stage(), "VAE_")) need.flops += stage.flops();
     if (!stage.has_activation_bytes()) continue;
     planned = true;
@@ -191,13 +191,13 @@ std::optional<Need> NeedOf(const JobReport& report) {
   return need;
 }
 
-// The card, or the processor of a job without one.
+// Returns the card's name, or the processor's for a job without a GPU.
 std::string DeviceName(const JobReport& report) {
   const std::string& name = DeviceNameOf(report);
   return name.empty() ? report.device() : name;
 }
 
-// Each case, and of its variants those that ran on another device or in another precision.
+// Lists each case, and its variants that ran on another device or in another precision.
 std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
   std::vector<const Run*> chosen = Representatives(runs);
   const auto place = [](const Run& run) {

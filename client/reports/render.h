@@ -20,16 +20,16 @@ std::string RenderText(const Document& document);
 std::string RenderMarkdown(const Document& document,
                            const std::function<std::string(const Chart&)>& chart_path = {});
 
-// One object: the tree, with the runs that it was made from under "runs", each with its JobReport
-// in protobuf's JSON mapping. Cells without a value are left out; numbers are whole. Charts are
-// left out, since their figures stand in tables.
+// Returns one object: the tree and, under "runs", the runs that it was made from, each with its
+// JobReport in protobuf's JSON mapping. Cells without a value are left out; numbers have all
+// digits. Charts are left out, since their figures stand in tables.
 std::string RenderJson(const Document& document, const std::vector<Run>& runs);
 
-// Returns the runs of what RenderJson wrote. INVALID_ARGUMENT says what is wrong; `name` is what
-// the message calls the text.
+// Reads the runs from RenderJson's output. INVALID_ARGUMENT if it has another form; messages call
+// the text `name`.
 absl::StatusOr<std::vector<Run>> ParseRuns(std::string_view json, const std::string& name);
 
-// One file that loads nothing: style and charts are inside. It follows the reader's light or dark
+// Returns one self-contained page with style and charts. It follows the reader's light or dark
 // scheme, and prints.
 std::string RenderHtml(const Document& document);
 

@@ -41,7 +41,7 @@ details::details-content{content-visibility:visible;block-size:auto}}
 constexpr size_t kLongTable = 40;
 // One of no more rows than this is not divided between two pages.
 constexpr size_t kShortTable = 18;
-// One with more columns than this is set smaller, and its headers take several lines.
+// A table with more columns than this is set smaller, and its headers take several lines.
 constexpr size_t kManyColumns = 9;
 
 class Writer {

@@ -83,7 +83,7 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
     list.push_back(std::move(json));
   }
   root["runs"] = std::move(list);
-  // A prompt may hold bytes that are no UTF-8 only if the server is broken.
+  // Only a broken server sends a prompt that is not UTF-8.
   return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

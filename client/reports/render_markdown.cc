@@ -8,7 +8,7 @@
 namespace wan::client::reports {
 namespace {
 
-// Text that Markdown would take for marks or HTML, and line ends, which would end a table's row.
+// Escapes Markdown's marks, HTML and line ends, which would end a table's row.
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"},
                                     {"|", "\\|"},

@@ -20,7 +20,7 @@ std::string Padded(const std::string& text, size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
-// Words on lines of at most kLine characters; lines after the first are indented.
+// Breaks a text into lines of at most kLine characters; lines after the first are indented.
 std::string Wrapped(const std::string& text, const std::string& first, const std::string& rest) {
   std::string out, line = first;
   size_t at = 0;

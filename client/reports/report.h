@@ -13,11 +13,12 @@ namespace wan::client::reports {
 
 enum class ReportPart { kBenchmark, kPerformance, kBottlenecks, kOptions };
 
-// All parts if `parts` is empty. Each ceilings count only for jobs of the same device.
+// An empty `parts` means all parts. Ceilings are used only for jobs of the same device.
 Document BuildReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings,
                      const std::set<ReportPart>& parts = {});
 
-// For a terminal: the stages of a job; of several jobs one table of all, then the stages of each.
+// Makes the short report for a terminal: for several jobs one table of all, then the stages of each
+// job.
 Document BuildTables(const std::vector<Run>& runs);
 
 }  // namespace wan::client::reports

@@ -35,10 +35,10 @@ Timestamp Start(const JobReport& report) {
   return start;
 }
 
-// Stretches of time that were counted already, sorted and without overlap.
+// Stretches of time that were counted before, sorted and without overlap.
 class Covered {
  public:
-  // Returns how much of it is new.
+  // Adds a stretch; returns how much of it is new.
   double Add(double from, double to) {
     if (to <= from) return 0;
     double fresh = to - from;

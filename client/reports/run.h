@@ -1,4 +1,4 @@
-// One measured job, and what the reports ask about its stages.
+// One measured job, and functions about its stages for the reports.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,27 @@
 
 namespace wan::client::reports {
 
-// How far a result is from another one of the same request and seed.
+// The difference between two results of the same request and seed.
 struct ResultDifference {
   // Every byte of the latents is the same.
   bool identical = false;
   // |a - b| / |a| over all latents (Frobenius); absent where only digests could be compared.
   std::optional<double> relative;
-  // Every byte of the MP4 files is the same, so that the frames are; absent if they were not
-  // compared. Frames differ with equal latents where the autoencoder computes differently.
+  // Whether the MP4 files, and so the frames, are equal byte for byte; absent if not compared. With
+  // equal latents frames differ if the autoencoder computes differently.
   std::optional<bool> same_video = std::nullopt;
 };
 
 struct Run {
   // The row's name in every table: the case of a benchmark, or the job's name.
   std::string name;
-  // Which before/after this run belongs to: empty for the run that others are compared with,
-  // otherwise the option's name, for example "original".
+  // The variant: empty for the run that others are compared with, otherwise the option's name, such
+  // as "original".
   std::string variant;
-  // Of several runs of one case, from 1.
+  // Number among several runs of one case, from 1.
   int number = 1;
   wan::v1::JobReport report;
-  // Against the run without a variant of the same name; absent if nothing was compared.
+  // Difference to the run of the same name without a variant; absent if not compared.
   std::optional<ResultDifference> difference;
 };
 
@@ -42,9 +42,10 @@ Run RunOf(wan::v1::JobReport report);
 inline constexpr char kCaseLabel[] = "bench_case";
 inline constexpr char kVariantLabel[] = "bench_variant";
 inline constexpr char kRunLabel[] = "bench_run";
-// How many runs of the case and variant the benchmark was to make.
+// Number of runs of the case and variant that the benchmark planned.
 inline constexpr char kRunsLabel[] = "bench_runs";
-// "yes" or "no": whether the server has run the case before, where `wanctl bench` knows.
+// "yes" or "no": whether the server had run the case before; absent if `wanctl bench` does not
+// know.
 inline constexpr char kWarmLabel[] = "bench_warm_up";
 // The variant with upstream's settings.
 inline constexpr char kOriginalVariant[] = "original";
@@ -70,31 +71,30 @@ enum class StageKind {
 
 struct StageName {
   StageKind kind = StageKind::kOther;
-  // From 0; -1 if it is no step.
+  // The step's number from 0; -1 if the stage is not a step.
   int step = -1;
 };
 StageName ParseStage(std::string_view stage);
 
 using wan::v1::StageReport;
 
-// The first stage of the kind; null if there is none.
+// Returns the first stage of the kind; null if there is none.
 const StageReport* FindStage(const wan::v1::JobReport& report, StageKind kind);
-// All stages of the kind, in the order of their start.
+// Returns all stages of the kind, in the order of their start.
 std::vector<const StageReport*> FindStages(const wan::v1::JobReport& report, StageKind kind);
-// The seconds of a step without "text_projection", which the first step of every job has, however
-// warm the model is.
+// Returns the seconds of a step without "text_projection", which only the first step of a job has.
 double StepSeconds(const StageReport& step);
-// How the model was loaded: JobReport.model_load, or the stage of a job that found its model being
-// loaded; null without.
+// Returns how the model was loaded: JobReport.model_load, or the loading stage of a job that waited
+// for it; null if there is none.
 const StageReport* ModelLoad(const wan::v1::JobReport& report);
 
-// The seconds of Total_Execution, or from the first start to the last end of a job that has not
-// ended.
+// Returns the seconds of Total_Execution; for an unfinished job, from the first start to the last
+// end.
 double TotalSeconds(const wan::v1::JobReport& report);
-// The seconds from the job's start to the stage's. Negative for what was before.
+// Returns the seconds from the job's start to the stage's; negative for earlier stages.
 double StartSeconds(const wan::v1::JobReport& report, const StageReport& stage);
 
-// The greatest gpu_memory_peak_bytes of the job's stages; absent without a GPU.
+// Returns the greatest gpu_memory_peak_bytes of the job's stages; absent without a GPU.
 std::optional<double> PeakBytes(const wan::v1::JobReport& report);
 
 using StageFigure = std::optional<double> (*)(const StageReport&);
@@ -102,36 +102,36 @@ std::optional<double> SmActivity(const StageReport& stage);
 std::optional<double> CpuPercent(const StageReport& stage);
 std::optional<double> SmClock(const StageReport& stage);
 std::optional<double> Load(const StageReport& stage);
-// A smaller relative change of clocks or power explains nothing.
+// Smaller relative changes of clocks or power are not named as causes.
 inline constexpr double kNotable = 0.04;
-// The mean over the stages that have the figure, each with the weight of its seconds; absent if
-// none has it.
+// Returns the mean over the stages that have the figure, weighted by seconds; absent if none has
+// it.
 std::optional<double> WeightedMean(const std::vector<const StageReport*>& stages,
                                    StageFigure figure);
 
-// The mean SM activity of the job: Total_Execution's, or that of its stages.
+// Returns the mean SM activity of the job: Total_Execution's, or its stages'.
 std::optional<double> MeanSmActivity(const wan::v1::JobReport& report);
-// Seconds times SM %, each moment of the job once: Total_Execution contains the other stages.
+// Returns seconds times SM %, counting each moment of the job once, because Total_Execution
+// contains the other stages.
 std::optional<double> TotalLoad(const wan::v1::JobReport& report);
 
 // "1280*704", or empty if the request is not known.
 std::string Resolution(const wan::v1::JobReport& report);
-// True, False, or empty if the plan is not known: whether any component's weights do not stay on
-// the GPU.
+// Whether the weights of any component leave the GPU; absent if the plan is unknown.
 std::string Offload(const wan::v1::JobReport& report);
 
-// The planned stage of that name; null if there is none.
+// Returns the planned stage of that name; null if there is none.
 const wan::v1::StagePlan* PlanOf(const wan::v1::JobReport& report, std::string_view stage);
 
-// What a part of a step's time is: see TimeBudget.
+// Kinds of time in a job; see TimeBudget.
 struct TimeShare {
   std::string name;
   StageKind kind = StageKind::kOther;
   double seconds = 0;
 };
-// Where the seconds of a job went: each moment counts once, for the first of its stages in the
-// order inference, loading, texts, image, decoding, preprocessing, writing the file; what no stage
-// covers is the last share, kOther. The shares' sum is TotalSeconds. Kinds without time are left
+// Divides the seconds of a job: each moment counts once, for the first of its stages in the order
+// inference, loading, texts, image, decoding, preprocessing, writing the file. Time outside all
+// stages is the last share, kOther. The shares add up to TotalSeconds. Kinds without time are left
 // out.
 std::vector<TimeShare> TimeBudget(const wan::v1::JobReport& report);
 

@@ -1,6 +1,5 @@
-// The four reports, a function each. They are pure: the same runs give the same tree. A row or a
-// column that nothing was measured for is left out; a section whose figures are missing says what
-// is missing and how to get it.
+// The four reports, a pure function each. Rows and columns without figures are left out; a section
+// without figures says what is missing and how to get it.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@ namespace wan::client::reports {
 Section BenchmarkReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 // One line for each run.
 Table SummaryTable(const std::vector<Run>& runs);
-// One line for each stage; steps whose loading took no time are one line.
+// Adds one line for each stage; steps whose loading took no time share one line.
 Table StageTable(const wan::v1::JobReport& report);
 
 // device_shares.cc: one line for each device of the group that ran the job; no rows for a job of
@@ -41,29 +40,29 @@ Section OptionsReport(const std::vector<Run>& runs, const std::vector<Ceilings>&
 Section OptionsMap(const Run& run, const std::vector<Run>& runs,
                    const std::vector<Ceilings>& ceilings);
 
-// One run of each case, in the order of the cases: of those without a variant the one whose time is
-// the median; of a case that has only variants, the first.
+// Returns one run of each case, in the order of the cases: the one with the median time among those
+// without a variant; for a case with variants only, the first.
 std::vector<const Run*> Representatives(const std::vector<Run>& runs);
 
 // charts.cc
 Chart TimelineOf(const wan::v1::JobReport& report);
 Chart StepTimesOf(const wan::v1::JobReport& report);
-// Peak memory of each component, split into weights, activations and workspace. Without bars where
-// no peak is known.
+// Chart of each component's peak memory, split into weights, activations and workspace. It has no
+// bars if no peak is known.
 Chart ComponentMemoryOf(const wan::v1::JobReport& report);
 
-// What a component's stage held of the GPU's memory. The allocator measures the peak and what
-// weights hold of it. The workspace of the matrix libraries is the plan's, since no allocator tells
-// it from tensors; activations are the rest of the peak. All in bytes.
+// GPU memory, in bytes, at the peak of a component's stage. The allocator measures the peak and the
+// weights' part. The workspace of the matrix libraries is the plan's, because the allocator cannot
+// distinguish it from tensors; activations are the rest.
 struct ComponentMemory {
   std::string component;
   std::optional<double> peak;
   std::optional<double> weights;
-  // Without the workspace where that is known.
+  // Excludes the workspace if that is known.
   std::optional<double> activations;
-  // At most what the peak has beside the weights.
+  // At most the peak without the weights.
   std::optional<double> workspace;
-  // Upper bounds.
+  // The planned figures are upper bounds.
   std::optional<double> planned;
   std::optional<double> planned_weights;
   std::optional<double> planned_activations;

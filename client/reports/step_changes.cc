@@ -156,7 +156,7 @@ class Explainer {
     }
   }
 
-  // Power follows the work and the clocks, so that what it says depends on what else changed.
+  // Power follows work and clocks, so its meaning depends on what else changed.
   void Power() {
     const std::optional<double> before = Typical(before_, PowerWatts),
                                 after = Typical(after_, PowerWatts);
@@ -199,7 +199,7 @@ class Explainer {
     if (before && after && *before != *after) {
       Say(absl::StrFormat("%.0f processes used the GPU instead of %.0f.", *after, *before));
     }
-    // What others hold on the card.
+    // Memory that other processes hold on the card.
     const StageFigure others = [](const StageReport& stage) {
       if (!stage.has_gpu_memory_used_bytes() || !stage.has_gpu_memory_reserved_peak_bytes()) {
         return std::optional<double>();
@@ -214,7 +214,7 @@ class Explainer {
     }
   }
 
-  // What other processes use of the machine's processors.
+  // Share of the machine's processors that other processes use.
   static std::optional<double> OthersPercent(const StageReport& stage) {
     if (!stage.has_cpu_percent() || !stage.has_process_cpu_percent()) return std::nullopt;
     return stage.cpu_percent() - stage.process_cpu_percent();

@@ -9,20 +9,20 @@
 
 namespace wan::client::reports {
 
-// What a cause needs to be seen: one step as it was measured. An absent figure stays absent.
+// The figures of one measured step from which causes are found; absent if not sampled.
 struct StepChange {
   // The first step of the new level, counted from 0.
   int step = 0;
   // The last step of the new level.
   int last = 0;
-  // Of a step, before and after.
+  // Seconds of a step, before and after the change.
   double seconds_before = 0;
   double seconds_after = 0;
   // Full sentences. The first says what changed; each further one names a cause that the samples
   // show, or that they show none.
   std::vector<std::string> explanation;
-  // What the steps of the new level took more than they would have at the level before; negative if
-  // they took less. 0 if the request is the reason (another expert, another number of forwards).
+  // Extra seconds of the new level's steps over the level before; negative if they were faster. 0
+  // if the request is the reason (another expert, another number of forwards).
   double extra_seconds = 0;
   // Whether something on the machine has to change: clocks, another process. False if the job
   // itself is the reason.
@@ -30,15 +30,15 @@ struct StepChange {
 };
 
 struct StepHistory {
-  // In the order of steps; `numbers` has the steps' numbers in the job, which do not begin at 0 in
-  // a resumed attempt.
+  // Returns the changes in the order of steps. `numbers` has the steps' numbers in the job, which
+  // do not begin at 0 in a resumed attempt.
   std::vector<double> seconds;
   std::vector<int> numbers;
   StepLevels levels;
   std::vector<StepChange> changes;
 };
 
-// Looks at Step_N_Inference of the report. Pure.
+// The same for Step_N_Inference of the report.
 StepHistory StepHistoryOf(const wan::v1::JobReport& report);
 
 }  // namespace wan::client::reports

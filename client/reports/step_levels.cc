@@ -16,7 +16,7 @@ double Median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// The sum of the distances to the median of a set that grows by one value at a time.
+// Keeps the sum of distances to the median of a growing set of values.
 class MedianDeviation {
  public:
   double Add(double value) {
@@ -50,8 +50,8 @@ class MedianDeviation {
   double high_sum_ = 0;
 };
 
-// Divides the series so that the distances to the segments' medians, and a price for each segment,
-// are least. Returns the first index of each segment.
+// Divides the series so that the sum of the distances to the segments' medians and of a price per
+// segment is least. Returns the first index of each segment.
 std::vector<int> Segments(const std::vector<double>& series, double price) {
   const int count = static_cast<int>(series.size());
   std::vector<double> best(count + 1, std::numeric_limits<double>::infinity());
@@ -61,7 +61,7 @@ std::vector<int> Segments(const std::vector<double>& series, double price) {
     MedianDeviation deviation;
     for (int end = first + 1; end <= count; ++end) {
       const double cost = deviation.Add(series[end - 1]);
-      // Distances only grow.
+      // Further values only add distance, so the search may stop here.
       if (cost + price >= best[first]) break;
       if (cost + price + best[end] < best[first]) {
         best[first] = cost + price + best[end];
@@ -90,10 +90,10 @@ std::vector<StepLevel> LongLevels(const std::vector<double>& seconds,
   return levels;
 }
 
-// A stretch without a level is an exception if it is this short.
+// Longest stretch without a level that counts as an exception.
 int LongestException(int steps) { return std::max(2, steps / 20); }
 
-// The two become one; what lies between them are exceptions.
+// Joins two levels; the steps between them become exceptions.
 StepLevel Joined(const StepLevel& a, const StepLevel& b, const std::vector<double>& seconds) {
   StepLevel joined{a.first, b.last, 0, a.exceptions};
   for (int step = a.last + 1; step < b.first; ++step) joined.exceptions.push_back(step);
@@ -144,7 +144,7 @@ void AbsorbInterruptions(std::vector<StepLevel>& levels, const std::vector<doubl
   }
 }
 
-// Single steps beside a level that took as long as it belong to it.
+// Single steps beside a level that took equally long join it.
 void Extend(std::vector<StepLevel>& levels, const std::vector<double>& seconds) {
   const int count = static_cast<int>(seconds.size());
   const int longest = LongestException(count);
@@ -166,7 +166,7 @@ std::vector<double> Logarithms(const std::vector<double>& seconds) {
   return logarithms;
 }
 
-// How much a step differs from the one before, where nothing changes.
+// Estimates the usual difference between neighbouring steps.
 double Noise(const std::vector<double>& logarithms) {
   std::vector<double> differences;
   for (size_t i = 1; i < logarithms.size(); ++i) {
@@ -191,7 +191,7 @@ StepLevels FindStepLevels(const std::vector<double>& seconds) {
   const double price = std::max(0.045, 5 * Noise(logarithms));
   found.levels = LongLevels(seconds, Segments(logarithms, price));
   if (found.levels.empty()) {
-    // No two neighbours are alike.
+    // No two neighbouring steps took equally long, so all steps become one level.
     found.levels.push_back({0, count - 1, Median(seconds), {}});
     return found;
   }
@@ -200,7 +200,7 @@ StepLevels FindStepLevels(const std::vector<double>& seconds) {
   JoinEqualNeighbours(found.levels, seconds);
   Extend(found.levels, seconds);
   for (int step = 0; step < found.levels.front().first; ++step) found.unsettled.push_back(step);
-  // What follows the last level was too short to be one.
+  // The steps after the last level are too few to be a level.
   for (int step = found.levels.back().last + 1; step < count; ++step) {
     found.levels.back().exceptions.push_back(step);
     found.levels.back().last = step;

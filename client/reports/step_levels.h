@@ -6,17 +6,17 @@
 
 namespace wan::client::reports {
 
-// Steps that took equally long, but for the exceptions. Steps are counted from 0.
+// A run of steps that took equally long, apart from exceptions. Steps are counted from 0.
 struct StepLevel {
   int first = 0;
   int last = 0;
   // The median of the steps, exceptions left out.
   double seconds = 0;
-  // Steps between first and last that took another time.
+  // Steps between first and last that took a different time.
   std::vector<int> exceptions;
 };
 
-// From one level to the next.
+// The change from one level to the next.
 struct LevelChange {
   // The step in which it happened, whose time lies between the two levels; absent if it happened
   // between two steps.
@@ -27,7 +27,7 @@ struct LevelChange {
 };
 
 struct StepLevels {
-  // In order. Two neighbours differ by more than kLevelDifference.
+  // In order; neighbours differ by more than kLevelDifference.
   std::vector<StepLevel> levels;
   std::vector<LevelChange> changes;
   // Steps before the first level, which belong to none: the first step of a cold model.

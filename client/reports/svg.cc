@@ -65,7 +65,7 @@ constexpr double kWidth = 960;
 constexpr double kRight = 24;
 constexpr int kColours = 8;
 
-// An element's text, and how high it is.
+// The text of an element, and its height.
 struct Drawing {
   std::string body;
   double height = 0;
@@ -240,7 +240,7 @@ Drawing Draw(const StepChart& chart) {
     count = std::max(count, run.seconds.size());
     for (const double value : run.seconds) top = std::max(top, value);
   }
-  // Room for the marks' texts.
+  // Space for the labels of the marks.
   const double head = drawing.height + (chart.marks.empty() ? 10 : 30);
   const double base = head + kPlot;
   const std::vector<double> ticks = Ticks(top, 5);

@@ -13,13 +13,13 @@ namespace wan::client::reports {
 // without data is an element without marks.
 std::string SvgElement(const Chart& chart);
 
-// Returns a file of its own: the element with its style and a background.
+// Returns a complete SVG file: the element with its style and a background.
 std::string SvgFile(const Chart& chart);
 
 // CSS for a page that holds such elements.
 extern const char* const kChartStyle;
 
-// Replaces what has a meaning in HTML and XML: & < > " '. Bytes that XML does not allow become '?'.
+// Escapes & < > " ' for HTML and XML. Bytes that XML does not allow become '?'.
 std::string EscapeMarkup(std::string_view text);
 
 }  // namespace wan::client::reports

@@ -1,4 +1,4 @@
-// Lets the ranks of a group end together.
+// Makes the ranks of a group end a forward together.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace wan {
 
-// A rank that left a forward by itself would leave the others waiting in their next exchange. So
+// A rank that left a forward alone would leave the others waiting in their next exchange. Therefore
 // all ranks ask at the same points, which they count, and the first to arrive at a point decides
-// for all: nobody waits for anybody. Thread-safe.
+// for all. No rank waits. Thread-safe.
 class Agreement {
  public:
-  // Begins anew: no point is decided, and nothing has failed. No rank may be inside a forward.
+  // Resets: no point is decided, and nothing has failed. No rank may be inside a forward.
   void Begin(std::stop_token stop);
 
-  // Returns whether the ranks go on after `point`, which each rank counts from 0: OK, or CANCELLED
-  // if a stop was requested when the first of them arrived, or what a rank failed with.
+  // Returns whether the ranks go on after `point`, which each rank counts from 0: OK, CANCELLED if
+  // a stop was requested when the first rank arrived, or the failure of a rank.
   absl::Status At(int64_t point);
 
-  // A rank cannot go on. From now on At returns `failure`. The first failure counts.
+  // Reports that a rank cannot go on. From now on At returns the first reported failure.
   void Fail(const absl::Status& failure);
 
-  // What a rank failed with, or OK.
+  // The first failure of a rank, or OK.
   absl::Status failure() const;
 
  private:

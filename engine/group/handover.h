@@ -1,4 +1,4 @@
-// Hands things from one thread to another, one at a time.
+// Hands values from one thread to another, one at a time.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace wan {
 template <typename Thing>
 class Handover {
  public:
-  // Waits until the thing before has been taken. Returns false if it was closed.
+  // Waits until the previous value has been taken. Returns false if the handover was closed.
   bool Put(Thing thing) {
     absl::MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -25,7 +25,7 @@ class Handover {
     return true;
   }
 
-  // Waits for the next thing. Returns nullopt if it was closed.
+  // Waits for the next value. Returns nullopt if the handover was closed.
   std::optional<Thing> Take() {
     absl::MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -36,7 +36,7 @@ class Handover {
     return std::exchange(thing_, std::nullopt);
   }
 
-  // Lets both threads go on with nothing.
+  // Wakes both threads, whose calls then return false or nullopt.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;

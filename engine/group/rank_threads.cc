@@ -69,7 +69,7 @@ void RankThreads::Do(int rank, const Work& work, const OnFailure& on_failure) {
   }
   if (status.ok()) return;
   {
-    // What the others end with is this failure's consequence.
+    // The errors of the other ranks follow from this failure.
     absl::MutexLock lock(&mutex_);
     if (status_.ok()) {
       status_ = status;

@@ -19,7 +19,7 @@ class RankThreads {
  public:
   // Called on a rank's thread with the rank.
   using Work = std::function<absl::Status(int rank)>;
-  // Called on the thread of a rank whose work has not ended well, before Run returns.
+  // Called on the thread of a rank whose work has failed, before Run returns.
   using OnFailure = std::function<void(const absl::Status&)>;
 
   explicit RankThreads(int ranks);
@@ -29,8 +29,8 @@ class RankThreads {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls `work` for all ranks at once and returns when all have ended. If some have not ended
-  // well, it throws what the first of them threw, or returns its status.
+  // Calls `work` for all ranks at once and returns when all have ended. If some have failed, it
+  // throws the exception of the first or returns its status.
   absl::Status Run(const Work& work, const OnFailure& on_failure);
 
  private:

@@ -25,15 +25,15 @@
 namespace wan {
 namespace {
 
-// What one rank brings to an exchange. Its marks are set by the rank's thread and read by its peers
-// afterwards; the exchange's counts see to that.
+// One rank's part of an exchange. The rank's thread sets its marks, and peers read them afterwards;
+// the exchange's counts order the two.
 struct Part {
   explicit Part(c10::DeviceType device) : sent(device), received(device) {}
 
   // The tensors are kept, because a rank that fails frees its own while others still read them.
   std::vector<at::Tensor> send;
-  c10::Event sent;      // what it sends is computed
-  c10::Event received;  // what the others sent has arrived
+  c10::Event sent;      // the tensors to send are computed
+  c10::Event received;  // the others' tensors have arrived
 };
 
 // One exchange of all ranks.
@@ -44,8 +44,8 @@ struct Round {
   size_t copied = 0;  // the ranks that have copied, or queued it
 };
 
-// Orders the copies that one rank receives among the work of all ranks. Only the rank's thread
-// calls it. On a CPU it only copies.
+// Orders the copies to one rank relative to the work of all ranks. Only the rank's thread calls it.
+// On a CPU it only copies.
 class RankQueue {
  public:
   RankQueue(size_t rank, const std::vector<c10::Device>& devices) : device_(devices[rank]) {
@@ -54,12 +54,12 @@ class RankQueue {
     sink_ = StreamOf(device_);
     for (const c10::Device& peer : devices) {
       sources_.push_back(StreamOf(peer));
-      // LibTorch opens the access between two GPUs at their first copy, and not thread-safely.
+      // LibTorch opens the access between two GPUs at their first copy, which is not thread-safe.
       at::empty({1}, at::TensorOptions(device_)).copy_(at::empty({1}, at::TensorOptions(peer)));
     }
   }
 
-  // All that is queued so far has to happen before a peer reads what this rank sends.
+  // Marks the queue: all work so far must end before a peer reads this rank's tensors.
   void MarkSent(Part& own) const {
     if (!device_.is_cpu()) own.sent.record(Compute());
   }
@@ -161,7 +161,7 @@ class ThreadGroup final : public CommunicatorGroup {
     ThreadExchange(ThreadGroup& group, size_t rank, std::shared_ptr<Round> round)
         : group_(group), rank_(rank), round_(std::move(round)) {}
     ~ThreadExchange() override {
-      // The copies may still run, and the memory that they write to be taken by what comes next.
+      // The copies may still run, and later work could reuse the memory that they write.
       if (!awaited_) group_.queues_[rank_]->AwaitReceived(round_->parts[rank_]);
     }
 
@@ -181,9 +181,9 @@ class ThreadGroup final : public CommunicatorGroup {
                                                          std::span<const at::Tensor> send,
                                                          std::span<const at::Tensor> receive);
   absl::Status Await(size_t rank, Round& round);
-  // Returns the exchange in which the rank now is, and makes it if the rank is the first.
+  // Returns the rank's current exchange; the first rank makes it.
   std::shared_ptr<Round> Enter(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts this rank in, and returns when all are counted, or with what one failed with.
+  // Counts this rank and returns when all are counted, or with the failure of one.
   absl::Status MeetAll(size_t& count) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitAll(const size_t& count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -193,7 +193,7 @@ class ThreadGroup final : public CommunicatorGroup {
   std::vector<std::unique_ptr<RankQueue>> queues_;
   Agreement agreement_;
   absl::Mutex mutex_;
-  // Those that not every rank has begun, by their number in this forward.
+  // Exchanges that some ranks have not begun, by number in this forward.
   std::map<int64_t, std::shared_ptr<Round>> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -207,12 +207,12 @@ absl::StatusOr<std::unique_ptr<PendingExchange>> ThreadGroup::Start(
   own.send.assign(send.begin(), send.end());
   queue.MarkSent(own);
   auto pending = std::make_unique<ThreadExchange>(*this, rank, round);
-  // A CPU waits and copies here, a GPU goes on.
+  // On a CPU it waits and copies here; on a GPU it goes on.
   DeviceWait wait(device, device.is_cpu() ? meters_[rank] : nullptr);
   if (absl::Status status = MeetAll(round->begun); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
-    rounds_.erase(number);  // all have it
+    rounds_.erase(number);  // every rank has taken it
   }
   // Each rank begins at another peer, so that no link has to carry several copies at once.
   for (size_t turn = 1; turn <= ends_.size(); ++turn) {
@@ -240,7 +240,7 @@ absl::Status ThreadGroup::Await(size_t rank, Round& round) {
   DeviceWait wait(devices_[rank], meters_[rank]);
   absl::Status status;
   {
-    // Until everybody has copied, or queued it, nobody may change what was sent.
+    // No rank may change its sent tensors until all have copied them or queued the copies.
     absl::MutexLock lock(&mutex_);
     status = AwaitAll(round.copied);
   }
@@ -259,7 +259,7 @@ absl::Status ThreadGroup::Await(size_t rank, Round& round) {
     }
     meters_[rank]->CountSent(bytes);
   }
-  sent.clear();  // a slower rank may hold the round for longer, and nobody reads them any more
+  sent.clear();  // a slower rank may keep the exchange alive, and nothing reads these any more
   return absl::OkStatus();
 }
 

@@ -11,7 +11,7 @@ using namespace std::string_view_literals;
 constexpr int kAsStored = 1;
 constexpr int kLastOrientation = 8;
 
-// Numbers of a TIFF file, in its byte order. What lies beyond the end reads as 0.
+// Reads numbers of a TIFF file in its byte order; reads 0 beyond the end.
 class TiffReader {
  public:
   TiffReader(std::string_view bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}

@@ -1,14 +1,14 @@
-// Reads the one value of EXIF data that decides how a picture is shown.
+// Reads the orientation from EXIF data.
 #pragma once
 
 #include <string_view>
 
 namespace wan {
 
-// Returns the orientation, 1 to 8, that `exif` gives: a TIFF header and what follows, with or
-// without "Exif\0\0" before it, as JPEG's APP1 segment, PNG's eXIf and WebP's EXIF chunk have it.
-// 1 (the picture is left as it is stored) if there is none, or if the data is damaged: cameras and
-// editors write much that is not quite EXIF, and no viewer refuses a picture for it. Thread-safe.
+// Returns the orientation, 1 to 8, from `exif`: a TIFF structure, with or without "Exif\0\0" before
+// it, as in JPEG's APP1 segment, PNG's eXIf and WebP's EXIF chunk. Returns 1 (as stored) if there
+// is none or the data is damaged, because cameras and editors write imperfect EXIF data and no
+// viewer refuses a picture for it. Thread-safe.
 int ExifOrientation(std::string_view exif);
 
 }  // namespace wan

@@ -20,14 +20,14 @@ struct ImageFormat {
   std::string_view name;
   std::string_view signature;  // the file's first bytes
   size_t offset;               // of the signature
-  // Null in a format that is not read.
+  // Null for a format that is not supported.
   absl::StatusOr<StoredHeader> (*measure)(std::string_view bytes) = nullptr;
   absl::StatusOr<bool> (*check)(std::string_view bytes) = nullptr;
   absl::StatusOr<StoredImage> (*decode)(std::string_view bytes,
                                         const std::stop_token& stop) = nullptr;
 };
 
-// Those without a decoder are here for a better message.
+// Formats without a decoder are listed for better messages.
 constexpr ImageFormat kFormats[] = {
     {"PNG", "\x89PNG\r\n\x1a\n"sv, 0, MeasurePng, CheckPng, DecodePng},
     {"JPEG", "\xff\xd8\xff"sv, 0, MeasureJpeg, CheckJpeg, DecodeJpeg},
@@ -44,7 +44,7 @@ constexpr ImageFormat kFormats[] = {
     {"TIFF", "MM\0*"sv, 0},
 };
 
-// Returns the file's format, which is one that is read.
+// Returns the file's format; an error unless it is supported.
 absl::StatusOr<const ImageFormat*> FindFormat(std::string_view bytes) {
   for (const ImageFormat& format : kFormats) {
     if (bytes.size() < format.offset ||
@@ -81,7 +81,7 @@ absl::Status CheckWorkingMemory(const StoredHeader& header, const ImageLimits& l
                    ": save it as a baseline JPEG, with fewer pixels or with 4:2:0 chroma"));
 }
 
-// A file that may be decoded: it is within all limits.
+// A file within all limits, ready to be decoded.
 struct Measured {
   const ImageFormat* format;
   StoredHeader header;
@@ -121,8 +121,8 @@ absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLi
   if (!measured.ok()) return measured.status();
   const StoredHeader& header = measured->header;
   const int64_t pixels = int64_t{header.width} * header.height;
-  // The stored pixels with the decoder's memory, then with the blended ones, and last the pixels
-  // before and after they are turned.
+  // The largest of three moments: stored pixels with the decoder's memory; stored and blended
+  // pixels; pixels before and after turning.
   int64_t most = header.working_bytes + pixels * header.channels;
   if (header.channels == 4) most = std::max(most, pixels * (4 + 3));
   if (header.exif_orientation != 1) most = std::max(most, pixels * (3 + 3));

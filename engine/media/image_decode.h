@@ -1,8 +1,8 @@
 // Decodes picture files into the pixels that they show.
 //
 // Wan2.2 reads an image with Pillow's Image.open(file).convert("RGB"). The pixels here equal those
-// for every picture that is opaque, has at most 8 bits a sample, and is stored as it is shown. For
-// others, whose pixels no user of Pillow would call right, they are what a browser shows:
+// for every picture that is opaque, has at most 8 bits a sample, and is stored as it is shown.
+// Others are decoded as a browser shows them:
 //   - a picture is turned and mirrored as its EXIF orientation says (ImageOps.exif_transpose);
 //   - what is transparent is blended over a background (stored_image.h);
 //   - samples of 16 bits become v / 257, rounded.
@@ -24,20 +24,20 @@ namespace wan {
 struct ImageLimits {
   int64_t max_bytes = 32 << 20;
   int64_t max_pixels = 64'000'000;
-  // What a decoder may keep of the whole picture beside its pixels. A JPEG of several scans keeps
-  // two bytes for each coefficient: 52 megapixels with full chroma, all sizes with 4:2:0, pass.
+  // Most bytes that a decoder may keep for the whole picture in addition to its pixels. A JPEG of
+  // several scans keeps two bytes for each coefficient: 52 megapixels with full chroma, all sizes
+  // with 4:2:0, pass.
   int64_t max_working_bytes = 300 << 20;
 };
 
 struct MeasuredImage {
-  InputImage facts;            // all but `blended_over`, which only the pixels tell
+  InputImage facts;            // complete except for `blended_over`, which needs the pixels
   int64_t decoding_bytes = 0;  // the most memory that DecodeImage takes, an upper bound
 };
 
-// Reads what a PNG, JPEG or WebP file tells before its pixels, which it does not decode: its time
-// is that of walking over the file's bytes at most, and its memory is bounded. Accepts every file
-// that DecodeImage accepts, with the same facts, and also files whose pixels are damaged or
-// missing. Errors are those of DecodeImage.
+// Reads the facts of a PNG, JPEG or WebP file without decoding its pixels. It walks over the file's
+// bytes at most once, with bounded memory. Accepts every file that DecodeImage accepts, with the
+// same facts, and also files whose pixels are damaged or missing. Errors are those of DecodeImage.
 absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLimits& limits = {});
 
 // Accepts the files that DecodeImage accepts, with the same facts and the same errors, but keeps no
@@ -48,7 +48,7 @@ absl::StatusOr<InputImage> CheckImage(std::string_view bytes, const Color& backg
 
 struct DecodedImage {
   RgbImage image;
-  InputImage facts;  // what the file holds, and what was done with it
+  InputImage facts;  // facts of the file, and the steps applied to it
 };
 
 // Decodes a PNG, JPEG or WebP file. INVALID_ARGUMENT, with the reason, for another format, an

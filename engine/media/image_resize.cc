@@ -25,10 +25,10 @@ double Lanczos(double x) {
   return x >= -kLanczosRadius && x < kLanczosRadius ? Sinc(x) * Sinc(x / kLanczosRadius) : 0;
 }
 
-// What one output position reads: inputs [first, first + weights.size()).
+// The inputs of one output position: [first, first + weights.size()).
 struct Tap {
   int first = 0;
-  std::vector<int> weights;  // in fixed point; they sum up to one
+  std::vector<int> weights;  // in fixed point; the sum is one
 };
 
 Tap MakeTap(double center, double radius, double stretch, int in_size) {
@@ -127,7 +127,7 @@ int FloorToMultiple(double value, int multiple) {
   return static_cast<int>(value - std::fmod(value, multiple));
 }
 
-// How many times wider than the other the wider of two shapes is, for one height.
+// Ratio of the widths of two shapes scaled to one height, wider to narrower.
 double RatioGap(double ratio, ImageSize size) {
   const double other = static_cast<double>(size.width) / size.height;
   return std::max(ratio / other, other / ratio);
@@ -173,8 +173,8 @@ ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple) {
 }
 
 bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple) {
-  // Before they were rounded down, the sides had the image's ratio, and each was less than one
-  // multiple longer.
+  // Before rounding down, the sides had the image's ratio, and each was longer by less than one
+  // multiple.
   const auto least_height = int64_t{size.width} * image.height;
   const auto most_height = (int64_t{size.width} + multiple) * image.height;
   return int64_t{size.height} * image.width <= most_height &&

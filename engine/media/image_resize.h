@@ -22,7 +22,7 @@ ImageSize BestOutputSize(int width, int height, int64_t area, int multiple);
 ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple);
 
 // Returns whether FloorOutputSize turns an image of the size `image` into `size` for some area.
-// That leaves out no size that it returns, though rounding may let in one that it just misses.
+// True for every size that it returns; rounding may also admit one that it just misses.
 bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple);
 
 // Cuts the largest part that has the ratio of `size`, to a pixel, out of the image's middle.
@@ -37,8 +37,8 @@ absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size);
 inline constexpr int64_t kMostCoveringPixels = 64'000'000;
 
 // Scales the image with ResizeLanczos by the smallest factor that covers `size`, then cuts out the
-// middle. An image of another shape, of which more pixels than these or a side above 65500
-// would come, is cut before it is scaled. It returns the errors of ResizeLanczos.
+// middle. If scaling would give more pixels than these or a side above 65500, the image is cut
+// first. It returns the errors of ResizeLanczos.
 absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size);
 
 }  // namespace wan

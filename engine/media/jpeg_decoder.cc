@@ -11,8 +11,8 @@
 namespace wan {
 namespace {
 
-// Each scan of a progressive file costs a pass over the whole picture. Encoders write about ten,
-// and at most 16; the largest picture may have 25, and one of 16 megapixels or fewer 100.
+// Each scan of a progressive file costs a pass over the whole picture. Encoders write about ten, at
+// most 16. The limit is 25 for the largest pictures and 100 up to 16 megapixels.
 constexpr int kMaxScans = 100;
 constexpr int64_t kMaxScannedPixels = 1'600'000'000;
 
@@ -41,14 +41,14 @@ class JpegReader {
     jpeg_mem_src(&cinfo_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
     jpeg_set_marker_processor(&cinfo_, JPEG_APP0 + 1, OnApp1);
     jpeg_read_header(&cinfo_, TRUE);
-    // Four inks become RGB afterwards; libjpeg does the rest.
+    // The four inks of CMYK are converted afterwards; libjpeg converts the rest.
     const bool inks = cinfo_.jpeg_color_space == JCS_CMYK || cinfo_.jpeg_color_space == JCS_YCCK;
     cinfo_.out_color_space = inks ? JCS_CMYK : JCS_RGB;
     return true;
   }
 
-  // Call it before StartPixels to have the pixels in an eighth of the size: all data is read, but
-  // hardly any of it transformed.
+  // Call it before StartPixels to get the pixels in an eighth of the size: all data is read and
+  // little of it transformed.
   void ChooseEighth() {
     cinfo_.scale_num = 1;
     cinfo_.scale_denom = 8;
@@ -81,7 +81,7 @@ class JpegReader {
   int output_height() const { return static_cast<int>(cinfo_.output_height); }
   // The first segment of EXIF data before the first scan; empty if there is none.
   std::string_view exif() const { return exif_; }
-  // The coefficients of the whole picture, which are kept until the last of several scans.
+  // Bytes of the whole picture's coefficients, which are kept until the last of several scans.
   int64_t CoefficientBytes() const;
   const char* message() const { return errors_.message; }
 
@@ -128,7 +128,7 @@ boolean JpegReader::OnApp1(j_decompress_ptr cinfo) {
   jpeg_source_mgr& source = *cinfo->src;
   const std::string_view rest(reinterpret_cast<const char*>(source.next_input_byte),
                               source.bytes_in_buffer);
-  constexpr size_t kLengthBytes = 2;  // which the length counts
+  constexpr size_t kLengthBytes = 2;  // included in the length
   if (rest.size() < kLengthBytes) reader.errors_.Fail("it is cut off");
   const size_t length = std::max<size_t>(
       static_cast<uint8_t>(rest[0]) << 8 | static_cast<uint8_t>(rest[1]), kLengthBytes);
@@ -146,8 +146,8 @@ int MultiplyBytes(int a, int b) {
   return ((product >> 8) + product) >> 8;
 }
 
-// Pillow's conversion. The file holds inks inverted, 255 for none, as Adobe's programs write them,
-// and as viewers take every such file, also one without Adobe's mark.
+// Pillow's conversion. Inks are taken as inverted (255 is none), as Adobe's programs write them and
+// as viewers read every such file, also without Adobe's mark.
 void CmykRowToRgb(const uint8_t* inks, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, inks += 4, rgb += 3) {
     const int light = inks[3];

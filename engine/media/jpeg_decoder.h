@@ -17,8 +17,8 @@ namespace wan {
 // Reads up to the first scan.
 absl::StatusOr<StoredHeader> MeasureJpeg(std::string_view bytes);
 
-// Decodes everything that can be damaged, into a picture of an eighth of the size, whose rows are
-// dropped. Returns false, because JPEG has no opacity.
+// Decodes all data, into a picture of an eighth of the size whose rows are dropped. Returns false,
+// because JPEG has no opacity.
 absl::StatusOr<bool> CheckJpeg(std::string_view bytes);
 
 // Uses libjpeg's default (accurate) transform and smooth chroma upsampling, as Pillow does: other

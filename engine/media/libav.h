@@ -46,9 +46,9 @@ class LibavLog {
 // Returns FFmpeg's text for an error code, for example "Invalid data found when processing input".
 std::string LibavErrorText(int code);
 
-// Returns a status whose message has `what`, the text of the code and the log's first error, if
-// there is one. absl::ErrnoToStatus maps system errors (a full disk is RESOURCE_EXHAUSTED); any
-// other is INTERNAL.
+// Returns a status with the message `what`, the code's text and the log's first error, if any.
+// absl::ErrnoToStatus maps system errors (a full disk is RESOURCE_EXHAUSTED); any other is
+// INTERNAL.
 absl::Status LibavError(int code, const std::string& what, const LibavLog& log);
 
 }  // namespace wan

@@ -12,7 +12,7 @@ namespace {
 
 using NamedOptions = std::vector<std::pair<const char*, std::string>>;
 
-// Options by name; whatever nobody takes stays.
+// Options by name. Options that FFmpeg does not know remain in the dictionary.
 class Options {
  public:
   explicit Options(const NamedOptions& options) {
@@ -24,7 +24,7 @@ class Options {
 
   AVDictionary** get() { return &options_; }
 
-  // INTERNAL if an option was not taken: a library built without it would write another file.
+  // INTERNAL if an option remains, because a library without it would write another file.
   absl::Status AllTaken() const {
     const AVDictionaryEntry* entry = av_dict_get(options_, "", nullptr, AV_DICT_IGNORE_SUFFIX);
     if (entry == nullptr) return absl::OkStatus();
@@ -178,7 +178,7 @@ absl::Status LibavVideoWriter::Finish() {
   }
   const LibavLog log;
   if (absl::Status status = Encode(nullptr, log); !status.ok()) return status;
-  // Writing is buffered; the trailer's status covers what failed meanwhile.
+  // Writing is buffered; the trailer's status includes earlier failures.
   if (const int code = av_write_trailer(muxer_); code < 0) return Error(code, "finish", log);
   const int code = avio_closep(&muxer_->pb);
   return code < 0 ? Error(code, "close", log) : absl::OkStatus();

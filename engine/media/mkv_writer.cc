@@ -36,8 +36,7 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMkvWriter(const std::string& pa
       .seconds_per_keyframe = 0,
       // Version 3 divides a frame into slices, for threads, each with a checksum.
       .encoder_options = {{"level", "3"}, {"slicecrc", "1"}},
-      // Without the random numbers that Matroska gives to segments and tracks: equal frames are
-      // equal files.
+      // Leaves out Matroska's random IDs, so that equal frames give equal files.
       .container_options = {{"fflags", "+bitexact"}},
   };
   return OpenLibavVideoWriter(kind, std::make_unique<Bgr0Converter>(), path, format);

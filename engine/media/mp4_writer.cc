@@ -25,7 +25,7 @@ class Yuv420Converter final : public FrameConverter {
 };
 
 SwsContextPtr MakeScaler(const VideoFormat& format) {
-  // Without FULL_CHR_H_INP every second pixel's colour would not count.
+  // Without FULL_CHR_H_INP the colour of every second pixel would be ignored.
   SwsContextPtr scaler(sws_getContext(format.width, format.height, AV_PIX_FMT_RGB24, format.width,
                                       format.height, AV_PIX_FMT_YUV420P,
                                       SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP, nullptr,
@@ -40,8 +40,8 @@ SwsContextPtr MakeScaler(const VideoFormat& format) {
   return code < 0 ? nullptr : std::move(scaler);
 }
 
-// The index goes to the front, so that a player can begin before it has the whole file. It is known
-// last. Where the number of frames is known, it gets a place that is large enough: a frame has 8
+// The index goes to the front, so that a player can begin before it has the whole file. It is
+// complete only at the end. If the number of frames is known, enough space is reserved: per frame 8
 // bytes for its time, 4 for its size, 4 as a keyframe and, in a run of its own, 12 and 8 for the
 // run. Otherwise the muxer moves all pictures once they are written.
 std::pair<const char*, std::string> IndexOption(const VideoFormat& format) {

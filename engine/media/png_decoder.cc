@@ -14,7 +14,7 @@ namespace wan {
 namespace {
 
 // Returns the content of the first eXIf chunk, which may come after the pixels; empty if there is
-// none. A damaged one is found as well: whoever decodes the file refuses it.
+// none. Damaged chunks are returned as well; decoding the file refuses them.
 std::string_view FindExif(std::string_view file) {
   constexpr size_t kSignatureBytes = 8;
   constexpr size_t kChunkBytes = 12;  // length, name and checksum
@@ -52,15 +52,15 @@ class PngReader {
   bool ReadPixels(uint8_t* rows, const std::stop_token& stop);
 
   // Reads all pixels and keeps none. A file without opacity needs no `row`: its pixels stay as they
-  // are stored. One with it has them in the form of ReadPixels, one row after the other in `row`,
-  // which holds four bytes for each pixel of the longest; `transparent` becomes true if any is less
-  // than opaque.
+  // are stored. Otherwise each row is written to `row` in the form of ReadPixels; it holds four
+  // bytes per pixel of the longest row. `transparent` becomes true if any pixel is less than
+  // opaque.
   bool DropPixels(uint8_t* row, bool* transparent);
 
   // Sides have 31 bits.
   int width() const { return static_cast<int>(png_get_image_width(png_, info_)); }
   int height() const { return static_cast<int>(png_get_image_height(png_, info_)); }
-  // What follows tells of the file; ask before the form of the pixels is set.
+  // The functions below describe the file; call them before ChooseOutput.
   int channels() const { return has_opacity() ? 4 : 3; }
   // A palette's colours have 8 bits, however few its indexes have.
   int bits_per_sample() const {
@@ -113,7 +113,7 @@ bool PngReader::ReadHeader() {
   png_set_read_fn(png_, &source_, OnRead);
   // CheckImageSize judges the size, with a message of ours.
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-  // Texts and profiles may unfold a thousandfold, and no pixel depends on them.
+  // Texts and profiles may decompress to a thousand times their size, and no pixel depends on them.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_read_info(png_, info_);
@@ -165,7 +165,7 @@ bool PngReader::DropPixels(uint8_t* row, bool* transparent) {
   if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_NONE) {
     for (png_uint_32 y = 0; y < height; ++y) DropRow(row, width, transparent);
   } else {
-    // libpng was not asked to put the passes together, and therefore gives each pass's own rows.
+    // libpng does not join the passes here, so it returns the rows of each pass.
     for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
       const png_uint_32 columns = PNG_PASS_COLS(width, pass);
       const png_uint_32 rows = columns == 0 ? 0 : PNG_PASS_ROWS(height, pass);

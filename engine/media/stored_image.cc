@@ -13,11 +13,11 @@ uint8_t Mix(int color, int background, int opacity) {
                               kOpaque);
 }
 
-// How the pixels of a turned picture are found in the stored one.
+// The position of a turned picture's pixels in the stored picture.
 struct Turning {
   bool exchanges_sides;  // rows become columns
-  bool from_right;       // what is shown first is the right end of the stored rows
-  bool from_bottom;      // what is shown first is the bottom of the stored columns
+  bool from_right;       // shown rows begin at the right end of the stored ones
+  bool from_bottom;      // shown columns begin at the bottom of the stored ones
 };
 
 // By EXIF orientation, from 1.
@@ -58,7 +58,7 @@ RgbImage Turn(RgbImage image, int exif_orientation) {
   const Turning& turning = kTurnings[exif_orientation - 1];
   if (exif_orientation == 1) return image;
   const ptrdiff_t row = static_cast<ptrdiff_t>(image.width) * 3;
-  // The way in `image` from one shown pixel to the next of its row, and from row to row.
+  // The steps in `image` from one shown pixel to the next in its row, and from row to row.
   const ptrdiff_t across = turning.from_right ? -3 : 3;
   const ptrdiff_t down = turning.from_bottom ? -row : row;
   const ptrdiff_t step = turning.exchanges_sides ? down : across;

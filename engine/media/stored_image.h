@@ -1,4 +1,4 @@
-// A picture as its file stores it, and the two steps that make of it what the picture shows.
+// A picture as its file stores it, and the two steps to the picture as shown: blending and turning.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace wan {
 
-// What a file tells before its pixels are decoded.
+// The facts of a file before its pixels are decoded.
 struct StoredHeader {
   int width = 0;
   int height = 0;
-  // 3: red, green, blue. 4: opacity besides, 0 (transparent) to 255, which is not multiplied in.
+  // 3: red, green, blue. 4: also opacity, 0 (transparent) to 255, not premultiplied.
   int channels = 3;
   int exif_orientation = 1;
-  int bits_per_sample = 8;  // of the file; decoded pixels always have 8
+  int bits_per_sample = 8;  // in the file; decoded samples always have 8
   bool grey = false;        // the file has no colours
-  // The memory that decoding takes beside the pixels, where it grows with them.
+  // Memory that decoding takes in addition to the pixels, if it grows with them.
   int64_t working_bytes = 0;
 };
 
-// Every decoder returns this. Rows run from the top, without padding.
+// The result of every decoder. Rows run from the top, without padding.
 struct StoredImage {
   int width = 0;
   int height = 0;

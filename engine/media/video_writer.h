@@ -17,9 +17,9 @@ struct VideoFormat {
   int width = 0;  // pixels
   int height = 0;
   int fps = 0;            // frames per second
-  H264Options h264 = {};  // of kMp4
-  // How many frames will be written at most; 0: not known. Whoever knows it saves the second pass
-  // over a kMp4 that moves the pictures behind the index.
+  H264Options h264 = {};  // for kMp4
+  // Most frames that will be written; 0: unknown. Setting it saves the second pass over a kMp4
+  // file, which moves the pictures after the index.
   int frames = 0;
 };
 

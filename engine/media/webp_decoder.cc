@@ -69,9 +69,9 @@ absl::Status ToStatus(VP8StatusCode code) {
   }
 }
 
-// A file whose headers are right.
+// A file with valid headers.
 struct WebpFile {
-  std::string_view bytes;  // without what follows the file's end
+  std::string_view bytes;  // without bytes after the end that the header gives
   WebPDecoderConfig config;
 
   int width() const { return config.input.width; }
@@ -84,7 +84,8 @@ absl::StatusOr<WebpFile> ReadHeaders(std::string_view bytes) {
     return Broken("it does not begin with RIFF");
   }
   const uint64_t whole = uint64_t{LittleEndian32(bytes.substr(4, 4))} + kChunkHeaderBytes;
-  // libwebp would take pixels that are complete without what follows them, such as the orientation.
+  // libwebp would accept a file that is cut after its pixels, without chunks such as the
+  // orientation.
   if (whole > bytes.size()) return Broken("it is cut off");
   WebpFile file;
   file.bytes = bytes.substr(0, whole);
@@ -116,7 +117,7 @@ absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes) {
   header.exif_orientation = OrientationOf(file->bytes);
   constexpr int kLossless = 2;
   const int64_t pixels = int64_t{header.width} * header.height;
-  // Without loss all pixels are unpacked at once; otherwise only their opacity is.
+  // Lossless files are unpacked with all pixels at once; of others only the opacity is.
   header.working_bytes = file->config.input.format == kLossless ? pixels * 4
                          : header.channels == 4                 ? pixels * 2
                                                                 : 0;
@@ -134,7 +135,7 @@ absl::StatusOr<bool> CheckWebp(std::string_view bytes) {
     config.options.scaled_width = (file->width() + kEighth - 1) / kEighth;
     config.options.scaled_height = (file->height() + kEighth - 1) / kEighth;
   } else {
-    // Takes the least memory of the forms that have every pixel's opacity.
+    // Uses the output form with the least memory that still has opacity.
     config.output.colorspace = MODE_YUVA;
   }
   const absl::Cleanup free_output = [&] { WebPFreeDecBuffer(&config.output); };
@@ -148,7 +149,7 @@ absl::StatusOr<bool> CheckWebp(std::string_view bytes) {
   return false;
 }
 
-// Takes half a second at most, so that no stop is looked at.
+// Takes at most half a second, so it does not check for a stop.
 absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const std::stop_token& /*stop*/) {
   absl::StatusOr<WebpFile> file = ReadHeaders(bytes);
   if (!file.ok()) return file.status();

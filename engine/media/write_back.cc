@@ -6,7 +6,8 @@
 namespace wan {
 namespace {
 
-// Large enough for a disk to write it in one go, and little enough to leave for the end.
+// Bytes between two requests: large enough for efficient writes, small enough to leave little for
+// the end.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
 }  // namespace

@@ -54,7 +54,7 @@ void AppendUtf16(const icu::UnicodeString& utf16, Text& out) {
 Text Normalize(const icu::Normalizer2& form, const Text& text) {
   UErrorCode error = U_ZERO_ERROR;
   const icu::UnicodeString normalized = form.normalize(ToUtf16(text), error);
-  // Only a lack of memory can fail here; unchanged text ends the rounds below.
+  // This can fail only for lack of memory; the unchanged text then ends the rounds below.
   if (U_FAILURE(error)) return text;
   Text out;
   out.reserve(text.size());
@@ -62,7 +62,7 @@ Text Normalize(const icu::Normalizer2& form, const Text& text) {
   return out;
 }
 
-// The text with each character replaced by what `append(c, out)` writes for it.
+// Returns the text with each character replaced by the output of `append(c, out)`.
 template <typename Append>
 Text ReplaceEach(const Text& text, Append append) {
   Text out;
@@ -96,7 +96,8 @@ std::optional<Text> FindUpperCasedEntity(TextView reference) {
 std::optional<Text> FindEntity(TextView reference) {
   if (reference[1] == '#') {
     Text value = UnescapeHtml(reference);
-    // With a ';' left only a part was a number ("&#12a;"), or the value is ';' itself: both stay.
+    // A remaining ';' means that only a part was a number ("&#12a;") or that the value is ';': both
+    // stay.
     if (value.find(U';') != Text::npos) return std::nullopt;
     return value;
   }
@@ -109,7 +110,7 @@ void AppendC1AsWindows1252(char32_t c, Text& out) {
   out.push_back(c >= 0x80 && c <= 0x9F ? Windows1252FromC1(c) : c);
 }
 
-// Letters and digraphs that stand for others only in looks. NFKC would change far more.
+// Ligatures and digraphs that differ from plain letters only in looks. NFKC would change far more.
 void AppendWithoutLigature(char32_t c, Text& out) {
   struct Ligature {
     char32_t from;
@@ -188,7 +189,7 @@ Text RemoveTerminalEscapes(const Text& text) {
   return out;
 }
 
-// Controls that no text needs. Tab and line ends stay, and so do zero-width and bidi characters.
+// Control characters to remove. Tab and line ends stay, as do zero-width and bidi characters.
 bool IsRemovedControl(char32_t c) {
   const bool c0 = c < 0x20 && c != '\t' && c != '\n' && c != '\f' && c != '\r';
   const bool deprecated_format = c >= 0x206A && c <= 0x206F;
@@ -212,8 +213,8 @@ Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
   return Normalize(*normalizers.nfc, OrderMarks(out));
 }
 
-// Where the entity that ends with the text's last character, a ';', begins: at '&', optional '#', 1
-// to 24 letters or digits. npos if there is none at or after `from`.
+// Returns the begin of the entity that ends with the text's last character, a ';': '&', optional
+// '#', 1 to 24 letters or digits. npos if there is none at or after `from`.
 size_t FindEntityStart(const Text& text, size_t from) {
   constexpr size_t kMaxName = 24;
   const size_t end = text.size() - 1;
@@ -224,7 +225,7 @@ size_t FindEntityStart(const Text& text, size_t from) {
   return start > from && text[start - 1] == '&' ? start - 1 : Text::npos;
 }
 
-// Entities that the text holds as it stands; what comes out of one is not looked at again.
+// Resolves the text's entities once, without looking at the results again.
 Text ResolveEntities(const Text& text) {
   Text out;
   out.reserve(text.size());
@@ -242,17 +243,17 @@ Text ResolveEntities(const Text& text) {
   return out;
 }
 
-// Entities of any depth ("&amp;amp;lt;", "&am&#112;;"), each value cleaned before it counts as a
-// part of an outer one. The reference gets there one level a round; entities never overlap and
-// cleaning a complete one changes nothing, so the order makes no difference, but for terminal
-// escapes: those are gone after the first round, which therefore resolves one level only. Without
-// this, n levels would cost n rounds over the text.
+// Resolves entities of any depth ("&amp;amp;lt;", "&am&#112;;") in one pass, cleaning each value
+// before it becomes part of an outer entity. The reference resolves one level per round, so that n
+// levels cost n rounds. The results are equal, because entities never overlap and cleaning a
+// complete one changes nothing. Terminal escapes are the exception: they are gone after the first
+// round, which therefore resolves one level only.
 Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
   Text out;
   out.reserve(text.size());
   for (const char32_t c : text) {
     out.push_back(c);
-    // A value can be ';' itself, and so close an outer entity.
+    // A value can be ';', which closes an outer entity.
     while (!out.empty() && out.back() == ';') {
       const size_t start = FindEntityStart(out, 0);
       if (start == Text::npos) break;
@@ -286,7 +287,7 @@ Text CleanSegments(TextView text, const Normalizers& normalizers) {
     const size_t line_end = text.find(U'\n');
     const size_t line = line_end == TextView::npos ? text.size() : line_end + 1;
     const TextView segment = text.substr(0, std::min(line, kMaxSegment));
-    // A literal '<' looks like HTML, where "&lt;" means something else than '<', from here on.
+    // From a literal '<' on the text looks like HTML, where "&lt;" differs from '<'.
     resolve_entities = resolve_entities && segment.find(U'<') == TextView::npos;
     out.append(CleanSegment(Text(segment), resolve_entities, normalizers));
     text.remove_prefix(segment.size());

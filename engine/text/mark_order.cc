@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Marks on one letter in honest texts are far fewer.
+// Real texts have far fewer marks on one letter.
 constexpr size_t kLongRun = 32;
 
 struct Mark {
@@ -20,12 +20,13 @@ struct Mark {
   uint8_t combining_class;  // not 0
 };
 
-// Appends the marks of which `c` consists. False, with `marks` as before, if it is anything else.
+// Appends the marks of which `c` consists. Returns false, with `marks` unchanged, if it is anything
+// else.
 bool AppendMarks(const icu::Normalizer2& nfc, char32_t c, std::vector<Mark>& marks) {
   const auto code_point = static_cast<UChar32>(c);
   if (u_getIntPropertyValue(code_point, UCHAR_LEAD_CANONICAL_COMBINING_CLASS) == 0) return false;
   icu::UnicodeString parts;
-  // A few marks stand for two.
+  // A few marks decompose into two.
   if (!nfc.getDecomposition(code_point, parts)) parts.setTo(code_point);
   const size_t before = marks.size();
   for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {

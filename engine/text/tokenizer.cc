@@ -16,10 +16,10 @@
 namespace wan {
 namespace {
 
-// Stands for the space in front of a word.
+// U+2581, which stands for the space in front of a word.
 constexpr std::string_view kWordStart = "\u2581";
 
-// Marks that the text may hold literally, and their ids.
+// Marks that may occur literally in the text, and their ids.
 using Marks = std::unordered_map<std::string, int64_t>;
 
 // The mark that `text` begins with, or none. Every mark is '<', no other bracket, '>'.
@@ -30,7 +30,7 @@ Marks::const_iterator FindMark(const Marks& marks, std::string_view text) {
   return marks.find(std::string(text.substr(0, close + 1)));
 }
 
-// Appends the sentinels that the file does not hold itself.
+// Appends the sentinels that the file lacks.
 void AddExtraIds(std::vector<SpieceModel::Piece>& pieces, Marks& marks) {
   for (size_t id = 0; id < pieces.size(); ++id) {
     if (pieces[id].text.starts_with("<extra_id_")) marks.emplace(pieces[id].text, id);

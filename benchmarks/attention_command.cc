@@ -1,4 +1,4 @@
-// Speed and error of attention: the kernel that the engine chooses, beside cuDNN's in the same run.
+// Measures speed and error of attention: the engine's choice of kernel and cuDNN's in the same run.
 //
 //   wan_bench attention --device cuda:0 --seconds 3
 //   wan_bench attention --device cuda:0 --errors
@@ -19,7 +19,7 @@
 namespace wan {
 namespace {
 
-// Of the error beside a time: those of one head.
+// Queries, of one head, of the error that stands beside a time.
 constexpr int64_t kCheckedQueries = 512;
 
 struct Shape {
@@ -41,7 +41,7 @@ const Shape kShapes[] = {
     {"5B to the text", 24, 27280, 512},
     {"A14B 832x480x81 to the text", 40, 32760, 512},
     {"A14B 1280x720x81 to the text", 40, 75600, 512},
-    // One frame's pixels in the middle of the autoencoders (FrameAttention in vae_layers.cc).
+    // Pixels of one frame in the middle of the autoencoders (FrameAttention in vae_layers.cc).
     {"VAE 2.1 1280x720", 1, 14400, 14400, 384},
     {"VAE 2.2 1280x704", 1, 3520, 3520, 1024},
 };
@@ -70,7 +70,8 @@ AttentionInputs MakeInputs(const Shape& shape, at::Device device) {
 Work WorkOf(const Shape& shape, at::Device device) {
   const double flop = 4.0 * static_cast<double>(shape.queries) *
                       static_cast<double>(shape.keys * shape.heads * shape.head_dim);
-  // Heads of other sizes count among the products: no ceiling of attention holds for them.
+  // Heads of other sizes count as products, because the ceiling of attention does not hold for
+  // them.
   if (shape.head_dim != kTransformerHeadDim) {
     return {.product_flop = flop, .precision = device.is_cpu() ? "fp32" : "fp16"};
   }
@@ -107,7 +108,7 @@ std::vector<Shape> ShapesOf(const AttentionSettings& settings) {
   return shapes;
 }
 
-// The published sizes unless --tokens names others.
+// Uses the published sizes unless --tokens names others.
 std::vector<SelfAttentionSize> SizesOf(const AttentionSettings& settings) {
   std::vector<SelfAttentionSize> sizes;
   for (const int64_t tokens : settings.tokens) sizes.push_back({24, tokens});

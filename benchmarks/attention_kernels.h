@@ -1,4 +1,4 @@
-// The attention kernels that are measured beside each other, and their error against fp32.
+// The attention kernels that are compared, and their errors against fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace wan {
 
-// The heads of the transformers, which cuDNN's kernel and our own are for.
+// Size of the transformers' heads, for which cuDNN's kernel and our own are made.
 inline constexpr int64_t kTransformerHeadDim = 128;
 
 // [1, tokens, heads, head_dim] each, all of one dtype.
@@ -24,7 +24,7 @@ struct AttentionInputs {
 
 struct NamedAttention {
   std::string name;
-  std::string error;  // the figure's name
+  std::string error;  // name of the row's figure
   at::Tensor (*run)(const AttentionInputs& inputs);
 };
 
@@ -37,7 +37,7 @@ std::vector<NamedAttention> KernelsFor(const AttentionInputs& inputs);
 double AttentionError(const at::Tensor& actual, const AttentionInputs& inputs, int64_t queries,
                       int64_t heads);
 
-// Self-attention of so many heads over so many tokens.
+// Self-attention of `heads` heads over `tokens` tokens.
 struct SelfAttentionSize {
   int64_t heads = 0;
   int64_t tokens = 0;

@@ -1,4 +1,4 @@
-// The size of a video as the commands of wan_bench take it.
+// Parses the size of a video for the commands of wan_bench.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct BenchShape {
 // INVALID_ARGUMENT for a text of another form.
 absl::StatusOr<BenchShape> ParseShape(const std::string& text);
 
-// INVALID_ARGUMENT, with the nearest values that are right, unless the sides are multiples of
-// `side_step` and the frames are a multiple of `frame_step`, plus 1. Another shape would be rounded
-// down, and a row would give the figures of a smaller video under its name.
+// INVALID_ARGUMENT, with the nearest allowed values, unless the sides are multiples of `side_step`
+// and the frames are a multiple of `frame_step`, plus 1. Rounding down instead would measure a
+// smaller video under this name.
 absl::Status CheckShape(const BenchShape& shape, int64_t side_step, int64_t frame_step);
 
 }  // namespace wan

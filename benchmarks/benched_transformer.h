@@ -21,14 +21,14 @@ struct BenchedTransformer {
   std::unique_ptr<RankTransformer> transformer;
   at::Tensor latents;   // [batch, in_channels, T, H, W], random
   at::Tensor timestep;  // [batch, tokens]
-  int64_t tokens = 0;   // of one video
+  int64_t tokens = 0;   // tokens of one video
 
   // `texts` random texts of `rows` tokens, on the device of the latents.
   std::vector<at::Tensor> RandomTexts(int64_t texts, int64_t rows) const;
   // The same, prepared.
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareTexts(int64_t texts,
                                                                        int64_t rows) const;
-  // What one forward has to do.
+  // The work of one forward.
   Work ForwardWork(const std::string& precision) const;
 };
 
@@ -37,11 +37,11 @@ struct TransformerToBench {
   std::string dtype = "bf16";
   BenchShape shape;
   int64_t batch = 1;
-  bool first_frame = false;  // whose tokens are given, at timestep 0
+  bool first_frame = false;  // whether the first frame is given; its tokens have timestep 0
   ComponentWeights::Home home = ComponentWeights::Home::kDevice;
 };
 
-// Loads it to the session's device and says how long that took.
+// Loads the transformer to the session's device and prints the seconds.
 absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const TransformerToBench& wanted);
 
 // Gives `benched` the inputs of another video. INVALID_ARGUMENT for a shape that the model does not

@@ -1,5 +1,5 @@
-// Each operator of one transformer block: what it should take by the run's ceilings, and what it
-// takes within a forward.
+// Measures each operator of one transformer block: its floor by the run's ceilings, and its time
+// within a forward.
 //
 //   wan_bench block --device cuda:0 --shape 1280x704x121
 #include <c10/core/InferenceMode.h>
@@ -35,8 +35,8 @@ bool IsCallOf(const OpTime& call, const std::string& op) {
   return absl::StartsWith(call.op, absl::StrCat(op, " "));
 }
 
-// The seconds of each operator in each block of one traced forward: operators in the block's order.
-// What is not one of them, as views and the modulation's sums, is counted into `others`.
+// Returns the seconds of each operator in each block of one traced forward, in the block's order.
+// Other calls, such as views and the modulation's sums, are added to `others`.
 class BlockTimes {
  public:
   explicit BlockTimes(const std::vector<TracedOperator>& operators)
@@ -46,8 +46,8 @@ class BlockTimes {
     size_t next = 0;
     bool began = false;
     for (const OpTime& call : calls) {
-      // The embeddings before the first block have products, too, but of fp32 and with no norm
-      // behind: a block begins behind the norm of its input.
+      // A block begins after the norm of its input. The embeddings before the first block also have
+      // products, but in fp32 and without a norm after them.
       if (!began) {
         began = IsCallOf(call, "wan::layer_norm_modulate");
         continue;
@@ -69,7 +69,7 @@ class BlockTimes {
     return {sorted[sorted.size() / 2], sorted.front(), sorted.back(),
             static_cast<int64_t>(sorted.size())};
   }
-  // In one forward, outside of the operators.
+  // Seconds of one forward outside the operators.
   double others() const { return others_ / forwards_; }
 
  private:
@@ -79,8 +79,7 @@ class BlockTimes {
   int forwards_ = 0;
 };
 
-// Each operator's row, and one of all together: a block, and what is above its ceilings in a
-// forward.
+// Adds each operator's row, and one for the whole block.
 absl::Status AddRows(const std::string& name, const std::vector<TracedOperator>& operators,
                      const BlockTimes& times, int64_t blocks, const CardState& card,
                      Session& session) {
@@ -133,7 +132,7 @@ absl::StatusOr<bool> Run(const BlockSettings& settings, Session& session) {
       TracedOperators(config, benched->tokens, settings.dtype);
   BlockTimes times(operators);
   std::unique_ptr<CardWatch> watch;
-  // The first forward finds kernels and lets clocks settle.
+  // The first forward selects kernels and lets clocks settle.
   for (int i = 0; i <= settings.repeats; ++i) {
     if (i == 1) watch = std::make_unique<CardWatch>(session.card());
     OpTrace trace(*device);

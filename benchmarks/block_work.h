@@ -1,4 +1,4 @@
-// The operators of one transformer block as a trace names them, with what each has to do.
+// The operators of one transformer block by their names in a trace, with the work of each.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct TracedOperator {
   // The operator's name in a trace (op_trace.h), without shapes.
   std::string traced_as;
   Work work;
-  bool is_product = false;  // a matrix product, whose ceiling is that of products
+  bool is_product = false;  // whether it is a matrix product, bounded by the ceiling of products
 };
 
 // The BlockOperators of transformer_cost.h for one video of `tokens` tokens, in their order,

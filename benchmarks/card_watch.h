@@ -14,13 +14,13 @@ namespace wan {
 // From construction to Finish() a thread reads the counters, at once and then 20 times a second.
 class CardWatch {
  public:
-  // `device` may be null: every figure is absent then. It must outlive the watch.
+  // `device` must outlive the watch; null makes every figure absent.
   explicit CardWatch(const NvmlDevice* device);
   ~CardWatch();
   CardWatch(const CardWatch&) = delete;
   CardWatch& operator=(const CardWatch&) = delete;
 
-  // Ends the readings. Call it once.
+  // Ends the readings and returns their summary. Call it once.
   CardState Finish();
 
  private:
@@ -28,7 +28,7 @@ class CardWatch {
 
   const NvmlDevice* const device_;
   absl::Notification ended_;
-  CardState state_;  // the thread's until it has ended
+  CardState state_;  // used by the thread until it has ended
   std::thread thread_;
 };
 

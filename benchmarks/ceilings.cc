@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kFormat[] = "wanserve-ceilings";
 constexpr int kVersion = 1;
 
-// False if the rate is needed and not known; otherwise adds the seconds to `sum`.
+// Adds the seconds to `sum`; returns false if the rate is needed and unknown.
 bool AddSeconds(double amount, double rate, double& sum) {
   if (amount <= 0) return true;
   if (rate <= 0) return false;

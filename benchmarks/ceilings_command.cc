@@ -1,4 +1,4 @@
-// Measures what the device gives at best, which the rows of all other commands are held to.
+// Measures the device's highest rates, to which the rows of all other commands are compared.
 //
 //   wan_bench ceilings --device cuda:0
 //   wan_bench ceilings --device cpu --output ceilings.json
@@ -34,14 +34,14 @@ absl::StatusOr<bool> Run(const CeilingsSettings& settings, Session& session) {
   if (!measured.ok()) return measured.status();
   std::string path = settings.output;
   if (path.empty()) {
-    // Where wanctl's reports look for those of this device.
+    // The file in which wanctl's reports look for this device's ceilings.
     namespace reports = client::reports;
     path = reports::KeptCeilingsPath(reports::DataHome(), measured->ceilings.device);
     if (path.empty()) {
       session.Note("the ceilings are not kept: neither XDG_DATA_HOME nor HOME names a folder");
       return true;
     }
-    // If there cannot be such a folder, the file cannot be written either.
+    // If the folder cannot be made, writing the file reports the error.
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   }

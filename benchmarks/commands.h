@@ -1,5 +1,6 @@
-// The commands of wan_bench. Each function enters a command's options into `app` and returns what
-// carries it out once they are parsed: true if every limit that the caller named is kept.
+// The commands of wan_bench. Each function adds a command's options to `app` and returns the
+// function that runs it after parsing, which returns whether every limit that the user named was
+// kept.
 #pragma once
 
 #include <functional>
@@ -12,14 +13,14 @@ namespace wan {
 
 using BenchCommand = std::function<absl::StatusOr<bool>(Session&)>;
 
-BenchCommand AddCeilings(CLI::App& app);   // what the device gives at best
+BenchCommand AddCeilings(CLI::App& app);   // the device's highest rates
 BenchCommand AddForward(CLI::App& app);    // one forward pass of a transformer
 BenchCommand AddGroup(CLI::App& app);      // one step on several devices
 BenchCommand AddBlock(CLI::App& app);      // each operator of one block, predicted and measured
 BenchCommand AddAttention(CLI::App& app);  // attention alone, beside cuDNN's
 BenchCommand AddVae(CLI::App& app);        // one pass through an autoencoder
 BenchCommand AddText(CLI::App& app);       // one text through the text encoder
-BenchCommand AddLoad(CLI::App& app);       // weights from the page cache to the device
+BenchCommand AddLoad(CLI::App& app);       // loading weights from the page cache to the device
 BenchCommand AddMemory(CLI::App& app);     // each stage's peak against the plan's estimate
 BenchCommand AddLora(CLI::App& app);       // the switch between two LoRAs
 BenchCommand AddFinite(CLI::App& app);     // the check of a step's latents beside a forward

@@ -1,12 +1,11 @@
-// Measures a video encoder on pictures of its own: whether it keeps up with a decoder that hands
-// over so many frames a second, how long it goes on after the last one, and what the file looks
-// like.
+// Measures a video encoder on generated pictures: whether it keeps up with a given number of frames
+// a second, how long it works after the last one, and the file's size and quality.
 //
 //   wan_bench encoder --preset fast --preset veryfast --crf 15 --content clean --content noise
 //
-// With --memory it measures instead how much host memory the encoder takes: by how much the
-// process's peak grows, in bytes for each pixel of a frame. Since a peak never falls, that is one
-// case a process. The number of processors decides how many threads an encoder uses:
+// With --memory it measures the encoder's host memory instead: the growth of the process's peak, in
+// bytes per pixel of a frame. Since a peak never falls, each process measures one case. The number
+// of processors decides how many threads an encoder uses:
 //
 //   taskset -c 0-7 wan_bench encoder --memory --kind mp4 --shape 1280x704x121
 #include <algorithm>
@@ -41,7 +40,7 @@ struct EncoderSettings {
   bool memory = false;
 };
 
-// The frames of one content, as they go into the encoder.
+// The frames of one kind of content, before encoding.
 using Frames = std::vector<std::vector<uint8_t>>;
 
 class EncoderBench {

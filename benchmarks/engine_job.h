@@ -1,4 +1,4 @@
-// Jobs of the whole engine, for the programs that measure one from its plan to its end.
+// Jobs of the whole engine, for programs that measure one from plan to end.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace wan {
 
-// The policies that entries such as "vae=host" name. INVALID_ARGUMENT for any other text.
+// Parses residency policies such as "vae=host". INVALID_ARGUMENT for any other text.
 absl::StatusOr<std::vector<ComponentResidency>> ParseResidency(
     const std::vector<std::string>& entries);
 
-// A request to the engine's only model, "m", for a video of exactly `shape` ("1280x704x121"), else
-// with the model's defaults. It has an image, which is black, if `with_image` or if the model needs
-// one. INVALID_ARGUMENT for a text that is no shape.
+// Returns a request to the engine's only model, "m", for a video of exactly `shape`
+// ("1280x704x121"), otherwise with the model's defaults. It has a black image if `with_image` or if
+// the model needs one. INVALID_ARGUMENT if `shape` has another form.
 absl::StatusOr<GenerationRequest> BenchmarkRequest(const Engine& engine, const std::string& shape,
                                                    bool with_image = false);
 

@@ -34,7 +34,7 @@ struct ForwardSettings {
   std::string compare;
 };
 
-// How long weights in host memory take to the device.
+// Seconds for moving weights from host memory to the device.
 absl::Status BringUp(ComponentWeights& weights, bool stream, Session& session) {
   const at::Device device = session.device();
   double queued = 0;

@@ -38,7 +38,8 @@ class Comparison {
     benched_.weights->BringUp();
     const absl::StatusOr<Text> text = benched_.PrepareTexts(1, kTextRows);
     if (!text.ok()) return text.status();
-    // Begins and ends with weights that are there: what clocks lose meanwhile is not streaming's.
+    // Begins and ends with resident weights, so that falling clocks are not counted as the cost of
+    // streaming.
     for (int round = 0; round <= 2 * rounds_; ++round) {
       const bool streams = round % 2 == 1;
       if (streams) {
@@ -60,7 +61,7 @@ class Comparison {
     const WorkGate gate(session_.device(), std::stop_token());
     std::vector<double> unused;
     if (absl::Status status = TimeOne(unused, **text, {}); !status.ok()) return status;
-    // Begins and ends without: what clocks lose meanwhile is not the gate's.
+    // Begins and ends without the gate, so that falling clocks are not counted as its cost.
     for (int round = 0; round <= 2 * rounds_; ++round) {
       const bool passes = round % 2 == 1;
       absl::Status status = TimeOne(passes ? second_ : first_, **text, passes ? gate : WorkGate());
@@ -92,7 +93,7 @@ class Comparison {
       for (const absl::Status& status : {apart.status(), then.status(), batched.status()}) {
         if (!status.ok()) return status;
       }
-      if (round == 0) continue;  // the first finds kernels
+      if (round == 0) continue;  // the first call selects kernels
       first_.push_back(*apart + *then);
       second_.push_back(*batched);
       apart_ = std::max({apart_, Distance(first[0], batch[0]), Distance(second[0], batch[1])});

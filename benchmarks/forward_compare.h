@@ -1,5 +1,5 @@
-// Two ways to the same forward of a transformer, one after the other and in turns, so that clocks
-// and heat are those of both.
+// Compares two ways to compute the same forward, in turns, so that clocks and heat are the same for
+// both.
 #pragma once
 
 #include <string>

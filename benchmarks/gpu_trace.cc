@@ -1,6 +1,6 @@
-// Records what the driver tells of a GPU, 20 times a second, as a CSV that the sampler's tests
-// replay (tests/engine/monitor/data), and prints what each kind of reading costs. It needs no
-// LibTorch; something else has to keep the card busy meanwhile.
+// Records the driver's figures of a GPU, 20 times a second, as a CSV that the sampler's tests
+// replay (tests/engine/monitor/data), and prints the time of each kind of reading. It needs no
+// LibTorch; another program has to keep the card busy.
 //
 //   wan_gpu_trace --bus-id "$(nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader -i 0)"
 //                 --seconds 30 --output trace.csv
@@ -26,7 +26,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// How long a kind of reading takes.
+// The time that a kind of reading takes.
 class Cost {
  public:
   template <typename Work>
@@ -55,7 +55,7 @@ class Cost {
 template <typename Figure>
 std::string Cell(const std::optional<Figure>& figure) {
   if (!figure.has_value()) return "";
-  // Nine digits: a tenth of the joules of a day.
+  // Nine digits resolve a tenth of a joule over a day.
   if constexpr (std::is_floating_point_v<Figure>) return absl::StrFormat("%.9g", *figure);
   return std::to_string(*figure);
 }

@@ -1,5 +1,5 @@
-// Measures what several devices gain that compute one step of a model together: the forwards with
-// and without the prompt at once, and one forward whose tokens are divided.
+// Measures the gain of several devices that compute one step together: the forwards with and
+// without the prompt at once, and one forward whose tokens are divided.
 //
 //   wan_bench group --device cuda:0 --device cuda:1 --shape 832x480x81 --shape 1280x720x81
 #include <ATen/ops/cat.h>
@@ -39,7 +39,7 @@
 namespace wan {
 namespace {
 
-// Of flows in one precision that were added up in another order. What fp32 gives is far below it.
+// Largest relative difference of flows whose sums have another order; fp32 is far below it.
 constexpr double kMostErrorBf16 = 2e-2;
 constexpr double kMostErrorFp32 = 1e-5;
 
@@ -62,8 +62,8 @@ double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
 // A forward as the command measures it: with and without the prompt, or with the prompt alone.
 using Forward = std::function<absl::StatusOr<at::Tensor>(const WorkGate& gate)>;
 
-// Computes until `seconds` have passed and stops the rest: the first blocks take all the memory and
-// choose all the kernels that a forward of a minute needs.
+// Computes for `seconds` and stops the rest: the first blocks take all memory and select all
+// kernels, which is enough for a forward of a minute.
 absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   std::stop_source stop;
   absl::Notification ended;
@@ -78,7 +78,7 @@ absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
-// The median of what was timed call by call; of two, the smaller one.
+// The median of single calls; of two, the smaller one.
 Timing MedianOf(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   return {seconds[(seconds.size() - 1) / 2], seconds.front(), seconds.back(),
@@ -113,7 +113,7 @@ class GroupBench {
   }
 
  private:
-  // One video and what one device makes of it.
+  // One video, and one device's results for it.
   struct Case {
     std::string shape;
     at::Tensor latents;
@@ -130,7 +130,7 @@ class GroupBench {
                         devices == 1 ? " device" : " devices");
   }
 
-  // One forward after the other, as a device computes a guided step alone.
+  // Computes one forward after the other, as one device does in a guided step.
   absl::StatusOr<Case> MeasureAlone(const std::string& shape,
                                     const std::vector<at::Tensor>& contexts) {
     const absl::StatusOr<BenchShape> parsed = ParseShape(shape);
@@ -189,7 +189,7 @@ class GroupBench {
     return work;
   }
 
-  // Brings the same weights to the other devices.
+  // Copies the weights to the other devices.
   absl::Status MakeGroup() {
     std::vector<GroupMember> members;
     members.push_back({benched_.device, std::move(benched_.transformer)});
@@ -215,7 +215,7 @@ class GroupBench {
     return absl::OkStatus();
   }
 
-  // Returns whether all devices give what one gives.
+  // Returns whether the group's results equal one device's.
   absl::StatusOr<bool> MeasureTogether(const Case& alone, const std::vector<at::Tensor>& contexts,
                                        bool guided) {
     const int64_t videos = guided ? 2 : 1;
@@ -248,7 +248,7 @@ class GroupBench {
                     {"equal", equal},
                     {"relative_error", error}};
     if (absl::Status status = session_.Add(*std::move(row)); !status.ok()) return status;
-    // Two devices with a text each change no bit; tokens are added up in another order.
+    // Two devices with one text each give the same bits; divided tokens change the order of sums.
     const bool exact = guided && devices_.size() == 2;
     const double most = settings_.dtype == "fp32" ? kMostErrorFp32 : kMostErrorBf16;
     const bool right = exact ? equal : error <= most;
@@ -259,7 +259,7 @@ class GroupBench {
     return right;
   }
 
-  // What the devices exchange at best: every rank sends the same to each other.
+  // Measures the devices' highest exchange rate: every rank sends the same bytes to each other.
   absl::Status MeasureExchange() {
     if (settings_.exchange_mib == 0 || devices_.size() < 2) return absl::OkStatus();
     const int64_t bytes = settings_.exchange_mib << 20;

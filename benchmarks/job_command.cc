@@ -1,5 +1,5 @@
 // Measures whole jobs of the engine, from the plan to the finished file, stage by stage. The
-// server's own part (queue, database, publishing of the file) is not in it.
+// server's part (queue, database, publishing of the file) is not included.
 //
 //   wan_bench job --model demo/model --device cuda:0 --repeats 5
 //   wan_bench job --model synthetic:ti2v-5b --shape 1280x704x121 --steps 3 --guidance 1
@@ -37,13 +37,13 @@ struct JobSettings {
   std::string vae_precision;  // empty: the engine's default
   int repeats = 5;
   int warmup = 1;
-  std::string warmup_shape;  // empty: that of the measured jobs
-  int samplers = 0;          // further ones in every second job; 0: none, and no such jobs
+  std::string warmup_shape;  // empty: the shape of the measured jobs
+  int samplers = 0;          // further samplers in every second job; 0: no such jobs
   bool latents_only = false;
   std::string keep;  // where the last job's file goes; empty: nowhere
 };
 
-// Seconds of each stage of one job; the steps' are a stage each.
+// Seconds of each stage of one job; each step is a stage.
 class StageTimes final : public TelemetrySink {
  public:
   void OnSpanEnd(const SpanRecord& record) override { seconds[record.stage] += record.seconds; }
@@ -56,8 +56,8 @@ Timing TimingOf(std::vector<double> seconds) {
           static_cast<int64_t>(seconds.size())};
 }
 
-// What a stage has to do: the plan's operations, of which a step's self-attention is that of each
-// forward. `precision` is that of texts and steps; the autoencoder has its own.
+// The work of a stage: the plan's operations; a step's self-attention counts for each forward.
+// `precision` applies to texts and steps; the autoencoder has its own.
 std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
                            const TransformerConfig& config, const std::string& precision) {
   const double flop = stage.flops.value_or(0);
@@ -92,7 +92,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const
   return request;
 }
 
-// Removes the folder of a job's files.
+// Removes the folder of a job's files at the end.
 class Folder {
  public:
   Folder()
@@ -142,7 +142,7 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
 
   std::map<Stage, std::vector<double>> stages;
   std::vector<double> whole;
-  std::vector<double> sampled;  // whole jobs beside further samplers
+  std::vector<double> sampled;  // seconds of jobs with further samplers
   std::unique_ptr<CardWatch> watch;
   const int turns = settings.samplers > 0 ? 2 : 1;
   for (int i = 0; i < settings.warmup + settings.repeats * turns; ++i) {

@@ -5,7 +5,7 @@
 //   wan_bench load --threads 1 --threads 8 --threads 16 --chunk 512 --chunk 1024 --repeats 1
 //
 // With --threads or --chunk the benchmark also uploads the bytes of the file unchanged into memory
-// that exists already, once for each combination. This shows the best combination, and whether
+// that exists already, once for each combination. That shows the best combination, and whether
 // reading or converting takes the time.
 //
 // The file consists of holes: it takes no disk space, and its pages are in the cache after the
@@ -48,7 +48,7 @@ struct LoadSettings {
   std::vector<int64_t> chunk_kib;
 };
 
-// The tensors of another source in a file.
+// Stores the tensors of another source in a file.
 class FileOfTensors final : public WeightSource {
  public:
   FileOfTensors(const WeightSource& like, std::shared_ptr<const MappedFile> file)
@@ -110,7 +110,7 @@ BenchRow RowOf(std::string name, double seconds, uint64_t bytes, at::Device devi
   return row;
 }
 
-// The bytes alone: no memory of the device is made, nothing is converted.
+// Copies bytes only: it allocates no device memory and converts nothing.
 absl::Status MeasureUploads(const LoadSettings& settings, const WeightSource& source,
                             Session& session) {
   const at::Device device = session.device();

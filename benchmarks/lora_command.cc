@@ -1,6 +1,5 @@
-// Measures the time of changing the LoRA of a transformer whose weights are on the device. Two
-// LoRAs of random numbers, for every matrix of its blocks, are selected in turn, and then the base
-// again.
+// Measures how long a change of LoRA takes for a transformer whose weights are on the device. It
+// selects two random LoRAs, for every matrix of the blocks, in turn, and then the base again.
 //
 //   wan_bench lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
 #include <ATen/ops/sum.h>
@@ -71,7 +70,7 @@ std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_
   return LoraWeights::Load(file, mover);
 }
 
-// A number that any changed bit of the weights changes, but for rare coincidences.
+// Returns a checksum of the weights' bits.
 uint64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
   uint64_t sum = 0;  // unsigned: it wraps around
   for (const TensorInfo& info : source.Tensors()) {
@@ -138,9 +137,9 @@ class SwitchBenchmark {
     return MakeLoraPatch(*weights_, std::span(&lora, 1));
   }
 
-  // What a change has to do: `restores` brings the base's matrices from host memory, because
-  // another LoRA is merged into those on the device; `merges` brings the factors and adds their
-  // product in fp32.
+  // The work of a change: `restores` copies the base's matrices from host memory, because another
+  // LoRA is merged into those on the device; `merges` copies the factors and adds their product in
+  // fp32.
   Work WorkOf(bool restores, bool merges) const {
     double elements = 0;
     double bytes = 0;
@@ -161,7 +160,8 @@ class SwitchBenchmark {
     return work;
   }
 
-  // Seconds until the last weight has changed. `work` is absent where there is nothing to do.
+  // Adds a row with the seconds until the last weight has changed. `work` is absent if there is
+  // nothing to do.
   double Change(const char* name, const std::shared_ptr<const WeightPatch>& patch,
                 const std::optional<Work>& work) {
     const at::Device device = session_.device();
@@ -171,7 +171,7 @@ class SwitchBenchmark {
     CardWatch watch(session_.card());
     const auto begin = std::chrono::steady_clock::now();
     weights_->SetPatch(patch);
-    weights_->FinishPatch().IgnoreError();  // nobody asks for a stop
+    weights_->FinishPatch().IgnoreError();  // never stopped
     Synchronize(device);
     const double seconds = SecondsSince(begin);
     BenchRow row{.name = absl::StrCat(settings_.model, " rank ", settings_.rank, ": ", name),
@@ -188,7 +188,7 @@ class SwitchBenchmark {
   const WeightSource& source_;
   const std::shared_ptr<ComponentWeights> weights_;
   int64_t lora_bytes_ = 0;
-  absl::Status status_;  // of the printing
+  absl::Status status_;  // errors of printing
   const std::shared_ptr<const WeightPatch> first_;
   const std::shared_ptr<const WeightPatch> second_;
 };

@@ -30,7 +30,7 @@ struct Product {
   const char* name;
   int64_t in;
   int64_t out;
-  int count;  // in one block
+  int count;  // calls in one block
 };
 
 std::vector<Product> ProductsOf(const BlockShape& shape) {
@@ -45,7 +45,7 @@ at::ScalarType DtypeOf(const std::string& precision) {
   return precision == "fp16" ? at::kHalf : at::kFloat;
 }
 
-// Lets products of fp32 round their inputs to TF32 while it lives.
+// While it lives, fp32 products round their inputs to TF32.
 class TensorFloat {
  public:
   explicit TensorFloat(bool on) : on_(on) {
@@ -61,7 +61,7 @@ class TensorFloat {
   const bool on_;
 };
 
-// Amounts and seconds that belong to one ceiling.
+// Sums the amounts and seconds of one ceiling.
 struct Sum {
   double amount = 0;
   double seconds = 0;
@@ -103,7 +103,7 @@ class Measurement {
     sum.seconds += one.seconds * count;
   }
 
-  // Measures the call, keeps its row, and returns its amount and seconds.
+  // Measures the call, stores its row, and returns its amount and seconds.
   Sum Measure(const std::string& name, Work work, const std::function<void()>& call) {
     BenchRow row = session_.Sustain(name, plan_.seconds, call);
     const double amount = work.flop() + work.bytes + work.upload_bytes + work.download_bytes;
@@ -197,7 +197,7 @@ absl::StatusOr<CeilingPlan> MakeCeilingPlan(const Session& session,
     const absl::StatusOr<SyntheticModel> model = FindSyntheticModel(name);
     if (!model.ok()) return model.status();
     const TransformerConfig& config = model->transformer;
-    // 1280x704 with 121 frames, and 832x480 with 81: the videos that the other rows have.
+    // Tokens of 1280x704 with 121 frames and of 832x480 with 81, the videos of the other rows.
     int64_t published = model->vae.kind == VaeKind::kWan22 ? 27280 : 32760;
     if (cpu) published = 512;
     plan.shapes.push_back(

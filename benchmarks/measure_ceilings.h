@@ -1,5 +1,5 @@
-// Measures the rates that every row is held to: products and attention at a model's shapes, copies
-// within the device's memory and to and from the host, by the fastest code there is.
+// Measures the rates to which every row is compared: products and attention at a model's shapes,
+// copies within the device's memory and to and from the host, each by the fastest known code.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace wan {
 
 class Session;
 
-// The products and the attention of one block.
+// The shapes of one block's products and attention.
 struct BlockShape {
   std::string name;
   int64_t tokens = 0;
@@ -25,17 +25,19 @@ struct BlockShape {
 struct CeilingPlan {
   // A ceiling is the rate of a forward's products, or attentions, of all shapes together.
   std::vector<BlockShape> shapes;
-  // Of the shapes' products; further ones are measured for the first shape's widest product alone.
+  // Precision of the shapes' products; other precisions are measured for the first shape's widest
+  // product only.
   std::string precision = "bf16";
   std::vector<std::string> further_precisions;
-  double seconds = 1;  // back to back, for each rate
+  double seconds = 1;  // seconds of calls back to back, for each rate
   int64_t copy_bytes = int64_t{1} << 32;
   int64_t host_copy_bytes = int64_t{1} << 30;
   bool prints = true;  // adds the rows to the session
 };
 
-// What suits the session's device: on a GPU bf16 at the published sizes of `models` ("ti2v-5b"), on
-// a CPU fp32 with so few tokens that a rate takes seconds. `tokens` above 0 replaces theirs.
+// Returns shapes for the session's device: on a GPU bf16 at the published sizes of `models`
+// ("ti2v-5b"), on a CPU fp32 with few tokens, so that a rate takes seconds. `tokens` above 0
+// replaces theirs.
 absl::StatusOr<CeilingPlan> MakeCeilingPlan(const Session& session,
                                             const std::vector<std::string>& models, int64_t tokens);
 
@@ -44,10 +46,10 @@ struct MeasuredCeilings {
   std::vector<BenchRow> rows;
 };
 
-// Takes some 20 GiB of a GPU for a moment. Errors are those of printing; LibTorch throws its own.
+// Takes about 20 GiB of a GPU for a moment. Errors are those of printing; LibTorch throws its own.
 absl::StatusOr<MeasuredCeilings> MeasureCeilings(Session& session, const CeilingPlan& plan);
 
-// The main ones of a GPU, in some six seconds and without a row: products in every precision,
+// Measures a GPU's main rates in about six seconds, without rows: products in every precision,
 // attention, copies.
 Ceilings MeasureMainCeilings(Session& session);
 

@@ -31,7 +31,7 @@
 namespace wan {
 namespace {
 
-// What is gone from the device now, and what of it the allocator keeps.
+// The device memory in use now, and the allocator's part of it.
 struct DeviceState {
   uint64_t process = 0;
   uint64_t reserved = 0;
@@ -67,7 +67,7 @@ class RowSink final : public TelemetrySink {
     peak = std::max(peak, *record.usage.gpu_memory_peak_bytes);
   }
 
-  // Joins what was planned with what was measured.
+  // Joins the planned figures with the measured ones.
   void AddStages() {
     for (const StagePlan& stage : row.plan.stages) {
       const uint64_t estimate = stage.weight_bytes + stage.activation_bytes;
@@ -97,13 +97,13 @@ struct MemorySettings {
   double budget = 0;
 };
 
-// The job of `plan` with few steps, under the same policies. Steps of an expert need the same, so
-// that one of each shows what all of them do.
+// The job of `plan` with few steps, under the same policies. All steps of an expert need the same
+// memory, so one step of each is enough.
 absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const GenerationPlan& plan,
                                             int steps) {
   GenerationRequest request = plan.request;
   request.steps = steps;
-  request.shift = 1;  // so that each expert has a step
+  request.shift = 1;  // so that each expert computes a step
   absl::StatusOr<GenerationPlan> few = engine.Plan(request);
   if (!few.ok()) return few.status();
   std::map<StageKind, std::vector<StagePlan>> stages;
@@ -127,7 +127,7 @@ absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const Generati
   return few;
 }
 
-// A guess that is rather too long, so that a row that is begun ends in time.
+// Overestimates the seconds of a row, so that a row that is begun ends in time.
 double ExpectedSeconds(const GenerationPlan& plan) {
   constexpr double kFlopsPerSecond = 4.5e14;
   constexpr double kBesides = 8;
@@ -149,7 +149,7 @@ MemoryRow Measure(Engine& engine, const GenerationPlan& plan, const std::string&
   return std::move(sink.row);
 }
 
-// All that is wrong with the row is that a stage took less than was planned.
+// Whether the row's only problem is a stage that took less than planned.
 bool StayedBelow(const MemoryRow& row) {
   const auto never_above = [](const StageRow& stage) { return stage.peak <= stage.estimate; };
   return !row.IsRight() && row.failure.empty() && std::ranges::all_of(row.stages, never_above);
@@ -181,7 +181,7 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
 
   bool good = true;
   for (const RowKey& key : keys) {
-    // Of as many steps as the model takes by default, which is what `auto` chooses policies for.
+    // Plans the model's default number of steps, for which `auto` chooses policies.
     const absl::StatusOr<GenerationRequest> request = BenchmarkRequest(**engine, key.shape);
     if (!request.ok()) return request.status();
     const absl::StatusOr<GenerationPlan> plan = (*engine)->Plan(*request);
@@ -199,7 +199,7 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
         continue;
       }
       row = Measure(**engine, *few, settings.device);
-      // The first job of a plan may begin with its weights elsewhere than the plan has them.
+      // In the first job of a plan the weights may not yet be where the plan has them.
       if (StayedBelow(row)) row = Measure(**engine, *few, settings.device);
     }
     row.key = key;

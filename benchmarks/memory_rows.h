@@ -1,5 +1,5 @@
-// Results of wan_bench memory: one video of one model under one limit is a row, and a file of rows,
-// a JSON object a line, can be gone on with after a run that was stopped.
+// Results of wan_bench memory. A row is one video of one model under one limit; a file of rows, a
+// JSON object per line, can be continued after a stopped run.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace wan {
 
-// What tells a row from others.
+// Identifies a row.
 struct RowKey {
   std::string model;
   double limit_gib = 0;  // 0: none
@@ -31,34 +31,34 @@ struct StageRow {
   uint64_t peak = 0;      // the allocator's
   double seconds = 0;
 
-  // Never below the peak, and within 5 % of it.
+  // Whether the estimate is at least the peak and within 5 % of it.
   bool IsRight() const;
 };
 
 struct MemoryRow {
   RowKey key;
-  std::string refusal;  // not empty: nothing else is known
-  std::string failure;  // how the job ended, if not well
+  std::string refusal;  // not empty: the other fields are unknown
+  std::string failure;  // the job's error, if it failed
   GenerationPlan plan;
   std::vector<StageRow> stages;
   std::vector<double> step_seconds;
   std::vector<double> loading_seconds;
-  // Of the whole process, at the end of the stage where it was most: blocks that the allocator
-  // keeps, and all that is gone from the device.
+  // Bytes of the whole process, at the end of the stage with the most: blocks that the allocator
+  // keeps, and all device memory in use.
   uint64_t reserved = 0;
   uint64_t process = 0;
-  // How often the allocator had to give blocks back before it found memory.
+  // How often the allocator had to release blocks before it found memory.
   int64_t retries = 0;
-  // More than one: memory ended, and the decoding began again in tiles.
+  // More than one: memory ran out, and decoding began again in tiles.
   int decodings = 0;
 
   uint64_t Peak() const;
-  // Refused, or: the job ended well, every stage's estimate is right, and the process kept to the
-  // limit.
+  // True if the job was refused, or if it succeeded with right estimates of all stages and within
+  // the limit.
   bool IsRight() const;
 };
 
-// The rows that a file has already, but those that failed; none if there is no such file.
+// Reads the rows of a file that did not fail; none if there is no such file.
 std::set<RowKey> ReadRowKeys(const std::string& path);
 
 absl::Status AppendRow(const std::string& path, const MemoryRow& row);

@@ -13,7 +13,7 @@
 #include "engine/device/device_moment.h"
 
 namespace wan {
-// Not in a namespace without a name, because OpTrace::State, which has one, holds them.
+// Not in an unnamed namespace, because OpTrace::State holds them.
 namespace op_trace {
 
 struct Call {
@@ -49,7 +49,7 @@ struct OpTrace::State {
 
 namespace {
 
-// LibTorch calls back plain functions.
+// LibTorch's callbacks are plain functions.
 thread_local std::vector<Call>* current_calls = nullptr;
 thread_local int* current_depth = nullptr;
 thread_local at::Device current_device = at::kCPU;

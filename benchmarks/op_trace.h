@@ -26,7 +26,7 @@ class OpTrace {
   OpTrace(const OpTrace&) = delete;
   OpTrace& operator=(const OpTrace&) = delete;
 
-  // Each ends the trace; only one of them may be called, once.
+  // Each of the two ends the trace; call only one of them, once.
   //
   // Returns the operators by falling time, calls of the same shapes together.
   std::vector<OpTime> Finish();

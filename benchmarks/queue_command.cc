@@ -1,6 +1,6 @@
-// What a long queue costs: the time of CreateJob with no job and with many waiting, the longest
-// GetJob and Stats beside it, and the time of a restart. The server without its wire, on a fake
-// engine that holds the first job; the data folder is real, so that every job is synced.
+// Measures the cost of a long queue: CreateJob with no job and with many waiting, the longest
+// GetJob and Stats meanwhile, and a restart. It runs the server without its network on a fake
+// engine that holds the first job; the data folder is real, so every job is synced.
 //
 //   wan_bench queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
 //   --owners 50
@@ -36,13 +36,13 @@ struct QueueSettings {
   int calls = 2000;
   int callers = 4;
   int owners = 1;
-  double at_most_ms = 20;        // 99 % of CreateJob
+  double at_most_ms = 20;        // 99th percentile of CreateJob
   double restart_at_most_s = 3;  // until the service takes jobs again
 };
 
 constexpr char kModel[] = "m";
 
-// Of many calls.
+// Figures of many calls.
 struct Times {
   std::vector<absl::Duration> sorted;
   absl::Duration whole;
@@ -77,7 +77,7 @@ class Bench {
 
   void Close() { service_.reset(); }
 
-  // Creates jobs from as many threads as there are callers.
+  // Creates jobs from one thread per caller.
   absl::StatusOr<Times> Create(int calls, int priority) {
     std::vector<std::vector<absl::Duration>> times(static_cast<size_t>(settings_.callers));
     std::vector<absl::Status> ends(times.size());
@@ -111,7 +111,7 @@ class Bench {
     return all;
   }
 
-  // The longest of the calls that others make meanwhile.
+  // Measures the longest of other calls meanwhile.
   absl::StatusOr<Times> CreateBeside(int calls, int priority) {
     std::atomic<bool> done = false;
     std::thread reader([&] {

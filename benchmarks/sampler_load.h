@@ -10,11 +10,11 @@
 
 namespace wan {
 
-// One job pays too little for the engine's sampler to be seen in its time; it pays for several of
-// them several times as much, and for many more than that, since they wait for each other. From
-// construction to destruction each of `count` monitors samples `device` on a thread of its own and
-// has a timeline and a stage open, as a server has while a job runs. They have no probe of the
-// allocator, which belongs to the engine.
+// The cost of one sampler is too small to be seen in a job's time. A few cost a multiple of it;
+// many cost more than that, since they wait for each other. From construction to destruction each
+// of `count` monitors samples `device` on a thread of its own and has a timeline and a stage open,
+// as a server has while a job runs. They have no probe of the allocator, which belongs to the
+// engine.
 class SamplerLoad {
  public:
   SamplerLoad(c10::Device device, int count);

@@ -20,10 +20,10 @@
 namespace wan {
 namespace {
 
-// Operators below this share of a trace are not listed.
+// Operators with a smaller share of a trace are not listed.
 constexpr double kLeastShare = 1e-3;
 
-// How many calls of `one` second each take at least `seconds`.
+// Returns how many calls of `one` seconds take at least `seconds`.
 int64_t CallsThatTake(double seconds, double one) {
   return std::max<int64_t>(3, std::llround(std::ceil(seconds / one)));
 }

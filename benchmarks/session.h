@@ -1,5 +1,5 @@
-// What every command of wan_bench works with: the device, the clock, the ceilings of this run, and
-// the one place that prints rows.
+// The shared state of wan_bench's commands: device, clock, ceilings of this run, and the output of
+// rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,20 +25,20 @@ namespace wan {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// What all commands understand.
+// Options of all commands.
 struct SessionOptions {
   bool json = false;     // rows on stdout as lines of JSON instead of a table
-  std::string rows;      // file that gets each row as a line of JSON, too
+  std::string rows;      // file that also gets each row as a line of JSON
   std::string ceilings;  // file of `wan_bench ceilings`; empty: a GPU's are measured when needed
-  bool no_ceilings = false;  // measures none, and rows have no ratio
+  bool no_ceilings = false;  // measures no ceilings, so rows have no ratio
 };
 
-// How many calls a measurement has.
+// The number of calls in a measurement.
 struct Repetition {
-  int warmup = 0;   // calls first that do not count
-  int repeats = 1;  // calls that count
-  // If above 0: instead of `repeats`, so many calls count that they take at least so long, after a
-  // third as many further ones that do not count.
+  int warmup = 0;   // warm-up calls
+  int repeats = 1;  // measured calls
+  // If above 0, it replaces `repeats`: enough calls count to take at least this long, after a third
+  // as many more warm-up calls.
   double seconds = 0;
 };
 
@@ -47,13 +47,13 @@ class Session {
  public:
   Session(std::string command, SessionOptions options);
 
-  // Opens "cpu" or "cuda:N", the latter with the plug-in loaded and TF32 off, and finds out what it
-  // is called. Call it once, before anything is computed or measured.
+  // Opens "cpu" or "cuda:N" (with the plug-in loaded and TF32 off) and reads the device's name.
+  // Call it once, before anything is computed or measured.
   absl::StatusOr<at::Device> Open(const std::string& device);
 
   // Reads the file of ceilings or, on a GPU without such a file, measures for some seconds. Rows
-  // that are added afterwards have their ratio. Call it after Open, and before memory that counts
-  // is taken.
+  // that are added afterwards have a ratio. Call it after Open, and before any allocation that is
+  // measured.
   absl::Status FindCeilings();
   // Ceilings::FloorSeconds; nullopt without ceilings.
   std::optional<double> FloorSeconds(const Work& work) const;
@@ -65,7 +65,7 @@ class Session {
   void Note(const std::string& line) const;
 
   // Measures calls that queue work on the device, back to back for at least `seconds`, after a
-  // third as many that warm it up: a card reaches its power limit and its temperature only under
+  // third as many warm-up calls, because a card reaches its power limit and temperature only under
   // load. The row has only the name, the mean time and the card's state.
   BenchRow Sustain(const std::string& name, double seconds, const std::function<void()>& call);
 
@@ -94,17 +94,17 @@ class Session {
 
 void Synchronize(at::Device device);
 
-// On the host's clock: the caller synchronizes before and after.
+// Seconds on the host's clock; the caller synchronizes before and after.
 double SecondsSince(std::chrono::steady_clock::time_point start);
 
-// Bytes that LibTorch's allocator has given out on a device; 0 on a CPU. The peak is counted from
+// Bytes that LibTorch's allocator has handed out on a device; 0 on a CPU. The peak is counted from
 // the last ResetPeakBytes.
 int64_t CurrentBytes(at::Device device);
 int64_t PeakBytes(at::Device device);
 void ResetPeakBytes(at::Device device);
 
-// The figures "resident_gib" and "activations_gib" of a row; none on a CPU. `resident` is what lay
-// on the device before the work.
+// The figures "resident_gib" and "activations_gib" of a row; none on a CPU. `resident` are the
+// bytes on the device before the work.
 void AddMemory(at::Device device, int64_t resident, BenchRow& row);
 
 }  // namespace wan

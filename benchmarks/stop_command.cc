@@ -1,13 +1,13 @@
-// How long a stop takes in every stage: from the request until the work has returned and the device
-// is free. Every case is a job of its own that is stopped so many seconds after a stage began. Ends
+// Measures how long a stop takes in every stage: from the request until the work has returned and
+// the device is free. Every case is a job that is stopped a given time after a stage began. Exits
 // with 1 if any stop takes longer than --at-most.
 //
 //   wan_bench stop --model synthetic:ti2v-5b --shape 1280x704x121 --stop VAE_Decoding@0.5
 //   wan_bench stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
 //   wan_bench stop --model synthetic:t2v-a14b --stop Model_Initialization@1
 //
-// A stage may end before the seconds are over; the table says in which one the request came. Job
-// counts from the beginning of the job: with --park its weights go to host memory then.
+// A stage may end before the seconds are over; the table says in which one the request came. Job@
+// counts from the beginning of the job, when --park moves its weights to host memory.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -46,7 +46,7 @@ struct StopSettings {
   double at_most = 0.5;
 };
 
-// What a stop point names for the time before the first stage.
+// The stop point's name for the time before the first stage.
 constexpr char kWholeJob[] = "Job";
 
 // "STAGE@SECONDS", or "Job@SECONDS" for the time before the first stage.
@@ -67,7 +67,7 @@ absl::StatusOr<StopPoint> ParseStop(const std::string& text) {
   return StopPoint{stage, std::strtod(text.c_str() + at + 1, nullptr)};
 }
 
-// Knows which stages are open, and tells when one begins.
+// Tracks the open stages, and notifies when one begins.
 class StageWatch final : public TelemetrySink {
  public:
   void OnSpanStart(const SpanStart& start) override {
@@ -91,7 +91,7 @@ class StageWatch final : public TelemetrySink {
     changed_.notify_all();
   }
 
-  // False if the work ended without the stage.
+  // Returns false if the work ended without the stage.
   bool AwaitStart(const Stage& stage) {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] {
@@ -100,12 +100,12 @@ class StageWatch final : public TelemetrySink {
     changed_.wait(lock, [&] { return ended_ || is_there(); });
     return is_there();
   }
-  // The stage that began last of those that are open.
+  // The open stage that began last.
   std::string Now() {
     const std::scoped_lock lock(mutex_);
     return open_.empty() ? "between stages" : NameOf(open_.back());
   }
-  // The engine's own figure; -1 if it told none.
+  // The engine's own figure; -1 if it reported none.
   double told() {
     const std::scoped_lock lock(mutex_);
     return told_;
@@ -149,7 +149,7 @@ absl::StatusOr<bool> Measure(
   bool good = false;
   if (!began || seconds < 0 || !absl::IsCancelled(status)) {
     row.figures.push_back({"not_stopped", status.ToString().substr(0, 80)});
-    // A job that was done before its stop says nothing.
+    // A job that ended before its stop gives no figure.
     good = began && status.ok();
   } else {
     good = seconds <= settings.at_most;
@@ -166,7 +166,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const StopSettings& settings, cons
   if (!made.ok()) return made.status();
   GenerationRequest& request = *made;
   request.steps = settings.steps;
-  if (settings.steps > 1) request.shift = 1;  // so that each expert has a step
+  if (settings.steps > 1) request.shift = 1;  // so that each expert computes a step
   request.guidance_scale = {settings.guidance};
   for (const std::string& lora : settings.loras) {
     request.loras.push_back({std::filesystem::path(lora).stem().string(), 1});
@@ -208,7 +208,7 @@ absl::StatusOr<bool> Run(const StopSettings& settings, Session& session) {
 
   Recorder unheard(SystemClock(), engine.Monitor(), {});
   if (absl::Status status = engine.LoadModel(spec, unheard); !status.ok()) return status;
-  // Kernels that are loaded for the first time take longer than any stop.
+  // Runs once first, because loading kernels takes longer than any stop.
   if (absl::Status status = engine.Warmup("m", {}); !status.ok()) return status;
   const absl::StatusOr<GenerationRequest> request = MakeRequest(settings, engine);
   if (!request.ok()) return request.status();

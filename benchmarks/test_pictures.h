@@ -1,4 +1,4 @@
-// Moving pictures for measuring a video encoder, and how near a decoded one is to its original.
+// Moving pictures for measuring a video encoder, and PSNR and SSIM of decoded ones.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ std::optional<PictureKind> ParsePictureKind(std::string_view name);
 // arguments always give the same bytes.
 void DrawPicture(PictureKind kind, int width, int height, int time, std::span<uint8_t> rgb24);
 
-// Between the luma (BT.709, 0 to 255) of two frames of RGB of one size.
+// Differences between the luma (BT.709, 0 to 255) of two RGB frames of one size.
 struct Likeness {
   double squared_error = 0;  // mean over the pixels
   double ssim = 0;           // mean over windows of 8 x 8, one every 4 pixels

@@ -33,7 +33,7 @@ struct VaeSettings {
   int clips = 0;
 };
 
-// One pass; the seconds of each chunk of a decoding are added to `chunks`.
+// Makes one pass; a decoding adds the seconds of each chunk to `chunks`.
 absl::Status RunOnce(const VideoAutoencoder& vae, const at::Tensor& input, bool encode,
                      std::vector<double>& chunks) {
   if (encode) return vae.Encode(input, {}).status();
@@ -78,7 +78,7 @@ absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
   const LatentSize latents{(shape.frames - 1) / config.stride_temporal + 1,
                            shape.height / config.stride_spatial,
                            shape.width / config.stride_spatial};
-  // The attention counts among the products: no ceiling of long attention holds for it.
+  // The attention counts as products, because the ceiling of long attention does not hold for it.
   row->work = Work{.product_flop = settings.encode ? EncodingFlops(config, latents)
                                                    : DecodingFlops(config, latents),
                    .precision = precision};

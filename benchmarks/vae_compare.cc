@@ -21,7 +21,7 @@
 namespace wan {
 namespace {
 
-// A disc and a square on a plain background, each on a straight way: [3, T, H, W] in [-1, 1].
+// Draws a disc and a square that move straight over a plain background: [3, T, H, W] in [-1, 1].
 at::Tensor DrawClip(int seed, const ComparedVideos& videos, at::Device device) {
   std::mt19937 generator(static_cast<unsigned>(seed));
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -69,7 +69,7 @@ absl::StatusOr<at::Tensor> DecodeAll(const VideoAutoencoder& vae, const at::Tens
   return at::cat(parts, /*dim=*/1);
 }
 
-// Of a precision over all clips.
+// Figures of a precision over all clips.
 struct Errors {
   double psnr = 0;  // mean
   double worst_psnr = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// How far the autoencoder's precisions are from fp32 (wan_bench vae --compare).
+// Measures the difference of the autoencoder's precisions to fp32 (wan_bench vae --compare).
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,7 +9,7 @@ namespace wan {
 
 struct ComparedVideos {
   BenchShape shape;
-  int clips = 0;  // of shapes that move, as the demo model's; 0: one of random latents
+  int clips = 0;  // clips of moving shapes, like the demo model's; 0: one clip of random latents
 };
 
 // Adds a row for each precision: the PSNR of decoded frames to fp32's, their largest difference,

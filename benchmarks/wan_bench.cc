@@ -41,7 +41,7 @@ constexpr Entry kCommands[] = {
     {"encoder", "Measures a video encoder's speed, quality and memory", &AddEncoder},
 };
 
-// 0, or 1 after an error or where a limit is not kept.
+// Returns 0, or 1 after an error or if a limit was not kept.
 int Carry(const BenchCommand& command, Session& session) {
   try {
     const absl::StatusOr<bool> kept = command(session);

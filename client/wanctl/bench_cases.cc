@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kSeed = 42;
 
 using Request = wan::v1::GenerationRequest;
-// Keeps a value, or says what it should have been.
+// Stores a value, or returns an error that says what is allowed.
 using Setter = std::function<absl::Status(const std::string&, Request&)>;
 
 template <typename T, typename Store>

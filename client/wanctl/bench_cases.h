@@ -10,12 +10,12 @@
 
 namespace wan::client {
 
-// A request under a name, besides the case's own: upstream's settings, or one option changed.
+// A further request of a case: upstream's settings, or one option changed.
 struct BenchVariant {
   // "original", or the option's name.
   std::string name;
   wan::v1::GenerationRequest request;
-  // Whether it runs before everything else of the case, once and without a warm-up.
+  // Runs once, before the rest of the case and without a warm-up.
   bool cold = false;
 };
 
@@ -24,7 +24,7 @@ struct BenchCase {
   wan::v1::GenerationRequest request;
   // The file of the first frame; empty: none.
   std::string image_path;
-  // What `--mode original` and `both` run; the same request if the case has no `original`.
+  // The request of `--mode original` and `both`; the case's own request if it has no `original`.
   BenchVariant original;
   // Each entry of `options`.
   std::vector<BenchVariant> options;
@@ -42,10 +42,10 @@ struct BenchCase {
 //       options: {"VAE in TF32": {vae_precision: tf32}}  # optional
 //
 // The other keys are those of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
-// solver, vae_precision, seed, and profile (true or false). `original` and each option may have
-// `warm_up: false` besides. A case without a seed has 42, so that its runs can be compared; a
-// negative seed is an error for the same reason. INVALID_ARGUMENT names the case, the key and the
-// value, and says what would be right. `source` is what the message calls the text.
+// solver, vae_precision, seed, and profile (true or false). `original` and each option may also
+// have `warm_up: false`. A case without a seed has 42, so that its runs can be compared; a negative
+// seed is an error for the same reason. INVALID_ARGUMENT names the case, the key, the value and
+// what is allowed. Messages call the text `source`.
 absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
                                                        const std::string& source);
 

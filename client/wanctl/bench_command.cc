@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
   absl::StatusOr<std::vector<BenchCase>> cases = ParseBenchCases(yaml, command.cases);
   if (!cases.ok()) return cases;
   for (const BenchCase& one : *cases) {
-    // An image that cannot be used is told before the first job.
+    // Unusable images are reported before the first job.
     if (!one.image_path.empty()) {
       const absl::StatusOr<std::string> image = ReadImage(one.image_path);
       if (!image.ok()) {
@@ -88,7 +88,7 @@ struct Variant {
   bool cold = false;
 };
 
-// What a run made.
+// The results of a run.
 struct Result {
   // The file of the latents; empty if there is none.
   std::string latents;
@@ -96,21 +96,23 @@ struct Result {
   std::string video_sha256;
 };
 
-// What the results of a case are compared with.
+// The results with which a case's runs are compared.
 struct CaseResults {
-  // That of the case as it stands, of its first run; without latents until it has ended.
+  // The result of the case's first run without a variant; it has no latents until that run has
+  // ended.
   Result own;
-  // Those of cold variants, which run before it, with the index of their run.
+  // Results of cold variants, which run before it, with the index of their run.
   std::vector<std::pair<size_t, Result>> early;
 };
 
-// Runs cases one after the other and keeps what they gave.
+// Runs cases one after the other and keeps their results.
 class Bench {
  public:
   Bench(Session& session, const BenchCommand& command)
       : session_(session), command_(command), videos_(session.Videos()) {}
 
-  // Connects to the further servers. One that does not answer is no news for the end of an hour.
+  // Connects to the further servers. Fails now if a server does not answer, not after an hour of
+  // benchmarking.
   absl::Status Connect() {
     if (!command_.original_server.empty()) {
       original_ = Open(command_.original_server);
@@ -124,7 +126,7 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // False if somebody stopped it.
+  // Returns false if the user stopped it.
   bool RunCase(const BenchCase& one) {
     CaseResults results;
     std::set<const VideoClient*> warm;
@@ -142,7 +144,7 @@ class Bench {
         if (!status.ok()) {
           failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
           session_.Say(failures_.back());
-          // Its further runs would fail as well.
+          // Further runs of the case would fail as well.
           break;
         }
         if (run < 1 || variant.cold) warm.insert(variant.videos);
@@ -204,7 +206,7 @@ class Bench {
     std::string name;
     // The value of kWarmLabel; empty: none.
     std::string warmth;
-    // How many runs there are to be.
+    // Number of planned runs.
     int runs;
   };
 
@@ -231,7 +233,7 @@ class Bench {
     const absl::StatusOr<wan::v1::Event> end = variant.videos->WatchJob(
         job->name(), 0, [](const wan::v1::Event&) {}, session_.stop());
     if (!end.ok()) {
-      // Whoever stops the benchmark does not want its job either.
+      // Stopping the benchmark cancels its job as well.
       if (session_.stop().stop_requested())
         variant.videos->CancelJob(job->name()).status().IgnoreError();
       return end.status();
@@ -258,7 +260,7 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // The case's own result is kept, the others' compared with it. `measured` will be the next of
+  // Keeps the case's own result and compares the others with it. `measured` will be the next of
   // runs_.
   absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
                        const std::string& variant, CaseResults& results, reports::Run& measured) {
@@ -296,7 +298,7 @@ class Bench {
     return result;
   }
 
-  // Nothing if the videos have other sizes, which is a difference that settings show.
+  // Returns nullopt if the videos have different sizes; the settings show that difference.
   static std::optional<reports::ResultDifference> Difference(const Result& own,
                                                              const Result& other) {
     absl::StatusOr<reports::ResultDifference> difference =
@@ -324,7 +326,7 @@ ExitCode Run(Session& session, const BenchCommand& command) {
   if (!cases.ok()) return session.RefuseUsage(cases.status());
   absl::StatusOr<std::vector<reports::Ceilings>> ceilings = NamedCeilings(command.ceilings);
   if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
-  // A folder that cannot be written is no news for the end of an hour.
+  // Fails now if the folder cannot be written, not after an hour of benchmarking.
   if (const absl::Status empty =
           WriteReports(command.output, {"Wan2.2 reports", "reports", {}, {}}, {});
       !empty.ok()) {

@@ -3,8 +3,8 @@
 namespace wan::client {
 namespace {
 
-// For scripts/demo's server: seconds on a CPU. 'original' is what it can be of upstream's there,
-// where everything computes in fp32: a first run, which nothing has warmed up.
+// Cases for scripts/demo's server, which take seconds on a CPU. There everything computes in fp32,
+// so 'original' differs only in being a first run without a warm-up.
 constexpr char kDemo[] = R"(
 defaults: {model: demo, profile: true}
 cases:
@@ -24,10 +24,10 @@ cases:
       one forward a step (guidance 1): {guidance: 1}
 )";
 
-// What published reports of Wan2.2 measured: previews, efficiency, quality and fifteen seconds of
-// TI2V-5B at 704p, and T2V-A14B at 480p and at 720p. The names are the reports' own: one of them
-// says 480p and 720p of videos that were 1280*704, as its column Res has it. 'original' is what
-// upstream computes otherwise: its autoencoder in fp32.
+// The cases of published reports of Wan2.2: previews, efficiency, quality and fifteen seconds of
+// TI2V-5B at 704p, and T2V-A14B at 480p and 720p. The names are the reports'; one report says 480p
+// and 720p where its column Res has 1280*704. 'original' sets what upstream computes differently:
+// the autoencoder in fp32.
 constexpr char kSeeds[] = R"(
 defaults:
   model: ti2v-5b

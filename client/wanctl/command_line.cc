@@ -38,7 +38,7 @@ absl::StatusOr<Shell> ParseShell(std::string_view text) {
   return absl::InvalidArgumentError("expects bash, zsh or fish, not '" + std::string(text) + "'");
 }
 
-// Words in lower case with '|' between them are all the values there are.
+// Lower-case words with '|' between them are the complete list of values.
 std::vector<std::string> ChoicesOf(const std::string& value_name) {
   constexpr char kInWords[] = "abcdefghijklmnopqrstuvwxyz0123456789+|";
   std::vector<std::string> choices;
@@ -112,7 +112,7 @@ class Parser {
         if (found.empty()) throw CLI::ValidationError(UnknownCommand(*app, word));
         app = found.front();
       }
-      // App::help would show the help of 'help', which is the command that was parsed.
+      // App::help would show the help of the parsed command, 'help'.
       const std::string name = app == &app_ ? "wanctl" : "wanctl " + CommandOf(*app);
       return EarlyExit{kExitDone,
                        app_.get_formatter()->make_help(app, name, CLI::AppFormatMode::Normal), ""};
@@ -142,7 +142,7 @@ class Parser {
     server = *std::move(parsed);
   }
 
-  // CLI11 would complain of a missing flag first, although a misspelt one is why it is missing.
+  // CLI11 would first report a missing flag, although the cause is a misspelt one.
   EarlyExit UsageError(std::string what) const {
     const CLI::App* command = &app_;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().front();

@@ -28,7 +28,7 @@ CLI::App& CommandRegistry::AddSubcommand(CLI::App& parent, const CommandHelp& he
 }
 
 void CommandRegistry::Choose(CLI::App& app, std::function<Command()> command) {
-  // A nested command runs its callback before its parent does.
+  // CLI11 runs the callback of a nested command before its parent's.
   app.callback([this, command = std::move(command)] {
     if (!chosen_) chosen_ = command;
   });

@@ -30,7 +30,7 @@ struct CommandHelp {
   std::string description;
   // Printed below the flags.
   std::string footer = "";
-  // What --timeout means for this command.
+  // The help text of --timeout for this command.
   std::string timeout = "End the command after this time, whatever it waits for";
   // The command adds a --format of its own; otherwise --format is json or table.
   bool own_format = false;
@@ -61,7 +61,7 @@ class CommandRegistry {
     return {app, *command};
   }
 
-  // The same below the root.
+  // The same, below the root.
   template <typename C>
   Registered<C> Add(const CommandHelp& help, std::function<void(C&)> finish = nullptr) {
     return Add<C>(app_, help, std::move(finish));
@@ -71,7 +71,7 @@ class CommandRegistry {
   // returns and ends.
   CLI::App& AddLocal(const CommandHelp& help, std::function<EarlyExit()> answer);
 
-  // After the command line was parsed: what it means. May throw CLI::ValidationError.
+  // Returns the parsed command. Call it after parsing. May throw CLI::ValidationError.
   std::variant<Options, EarlyExit> Take();
 
  private:
@@ -85,9 +85,9 @@ class CommandRegistry {
   std::function<EarlyExit()> local_;
 };
 
-// Adds an option whose values are read by `parse` and kept by `store`. One value a flag, the flag
-// once, unless the caller says otherwise. `value_name` with '|' between words of lower-case letters
-// lists all values there are, which shell completion then offers.
+// Adds an option whose values are read by `parse` and kept by `store`. The flag may be given once
+// and has one value, unless the caller changes that. A `value_name` of lower-case words with '|'
+// between them lists all values, which shell completion then offers.
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
@@ -125,7 +125,7 @@ CLI::Option* Several(CLI::Option* option);
 // The positional argument JOB, which is required.
 void AddJob(CLI::App& app, std::string& job);
 
-// --output and --preview-dir, as several commands have them.
+// --output and --preview-dir, which several commands have.
 CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs,
                         const std::string& description);
 void AddPreviewDir(CLI::App& app, std::string& folder);

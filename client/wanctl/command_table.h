@@ -1,6 +1,5 @@
 // wanctl's commands and flags as plain data. ParseCommandLine, help, shell completion and the check
-// of docs/use/wanctl.md all read the same registration (command_registry.h), so none of them can
-// name what the others do not know.
+// of docs/use/wanctl.md read the same registration (command_registry.h), so they cannot disagree.
 #pragma once
 
 #include <string>
@@ -11,11 +10,11 @@ namespace wan::client {
 struct FlagEntry {
   // "--model", or "JOB" for a positional argument.
   std::string name;
-  // What help shows for the value, for example "NAME" or "json|table"; empty for a flag without a
+  // The value's placeholder in help, for example "NAME" or "json|table"; empty for a flag without a
   // value.
   std::string value;
   std::string description;
-  // The words that the value can be; empty if it is free text.
+  // All allowed values; empty for free text.
   std::vector<std::string> choices;
   // May be given several times, or take several values.
   bool repeatable = false;

@@ -11,7 +11,7 @@
 namespace wan::client {
 namespace {
 
-// What a flag or a positional argument can be completed with.
+// The kinds of words that complete a flag or a positional argument.
 enum class Source { kNothing, kWords, kFiles, kFolders };
 
 Source SourceOf(const FlagEntry& flag) {
@@ -21,8 +21,8 @@ Source SourceOf(const FlagEntry& flag) {
   return Source::kNothing;
 }
 
-// Calls `visit` for a command and all below it, with the names on the way, for example "models
-// load"; "" for the root.
+// Calls `visit` for a command and all commands below it, with the path of names, for example
+// "models load"; "" for the root.
 void Walk(const CommandEntry& command, const std::string& path,
           const std::function<void(const CommandEntry&, const std::string&)>& visit) {
   visit(command, path);
@@ -57,8 +57,7 @@ constexpr char kBashTail[] = R"(  esac
 complete -F _wanctl wanctl
 )";
 
-// The words before the cursor tell the command; the one just before it may be a flag that wants a
-// value.
+// The words before the cursor give the command; the last of them may be a flag that needs a value.
 std::string BashScript(const CommandEntry& root) {
   std::set<std::string> with_value;
   std::vector<std::string> paths;
@@ -98,7 +97,7 @@ std::string BashScript(const CommandEntry& root) {
       "  case $command in\n", words, kBashTail);
 }
 
-// One specification of zsh's _arguments.
+// Returns one argument specification for zsh's _arguments.
 std::string ZshArgument(const FlagEntry& flag, const std::string& command_names) {
   const auto escaped = [](const std::string& text) {
     return absl::StrReplaceAll(text, {{"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});
@@ -126,7 +125,7 @@ std::string ZshArgument(const FlagEntry& flag, const std::string& command_names)
                    flag.value.empty() ? "" : absl::StrCat(":", escaped(flag.value), ":", action)));
 }
 
-// A function for each command, which calls that of the command below it.
+// Writes a function for each command, which calls that of the nested command.
 std::string ZshScript(const CommandEntry& root) {
   std::string script =
       "#compdef wanctl\n# Completion of wanctl for zsh; made by 'wanctl completion zsh'.\n";
@@ -170,7 +169,7 @@ std::string FishScript(const CommandEntry& root) {
   std::string script =
       "# Completion of wanctl for fish; made by 'wanctl completion fish'.\ncomplete -c wanctl -f\n";
   Walk(root, "", [&](const CommandEntry& command, const std::string& path) {
-    // True once the words of this command have been typed, and for its commands, none of them.
+    // A fish condition: the words of this command have been typed, and none of its nested commands.
     std::string here;
     if (!path.empty()) {
       here = absl::StrCat("__fish_seen_subcommand_from ",

@@ -11,7 +11,7 @@
 namespace wan::client {
 namespace {
 
-// Where Linux distributions keep the authorities that they trust.
+// The files of trusted authorities in Linux distributions.
 constexpr const char* kSystemAuthorities[] = {"/etc/ssl/certs/ca-certificates.crt",
                                               "/etc/pki/tls/certs/ca-bundle.crt"};
 
@@ -43,7 +43,7 @@ absl::Status ReadTls(const GlobalFlags& flags, ConnectionOptions& options) {
   for (const char* const path : kSystemAuthorities) {
     if (ReadFile("--tls", path, &options.tls_ca).ok()) return absl::OkStatus();
   }
-  return absl::OkStatus();  // gRPC looks for some by itself
+  return absl::OkStatus();  // gRPC searches for authorities itself
 }
 
 }  // namespace

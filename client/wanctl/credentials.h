@@ -1,4 +1,4 @@
-// How wanctl shows who it is.
+// The credentials with which wanctl calls a server.
 #pragma once
 
 #include <string>

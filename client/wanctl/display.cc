@@ -6,7 +6,7 @@
 namespace wan::client {
 namespace {
 
-// To the line's start, and nothing behind it.
+// Moves to the line's start and erases the line.
 constexpr char kClearLine[] = "\r\x1b[K";
 
 }  // namespace

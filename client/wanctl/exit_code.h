@@ -18,12 +18,12 @@ enum ExitCode : int {
   kExitCancelled = 5,
   // There was no connection, or it broke.
   kExitUnreachable = 6,
-  // A replay has made a video, but not the same one.
+  // A replay has made a video that differs from the original.
   kExitDifferent = 7,
 };
 
 // Returns the exit code for the outcome of a call. Pass true for `accepted` if the server had
-// created the call's job already: an error is then a failure and not a refusal.
+// already created the call's job; an error is then a failure, not a refusal.
 ExitCode ExitCodeOf(const absl::Status& status, bool accepted = false);
 
 // Returns the exit code for the event that ended a job.

@@ -73,8 +73,8 @@ class Follower {
   std::string job_;
 };
 
-// The server keeps a job with a request_id for a while; who asks for its end wants it now. The stop
-// that ended the call must not end this one.
+// The server keeps a job with a request_id for a while after its caller has gone; Ctrl-C must end
+// it now. The stop request that ended the call must not end this call.
 void CancelIfStopped(Session& session, const Follower& follower) {
   if (!session.stop().stop_requested() || follower.job().empty()) return;
   session.Videos().CancelJob(follower.job()).status().IgnoreError();
@@ -86,7 +86,7 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  // The name has the job's ID in it; the folder can be checked before there is a job.
+  // The default name contains the job's ID; only its folder can be checked before there is a job.
   const auto outputs_of = [&](const std::string& job) {
     if (!command.outputs.empty()) return command.outputs;
     return std::vector{DefaultOutput(request->prompt(), job, wan::v1::OUTPUT_KIND_MP4)};
@@ -113,7 +113,7 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   if (code != kExitDone) return code;
   const ExitCode fetched = FetchOutputs(session, display, end->job(), end->completed().artifacts(),
                                         outputs_of(end->job()), kExitFailed);
-  // Last, because nobody wants to look for the seed above the names of the files.
+  // The seed is printed last, so that it is easy to find.
   if (fetched == kExitDone) SaySeed(session, *request, end->job());
   return fetched;
 }
@@ -123,7 +123,7 @@ ExitCode Run(Session& session, const WatchCommand& command) {
   if (const absl::Status status = previews.Prepare(); !status.ok()) {
     return session.RefuseUsage(status);
   }
-  // Here the events are the result.
+  // The events are the result of this command.
   Display display(session.console().out, session.console().out_columns);
   Follower follower(session, display, previews);
   const absl::StatusOr<wan::v1::Event> end = session.Videos().WatchJob(

@@ -1,4 +1,4 @@
-// Flags of other programs that make videos with Wan2.2, for people who come from them.
+// Flags of other programs for Wan2.2, translated for their users.
 #pragma once
 
 #include <string>
@@ -7,14 +7,13 @@
 
 namespace wan::client {
 
-// Returns what has the place of the flag here, as a sentence: "generate.py's --frame_num is
-// --frames here". Knows the flags of upstream's generate.py, of scripts around it, and the
-// arguments of diffusers' pipelines, each with '-' or '_' between its words. Empty for any other
-// text. Pure.
+// Returns a sentence with wanctl's equivalent of the flag: "generate.py's --frame_num is --frames
+// here". Knows the flags of upstream's generate.py, of scripts around it, and the arguments of
+// diffusers' pipelines, with '-' or '_' between words. Returns an empty text for any other flag.
+// Pure.
 std::string HintForForeignFlag(std::string_view flag);
 
-// The names that it knows, in words with '_' between them. docs/use/coming-from.md has each of
-// them.
+// Returns all known names, words joined by '_'. docs/use/coming-from.md lists each of them.
 std::vector<std::string_view> ForeignFlags();
 
 }  // namespace wan::client

@@ -32,7 +32,7 @@ InterruptHandler::InterruptHandler(int exit_code) : end_fd_(eventfd(0, EFD_CLOEX
       if (fds[1].revents != 0) return;
       signalfd_siginfo info;
       if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
-      // The first request may take its time, for example to tell the server.
+      // Ending after the first signal may take time, for example to tell the server.
       if (!stop_.request_stop()) _exit(exit_code);
     }
   });

@@ -20,7 +20,7 @@ class InterruptHandler {
 
  private:
   std::stop_source stop_;
-  // Readable when the handler should end.
+  // A descriptor that becomes readable when the handler's thread should end.
   int end_fd_;
   int signal_fd_;
   std::thread thread_;

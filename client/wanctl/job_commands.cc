@@ -23,7 +23,7 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
-  // The answer has the resolved request, whose seed is drawn.
+  // Uses the answer's request, in which the server has set the seed.
   if (HasOwnSeed(job->request())) SaySeed(session, job->request(), job->name());
   return kExitDone;
 }
@@ -48,7 +48,7 @@ ExitCode Run(Session& session, const GetCommand& command) {
 }
 
 ExitCode Run(Session& session, const ListCommand& command) {
-  // The most that the server gives at once.
+  // Largest page that the server returns.
   constexpr int kPageSize = 1000;
   wan::v1::ListJobsRequest request;
   request.mutable_states()->Add(command.states.begin(), command.states.end());
@@ -64,7 +64,7 @@ ExitCode Run(Session& session, const ListCommand& command) {
     jobs.insert(jobs.end(), page->jobs().begin(), page->jobs().end());
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty() && jobs.size() < static_cast<size_t>(command.limit));
-  // One table, since its columns are as wide as the widest job needs.
+  // Prints one table for all pages, because the widest job sets the columns' widths.
   if (!session.json()) session.console().out << JobTable(jobs, session.out_colours());
   return kExitDone;
 }

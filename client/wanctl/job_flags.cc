@@ -1,4 +1,4 @@
-// The commands about a job that exists, and list.
+// Registers list and the commands about an existing job.
 #include <string>
 
 #include "client/wanctl/command_registry.h"
@@ -22,7 +22,7 @@ Examples:
   wanctl replay 4f1c9a52d07be6831a2c
   wanctl replay 4f1c9a52d07be6831a2c --image cat.png)";
 
-// A command that takes a job and nothing else.
+// Adds a command whose only argument is a job.
 template <typename C>
 void AddJobCommand(CommandRegistry& registry, const CommandHelp& help) {
   const auto added = registry.Add<C>(help);

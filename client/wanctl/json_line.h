@@ -1,4 +1,4 @@
-// Messages as programs read them: protobuf's JSON mapping, on one line.
+// Writes messages for programs: protobuf's JSON mapping, on one line.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace wan::client {
 
-// Without a line end. Error details of types that this program does not know have no JSON form and
-// are left out.
+// Returns the message without a line end. Error details of types that this program does not know
+// have no JSON form and are left out.
 std::string JsonLine(const google::protobuf::Message& message);
 
 }  // namespace wan::client

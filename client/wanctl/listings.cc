@@ -31,7 +31,7 @@ std::string StateName(wan::v1::ModelState state) {
   return WithoutPrefix(wan::v1::ModelState_Name(state), sizeof("MODEL_STATE_") - 1);
 }
 
-// Of jobs and of models: green for what works, yellow for what is on its way, red for what failed.
+// Colours of states of jobs and models: green for success, yellow for progress, red for failure.
 Colour StateColour(std::string_view state) {
   if (state == "RUNNING" || state == "COMPLETED" || state == "READY") return Colour::kGreen;
   if (state == "QUEUED" || state == "LOADING") return Colour::kYellow;
@@ -122,7 +122,7 @@ std::string LorasText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Builds lines of the form "Name:      text"; leaves out those without a text.
+// Builds lines of the form "Name: text"; leaves out lines without a text.
 class Lines {
  public:
   void Add(const char* name, const std::string& text) {
@@ -134,8 +134,8 @@ class Lines {
   std::string lines_;
 };
 
-// Adds where and with what the latest attempt computed: everything besides the request and the
-// model's files on which the video's bits depend.
+// Adds the provenance of the latest attempt (device, libraries, versions): what the video's bits
+// depend on besides the request and the model's files.
 void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("Device", Printable(provenance.device_name()));
   lines.Add("Dtype", Printable(provenance.dtype()));
@@ -154,7 +154,7 @@ void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("Server", Printable(provenance.server_version()));
 }
 
-// Adds what the request asks for, as far as the video depends on it.
+// Adds the request's fields on which the video depends.
 void AddRequest(const GenerationRequest& request, const std::string& image_sha256, Lines& lines) {
   lines.Add("Model", Printable(request.model()));
   lines.Add("Prompt", Printable(request.prompt()));
@@ -165,12 +165,11 @@ void AddRequest(const GenerationRequest& request, const std::string& image_sha25
   lines.Add("LoRAs", Printable(LorasText(request)));
 }
 
-// Says what the server read in the request's image and what it did with it: "PNG, 320x192, turned
-// as EXIF orientation 6 says, blended over #ffffff, 16 bits scaled to 8". Empty if the job has
-// none.
+// Describes the request's image and what the server did with it: "PNG, 320x192, turned as EXIF
+// orientation 6 says, blended over #ffffff, 16 bits scaled to 8". Empty if the job has none.
 std::string ImageText(const Job& job) {
   if (!job.has_input_image()) return "";
-  constexpr int kBits = 8;  // of the pixels that a model sees
+  constexpr int kBits = 8;  // size of the pixels that the model sees
   const wan::v1::InputImage& image = job.input_image();
   std::string text =
       absl::StrCat(Printable(image.format()), ", ", image.width(), "x", image.height());
@@ -196,7 +195,7 @@ void AddArtifacts(const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& a
   }
 }
 
-// Says what the job went without, and why: "previews: INTERNAL: ...".
+// Lists the outputs that the job omitted, and why: "previews: INTERNAL: ...".
 std::string OmissionText(const wan::v1::Omission& omission) {
   const std::string what = omission.output() == wan::v1::OUTPUT_KIND_UNSPECIFIED
                                ? "previews"
@@ -256,7 +255,7 @@ std::string JobText(const Job& job) {
     lines.Add("Missing", OmissionText(omission));
   }
   for (const wan::v1::LostAttempt& lost : job.lost_attempts()) {
-    // Without an end it is the running attempt, which the server enters before it begins.
+    // An entry without an end is the running attempt, which the server records before it begins.
     if (lost.has_end_time()) lines.Add("Lost", LostAttemptText(lost));
   }
   AddProvenance(job.provenance(), lines);
@@ -278,7 +277,7 @@ std::string ReceiptText(const wan::v1::Receipt& receipt) {
   return lines.Take();
 }
 
-// What a LoRA's file gave: one line, and one more if parts of it were left out.
+// Lines about a LoRA's file: its factor, and a second line if parts were left out.
 void AppendLora(const wan::v1::Model& model, const wan::v1::Lora& lora,
                 const wan::v1::Lora::Part& part, std::string& text) {
   const std::string subject =
@@ -311,7 +310,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     const auto add = [](std::vector<std::string>& names, const std::string& name) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
-    // What is on several devices of a group names them all.
+    // A component on several devices of a group names them all.
     const auto add_devices = [&](const wan::v1::ModelComponent& component) {
       for (const absl::string_view device : absl::StrSplit(component.device(), ',')) {
         add(devices, std::string(device));

@@ -15,16 +15,15 @@
 
 namespace wan::client {
 
-// One line for each job. With `colours`, here and below, for a terminal that shows them.
+// One line for each job. Here and below, pass `colours` for a terminal that shows them.
 std::string JobTable(const std::vector<wan::v1::Job>& jobs, bool colours = false);
 
-// Everything about one job: state, request, times, artifacts, what it went without (Job.omissions),
-// the attempts it lost, on what its bits depend (Job.provenance), and its error. Leaves out what is
-// not set.
+// Everything about one job: state, request, times, artifacts, Job.omissions, lost attempts,
+// Job.provenance and its error. Leaves out unset fields.
 std::string JobText(const wan::v1::Job& job);
 
-// What a job's video was made from: its request, on what its bits depend, a line for each file of
-// the model, and the artifacts.
+// The receipt of a job's video: its request, provenance, a line for each file of the model, and the
+// artifacts.
 std::string ReceiptText(const wan::v1::Receipt& receipt);
 
 // One line for each model, then the error of each model that failed.
@@ -33,21 +32,21 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours =
 // One line for each device.
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours = false);
 
-// What became of the job that ran, and how many wait, a line each.
+// A line about the job that ran, and one with the number of waiting jobs.
 std::string DrainText(const wan::v1::DrainResponse& drained);
 std::string UndrainText(const wan::v1::UndrainResponse& undrained);
 
-// Why a server is NOT_SERVING, on one line: "MESSAGE; MESSAGE".
+// The reasons why a server is NOT_SERVING, on one line: "MESSAGE; MESSAGE".
 std::string ReasonsText(
     const google::protobuf::RepeatedPtrField<wan::v1::NotServingReason>& reasons);
 
-// A line for each thing that a principal uses, with what it may.
+// A line for each quota of a principal: its use and its limit.
 std::string UsageText(const wan::v1::Usage& usage);
 
 // Versions, devices and the number of jobs.
 std::string ServerInfoText(const wan::v1::ServerInfo& info);
 
-// A block of "Key: value" lines: what a request would take. What is not known yet is left out.
+// A block of "Key: value" lines with the cost of a request. Leaves out unknown values.
 std::string QuoteText(const wan::v1::QuoteResponse& quote);
 
 }  // namespace wan::client

@@ -23,7 +23,7 @@ int TerminalColumns(int fd) {
   return size.ws_col;
 }
 
-// https://no-color.org: any value but the empty one says no.
+// https://no-color.org: any value but the empty one disables colours.
 bool WantsColours(int columns) {
   const char* const refused = std::getenv("NO_COLOR");
   return columns > 0 && (refused == nullptr || *refused == '\0');
@@ -38,7 +38,8 @@ std::string EnvironmentOr(const char* name, const char* otherwise) {
 
 int main(int argc, char** argv) {
   using namespace wan::client;
-  // wanctl reports errors itself. Users who want gRPC's log set this variable.
+  // Silences gRPC's log, because wanctl reports errors itself. Users who want the log set this
+  // variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const InterruptHandler interrupt(kExitCancelled);
   const int out_columns = TerminalColumns(STDOUT_FILENO);

@@ -21,21 +21,21 @@ namespace wan::client {
 struct GlobalFlags {
   // "HOST:PORT".
   std::string server;
-  // Whether every message of the server is printed as one line of JSON on stdout.
+  // Print every message of the server as one line of JSON on stdout.
   bool json = false;
-  // Speak TLS; any of the three files means so, too. The names of PEM files, empty: none.
+  // Use TLS; any of the three files below implies it. Paths of PEM files; empty: none.
   bool tls = false;
   std::string tls_ca;
   std::string tls_cert;
   std::string tls_key;
-  // The name of the file that has the token; empty: the environment's, if there is one.
+  // Path of the token's file; empty: the environment's token, if any.
   std::string token_file;
   bool allow_plaintext_token = false;
   // Limit of the whole command.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 
-// The request as the command line gives it. Flags that were not given stay unset.
+// The request from the command line. Fields without a flag stay unset.
 struct RequestFlags {
   wan::v1::GenerationRequest request;
   // The file to read into request.image; empty: no image.
@@ -57,7 +57,7 @@ struct SubmitCommand {
 struct QuoteCommand {
   RequestFlags flags;
   std::vector<OutputFile> outputs;
-  // As of generate, and without a meaning here.
+  // As for generate; unused here.
   std::string preview_dir;
 };
 struct WatchCommand {
@@ -85,21 +85,21 @@ struct DownloadCommand {
   // Empty: every artifact, in files that are named after the prompt and the job.
   std::vector<OutputFile> outputs;
 };
-// What becomes of measured jobs.
+// How reports of measured jobs are written.
 struct ReportFlags {
-  // Unset: as the ending of `output` says, otherwise tables.
+  // Unset: by the ending of `output`, otherwise tables.
   std::optional<ReportFormat> format;
   // The file to write; empty: stdout.
   std::string output;
-  // What `wan_bench ceilings` wrote; empty: what is kept for the jobs' devices.
+  // A file of `wan_bench ceilings`; empty: the stored ceilings of the jobs' devices.
   std::string ceilings;
-  // Empty: all four.
+  // Empty: all four reports.
   std::set<reports::ReportPart> parts;
 };
 struct ReportCommand {
   // In the order of the tables' rows.
   std::vector<std::string> jobs;
-  // Files of `bench`, or of this command's JSON, whose runs are reported besides.
+  // Files of `bench`, or JSON of this command, whose runs are added to the report.
   std::vector<std::string> from;
   ReportFlags flags;
 };
@@ -112,13 +112,13 @@ struct BenchCommand {
   std::string output;
   BenchMode mode = BenchMode::kOptimized;
   int32_t num_runs = 1;
-  // Runs of each case and setting that are not reported.
+  // Warm-up runs of each case and setting, which are not reported.
   int32_t warm_up = 0;
   // Names of the cases to run; empty: all.
   std::vector<std::string> only;
   // Replaces the cases' own model.
   std::string model;
-  // Where `original` runs; empty: on the same server.
+  // The server for `original`; empty: the same server.
   std::string original_server;
   // Names of options, and servers whose settings differ by them.
   std::vector<std::pair<std::string, std::string>> compare;
@@ -148,11 +148,11 @@ struct DevicesCommand {
 };
 struct InfoCommand {};
 struct TopCommand {
-  // Between two looks at the server.
+  // Time between two refreshes.
   absl::Duration interval = absl::Seconds(1);
 };
 struct HealthCommand {
-  // Of grpc.health.v1; empty: the whole server.
+  // Service name of grpc.health.v1; empty: the whole server.
   std::string service;
 };
 struct UsageCommand {

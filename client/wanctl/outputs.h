@@ -1,4 +1,4 @@
-// Writes the files that wanctl was asked for.
+// Writes the output files of commands.
 #pragma once
 
 #include <string>

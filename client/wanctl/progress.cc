@@ -21,17 +21,17 @@ std::string QueuedText(const wan::v1::Event::Queued& queued) {
     absl::StrAppend(&text, " behind ", queued.position(),
                     queued.position() == 1 ? " job" : " jobs");
   }
-  // "In about no time" says nothing that "next" does not.
+  // An estimate below a second is not shown.
   if (queued.has_eta_seconds() && queued.eta_seconds() >= 1) {
     absl::StrAppend(&text, ", starts in about ", FormatClock(queued.eta_seconds()));
   }
   return text;
 }
 
-// Step_N_Loading and Step_N_Inference, which the step's own line sums up.
+// Stages of a step (Step_N_Loading, Step_N_Inference), which the step's own line sums up.
 bool BelongsToStep(const std::string& stage) { return absl::StartsWith(stage, "Step_"); }
 
-// done of total as "====>   ".
+// Draws done of total as "====> ".
 std::string Bar(int done, int total, int width) {
   const int filled = static_cast<int>(int64_t{width} * std::clamp(done, 0, total) / total);
   std::string bar(filled, '=');
@@ -78,7 +78,7 @@ std::optional<std::string> EventLine(const wan::v1::Event& event) {
 
 bool StaysOnTerminal(const wan::v1::Event& event) {
   return event.has_requeued() || event.has_resumed() || event.has_completed() ||
-         // The first line of every job's log: it tells the job's name.
+         // The first line of every job's log, with the job's name.
          (event.has_queued() && event.sequence() == 1);
 }
 
@@ -88,7 +88,7 @@ void ProgressBar::Add(const wan::v1::Event& event) {
       waiting_ = QueuedText(event.queued());
       break;
     case wan::v1::Event::kRequeued:
-      // The new attempt knows nothing of the old one.
+      // The new attempt starts its progress anew.
       *this = ProgressBar();
       waiting_ = "queued again";
       break;

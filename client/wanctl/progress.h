@@ -8,9 +8,8 @@
 
 namespace wan::client {
 
-// Returns one line for an event. Returns nullopt for events that say too little (a stage that
-// starts, the stages of a step, previews), and for failures and cancellations, which are printed as
-// errors.
+// Returns one line for an event. Returns nullopt for minor events (the start of a stage, the stages
+// of a step, previews), and for failures and cancellations, which are printed as errors.
 std::optional<std::string> EventLine(const wan::v1::Event& event);
 
 // Whether an event's line stays on the terminal, above the bar.
@@ -22,9 +21,8 @@ class ProgressBar {
   // Takes the next event of the job.
   void Add(const wan::v1::Event& event);
 
-  // Returns, for example, "[======>         ] 4/10  1.25 s/step  0:09 left  Step_4_Inference",
-  // shorter than `columns`. Seconds per step are the mean of the steps seen. Leaves out what is not
-  // known.
+  // Returns, for example, "[======> ] 4/10 1.25 s/step 0:09 left Step_4_Inference", shorter than
+  // `columns`. Seconds per step are the mean of the steps seen. Leaves out unknown values.
   std::string Render(int columns) const;
 
  private:

@@ -35,7 +35,7 @@ std::string OneLine(const Message& message, const FieldDescriptor& field) {
   return text.empty() ? "nothing" : Printable(text);
 }
 
-// Adds a line for each field that differs; `names` says of what the fields are.
+// Adds a line for each field that differs; `names` prefixes the fields' names.
 template <typename M>
 void CompareFields(const char* names, const M& then, const M& now,
                    std::vector<std::string>& lines) {
@@ -49,7 +49,7 @@ void CompareFields(const char* names, const M& then, const M& now,
   }
 }
 
-// What a caller or the queue may change, and what leaves the files' bits alone.
+// Clears fields that do not change the files' bits.
 wan::v1::GenerationRequest WithoutCircumstances(wan::v1::GenerationRequest request) {
   request.clear_request_id();
   request.clear_labels();

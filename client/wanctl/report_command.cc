@@ -36,7 +36,7 @@ ExitCode Run(Session& session, const ReportCommand& command) {
     *ceilings = KeptCeilings(session.data_home(), runs,
                              [&](const std::string& message) { session.Say(message); });
   }
-  // With --json the messages are the result; a file is written besides if one was named.
+  // With --json the messages are the result; a file is written as well if one was named.
   if (session.json() && command.flags.output.empty()) return kExitDone;
   if (IsFolder(command.flags.output)) {
     const absl::Status written = WriteReports(

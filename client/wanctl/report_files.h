@@ -1,4 +1,4 @@
-// Files of reports: what is read for them, and how they are written.
+// Reads the input files of reports and writes reports.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,11 @@ absl::Status WriteFile(const std::string& path, const std::string& text);
 // Whether the path ends with '/' or is that of a folder.
 bool IsFolder(const std::string& path);
 
-// ".md", ".html", ".json", ".txt" in lower or upper case; nothing for another ending.
+// Returns the format of ".md", ".html", ".json" and ".txt", in lower or upper case; nullopt for
+// another ending.
 std::optional<ReportFormat> FormatOfPath(const std::string& path);
 
-// One document in one format. Markdown has no pictures, since they would be files of their own.
+// Renders a document in one format. Markdown has no pictures, since they would be separate files.
 std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
                      ReportFormat format);
 
@@ -34,11 +35,12 @@ std::string Rendered(const reports::Document& document, const std::vector<report
 absl::Status WriteReports(const std::string& folder, const reports::Document& document,
                           const std::vector<reports::Run>& runs);
 
-// Ceilings of the file that --ceilings names; none for an empty name. An error names the file.
+// Reads the ceilings of the file that --ceilings names; none for an empty name. An error names the
+// file.
 absl::StatusOr<std::vector<reports::Ceilings>> NamedCeilings(const std::string& path);
 
-// The ceilings that are kept in the folder of the user's data for the devices of the runs. A file
-// that cannot be read as such is left out, and `refused` is called with what is wrong.
+// Reads the ceilings of the runs' devices from the user's data folder. An unreadable file is left
+// out, and `refused` is called with the error.
 std::vector<reports::Ceilings> KeptCeilings(const std::string& data_home,
                                             const std::vector<reports::Run>& runs,
                                             const std::function<void(const std::string&)>& refused);

@@ -1,4 +1,4 @@
-// The commands that measure, and those that say what was measured.
+// Registers report and bench.
 #include <set>
 #include <string>
 #include <utility>
@@ -86,8 +86,8 @@ void AddReport(CommandRegistry& registry) {
       ParseNotEmpty, [&](std::string file) { report.from.push_back(std::move(file)); }));
 }
 
-// Throws CLI::ValidationError if a server would not be asked, or if two options of a case could not
-// be told apart.
+// Throws CLI::ValidationError if a named server would not be used, or if two options have the same
+// name.
 void CheckServers(const BenchCommand& command) {
   if (!command.original_server.empty() && command.mode == BenchMode::kOptimized) {
     throw CLI::ValidationError(

@@ -27,7 +27,7 @@ absl::StatusOr<std::string> ReadFlagImage(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("--image: ", image.status().message()));
 }
 
-// 32 random hex digits.
+// Returns 32 random hex digits.
 std::string RandomId() {
   std::random_device device;
   std::string id;
@@ -46,7 +46,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
   const auto failed = [&error] {
     return error(absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
   };
-  // Opening a pipe that nobody writes to would wait for ever, and a device may never end.
+  // Opening a pipe without a writer would wait for ever, and a device may never end.
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return failed();
   if (S_ISDIR(facts.st_mode)) return error("is a folder; it must be a PNG, JPEG or WebP file");
@@ -62,7 +62,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
     if (image.size() > kMostImageBytes) return error("is greater than 1 GiB");
   }
   if (std::ferror(file.get())) return failed();
-  // The server would take a request without an image for text to video.
+  // Without the image the server would make a video from the text alone.
   if (image.empty()) return error("is empty; it must be a PNG, JPEG or WebP file");
   return image;
 }

@@ -1,4 +1,4 @@
-// Makes the request that is sent from the command line's flags.
+// Makes requests from the command line's flags.
 #pragma once
 
 #include <string>

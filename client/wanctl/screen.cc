@@ -15,10 +15,10 @@
 namespace wan::client {
 namespace {
 
-// The alternate screen without a cursor, and back.
+// Switches to the alternate screen without a cursor, and back.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
-// How soon a stop is noticed: a signal wakes only one thread of the process, and perhaps another.
+// Longest wait before a stop is noticed, because the signal may wake another thread.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
 
 void WriteAll(std::string_view text) {
@@ -63,7 +63,7 @@ class TerminalScreen final : public Screen {
       pollfd input{STDIN_FILENO, POLLIN, 0};
       if (poll(&input, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) <= 0) continue;
       char key = 0;
-      // A terminal that has gone away is the end of the command.
+      // If the terminal has gone, the command ends.
       return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
     }
     return 0;

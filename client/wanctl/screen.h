@@ -20,7 +20,7 @@ class Screen {
 
   // Its present size, which changes with the user's window.
   virtual Size size() const = 0;
-  // Replaces everything that is shown. `text` must fit the size.
+  // Replaces the screen's content. `text` must fit the size.
   virtual void Draw(std::string_view text) = 0;
   // Waits for a key at most `limit`, and returns it; 0 if none came, or a stop was requested.
   virtual char AwaitKey(absl::Duration limit, const std::stop_token& stop) = 0;

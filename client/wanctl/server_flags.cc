@@ -1,4 +1,4 @@
-// The commands about models and about the server itself.
+// Registers the commands about models and the server.
 #include <google/protobuf/duration.pb.h>
 
 #include <string>
@@ -60,7 +60,7 @@ void RegisterModels(CommandRegistry& registry) {
       }));
 }
 
-// The server keeps the limit, so the call itself has none.
+// The server enforces the limit, so the call has no deadline.
 void TakeTimeout(GlobalFlags& global, wan::v1::DrainRequest& request) {
   const absl::Duration timeout = std::exchange(global.timeout, absl::InfiniteDuration());
   if (timeout == absl::InfiniteDuration()) return;

@@ -1,5 +1,4 @@
-// What all commands of wanctl share: the streams they write to, the server they ask, and the way
-// they report errors.
+// What all commands share: output streams, the connection to the server, and error reports.
 #pragma once
 
 #include <functional>
@@ -34,24 +33,24 @@ struct Console {
   bool err_colours = false;
 };
 
-// What wanctl takes from the process it runs in; tests inject it.
+// wanctl's inputs from its process; tests inject them.
 struct Environment {
   Console console;
-  // The server to ask when there is no --server.
+  // Server without --server.
   std::string default_server = "localhost:50051";
-  // The token to send when there is no --token-file; empty: none.
+  // Token without --token-file; empty: none.
   std::string default_token = {};
   // The trace context of the program that called wanctl; empty: none.
   std::string traceparent = {};
   std::string tracestate = {};
-  // The folder of the user's data, where ceilings are kept; empty: none.
+  // The user's data folder, which has the ceilings; empty: none.
   std::string data_home = {};
   // Ctrl-C requests it.
   std::stop_token stop = {};
-  // How retries wait.
+  // Waits between retries.
   BackoffClock& clock = SystemBackoffClock();
   std::function<absl::Time()> now = absl::Now;
-  // Returns the terminal as a screen of its own; null if there is none.
+  // Returns a screen on the terminal; null without a terminal.
   std::function<std::unique_ptr<Screen>()> open_screen = [] { return nullptr; };
 };
 
@@ -73,9 +72,9 @@ class Session {
   // Returns a client that tells the user when it begins to try again.
   VideoClient Videos();
 
-  // Makes a call that needs a model; `call` is () -> absl::StatusOr<T>. As long as the server
-  // answers that the model is being loaded, tells the user so once, waits for the time the server
-  // asks for, and calls again.
+  // Makes a call that needs a model; `call` is () -> absl::StatusOr<T>. While the server answers
+  // that the model is being loaded, tells the user once, waits as long as the server asks, and
+  // calls again.
   template <typename Call>
   auto OnceLoaded(const Call& call) -> decltype(call()) {
     auto result = call();
@@ -103,7 +102,7 @@ class Session {
 
  private:
   static bool IsModelLoading(const absl::Status& status);
-  // Waits until the server wants to be asked again, but not longer than --timeout or until Ctrl-C.
+  // Waits for the server's retry delay, at most until --timeout or Ctrl-C.
   void AwaitRetry(const absl::Status& status);
 
   const Environment& environment_;

@@ -22,12 +22,12 @@ size_t Distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-// The dashes of a flag are no letters that one could get wrong.
+// A flag's dashes do not count as letters.
 std::string_view Letters(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-// Nobody mistypes words this long, and comparing longer ones takes time.
+// Longer words are not compared, because that would take time.
 constexpr size_t kLongestWord = 64;
 
 }  // namespace

@@ -17,7 +17,7 @@ size_t Width(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-// True for a message that says what the violations say, as wanserve's do for clients that know no
+// Whether the message repeats the violations, as wanserve's does for clients that do not read
 // details.
 bool RepeatsViolations(absl::string_view message, const std::vector<FieldViolation>& violations) {
   return !violations.empty() &&
@@ -43,7 +43,7 @@ std::string Printable(std::string_view text) {
 }
 
 std::string FormatClock(double seconds) {
-  // A server that cannot estimate must not break the line.
+  // An estimate that is not finite must not break the line.
   const int64_t total =
       std::isfinite(seconds) && seconds > 0 && seconds < 1e9 ? std::llround(seconds) : 0;
   if (total < 3600) return absl::StrFormat("%d:%02d", total / 60, total % 60);

@@ -47,7 +47,7 @@ struct Column {
   Colour (*colour)(std::string_view cell) = nullptr;
 };
 
-// What a cell shows if its value is absent.
+// The text of a cell without a value.
 inline constexpr char kAbsent[] = "-";
 
 // Returns one line for the titles and one for each row. Columns are as wide as their widest cell,

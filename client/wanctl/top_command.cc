@@ -12,11 +12,10 @@
 namespace wan::client {
 namespace {
 
-// The most that the server gives at once, and more than fit on a screen.
+// Largest page that the server returns; more than fits on a screen.
 constexpr int kJobs = 1000;
 
-// Asks for everything anew. After an error `state` has what was there before, where the answer is
-// missing.
+// Fetches everything again. After an error the missing parts of `state` keep their old values.
 absl::Status Refresh(Session& session, TopState& state) {
   state.time = session.Now();
   const TelemetryClient telemetry(session.connection());
@@ -28,7 +27,7 @@ absl::Status Refresh(Session& session, TopState& state) {
   request.add_states(wan::v1::JOB_STATE_RUNNING);
   request.add_states(wan::v1::JOB_STATE_QUEUED);
   request.set_page_size(kJobs);
-  // Among the first of these are those that run next.
+  // These jobs include the next ones to run.
   request.set_order_by("priority desc");
   const VideoClient videos(session.connection(), {.max_retries = 0});
   const absl::StatusOr<wan::v1::ListJobsResponse> page = videos.ListJobs(request, session.stop());
@@ -52,7 +51,7 @@ ExitCode Run(Session& session, const TopCommand& command) {
   TopState state;
   state.server = session.connection().server();
   absl::Status status = Refresh(session, state);
-  // A screen is worth opening only if there is something to show.
+  // The screen is opened only after the first answer.
   if (!status.ok()) return session.Fail(status);
   const std::unique_ptr<Screen> screen = session.OpenScreen();
   if (screen == nullptr) {

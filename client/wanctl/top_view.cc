@@ -20,7 +20,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-// The first line: who, when, and how full the queue is.
+// The first line: server, time, and the queue's length.
 std::string Heading(const TopState& state) {
   const wan::v1::ServerInfo& info = state.info;
   std::string text = absl::StrCat(
@@ -45,7 +45,7 @@ void SortForTop(std::vector<wan::v1::Job>& jobs) {
 std::string RenderTop(const TopState& state, Screen::Size size, bool colours) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& line, Colour colour = Colour::kNone) {
-    // The terminal's codes take no place, so they come after the cut.
+    // Colour codes take no columns, so they are added after cutting.
     const std::string cut = size.columns > 0 ? CutToWidth(line, size.columns) : line;
     lines.push_back(colours ? Coloured(cut, colour) : cut);
   };
@@ -70,7 +70,7 @@ std::string RenderTop(const TopState& state, Screen::Size size, bool colours) {
   const std::string help = "q quits";
   std::string last = help;
   if (lines.size() + 1 > rows) {
-    // The last line is kept for the help, so one more goes.
+    // The last line shows the help, so one more job is hidden.
     const size_t hidden = std::min(lines.size() + 1 - rows, state.jobs.size());
     lines.resize(rows > 0 ? rows - 1 : 0);
     last = absl::StrCat(hidden, hidden == 1 ? " more job; " : " more jobs; ", help);

@@ -1,4 +1,4 @@
-// What 'wanctl top' shows, as text.
+// Renders the screen of 'wanctl top' as text.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace wan::client {
 
-// What the server said last.
+// The server's latest answers.
 struct TopState {
   // "HOST:PORT".
   std::string server;
   absl::Time time;
   wan::v1::ServerInfo info;
-  // Those that run, then those that wait, in the order in which they will run.
+  // Running jobs, then waiting ones, in the order in which they will run.
   std::vector<wan::v1::Job> jobs;
   wan::v1::WatchDevicesResponse devices;
-  // Why the rest is older than `time`; empty if it is not.
+  // The error because of which the rest is older than `time`; empty: it is current.
   std::string problem;
 };
 

@@ -50,8 +50,8 @@ absl::StatusOr<T> ParseInteger(std::string_view text) {
                   text);
 }
 
-// "AxBx..." as numbers above 0, or nothing if the text has another form. Upstream's generate.py
-// writes '*' in place of 'x'.
+// Parses "AxBx..." into numbers above 0; nullopt for another form. '*' is accepted for 'x', as in
+// upstream's generate.py.
 std::vector<int32_t> ParseDimensions(std::string_view text) {
   std::vector<int32_t> dimensions;
   for (absl::string_view part : absl::StrSplit(View(text), absl::ByAnyChar("x*"))) {

@@ -79,9 +79,10 @@ absl::StatusOr<ReportFormat> ParseReportFormat(std::string_view text);
 absl::StatusOr<bool> ParseBool(std::string_view text);
 // "json" is true, "table" is false.
 absl::StatusOr<bool> ParseJsonOrTable(std::string_view text);
-// Any text but the empty one.
+// Any text that is not empty.
 absl::StatusOr<std::string> ParseNotEmpty(std::string_view text);
-// A model's name, behind which its path is a word of its own: "NAME=PATH" is for the server's flag.
+// A model's name. Its path is a separate argument here; "NAME=PATH" is the form of wanserve's
+// --model.
 absl::StatusOr<std::string> ParseNameBeforePath(std::string_view text);
 // Any text.
 absl::StatusOr<std::string> ParseText(std::string_view text);

@@ -33,7 +33,7 @@ int RunWanctl(const std::vector<std::string>& args, const Environment& environme
       code = kExitUsage;
     }
   }
-  // If a result could not be written, for example to a full disk, the command has failed.
+  // A result that cannot be written, for example to a full disk, makes the command fail.
   if (!environment.console.out.flush() && code == kExitDone) {
     environment.console.err << "wanctl: cannot write to stdout\n";
     code = kExitFailed;

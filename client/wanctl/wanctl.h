@@ -1,4 +1,4 @@
-// The whole of wanctl but its process: docs/use/wanctl.md is its manual.
+// wanctl without its process, so that tests can run it; docs/use/wanctl.md is the manual.
 #pragma once
 
 #include <string>

@@ -15,8 +15,8 @@ using nlohmann::json;
 
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
-// Looks at the text without building anything: the library's own tree keeps the last of two equal
-// keys and says nothing, and without exceptions it gives no reason for an error.
+// Checks the text without building a tree, because the library's tree silently keeps the last of
+// two equal keys and, without exceptions, gives no reason for an error.
 class Examiner : public nlohmann::json_sax<json> {
  public:
   const std::string& problem() const { return problem_; }

@@ -30,10 +30,10 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // What the file had when it was opened. It names pieces for Read: a look into it ends the process
-  // with SIGBUS where somebody has shortened the file since.
+  // The file's bytes at its opening, to name pieces for Read. Do not read through it: if the file
+  // was shortened since, that ends the process with SIGBUS.
   std::span<const std::byte> bytes() const { return bytes_; }
-  // As it was when it was opened.
+  // The file's state at its opening.
   const FileVersion& version() const { return version_; }
 
   // Copies `part`, which must lie inside bytes(), to `out` with system calls. This touches no page

@@ -59,7 +59,7 @@ bool IsStorageType(std::string_view global) {
   return std::all_of(global.begin(), global.end(), absl::ascii_isalnum);
 }
 
-// What a pickle can do and state dicts never do, for messages.
+// Opcodes that state dicts never use, with names for messages.
 std::string_view UnsupportedName(uint8_t opcode) {
   switch (opcode) {
     case 'i':
@@ -126,7 +126,7 @@ class Machine {
       const auto opcode = reader_.Read<uint8_t>();
       if (!reader_.failed() && opcode == static_cast<uint8_t>(Opcode::kStop)) break;
       absl::Status status = reader_.failed() ? absl::OkStatus() : Execute(opcode);
-      // First, as an operand that is cut off reads as zeros.
+      // Checked first, because a cut-off operand reads as zeros.
       if (reader_.failed()) return Wrong("the pickle ends in the middle");
       if (!status.ok()) return status;
     }
@@ -164,7 +164,7 @@ class Machine {
     return values;
   }
 
-  // All values above the topmost mark, which goes, too.
+  // Pops the values above the topmost mark, and the mark.
   absl::StatusOr<Values> PopToMark() {
     const auto mark = std::find(stack_.rbegin(), stack_.rend(), nullptr);
     if (mark == stack_.rend()) return Wrong("there is no mark");
@@ -215,7 +215,7 @@ class Machine {
       case Opcode::kLong1:
         return ReadLong();
       case Opcode::kBinFloat:
-        // The one big-endian number of the format.
+        // The only big-endian number of the format.
         Push(Kind::kFloat).real =
             std::bit_cast<double>(__builtin_bswap64(reader_.Read<uint64_t>()));
         return absl::OkStatus();
@@ -337,7 +337,7 @@ class Machine {
     return absl::OkStatus();
   }
 
-  // torch gives state dicts an attribute "_metadata" (versions of modules), which nobody needs.
+  // torch gives state dicts an attribute "_metadata" (versions of modules), which is dropped.
   absl::Status Build() {
     const absl::StatusOr<Values> state = Pop(1);
     if (!state.ok()) return state.status();

@@ -213,7 +213,7 @@ class ArchiveReader {
     return Storage{.dtype = *dtype, .bytes = record->second.bytes};
   }
 
-  // A storage that no tensor refers to hints at one that refers to the wrong storage.
+  // A storage without a tensor suggests that a tensor refers to the wrong storage.
   absl::Status CheckAllUsed() const {
     const std::string prefix = absl::StrCat(folder_, "/data/");
     for (auto record = records_.lower_bound(prefix);

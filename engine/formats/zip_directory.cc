@@ -29,7 +29,7 @@ constexpr uint64_t kUsualExtraSize = 128;
 constexpr uint16_t kExtra64 = 0x0001;
 constexpr uint16_t kEncrypted = 0x0001;
 constexpr uint16_t kSizesFollow = 0x0008;
-// In a 32 or 16 bit field: the value stands in the zip64 record.
+// This value in a 32 or 16 bit field means: see the zip64 record.
 constexpr uint32_t kIn64 = 0xffffffff;
 constexpr uint16_t kIn64Short = 0xffff;
 
@@ -89,8 +89,7 @@ class DirectoryReader {
  private:
   absl::Status Wrong(std::string_view what) const { return Damaged(path_, what); }
 
-  // The archive's bytes from `position` on: `size` of them, or as many as come before `limit`; none
-  // past it.
+  // Returns the archive's bytes from `position` on: at most `size`, and none past `limit`.
   absl::StatusOr<std::vector<std::byte>> Piece(uint64_t position, uint64_t size,
                                                uint64_t limit) const {
     position = std::min(position, limit);
@@ -132,7 +131,7 @@ class DirectoryReader {
       const auto locator_disk = locator.Read<uint32_t>();
       directory_end = locator.Read<uint64_t>();
       const auto disks = locator.Read<uint32_t>();
-      // Subtracting, as the sum could wrap.
+      // Subtracts, because the sum could overflow.
       if (locator_disk != 0 || disks != 1 ||
           directory_end != position - kEndLocator64Size - kEndRecord64Size) {
         return Wrong("zip64 locator is damaged");

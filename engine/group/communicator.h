@@ -63,7 +63,7 @@ class CommunicatorGroup {
   // Returns the end of a rank; it lives as long as the group.
   virtual Communicator& End(int rank) = 0;
 
-  // From now on `traffic` counts the rank's bytes to others and its time of waiting for theirs. No
+  // From now on `meter` counts the rank's bytes to others and its time of waiting for theirs. No
   // rank may be inside a forward. Null: nothing is counted.
   virtual void CountIn(int rank, std::shared_ptr<ExchangeMeter> meter) = 0;
 

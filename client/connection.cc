@@ -67,7 +67,7 @@ absl::Status CheckToken(const ConnectionOptions& options) {
                                      [](unsigned char c) { return absl::ascii_isgraph(c); });
   if (!printable) {
     return absl::InvalidArgumentError(
-        "the token has characters that no token has; it must be one word of printable ASCII");
+        "the token has characters that are not allowed; must be one word of printable ASCII");
   }
   if (options.tls || options.allow_plaintext_token || IsLoopback(options.server)) {
     return absl::OkStatus();

@@ -315,7 +315,7 @@ Table StageTable(const JobReport& report) {
   const int digits = TimeDigits(report);
   if (const StageReport* load = ModelLoad(report)) {
     table.rows.push_back(StageRow("Model_Initialization *", *load, digits));
-    table.note = "* The model was loaded before the job: this is no part of Total_Execution.";
+    table.note = "* The model was loaded before the job: this is not part of Total_Execution.";
   }
   int folded = 0;
   double folded_seconds = 0;

@@ -99,7 +99,7 @@ class Reader {
       absl::StatusOr<BenchCase> read = ReadCase(node, defaults, cases.size() + 1);
       if (!read.ok()) return read.status();
       if (!names.insert(read->name).second) {
-        return Wrong(read->name, "is there twice; every case needs a name of its own");
+        return Wrong(read->name, "is given twice; must be a name that no other case has");
       }
       cases.push_back(*std::move(read));
     }
@@ -121,7 +121,7 @@ class Reader {
       if (key == "name" || key == "original" || key == "options") continue;
       if (key == "image") {
         read.image_path = entry.second.as<std::string>();
-        if (read.image_path.empty()) return Wrong(read.name, "has an empty image; it must be FILE");
+        if (read.image_path.empty()) return Wrong(read.name, "has an empty image; must be FILE");
         continue;
       }
       absl::Status status = Apply(read.name, key, entry.second, read.request);
@@ -200,7 +200,7 @@ absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
   try {
     return Reader(source).Read(YAML::Load(yaml));
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(source, " is no YAML of cases: ", error.what()));
+    return absl::InvalidArgumentError(absl::StrCat(source, " is not YAML: ", error.what()));
   }
 }
 

@@ -61,7 +61,7 @@ absl::StatusOr<ConnectionOptions> ConnectionOptionsOf(const GlobalFlags& flags,
   absl::StripAsciiWhitespace(&options.token);
   if (!flags.token_file.empty() && options.token.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--token-file ", flags.token_file, ": is empty; it must have one token"));
+        absl::StrCat("--token-file ", flags.token_file, ": is empty; must have one token"));
   }
   if (const absl::Status sent = CheckToken(options); absl::IsFailedPrecondition(sent)) {
     return absl::FailedPreconditionError(

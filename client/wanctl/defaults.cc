@@ -58,7 +58,7 @@ absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models)
         "--model is missing and the server has no model; load one with 'wanctl models load'");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--model is missing; it must name one of ",
+      absl::StrCat("--model is missing; must name one of ",
                    Printable(absl::StrJoin(loaded.empty() ? known : loaded, ", "))));
 }
 

@@ -19,7 +19,7 @@ struct Tensor {
 
 absl::StatusOr<Tensor> ReadTensor(std::string_view file) {
   absl::Status wrong = absl::InvalidArgumentError(
-      "the latents are no safetensors file with one fp32 tensor 'latents'");
+      "the latents are not a safetensors file with one fp32 tensor 'latents'");
   uint64_t header_size = 0;
   if (file.size() < sizeof(header_size)) return wrong;
   std::memcpy(&header_size, file.data(), sizeof(header_size));

@@ -68,7 +68,7 @@ std::optional<std::string> EventLine(const wan::v1::Event& event) {
     case wan::v1::Event::kRequeued:
       return absl::StrCat(job, " runs again: ", Printable(event.requeued().reason()));
     case wan::v1::Event::kResumed:
-      return absl::StrCat(job, " goes on behind step ", event.resumed().step());
+      return absl::StrCat(job, " goes on after step ", event.resumed().step());
     case wan::v1::Event::kCompleted:
       return absl::StrFormat("%s completed in %.2f s", job, event.completed().seconds());
     default:

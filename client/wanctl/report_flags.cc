@@ -50,12 +50,11 @@ absl::StatusOr<BenchMode> ParseMode(std::string_view text) {
 }
 
 constexpr char kCeilingsHelp[] =
-    "What 'wan_bench ceilings' wrote on the same card, for the bottleneck analysis (default: what "
-    "is kept here under the card's name)";
+    "File of 'wan_bench ceilings' from the same card, for the bottleneck analysis (default: the "
+    "stored one of that card)";
 
 void AddReport(CommandRegistry& registry) {
-  CommandHelp help{"report",
-                   "Show where time and memory of jobs went, and what would save how much",
+  CommandHelp help{"report", "Show where a job's time and memory go, and what would save time",
                    kReportFooter};
   help.own_format = true;
   const auto added = registry.Add<ReportCommand>(help, [](ReportCommand& command) {
@@ -77,13 +76,13 @@ void AddReport(CommandRegistry& registry) {
       report.flags.output);
   Repeatable(AddValue<reports::ReportPart>(
       added.app, "--part", "benchmark|performance|bottlenecks|options",
-      "Only this report of the four; repeatable", ParsePart,
+      "Only this one of the four reports; repeatable", ParsePart,
       [&](reports::ReportPart part) { report.flags.parts.insert(part); }));
   AddValue<std::string>(added.app, "--ceilings", "FILE", kCeilingsHelp, ParseNotEmpty,
                         report.flags.ceilings);
   Repeatable(AddValue<std::string>(
-      added.app, "--from", "FILE", "A report.json whose runs are reported besides; repeatable",
-      ParseNotEmpty, [&](std::string file) { report.from.push_back(std::move(file)); }));
+      added.app, "--from", "FILE", "A report.json whose runs are added; repeatable", ParseNotEmpty,
+      [&](std::string file) { report.from.push_back(std::move(file)); }));
 }
 
 // Throws CLI::ValidationError if a named server would not be used, or if two options have the same
@@ -109,7 +108,7 @@ void CheckServers(const BenchCommand& command) {
 
 void AddBench(CommandRegistry& registry) {
   const auto added = registry.Add<BenchCommand>(
-      {"bench", "Run cases one after the other, and write the four reports of them", kBenchFooter},
+      {"bench", "Run cases one after the other and write the four reports", kBenchFooter},
       [](BenchCommand& command) { CheckServers(command); });
   BenchCommand& bench = added.command;
   AddValue<std::string>(added.app, "CASES", "", "demo, seeds, or a YAML file", ParseNotEmpty,

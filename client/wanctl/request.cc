@@ -49,9 +49,9 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
   // Opening a pipe without a writer would wait for ever, and a device may never end.
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return failed();
-  if (S_ISDIR(facts.st_mode)) return error("is a folder; it must be a PNG, JPEG or WebP file");
+  if (S_ISDIR(facts.st_mode)) return error("is a folder; must be a PNG, JPEG or WebP file");
   if (!S_ISREG(facts.st_mode)) {
-    return error("is a pipe or a device; it must be a PNG, JPEG or WebP file");
+    return error("is a pipe or a device; must be a PNG, JPEG or WebP file");
   }
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
   }
   if (std::ferror(file.get())) return failed();
   // Without the image the server would make a video from the text alone.
-  if (image.empty()) return error("is empty; it must be a PNG, JPEG or WebP file");
+  if (image.empty()) return error("is empty; must be a PNG, JPEG or WebP file");
   return image;
 }
 

@@ -90,7 +90,7 @@ void RegisterServerCommands(CommandRegistry& registry) {
             "top draws for people; programs have 'list', 'info' and 'devices --watch' with --json");
       });
   AddValue<absl::Duration>(top.app, "--interval", "SECONDS",
-                           "Time between two looks at the server (default: 1)", ParseSeconds,
+                           "Time between two refreshes (default: 1)", ParseSeconds,
                            top.command.interval);
 
   const auto health = registry.Add<HealthCommand>(
@@ -104,7 +104,7 @@ void RegisterServerCommands(CommandRegistry& registry) {
                         ParseNotEmpty, health.command.service);
 
   const auto usage =
-      registry.Add<UsageCommand>({"usage", "Show what you use and may use of the server"});
+      registry.Add<UsageCommand>({"usage", "Show your use of the server and your quotas"});
   AddValue<std::string>(usage.app, "PRINCIPAL", "",
                         "Another principal, which needs the role admin; default: yourself",
                         ParseNotEmpty, usage.command.principal);

@@ -306,7 +306,7 @@ absl::StatusOr<bool> ParseJsonOrTable(std::string_view text) {
 
 absl::StatusOr<std::string> ParseNameBeforePath(std::string_view text) {
   if (text.find('=') != std::string_view::npos) {
-    return Expected("a name alone, with the path behind a space", text);
+    return Expected("a NAME without '=', with PATH as the next argument", text);
   }
   return ParseNotEmpty(text);
 }

@@ -193,7 +193,7 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   }
   if (header_length > kLongestHeader) {
     return Damaged(path, absl::StrCat("claims a header of more than the ", kLongestHeader,
-                                      " bytes that are allowed; it must be a safetensors file"));
+                                      " bytes that are allowed; must be a safetensors file"));
   }
   if (header_length > bytes.size() - header_at) {
     return Damaged(path, absl::StrCat("claims a header of ", header_length,

@@ -90,7 +90,7 @@ std::optional<std::string> ParseLimit(absl::string_view text, std::set<std::stri
   for (const Limit& limit : kLimits) {
     if (limit.name != parts.first) continue;
     if (!seen.insert(std::string(limit.name)).second) {
-      return absl::StrCat(limit.name, " is there twice");
+      return absl::StrCat(limit.name, " is given twice; must be given once");
     }
     const std::optional<std::string> problem = limit.set(parts.second, quota);
     if (!problem.has_value()) return std::nullopt;
@@ -99,8 +99,8 @@ std::optional<std::string> ParseLimit(absl::string_view text, std::set<std::stri
   const std::string names = absl::StrJoin(kLimits, ", ", [](std::string* out, const Limit& limit) {
     absl::StrAppend(out, limit.name);
   });
-  return absl::StrCat("'", text, "' is no limit; write LIMIT=VALUE with one of ", names,
-                      ", or 'unlimited' alone");
+  return absl::StrCat("'", text, "' is not a limit; must be LIMIT=VALUE with one of ", names,
+                      ", or 'unlimited' alone, for example queued_jobs=20");
 }
 
 // Reads one line; returns what is wrong with it, or nothing.

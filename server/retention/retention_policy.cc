@@ -65,7 +65,7 @@ absl::StatusOr<RetentionRule> ParseRetentionRule(std::string_view text) {
     }
     if (!good) {
       return absl::InvalidArgumentError(
-          absl::StrCat("is '", std::string(text), "'; it must be ", kForm));
+          absl::StrCat("is '", std::string(text), "'; must be ", kForm));
     }
   }
   return rule;

@@ -60,12 +60,12 @@ absl::StatusOr<std::string> TracesUrl(const std::string& endpoint) {
   }
   if (!parsed) {
     return wrong(absl::StrCat("is '", endpoint,
-                              "'; it must be the URL of a collector that takes OTLP over HTTP, for "
+                              "'; must be the URL of a collector that takes OTLP over HTTP, for "
                               "example http://127.0.0.1:4318"));
   }
   if (HasPart(url.get(), CURLUPART_QUERY) || HasPart(url.get(), CURLUPART_FRAGMENT)) {
     return wrong(absl::StrCat("is '", endpoint,
-                              "'; it must have nothing after its path, for example "
+                              "'; must have nothing after its path, for example "
                               "http://127.0.0.1:4318/v1/traces"));
   }
   const absl::string_view base = absl::StripSuffix(endpoint, "/");

@@ -117,7 +117,7 @@ std::string HostEntryProblem(std::string_view entry) {
     return {};
   }
   return absl::StrCat("is '", text,
-                      "'; it must be HOST or HOST:PORT, such as hooks.example.com, without "
+                      "'; must be HOST or HOST:PORT, such as hooks.example.com, without "
                       "wildcards");
 }
 

@@ -39,7 +39,7 @@ TEST(StageTableTest, FoldsWhatIsZeroAndLeavesOutWhatNothingMeasured) {
   EXPECT_EQ(stages.front(), "Model_Initialization *");
   EXPECT_EQ(stages.back(), "Total_Execution");
   EXPECT_THAT(stages, Not(::testing::Contains("Step_0_Loading")));
-  EXPECT_THAT(table.note, HasSubstr("no part of Total_Execution"));
+  EXPECT_THAT(table.note, HasSubstr("not part of Total_Execution"));
   EXPECT_THAT(table.note, HasSubstr("4 loadings took less than 5 ms each, 0.002 s together"));
 }
 

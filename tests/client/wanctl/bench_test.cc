@@ -104,7 +104,7 @@ TEST(BenchCasesTest, SaysWhatIsWrong) {
     const char* yaml;
     const char* message;
   } kWrong[] = {
-      {"[", "c.yaml is no YAML of cases"},
+      {"[", "c.yaml is not YAML"},
       {"a: 1", "c.yaml: has the key 'a'; it may have 'defaults' and 'cases'"},
       {"cases: []", "must have a list 'cases' with at least one case"},
       {"cases: [{prompt: p}]", "c.yaml: case 1: has no name"},
@@ -123,10 +123,10 @@ TEST(BenchCasesTest, SaysWhatIsWrong) {
       {"cases: [{name: a, prompt: p, model: m, seed: -1}]",
        "c.yaml: a: seed expects a whole number from 0, so that the run can be repeated, not '-1'"},
       {"cases: [{name: a, prompt: p, model: m, image: ''}]",
-       "c.yaml: a: has an empty image; it must be FILE"},
+       "c.yaml: a: has an empty image; must be FILE"},
       {"cases: [{name: a, prompt: p, model: m, steps: [1]}]", "steps must be a single value"},
       {"cases: [{name: a, prompt: p, model: m}, {name: a, prompt: p, model: m}]",
-       "c.yaml: a: is there twice"},
+       "c.yaml: a: is given twice"},
   };
   for (const auto& wrong : kWrong) {
     const auto cases = ParseBenchCases(wrong.yaml, "c.yaml");
@@ -225,7 +225,7 @@ TEST_F(BenchTest, AnImageThatCannotBeUsedIsToldBeforeTheFirstJob) {
   fakes::WriteFile(empty, "");
   std::ofstream(cases_, std::ios::app) << "  - {name: third, image: " << empty << "}\n";
   EXPECT_EQ(Run({"bench", cases_, "--output", Folder()}), 2);
-  EXPECT_THAT(err_, HasSubstr(cases_ + ": third: image " + empty + " is empty; it must be a PNG"));
+  EXPECT_THAT(err_, HasSubstr(cases_ + ": third: image " + empty + " is empty; must be a PNG"));
   EXPECT_TRUE(requests_.empty());
 }
 

@@ -377,7 +377,7 @@ TEST(CommandLineTest, WrongCommandLines) {
       {Generate({"--label", "team"}), "--label expects KEY=VALUE"},
       {Generate({"--lora", "style:much"}), "--lora expects NAME or NAME:SCALE"},
       {{"models", "load", "5b", "--lora", "style"}, "--lora expects NAME=PATH"},
-      {{"models", "load", "5b=/checkpoint"}, "expects a name alone"},
+      {{"models", "load", "5b=/checkpoint"}, "expects a NAME without '='"},
       {Generate({"--label", "a=1", "--label", "a=2"}), "--label gives 'a' twice"},
       {Generate({"--preview-interval", "5"}), "--preview-interval needs --preview-dir DIR"},
       {Generate({"--preview-dir", "p"}), "--preview-dir needs --preview-interval"},

@@ -38,7 +38,7 @@ TEST_F(WanctlTest, UsageErrorsMakeNoCall) {
   EXPECT_EQ(Generate({"--image", (folder_ / "none.png").string()}), 2);
   EXPECT_THAT(err_, HasSubstr("none.png cannot be read: No such file"));
   EXPECT_EQ(Generate({"--image", folder_.path().string()}), 2);
-  EXPECT_THAT(err_, HasSubstr(" is a folder; it must be a PNG, JPEG or WebP file"));
+  EXPECT_THAT(err_, HasSubstr(" is a folder; must be a PNG, JPEG or WebP file"));
   EXPECT_EQ(Generate({"--output", (folder_ / "none" / "a.mkv").string()}), 2);
   EXPECT_THAT(err_, HasSubstr(" is not an existing folder; create it, or name another"));
   std::filesystem::create_directory(folder_ / "b.mkv");
@@ -60,9 +60,9 @@ TEST_F(WanctlTest, AnImageThatIsNoFileWithBytesIsRefused) {
   const std::string fifo = (folder_ / "fifo.png").string();
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const std::pair<std::string, std::string> images[] = {
-      {empty, "wanctl: --image: " + empty + " is empty; it must be a PNG, JPEG or WebP file"},
-      {fifo, "wanctl: --image: " + fifo + " is a pipe or a device; it must be a PNG"},
-      {"/dev/null", "wanctl: --image: /dev/null is a pipe or a device; it must be a PNG"},
+      {empty, "wanctl: --image: " + empty + " is empty; must be a PNG, JPEG or WebP file"},
+      {fifo, "wanctl: --image: " + fifo + " is a pipe or a device; must be a PNG"},
+      {"/dev/null", "wanctl: --image: /dev/null is a pipe or a device; must be a PNG"},
       {"", "--image expects some text, not ''"},
   };
   for (const auto& [image, message] : images) {

@@ -45,7 +45,7 @@ TEST(DefaultsTest, TheOnlyModelThatCanBeMeant) {
           Models({{"a", MODEL_STATE_READY}, {"b", MODEL_STATE_LOADING}, {"c", MODEL_STATE_FAILED}}))
           .status()
           .message(),
-      "--model is missing; it must name one of a, b");
+      "--model is missing; must name one of a, b");
   EXPECT_THAT(std::string(OnlyModel({}).status().message()), HasSubstr("wanctl models load"));
 }
 
@@ -123,7 +123,7 @@ TEST_F(CurrentFolderTest, SeveralModelsAreNamedAndNoJobIsMade) {
   ScriptModels(Models({{"5b", MODEL_STATE_READY}, {"14b", MODEL_STATE_READY}}));
   for (const char* command : {"generate", "submit", "quote"}) {
     EXPECT_EQ(Run({command, "--prompt", "a cat"}), 2);
-    EXPECT_EQ(err_, "wanctl: --model is missing; it must name one of 5b, 14b\n");
+    EXPECT_EQ(err_, "wanctl: --model is missing; must name one of 5b, 14b\n");
   }
   EXPECT_EQ(generate_requests_.All().size(), 0u);
 }

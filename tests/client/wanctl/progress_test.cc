@@ -87,7 +87,7 @@ TEST(ProgressTest, ShowsWhereAJobGoesOn) {
   Event resumed = Requeued(2, "");
   resumed.mutable_resumed()->set_step(2);
   EXPECT_EQ(Shown({resumed, Step(3, 3, 3, 0.25)}, 0),
-            "jobs/a1 goes on behind step 2\n"
+            "jobs/a1 goes on after step 2\n"
             "Step 3/3  0.25 s\n");
 }
 

@@ -90,11 +90,11 @@ TEST(QuotaFileTest, NamesEveryLineThatIsWrong) {
   EXPECT_THAT(error, HasSubstr("quotas:1: must be PRINCIPAL: LIMIT=VALUE"));
   EXPECT_THAT(error, HasSubstr("quotas:2: must be PRINCIPAL: LIMIT=VALUE"));
   EXPECT_THAT(error, HasSubstr("quotas:3: has no limits"));
-  EXPECT_THAT(error, HasSubstr("quotas:4: 'jobs=1' is no limit; write LIMIT=VALUE with one of "
+  EXPECT_THAT(error, HasSubstr("quotas:4: 'jobs=1' is not a limit; must be LIMIT=VALUE with one of "
                                "queued_jobs, running_jobs, device_seconds, stored_bytes, "
                                "calls_per_second"));
-  EXPECT_THAT(error, HasSubstr("quotas:5: queued_jobs is there twice"));
-  EXPECT_THAT(error, HasSubstr("quotas:6: 'unlimited' is no limit"));
+  EXPECT_THAT(error, HasSubstr("quotas:5: queued_jobs is given twice; must be given once"));
+  EXPECT_THAT(error, HasSubstr("quotas:6: 'unlimited' is not a limit"));
   EXPECT_THAT(error, HasSubstr("quotas:8: the principal 'frank' has a line already"));
   EXPECT_THAT(error, testing::Not(HasSubstr("quotas:7")));
 }

@@ -37,7 +37,7 @@ TEST(RetentionRuleTest, WhatIsNoRuleIsRefusedByName) {
     const absl::Status status = ParseRetentionRule(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()),
-                testing::StartsWith("is '" + std::string(text) + "'; it must be an age (30d)"));
+                testing::StartsWith("is '" + std::string(text) + "'; must be an age (30d)"));
   }
 }
 

@@ -270,7 +270,7 @@ class Client:
         if len(candidates) == 1:
             return candidates[0]
         raise errors.InvalidRequest(
-            "model is missing; it must be one of " + ", ".join(candidates) if candidates else
+            "model is missing; must be one of " + ", ".join(candidates) if candidates else
             "model is missing and the server has no model", grpc.StatusCode.INVALID_ARGUMENT, "",
             (errors.FieldViolation("model", "must name a model of the server"),))
 

@@ -85,9 +85,9 @@ class CommandRegistry {
   std::function<EarlyExit()> local_;
 };
 
-// Adds an option whose values are read by `parse` and kept by `store`. The flag may be given once
-// and has one value, unless the caller changes that. A `value_name` of lower-case words with '|'
-// between them lists all values, which shell completion then offers.
+// Adds an option whose values are read by `parse` and kept by `store`. One value a flag, the flag
+// once, unless the caller says otherwise. `value_name` with '|' between words of lower-case letters
+// lists all values there are, which shell completion then offers.
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),

@@ -1,4 +1,4 @@
-// Which GPUs the plug-in's kernels were compiled for.
+// Checks whether the plug-in's kernels were compiled for a GPU.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Where the graphs of one GPU are recorded.
+// The stream and memory in which the graphs of one GPU are recorded.
 struct Recording {
   // One stream for all graphs, because the matrix libraries hold a workspace for every stream.
   c10::cuda::CUDAStream stream;
@@ -68,7 +68,7 @@ std::shared_ptr<void> RecordCudaGraph(int device, const std::function<void()>& w
     recording.users = recorded->user;
   }
   const c10::cuda::CUDAStreamGuard on_stream(recording.stream);
-  // Other threads copy weights and frames meanwhile, which does not concern the recording.
+  // Other threads may copy weights and frames meanwhile without ending the recording.
   recorded->graph.capture_begin(recording.pool, cudaStreamCaptureModeThreadLocal);
   try {
     work();

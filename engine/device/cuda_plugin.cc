@@ -34,14 +34,14 @@ int LimitMemory(int device, size_t bytes) {
   return 0;
 }
 
-// Segments that grow and give single pages back: what a job needs is then what it holds, and no
-// memory is lost between blocks of one stage that the next cannot use. An operator who sets the
-// allocator up through LibTorch's environment variables is not overruled.
+// Expandable segments grow and return single pages, so that a job holds only what it needs and no
+// memory is lost to blocks that the next stage cannot use. LibTorch's environment variables for the
+// allocator take precedence.
 void PrepareAllocator() {
-  // Such memory is shared with no other process, so any kind of handle will do. Left to itself, the
-  // first allocation tries one that most drivers refuse, and notes in a global what it found; of
-  // two devices whose threads make their first allocation at once, one may then fail with
-  // "operation not permitted".
+  // Such memory is shared with no other process, so any kind of handle will do. By default the
+  // first allocation tries a kind that most drivers refuse, and stores the result in a global. If
+  // two devices' threads make their first allocation at once, one may then fail with "operation not
+  // permitted".
   using c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig;
   using c10::cuda::CUDACachingAllocator::Expandable_Segments_Handle_Type;
   CUDAAllocatorConfig::set_expandable_segments_handle_type(
@@ -53,8 +53,8 @@ void PrepareAllocator() {
   c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
 }
 
-// Makes `device` the calling thread's while it lives, and then the one that was before, unless that
-// is one on which this process has nothing. False: the driver refused.
+// Makes `device` the calling thread's device while it lives. Then restores the previous one, unless
+// this process has no context there. False: the driver refused.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
@@ -89,7 +89,7 @@ int UnlockHost(int device, void* memory) {
 int FindProblem(int device, char* out, int size) {
   cudaError_t error = cudaSetDevice(device);
   if (error == cudaSuccess) {
-    // The first call gives errors of what was queued, also those that do not last.
+    // The first call returns errors of queued work, also transient ones.
     cudaDeviceSynchronize();
     cudaGetLastError();
     error = cudaDeviceSynchronize();

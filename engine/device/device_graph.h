@@ -1,5 +1,5 @@
-// Work of a GPU that is recorded once and then queued as one piece: that costs the host one call
-// instead of one for every kernel.
+// GPU work that is recorded once and then queued with one host call instead of one for every
+// kernel.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -24,12 +24,12 @@ class DeviceGraphRecorder {
  public:
   virtual ~DeviceGraphRecorder() = default;
 
-  // Calls `work` and records what it queues on the device, which does nothing of it yet. `work` may
-  // neither wait for the device nor copy between it and the host. What it allocates on the device
-  // comes from memory that all graphs of the device share: the tensors that `work` leaves to its
-  // caller keep their memory, and the rest is overwritten by the next graph that is replayed.
-  // Throws what `work` throws, and c10::Error if the device cannot record it; nothing is recorded
-  // then, and the device computes as before.
+  // Calls `work` and records what it queues on the device, without executing it. `work` may neither
+  // wait for the device nor copy between it and the host. What it allocates on the device comes
+  // from memory that all graphs of the device share: the tensors that `work` leaves to its caller
+  // keep their memory, and the rest is overwritten by the next graph that is replayed. Throws what
+  // `work` throws, and c10::Error if the device cannot record it; nothing is recorded then, and the
+  // device computes as before.
   virtual std::unique_ptr<DeviceGraph> Record(const std::function<void()>& work) = 0;
 };
 

@@ -9,8 +9,8 @@
 
 namespace wan {
 
-// On a GPU, a mark behind what is queued on the calling thread's stream at construction; taking it
-// costs some microseconds and does not wait. On a CPU, now.
+// On a GPU, a mark after the work that is queued on the calling thread's stream at construction; it
+// takes some microseconds and does not wait. On a CPU, the time of construction.
 class DeviceMoment {
  public:
   explicit DeviceMoment(at::Device device);
@@ -19,8 +19,8 @@ class DeviceMoment {
   // the device since.
   double SecondsUntil(const DeviceMoment& later) const;
 
-  // Whether the device has come to it. Does not wait. Throws what LibTorch throws if the device is
-  // lost.
+  // Whether the device has reached the moment. Does not wait. Throws what LibTorch throws if the
+  // device is lost.
   bool HasPassed() const { return !event_.has_value() || event_->query(); }
 
  private:

@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Most memory that cuBLAS and cuDNN allocate at a time without LibTorch's allocator.
+// Most bytes that cuBLAS and cuDNN allocate at once without LibTorch's allocator.
 constexpr size_t kShortBytes = size_t{256} << 20;
 constexpr double kGiB = 1 << 30;
 

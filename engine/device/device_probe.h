@@ -22,8 +22,7 @@ class DeviceProbe {
   // a library tried and then did without.
   virtual int64_t RefusedAllocations() = 0;
 
-  // Returns whether so little memory is left that libraries find no room for their handles and
-  // workspaces.
+  // Returns whether too little memory is left for libraries' handles and workspaces.
   virtual bool MemoryIsShort() = 0;
 
   // Returns a sentence that says who holds the device's memory; empty if nothing is known.

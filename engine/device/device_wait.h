@@ -1,4 +1,4 @@
-// A stretch in which a device has nothing to compute, for the meter of its exchanges.
+// A time in which a device waits for an exchange, for the meter of its exchanges.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,9 @@
 
 namespace wan {
 
-// Make it where the wait begins, on the thread that queues the device's work, and call End there
-// when what ends the wait is queued. Does nothing without a meter, and counts nothing without End.
+// Construct it where the wait begins, on the thread that queues the device's work, and call End
+// there when the work that ends the wait is queued. Does nothing without a meter, and counts
+// nothing without End.
 class DeviceWait {
  public:
   DeviceWait(at::Device device, std::shared_ptr<ExchangeMeter> meter)

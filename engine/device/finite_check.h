@@ -1,4 +1,4 @@
-// Finds out whether all values of a tensor are finite, without making anybody wait for it.
+// Finds out whether all values of a tensor are finite, without an extra wait.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,9 +8,10 @@
 
 namespace wan {
 
-// Looks at one tensor at a time, by its sum: that is finite only if every value is, and costs one
-// kernel and four bytes. Values whose sum leaves fp32's range, about 3e38, count as not finite as
-// well; nothing that a model computes comes near it. Not thread-safe. Throws what LibTorch throws.
+// Checks one tensor at a time by its sum, which is finite only if every value is, and costs one
+// kernel and a copy of four bytes. Values whose sum leaves fp32's range, about 3e38, count as not
+// finite as well; nothing that a model computes comes near it. Not thread-safe. Throws what
+// LibTorch throws.
 class FiniteCheck {
  public:
   FiniteCheck() = default;

@@ -1,4 +1,4 @@
-// LibTorch's settings of the process that this engine does not leave at their defaults.
+// Changes LibTorch's process-wide settings that this engine does not leave at their defaults.
 #pragma once
 
 namespace wan {
@@ -10,8 +10,8 @@ namespace wan {
 // result: the default lets cuBLAS also round the sums of the parts into which it divides a long
 // product (split-K).
 //
-// Where this engine names no attention kernel, LibTorch chooses none of cuDNN's, which makes a plan
-// for each length: the first text of each length would wait for it. Attention
+// Where this engine names no attention kernel, LibTorch must not choose cuDNN's, which makes a plan
+// for each length, so that the first text of each length would wait. Attention
 // (engine/ops/attention.h) names its kernels and is not affected.
 void ReplaceLibraryDefaults();
 

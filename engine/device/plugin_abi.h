@@ -42,8 +42,8 @@ struct CudaPlugin {
   int (*find_problem)(int device, char* out, int size) = nullptr;
   // Writes the free and the total bytes of a GPU, as the driver counts them over all processes.
   int (*memory_info)(int device, size_t* free_bytes, size_t* total_bytes) = nullptr;
-  // Writes what decides a kernel's result besides its input: the card's name, its number of
-  // multiprocessors, and the versions of driver and CUDA.
+  // Writes the facts that decide a kernel's result besides its input: the card's name, its number
+  // of multiprocessors, and the versions of driver and CUDA.
   int (*describe)(int device, char* out, int size) = nullptr;
 
   // device_graph.h. Unlike the others they throw.

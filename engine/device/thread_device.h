@@ -7,8 +7,8 @@ namespace wan {
 
 // Makes `device` the calling thread's GPU; does nothing for a CPU. Call it on every thread before
 // its first CUDA call. Otherwise the thread uses GPU 0, where CUDA then creates a context of 518
-// MiB, even if all it does there is to restore the previous device. Throws c10::Error if the device
-// does not answer.
+// MiB, even if the thread only restores the previous device. Throws c10::Error if the device does
+// not answer.
 void UseDeviceInThread(c10::Device device);
 
 }  // namespace wan

@@ -40,8 +40,8 @@ bool SaysOutOfMemory(std::string_view message) {
   return HasOneOf(message, kTexts);
 }
 
-// These errors mean that a library had no room, for a handle or for a convolution's workspace, or
-// something else; the message alone does not tell.
+// These errors may mean that a library had no memory for a handle or a workspace, or something
+// else; the message alone does not tell.
 bool MayMeanOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 5> kTexts = {
       "CUBLAS_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_INTERNAL_ERROR", "CUDNN_STATUS_",

@@ -58,7 +58,7 @@ class WorkGate::Backlog {
 
   const std::shared_ptr<WorkQueue> queue_;
   std::deque<Piece> marked_;
-  double outstanding_ = 0;  // of all that is marked
+  double outstanding_ = 0;  // sum over all marks
   double unmarked_ = 0;     // queued after the last mark
 };
 

@@ -50,12 +50,12 @@ class WorkGate {
   // launch, or of their weights' copy.
   static constexpr double kLeastFlops = 2.5e12;
 
-  // Never waits and never stops.
+  // A gate that never waits and never stops.
   WorkGate() = default;
-  // Never waits. For work that is done when the call returns, as on a CPU. Implicit, because such
-  // work needs a stop token and no more.
+  // A gate that never waits, for work that is done when its call returns, as on a CPU. Implicit,
+  // because such work needs a stop token and no more.
   WorkGate(std::stop_token stop);  // NOLINT(google-explicit-constructor)
-  // Waits for a GPU, on the stream on which LibTorch computes for the calling thread.
+  // A gate that waits for a GPU, on the stream on which LibTorch computes for the calling thread.
   WorkGate(c10::Device device, std::stop_token stop);
   WorkGate(std::shared_ptr<WorkQueue> queue, std::stop_token stop);
 

@@ -15,7 +15,7 @@
 namespace wan {
 namespace {
 
-// Members in the order in which they are written: dimensions read best from outside inwards.
+// Keeps members in their order of writing, because dimensions read best from outside inwards.
 using Json = nlohmann::ordered_json;
 
 Json Dimensions(const TransformerConfig& config) {
@@ -179,7 +179,7 @@ void AppendComponent(std::string& text, const Json& component) {
     dimensions.push_back(
         absl::StrCat(name, " ", value.is_string() ? value.get<std::string>() : value.dump()));
   }
-  // As many to a line as a terminal shows.
+  // Writes as many per line as a terminal shows.
   constexpr size_t kWidth = 88;
   std::string line = "  dimensions ";
   for (size_t i = 0; i < dimensions.size(); ++i) {
@@ -216,7 +216,7 @@ Json InspectCheckpoint(const std::string& path) {
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     report["components"].push_back(Describe(transformer));
   }
-  // Without a transformer the layout was not made out, or nothing was read for want of an index.
+  // Without a transformer the layout is unknown, or nothing was read because an index is missing.
   if (!parts.transformers.empty()) {
     report["components"].push_back(Describe(parts.text_encoder));
     report["components"].push_back(Describe(parts.vae));

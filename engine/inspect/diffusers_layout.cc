@@ -180,7 +180,7 @@ absl::Status WriteSmallFiles(const Checkpoint& checkpoint, const fs::path& root)
     status = CopyFile(defaults, root / defaults.filename());
   }
   if (!status.ok()) return status;
-  // Last: the folder is a checkpoint once it is there.
+  // Written last, because the folder counts as a checkpoint once this file exists.
   return WriteJson(root / "model_index.json",
                    ModelIndex(checkpoint, scheduler["_class_name"].get<std::string>()));
 }

@@ -1,5 +1,4 @@
-// wan_inspect: what a checkpoint is, what its jobs would take of a card, and what its tokenizer
-// makes of a text.
+// wan_inspect: describes a checkpoint, the memory of its jobs on a card, and the tokens of a text.
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -42,7 +41,7 @@ struct PlanFlags {
   std::vector<std::string> residency;
 };
 
-// Says on stderr what is wrong with a flag.
+// Prints on stderr what is wrong with a flag.
 bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
   constexpr double kGiB = 1 << 30;
   question.device_memory_limit = static_cast<uint64_t>(std::llround(flags.memory_gib * kGiB));

@@ -24,7 +24,7 @@ std::string ShapeLabel(const VideoShape& shape) {
   return absl::StrCat(shape.width, "x", shape.height, "x", shape.num_frames);
 }
 
-// Steps of one expert need the same: one entry for all of them.
+// All steps of one expert need the same memory, so they share one entry.
 Json DescribeStages(const GenerationPlan& plan) {
   Json stages = Json::array();
   std::set<ExpertRole> experts;

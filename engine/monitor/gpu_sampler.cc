@@ -16,7 +16,7 @@ constexpr int64_t kTicksPerCount = 20;
 // The energy takes the driver milliseconds, for which other calls to it may wait.
 constexpr int64_t kTicksPerEnergy = 10;
 constexpr int64_t kWindowNanos = 1'000'000'000;
-// The part of a stretch that must be known for its mean to be told.
+// The share of a stretch that must be known for a mean to be reported.
 constexpr double kLeastCoverage = 0.5;
 
 double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
@@ -45,7 +45,7 @@ std::optional<double> HeldDown(const GpuCounters& counters) {
   return counters.throttle_reasons->empty() ? 0 : 1;
 }
 
-// What the SMs did in the slice, by NVML's own means.
+// The SM activity of the slice, from NVML's own means.
 std::optional<double> ActiveShare(const GpuCounters& counters) {
   if (!counters.utilization_percent.has_value()) return std::nullopt;
   return *counters.utilization_percent / 100;
@@ -263,7 +263,7 @@ GpuUsage GpuSampler::LastSecond() const {
   if (now - newest_nanos_ > kStaleNanos) return {};
   GpuIntegrals integrals;
   int64_t begin = now - kWindowNanos;
-  // Right after the start there is less.
+  // Right after the start there is less than a second.
   if (!slices_.empty()) begin = std::max(begin, slices_.front().from_nanos);
   for (const GpuIntegrals::Slice& slice : slices_) integrals.Add(slice, begin);
   for (const GpuIntegrals::EnergySlice& slice : energy_slices_) integrals.Add(slice, begin);

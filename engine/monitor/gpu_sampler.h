@@ -1,5 +1,5 @@
-// Samples one GPU for all who want to know what it does: stages, timelines, metrics, streams. Each
-// of them has an interval of its own.
+// Samples one GPU for all readers: stages, timelines, metrics, streams. Each reader has an interval
+// of its own.
 //
 //   sampler.Tick();                                  // a thread, 20 times a second
 //   const auto interval = sampler.Open();            // a stage begins
@@ -24,8 +24,8 @@
 
 namespace wan {
 
-// What GpuUsage is made from: the integrals of one stretch's figures over time. Adds slices of time
-// in which the figures are constant; knows no clock.
+// The integrals over time of one stretch's figures, from which GpuUsage is made. Adds slices of
+// time in which the figures are constant; knows no clock.
 class GpuIntegrals {
  public:
   // A slice that the driver's counters or GPM describe; a figure that is absent is left out.
@@ -46,12 +46,12 @@ class GpuIntegrals {
     GpmMetrics metrics;
   };
 
-  // Add what of the slice lies behind `begin_nanos`.
+  // These add the part of the slice after `begin_nanos`.
   void Add(const Slice& slice, int64_t begin_nanos);
   void Add(const EnergySlice& slice, int64_t begin_nanos);
   void Add(const GpmSlice& slice, int64_t begin_nanos);
 
-  // The figures of a stretch of this length, most of which the slices cover.
+  // Returns the figures of a stretch of this length, most of which the slices must cover.
   GpuUsage Over(double seconds, bool has_gpm) const;
 
  private:
@@ -70,14 +70,14 @@ class GpuIntegrals {
   std::set<std::string> reasons_;
 };
 
-// Thread-safe. Tick() alone calls the driver, and holds no lock meanwhile: if the driver blocks,
-// the figures of whoever asks are absent, and nobody waits.
+// Thread-safe. Only Tick() calls the driver, with no lock held: if the driver blocks, readers get
+// absent figures and do not wait.
 class GpuSampler {
  public:
-  // How long the newest reading stands for now; a driver that is stuck gives no newer one.
+  // A reading older than this is not reported as current; a stuck driver gives no newer one.
   static constexpr int64_t kStaleNanos = 2'000'000'000;
 
-  // The stretch from Open() on. The sampler must outlive it.
+  // A stretch that begins with Open(). The sampler must outlive it.
   class Interval {
    public:
     ~Interval();
@@ -114,7 +114,7 @@ class GpuSampler {
   std::unique_ptr<Interval> Open();
   // Returns nullopt before the first Tick, and if the newest one is older than kStaleNanos.
   std::optional<Now> Newest() const;
-  // The usage of the last second, whoever asks.
+  // The usage of the last second, for all readers.
   GpuUsage LastSecond() const;
 
  private:
@@ -123,7 +123,7 @@ class GpuSampler {
     std::unique_ptr<GpmSample> sample;
   };
 
-  // Each reads the driver if it is due, and returns what lies between the last two readings.
+  // Each reads the driver if that is due, and returns the slice between the last two readings.
   std::optional<GpuIntegrals::GpmSlice> TickGpm();
   std::optional<GpuIntegrals::EnergySlice> TickEnergy();
   // `has_energy`: the card counts its energy, so that its power need not be added up.
@@ -136,7 +136,7 @@ class GpuSampler {
   const Clock& clock_;
   const GpuFacts facts_;
 
-  // Of the thread that ticks.
+  // Members of the thread that ticks.
   int64_t ticks_ = 0;
   int64_t last_nanos_ = 0;
   std::optional<double> last_energy_;  // absent: the card has no such counter
@@ -148,7 +148,7 @@ class GpuSampler {
   std::set<Interval*> open_ ABSL_GUARDED_BY(mutex_);
   std::optional<Now> newest_ ABSL_GUARDED_BY(mutex_);
   int64_t newest_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Those that reach into the last second.
+  // Slices that reach into the last second.
   std::deque<GpuIntegrals::Slice> slices_ ABSL_GUARDED_BY(mutex_);
   std::deque<GpuIntegrals::EnergySlice> energy_slices_ ABSL_GUARDED_BY(mutex_);
   std::deque<GpuIntegrals::GpmSlice> gpm_slices_ ABSL_GUARDED_BY(mutex_);

@@ -5,8 +5,8 @@
 namespace wan {
 namespace {
 
-// Adds what a monitor or reader of one device has seen: the CPU first, which is one and the same
-// for all, then the device if it is a GPU.
+// Adds the samples of one device's monitor or reader: the CPU first, which all share, then the
+// device if it is a GPU.
 void Append(std::vector<DeviceSample> samples, std::vector<DeviceSample>& all) {
   for (size_t i = all.empty() ? 0 : 1; i < samples.size(); ++i) {
     all.push_back(std::move(samples[i]));

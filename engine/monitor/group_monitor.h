@@ -1,5 +1,5 @@
-// The DeviceMonitor of a group: every device is seen, and single probes and timelines are those of
-// the first one.
+// The DeviceMonitor of a group: samples cover every device; single probes and timelines are the
+// first device's.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class GroupMonitor final : public DeviceMonitor {
   // the CPU, of which a group may have several ranks.
   explicit GroupMonitor(std::vector<MonitoredDevice> devices);
 
-  // Of the first device, which computes in every stage.
+  // These belong to the first device, which computes in every stage.
   std::unique_ptr<ResourceProbe> StartProbe() override;
   std::unique_ptr<DeviceTimeline> StartTimeline() override;
 

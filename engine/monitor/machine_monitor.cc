@@ -16,10 +16,10 @@ constexpr int64_t kReadingsFreshNanos = 10'000'000;
 // all the rest, mostly because of the control group's memory.
 constexpr int64_t kWindowNanos = 1'000'000'000;
 constexpr int64_t kTicksPerWindowEntry = 5;
-// For timelines, whose intervals are as long: they make no readings of their own.
+// Kept for timelines, whose intervals are as long, so that they need no readings of their own.
 constexpr int64_t kTimelineFreshNanos = 225'000'000;
 
-// What the machine says about itself; every figure may be absent.
+// The machine's figures; each may be absent.
 struct Readings {
   int64_t nanos = 0;
   std::optional<CpuTicks> ticks;
@@ -48,7 +48,7 @@ struct MachineMonitor::State {
   const ReadMemory read_memory;
   std::unique_ptr<GpuSampler> sampler;  // null without NVML
   Clock& clock;
-  int64_t ticks = 0;  // of the thread that ticks
+  int64_t ticks = 0;  // used by the thread that ticks
 
   absl::Mutex mutex;
   std::set<Probe*> open ABSL_GUARDED_BY(mutex);
@@ -133,15 +133,16 @@ class MachineMonitor::Probe final : public ResourceProbe {
     return usage;
   }
 
-  // A reading of this stretch. The kernel has one peak, of the process' life, which nothing may set
-  // back because others read it; where it has grown, that was in this stretch, and is exact.
+  // Adds a reading of this stretch. The kernel has one peak, of the process' life, which nothing
+  // may set back because others read it; where it has grown, that was in this stretch, and is
+  // exact.
   void Fold(const ProcessMemory& memory) {
     uint64_t most = memory.resident_bytes;
     if (memory.peak_resident_bytes > life_peak_before_) most = memory.peak_resident_bytes;
     memory_peak_ = std::max(memory_peak_.value_or(0), most);
   }
 
-  // The allocator's peaks of a part of this stretch.
+  // Adds the allocator's peaks of a part of this stretch.
   void Fold(const AllocatorBytes& bytes) {
     peak_.peak = std::max(peak_.peak, bytes.peak);
     peak_.reserved_peak = std::max(peak_.reserved_peak, bytes.reserved_peak);

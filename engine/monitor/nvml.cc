@@ -30,7 +30,7 @@ struct NvmlApi {
   decltype(&nvmlDeviceGetPowerUsage) power = nullptr;
   decltype(&nvmlDeviceGetTemperature) temperature = nullptr;
   decltype(&nvmlDeviceGetClockInfo) clock = nullptr;
-  // Absent is fine of all that follow.
+  // All of the following may be absent.
   decltype(&nvmlSystemGetDriverVersion) driver_version = nullptr;
   decltype(&nvmlDeviceGetUUID) uuid = nullptr;
   decltype(&nvmlDeviceGetMaxClockInfo) max_clock = nullptr;
@@ -175,7 +175,7 @@ class RealNvmlDevice final : public NvmlDevice {
 
   std::optional<int> CountProcesses() const override {
     if (api_.processes == nullptr) return std::nullopt;
-    // Without room for any the driver tells only how many there are.
+    // Given no room for entries, the driver returns only their number.
     unsigned int count = 0;
     const nvmlReturn_t result = api_.processes(device_, &count, nullptr);
     if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE) return std::nullopt;

@@ -35,7 +35,7 @@ class GpmSample {
   virtual ~GpmSample() = default;
 };
 
-// What GPM measures between two samples, as means in percent, 0 to 100.
+// Means between two GPM samples, in percent, 0 to 100.
 struct GpmMetrics {
   std::optional<double> sm_activity_percent;
   std::optional<double> sm_occupancy_percent;
@@ -43,8 +43,8 @@ struct GpmMetrics {
   std::optional<double> dram_bandwidth_percent;
 };
 
-// One GPU. Thread-safe. Every call goes to the driver and may block for as long as that does, which
-// a driver that has lost the card was seen to do: no thread that others wait for may call it.
+// One GPU. Thread-safe. Every call may block in the driver, as was seen after the loss of a card,
+// so no thread that others wait for may call it.
 class NvmlDevice {
  public:
   virtual ~NvmlDevice() = default;

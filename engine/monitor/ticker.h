@@ -1,4 +1,4 @@
-// A thread that does the same thing again and again.
+// A thread that calls a function periodically.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ namespace wan {
 // From construction to destruction a thread of its own calls `work` at every interval, one call at
 // a time; calls that would overlap with a slow one are left out.
 //
-// The work may be stuck, as in a driver that has lost its card. The destructor then waits for
-// `patience`, in real time, and leaves the thread behind: `work` must own what it uses. The clock
-// must outlive both.
+// `work` may hang, as in a driver that has lost its card. The destructor then waits for `patience`,
+// in real time, and abandons the thread, so `work` must own what it uses. The clock must outlive
+// both.
 class Ticker {
  public:
   Ticker(Clock& clock, absl::Duration interval, std::function<void()> work,

@@ -1,4 +1,4 @@
-// The points of a timeline that never has too many of them. No thread, no clock.
+// The points of a timeline, whose number is bounded. No thread, no clock.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace wan {
 
-// Returns the sample of the device that computes, the last one, with the figures of the CPU and the
-// process from the first, and without names, sizes and sums, which a timeline does not repeat.
+// Returns a point: the last sample (the computing device's) with the figures of the CPU and the
+// process from the first, without names, sizes and sums, which a timeline does not repeat.
 DeviceSample WithoutConstants(const std::vector<DeviceSample>& samples);
 
 // Not thread-safe.

@@ -52,7 +52,7 @@ at::Tensor LibraryAttention(AttentionKernel kernel, const at::Tensor& query, con
                                             value.transpose(1, 2))
         .transpose(1, 2);
   }
-  // Called directly, it checks no strides and reads others than it was given.
+  // cuDNN's function checks no strides when called directly, and would read other memory.
   const at::Tensor q = WithAlignedRows(query).transpose(1, 2);
   const at::Tensor k = WithAlignedRows(key).transpose(1, 2);
   const at::Tensor v = WithAlignedRows(value).transpose(1, 2);

@@ -21,7 +21,7 @@ at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::T
 void AttentionInto(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                    at::Tensor& out);
 
-// Kernels work on tiles of so many queries, or of a divisor of that.
+// Kernels work on tiles of this many queries, or of a divisor of that.
 inline constexpr int64_t kQueryMultiple = 256;
 // With fewer queries LibTorch's kernel for the CPU takes smaller tiles, which have other bits.
 inline constexpr int64_t kFewestCpuQueries = 768;
@@ -51,15 +51,14 @@ constexpr std::string_view NameOf(AttentionKernel kernel) {
 // Returns AttentionProblem::compute_capability of a device; 0 for a CPU.
 int ComputeCapability(at::Device device);
 
-// What the choice depends on.
+// The facts on which the choice depends.
 struct AttentionProblem {
   at::DeviceType device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
   int64_t queries = 0;
   int64_t keys = 0;
   int64_t head_dim = 0;
-  // Of the GPU, ten times the major number plus the minor number; 0 where the plug-in is not
-  // loaded.
+  // The GPU's, as ten times the major plus the minor number; 0 if the plug-in is not loaded.
   int compute_capability = 0;
 };
 
@@ -70,7 +69,8 @@ struct AttentionProblem {
 AttentionKernel ChooseAttentionKernel(const AttentionProblem& problem);
 
 // Returns whether `tensor` starts at a multiple of 16 bytes and all strides that are used are
-// multiples of that, as the kernels of cuDNN and our own load it. Attention copies what is not.
+// multiples of that, as the kernels of cuDNN and our own load it. Attention copies tensors that do
+// not.
 bool HasAlignedRows(const at::Tensor& tensor);
 
 }  // namespace wan

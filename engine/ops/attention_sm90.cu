@@ -62,8 +62,8 @@ constexpr uint32_t kSharedBytes = kBarriersAt + sizeof(Barriers) + kSwizzleAlign
 #define WAN_LOADER_REGISTERS "24"
 #define WAN_GROUP_REGISTERS "240"
 
-// Of a turn's products with the values: those issued before the scores are waited for, and those
-// left when the other group may begin. The search for the maximum takes place between the others.
+// Of a turn's products with the values, the number issued before the wait for the scores, and the
+// number left when the other group may begin. The search for the maximum runs between the others.
 constexpr int kStepsAhead = 2;
 constexpr int kStepsLeft = 4;
 constexpr int kSearchSlots = kSteps - kStepsAhead;
@@ -73,10 +73,10 @@ struct Problem {
   __nv_bfloat16* out;
   int64_t out_batch_stride, out_row_stride, out_head_stride;
   int queries, keys, heads;
-  int row_tiles;  // of kClusterRows queries of a head
-  int tiles;      // of all heads and batch entries
+  int row_tiles;  // tiles of kClusterRows queries of a head
+  int tiles;      // tiles of all heads and batch entries
   int key_tiles;
-  float scale;  // of scores, with log2(e) in it
+  float scale;  // scale of the scores, times log2(e)
 };
 
 struct Tile {
@@ -262,7 +262,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
     BarrierWait(WAN_BARRIER(query_full, group), query_parity);
     query_parity ^= 1;
 
-    // The last keys come first: there alone some may be missing.
+    // The last tile of keys comes first, because only there keys may be missing.
     take_turn();
     BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
     ProductFence();
@@ -340,7 +340,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
     value.Next();
     WriteRows(problem, at, group, out, inverse0, inverse1);
   }
-  // No arrival stays open.
+  // Waits until no arrival is pending.
   if (group == 0) take_turn();
 }
 
@@ -354,7 +354,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
   const int rank = blockIdx.x % kClusterBlocks;
   const int first = blockIdx.x / kClusterBlocks;
   const int step = gridDim.x / kClusterBlocks;
-  // Shuffled, so that the compiler knows it to be the same in a warp.
+  // Shuffled, so that the compiler knows that the value is uniform in a warp.
   const int group = __shfl_sync(~0u, threadIdx.x / kWarpGroup, 0);
   if (threadIdx.x == 0) InitBarriers(shared);
   ClusterSync();

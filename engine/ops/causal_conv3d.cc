@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kChannels = 1;
 constexpr int64_t kTime = 2;
-// Channels of a result that are worth filling up those of the input.
+// Fewest channels of a result for which filling up the input's channels pays.
 constexpr int64_t kLeastFilledUpTo = 96;
 
 // Zeros behind the channels of an input or a kernel, if there are fewer.
@@ -44,7 +44,7 @@ CausalConv3d::CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t ti
   if (time_stride != 1 || !weight.is_cuda()) return;
   const int64_t chunk = kFusedChannelBytes / weight.element_size();
   const int64_t whole_chunks = (channels_ + chunk - 1) / chunk * chunk;
-  // Filling up is for pixels and latents, which few products follow on many of.
+  // Only pixels and latents are filled up.
   if (whole_chunks != channels_ && weight.size(0) < kLeastFilledUpTo) return;
   fused_ = HasFusedConvolution(WithChannels(weight, whole_chunks), Spread::kNone, allow_tf32);
   if (fused_) channels_ = whole_chunks;
@@ -81,7 +81,8 @@ CausalWindow CausalConv3d::OpenWindow(const at::Tensor& history, int64_t frames,
     window.new_frames_.push_back(run.narrow(kChannels, 0, channels));
   };
   if (history.defined()) window.runs_.push_back(history);
-  // The last frames are written where they stay; with few frames, some of the past move up.
+  // The last frames are written directly into the next history; with few frames, some of the past
+  // frames move up.
   const int64_t kept = std::max<int64_t>(history_frames_ - frames, 0);
   if (frames > history_frames_) add_new(allocate(frames - history_frames_));
   if (history_frames_ == 0) return window;

@@ -24,8 +24,8 @@
 
 namespace wan {
 
-// What a causal convolution reads for one chunk: the frames before it, and its own, which the
-// caller writes.
+// The input of a causal convolution for one chunk: the frames before it, and the chunk's own, which
+// the caller writes.
 class CausalWindow {
  public:
   // Calls `write` for each run of the chunk's frames with the number of its first frame and the
@@ -35,11 +35,12 @@ class CausalWindow {
  private:
   friend class CausalConv3d;
 
-  // What is read, in order; the frames before the chunk's own are missing if they are zeros.
+  // The runs of frames that are read, in order; frames of zeros before the chunk's own are left
+  // out.
   std::vector<at::Tensor> runs_;
-  // The chunk's own frames in them, without what fills up the channels.
+  // The chunk's own frames in `runs`, without the channels that fill up.
   std::vector<at::Tensor> new_frames_;
-  // The next chunk's history, if that is not copied from the runs.
+  // The next chunk's history, unless it is copied from the runs.
   at::Tensor next_;
 };
 
@@ -62,7 +63,7 @@ class CausalConv3d {
   // added if it is defined. Moves `history` on to the end of the window and releases the window.
   at::Tensor Run(CausalWindow window, at::Tensor& history, const at::Tensor& addend = {}) const;
 
-  // Does all of this for an input x [1, in, frames, height, width] that exists already.
+  // Does all of this for an existing input x [1, in, frames, height, width].
   at::Tensor operator()(const at::Tensor& x, at::Tensor& history) const;
 
   // The same with Spread::kFrames (fused_convolution.h): [1, out / 2, 2 * frames, height, width].

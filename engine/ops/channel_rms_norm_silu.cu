@@ -17,7 +17,7 @@ constexpr int kMaxVectorsPerLane = 4;
 constexpr float kSmallestLength = 1e-12f;
 
 __device__ __forceinline__ float Silu(float y, float) { return y / (1.0f + expf(-y)); }
-// Rounding to 11 bits or fewer hides what the fast functions leave out.
+// Rounding to 11 bits or fewer hides the error of the fast functions.
 template <typename T>
 __device__ __forceinline__ float Silu(float y, T) {
   return __fdividef(y, 1.0f + __expf(-y));
@@ -94,7 +94,7 @@ void LaunchLanes(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor&
   }
 }
 
-// With as few lanes idle as possible, and as few lanes as possible then.
+// Chooses the fewest idle lanes, and among those the fewest lanes.
 template <typename T, typename Out = T>
 void Launch(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
   const int64_t all = x.size(1) / kVector;

@@ -74,7 +74,7 @@ at::Tensor Convolution::InPieces(const at::Tensor& x, int64_t max_elements) cons
               "pieces are of one video, whose border in time is in the input");
   const int64_t in_frame = x.numel() / x.size(frame_dim);
   const int64_t out_frame = y.numel() / y.size(frame_dim);
-  // Of n frames of output, of which each next one takes `stride` frames of input more.
+  // The input frames of n frames of output, each of which takes `stride` further ones.
   const auto fits = [&](int64_t n) {
     return ((n - 1) * stride + kernel) * in_frame <= max_elements && n * out_frame <= max_elements;
   };

@@ -20,8 +20,8 @@ inline constexpr at::MemoryFormat ConvolutionLayout(int64_t dim) {
 // x [N, in, ...] -> [N, out, ...], with a symmetric zero border of `padding`. Keeps x's layout.
 class Convolution {
  public:
-  // cuDNN addresses at most this many elements of an input or output without doubt; LibTorch's own
-  // guard against more is not on the path that we call.
+  // cuDNN reliably addresses this many elements of an input or output. LibTorch's own guard against
+  // more is not on the path that we call.
   static constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;
 
   // `weight` is [out, in, k...] with 2 or 3 kernel dimensions, `bias` [out]; `stride` and `padding`
@@ -47,7 +47,7 @@ class Convolution {
 
  private:
   at::Tensor Whole(const at::Tensor& x) const;
-  // y := what Whole returns. y is dense in ConvolutionLayout.
+  // y := the result of Whole. y is dense in ConvolutionLayout.
   void WholeInto(const at::Tensor& x, at::Tensor& y) const;
   // y := the convolution of x, in runs of rows.
   void InRows(const at::Tensor& x, int64_t max_elements, at::Tensor& y) const;

@@ -32,11 +32,11 @@ constexpr int kMostRuns = 3;  // of frames of the input
 constexpr int kRow = kFusedChannelBytes;
 
 struct ConvolutionProblem {
-  CUtensorMap runs[kMostRuns];  // of frames; unused ones are never read
+  CUtensorMap runs[kMostRuns];  // runs of frames; unused ones are never read
   CUtensorMap weight;
-  int run_ends[kMostRuns];  // the first frame behind each
+  int run_ends[kMostRuns];  // the first frame after each run
   const void* bias;
-  const void* addend;  // or null
+  const void* addend;  // may be null
   void* out;
   int leading_zeros;
   int kernel_frames, kernel_columns;  // the rows are the kernel function's
@@ -46,7 +46,7 @@ struct ConvolutionProblem {
   int time_spread;       // 1 or 2 frames of the result for each of the input
   int pixel_spread;      // 1 or 2 rows and columns likewise
   int tiles_of_a_phase;  // of kN channels; a phase is a place that the spread leads to
-  int channel_tiles;     // of all phases
+  int channel_tiles;     // over all phases
   int frames, height, width;
   int row_patches, column_patches;
   int patches;
@@ -67,7 +67,7 @@ struct ConvolutionStage {
   static constexpr int kRoom = 226 * 1024;
   static constexpr int kMost = 8;
   static constexpr int kCount = kRoom / kBytes > kMost ? kMost : kRoom / kBytes;
-  // Behind the stages a pair of barriers for each: filled and free again.
+  // After the stages in shared memory come two barriers for each stage: filled, and free again.
   static constexpr uint32_t kShared = kCount * (kBytes + 16) + kAlignment;
   static_assert(kPatch % 512 == 0 && kTap % 512 == 0 && kBytes % kAlignment == 0,
                 "rows of 64 bytes are swizzled in groups of eight");
@@ -85,8 +85,8 @@ __device__ __forceinline__ Patch LocatePatch(const ConvolutionProblem& p, int pa
   return {frame, row * kPatchRows, (rest - row * p.column_patches) * kPatchColumns};
 }
 
-// A tile's place: the pair of patches, the channels, and where in a cell of frames or pixels the
-// channels lie.
+// A tile's place: the pair of patches, the channels, and the channels' position in a cell of frames
+// or pixels.
 struct ConvolutionTile {
   int pair, channel_tile, phase;
   __device__ __forceinline__ ConvolutionTile(const ConvolutionProblem& p, int tile)
@@ -152,7 +152,7 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
           BarrierExpect(ring.Filled(), Stage::kBytes);
 #pragma unroll
           for (int g = 0; g < kConvolutionGroups; ++g) {
-            // Before the first run lie frames of zeros.
+            // Frames of zeros precede the first run.
             const int frame = patches[g].frame + kt - p.leading_zeros;
             const int run = frame < p.run_ends[0] ? 0 : frame < p.run_ends[1] ? 1 : 2;
             const int first = run == 0 ? 0 : p.run_ends[run - 1];
@@ -195,16 +195,16 @@ __device__ __forceinline__ void GatherRun(float (&v)[4][2], int lane) {
   }
 }
 
-// What is added to the eight channels from `channel` on of a pixel of the result at `at`; `frame`,
-// `row` and `column` are the input's.
+// Returns the addend of the eight channels from `channel` on, for the result's pixel at `at`;
+// `frame`, `row` and `column` are the input's.
 template <typename T>
 __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const ConvolutionTile& tile,
                                            int64_t at, int frame, int row, int column,
                                            int channel) {
   const T* addend = static_cast<const T*>(p.addend);
   if (p.pixel_spread == 1) return LoadVector(addend + at);
-  // As AddDuplicateUp3d: a cell has, from slow to fast, frame, row and column, and a channel of
-  // `addend` is repeated for what the channels do not suffice for.
+  // As in AddDuplicateUp3d: a cell is ordered by frame, row and column, and channels of `addend`
+  // repeat if there are too few.
   const int in_cell =
       frame % p.addend_made + p.addend_time_factor - p.addend_made;  // the cell's last frames
   const int values = 4 * p.addend_time_factor;

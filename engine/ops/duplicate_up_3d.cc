@@ -40,10 +40,10 @@ void AddDuplicateUp3d(at::Tensor& y, const at::Tensor& x, int64_t time_factor,
       SplitOfChannels(x.size(1), channels, time_factor, space_factor).value();
   at::Tensor source = x.view({channels, split[0], split[1], split[2], frames, height, width})
                           .permute({0, 4, 1, 5, 2, 6, 3});
-  // Frames of y that one frame of x becomes: one where y begins with the last frame of a cell.
+  // Number of frames of y for a frame of x; one if y begins with the last frame of a cell.
   const int64_t made = y.size(2) / frames;
   if (split[0] > made) source = source.narrow(2, split[0] - made, made);
-  // Repetition is broadcasting: nothing of the size of y is made.
+  // Repetition is a broadcast, so no tensor of y's size is made.
   y.view({channels, frames, made, height, space_factor, width, space_factor}).add_(source);
 }
 

@@ -1,7 +1,7 @@
 // A convolution together with what stands around it in the autoencoders: its input comes in several
 // pieces, its bias and an addend are added before the only rounding, and its result may be spread
-// over neighbouring frames or pixels. Without the kernel for Hopper GPUs all of that would be
-// passes of their own over memory.
+// over neighbouring frames or pixels. Without the kernel for Hopper GPUs each of these steps is a
+// pass over memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace wan {
 
-// What the channels of a result stand for.
+// The meaning of a result's channels.
 enum class Spread {
   // Channels.
   kNone,
@@ -44,10 +44,11 @@ struct FusedConvolution {
 inline constexpr int64_t kFusedChannelBytes = 64;
 
 // Returns whether ConvolveFused runs as one kernel for kernels of this dtype, shape and place;
-// `allow_tf32` as in Convolution. If not, ordinary convolutions are faster than the reference.
+// `allow_tf32` as in Convolution. If not, use ordinary convolutions, which are faster than the
+// reference.
 bool HasFusedConvolution(const at::Tensor& weight, Spread spread, bool allow_tf32);
 
-// Returns whether an addend of so many channels can be added with Spread::kPixels.
+// Returns whether an addend with this many channels can be added with Spread::kPixels.
 inline constexpr bool CanAddDuplicate(int64_t addend_channels, int64_t out_channels) {
   return addend_channels == out_channels || addend_channels == 2 * out_channels;
 }

@@ -1,9 +1,9 @@
 // The softmax of attention_sm90.cu: of 64 rows of scores that a warp group has in its registers,
 // one tile of keys after the other.
 //
-// The tensor cores wait for this code, and a scheduler has one warp for it. Two things count:
-// instructions, and that none of them waits for the one before. An exponential takes about 30
-// cycles until its result can be used, and 8 until the next one can start, so what uses a result
+// The tensor cores wait for this code, and a scheduler has one warp for it. Its speed depends on
+// the number of instructions, and on that none waits for the one before. An exponential takes about
+// 30 cycles until its result can be used, and 8 until the next one can start, so what uses a result
 // has to come some exponentials later. The compiler would move it closer; it moves nothing over a
 // `pmevent`, which does nothing else (it raises an event for a profiler).
 #pragma once
@@ -72,7 +72,7 @@ class OnlineSoftmax {
                                            float (&out)[kOutputs], float scale)
       : scores_(scores), probabilities_(probabilities), out_(out), scale_(scale) {}
 
-  // The first tile of a row: probabilities, nothing of the output.
+  // Computes the probabilities of a row's first tile; there is no output to scale.
   __device__ __forceinline__ void First() {
     float low[2] = {scores_[0], scores_[2]};
     float high[2] = {scores_[1], scores_[3]};
@@ -117,8 +117,7 @@ class OnlineSoftmax {
     SchedulingBarrier();
   }
 
-  // After the whole search: the maximum of the rows so far, and by how much that scales what came
-  // before.
+  // After the whole search, updates the rows' maximum and the factor for the earlier sums.
   __device__ __forceinline__ void UpdateMaximum() {
     int largest[2];
 #pragma unroll
@@ -131,7 +130,7 @@ class OnlineSoftmax {
       }
     }
     float maximum[2] = {__int_as_float(largest[0]), __int_as_float(largest[1])};
-    // Where a row has negative scores alone, integers have the order of floats upside down.
+    // If a row has only negative scores, integers order floats in reverse.
     if (__any_sync(~0u, min(largest[0], largest[1]) < 0)) {
       float low[2] = {scores_[0], scores_[2]};
 #pragma unroll
@@ -151,11 +150,11 @@ class OnlineSoftmax {
     }
   }
 
-  // Probabilities of this tile, and the output so far scaled to them. No product may be running on
-  // either.
+  // Computes the tile's probabilities and scales the output so far to them. No product may be
+  // running on either.
   __device__ __forceinline__ void Next() { Exponentials</*kFirst=*/false>(); }
 
-  // 1 / the sum of a row's exponentials; after the last tile.
+  // Returns 1 / the sum of a row's exponentials. Call it after the last tile.
   __device__ __forceinline__ float Inverse(int row) const { return 1.f / RowSum(sum_[row]); }
 
  private:

@@ -1,5 +1,5 @@
-// What the kernels over rows of activations share: a block of threads works on one row, each thread
-// on 8 neighbouring values of it, read and written 16 bytes at a time and kept in fp32.
+// Shared code of the kernels over rows of activations: a block of threads works on one row, each
+// thread on 8 neighbouring values, read and written 16 bytes at a time and kept in fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -64,7 +64,7 @@ __device__ inline void StoreVector(__nv_bfloat16* p, const Vector& v) {
   *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(pairs);
 }
 
-// What is too large for fp16 becomes infinite.
+// Values too large for fp16 become infinite.
 __device__ inline void StoreVector(__half* p, const Vector& v) {
   __half2 pairs[4];
 #pragma unroll

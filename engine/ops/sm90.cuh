@@ -111,7 +111,7 @@ __device__ __forceinline__ uint64_t MatrixAt(uint32_t address, uint32_t columns_
          ((address & 0x3FFFF) >> 4);
 }
 
-// What moves such a description on by this many bytes.
+// The difference that moves such a description on by this many bytes.
 __device__ __forceinline__ constexpr uint64_t MatrixStep(uint32_t bytes) { return bytes >> 4; }
 
 // To be called before the first product that uses registers written by other instructions.

@@ -193,7 +193,7 @@ void ComponentWeights::ParkLocked(const std::stop_token& stop) {
 }
 
 void ComponentWeights::Release() {
-  // The memory gets another owner, so a running copy must not write to it later.
+  // The freed memory gets another owner, so no running copy may write to it later.
   EndFeed();
   mover_->ComputeAfter(last_arrival_);
   for (Group& group : groups_) {
@@ -293,7 +293,7 @@ std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const
 
 void ComponentWeights::MakeReady(size_t index) {
   Group& group = groups_[index];
-  // SetPatch has restored the others.
+  // SetPatch has restored the other groups.
   if (group.torn) {
     EndFeed();
     Restore({&index, 1}, {});
@@ -314,12 +314,12 @@ void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, si
     mover_->WaitFor(applied_until_);
     applied_ = patch;
   }
-  // Also if the patch throws, because the work that it has queued goes on.
+  // Needed also if the patch throws, because the work that it has queued goes on.
   const absl::Cleanup mark = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     try {
       applied_until_ = mover_->MarkCompute();
     } catch (const c10::Error&) {
-      // A lost device no longer reads anything.
+      // A lost device no longer reads memory.
     }
   };
   patch->Apply(group);
@@ -364,7 +364,7 @@ void ComponentWeights::Feed(std::span<const size_t> groups, const WeightMover::M
       copies.push_back({index, group.host, group.device.narrow(0, 0, group.bytes)});
       continue;
     }
-    // Its tensors have their own memory or a slot's.
+    // The group's tensors have memory of their own or of a slot.
     for (const Tensor& tensor : group.tensors) {
       const at::Tensor device = BytesOf(tensor.storage);
       copies.push_back({index, group.host.narrow(0, tensor.offset, device.numel()), device});
@@ -430,13 +430,13 @@ void ComponentWeights::Arrive(size_t index) {
 }
 
 void ComponentWeights::FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after) {
-  if (group == 0) return;  // it is up all the time
+  if (group == 0) return;  // the first group is always on the device
   for (const Slot& slot : slots_) {
     if (slot.group == group) return;
   }
   Slot& slot = slots_[0].group == keep ? slots_[1] : slots_[0];
   if (slot.group != Slot::kNone) {
-    // It may have been fetched and never used.
+    // The group may have been fetched and never used.
     Arrive(slot.group);
     Unbind(groups_[slot.group]);
   }

@@ -43,7 +43,7 @@ struct WeightSizes {
   int64_t largest_group = 0;  // the largest of the other groups
 };
 
-// Where the component keeps a tensor of the checkpoint.
+// The place where the component keeps a tensor of the checkpoint.
 struct NamedWeight {
   size_t group = 0;
   at::Tensor
@@ -77,8 +77,8 @@ class ComponentWeights {
   Home home() const { return home_; }
   const std::shared_ptr<const WeightSource>& source() const { return source_; }
 
-  // Counts the device memory held, now and from now on, in `held`, too; null: nowhere else. Call it
-  // at most once, before other threads use the object.
+  // Also counts the device memory held, now and from now on, in `held`; null: only here. Call it at
+  // most once, before other threads use the object.
   void CountIn(std::shared_ptr<HeldBytes> held) {
     held_ = std::move(held);
     if (held_ != nullptr) held_->Add(device_bytes_);
@@ -91,7 +91,7 @@ class ComponentWeights {
   // Adds a tensor to the group. It must cover its storage and share it only with views of itself,
   // and its values must be complete when the group ends.
   void Add(const at::Tensor& tensor);
-  // Says that `view`, a tensor of this group or a part of one, holds what the checkpoint calls
+  // Records that `view`, a tensor of this group or a part of one, holds the checkpoint's tensor
   // `name`.
   void Name(std::string_view name, const at::Tensor& view);
   // Ends the last group.
@@ -116,8 +116,9 @@ class ComponentWeights {
   void Drop();
   // Whether all groups are on the device or being copied there.
   bool IsUp() const;
-  // A number that changes whenever a tensor's memory does: what remembers the address of a weight
-  // may use it as long as this is the same. Patches change weights where they lie and leave it.
+  // A number that changes whenever a tensor's memory does. A remembered address of a weight is
+  // valid as long as this number is the same. Patches change weights in place and do not change
+  // this number.
   uint64_t Placement() const { return placement_; }
   WeightSizes Sizes() const;
   // The device memory held now, in bytes. Does not wait for a move.
@@ -145,9 +146,9 @@ class ComponentWeights {
 
   // --- Using. Called by the component.
 
-  // Lets the work that is queued until the next Use read `group` and the first group. `next` is the
-  // group that will be used after it; it is fetched meanwhile if weights are streamed. Waits until
-  // the group's copy is queued. Throws c10::Error if the weights are parked.
+  // Work that is queued until the next Use may read `group` and the first group. `next` is the
+  // group that will be used after `group`; if weights are streamed, it is fetched meanwhile. Waits
+  // until the group's copy is queued. Throws c10::Error if the weights are parked.
   void Use(size_t group, size_t next);
   // Does the same for all groups at once. For a component that is never streamed.
   void UseAll();
@@ -160,12 +161,12 @@ class ComponentWeights {
   struct Group {
     std::vector<Tensor> tensors;
     int64_t bytes = 0;
-    at::Tensor host;    // undefined until it was parked once; with a reader perhaps for ever
-    at::Tensor device;  // undefined while its tensors have memory of their own, or none
+    at::Tensor host;    // undefined until the group was parked once; with a reader perhaps for ever
+    at::Tensor device;  // undefined while the tensors have memory of their own, or none
     bool bound = true;  // its tensors have memory
     WeightMover::Mark arrival;
-    bool fed = false;  // feed_ brings it; its arrival is known when that has queued it
-    // What the memory holds: the base's bits if null. Torn: neither, since a patch or a copy did
+    bool fed = false;  // feed_ copies the group; `arrival` is set when feed_ has queued the copy
+    // The patch in the memory; null: the base's bits. Torn: neither, because a patch or a copy did
     // not end.
     std::shared_ptr<const WeightPatch> patch;
     bool torn = false;
@@ -178,33 +179,33 @@ class ComponentWeights {
   };
   enum class State { kUp, kStreaming, kParked };
 
-  // The device memory held changes by so many bytes.
+  // Adds `bytes` to the device memory held.
   void Hold(int64_t bytes) {
     device_bytes_ += bytes;
     if (held_ != nullptr) held_->Add(bytes);
   }
   void CloseGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CopyToHost(Group& group, const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Brings the groups, which are bound, from host memory.
+  // Copies the groups, which must be bound, from host memory.
   void Feed(std::span<const size_t> groups, const WeightMover::Mark& after,
             const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What is being fed and is not queued yet is torn from here on.
+  // Marks groups whose copies are not queued yet as torn.
   void EndFeed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fetch(Group& group, const at::Tensor& device, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Bind(Group& group, const at::Tensor& device);
   void Unbind(Group& group);
   void Arrive(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Arrived, and patched as it is wanted.
+  // Whether the group has arrived and has the wanted patch.
   void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const WeightPatch> PatchOf(size_t group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Queues the patch's work on a group, and keeps the patch until the device has done it.
   void Apply(const std::shared_ptr<const WeightPatch>& patch, size_t group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the group is not the base's and another patch than the wanted one is on it.
+  // Whether another patch than the wanted one is on the group.
   bool MustRestore(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Brings the base's bits from host memory, or reads them. Nothing may be being fed.
+  // Copies the base's bits from host memory, or reads them. feed_ must be idle.
   void Restore(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
@@ -231,16 +232,16 @@ class ComponentWeights {
   State state_ ABSL_GUARDED_BY(mutex_);
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
   std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
-  // Of the copies to the device, which follow one another.
+  // The mark behind the latest copy to the device; copies run one after the other.
   WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<const WeightReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
-  // The last patch that was applied, and the point in the computing queue behind it: until the
-  // device is past that, it reads the patch's factors from host memory.
+  // The last applied patch, and the mark after its work. Until the device has passed the mark, it
+  // reads the patch's factors from host memory.
   std::shared_ptr<const WeightPatch> applied_ ABSL_GUARDED_BY(mutex_);
   WeightMover::Mark applied_until_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<WeightFeed> feed_ ABSL_GUARDED_BY(mutex_);  // null: nothing is being fed
+  std::unique_ptr<WeightFeed> feed_ ABSL_GUARDED_BY(mutex_);  // null: idle
 };
 
 }  // namespace wan

@@ -27,7 +27,7 @@ class LoraLibrary {
 
  private:
   std::map<std::string, std::shared_ptr<const LoraWeights>, std::less<>> loras_;
-  std::vector<LoraScale> choice_;  // the last one, without what changes nothing
+  std::vector<LoraScale> choice_;  // the last choice, without LoRAs that change nothing
   std::shared_ptr<const WeightPatch> patch_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 struct Addition {
   const LoraWeights::Term* term = nullptr;
-  double factor = 1;  // the request's scale included
+  double factor = 1;  // factor that includes the request's scale
 };
 
 struct Change {
@@ -27,7 +27,7 @@ at::Tensor ToDevice(const at::Tensor& host, at::Device device) {
   return host.to(device, /*non_blocking=*/true).to(at::kFloat);
 }
 
-// The matrices of an addition on the device, those that do not depend on the rows.
+// The matrices of an addition on the device that do not depend on the rows.
 struct Factors {
   at::Tensor up;
   at::Tensor down;

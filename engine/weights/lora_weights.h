@@ -16,7 +16,7 @@ namespace wan {
 
 class LoraWeights {
  public:
-  // What is added to the tensor `target`, as in LoraTerm: factor * up down or, if these are
+  // The addition to the tensor `target`, as in LoraTerm: factor * up down or, if these are
   // undefined, factor * difference. The matrices are in host memory, in the file's dtypes.
   struct Term {
     std::string target;

@@ -24,8 +24,7 @@ namespace wan {
 
 struct UploadSettings {
   int threads = HostCopyThreads();
-  // Not smaller, because starting a copy takes a lock in the driver for which many threads would
-  // wait.
+  // Smaller chunks would make threads wait for a lock that the driver takes to start a copy.
   int64_t chunk_bytes = int64_t{4} << 20;
   int buffers = 4;  // for each thread
 };
@@ -34,7 +33,7 @@ struct UploadSettings {
 struct UploadTimes {
   double reading = 0;
   double queueing = 0;  // in the calls that start copies
-  double waiting = 0;   // for a buffer to be copied
+  double waiting = 0;   // waiting for a buffer to be copied
 };
 
 // Call Copy and Arrive on one thread, the one that computes.
@@ -55,8 +54,8 @@ class StagedUpload {
   // bytes. Returns the error of a file, or throws what the device threw; from then on the bytes of
   // everything that was queued are undefined.
   absl::Status Arrive();
-  // Starts no further chunk, and makes Arrive return `reason`, which must not be OK, also if it
-  // waits now. Does not wait. Any thread may call it.
+  // Starts no further chunk, and makes Arrive return `reason`, also a call that waits now. `reason`
+  // must not be OK. Does not wait. Any thread may call it.
   void Abandon(const absl::Status& reason);
 
   // Valid only between Arrive() and the next Copy().
@@ -94,11 +93,11 @@ class StagedUpload {
 
   WeightMover& mover_;
   const int64_t chunk_bytes_;
-  // One for each thread. While a thread is busy it owns its lane, otherwise the caller does.
+  // One lane for each thread. A busy thread owns its lane; otherwise the caller does.
   std::vector<Lane> lanes_;
 
   mutable absl::Mutex mutex_;
-  // Queued since the last Arrive. A deque, because threads hold pointers to the items.
+  // Items queued since the last Arrive. A deque, because threads hold pointers to the items.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   // The first byte that no thread has taken.
   size_t next_item_ ABSL_GUARDED_BY(mutex_) = 0;

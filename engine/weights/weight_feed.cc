@@ -34,7 +34,7 @@ WeightFeed::WeightFeed(WeightMover& mover, std::vector<Copy> copies, WeightMover
   try {
     thread_ = std::thread([this] { Run(/*may_wait=*/true); });
   } catch (const std::system_error&) {
-    // The system has no thread left, so the caller's thread queues the copies and waits.
+    // If the system has no thread left, the caller's thread queues the copies and waits.
     Run(/*may_wait=*/true);
   }
 }

@@ -63,8 +63,8 @@ class WeightFeed {
   WeightMover::Mark End();
 
  private:
-  // Queues pieces. Returns at the end, after a stop or a failure, and, if it `may_wait` not, when
-  // the window is full.
+  // Queues pieces. Returns at the end, after a stop or a failure, and, unless `may_wait`, when the
+  // window is full.
   void Run(bool may_wait) noexcept;
   void QueuePiece();
 

@@ -13,9 +13,9 @@
 namespace wan {
 namespace {
 
-// Of tensors that are on the device in their file's dtype or order.
+// Most bytes of tensors that lie on the device in their file's dtype or order.
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
-// On a CPU, of a tensor in its file's dtype.
+// On a CPU, most bytes of a tensor in its file's dtype.
 constexpr int64_t kConvertedElements = int64_t{4} << 20;
 // A CPU draws one random number after the other, which takes minutes for a large text encoder. A
 // prime, so that no row of a matrix begins where another one did.

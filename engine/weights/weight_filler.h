@@ -58,7 +58,7 @@ class WeightFiller {
   const std::stop_token stop_;
   std::unique_ptr<StagedUpload> upload_;  // for devices with memory of their own
   std::optional<std::stop_callback<std::function<void()>>> stop_upload_;
-  // What is to be done when the bytes on their way have come, and the memory that it holds.
+  // Work to do when the pending bytes have arrived, and the memory that it keeps.
   std::vector<std::function<void()>> changes_;
   int64_t staged_bytes_ = 0;
   absl::Status status_;

@@ -1,5 +1,4 @@
-// Brings a component's weights to the place that its policy says, for as long as the component
-// works.
+// Puts a component's weights where its policy says, while the component works.
 #pragma once
 
 #include <memory>
@@ -17,9 +16,9 @@ class WeightLease {
  public:
   // Starts to copy the weights and returns at once; the component waits for what it uses. Weights
   // without a copy in host memory are read from the checkpoint before it returns. A stop request
-  // ends all of it, also after this call. Null weights need nothing. Throws what ComponentWeights
-  // throws: c10::OutOfMemoryError if the device has no room, StatusException if reading fails or is
-  // stopped.
+  // ends the copying, also after this call. Does nothing if `weights` is null. Throws what
+  // ComponentWeights throws: c10::OutOfMemoryError if the device has no room, StatusException if
+  // reading fails or is stopped.
   WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy,
               const std::stop_token& stop = {});
   // Frees the device's memory, unless the policy keeps the weights there.

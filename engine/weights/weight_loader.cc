@@ -141,8 +141,8 @@ void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
     return;
   }
   steps_.back().push_back([info, out](WeightFiller& filler) { filler.Fill(*info, out); });
-  // One copy, from the file to where the weight will live: the model must survive the file's being
-  // replaced while the server runs.
+  // Copies from the file to the weight's memory: the model must survive that the file is replaced
+  // while the server runs.
   filler_->Fill(*info, out);
   status_.Update(filler_->status());
   if (!status_.ok()) out.zero_();

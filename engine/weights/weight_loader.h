@@ -75,9 +75,9 @@ class WeightLoader {
  private:
   at::Tensor Allocate(at::IntArrayRef shape, at::ScalarType dtype,
                       at::MemoryFormat layout = at::MemoryFormat::Contiguous);
-  // Writes the tensor `name` to `out`, whose shape is the expected one, and enters that name.
+  // Writes the tensor `name` to `out`, which has the expected shape, and records the name.
   void Fill(std::string_view name, const at::Tensor& out);
-  // What was got is complete now.
+  // All tensors so far are complete.
   void Settle();
 
   const WeightSource& source_;

@@ -1,6 +1,6 @@
-// wan.v1.Administration: what only a server's operator does. As in VideoClient, every function
-// blocks, may be called from several threads at once, and returns CANCELLED early when a stop is
-// requested; client/error.h describes the errors. No call is retried.
+// wan.v1.Administration: calls for operators. As in VideoClient, every function blocks, may be
+// called from several threads at once, and returns CANCELLED early when a stop is requested;
+// client/error.h describes the errors. No call is retried.
 #pragma once
 
 #include <stop_token>

@@ -23,10 +23,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
   arguments.SetMaxReceiveMessageSize(64 << 20);
   // A hundred field violations are longer than gRPC's default limit of 8 KiB for trailers.
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 64 << 10);
-  // gRPC takes this value for the limit of one attempt to connect, too.
+  // gRPC also uses this value as the limit of one attempt to connect.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(options.connect_timeout)));
-  // Otherwise a new channel would share the failed connection, and its back-off, of the one before.
+  // Otherwise a new channel would share the failed connection and back-off of the previous one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Notices a peer that vanished without closing the connection. Pings that come more often than
   // every five minutes count as abuse for gRPC servers and proxies with default settings.

@@ -37,7 +37,7 @@ struct ConnectionOptions {
 
   // Sent with every call as 'authorization: Bearer TOKEN'; empty: none.
   std::string token;
-  // Send the token also without TLS to another machine, where whoever reads along has it then.
+  // Send the token to another machine without TLS as well, although others may read it on the way.
   bool allow_plaintext_token = false;
 
   // The caller's W3C trace context, sent with every call; empty: none. A text with characters that
@@ -62,7 +62,7 @@ class Connection {
   ~Connection();
 
   const std::string& server() const { return options_.server; }
-  // For a second connection to another server of the same user.
+  // The options, for a second connection to another server of the same user.
   const ConnectionOptions& options() const { return options_; }
 
   // Makes one call, for the clients on top of this class: prepares its context, cancels it when

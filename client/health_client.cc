@@ -34,7 +34,7 @@ absl::StatusOr<Health> HealthClient::Check(const std::string& service,
         grpc::Status outcome = Service::NewStub(channel)->Check(&context, request, &response);
         const auto& metadata = context.GetServerTrailingMetadata();
         const auto why = metadata.find(kNotServingMetadata);
-        // What cannot be read is left out: the status stands by itself.
+        // Unreadable reasons are left out; the status is valid without them.
         if (why != metadata.end() &&
             !info.ParseFromArray(why->second.data(), static_cast<int>(why->second.size()))) {
           info.Clear();

@@ -24,7 +24,7 @@ struct RetryPolicy {
   std::function<void(int retry, absl::Duration delay)> on_retry;
 };
 
-// How time passes between two attempts. Thread-safe.
+// Waits between two attempts. Thread-safe.
 class BackoffClock {
  public:
   virtual ~BackoffClock() = default;
@@ -33,10 +33,10 @@ class BackoffClock {
   virtual void Wait(absl::Duration delay, const std::stop_token& stop) = 0;
 };
 
-// The machine's clock. Never destroyed.
+// Returns a clock that really waits; it is never destroyed.
 BackoffClock& SystemBackoffClock();
 
-// Decides whether a call is tried again, and waits before it is. One object serves one call and all
+// Decides whether a call is tried again, and waits before that. One object serves one call and all
 // its retries, in one thread.
 class Backoff {
  public:

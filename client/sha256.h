@@ -1,4 +1,4 @@
-// SHA-256 of a sequence of bytes that arrives in pieces. For one thread.
+// SHA-256 of a sequence of bytes that arrives in pieces. Not thread-safe.
 #pragma once
 
 #include <memory>

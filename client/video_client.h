@@ -79,8 +79,8 @@ class VideoClient {
   // Returns what the job's video was made from.
   absl::StatusOr<wan::v1::Receipt> GetReceipt(const std::string& name,
                                               const std::stop_token& stop = {}) const;
-  // What a principal uses and how much it may; empty: the caller. PERMISSION_DENIED if it is
-  // another than the caller, who is no administrator.
+  // Returns a principal's use and quota; empty: the caller's. PERMISSION_DENIED for another
+  // principal, unless the caller is an administrator.
   absl::StatusOr<wan::v1::Usage> GetUsage(const std::string& principal,
                                           const std::stop_token& stop = {}) const;
 

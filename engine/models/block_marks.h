@@ -15,19 +15,19 @@
 
 namespace wan {
 
-// A transformer calls Begin and End while it queues a block's work; nothing waits. Whoever asked
-// for the marks (VideoTransformer::MarkBlock) reads them when the device has done that work. Not
-// thread-safe.
+// A transformer calls Begin and End while it queues a block's work; nothing waits. The caller of
+// VideoTransformer::MarkBlock reads the marks when the device has done that work. Not thread-safe.
 class BlockMarks {
  public:
-  // The block's first operator begins behind what is queued now. `operators` are those that End
-  // numbers, with the work of all `texts` texts.
+  // The block's first operator begins after the work that is queued now. `operators`, which End
+  // numbers, have the work of all `texts` texts.
   void Begin(const c10::Device& device, int block, int texts, std::vector<BlockOperator> operators);
 
-  // Operator `index` ends behind what is queued now. It began where the one before it ended.
+  // Operator `index` ends after the work that is queued now. It began where the one before it
+  // ended.
   void End(size_t index);
 
-  // Returns what the operators took, or null if no block was marked. On a GPU the caller must have
+  // Returns the operators' times, or null if no block was marked. On a GPU the caller must have
   // waited for the device since the last End.
   std::shared_ptr<const BlockProfile> Profile(std::string part) const;
 

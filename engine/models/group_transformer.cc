@@ -37,7 +37,7 @@ class GroupText final : public TextConditioning {
   }
   const VideoTransformer* owner() const { return owner_; }
 
-  // Of each member, the texts of its half.
+  // For each member, the texts of its half.
   std::vector<std::shared_ptr<const TextConditioning>> parts;
 
  private:
@@ -74,7 +74,7 @@ class GroupTransformer final : public VideoTransformer {
   }
 
  private:
-  // How a batch is divided: among halves, and in each among its members.
+  // The division of a batch: among halves, and in each half among its members.
   struct Division {
     int64_t halves = 1;
     int64_t members = 1;  // of a half
@@ -97,13 +97,13 @@ class GroupTransformer final : public VideoTransformer {
       const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
       const RankThreads::OnFailure& on_failure);
 
-  // Counts that a member has sent the tensor to another one.
+  // Counts a tensor that a member has sent to another one.
   void CountSent(size_t rank, const at::Tensor& tensor) const {
     ExchangeMeter* const meter = members_[rank].exchanges.get();
     if (meter != nullptr) meter->CountSent(static_cast<uint64_t>(tensor.nbytes()));
   }
 
-  // What the first `count` members from `first` on talk through.
+  // The communicators of the `count` members from `first` on.
   CommunicatorGroup& CommunicatorsOf(int64_t first, int64_t count);
 
   std::vector<GroupMember> members_;
@@ -150,7 +150,7 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
   const std::array<int64_t, 3>& patch = config().patch_size;
   int64_t tokens = latents.dim() == 5 ? 1 : 0;
   for (int axis = 0; tokens > 0 && axis < 3; ++axis) tokens *= latents.size(2 + axis) / patch[axis];
-  // A wrong shape is for the first member to report.
+  // The first member reports a wrong shape.
   const int64_t sharing = std::max<int64_t>(1, std::min(division.members, tokens));
   std::vector<CommunicatorGroup*> talks(static_cast<size_t>(division.halves));
   if (sharing > 1) {
@@ -160,8 +160,8 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     }
   }
 
-  // Each rank's own copy is queued here, before any forward: queued by the rank's thread it would
-  // wait on the first device for what that has been given to compute meanwhile.
+  // Each rank's copy is queued here, before any forward. Queued by the rank's thread, it would wait
+  // on the first device for work that was queued there meanwhile.
   std::vector<at::Tensor> inputs;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const int64_t half = division.HalfOf(static_cast<int>(rank));
@@ -170,7 +170,7 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     if (rank > 0) CountSent(0, inputs.back());
   }
   std::vector<at::Tensor> flows(static_cast<size_t>(division.halves));
-  // From the end of the first device's own work until it has the other half's flow.
+  // Measures from the end of the first device's own work until it has the other half's flow.
   std::optional<DeviceWait> wait;
   const auto forward = [&](int rank, const std::stop_token& stop) -> absl::Status {
     const int64_t half = division.HalfOf(rank);
@@ -212,7 +212,7 @@ absl::Status GroupTransformer::RunOnAll(
   const auto run = [&](int rank) {
     const at::Device device = members_[rank].device;
     const c10::DeviceGuard on_device(device);
-    // On the rank's own thread, because an error is the device's that this thread has.
+    // On the rank's own thread, because the device is asked through the thread's current device.
     return CatchTorchErrors(absl::StrCat(std::string(doing), " on ", device.str(), " (rank ", rank,
                                          " of ", members_.size(), ")"),
                             [&] { return work(rank, stop.get_token()); });
@@ -222,7 +222,7 @@ absl::Status GroupTransformer::RunOnAll(
     stop.request_stop();
   });
   if (status.ok()) return status;
-  // Peers may still copy what this forward's tensors hold, which the caller may free and unmap.
+  // Peers may still copy from this forward's tensors, which the caller may free and unmap.
   for (const GroupMember& member : members_) {
     if (member.device.is_cpu()) continue;
     try {

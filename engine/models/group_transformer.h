@@ -18,17 +18,16 @@ namespace wan {
 struct GroupMember {
   at::Device device = at::kCPU;
   std::unique_ptr<RankTransformer> transformer;
-  // Counts what the rank exchanges with the others; null: nobody asks.
+  // Counts the rank's exchanges with the others; null: not counted.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
-// Makes what the ranks of `devices` talk through, one rank a device.
+// Makes the communicators of the ranks of `devices`, one rank per device.
 using CommunicatorFactory =
     std::function<std::unique_ptr<CommunicatorGroup>(const std::vector<at::Device>& devices)>;
 
-// Returns a transformer over `members`, which hold the same weights; it takes latents on any
-// device and returns flows to that. All of it runs on the calling thread and on a thread
-// for each further member.
+// Returns a transformer over `members`, which hold the same weights; it takes latents on any device
+// and returns flows to that. It runs on the calling thread and on a thread for each further member.
 //
 // A batch of two, the forwards with and without the prompt, is divided between the two halves of an
 // even number of members: they exchange nothing while they compute, and the flows have the bits of

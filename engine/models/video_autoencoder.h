@@ -40,11 +40,11 @@ struct VaeOptions {
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // Counts what the device exchanges with others that decode with it; null: nobody asks.
+  // Counts the device's exchanges with others that decode with it; null: not counted.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
-// How one pass goes.
+// Options of one pass.
 struct VaePass {
   VaePass() = default;
   // Implicit, because a gate or a stop token is all that most passes need.
@@ -74,8 +74,8 @@ class VideoAutoencoder {
   // stride_temporal and with H and W multiples of stride_spatial.
   //
   // INVALID_ARGUMENT if the shape or dtype is wrong. CANCELLED after a stop request; every chunk
-  // and every layer passes `pass.gate`. Whether the result is finite is for the caller to find out,
-  // who need not wait for the device to do so.
+  // and every layer passes `pass.gate`. Does not check that the result is finite; the caller does,
+  // without waiting for the device.
   virtual absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const VaePass& pass) const = 0;
 
   // Receives frames [3, n, H, W] in [-1, 1], fp32, contiguous, on the model's device. The callee

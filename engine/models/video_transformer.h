@@ -76,8 +76,8 @@ class VideoTransformer {
   // A transformer that cannot do so, as one that consists of several ranks, leaves `marks` empty.
   virtual void MarkBlock(BlockMarks* /*marks*/) {}
 
-  // Lets later forwards of small videos be recorded and replayed, with the same bits. False, as at
-  // first, also frees the memory of those that are recorded, for LibTorch's allocator.
+  // Lets later forwards of small videos be recorded and replayed, with the same bits. False (the
+  // initial value) also returns the memory of recorded forwards to LibTorch's allocator.
   virtual void RecordForwards(bool) {}
   // Returns the device memory that recorded forwards hold, in bytes.
   virtual int64_t RecordedBytes() const { return 0; }
@@ -89,8 +89,8 @@ class RankTransformer : public VideoTransformer {
   // Lets later forwards compute together with other ranks, which hold the same weights and get the
   // same inputs: each computes a part of the tokens, and all return the same flow. `peers` must
   // have no more ranks than there are tokens, and live until another call; ranks beyond the number
-  // of heads have none in the self-attention. Null, as at first: forwards are computed alone. The
-  // gate of a shared forward must not stop by itself, because the ranks agree on a stop
+  // of heads have none in the self-attention. Null (the initial value): forwards are computed
+  // alone. The gate of a shared forward must not stop by itself, because the ranks agree on a stop
   // (communicator.h).
   virtual void ShareTokens(Communicator* peers) = 0;
 };

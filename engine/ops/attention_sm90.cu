@@ -340,7 +340,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
     value.Next();
     WriteRows(problem, at, group, out, inverse0, inverse1);
   }
-  // Waits until no arrival is pending.
+  // Takes the other group's last arrival, so that none stays pending.
   if (group == 0) take_turn();
 }
 

@@ -27,12 +27,12 @@ struct Stretch {
   Stretch(float from_sigma, float to_sigma)
       : from(from_sigma), to(to_sigma), h(-(to.lambda - from.lambda)), b_h(TorchExpm1(h)) {}
 
-  // The exact solution if the clean latents stayed as predicted at `from`.
+  // The solution with the clean latents as predicted at `from`.
   at::Tensor Exponential(const at::Tensor& sample, const at::Tensor& clean) const {
     return (to.sigma / from.sigma) * sample - (to.alpha * b_h) * clean;
   }
 
-  // Where the level `before` lies on this stretch, in units of its length: negative.
+  // The position of the level `before` relative to this stretch, in units of its length; negative.
   float Position(float before_sigma) const {
     return (NoiseLevel(before_sigma).lambda - from.lambda) / -h;
   }
@@ -61,7 +61,7 @@ class FlowUniPc final : public FlowSolver {
   }
 
  private:
-  // Of the predictor at `step`: one less than usual at the start and into sigma 0.
+  // The order of the predictor at `step`: one less than usual at the start and into sigma 0.
   int Order(int step) const { return std::min({kOrder, step + 1, steps() - step}); }
 
   // The sample at `step` from the one before it, now that the model has seen the prediction.

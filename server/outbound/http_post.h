@@ -18,18 +18,18 @@
 namespace wan::server {
 
 struct PostOptions {
-  // Whether http is allowed beside https.
+  // Whether http is allowed as well as https.
   bool allow_http = false;
   // Returns whether an address may be connected to, and is asked after the name was resolved; the
   // connection then goes to that very address. Null: every address.
   std::function<bool(const sockaddr& address)> may_connect;
   // PEM file of the authorities that certificates are verified with; empty: the system's. It is
-  // read for each connection, and one that cannot be read makes each post fail.
+  // read for each connection; while it cannot be read, every post fails.
   std::string ca_file;
   std::chrono::milliseconds connect_time{10'000};
-  // From the beginning to the whole answer.
+  // Limit from the begin to the end of the answer.
   std::chrono::milliseconds whole_time{30'000};
-  // So many bytes of the answer's body are read; of a longer one the rest is left.
+  // Most bytes of the answer's body that are read; the rest is dropped.
   size_t most_answer_bytes = 0;
 };
 
@@ -38,7 +38,7 @@ using PostFields = std::vector<std::pair<std::string, std::string>>;
 struct PostAnswer {
   int status = 0;
   std::string body;
-  // How long the server asks to wait (Retry-After).
+  // The time that the server asks to wait (Retry-After).
   std::optional<absl::Duration> retry_after;
 };
 

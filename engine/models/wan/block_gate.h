@@ -1,4 +1,4 @@
-// Where a block of the transformer passes a gate (work_gate.h).
+// Passes a gate (work_gate.h) within a block of the transformer.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace wan {
 
 // Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
-// long as a stop may take; blocks of short ones are passed once, since there launches count.
+// long as a stop may take. Blocks of short videos pass once, because there the launches take the
+// time.
 class BlockGate {
  public:
   // `flops` are those of a block that is computed by `ranks` ranks.

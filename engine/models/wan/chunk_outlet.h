@@ -1,4 +1,4 @@
-// Hands decoded chunks on, and finds those that are not finite.
+// Hands decoded chunks to the sink, and detects those that are not finite.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,8 +33,8 @@ class ChunkOutlet {
   // of these.
   absl::StatusOr<bool> Add(at::Tensor decoded);
 
-  // Hands on what is left. Call it behind the last chunk, unless the pass was given up. The errors
-  // are those of Add.
+  // Hands on the pending chunk. Call it after the last chunk, unless the pass was given up. Returns
+  // the errors of Add.
   absl::Status Finish();
 
   // The number of chunks that were handed on or dropped. Where a wider precision has to take over,
@@ -42,14 +42,14 @@ class ChunkOutlet {
   int64_t reached() const { return reached_; }
 
  private:
-  // The latest chunk, whose check runs.
+  // The latest chunk, whose check is pending.
   struct Pending {
     int64_t chunk = 0;
     at::Tensor decoded;  // undefined if it was handed on
   };
 
   FiniteCheck& CheckOf(int64_t chunk) { return checks_[static_cast<size_t>(chunk % 2)]; }
-  // Waits for the device where it has not computed the chunk. Returns as Add does.
+  // Waits until the device has computed the chunk. Returns as Add does.
   absl::StatusOr<bool> Judge(Pending pending);
   absl::Status HandOn(at::Tensor decoded);
 

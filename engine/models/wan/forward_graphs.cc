@@ -67,7 +67,8 @@ bool ForwardGraphs::Record(Entry& entry, const ForwardCall& call, const ForwardI
     entry.graph = recorder_->Record([&] { entry.output = compute(entry.inputs); });
     return true;
   } catch (const c10::Error&) {
-    // Too little memory, or work that cannot be recorded. A lost device shows in what follows.
+    // There is too little memory, or the work cannot be recorded. If the device is lost, the next
+    // work fails.
     entry.inputs = {};
     entry.output.reset();
     entry.refused = true;
@@ -87,7 +88,7 @@ const at::Tensor& ForwardGraphs::CopyText(int64_t batch, const at::Tensor& text,
 }
 
 void ForwardGraphs::Trim() {
-  // The latest stays, whatever it takes.
+  // The latest graph stays, however large it is.
   while (entries_.size() > 1 && (entries_.size() > kMostGraphs || Bytes() > kMostBytes)) {
     entries_.pop_back();
     std::erase_if(texts_, [&](const auto& text) {

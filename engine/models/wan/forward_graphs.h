@@ -17,17 +17,17 @@
 
 namespace wan {
 
-// What a forward reads besides the weights. All tensors are on the device.
+// The inputs of a forward besides the weights. All tensors are on the device.
 struct ForwardInputs {
   at::Tensor latents;    // fp32 [B, C, F, H, W]
   at::Tensor sinusoids;  // fp32 [timesteps, freq_dim]
   at::Tensor text;       // keys and values of all blocks
-  at::Tensor rotary;     // what RotaryTable gives; depends on the shape alone
+  at::Tensor rotary;     // RotaryTable; depends only on the shape
   at::Tensor index;      // each token's timestep, or undefined; depends on the shape alone
 };
 
-// What decides the kernels of a forward. Two forwards differ also if the number of timesteps or
-// their places do.
+// The facts that decide the kernels of a forward. Two forwards differ also if the number of
+// timesteps or their places do.
 struct ForwardShape {
   int64_t batch = 0;
   TokenGrid grid{};
@@ -44,8 +44,8 @@ struct ForwardShape {
 struct ForwardCall {
   ForwardShape shape;
   uint64_t text_id = 0;  // another number for every other text
-  // Another number when a weight has other memory than at the last call: no graph from before is
-  // replayed then.
+  // A number that changes with the memory of any weight; graphs with another number are not
+  // replayed.
   uint64_t placement = 0;
   int64_t bytes = 0;  // the device memory that the kernels compute in
 };
@@ -62,9 +62,9 @@ class ForwardGraphs {
 
   explicit ForwardGraphs(std::shared_ptr<DeviceGraphRecorder> recorder);
 
-  // Returns what `compute` gives for the inputs. The first forward of a shape calls it, which also
-  // makes libraries choose their kernels; the second records it; later ones replay the record. If
-  // the device cannot record it, every forward calls `compute`.
+  // Returns the result of `compute` for the inputs. The first forward of a shape calls it, which
+  // also makes libraries choose their kernels; the second records it; later ones replay the record.
+  // If the device cannot record it, every forward calls `compute`.
   at::Tensor Run(const ForwardCall& call, const ForwardInputs& inputs, const Compute& compute);
 
   // Frees all graphs and their memory.

@@ -16,7 +16,7 @@ constexpr double kFarthest = 128;
 at::Tensor RelativePositionBuckets(int64_t length, int64_t num_buckets) {
   const int64_t half = num_buckets / 2;
   const int64_t exact = half / 2;
-  // Of all distances from 0 on; the table of pairs is looked up in it.
+  // The buckets of all distances from 0 on, in which the table of pairs is looked up.
   const at::Tensor distance = at::arange(length, at::kLong);
   // In fp32, as the models were trained: a logarithm that is whole in exact arithmetic (at 16, 32,
   // 64) must fall on the same side.

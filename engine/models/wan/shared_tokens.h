@@ -36,23 +36,23 @@ class SharedTokens {
   at::Tensor OwnRows(const at::Tensor& rows, int64_t batch) const;
 
   // Gives each rank its heads of all tokens, for which it calls `attention`, once or several times,
-  // and brings back the results of all heads for its own tokens:
-  // [batch, own tokens, 3, heads, head_dim] -> [batch, own tokens, heads, head_dim]. Returns what
-  // the ranks agree to end with, or what `attention` returns.
+  // and brings back the results of all heads for its own tokens: [batch, own tokens, 3, heads,
+  // head_dim] -> [batch, own tokens, heads, head_dim]. Returns the status on which the ranks agree,
+  // or the error of `attention`.
   absl::StatusOr<at::Tensor> AttendByHeads(const at::Tensor& packed,
                                            HeadsAttention attention) const;
 
-  // Gives each rank the rows of all: [batch * own tokens, columns] -> [batch * tokens, columns].
+  // Gathers the rows of all ranks: [batch * own tokens, columns] -> [batch * tokens, columns].
   absl::StatusOr<at::Tensor> AllRows(const at::Tensor& rows, int64_t batch) const;
 
  private:
-  // What arrives while something else is computed.
+  // A piece that arrives while another one is computed.
   struct HeadsOnTheirWay {
     at::Tensor packed;  // [tokens, batch, 3, heads of the piece, head_dim]
     std::unique_ptr<PendingExchange> exchange;
   };
   struct TokensOnTheirWay {
-    std::vector<at::Tensor> from;  // of each rank, [own tokens, batch, its heads, head_dim]
+    std::vector<at::Tensor> from;  // for each rank, [own tokens, batch, its heads, head_dim]
     std::unique_ptr<PendingExchange> exchange;
   };
 
@@ -68,7 +68,7 @@ class SharedTokens {
 
   Communicator* const peers_;
   const size_t rank_;
-  const std::vector<Share> tokens_;  // of each rank
+  const std::vector<Share> tokens_;  // for each rank
   const std::vector<Share> heads_;
   const int64_t pieces_;
 };

@@ -44,8 +44,8 @@ Modulation ModulationAt(const at::Tensor& table, int64_t k) {
   return {table.select(1, 3 * k), table.select(1, 3 * k + 1), table.select(1, 3 * k + 2)};
 }
 
-// What depends on a video's tokens and not on the step. The texts of a job share and keep it, so
-// that its memory ends with them.
+// Tables that depend on a video's tokens and not on the step. The texts of a job share them, so
+// that they are freed with the texts.
 struct TokenTables {
   TokenGrid grid{};
   at::Tensor rotary;
@@ -64,7 +64,7 @@ class WanTextConditioning final : public TextConditioning {
   int64_t Bytes() const override { return static_cast<int64_t>(layers.nbytes()); }
 
   const VideoTransformer* owner() const { return owner_; }
-  // Tells texts apart: no two have the same.
+  // A number that no other text has.
   uint64_t id() const { return id_; }
   TokenTables& tables() const { return *tables_; }
 
@@ -83,8 +83,8 @@ class WanTextConditioning final : public TextConditioning {
   const std::shared_ptr<TokenTables> tables_;
 };
 
-// What one forward computes in. The activations of a long video are hundreds of megabytes each, so
-// a block writes into the same ones as the block before it.
+// The activations of one forward. They are hundreds of megabytes each for a long video, so every
+// block writes into the same ones.
 struct Activations {
   at::Tensor residual;  // fp32 [rows, dim]
   at::Tensor narrow;    // [rows, dim]: a part's input, then its output
@@ -141,7 +141,7 @@ class WanTransformer final : public RankTransformer {
 
   absl::Status CheckLatents(const at::Tensor& latents) const;
 
-  // Returns the rotary table for the tokens of `grid`.
+  // Returns the rotary table of `grid`'s tokens.
   const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
 
   // The index of `rows` on the device, undefined if there is one timestep: which tokens share a
@@ -163,8 +163,8 @@ class WanTransformer final : public RankTransformer {
   absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
                              int64_t batch, const at::Tensor& rotary, Activations& acts,
                              BlockGate& gate, BlockMarks* marks) const;
-  // Of queries, keys and values side by side, [B, n, 3, heads, head_dim]. Passes the gate between
-  // its parts, if it has more than one.
+  // The attention of queries, keys and values side by side, [B, n, 3, heads, head_dim]. Passes the
+  // gate between its parts, if it has more than one.
   absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts, BlockMarks* marks) const;
@@ -181,7 +181,7 @@ class WanTransformer final : public RankTransformer {
   const std::unique_ptr<ForwardGraphs> graphs_;  // null: nothing can be recorded
   bool records_ = false;
   Communicator* peers_ = nullptr;  // null: this rank computes forwards alone
-  BlockMarks* marks_ = nullptr;    // of the next forward
+  BlockMarks* marks_ = nullptr;    // for the next forward
 
   // The tables that the latest prepared texts share, as long as these live.
   std::weak_ptr<TokenTables> tables_;
@@ -276,7 +276,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       marks != nullptr) {
     return Compute(shape, inputs, weights_.memory.get(), gate, marks);
   }
-  // What a graph reads must have arrived and been patched before the graph begins.
+  // All weights must have arrived and been patched before a graph begins.
   weights_.memory->UseAll();
   at::Tensor flow = graphs_->Run(
       {shape, conditioning->id(), weights_.memory->Placement(),
@@ -339,7 +339,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     const TransformerBlockWeights& block = weights_.blocks[i];
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
-    // The last block has no next one, and the first may wait for what the embeddings need.
+    // Marks the middle block: the last has no next one, and the first may wait for the embeddings.
     BlockMarks* const block_marks = i == (count - 1) / 2 ? marks : nullptr;
     if (block_marks != nullptr) {
       block_marks->Begin(device_, static_cast<int>(i), static_cast<int>(batch),

@@ -26,11 +26,11 @@ struct TransformerOptions {
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // Up to which size the self-attention of a block is one kernel, between two of which a gate is
-  // passed; unset: those of the kind of device.
+  // Largest self-attention that is one kernel; larger ones pass a gate between kernels. Unset: the
+  // default of the kind of device.
   std::optional<AttentionLimits> attention_limits = {};
-  // From so many tokens on, ranks that share a forward exchange heads beside the attention of
-  // others.
+  // From this many tokens on, ranks that share a forward exchange heads during the attention of
+  // other heads.
   int64_t fewest_overlapped_tokens = kFewestOverlappedTokens;
   // Records the forwards of small videos, whose kernels take less time than their launches; null:
   // none are recorded.

@@ -84,7 +84,7 @@ std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& con
 struct AttentionLimits {
   double whole = 2e14;
   double part = 1e14;
-  int64_t fewest_queries = 1;  // of a part; the last one takes what would be fewer
+  int64_t fewest_queries = 1;  // minimum queries per part; a shorter remainder joins the last part
 };
 
 // For CPUs: a part takes two cores some 0.2 s.

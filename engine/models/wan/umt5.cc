@@ -19,7 +19,7 @@
 namespace wan {
 namespace {
 
-// Of every T5 norm; a constant of the architecture, which no checkpoint states.
+// Epsilon of every T5 norm: a constant of the architecture that checkpoints do not contain.
 constexpr double kEps = 1e-6;
 
 struct Umt5Block {
@@ -124,7 +124,7 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const Work
     const Umt5Block& block = blocks_[i];
     residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
     residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
-    // A layer of 512 tokens is less than what a gate counts at least.
+    // A layer of 512 tokens has less work than a gate's minimum.
     if (absl::Status status = gate.Pass(); !status.ok()) return status;
   }
   return Norm(residual, final_norm_);

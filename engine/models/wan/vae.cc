@@ -29,7 +29,7 @@ absl::Status Wrong(const Parts&... what) {
   return absl::InvalidArgumentError(absl::StrCat("VAE config: ", what...));
 }
 
-// What 2.2's shortcuts, which have no weights, ask of the widths.
+// The conditions of 2.2's shortcuts, which have no weights, on the widths.
 absl::Status CheckShortcuts(const VaeConfig& config) {
   const std::vector<int64_t>& mult = config.dim_mult;
   const size_t steps = mult.size() - 1;
@@ -165,7 +165,7 @@ class WanVae final : public VideoAutoencoder {
   static constexpr size_t kEncoderGroup = 1;
   static constexpr size_t kDecoderGroup = 2;
 
-  // A half in a precision. Its layers keep the tensors that they need.
+  // The encoder or decoder in one precision. Its layers keep the tensors that they need.
   template <typename Half>
   Half Make(VaePrecision precision) const {
     CastVaeWeights weights(tensors_, DTypeOf(precision));
@@ -184,7 +184,7 @@ class WanVae final : public VideoAutoencoder {
     return computes ? precision : VaePrecision::kFp32;
   }
 
-  // The precision that takes over then.
+  // The next wider precision.
   static VaePrecision WiderThan(VaePrecision precision) {
     return precision == VaePrecision::kFp16 ? VaePrecision::kBf16 : VaePrecision::kFp32;
   }
@@ -221,9 +221,9 @@ class WanVae final : public VideoAutoencoder {
     return at::cat(latents, /*dim=*/1).sub_(mean_).div_(std_);
   }
 
-  // Hands on the frames from latent frame `first` on; those before have gone already. Returns the
-  // latent frame where the precision's range did not suffice, whose frames were not handed on, or
-  // the number of all.
+  // Hands on the frames from latent frame `first` on; earlier ones were handed on before. Returns
+  // the latent frame at which the precision's range did not suffice, whose frames were not handed
+  // on, or the number of latent frames.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
     ChunkOutlet outlet(MayLeaveFp16(precision), first, sink);
@@ -261,8 +261,8 @@ class WanVae final : public VideoAutoencoder {
                          },
                          vae->options_.exchanges});
     }
-    // One copy before anything is queued: the first device would make one for each chunk only when
-    // it is done with what it has been given by then.
+    // Copies all latents before anything is queued. Copies per chunk would wait on the first device
+    // for work that was queued there before.
     const at::Tensor there = latents.to(all.back()->options_.device);
     if (options_.exchanges != nullptr) options_.exchanges->CountSent(there.nbytes());
     const auto chunk = [&](int64_t i) { return all.back()->ChunkOf(there, i, precision); };
@@ -325,7 +325,7 @@ class WanVae final : public VideoAutoencoder {
   int64_t weight_bytes_ = 0;
   const at::Tensor mean_;
   const at::Tensor std_;
-  std::vector<std::unique_ptr<WanVae>> peers_;  // that decode together with this one
+  std::vector<std::unique_ptr<WanVae>> peers_;  // autoencoders that decode together with this one
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ int64_t InnermostWidth(const VaeConfig& config) {
   return config.decoder_base_dim * config.dim_mult.back();
 }
 
-// Channels behind a step up from `width`: 2.1 halves them where it doubles the pixels.
+// Channels after a step up from `width`: 2.1 halves them where it doubles the pixels.
 int64_t UpsampledWidth(const VaeConfig& config, int64_t width) {
   return config.kind == VaeKind::kWan21 ? width / 2 : width;
 }
@@ -55,7 +55,7 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
 
 absl::Status VaeDecoder::Stage::RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                                          const WorkGate& gate) const {
-  // Without a shortcut, as in the last and largest stage, the input goes as soon as it is used.
+  // Without a shortcut, as in the last and largest stage, the input is freed as soon as it is used.
   if (index == 0 && has_shortcut_) state.shortcut = state.x;
   const int64_t width = state.x.size(1);
   state.x = blocks_[index].Forward(state.x, cache);
@@ -92,7 +92,7 @@ std::vector<VaeDecoder::Step> VaeDecoder::MakeSteps(const std::vector<Stage>& st
   const auto square = [](int64_t in, int64_t out) {
     return static_cast<double>(in) * static_cast<double>(out);
   };
-  double pixels = 1;  // and frames, of which the first latent's chunk has one
+  double pixels = 1;  // work relative to the latents' pixels and frames
   int64_t width = InnermostWidth(config);
   std::vector<Step> steps;
   steps.push_back({.kind = Step::Kind::kIn, .work = 27 * square(config.z_dim, width)});

@@ -14,10 +14,10 @@
 
 namespace wan {
 
-// What one step of the decoder hands to the next. The tensors are on one device.
+// The tensors that one step of the decoder hands to the next. The tensors are on one device.
 struct DecoderState {
   at::Tensor x;         // latents, then activations, at the end patches
-  at::Tensor shortcut;  // what a later step adds; undefined if there is nothing
+  at::Tensor shortcut;  // added by a later step; undefined: nothing
 };
 
 class VaeDecoder {
@@ -65,7 +65,7 @@ class VaeDecoder {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
-    // Keep what the enlargement adds in state.shortcut.
+    // Stores the addend of the enlargement in state.shortcut.
     absl::Status RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                           const WorkGate& gate) const;
     void RunUp(DecoderState& state, FeatureCache& cache) const;

@@ -224,7 +224,7 @@ Downsample::Downsample(VaeLayerFactory& factory, const std::string& name, int64_
 }
 
 at::Tensor Downsample::Forward(const at::Tensor& x, FeatureCache& cache) const {
-  // A border on the right and below only, which no symmetric padding of a convolution can say.
+  // A border on the right and below only, which a convolution's symmetric padding cannot express.
   const at::Tensor bordered = at::constant_pad_nd(FramesAsBatch(x), {0, 1, 0, 1}, /*value=*/0);
   at::Tensor y = BatchAsFrames(space_(bordered));
   if (!time_.has_value()) return y;

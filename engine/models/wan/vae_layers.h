@@ -39,22 +39,22 @@ struct FeatureCache {
   std::vector<at::Tensor> history;
 };
 
-// Where layers get their weights. Kernels of convolutions are in ConvolutionLayout.
+// The source of layers' weights. Kernels of convolutions are in ConvolutionLayout.
 class VaeWeights {
  public:
   virtual ~VaeWeights() = default;
 
   virtual at::Tensor Get(const std::string& name, at::IntArrayRef shape) = 0;
   virtual at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) = 0;
-  // KernelOverEnlargement of such a kernel, made of its values in fp32. Only for weights whose
-  // values have come.
+  // KernelOverEnlargement of such a kernel, made of its values in fp32. Call it only for weights
+  // whose values have arrived.
   virtual at::Tensor GetEnlarged(const std::string& name) = 0;
 };
 
 // Tensors by name.
 using VaeTensors = std::map<std::string, at::Tensor>;
 
-// Weights as they are loaded, which are noted in `tensors`. Both must outlive the object.
+// Weights as they are loaded; records them in `tensors`. Both must outlive the object.
 class LoadedVaeWeights final : public VaeWeights {
  public:
   LoadedVaeWeights(WeightLoader& loader, VaeTensors& tensors)

@@ -19,12 +19,12 @@
 namespace wan {
 namespace {
 
-// What an earlier member hands to a later one.
+// The state that an earlier member hands to a later one.
 using Channel = Handover<DecoderState>;
 
 DecoderState MovedTo(const DecoderState& state, at::Device device) {
-  // Queued by the thread that computes on the device where it is: queued by the other one it would
-  // come behind the next chunk.
+  // Queued by the thread of the device that has the state; queued by the other thread, it would run
+  // after the next chunk.
   return {
       state.x.to(device, /*non_blocking=*/true),
       state.shortcut.defined() ? state.shortcut.to(device, /*non_blocking=*/true) : at::Tensor()};
@@ -42,7 +42,7 @@ void CountSent(const VaePipelineMember& member, const DecoderState& state) {
 absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
                             const VaePipelineWork& work, const WorkGate& gate) {
   const size_t parts = members.size();
-  std::vector<Channel> channels(parts);  // the first has no use
+  std::vector<Channel> channels(parts);  // the first member needs none
   std::stop_source stop;
   const std::stop_callback on_stop(gate.stop_token(), [&] {
     stop.request_stop();

@@ -22,11 +22,11 @@ struct VaePipelineMember {
   at::Device device = at::kCPU;
   // Makes the decoder; called once, on the thread that computes on `device`.
   std::function<VaeDecoder()> make_decoder;
-  // Counts what the device exchanges with the others; null: nobody asks.
+  // Counts the device's exchanges with the others; null: not counted.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
-// What is decoded, and where it goes.
+// The input and output of a decoding.
 struct VaePipelineWork {
   int64_t chunks = 0;
   // Returns the latents of a chunk on the device of the last member. Called on its thread.
@@ -36,10 +36,10 @@ struct VaePipelineWork {
   std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)> frames;
 };
 
-// Decodes all chunks. The calling thread computes with the first member, which has the last
-// layers; the second member has those before them, and so on. Returns what a member failed with,
-// as CatchTorchErrors gives it; no device computes any more then. CANCELLED after a stop request,
-// which all look for as `gate` has it.
+// Decodes all chunks. The calling thread computes with the first member, which has the last layers;
+// the second member has those before them, and so on. Returns the error of a member, from
+// CatchTorchErrors; no device computes any more then. CANCELLED after a stop request, for which all
+// members check `gate`'s token.
 absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
                             const VaePipelineWork& work, const WorkGate& gate);
 
